@@ -41,6 +41,7 @@ AGENTS = {
 
 DATASETS = "rlbench_suite.datasets"
 ENVS = "rlbench_suite.envs"
+GENERALISATION = "generalisation"
 
 SMOKE = (
     "rlsuite/SAT-v0",
@@ -164,10 +165,16 @@ def _full_id(task_id: str, table: Mapping[str, TaskCard]) -> str | None:
 
 
 def suites() -> dict[str, tuple[str, ...]]:
-    """Return the ids of each suite: ``smoke``, ``all`` (without variants), and one for each family (with them)."""
+    """Return the ids of each suite: ``smoke``, ``all`` (without variants), and one for each family (with them).
+
+    The suite :data:`GENERALISATION` has the ids of ``all`` whose contexts are sampled, so that those of training and
+    test differ. Agents are then evaluated on both.
+    """
     families = dict.fromkeys(c.family for c in cards().values())
     by_family = {family: tuple(c.id for c in cards().values() if c.family == family) for family in families}
-    return {"smoke": SMOKE, "all": tuple(c.id for c in cards().values() if not c.variant), **by_family}
+    whole = [c for c in cards().values() if not c.variant]
+    split = tuple(c.id for c in whole if c.contexts and not c.trained_on)
+    return {"smoke": SMOKE, "all": tuple(c.id for c in whole), GENERALISATION: split, **by_family}
 
 
 def resolve_suite(names: str) -> tuple[TaskCard, ...]:

@@ -87,6 +87,20 @@ class Transfer:
 
 
 @dataclass(frozen=True)
+class Gap:
+    """Loss of an agent's score from training contexts to held-out ones."""
+
+    agent: str
+    card: TaskCard
+    train: Estimate
+    """Mean normalised score on training contexts, with its 95 % interval over seeds."""
+    test: Estimate
+    """The same on held-out contexts."""
+    gap: Estimate
+    """Mean of the score on training contexts minus that on held-out ones. Each seed is a pair: the same policy."""
+
+
+@dataclass(frozen=True)
 class Report:
     """Statistics of a run."""
 
@@ -94,6 +108,8 @@ class Report:
     rows: list[Row]
     transfers: list[Transfer]
     """Transfers of agents that were evaluated both where they were trained and elsewhere."""
+    gaps: list[Gap]
+    """Gaps of agents that were evaluated on training contexts, too."""
     comparison: Comparison | None
     """Comparison on the tasks that all agents have; None if there is no such task."""
     above_random: dict[str, Estimate]
@@ -131,6 +147,7 @@ class Report:
                 for agent, task in groups
                 if (transfer := _transfer(agent, find_card(task), groups)) is not None
             ],
+            gaps=[gap for (agent, task), results in groups.items() if (gap := _gap(agent, find_card(task), results))],
             comparison=compare(scores) if shared else None,
             above_random={
                 agent: probability_of_improvement(tasks, {task: [0.0] for task in shared or tasks})
@@ -164,6 +181,15 @@ def _transfer(agent: str, card: TaskCard, groups: Mapping[tuple[str, str], list[
     trained = {result.seed: result.score for result in groups.get((agent, card.trained_on), [])}
     pairs = [(result.score, trained[result.seed]) for result in groups[agent, card.id] if result.seed in trained]
     return Transfer(agent, card, mean({card.id: [here - there for here, there in pairs]})) if pairs else None
+
+
+def _gap(agent: str, card: TaskCard, results: list[CellResult]) -> Gap | None:
+    pairs = [(result.train_score, result.score) for result in results if result.train_score is not None]
+    if not pairs:
+        return None
+    train, test = ([pair[i] for pair in pairs] for i in (0, 1))
+    values = train, test, [there - here for there, here in pairs]
+    return Gap(agent, card, *(mean({card.id: each}) for each in values))
 
 
 # -- the terminal ----------------------------------------------------------------------------------------------------
@@ -209,6 +235,18 @@ def print_report(report: Report, console: Console) -> None:
             for transfer in report.transfers
         ]
         _print_table("Transfer", rows, console)
+    if report.gaps:
+        rows = [
+            {
+                "task": gap.card.name,
+                "agent": gap.agent,
+                "train score": _with_interval(gap.train),
+                "test score": _with_interval(gap.test),
+                "gap": _with_interval(gap.gap),
+            }
+            for gap in report.gaps
+        ]
+        _print_table("Generalisation", rows, console)
     if report.models:
         _print_table("Language models", [_attempts(each) for each in report.models], console)
     if report.comparison:
@@ -275,6 +313,12 @@ def _remarks(report: Report) -> Iterable[str]:
             "episodes, not that of training."
         )
     yield from _conversations(report.models)
+    if report.gaps:
+        yield (
+            "The generalisation gap is the score on training contexts minus that on held-out ones, seed by seed. A gap "
+            "whose interval has 0 in it is not shown to exist. The two kinds of contexts may differ in difficulty; the "
+            "gap of random or reference shows by how much."
+        )
     for agent, tasks in report.run.manifest.not_applicable.items():
         for task, reason in tasks.items():
             yield f"Not applicable: {agent} on {task}: {reason.rstrip('.')}."
@@ -386,6 +430,7 @@ def write_html(report: Report) -> None:
         improvement=_improvement(report),
         rows=report.rows,
         transfers=report.transfers,
+        gaps=report.gaps,
         models=report.models,
         curves=list(_curve_charts(report, colour)),
         run_facts=_run_facts(report),

@@ -112,7 +112,23 @@ def plan(
         not_applicable=not_applicable,
         checkpoints={checkpoint.label: {"agent": checkpoint.agent, "sha256": checkpoint.sha256}} if checkpoint else {},
         models={model.name: {"model": model.endpoint.model, "base_url": model.endpoint.base_url}} if model else {},
+        on_train=_on_train(suite, model),
     )
+
+
+def _on_train(suite: str, model: LanguageModel | None) -> tuple[str, ...]:
+    """Return the tasks on which agents are also evaluated on training contexts.
+
+    Raises:
+        ValueError: a language model is to be evaluated on them, but it does not train.
+    """
+    if registry.GENERALISATION not in map(str.strip, suite.split(",")):
+        return ()
+    if model:
+        raise ValueError(
+            f"A language model does not train here, so the suite {registry.GENERALISATION} has no meaning."
+        )
+    return registry.suites()[registry.GENERALISATION]
 
 
 def _players(names: str, checkpoint: Checkpoint | None) -> dict[str, Agent]:
@@ -166,7 +182,7 @@ def perform(cell: Cell, run: Run, model: LanguageModel | None = None) -> Iterato
         events: Iterator[Any] = (
             play_itself(task, seed=cell.seed, budget=budget, folder=run.path)
             if play_itself
-            else run_cell(agent, task, cell.seed, budget)
+            else run_cell(agent, task, cell.seed, budget, on_train=cell.task in run.manifest.on_train)
         )
         for event in events:
             if isinstance(event, Outcome):

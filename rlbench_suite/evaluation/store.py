@@ -5,6 +5,7 @@
     manifest.json                             settings, machine and times of the run
     cells/<agent>/<task>/<seed>/result.json   results of one cell
                                /episodes.parquet  curve.parquet  trace.parquet  policy.safetensors
+                               /train_episodes.parquet  episodes on the train split, in the suite generalisation
     transcripts/<agent>/<task>/<seed>.jsonl   conversations of language models, also of unfinished cells
     episodes.parquet  curves.parquet  traces/<agent>-<task>.parquet  report.html   all cells together
     checkpoints/<agent>                       copies of evaluated saved policies
@@ -56,6 +57,8 @@ TRACE = pa.schema([*_CELL, ("episode_seed", pa.uint64()), ("actions", pa.list_(p
 """Actions of an episode, one after another. A float64 represents every int32 and float32 exactly."""
 
 _TABLES = {"episodes.parquet": EPISODES, "curve.parquet": CURVE, "trace.parquet": TRACE}
+_ON_TRAIN = {"train_episodes.parquet": EPISODES}
+"""Table that only cells have that were also evaluated on the train split."""
 
 
 class _Strict(BaseModel):
@@ -108,6 +111,8 @@ class Manifest(_Strict):
     """Agents of the run that are language models and were not trained in it."""
     suites: dict[str, str] = {}
     """SHA-256 of every suite file of the run, by the name of the suite."""
+    on_train: tuple[str, ...] = ()
+    """Ids of the tasks on which agents are evaluated on training contexts, too."""
     sittings: list[Sitting] = []
 
     @classmethod
@@ -121,6 +126,7 @@ class Manifest(_Strict):
         settings: dict[str, Any] = {name: getattr(self, name) for name in ("version", "protocol", "budget")}
         settings |= {f"the suite file of {name}": digest for name, digest in self.suites.items()}
         for task, scores in self.references.items():
+            settings[f"the evaluation of {task} on training contexts"] = task in self.on_train
             settings |= {f"the {player} score of {task}": score.mean for player, score in scores.items()}
         for agent, tasks in self.hyperparameters.items():
             for task, values in tasks.items():
@@ -160,6 +166,10 @@ class CellResult(_Strict):
     evaluate_seconds: float
     wall_seconds: float
     device: str
+    train_return: FiniteFloat | None = None
+    """Mean return on training contexts, if the cell was evaluated on them."""
+    train_score: FiniteFloat | None = None
+    """Normalised score on training contexts, by the same anchors as ``score``."""
 
     @property
     def cell(self) -> Cell:
@@ -231,7 +241,7 @@ class Run:
             result = CellResult.model_validate_json(path.read_bytes())
             if result.cell != cell:
                 raise ValueError(f"it belongs to {result.cell}")
-        for name, schema in _TABLES.items():
+        for name, schema in (_TABLES if result.train_score is None else _TABLES | _ON_TRAIN).items():
             with self._reading(cell, name) as path:
                 found = pq.read_metadata(path)
                 if not found.schema.to_arrow_schema().equals(schema):
@@ -263,7 +273,7 @@ class Run:
             ValueError: it is damaged.
         """
         with self._reading(cell, name) as path:
-            return pq.read_table(path, schema=_TABLES[name], page_checksum_verification=True)
+            return pq.read_table(path, schema=(_TABLES | _ON_TRAIN)[name], page_checksum_verification=True)
 
     def results(self) -> list[CellResult]:
         """Return the results of all finished cells, in the manifest's order."""
@@ -296,7 +306,13 @@ class Run:
             CannotWrite: the system refused.
         """
         anchors = self.manifest.references[cell.task]
-        result, tables = _tabulate(cell, outcome, anchors, task, device, getattr(agent, "step_unit", "environment"))
+        unit = getattr(agent, "step_unit", "environment")
+        result, tables = _tabulate(cell, outcome, anchors, task, device, unit)
+        if outcome.train_record:
+            seen = outcome._replace(record=outcome.train_record)
+            there, more = _tabulate(cell, seen, anchors, task, device, unit)
+            tables["train_episodes.parquet"] = more["episodes.parquet"]
+            result = result.model_copy(update={"train_return": there.mean_return, "train_score": there.score})
         path = self.cell_path(cell)
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -315,7 +331,10 @@ class Run:
 
     def merge(self) -> None:
         """Write the merged tables of all cells."""
-        done = [result.cell for result in self.results()]
+        results = self.results()
+        done = [result.cell for result in results]
+        if both := [result.cell for result in results if result.train_score is not None]:
+            self._merge("train_episodes.parquet", both, self.path / "train_episodes.parquet")
         for name, merged in (("episodes.parquet", "episodes.parquet"), ("curve.parquet", "curves.parquet")):
             self._merge(name, done, self.path / merged)
         for agent, task in dict.fromkeys((cell.agent, cell.task) for cell in done):
@@ -432,6 +451,7 @@ def _widen(path: Path, earlier: Manifest, wanted: Manifest) -> Manifest:
         update[table] = {agent: old.get(agent, {}) | new.get(agent, {}) for agent in old | new}
     update["checkpoints"] = earlier.checkpoints | wanted.checkpoints
     update["models"] = earlier.models | wanted.models
+    update["on_train"] = tuple(dict.fromkeys((*earlier.on_train, *wanted.on_train)))
     update["suites"] = earlier.suites | wanted.suites
     return earlier.model_copy(update=update)
 
