@@ -3,8 +3,8 @@
     python benchmarks/bootstrap.py
 
 Both make percentile intervals. Our statistics are timed in full, the best of three. rliable is timed with fewer
-replicates, shown in its column, and extrapolated, because its cost is a Python loop over replicates. It needs pandas < 3;
-without rliable only our times are printed.
+replicates, shown in its column, and extrapolated, because its cost is a Python loop over replicates. It needs
+pandas < 3; without rliable only our times are printed.
 """
 
 import os
