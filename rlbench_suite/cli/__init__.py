@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from typer.models import Default
 
 from rlbench_suite.evaluation.writing import DISK, CannotWrite
 
@@ -22,11 +23,17 @@ CACHE_BYTES = 2**30
 class App(typer.Typer):
     """A command-line program that prints errors a user can fix as one sentence on stderr.
 
-    The exit code is 2 for a wrong argument, and 1 where a file could not be written.
+    The exit code is 2 for a wrong argument, and 1 where a file could not be written. Without ``help``, the callback's
+    docstring is the help text.
     """
 
-    def __init__(self, help: str) -> None:
-        super().__init__(help=help, rich_markup_mode="markdown", add_completion=False, pretty_exceptions_enable=False)
+    def __init__(self, help: str | None = None) -> None:
+        super().__init__(
+            help=Default(None) if help is None else help,
+            rich_markup_mode="markdown",
+            add_completion=False,
+            pretty_exceptions_enable=False,
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program."""

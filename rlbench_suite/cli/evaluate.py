@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from rlbench_suite import registry
-from rlbench_suite.cli import App, check_at_least, check_positive, prepare_jax
+from rlbench_suite.cli import App, check_at_least, check_positive, compare, prepare_jax, results
 
 if TYPE_CHECKING:
     from rlbench_suite.evaluation.checkpoint import Checkpoint
@@ -24,7 +24,11 @@ if TYPE_CHECKING:
     from rlbench_suite.evaluation.runner import Event
     from rlbench_suite.evaluation.store import Run
 
-app = App(help="Train agents, evaluate them on held-out episodes, and report scores with intervals.")
+app = App()
+app.command()(compare.compare)
+app.command()(compare.power)
+app.command()(results.query)
+app.command()(results.export)
 
 INTERRUPTED = 130
 LLM = "llm"
@@ -38,7 +42,7 @@ _LOG_EVERY = 10.0
 """Without a terminal, seconds between two lines on the progress of running cells."""
 
 
-@app.command()
+@app.callback(invoke_without_command=True)
 def evaluate(
     context: typer.Context,
     agent: Annotated[
@@ -178,6 +182,9 @@ def evaluate(
 
     Exit codes: 0 done, 1 a run failed or could not be written, 2 a wrong argument, 130 interrupted.
     """
+    if context.invoked_subcommand:
+        _refuse_options(context)
+        return
     if workers is None:
         workers = min(_cores(), 8)
     check_at_least("--seeds", seeds, 1)
@@ -235,6 +242,18 @@ def evaluate(
             print(f"failed: {cell}: {reason} (more in {path / runner.LOG})", file=sys.stderr)
     if failed:
         raise typer.Exit(1)
+
+
+def _refuse_options(context: typer.Context) -> None:
+    """Refuse options of an evaluation before the name of a subcommand, which would ignore them.
+
+    Raises:
+        ValueError: an option was given.
+    """
+    for name in context.params:
+        if (source := context.get_parameter_source(name)) and source.name == "COMMANDLINE":
+            command = context.invoked_subcommand
+            raise ValueError(f"--{name.replace('_', '-')} belongs to an evaluation; {command} does not take it.")
 
 
 def _saved(path: Path, agent: str | None) -> "Checkpoint":

@@ -16,12 +16,12 @@ from rich.table import Table
 from rich.text import Text
 
 from rlbench_suite.card import Score, TaskCard
-from rlbench_suite.evaluation import chart
+from rlbench_suite.evaluation import chart, efficiency
 from rlbench_suite.evaluation.intervals import Estimate, Method
 from rlbench_suite.evaluation.page import interval, render
 from rlbench_suite.evaluation.passing import Passing, passing
 from rlbench_suite.evaluation.statistics import Comparison, compare, means, probability_of_improvement
-from rlbench_suite.evaluation.store import CellResult, Run
+from rlbench_suite.evaluation.store import CellResult, Run, TrainingCurve
 from rlbench_suite.evaluation.writing import replacing, writing
 from rlbench_suite.registry import card as find_card
 
@@ -410,6 +410,8 @@ def write_html(report: Report) -> None:
     manifest = report.run.manifest
     agents = list(manifest.hyperparameters)
     colour = {agent: i % chart.COLOURS for i, agent in enumerate(agents)}
+    curves = report.run.read_curves()
+    shared = report.comparison.tasks if report.comparison else ()
     text = render(
         "rlbench_suite.evaluation",
         "report.html",
@@ -426,7 +428,8 @@ def write_html(report: Report) -> None:
         rows=report.rows,
         transfers=report.transfers,
         models=report.models,
-        curves=list(_curve_charts(report, colour)),
+        efficiency=list(efficiency.charts(curves, manifest.references, shared, colour)),
+        curves=list(_curve_charts(report, curves, colour)),
         run_facts=_run_facts(report),
         manifest=manifest.model_dump_json(indent=2),
     )
@@ -502,14 +505,15 @@ def _improvement(report: Report) -> dict[str, list[Estimate | None]]:
     return table
 
 
-def _curve_charts(report: Report, colour: dict[str, int]) -> Iterable[Markup]:
-    curves = report.run.read_curves()
+def _curve_charts(
+    report: Report, curves: Mapping[tuple[str, str], Mapping[int, TrainingCurve]], colour: dict[str, int]
+) -> Iterable[Markup]:
     for task in dict.fromkeys(task for _, task in curves):
         anchors = report.run.manifest.references[task]
         low, span = anchors["random"].mean, anchors["reference"].mean - anchors["random"].mean
         series = []
         for (agent, _), seeds in ((key, value) for key, value in curves.items() if key[1] == task):
-            scored = {seed: (steps, (returns - low) / span) for seed, (steps, returns) in seeds.items() if len(steps)}
+            scored = {seed: (own.steps, (own.returns - low) / span) for seed, own in seeds.items() if len(own.steps)}
             for seed, (steps, values) in scored.items():
                 series.append(chart.Line(f"{agent}, seed {seed}", steps, values, colour[agent], faint=True))
             same_steps = {tuple(steps) for steps, _ in scored.values()}

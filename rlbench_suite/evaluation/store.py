@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -167,6 +167,16 @@ class CellResult(_Strict):
     def steps_per_second(self) -> float | None:
         """Training speed without compilation; None for players that do not train."""
         return self.training_steps / self.train_seconds if self.train_seconds else None
+
+
+class TrainingCurve(NamedTuple):
+    """Progress of one cell's training, an entry for each report."""
+
+    steps: np.ndarray
+    seconds: np.ndarray
+    """Seconds of training without compilation."""
+    returns: np.ndarray
+    """Mean return of the episodes that ended since the report before; NaN where none ended."""
 
 
 class Run:
@@ -324,13 +334,13 @@ class Run:
         with writing(path), replacing(path) as unfinished:
             _write_table(pa.concat_tables(tables), unfinished)
 
-    def read_curves(self) -> dict[tuple[str, str], dict[int, tuple[np.ndarray, np.ndarray]]]:
-        """Return steps and mean training returns (NaN where no episode ended) by (agent, task) and seed."""
-        curves: dict[tuple[str, str], dict[int, tuple[np.ndarray, np.ndarray]]] = {}
+    def read_curves(self) -> dict[tuple[str, str], dict[int, TrainingCurve]]:
+        """Return the training curves by (agent, task) and seed."""
+        curves: dict[tuple[str, str], dict[int, TrainingCurve]] = {}
         for cell in (result.cell for result in self.results()):
             table = self._table(cell, "curve.parquet")
-            columns = (table[name].to_numpy() for name in ("steps", "episode_return"))
-            curves.setdefault((cell.agent, cell.task), {})[cell.seed] = (next(columns), next(columns))
+            columns = (table[name].to_numpy() for name in ("steps", "seconds", "episode_return"))
+            curves.setdefault((cell.agent, cell.task), {})[cell.seed] = TrainingCurve(*columns)
         return curves
 
     def read_episodes(self, cell: Cell) -> pa.Table:

@@ -84,7 +84,7 @@ def test_report(report: Report):
     reader = Balanced()
     reader.feed(page)
     assert reader.open == []
-    assert reader.seen["svg"] == 4 + 1 + 2  # aggregates, profile, two learning curves
+    assert reader.seen["svg"] == 4 + 1 + 2 + 2  # aggregates, profile, efficiency (steps, seconds), curves
     assert "prefers-color-scheme: dark" in page
     for row in report.rows:
         assert f"<b>{row.score.point:.3f}</b>" in page
