@@ -39,7 +39,7 @@ def training_steps(card: TaskCard, budget: str, unit: Unit = "environment") -> i
     if budget not in BUDGETS:
         raise ValueError(unknown("budget", budget, BUDGETS))
     table = yaml.safe_load(STEPS.read_text())[unit]
-    steps: int = (table["default"] | table.get(card.family, {}) | table.get(card.id, {}))[budget]
+    steps: int = (table["default"] | table.get(card.family, {}) | table.get(card.registered_id, {}))[budget]
     return steps
 
 
@@ -64,7 +64,7 @@ def configure(
     """
     table = yaml.safe_load(path.read_text())
     steps = {"total_steps": training_steps(card, budget, unit)}
-    chosen = steps | table["default"] | table.get(card.family, {}) | table.get(card.id, {}) | overrides
+    chosen = steps | table["default"] | table.get(card.family, {}) | table.get(card.registered_id, {}) | overrides
     known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     for name, value in chosen.items():
         if name not in known:

@@ -173,7 +173,7 @@ class SB3:
         """
         table = yaml.safe_load(HYPERPARAMETERS.read_text())[self.name]
         default = {"total_steps": training_steps(task.card, budget)} | table["default"]
-        chosen = default | table.get(task.card.id, {})
+        chosen = default | table.get(task.card.registered_id, {})
         for name, value in chosen.items():
             if name not in default:
                 raise ValueError(unknown("hyperparameter", name, default))

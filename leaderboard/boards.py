@@ -12,7 +12,7 @@ from rlbench_suite.evaluation.chart import number
 from rlbench_suite.evaluation.intervals import Estimate
 from rlbench_suite.evaluation.protocol import EPISODES
 from rlbench_suite.evaluation.statistics import Comparison, Summary, compare, mean
-from rlbench_suite.registry import cards, suites
+from rlbench_suite.registry import GENERALISATION, cards, suites
 
 from .copies import copied_tasks, episodes, is_copy, shared
 from .schema import Submission
@@ -230,6 +230,8 @@ def boards(entries: Sequence[Standing]) -> list[Board]:
     """Return the boards that rank at least one entry; the widest suites and longest budgets come first."""
     found = []
     for suite, ids in suites().items():
+        if suite == GENERALISATION:  # the judge replays no episodes on training contexts
+            continue
         tasks = tuple(cards()[task] for task in ids)
         for budget in reversed(EPISODES):
             board = _board(suite, budget, tasks, [e for e in entries if e.submission.budget == budget])

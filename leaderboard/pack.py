@@ -15,7 +15,7 @@ from rlbench_suite.evaluation.statistics import iqm, mean
 from rlbench_suite.evaluation.store import EPISODES, CellResult, Run, read_manifest
 from rlbench_suite.evaluation.writing import replacing, writing
 from rlbench_suite.registry import card as find_card
-from rlbench_suite.registry import resolve_suite
+from rlbench_suite.registry import cards, resolve_suite
 from rlbench_suite.task import Task
 
 from .archive import write_archive, write_table
@@ -77,6 +77,8 @@ def pack(path: Path, entry: Entry, to: Path, *, suite: str | None = None) -> Sub
         if absent := [task for task in wanted if task not in tasks]:
             raise ValueError(f"The run in {path} has {entry.agent} not on {', '.join(absent)}.")
         tasks = wanted
+    if foreign := [task for task in tasks if task not in cards()]:
+        raise ValueError(f"A board has tasks as they are registered, and {foreign[0]} has settings of its own.")
     run = Run(path, manifest, tuple(Cell(entry.agent, task, seed) for task in tasks for seed in range(manifest.seeds)))
     if missing := run.missing():
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""

@@ -33,7 +33,10 @@ class Progress(NamedTuple):
 
 
 class HostPolicy(Protocol):
-    """A policy that runs on the host, on NumPy batches (torch, language models)."""
+    """A policy that runs on the host, on NumPy batches (torch, ONNX).
+
+    A policy with a memory also has ``reset()``, which is called before a batch of episodes begins.
+    """
 
     def act(self, observations: Any, action_masks: np.ndarray | None) -> np.ndarray:
         """Return the actions for a batch of observations, shape ``(n, ...)``."""

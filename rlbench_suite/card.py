@@ -10,6 +10,7 @@ import difflib
 import importlib
 import importlib.util
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -168,8 +169,18 @@ class TaskCard:
 
     @property
     def name(self) -> str:
-        """The id without its namespace, safe as a file name: ``SAT-v0``."""
+        """The id without its namespace: ``SAT-v0``, ``SAT-v0?difficulty=hard``."""
         return self.id.split("/", 1)[1]
+
+    @property
+    def file_name(self) -> str:
+        """The name in characters that every file system takes: ``SAT-v0,difficulty=hard``."""
+        return self.name.replace("?", ",").replace("&", ",")
+
+    @property
+    def registered_id(self) -> str:
+        """The id that Gymnasium knows: this one without chosen settings and without a difficulty."""
+        return self.id.partition("?")[0]
 
     @property
     def installed(self) -> bool:
@@ -197,6 +208,31 @@ class TaskCard:
         others = (f"{name}={settings[name]}" for name, allowed in self.choices.items() if settings[name] != allowed[0])
         own, query = self.id.partition("?")[0], "&".join(others)
         return replace(self, id=f"{own}?{query}" if query else own, settings=settings)
+
+    @property
+    def measured_id(self) -> str:
+        """The id under which files of measured scores have the task: this one without a difficulty."""
+        return re.sub(r"[?&]difficulty=[^&]*$", "", self.id)
+
+    def with_difficulty(self, tier: object) -> TaskCard:
+        """Return the card with this tier as its default, or this card if it is. The id then names the tier.
+
+        Raises:
+            ValueError: no such tier, or the task has one difficulty only.
+        """
+        if tier not in self.difficulties:
+            if self.difficulties:
+                raise ValueError(unknown(f"difficulty for {self.id}", tier, self.difficulties))
+            self.check_difficulty(str(tier))
+        if tier == self.default_difficulty:
+            return self
+        name = str(tier)
+        joint = "&" if "?" in self.id else "?"
+        return replace(
+            self,
+            id=f"{self.id}{joint}difficulty={name}",
+            difficulties={name: self.difficulties[name], **self.difficulties},
+        )
 
     @property
     def default_difficulty(self) -> str | None:
@@ -253,7 +289,7 @@ class TaskCard:
 
     def _scores(self, file: str) -> dict[str, dict[str, Score]]:
         path = self.scores_path(file)
-        measured = json.loads(path.read_text()).get(self.id, {}) if path.exists() else {}
+        measured = json.loads(path.read_text()).get(self.measured_id, {}) if path.exists() else {}
         return {tier: {player: Score(**s) for player, s in players.items()} for tier, players in measured.items()}
 
     @cached_property

@@ -41,6 +41,7 @@ AGENTS = {
 
 DATASETS = "rlbench_suite.datasets"
 ENVS = "rlbench_suite.envs"
+GENERALISATION = "generalisation"
 
 SMOKE = (
     "rlsuite/SAT-v0",
@@ -100,7 +101,8 @@ def card(task_id: str, **settings: Any) -> TaskCard:
     """Return the card of an id, or of the task that differs from it by these settings only.
 
     ``rlsuite/`` may be left out. An id without its version is that of the latest one, with Gymnasium's warning. An id
-    may also name settings, as in ``Name-v0?setting=value&other=value``.
+    may also name settings, as in ``Name-v0?setting=value&other=value``. One of them may be ``difficulty``, a tier's
+    name, which becomes the default of the card.
 
     Raises:
         ValueError: no such task, no such setting, or no task with these settings.
@@ -112,6 +114,9 @@ def card(task_id: str, **settings: Any) -> TaskCard:
     found = all_cards()[full]
     if query:
         settings = {key: value for key, _, value in (pair.partition("=") for pair in query.split("&"))} | settings
+    if not settings:
+        return found
+    difficulty = settings.pop("difficulty", None)
     kin, wanted = _kin(found), dict(found.fixed)
     for key in [key for key in settings if key in wanted]:
         wanted[key] = one_of(f"{key} of {full}", settings.pop(key), (other.settings[key] for other in kin))
@@ -120,7 +125,8 @@ def card(task_id: str, **settings: Any) -> TaskCard:
         if found.fixed != wanted:
             nearest = ", ".join(other.id for other in (found, *others[: NEAREST - 1]))
             raise ValueError(f"No task has {wanted}. Nearest: {nearest}.")
-    return found.with_settings(**settings)
+    found = found.with_settings(**settings)
+    return found if difficulty is None else found.with_difficulty(difficulty)
 
 
 def _kin(card: TaskCard) -> list[TaskCard]:
@@ -161,10 +167,16 @@ def _full_id(task_id: str, table: Mapping[str, TaskCard]) -> str | None:
 
 
 def suites() -> dict[str, tuple[str, ...]]:
-    """Return the ids of each suite: ``smoke``, ``all`` (without variants), and one for each family (with them)."""
+    """Return the ids of each suite: ``smoke``, ``all`` (without variants), and one for each family (with them).
+
+    The suite :data:`GENERALISATION` has the ids of ``all`` whose contexts are sampled, so that those of training and
+    test differ. Agents are then evaluated on both.
+    """
     families = dict.fromkeys(c.family for c in cards().values())
     by_family = {family: tuple(c.id for c in cards().values() if c.family == family) for family in families}
-    return {"smoke": SMOKE, "all": tuple(c.id for c in cards().values() if not c.variant), **by_family}
+    whole = [c for c in cards().values() if not c.variant]
+    split = tuple(c.id for c in whole if c.contexts and not c.trained_on)
+    return {"smoke": SMOKE, "all": tuple(c.id for c in whole), GENERALISATION: split, **by_family}
 
 
 def resolve_suite(names: str) -> tuple[TaskCard, ...]:
@@ -177,8 +189,9 @@ def resolve_suite(names: str) -> tuple[TaskCard, ...]:
     for name in filter(None, (part.strip() for part in names.split(","))):
         if name in suites():
             chosen |= {task_id: card(task_id) for task_id in suites()[name]}
-        elif full := _full_id(name, cards()):
-            chosen[full] = card(full)
+        elif _full_id(name.partition("?")[0], cards()):
+            found = card(name)
+            chosen[found.id] = found
         else:
             raise ValueError(unknown("suite or task", name, [*suites(), *cards()]))
     if not chosen:

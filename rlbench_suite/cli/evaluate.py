@@ -57,26 +57,34 @@ def evaluate(
         str | None,
         typer.Option(
             help="Suites or task ids, separated by commas: `smoke`, `all` (without variants), `motor`, "
-            "`SAT-v0,Wordle-v0`. [default: `smoke`, or the checkpoint's task]",
+            "`SAT-v0,Wordle-v0`, `SAT-v0?difficulty=hard`; or a suite file of your own, `my_suite.yaml`. "
+            "[default: `smoke`, or the checkpoint's task]",
             show_default=False,
         ),
     ] = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            help="Evaluate this saved policy instead of training: a `policy.safetensors` of a run, or a zip from "
-            "stable-baselines3's `model.save()`.",
+            help="Evaluate this saved policy instead of training: a `policy.safetensors` of a run, a zip from "
+            "stable-baselines3's `model.save()`, or an ONNX file.",
             show_default=False,
         ),
     ] = None,
     seeds: Annotated[
-        int, typer.Option(help="Number of training runs for each agent and task, with seeds 0 to N-1.")
+        int,
+        typer.Option(
+            help="Number of training runs for each agent and task, with seeds 0 to N-1. [default: 5, or the suite "
+            "file's]",
+            show_default=False,
+        ),
     ] = 5,
     budget: Annotated[
         str,
         typer.Option(
             help="Length of training and evaluation: `smoke`, `quick` or `full`. The task decides the number of steps, "
-            "so every agent gets the same. With `smoke`, `ppo` needs seconds for a task; slower agents need minutes."
+            "so every agent gets the same. With `smoke`, `ppo` needs seconds for a task; slower agents need minutes. "
+            "[default: `smoke`, or the suite file's]",
+            show_default=False,
         ),
     ] = "smoke",
     out: Annotated[
@@ -178,6 +186,8 @@ def evaluate(
 
     * `rlsuite-eval --checkpoint runs/hover/cells/sb3-ppo/QuadcopterHover-v0/0/policy.safetensors --budget full`
 
+    * `rlsuite-eval --agent ppo,sac --suite my_suite.yaml` reads tasks, budget and seeds from a file
+
     * `rlsuite-eval --agent llm --model qwen3 --base-url http://localhost:8000/v1 --suite SAT-v0,Wordle-v0 --samples 4`
 
     Exit codes: 0 done, 1 a run failed or could not be written, 2 a wrong argument, 130 interrupted.
@@ -185,8 +195,7 @@ def evaluate(
     if context.invoked_subcommand:
         _refuse_options(context)
         return
-    if workers is None:
-        workers = min(_cores(), 8)
+    workers = min(_cores(), 8) if workers is None else workers
     check_at_least("--seeds", seeds, 1)
     check_at_least("--workers", workers, 0)
     check_positive("--silence", silence)
@@ -197,15 +206,16 @@ def evaluate(
         agent = saved.agent
         if suite is None and (suite := saved.task) is None:
             raise ValueError(f"{checkpoint} does not name the task it was trained on; name it with --suite.")
-    agent, suite = agent or "ppo", suite or "smoke"
+    agent = agent or "ppo"
+    title, suite, seeds, budget, files = _requested(context, suite or "smoke", seeds, budget)
     prepare_jax(_pool(agent, workers))
     from rlbench_suite.evaluation import runner
     from rlbench_suite.evaluation.report import Report, print_report, write_html
     from rlbench_suite.evaluation.store import Run
 
-    manifest = runner.plan(agent, suite, seeds, budget, saved, played)
-    name = f"{saved.label if saved else agent}-{suite}-{budget}".replace("rlsuite/", "")
-    path = out or Path("runs", name.replace("/", "_").replace(",", "+").replace(" ", ""))
+    manifest = runner.plan(agent, suite, seeds, budget, saved, played).model_copy(update={"suites": files})
+    name = f"{saved.label if saved else agent}-{title}-{budget}".replace("rlsuite/", "")
+    path = out or Path("runs", name.replace("/", "_").replace(",", "+").replace(" ", "").replace("?", "."))
     console = Console() if sys.stdout.isatty() else Console(width=_LOG_WIDTH)
     with Run.open(path, manifest, resume=resume) as run:
         failed = []
@@ -244,6 +254,26 @@ def evaluate(
         raise typer.Exit(1)
 
 
+def _requested(
+    context: typer.Context, suite: str, seeds: int, budget: str
+) -> tuple[str, str, int, str, dict[str, str]]:
+    """Return the title, tasks, seeds and budget of a suite, and the hash of its file. The command line wins."""
+    from rlbench_suite.evaluation.suite_file import names_a_file, read_suite_file
+
+    if not names_a_file(suite):
+        return suite, suite, seeds, budget, {}
+    mine = read_suite_file(Path(suite))
+    seeds = seeds if _is_given(context, "seeds") else mine.seeds
+    budget = budget if _is_given(context, "budget") else mine.budget
+    return mine.name, mine.ids, seeds, budget, {mine.name: mine.sha256}
+
+
+def _is_given(context: typer.Context, option: str) -> bool:
+    """Return True if the command line has the option, so that its value is not the default."""
+    source = context.get_parameter_source(option)
+    return source is not None and source.name == "COMMANDLINE"
+
+
 def _refuse_options(context: typer.Context) -> None:
     """Refuse options of an evaluation before the name of a subcommand, which would ignore them.
 
@@ -251,7 +281,7 @@ def _refuse_options(context: typer.Context) -> None:
         ValueError: an option was given.
     """
     for name in context.params:
-        if (source := context.get_parameter_source(name)) and source.name == "COMMANDLINE":
+        if _is_given(context, name):
             command = context.invoked_subcommand
             raise ValueError(f"--{name.replace('_', '-')} belongs to an evaluation; {command} does not take it.")
 
@@ -274,7 +304,7 @@ def _language_model(context: typer.Context, agent: str | None) -> "LanguageModel
     given = context.params
     if LLM not in (agent or "").split(","):
         for name in (*_ENDPOINT, *_PLAYING):
-            if (source := context.get_parameter_source(name)) and source.name == "COMMANDLINE":
+            if _is_given(context, name):
                 raise ValueError(f"--{name.replace('_', '-')} is for a language model; add --agent {LLM}.")
         return None
     if agent != LLM or given["checkpoint"]:

@@ -59,7 +59,7 @@ def write_scores(card: TaskCard, tier: str | None, scores: Mapping[str, Score], 
     """
     path = card.scores_path(file)
     known = json.loads(path.read_text()) if path.exists() else {}
-    players = known.setdefault(card.id, {}).setdefault(tier or "default", {})
+    players = known.setdefault(card.measured_id, {}).setdefault(tier or "default", {})
     players |= {player: asdict(score) for player, score in scores.items()}
     try:
         with replacing(path) as unfinished:

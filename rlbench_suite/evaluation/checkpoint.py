@@ -1,8 +1,8 @@
 """Evaluate a saved policy: read the header of its file, and play it like an agent that was trained.
 
-A file is safetensors as agents write it (``policy.safetensors`` of a run), or another format that the agent's own
-``load`` reads (a zip of stable-baselines3). Nothing in it is executed. A run keeps a copy, so that it can be resumed
-and checked without the original.
+A file is safetensors as agents write it (``policy.safetensors`` of a run), ONNX (:mod:`.onnx_policy`), or another
+format that the agent's own ``load`` reads (a zip of stable-baselines3). No code in it is executed. A run keeps a copy,
+so that it can be resumed and checked without the original.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ def open_checkpoint(path: Path, agent: str | None) -> Checkpoint:
     Raises:
         OSError: the file cannot be read.
         ValueError: it does not say which agent made it, and ``agent`` is None; or it says another one.
+        ImportError: it is ONNX, and that extra is not installed.
     """
+    if path.suffix.lower() == ".onnx":
+        return _open_onnx(path, agent)
     digest, readable = sha256(path), _is_safetensors(path)
     header = read_header(path) if readable else {}
     owner = header.get("agent")
@@ -59,6 +62,15 @@ def open_checkpoint(path: Path, agent: str | None) -> Checkpoint:
     if agent is not None and owner not in (None, agent):
         raise ValueError(f"{path} holds a policy of {owner}, not of {agent}.")
     return Checkpoint(path, digest, agent or str(owner), header.get("task"), read_hyperparameters(path, header))
+
+
+def _open_onnx(path: Path, agent: str | None) -> Checkpoint:
+    digest = sha256(path)
+    from rlbench_suite.evaluation import onnx_policy
+
+    if agent not in (None, onnx_policy.NAME):
+        raise ValueError(f"{path} is an ONNX file, not a policy of {agent}; leave --agent out.")
+    return Checkpoint(path, digest, onnx_policy.NAME, onnx_policy.read_task(path), {})
 
 
 def read_header(path: str | Path) -> dict[str, str]:

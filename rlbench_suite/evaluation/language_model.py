@@ -166,7 +166,7 @@ class LanguageModel:
 
 def transcripts_path(folder: Path, cell: Cell) -> Path:
     """Return the path of a cell's transcripts in a run directory."""
-    return folder / FOLDER / cell.agent / find_card(cell.task).name / f"{cell.seed}.jsonl"
+    return folder / FOLDER / cell.agent / find_card(cell.task).file_name / f"{cell.seed}.jsonl"
 
 
 def _record(transcripts: list[Transcript], horizon: int) -> Record:

@@ -5,6 +5,9 @@ another task to train on (another simulator of the same problem), it trains ther
 task's test split, from environment seeds that no training run uses. Each seed has its own block of evaluation episodes,
 so that runs are independent and an interval over seeds includes the variance of evaluation as well as that of training.
 The blocks are the same for every agent.
+
+Cells of the suite ``generalisation`` are also evaluated on the train split, with the same environment seeds. Those
+episodes have contexts of the kind on which the agent trained.
 """
 
 from __future__ import annotations
@@ -60,6 +63,8 @@ class Outcome(NamedTuple):
     train_seconds: float
     """Wall time of training, compilation included."""
     evaluate_seconds: float
+    train_record: Record | None = None
+    """Episodes of the same seeds on the train split, if they were asked for."""
 
 
 def evaluation_seeds(seed: int, budget: str) -> range:
@@ -98,8 +103,17 @@ def training_task(task: Task[Any, Any]) -> Task[Any, Any]:
     return trained
 
 
-def run_cell(agent: Agent, task: Task[Any, Any], seed: int, budget: str) -> Iterator[Progress | Outcome]:
+def run_cell(
+    agent: Agent, task: Task[Any, Any], seed: int, budget: str, *, on_train: bool = False
+) -> Iterator[Progress | Outcome]:
     """Train and evaluate. Yield ``Progress`` during training, and the outcome last.
+
+    Args:
+        agent: the agent.
+        task: the task to evaluate on.
+        seed: training seed.
+        budget: ``smoke``, ``quick`` or ``full``.
+        on_train: evaluate on the train split, too.
 
     Raises:
         ValueError: as :func:`evaluation_seeds` and :func:`training_task`; or the agent gave no policy, or a return is
@@ -119,25 +133,28 @@ def run_cell(agent: Agent, task: Task[Any, Any], seed: int, budget: str) -> Iter
         raise ValueError(f"{agent.name} ended its training without giving a policy.")
     trained = time.perf_counter()
     record = evaluate(task, policy, seeds)
-    if not np.isfinite(record.total).all():
+    train_record = evaluate(task, policy, seeds, split="train") if on_train else None
+    if not all(np.isfinite(each.total).all() for each in (record, train_record) if each):
         raise ValueError(f"{agent.name} reached a return on {task.card.id} that is not finite.")
-    yield Outcome(seeds, record, curve, policy, trained - started, time.perf_counter() - trained)
+    yield Outcome(seeds, record, curve, policy, trained - started, time.perf_counter() - trained, train_record)
 
 
-def evaluate(task: Task[Any, Any], policy: Policy | HostPolicy, seeds: range) -> Record:
-    """Play the first episode of each seed on the test split and return the record.
+def evaluate(task: Task[Any, Any], policy: Policy | HostPolicy, seeds: range, *, split: str = "test") -> Record:
+    """Play the first episode of each seed on a split and return the record.
 
     A policy outside JAX chooses its actions on the batched environment. They are then replayed, so that every record
     comes from one program. Simulators outside JAX record while they play.
     """
+    if not isinstance(policy, Policy) and (reset := getattr(policy, "reset", None)):
+        reset()
     if isinstance(policy, Policy) or task.card.host:
-        return play(task, policy, seeds)
-    return replay(task, _choose_on_host(task, policy, seeds), seeds)
+        return play(task, policy, seeds, split=split)
+    return replay(task, _choose_on_host(task, policy, seeds, split), seeds, split=split)
 
 
-def _choose_on_host(task: Task[Any, Any], policy: HostPolicy, seeds: range) -> np.ndarray:
+def _choose_on_host(task: Task[Any, Any], policy: HostPolicy, seeds: range, split: str) -> np.ndarray:
     """Return the actions ``(n, horizon, *action shape)`` of the first episode of each seed; zeros after its end."""
-    env = TaskVectorEnv(task.card.id, len(seeds), split="test", difficulty=task.difficulty, dtype=task.dtype.name)
+    env = TaskVectorEnv(task.card.id, len(seeds), split=split, difficulty=task.difficulty, dtype=task.dtype.name)
     space, horizon = env.single_action_space, task.card.horizon
     actions = np.zeros((len(seeds), horizon, *(space.shape or ())), space.dtype)
     observations, infos = env.reset(seed=list(seeds))

@@ -25,8 +25,10 @@ from typing import Any, Literal, NamedTuple
 from rlbench_suite import registry
 from rlbench_suite.agent import Agent, CannotPlay
 from rlbench_suite.card import TaskCard, unknown
+from rlbench_suite.evaluation import onnx_policy
 from rlbench_suite.evaluation.checkpoint import Checkpoint, SavedAgent
 from rlbench_suite.evaluation.language_model import LanguageModel
+from rlbench_suite.evaluation.onnx_policy import OnnxAgent
 from rlbench_suite.evaluation.protocol import EPISODES, TRAINING_SEEDS, Cell, Outcome, run_cell, training_task
 from rlbench_suite.evaluation.store import Manifest, Run
 from rlbench_suite.evaluation.writing import CannotWrite
@@ -110,7 +112,23 @@ def plan(
         not_applicable=not_applicable,
         checkpoints={checkpoint.label: {"agent": checkpoint.agent, "sha256": checkpoint.sha256}} if checkpoint else {},
         models={model.name: {"model": model.endpoint.model, "base_url": model.endpoint.base_url}} if model else {},
+        on_train=_on_train(suite, model),
     )
+
+
+def _on_train(suite: str, model: LanguageModel | None) -> tuple[str, ...]:
+    """Return the tasks on which agents are also evaluated on training contexts.
+
+    Raises:
+        ValueError: a language model is to be evaluated on them, but it does not train.
+    """
+    if registry.GENERALISATION not in map(str.strip, suite.split(",")):
+        return ()
+    if model:
+        raise ValueError(
+            f"A language model does not train here, so the suite {registry.GENERALISATION} has no meaning."
+        )
+    return registry.suites()[registry.GENERALISATION]
 
 
 def _players(names: str, checkpoint: Checkpoint | None) -> dict[str, Agent]:
@@ -138,7 +156,7 @@ def _check_installed(card: TaskCard) -> None:
 
 @cache
 def _agent(name: str) -> Agent:
-    return registry.agent(name)
+    return OnnxAgent() if name == onnx_policy.NAME else registry.agent(name)
 
 
 def _player(name: str, run: Run) -> Agent:
@@ -164,7 +182,7 @@ def perform(cell: Cell, run: Run, model: LanguageModel | None = None) -> Iterato
         events: Iterator[Any] = (
             play_itself(task, seed=cell.seed, budget=budget, folder=run.path)
             if play_itself
-            else run_cell(agent, task, cell.seed, budget)
+            else run_cell(agent, task, cell.seed, budget, on_train=cell.task in run.manifest.on_train)
         )
         for event in events:
             if isinstance(event, Outcome):

@@ -10,7 +10,9 @@ Intervals come from the stratified bootstrap (:mod:`rlbench_suite.evaluation.int
 same tasks. Those of the interquartile mean, the mean and the optimality gap are studentised. Nominal 95 % intervals
 then cover the truth 93 to 97 % of the time from five seeds on, for normal and for exponential scores, on one task and
 over ten; ``benchmarks/interval_coverage.py`` measures it. ``method="percentile"`` gives rliable's intervals, which
-cover 77 to 95 %. Below five seeds neither method is to be trusted. Other statistics have percentile intervals:
+cover 79 to 92 % at five seeds. Below five seeds neither method is to be trusted.
+
+Other statistics have percentile intervals:
 
 * the median over three or more tasks. Its error depends on which task is in the middle, and studentised intervals cover
   less (82 to 93 % over ten tasks) than percentile intervals. The median over one or two tasks is the mean.

@@ -5,6 +5,7 @@
     manifest.json                             settings, machine and times of the run
     cells/<agent>/<task>/<seed>/result.json   results of one cell
                                /episodes.parquet  curve.parquet  trace.parquet  policy.safetensors
+                               /train_episodes.parquet  episodes on the train split, in the suite generalisation
     transcripts/<agent>/<task>/<seed>.jsonl   conversations of language models, also of unfinished cells
     episodes.parquet  curves.parquet  traces/<agent>-<task>.parquet  report.html   all cells together
     checkpoints/<agent>                       copies of evaluated saved policies
@@ -56,6 +57,8 @@ TRACE = pa.schema([*_CELL, ("episode_seed", pa.uint64()), ("actions", pa.list_(p
 """Actions of an episode, one after another. A float64 represents every int32 and float32 exactly."""
 
 _TABLES = {"episodes.parquet": EPISODES, "curve.parquet": CURVE, "trace.parquet": TRACE}
+_ON_TRAIN = {"train_episodes.parquet": EPISODES}
+"""Table that only cells have that were also evaluated on the train split."""
 
 
 class _Strict(BaseModel):
@@ -106,6 +109,10 @@ class Manifest(_Strict):
     """Agents of the run that are saved policies and were not trained in it."""
     models: dict[str, ServedModel] = {}
     """Agents of the run that are language models and were not trained in it."""
+    suites: dict[str, str] = {}
+    """SHA-256 of every suite file of the run, by the name of the suite."""
+    on_train: tuple[str, ...] = ()
+    """Ids of the tasks on which agents are evaluated on training contexts, too."""
     sittings: list[Sitting] = []
 
     @classmethod
@@ -117,7 +124,9 @@ class Manifest(_Strict):
     def settings(self) -> dict[str, Any]:
         """Return all settings that must be equal for cells to be comparable, by name."""
         settings: dict[str, Any] = {name: getattr(self, name) for name in ("version", "protocol", "budget")}
+        settings |= {f"the suite file of {name}": digest for name, digest in self.suites.items()}
         for task, scores in self.references.items():
+            settings[f"the evaluation of {task} on training contexts"] = task in self.on_train
             settings |= {f"the {player} score of {task}": score.mean for player, score in scores.items()}
         for agent, tasks in self.hyperparameters.items():
             for task, values in tasks.items():
@@ -157,6 +166,10 @@ class CellResult(_Strict):
     evaluate_seconds: float
     wall_seconds: float
     device: str
+    train_return: FiniteFloat | None = None
+    """Mean return on training contexts, if the cell was evaluated on them."""
+    train_score: FiniteFloat | None = None
+    """Normalised score on training contexts, by the same anchors as ``score``."""
 
     @property
     def cell(self) -> Cell:
@@ -224,7 +237,7 @@ class Run:
 
     def cell_path(self, cell: Cell) -> Path:
         """Return the folder of a cell."""
-        return self.path / "cells" / cell.agent / find_card(cell.task).name / str(cell.seed)
+        return self.path / "cells" / cell.agent / find_card(cell.task).file_name / str(cell.seed)
 
     def result(self, cell: Cell) -> CellResult | None:
         """Return the cell's result, or None if it has not been run.
@@ -238,7 +251,7 @@ class Run:
             result = CellResult.model_validate_json(path.read_bytes())
             if result.cell != cell:
                 raise ValueError(f"it belongs to {result.cell}")
-        for name, schema in _TABLES.items():
+        for name, schema in (_TABLES if result.train_score is None else _TABLES | _ON_TRAIN).items():
             with self._reading(cell, name) as path:
                 found = pq.read_metadata(path)
                 if not found.schema.to_arrow_schema().equals(schema):
@@ -270,7 +283,7 @@ class Run:
             ValueError: it is damaged.
         """
         with self._reading(cell, name) as path:
-            return pq.read_table(path, schema=_TABLES[name], page_checksum_verification=True)
+            return pq.read_table(path, schema=(_TABLES | _ON_TRAIN)[name], page_checksum_verification=True)
 
     def results(self) -> list[CellResult]:
         """Return the results of all finished cells, in the manifest's order."""
@@ -303,7 +316,13 @@ class Run:
             CannotWrite: the system refused.
         """
         anchors = self.manifest.references[cell.task]
-        result, tables = _tabulate(cell, outcome, anchors, task, device, getattr(agent, "step_unit", "environment"))
+        unit: Literal["environment", "gradient"] = getattr(agent, "step_unit", "environment")
+        result, tables = _tabulate(cell, outcome, anchors, task, device, unit)
+        if outcome.train_record:
+            seen = outcome._replace(record=outcome.train_record)
+            there, more = _tabulate(cell, seen, anchors, task, device, unit)
+            tables["train_episodes.parquet"] = more["episodes.parquet"]
+            result = result.model_copy(update={"train_return": there.mean_return, "train_score": there.score})
         path = self.cell_path(cell)
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -322,12 +341,15 @@ class Run:
 
     def merge(self) -> None:
         """Write the merged tables of all cells."""
-        done = [result.cell for result in self.results()]
+        results = self.results()
+        done = [result.cell for result in results]
+        if both := [result.cell for result in results if result.train_score is not None]:
+            self._merge("train_episodes.parquet", both, self.path / "train_episodes.parquet")
         for name, merged in (("episodes.parquet", "episodes.parquet"), ("curve.parquet", "curves.parquet")):
             self._merge(name, done, self.path / merged)
         for agent, task in dict.fromkeys((cell.agent, cell.task) for cell in done):
             group = [cell for cell in done if (cell.agent, cell.task) == (agent, task)]
-            self._merge("trace.parquet", group, self.path / "traces" / f"{agent}-{find_card(task).name}.parquet")
+            self._merge("trace.parquet", group, self.path / "traces" / f"{agent}-{find_card(task).file_name}.parquet")
 
     def _merge(self, name: str, cells: Iterable[Cell], path: Path) -> None:
         tables = [self._table(cell, name) for cell in cells]
@@ -439,6 +461,8 @@ def _widen(path: Path, earlier: Manifest, wanted: Manifest) -> Manifest:
         update[table] = {agent: old.get(agent, {}) | new.get(agent, {}) for agent in old | new}
     update["checkpoints"] = earlier.checkpoints | wanted.checkpoints
     update["models"] = earlier.models | wanted.models
+    update["on_train"] = tuple(dict.fromkeys((*earlier.on_train, *wanted.on_train)))
+    update["suites"] = earlier.suites | wanted.suites
     return earlier.model_copy(update=update)
 
 

@@ -50,6 +50,14 @@ def test_unfinished_and_damaged_runs_are_not_packed(toy_run: Path, tmp_path: Pat
     assert not list(tmp_path.glob(".rlsuite-*"))
 
 
+def test_a_task_with_settings_of_its_own_is_not_packed(toy_run: Path, tmp_path: Path):
+    run = Path(shutil.copytree(toy_run, tmp_path / "run"))
+    text = (run / "manifest.json").read_text()
+    (run / "manifest.json").write_text(text.replace('"rlsuite/ToyWalk-v0"', '"rlsuite/SAT-v0?difficulty=hard"'))
+    with pytest.raises(ValueError, match=r"as they are registered, and rlsuite/SAT-v0\?difficulty=hard has settings"):
+        pack(run, Entry(name="toy", agent="toy"), tmp_path / "a.zip")
+
+
 def test_the_page_names_every_field_of_the_schema():
     text = files("rlbench_suite.leaderboard").joinpath("SCHEMA.md").read_text()
     for model in (Submission, Entry, Origin, TaskClaim, CellClaim):
