@@ -40,6 +40,8 @@ class Row:
     score: Estimate
     """Mean normalised score with its 95 % interval over seeds."""
     success_rate: float
+    mean_cost: float
+    """Mean constraint cost of an episode, over seeds."""
     training_steps: float
     """Mean over seeds."""
     step_unit: str
@@ -176,6 +178,7 @@ def _row(run: Run, agent: str, task: str, results: list[CellResult], score: Esti
         mean_return=float(np.mean([result.mean_return for result in results])),
         score=score,
         success_rate=float(np.mean([result.success_rate for result in results])),
+        mean_cost=float(np.mean([result.mean_cost for result in results])),
         training_steps=float(np.mean([result.training_steps for result in results])),
         step_unit=results[0].step_unit if any(result.training_steps for result in results) else "",
         train_seconds=float(np.mean([result.train_seconds for result in results])),
@@ -206,8 +209,8 @@ _VERDICT = {"yes": "[green]yes[/]", "no": "[red]no[/]", "unclear": "[yellow]uncl
 
 
 _LEAST = (
-    "all seeds", "steps/s", "reference", "random", "return", "success", "Median", "Mean", "beats random",
-    "Optimality gap", "form", "instances", "tokens in", "tokens out", "best trivial",
+    "constraint cost", "all seeds", "steps/s", "reference", "random", "return", "success", "Median", "Mean",
+    "beats random", "Optimality gap", "form", "instances", "tokens in", "tokens out", "best trivial",
 )  # fmt: skip
 """Columns that a narrow terminal omits, in this order. The page has them all."""
 
@@ -224,6 +227,7 @@ def print_report(report: Report, console: Console) -> None:
             "score": _with_interval(row.score),
             "beats random": _VERDICT[row.beats_random],
             "success": f"{row.success_rate:.0%}",
+            "constraint cost": f"{row.mean_cost:.3g}",
             "training steps": _steps(row),
             "training seconds": _seconds(row),
             "steps/s": row.speed_text,

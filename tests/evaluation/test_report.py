@@ -51,6 +51,8 @@ def test_report(report: Report):
         assert report.comparison.agents[agent].iqm.point == pytest.approx(trim_mean(scores, 0.25))
         assert report.comparison.agents[agent].mean.point == pytest.approx(np.mean(scores))
         row = next(r for r in report.rows if (r.agent, r.card.name) == (agent, "ToyWalk-v0"))
+        costs = [r.mean_cost for r in report.run.results() if (r.agent, r.task) == (agent, "rlsuite/ToyWalk-v0")]
+        assert row.mean_cost == pytest.approx(np.mean(costs))
         assert row.score.point == pytest.approx(np.mean(scores))
         assert row.score == mean({"rlsuite/ToyWalk-v0": scores})
         assert report.above_random[agent].point == np.mean(np.array(scores) > 0)
@@ -88,6 +90,7 @@ def test_report(report: Report):
     assert "prefers-color-scheme: dark" in page
     for row in report.rows:
         assert f"<b>{row.score.point:.3f}</b>" in page
+        assert f"<td>{row.mean_cost:.3g}</td><td>{row.seeds}</td>" in page
     assert page.count("<td>1,000</td><td>1.0</td>") == 3
     assert "1k training steps in 1.0 s a seed" in page
     assert "Do not trust intervals of fewer than 5 seeds" in page
@@ -131,7 +134,7 @@ def test_an_agent_beats_random_only_where_intervals_do_not_overlap(
     low, high = (math.nan if end is None else end for end in ends)
     row = Row(
         agent="toy", card=card("ToyWalk-v0"), mean_return=0.0, score=Estimate(point, low, high), success_rate=0.0,
-        random=Score(10, 9, 11, 100), reference=Score(20, 19, 21, 100),
+        mean_cost=0.0, random=Score(10, 9, 11, 100), reference=Score(20, 19, 21, 100),
         training_steps=0, step_unit="", train_seconds=0.0, steps_per_second=None, wall_seconds=1.0, seeds=5,
     )  # fmt: skip
     assert row.beats_random == verdict
@@ -140,7 +143,7 @@ def test_an_agent_beats_random_only_where_intervals_do_not_overlap(
 def test_unequal_training_is_said(toys: Path):
     zero = Estimate(0.5, 0.4, 0.6)
     one = Row(
-        agent="a", card=card("ToyWalk-v0"), mean_return=0.0, score=zero, success_rate=0.0,
+        agent="a", card=card("ToyWalk-v0"), mean_return=0.0, score=zero, success_rate=0.0, mean_cost=0.0,
         random=Score(10, 9, 11, 100), reference=Score(20, 19, 21, 100),
         training_steps=50_000, step_unit="environment", train_seconds=1.0, steps_per_second=None, wall_seconds=1.0,
         seeds=5,
