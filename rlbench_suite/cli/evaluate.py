@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from rlbench_suite import registry
 from rlbench_suite.cli import App, check_at_least, check_positive, prepare_jax
+from rlbench_suite.cli.sweep import frequency, sweep
 
 if TYPE_CHECKING:
     from rlbench_suite.evaluation.checkpoint import Checkpoint
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from rlbench_suite.evaluation.store import Run
 
 app = App()
+app.command()(sweep)
+app.command()(frequency)
 
 INTERRUPTED = 130
 LLM = "llm"
