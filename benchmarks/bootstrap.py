@@ -2,9 +2,9 @@
 
     python benchmarks/bootstrap.py
 
-Our statistics are timed in full, the best of three. rliable is timed with fewer replicates, shown in its column, and
-extrapolated, because its cost is a Python loop over replicates. It needs pandas < 3; without rliable only our times are
-printed.
+Both make percentile intervals. Our statistics are timed in full, the best of three. rliable is timed with fewer
+replicates, shown in its column, and extrapolated, because its cost is a Python loop over replicates. It needs
+pandas < 3; without rliable only our times are printed.
 """
 
 import os
@@ -18,7 +18,7 @@ from rlbench_suite.evaluation import statistics
 
 AGENTS, TASKS, SEEDS = 5, 50, 10
 TAUS = np.linspace(0, 1, 101)
-AGGREGATE_REPLICATES, CURVE_REPLICATES = 50_000, 2_000
+AGGREGATE_REPLICATES, CURVE_REPLICATES = statistics.REPLICATES, statistics.CURVE_REPLICATES
 PAIRS = list(combinations(range(AGENTS), 2))
 
 Row = tuple[str, Callable[[], object], Callable[[int], object], int, int]
@@ -53,12 +53,12 @@ def main() -> None:
         return np.array([*(f(x) for f in aggregates), metrics.aggregate_optimality_gap(x)])
 
     def everything() -> object:
-        return statistics.compare(agents, taus=TAUS)
+        return statistics.compare(agents, taus=TAUS, method="percentile")
 
     rows: list[Row] = [
         (
             "IQM",
-            lambda: [statistics.iqm(scores) for scores in agents.values()],
+            lambda: [statistics.iqm(scores, method="percentile") for scores in agents.values()],
             lambda reps: rly.get_interval_estimates(
                 matrices, lambda x: np.array([metrics.aggregate_iqm(x)]), reps=reps
             ),

@@ -9,14 +9,9 @@ from typing import NamedTuple
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.evaluation.chart import number
+from rlbench_suite.evaluation.intervals import Estimate
 from rlbench_suite.evaluation.protocol import EPISODES
-from rlbench_suite.evaluation.statistics import (
-    Comparison,
-    Estimate,
-    Summary,
-    compare,
-    mean,
-)
+from rlbench_suite.evaluation.statistics import Comparison, Summary, compare, mean
 from rlbench_suite.registry import GENERALISATION, cards, suites
 
 from .copies import copied_tasks, episodes, is_copy, shared

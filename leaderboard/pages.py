@@ -15,8 +15,9 @@ from typing import ClassVar, NamedTuple
 import rlbench_suite
 from rlbench_suite.card import TaskCard
 from rlbench_suite.evaluation import chart
+from rlbench_suite.evaluation.intervals import Estimate
 from rlbench_suite.evaluation.page import render
-from rlbench_suite.evaluation.statistics import Estimate, iqm
+from rlbench_suite.evaluation.statistics import iqm
 from rlbench_suite.registry import cards
 
 from .boards import LEAST_SEEDS, Board, Standing

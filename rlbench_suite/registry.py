@@ -114,6 +114,8 @@ def card(task_id: str, **settings: Any) -> TaskCard:
     found = all_cards()[full]
     if query:
         settings = {key: value for key, _, value in (pair.partition("=") for pair in query.split("&"))} | settings
+    if not settings:
+        return found
     difficulty = settings.pop("difficulty", None)
     kin, wanted = _kin(found), dict(found.fixed)
     for key in [key for key in settings if key in wanted]:

@@ -8,15 +8,14 @@ import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from rlbench_suite import registry
-from rlbench_suite.cli import App, check_at_least, check_positive, prepare_jax
-from rlbench_suite.cli.sweep import frequency, sweep
+from rlbench_suite.cli import App, check_at_least, check_positive, compare, prepare_jax, results, sweep
 
 if TYPE_CHECKING:
     from rlbench_suite.evaluation.checkpoint import Checkpoint
@@ -26,8 +25,12 @@ if TYPE_CHECKING:
     from rlbench_suite.evaluation.store import Run
 
 app = App()
-app.command()(sweep)
-app.command()(frequency)
+app.command()(compare.compare)
+app.command()(compare.power)
+app.command()(results.query)
+app.command()(results.export)
+app.command()(sweep.sweep)
+app.command()(sweep.frequency)
 
 INTERRUPTED = 130
 LLM = "llm"
@@ -98,6 +101,10 @@ def evaluate(
             show_default=False,
         ),
     ] = None,
+    interval: Annotated[
+        Literal["studentised", "percentile"],
+        typer.Option(help="Method of the intervals. `percentile` is rliable's; it is too narrow for few seeds."),
+    ] = "studentised",
     silence: Annotated[
         float,
         typer.Option(
@@ -239,7 +246,7 @@ def evaluate(
                     raise typer.Exit(INTERRUPTED) from None
         if run.results():
             run.merge()
-            report = Report.of(run)
+            report = Report.of(run, interval)
             write_html(report)
             print_report(report, console)
             console.print(f"Report: {path / 'report.html'}", highlight=False, soft_wrap=True)

@@ -46,7 +46,7 @@ def measure(task: Task[Any, Any], player: str, episodes: int) -> Score | None:
     policy: Any = list(agent.train(task, seed=0, budget="full"))[-1]
     record = evaluate(task, policy, calibration_seeds(episodes))
     returns = np.asarray(scalar_return(task, record.total.astype(np.float64)))
-    estimate = mean({task.card.id: returns}, replicates=_REPLICATES)
+    estimate = mean({task.card.id: returns}, replicates=_REPLICATES, method="percentile")
     point, low, high = (float(f"{value:.6g}") for value in (estimate.point, estimate.low, estimate.high))
     return Score(point, low, high, episodes)
 

@@ -74,7 +74,7 @@ def measure_one_shot(puzzle: Puzzle[Any], count: int) -> dict[str, Score]:
         for name, answer in players.items()
     }
     difficulties = np.array([puzzle.difficulty(instance) for instance in instances])
-    spread = mean({puzzle.name: difficulties}, replicates=2_000)
+    spread = mean({puzzle.name: difficulties}, replicates=2_000, method="percentile")
     return scores | {"difficulty": rounded(spread.point, spread.low, spread.high, count)}
 
 

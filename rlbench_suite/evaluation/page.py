@@ -8,7 +8,7 @@ from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-from rlbench_suite.evaluation.statistics import Estimate
+from rlbench_suite.evaluation.intervals import Estimate
 
 
 def render(package: str, template: str, **values: Any) -> str:

@@ -13,13 +13,15 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
+from rich.text import Text
 
 from rlbench_suite.card import Score, TaskCard
-from rlbench_suite.evaluation import chart
+from rlbench_suite.evaluation import chart, efficiency
+from rlbench_suite.evaluation.intervals import Estimate, Method
 from rlbench_suite.evaluation.page import interval, render
 from rlbench_suite.evaluation.passing import Passing, passing
-from rlbench_suite.evaluation.statistics import Comparison, Estimate, compare, mean, probability_of_improvement
-from rlbench_suite.evaluation.store import CellResult, Run
+from rlbench_suite.evaluation.statistics import Comparison, compare, means, probability_of_improvement
+from rlbench_suite.evaluation.store import CellResult, Run, TrainingCurve
 from rlbench_suite.evaluation.writing import replacing, writing
 from rlbench_suite.registry import card as find_card
 
@@ -105,6 +107,8 @@ class Report:
     """Statistics of a run."""
 
     run: Run
+    method: Method
+    """Method of the intervals of scores and gaps."""
     rows: list[Row]
     transfers: list[Transfer]
     """Transfers of agents that were evaluated both where they were trained and elsewhere."""
@@ -119,8 +123,12 @@ class Report:
     missing: list[str]
 
     @classmethod
-    def of(cls, run: Run) -> Report:
+    def of(cls, run: Run, method: Method = "studentised") -> Report:
         """Compute all statistics of the finished cells.
+
+        Args:
+            run: the run.
+            method: of the intervals, as in :mod:`rlbench_suite.evaluation.statistics`.
 
         Raises:
             ValueError: there are none.
@@ -133,22 +141,22 @@ class Report:
         scores: dict[str, dict[str, list[float]]] = {}
         for (agent, task), results in groups.items():
             scores.setdefault(agent, {})[task] = [result.score for result in results]
+        keys = [(agent, task) for task in run.manifest.references for agent in scores if task in scores[agent]]
+        averages = means([{task: scores[agent][task]} for agent, task in keys], method=method)
+        pairs = {key: pairs for key in groups if (pairs := _pairs(*key, groups))}
+        gaps = means([{task: gaps} for (_, task), gaps in pairs.items()], method=method)
         shared = set.intersection(*(set(tasks) for tasks in scores.values()))
         return cls(
             run=run,
-            rows=[
-                _row(run, agent, task, groups[agent, task])
-                for task in run.manifest.references
-                for agent in scores
-                if task in scores[agent]
+            method=method,
+            rows=[_row(run, *key, groups[key], score) for key, score in zip(keys, averages, strict=True)],
+            transfers=[Transfer(agent, find_card(task), gap) for (agent, task), gap in zip(pairs, gaps, strict=True)],
+            gaps=[
+                gap
+                for (agent, task), results in groups.items()
+                if (gap := _gap(agent, find_card(task), results, method))
             ],
-            transfers=[
-                transfer
-                for agent, task in groups
-                if (transfer := _transfer(agent, find_card(task), groups)) is not None
-            ],
-            gaps=[gap for (agent, task), results in groups.items() if (gap := _gap(agent, find_card(task), results))],
-            comparison=compare(scores) if shared else None,
+            comparison=compare(scores, method=method) if shared else None,
             above_random={
                 agent: probability_of_improvement(tasks, {task: [0.0] for task in shared or tasks})
                 for agent, tasks in scores.items()
@@ -158,7 +166,7 @@ class Report:
         )
 
 
-def _row(run: Run, agent: str, task: str, results: list[CellResult]) -> Row:
+def _row(run: Run, agent: str, task: str, results: list[CellResult], score: Estimate) -> Row:
     speeds = [result.steps_per_second for result in results if result.steps_per_second]
     return Row(
         agent=agent,
@@ -166,7 +174,7 @@ def _row(run: Run, agent: str, task: str, results: list[CellResult]) -> Row:
         random=run.manifest.references[task]["random"],
         reference=run.manifest.references[task]["reference"],
         mean_return=float(np.mean([result.mean_return for result in results])),
-        score=mean({task: [result.score for result in results]}),
+        score=score,
         success_rate=float(np.mean([result.success_rate for result in results])),
         training_steps=float(np.mean([result.training_steps for result in results])),
         step_unit=results[0].step_unit if any(result.training_steps for result in results) else "",
@@ -177,19 +185,19 @@ def _row(run: Run, agent: str, task: str, results: list[CellResult]) -> Row:
     )
 
 
-def _transfer(agent: str, card: TaskCard, groups: Mapping[tuple[str, str], list[CellResult]]) -> Transfer | None:
-    trained = {result.seed: result.score for result in groups.get((agent, card.trained_on), [])}
-    pairs = [(result.score, trained[result.seed]) for result in groups[agent, card.id] if result.seed in trained]
-    return Transfer(agent, card, mean({card.id: [here - there for here, there in pairs]})) if pairs else None
+def _pairs(agent: str, task: str, groups: Mapping[tuple[str, str], list[CellResult]]) -> list[float]:
+    """Return each seed's score on a task minus its score where it was trained; empty if there is no other such task."""
+    trained = {result.seed: result.score for result in groups.get((agent, find_card(task).trained_on), [])}
+    return [result.score - trained[result.seed] for result in groups[agent, task] if result.seed in trained]
 
 
-def _gap(agent: str, card: TaskCard, results: list[CellResult]) -> Gap | None:
+def _gap(agent: str, card: TaskCard, results: list[CellResult], method: Method) -> Gap | None:
     pairs = [(result.train_score, result.score) for result in results if result.train_score is not None]
     if not pairs:
         return None
     train, test = ([pair[i] for pair in pairs] for i in (0, 1))
     values = train, test, [there - here for there, here in pairs]
-    return Gap(agent, card, *(mean({card.id: each}) for each in values))
+    return Gap(agent, card, *means([{card.id: each} for each in values], method=method))
 
 
 # -- the terminal ----------------------------------------------------------------------------------------------------
@@ -289,19 +297,27 @@ def _rate(score: Score) -> str:
 
 
 def _print_table(title: str, rows: list[dict[str, str]], console: Console) -> None:
-    dropped: tuple[str, ...] = ()
+    widest = {
+        name: max((row[name] for row in rows), key=lambda text: Text.from_markup(text).cell_len) for name in rows[0]
+    }
     for count in range(len(_LEAST) + 1):
-        dropped = _LEAST[:count]
-        table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
-        for name in (name for name in rows[0] if name not in dropped):
-            left = name in ("task", "agent")
-            heading = name.replace(" ", "\n")  # numbers are narrower than their names
-            table.add_column(heading, justify="left" if left else "right", vertical="bottom", no_wrap=True)
-        for row in rows:
-            table.add_row(*(text for name, text in row.items() if name not in dropped))
-        if Measurement.get(console, console.options.update(width=500), table).maximum <= console.width:
+        names = [name for name in rows[0] if name not in _LEAST[:count]]
+        trial = _table(title, names, [widest])  # as wide as the whole table, and measured faster
+        if Measurement.get(console, console.options.update(width=500), trial).maximum <= console.width:
             break
-    console.print(table)
+    console.print(_table(title, names, rows))
+
+
+def _table(title: str, names: list[str], rows: list[dict[str, str]]) -> Table:
+    """Return the table of some columns."""
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    for name in names:
+        left = name in ("task", "agent")
+        heading = name.replace(" ", "\n")  # numbers are narrower than their names
+        table.add_column(heading, justify="left" if left else "right", vertical="bottom", no_wrap=True)
+    for row in rows:
+        table.add_row(*(row[name] for name in names))
+    return table
 
 
 def _remarks(report: Report) -> Iterable[str]:
@@ -336,8 +352,34 @@ def _remarks(report: Report) -> Iterable[str]:
     if report.missing:
         more = f"; and {len(report.missing) - 3} more" if len(report.missing) > 3 else ""
         yield f"Missing, and not in any number here: {'; '.join(report.missing[:3])}{more}."
+    yield from _of_intervals(report)
+
+
+LEAST_SEEDS = 5
+"""Smallest number of seeds whose intervals cover about as often as they say."""
+
+
+def _of_intervals(report: Report) -> Iterable[str]:
+    """Yield how far the intervals can be trusted."""
     if any(row.seeds == 1 for row in report.rows):
-        yield "One seed has no interval; use at least 5 seeds to know how certain a score is."
+        yield f"One seed has no interval; use at least {LEAST_SEEDS} seeds to know how certain a score is."
+    if few := [row.seeds for row in report.rows if 1 < row.seeds < LEAST_SEEDS]:
+        yield (
+            f"Some scores have only {min(few)} seeds. Do not trust intervals of fewer than {LEAST_SEEDS} seeds: they "
+            "may miss the truth far more often than they say."
+        )
+    if report.method == "percentile":
+        yield (
+            "Intervals are percentile intervals, as rliable's. With 5 seeds they cover the truth 79 to 92 % of the "
+            "time, not 95 %."
+        )
+    if equal := [row for row in report.rows if row.seeds > 1 and row.score.low == row.score.high]:
+        names = [f"{row.agent} on {row.card.name}" for row in equal]
+        more = f"; and {len(names) - 3} more" if len(names) > 3 else ""
+        yield (
+            f"All seeds score the same: {'; '.join(names[:3])}{more}. Such an interval has no width, which does not "
+            "mean that another seed scores the same."
+        )
 
 
 def _conversations(models: list[Passing]) -> Iterable[str]:
@@ -416,6 +458,8 @@ def write_html(report: Report) -> None:
     manifest = report.run.manifest
     agents = list(manifest.hyperparameters)
     colour = {agent: i % chart.COLOURS for i, agent in enumerate(agents)}
+    curves = report.run.read_curves()
+    shared = report.comparison.tasks if report.comparison else ()
     text = render(
         "rlbench_suite.evaluation",
         "report.html",
@@ -423,6 +467,7 @@ def write_html(report: Report) -> None:
         version=manifest.version,
         agents=agents,
         colour=colour,
+        method=report.method,
         tiles=list(_tiles(report)),
         said=list(_remarks(report)),
         aggregates=list(_aggregate_charts(report, colour)),
@@ -432,7 +477,8 @@ def write_html(report: Report) -> None:
         transfers=report.transfers,
         gaps=report.gaps,
         models=report.models,
-        curves=list(_curve_charts(report, colour)),
+        efficiency=list(efficiency.charts(curves, manifest.references, shared, colour)),
+        curves=list(_curve_charts(report, curves, colour)),
         run_facts=_run_facts(report),
         manifest=manifest.model_dump_json(indent=2),
     )
@@ -508,14 +554,15 @@ def _improvement(report: Report) -> dict[str, list[Estimate | None]]:
     return table
 
 
-def _curve_charts(report: Report, colour: dict[str, int]) -> Iterable[Markup]:
-    curves = report.run.read_curves()
+def _curve_charts(
+    report: Report, curves: Mapping[tuple[str, str], Mapping[int, TrainingCurve]], colour: dict[str, int]
+) -> Iterable[Markup]:
     for task in dict.fromkeys(task for _, task in curves):
         anchors = report.run.manifest.references[task]
         low, span = anchors["random"].mean, anchors["reference"].mean - anchors["random"].mean
         series = []
         for (agent, _), seeds in ((key, value) for key, value in curves.items() if key[1] == task):
-            scored = {seed: (steps, (returns - low) / span) for seed, (steps, returns) in seeds.items() if len(steps)}
+            scored = {seed: (own.steps, (own.returns - low) / span) for seed, own in seeds.items() if len(own.steps)}
             for seed, (steps, values) in scored.items():
                 series.append(chart.Line(f"{agent}, seed {seed}", steps, values, colour[agent], faint=True))
             same_steps = {tuple(steps) for steps, _ in scored.values()}

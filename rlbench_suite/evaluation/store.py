@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -182,6 +182,16 @@ class CellResult(_Strict):
         return self.training_steps / self.train_seconds if self.train_seconds else None
 
 
+class TrainingCurve(NamedTuple):
+    """Progress of one cell's training, an entry for each report."""
+
+    steps: np.ndarray
+    seconds: np.ndarray
+    """Seconds of training without compilation."""
+    returns: np.ndarray
+    """Mean return of the episodes that ended since the report before; NaN where none ended."""
+
+
 class Run:
     """Open run directory. Use :meth:`open`, which refuses a directory that another program has open."""
 
@@ -306,7 +316,7 @@ class Run:
             CannotWrite: the system refused.
         """
         anchors = self.manifest.references[cell.task]
-        unit = getattr(agent, "step_unit", "environment")
+        unit: Literal["environment", "gradient"] = getattr(agent, "step_unit", "environment")
         result, tables = _tabulate(cell, outcome, anchors, task, device, unit)
         if outcome.train_record:
             seen = outcome._replace(record=outcome.train_record)
@@ -346,13 +356,13 @@ class Run:
         with writing(path), replacing(path) as unfinished:
             _write_table(pa.concat_tables(tables), unfinished)
 
-    def read_curves(self) -> dict[tuple[str, str], dict[int, tuple[np.ndarray, np.ndarray]]]:
-        """Return steps and mean training returns (NaN where no episode ended) by (agent, task) and seed."""
-        curves: dict[tuple[str, str], dict[int, tuple[np.ndarray, np.ndarray]]] = {}
+    def read_curves(self) -> dict[tuple[str, str], dict[int, TrainingCurve]]:
+        """Return the training curves by (agent, task) and seed."""
+        curves: dict[tuple[str, str], dict[int, TrainingCurve]] = {}
         for cell in (result.cell for result in self.results()):
             table = self._table(cell, "curve.parquet")
-            columns = (table[name].to_numpy() for name in ("steps", "episode_return"))
-            curves.setdefault((cell.agent, cell.task), {})[cell.seed] = (next(columns), next(columns))
+            columns = (table[name].to_numpy() for name in ("steps", "seconds", "episode_return"))
+            curves.setdefault((cell.agent, cell.task), {})[cell.seed] = TrainingCurve(*columns)
         return curves
 
     def read_episodes(self, cell: Cell) -> pa.Table:

@@ -16,9 +16,10 @@ from scipy.stats import trim_mean
 
 from rlbench_suite.card import Score
 from rlbench_suite.evaluation import chart
-from rlbench_suite.evaluation.report import Report, Row, _unequal_training, print_report, write_html
+from rlbench_suite.evaluation.intervals import Estimate
+from rlbench_suite.evaluation.report import Report, Row, _of_intervals, _unequal_training, print_report, write_html
 from rlbench_suite.evaluation.runner import in_process, plan
-from rlbench_suite.evaluation.statistics import Estimate
+from rlbench_suite.evaluation.statistics import mean
 from rlbench_suite.evaluation.store import Run
 from rlbench_suite.registry import card
 
@@ -51,7 +52,7 @@ def test_report(report: Report):
         assert report.comparison.agents[agent].mean.point == pytest.approx(np.mean(scores))
         row = next(r for r in report.rows if (r.agent, r.card.name) == (agent, "ToyWalk-v0"))
         assert row.score.point == pytest.approx(np.mean(scores))
-        assert min(scores) <= row.score.low <= row.score.point <= row.score.high <= max(scores)
+        assert row.score == mean({"rlsuite/ToyWalk-v0": scores})
         assert report.above_random[agent].point == np.mean(np.array(scores) > 0)
     assert [(r.card.name, r.agent) for r in report.rows][:2] == [("ToyWalk-v0", "toy"), ("ToyWalk-v0", "toy-host")]
     assert [r.steps_per_second for r in report.rows] == [1000.0, None, 1000.0, 1000.0, None]
@@ -73,6 +74,7 @@ def test_report(report: Report):
         assert re.search(rf"{row.card.name} +{row.agent} .* {steps} +{seconds}", narrow)
     assert re.search(r"toy +\d\.\d{3} .* 1k +1\.0 *\n", narrow.split("Together")[1])
     assert "Unequal" not in wide
+    assert "Some scores have only 4 seeds. Do not trust intervals of fewer than 5 seeds" in " ".join(wide.split())
 
     # Page: one file that asks the network for nothing, every tag closed, every agent and task in it.
     write_html(report)
@@ -82,12 +84,14 @@ def test_report(report: Report):
     reader = Balanced()
     reader.feed(page)
     assert reader.open == []
-    assert reader.seen["svg"] == 4 + 1 + 2  # aggregates, profile, two learning curves
+    assert reader.seen["svg"] == 4 + 1 + 2 + 2  # aggregates, profile, efficiency (steps, seconds), curves
     assert "prefers-color-scheme: dark" in page
     for row in report.rows:
         assert f"<b>{row.score.point:.3f}</b>" in page
     assert page.count("<td>1,000</td><td>1.0</td>") == 3
     assert "1k training steps in 1.0 s a seed" in page
+    assert "Do not trust intervals of fewer than 5 seeds" in page
+    assert "(stratified bootstrap, studentised)" in page
     assert "nan" not in page.lower().replace("nano", "")
 
 
@@ -176,3 +180,18 @@ def test_ticks_are_round_and_cover_the_range(low: float, high: float):
 
 def test_numbers_of_ticks():
     assert [chart.number(x) for x in (0, 0.25, 999, 20_000, 1.5e6, 2e9)] == ["0", "0.25", "999", "20k", "1.5M", "2G"]
+
+
+@pytest.mark.parametrize(("seeds", "said"), [(1, "One seed has no"), (2, "only 2 seeds"), (4, "only 4 seeds"), (5, "")])
+def test_intervals_of_fewer_than_five_seeds_are_not_to_be_trusted(seeds: int, said: str):
+    score = Estimate(0.5, 0.4, 0.6)
+    report: Any = SimpleNamespace(rows=[SimpleNamespace(seeds=seeds, score=score)], method="studentised")
+    assert said in " ".join(_of_intervals(report)) if said else list(_of_intervals(report)) == []
+
+
+def test_percentile_intervals_and_those_without_width_are_explained():
+    row = SimpleNamespace(seeds=5, score=Estimate(1, 1, 1), agent="toy", card=SimpleNamespace(name="ToyWalk-v0"))
+    report: Any = SimpleNamespace(rows=[row], method="percentile")
+    narrow, equal = _of_intervals(report)
+    assert "they cover the truth 79 to 92 %" in narrow
+    assert equal.startswith("All seeds score the same: toy on ToyWalk-v0.")

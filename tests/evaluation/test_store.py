@@ -77,8 +77,9 @@ def test_tables_say_what_the_episodes_were(done: Path, toys: Path):
             assert (result.training_steps, result.train_seconds, result.compile_seconds) == (1000, 1.0, 1.0)
             if cell.task == WALK:
                 assert [dict(row["measures"])["x"] for row in rows] == record.info["x"].tolist()
-            steps, returns = run.read_curves()[cell[:2]][cell.seed]
+            steps, seconds, returns = run.read_curves()[cell[:2]][cell.seed]
             assert steps.tolist() == [250, 500, 750, 1000]
+            assert seconds.tolist() == [0.25, 0.5, 0.75, 1.0]
             assert np.isnan(returns[0])
             assert returns[-1] == 4 + 0.1 * cell.seed
 

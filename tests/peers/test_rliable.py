@@ -1,4 +1,4 @@
-"""Point values and intervals against rliable, which imports only beside pandas < 3."""
+"""Point values and percentile intervals against rliable, which imports only beside pandas < 3."""
 
 from collections.abc import Callable
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from rlbench_suite.evaluation import statistics
+from rlbench_suite.evaluation.intervals import Estimate
 
 try:
     from rliable import library as rly
@@ -55,7 +56,7 @@ def assert_same_ends(ours: np.ndarray, theirs: np.ndarray) -> None:
 
 @pytest.mark.parametrize(("ours", "theirs"), AGGREGATES, ids=["iqm", "mean", "median", "optimality_gap"])
 def test_aggregates(
-    ours: Callable[..., statistics.Estimate], theirs: Callable[..., float], matrices: tuple[np.ndarray, np.ndarray]
+    ours: Callable[..., Estimate], theirs: Callable[..., float], matrices: tuple[np.ndarray, np.ndarray]
 ) -> None:
     x = matrices[0]
     assert ours(scores(x), replicates=1).point == pytest.approx(theirs(x), abs=1e-12)
@@ -64,7 +65,7 @@ def test_aggregates(
         np.random.seed(repeat)  # noqa: NPY002 - rliable ignores its random_state and draws from the global generator
         interval = rly.get_interval_estimates({"x": x}, lambda a: np.array([theirs(a)]), reps=REPLICATES)[1]["x"]
         their.append(interval[:, 0])
-        estimate = ours(scores(x), replicates=REPLICATES, seed=repeat)
+        estimate = ours(scores(x), replicates=REPLICATES, seed=repeat, method="percentile")
         mine.append([estimate.low, estimate.high])
     assert_same_ends(np.array(mine), np.array(their))
 
@@ -111,7 +112,7 @@ def test_sample_efficiency() -> None:
         points, intervals = rly.get_interval_estimates({"x": curves}, iqm_at_each, reps=REPLICATES)
         their.append(np.ravel(intervals["x"]))
         curve = statistics.sample_efficiency(
-            {f"task{j}": curves[:, j] for j in range(4)}, replicates=REPLICATES, seed=repeat
+            {f"task{j}": curves[:, j] for j in range(4)}, replicates=REPLICATES, seed=repeat, method="percentile"
         )
         np.testing.assert_allclose(curve.iqm, points["x"], rtol=0, atol=1e-12)
         mine.append(np.concatenate([curve.low, curve.high]))

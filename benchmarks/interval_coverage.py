@@ -1,0 +1,127 @@
+"""Measure how often nominal 95 % intervals cover the truth, and how wide they are.
+
+    python benchmarks/interval_coverage.py
+
+Scores are drawn from known distributions, for one task and for ten, and intervals are computed as a report computes
+them. It prints the tables of docs/reading_a_report.md. The truth is the statistic of infinitely many seeds. The
+interquartile mean (IQM) of a few skewed scores is biased; the second table shows by how much. The draws of a cell have
+a seed of their own, so the tables do not depend on the number of processes.
+"""
+
+import argparse
+import math
+import os
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.stats
+
+from rlbench_suite.evaluation.intervals import METHODS, Estimate, Method
+from rlbench_suite.evaluation.statistics import iqm, mean
+
+SEEDS = 3, 5, 10, 20
+STATISTICS: dict[str, Callable[..., Estimate]] = {"mean": mean, "IQM": iqm}
+DISTRIBUTIONS: dict[str, Any] = {
+    "normal": scipy.stats.norm(),
+    "exponential": scipy.stats.expon(),
+    "lognormal": scipy.stats.lognorm(1),
+}
+APART = "normal, tasks 0 to 3 apart"
+"""Normal scores of tasks whose means are evenly spaced from 0 to 3 standard deviations, as tasks differ in practice."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Simulated case."""
+
+    scores: str
+    statistic: str
+    tasks: int
+    seeds: int
+
+    @property
+    def truth(self) -> float:
+        """Mean, or mean between the quartiles, of the distribution."""
+        if self.scores == APART:
+            return 1.5  # the centre of symmetry
+        distribution = DISTRIBUTIONS[self.scores]
+        if self.statistic == "mean":
+            return float(distribution.mean())
+        low, high = distribution.ppf([0.25, 0.75])
+        return 2 * float(distribution.expect(lb=low, ub=high))
+
+    def draw(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Return scores by task."""
+        if self.scores == APART:
+            return {f"task{j}": rng.normal(3 * j / (self.tasks - 1), 1, self.seeds) for j in range(self.tasks)}
+        distribution = DISTRIBUTIONS[self.scores]
+        return {f"task{j}": distribution.rvs(self.seeds, random_state=rng) for j in range(self.tasks)}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Measured properties of the intervals of a cell."""
+
+    coverage: float
+    width: float
+    """Median."""
+    bias: float
+    """Mean point value minus the truth."""
+
+
+def measure(cell: Cell, method: Method, draws: int, replicates: int) -> Outcome:
+    """Draw scores again and again, and compare their intervals with the truth."""
+    rng = np.random.default_rng([*f"{cell}".encode()])  # both methods see the same scores
+    statistic = STATISTICS[cell.statistic]
+    estimates = [statistic(cell.draw(rng), replicates=replicates, seed=draw, method=method) for draw in range(draws)]
+    points, low, high = np.array([(e.point, e.low, e.high) for e in estimates]).T
+    covered = np.mean((low <= cell.truth) & (cell.truth <= high))
+    return Outcome(float(covered), float(np.median(high - low)), float(np.mean(points)) - cell.truth)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--draws", type=int, default=2_000, help="draws for each cell")
+    parser.add_argument("--replicates", type=int, default=1_000, help="bootstrap replicates for each interval")
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    given = parser.parse_args()
+    cases = [(name, statistic, tasks) for name in DISTRIBUTIONS for statistic in STATISTICS for tasks in (1, 10)]
+    cases += [(APART, statistic, 10) for statistic in STATISTICS]
+    outcomes = {}
+    with ProcessPoolExecutor(given.processes) as pool:
+        pending = {
+            (cell, method): pool.submit(measure, cell, method, given.draws, given.replicates)
+            for case in cases
+            for seeds in SEEDS
+            for cell in (Cell(*case, seeds),)
+            for method in METHODS
+        }
+        outcomes = {key: future.result() for key, future in pending.items()}
+
+    error = math.sqrt(0.95 * 0.05 / given.draws)
+    print(f"Coverage at 3 / 5 / 10 / 20 seeds, {given.draws:,} draws, standard error {error:.3f} at .95:\n")
+    print("| scores | statistic | tasks | percentile | studentised | median width, studentised over percentile |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for case in cases:
+        by_method = {method: [outcomes[Cell(*case, seeds), method] for seeds in SEEDS] for method in METHODS}
+        covered = {
+            name: " / ".join(f"{o.coverage:.3f}".removeprefix("0") for o in them) for name, them in by_method.items()
+        }
+        pairs = zip(by_method["studentised"], by_method["percentile"], strict=True)
+        ratios = " / ".join(f"{ours.width / theirs.width:.1f}" for ours, theirs in pairs)
+        scores, statistic, tasks = case
+        print(f"| {scores} | {statistic} | {tasks} | {covered['percentile']} | {covered['studentised']} | {ratios} |")
+    print("\nBias of the IQM at 3 / 5 / 10 / 20 seeds, in units of the scores:\n")
+    print("| scores | tasks | bias |\n| --- | --- | --- |")
+    for case in cases:
+        scores, statistic, tasks = case
+        if statistic == "IQM":
+            biases = [outcomes[Cell(*case, seeds), "studentised"].bias for seeds in SEEDS]
+            print(f"| {scores} | {tasks} | {' / '.join(f'{bias:+.3f}' for bias in biases)} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,202 @@
+"""``rlsuite-eval compare`` and ``rlsuite-eval power``: verdicts on finished runs, and the seeds that they need."""
+
+import dataclasses
+import json
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from rlbench_suite import registry
+from rlbench_suite.cli import check_positive
+
+if TYPE_CHECKING:
+    from rlbench_suite.evaluation.comparing import Verdict
+    from rlbench_suite.evaluation.power import Need
+
+_LOG_WIDTH = 140
+_MOST_TABLES = 3
+"""Pairs of agents up to which each task is printed."""
+
+Json = Annotated[Path | None, typer.Option("--json", help="Write all numbers to this file.", show_default=False)]
+
+
+def compare(
+    runs: Annotated[list[Path], typer.Argument(help="Run directories of `rlsuite-eval`.", show_default=False)],
+    json_file: Json = None,
+) -> None:
+    """Compare the agents of finished runs and say which is better, or that nobody can tell.
+
+    Cells are paired where task, seed and evaluation episodes are equal. An agent is better if a paired permutation test
+    and the 95 % interval of the mean difference agree. P-values are corrected by Holm's method. Fewer than five paired
+    seeds give no verdict.
+
+    **Examples**
+
+    * `rlsuite-eval compare runs/ppo-smoke-smoke runs/sac-smoke-smoke`
+
+    * `rlsuite-eval compare runs/mine --json verdicts.json` compares the agents of one run
+    """
+    from rlbench_suite.evaluation import comparing
+    from rlbench_suite.evaluation.reading import read_runs
+
+    read = read_runs(runs)
+    found = comparing.verdicts(read)
+    said = comparing.remarks(read, found)
+    console = _console()
+    for verdict in found:
+        style = "bold green" if verdict.better else "bold yellow"
+        console.print(verdict.words, style=style, highlight=False, markup=False)
+    for verdict in found if len(found) <= _MOST_TABLES else ():
+        _print_verdict(verdict, console)
+    if len(found) > _MOST_TABLES:
+        console.print(f"{len(found)} pairs of agents: --json writes the numbers of each task.", style="dim")
+    console.print(
+        "Difference: first agent minus second, mean over paired seeds, with its 95 % interval. Effect: difference over "
+        "the standard deviation of paired differences. p: paired permutation test, corrected by Holm's method.",
+        style="dim",
+    )
+    for sentence in said:
+        console.print(sentence, style="yellow", highlight=False, markup=False)
+    if json_file:
+        _write_json(json_file, {"verdicts": [dataclasses.asdict(verdict) for verdict in found], "remarks": said})
+
+
+def power(
+    run: Annotated[Path, typer.Argument(help="Run directory of `rlsuite-eval`.", show_default=False)],
+    difference: Annotated[
+        list[float] | None,
+        typer.Option(
+            help="Difference of normalised scores to see; may be repeated. [default: 0.02, 0.05, 0.1, 0.2]",
+            show_default=False,
+        ),
+    ] = None,
+    tasks: Annotated[
+        str | None,
+        typer.Option(help="Suites or task ids of the run, separated by commas. [default: all]", show_default=False),
+    ] = None,
+    json_file: Json = None,
+) -> None:
+    """Tell how many seeds show a difference between two agents, from the spreads that a run measured.
+
+    The numbers are seeds of each agent for 80 % power at a level of 5 %, for two agents of equal spread. They are never
+    below five, because `compare` gives no verdict below that.
+
+    **Example**: `rlsuite-eval power runs/ppo-smoke-smoke --difference 0.05`
+    """
+    from rlbench_suite.evaluation.power import DIFFERENCES, needs
+    from rlbench_suite.evaluation.reading import agents, read_run
+
+    for value in difference or ():
+        check_positive("--difference", value)
+    wanted = {card.id for card in registry.resolve_suite(tasks)} if tasks else None
+    console, found = _console(), {}
+    for agent, cells in agents([read_run(run)]).items():
+        scores = {
+            task: [cell["score"] for cell in seeds.values()]
+            for task, seeds in cells.items()
+            if wanted is None or task in wanted
+        }
+        if not scores:
+            raise ValueError(f"{agent} has no finished cell of {tasks} in {run}.")
+        found[agent] = needs(scores, difference or DIFFERENCES)
+        _print_needs(agent, *found[agent], console)
+    console.print(
+        "Seeds of each agent that show a difference of d with 80 % power at a level of 5 %, if both agents spread as "
+        "this one. A spread of few seeds is itself uncertain: leave a margin.",
+        style="dim",
+    )
+    if json_file:
+        _write_json(
+            json_file,
+            {
+                agent: {
+                    "all tasks": dataclasses.asdict(together),
+                    "tasks": {task: dataclasses.asdict(need) for task, need in single.items()},
+                }
+                for agent, (together, single) in found.items()
+            },
+        )
+
+
+def _console() -> Console:
+    return Console() if sys.stdout.isatty() else Console(width=_LOG_WIDTH)
+
+
+def _print_verdict(verdict: "Verdict", console: Console) -> None:
+    table = Table(
+        title=escape(f"{verdict.first} and {verdict.second}"), title_justify="left", box=SIMPLE_HEAD, pad_edge=False
+    )
+    table.add_column("task", no_wrap=True)
+    for name in ("seeds", verdict.first, verdict.second, "difference", "effect", "p", "better"):
+        table.add_column(escape(name), justify="right")
+    for task in verdict.tasks:
+        table.add_row(
+            task.task.split("/", 1)[1], str(task.seeds), f"{task.first:.3f}", f"{task.second:.3f}",
+            f"{task.difference.point:+.3f}{_ends(task.difference)}", _effect(task.effect), f"{task.corrected:.2g}",
+            escape(task.better or "-"),
+        )  # fmt: skip
+    table.add_section()
+    difference = f"{verdict.difference.point:+.3f}{_ends(verdict.difference)}"
+    table.add_row(
+        "mean over tasks", "", *(f"{sum(getattr(t, x) for t in verdict.tasks) / len(verdict.tasks):.3f}"
+        for x in ("first", "second")), difference, _effect(verdict.effect), f"{verdict.corrected:.2g}",
+        escape(verdict.better or "-"),
+    )  # fmt: skip
+    console.print(table)
+    console.print(
+        f"Difference of IQM {verdict.iqm:+.3f}. A run of {verdict.first} beats a run of {verdict.second} with "
+        f"probability {verdict.improvement.point:.2f}{_ends(verdict.improvement)}.",
+        highlight=False, markup=False,
+    )  # fmt: skip
+
+
+def _print_needs(agent: str, together: "Need", single: "dict[str, Need]", console: Console) -> None:
+    table = Table(title=escape(agent), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("task", no_wrap=True)
+    for name in ("seeds measured", "spread", *(f"d = {d:g}" for d in together.seeds)):
+        table.add_column(name, justify="right")
+
+    def row(name: str, need: "Need") -> None:
+        seeds = ("> 10,000" if count is None else f"{count:,}" for count in need.seeds.values())
+        table.add_row(name, str(need.measured), f"{need.spread:.3g}", *seeds)
+
+    for task, need in single.items():
+        row(task.split("/", 1)[1], need)
+    table.add_section()
+    row("mean over tasks", together)
+    console.print(table)
+
+
+def _ends(estimate: Any) -> str:
+    return f" [{estimate.low:+.3f}, {estimate.high:+.3f}]" if math.isfinite(estimate.low) else ""
+
+
+def _effect(value: float | None) -> str:
+    return "-" if value is None else f"{value:+.2f}"
+
+
+def _write_json(path: Path, numbers: Any) -> None:
+    from rlbench_suite.evaluation.writing import replacing, writing
+
+    text = json.dumps(_finite(numbers), indent=2, allow_nan=False)
+    with writing(path), replacing(path) as unfinished:
+        unfinished.write_text(text + "\n")
+
+
+def _finite(value: Any) -> Any:
+    """Replace numbers that JSON does not have by None, and make every key a string."""
+    match value:
+        case dict():
+            return {str(key): _finite(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_finite(each) for each in value]
+        case float() if not math.isfinite(value):
+            return None
+    return value

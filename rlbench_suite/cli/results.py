@@ -1,0 +1,106 @@
+"""``rlsuite-eval query`` and ``rlsuite-eval export``: take the results of finished runs elsewhere."""
+
+import csv
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from rlbench_suite.card import unknown
+
+if TYPE_CHECKING:
+    from rlbench_suite.evaluation.query import Answer, Database
+
+_LOG_WIDTH = 140
+
+
+def query(
+    arguments: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[SQL] RUN...", help="A SELECT, then run directories; with --tables only these.", show_default=False
+        ),
+    ],
+    tables: Annotated[bool, typer.Option("--tables", help="List the tables and their columns.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one object for each row.")] = False,
+) -> None:
+    """Ask SQL about the results of many runs.
+
+    The tables are `cells`, `episodes` and `curves`; each row has the name of its run. A query reads nothing else and
+    changes nothing.
+
+    **Examples**
+
+    * `rlsuite-eval query --tables runs/mine`
+
+    * `rlsuite-eval query "SELECT run, agent, avg(score) FROM cells GROUP BY ALL ORDER BY 3 DESC" runs/*`
+
+    * `rlsuite-eval query "SELECT task, avg(success::INT) FROM episodes GROUP BY task" runs/mine --csv`
+    """
+    from rlbench_suite.evaluation.query import Database
+    from rlbench_suite.evaluation.reading import read_runs
+
+    sql, paths = ("", arguments) if tables else (arguments[0], arguments[1:])
+    if not paths:
+        raise ValueError(f"A query needs a run directory after the SQL, got only {sql!r}.")
+    if as_csv and as_json:
+        raise ValueError("Choose one of --csv and --json.")
+    database = Database(read_runs([Path(path) for path in paths]))
+    answer = _tables(database) if tables else database.ask(sql)
+    if as_csv:
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerows([answer.columns, *answer.rows])
+    elif as_json:
+        print(json.dumps([dict(zip(answer.columns, row, strict=True)) for row in answer.rows], indent=2, default=str))
+    else:
+        table = Table(box=SIMPLE_HEAD, pad_edge=False)
+        for column in answer.columns:
+            table.add_column(escape(column))
+        for row in answer.rows:
+            table.add_row(*(f"{value:.6g}" if isinstance(value, float) else escape(str(value)) for value in row))
+        console = Console() if sys.stdout.isatty() else Console(width=_LOG_WIDTH)
+        console.print(table)
+
+
+def export(
+    run: Annotated[Path, typer.Argument(help="Run directory of `rlsuite-eval`.", show_default=False)],
+    to: Annotated[str, typer.Option("--format", help="`latex`, `csv` or `huggingface`.", show_default=False)],
+    out: Annotated[Path | None, typer.Option(help="File to write. [default: print]", show_default=False)] = None,
+) -> None:
+    """Export the results of a run.
+
+    `latex` is a table for `booktabs` with a row for each task, `csv` has a row for each cell, and `huggingface` is the
+    `model-index` of a model card.
+
+    **Example**: `rlsuite-eval export runs/mine --format latex --out scores.tex`
+    """
+    from rlbench_suite.evaluation.exports import FORMATS
+    from rlbench_suite.evaluation.reading import read_run
+    from rlbench_suite.evaluation.writing import replacing, writing
+
+    if to not in FORMATS:
+        raise ValueError(unknown("format", to, FORMATS))
+    text = FORMATS[to](read_run(run))
+    if out is None:
+        print(text, end="")
+    else:
+        with writing(out), replacing(out) as unfinished:
+            unfinished.write_text(text)
+
+
+def _tables(database: "Database") -> "Answer":
+    from rlbench_suite.evaluation.query import TABLES, Answer
+
+    rows = [
+        (table, meaning, column, kind)
+        for table, meaning in TABLES.items()
+        for column, kind in database.columns(table).items()
+    ]
+    return Answer(("table", "row", "column", "type"), tuple(rows))

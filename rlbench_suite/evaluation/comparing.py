@@ -1,0 +1,321 @@
+"""Compare agents of one or several runs in pairs of equal seeds, and give a verdict in plain words.
+
+Two cells are a pair if they have the same task, seed and evaluation episodes. The difference of a pair is the first
+agent's normalised score minus the second's.
+
+* **Test**: two-sided paired permutation test of the mean difference. It flips the signs of the differences, in every
+  way if there are few pairs, otherwise in random ways. In the aggregate a pair counts with the weight of its task.
+* **Correction**: Holm's, once over the tasks of two agents, and once over the aggregates of all pairs of agents.
+* **Effect**: mean difference over the standard deviation of differences within a task.
+* **Verdict**: an agent is better if the corrected p-value of the aggregate is below 0.05, and the 95 % interval of the
+  mean difference excludes 0. Below five pairs on a task there is no verdict.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from rlbench_suite.evaluation import reading, statistics
+from rlbench_suite.evaluation.intervals import Estimate
+from rlbench_suite.evaluation.power import LEAST_SEEDS, LEVEL, MOST_SEEDS, POWER, seeds_needed
+
+FLIPS = 20_000
+"""Random ways to flip signs, where there are more than :data:`_EVERY` ways."""
+
+_EVERY = 2**14
+_CHUNK = 2_000
+_UNEQUAL = 1.1
+
+Cells = Mapping[str, Mapping[int, Mapping[str, Any]]]
+"""Finished cells of an agent by task and seed."""
+
+
+@dataclass(frozen=True)
+class TaskDifference:
+    """Difference of two agents on one task.
+
+    Attributes:
+        task: id of the task.
+        seeds: number of pairs.
+        first: mean score of the first agent.
+        second: mean score of the second agent.
+        difference: mean difference, with its 95 % interval over seeds.
+        effect: mean difference over the standard deviation of differences; None if they are all equal.
+        p: p-value of the permutation test.
+        corrected: p-value after Holm's correction over the tasks.
+        better: the better agent; None if the corrected p-value does not tell.
+    """
+
+    task: str
+    seeds: int
+    first: float
+    second: float
+    difference: Estimate
+    effect: float | None
+    p: float
+    corrected: float
+    better: str | None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Comparison of two agents on the tasks that both have.
+
+    Attributes:
+        first: name of the first agent.
+        second: name of the second agent.
+        seeds: number of pairs on the task that has fewest.
+        tasks: differences by task.
+        left_out: tasks without a pair. No number here includes them.
+        difference: mean difference over tasks, with its 95 % interval over seeds.
+        iqm: interquartile mean of the first agent minus that of the second.
+        improvement: probability that a run of the first agent scores above a run of the second on a random task.
+        effect: mean difference over the root mean square of the tasks' standard deviations; None if these are 0.
+        p: p-value of the permutation test of the mean difference.
+        corrected: p-value after Holm's correction over all pairs of agents.
+        better: the better agent; None if nobody can tell.
+        seeds_needed: seeds that show a difference as large as the measured one with 80 % power; None if that is unknown
+            or more than 10,000.
+        words: the verdict as a sentence.
+    """
+
+    first: str
+    second: str
+    seeds: int
+    tasks: tuple[TaskDifference, ...]
+    left_out: tuple[str, ...]
+    difference: Estimate
+    iqm: float
+    improvement: Estimate
+    effect: float | None
+    p: float
+    corrected: float
+    better: str | None
+    seeds_needed: int | None
+    words: str
+
+
+def verdicts(runs: Sequence[reading.FinishedRun]) -> list[Verdict]:
+    """Compare every two agents of the runs.
+
+    Raises:
+        ValueError: there are fewer than two agents, the runs have another protocol, budget or reference scores, or two
+            agents have no pair of cells.
+    """
+    _check_comparable(runs)
+    agents = reading.agents(runs)
+    if len(agents) < 2:
+        raise ValueError(f"There is nothing to compare: {', '.join(agents)} is the only agent. Name a second run.")
+    found = [_compare(x, y, agents[x], agents[y]) for x, y in combinations(agents, 2)]
+    return [
+        _decided(verdict, corrected)
+        for verdict, corrected in zip(found, holm([verdict.p for verdict in found]), strict=True)
+    ]
+
+
+def remarks(runs: Sequence[reading.FinishedRun], found: Sequence[Verdict]) -> list[str]:
+    """Return the sentences that a reader needs to interpret the verdicts."""
+    said = []
+    for run in runs:
+        for name, saved in run.manifest.get("checkpoints", {}).items():
+            said.append(
+                f"{name} is one saved policy of {saved['agent']}: a verdict is on this policy, not its training."
+            )
+    agents = reading.agents(runs)
+    for verdict in found:
+        unequal = [
+            task.task for task in verdict.tasks if _unequal(agents[verdict.first], agents[verdict.second], task.task)
+        ]
+        names = f"{verdict.first} and {verdict.second}"
+        if unequal:
+            said.append(f"Unequal training of {names}, so this compares more than the agents: {', '.join(unequal)}.")
+        if verdict.left_out:
+            more = f" and {len(verdict.left_out) - 3} more" if len(verdict.left_out) > 3 else ""
+            said.append(f"Left out, because {names} have no pair there: {', '.join(verdict.left_out[:3])}{more}.")
+        seeds, tasks = max(task.seeds for task in verdict.tasks), len(verdict.tasks)
+        shares = np.abs([task.difference.point for task in verdict.tasks])
+        if tasks > 2 and shares.max() > shares.sum() / 2:
+            said.append(
+                f"{names}: more than half of all differences is that on {verdict.tasks[int(shares.argmax())].task}, "
+                f"which decides the mean; the difference of IQM is {verdict.iqm:+.3f}."
+            )
+        enough = math.floor(math.log2(tasks / LEVEL)) + 2  # the least p-value of n pairs is 2^(1 - n)
+        if verdict.seeds >= LEAST_SEEDS and seeds < enough:
+            said.append(
+                f"{names}: {seeds} seeds can decide no single task, however large its difference. The permutation test "
+                f"with Holm's correction for {tasks} task{'s' * (tasks > 1)} needs at least {enough}."
+            )
+    return said
+
+
+def sign_flip_test(differences: Mapping[str, Sequence[float]], *, seed: int = 0) -> float:
+    """Return the two-sided p-value of a paired permutation test of the mean over tasks of the mean difference.
+
+    Under the null hypothesis every difference is as likely as its negative. Random flips count the observed signs as
+    one of them, so that a p-value is never 0 (Phipson and Smyth 2010, doi:10.2202/1544-6115.1585).
+
+    Args:
+        differences: differences of the pairs by task, at least one for each task.
+        seed: of the random flips.
+    """
+    weighted = np.concatenate([np.asarray(values, float) / len(values) for values in differences.values()])
+    weighted = weighted[weighted != 0] / len(differences)
+    observed = abs(float(weighted.sum()))
+    least = observed - 1e-12 * float(np.abs(weighted).sum())  # rounding must not tell equal sums apart
+    pairs = len(weighted)
+    if 2**pairs <= _EVERY:
+        signs = 1.0 - 2.0 * ((np.arange(2**pairs)[:, None] >> np.arange(pairs)) & 1)
+        return float((np.abs(signs @ weighted) >= least).mean())
+    rng, extreme = np.random.default_rng(seed), 1
+    for _ in range(FLIPS // _CHUNK):
+        signs = 1.0 - 2.0 * rng.integers(2, size=(_CHUNK, pairs))
+        extreme += int((np.abs(signs @ weighted) >= least).sum())
+    return extreme / (FLIPS + 1)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return p-values corrected for their number by Holm's method (1979), in the order given."""
+    corrected, highest = [0.0] * len(p_values), 0.0
+    for rank, index in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        corrected[index] = highest
+    return corrected
+
+
+def _check_comparable(runs: Sequence[reading.FinishedRun]) -> None:
+    first, *others = runs
+    for run in others:
+        for name in ("protocol", "budget"):
+            if run.manifest[name] != first.manifest[name]:
+                raise ValueError(
+                    f"{first.path} has the {name} {first.manifest[name]!r} and {run.path} has "
+                    f"{run.manifest[name]!r}; their scores do not compare."
+                )
+    anchors: dict[str, tuple[Any, reading.FinishedRun]] = {}
+    for run in runs:
+        for task, scores in run.manifest["references"].items():
+            means = {player: score["mean"] for player, score in scores.items()}
+            earlier, owner = anchors.setdefault(task, (means, run))
+            if earlier != means:
+                raise ValueError(
+                    f"{owner.path} and {run.path} normalise {task} by other reference scores; their scores do not "
+                    "compare."
+                )
+
+
+def _compare(first: str, second: str, x: Cells, y: Cells) -> Verdict:
+    """Compare two agents; correction, verdict and words are still open."""
+    pairs = {task: _pairs(x[task], y[task]) for task in x if task in y}
+    pairs = {task: scores for task, scores in pairs.items() if len(scores)}
+    if not pairs:
+        raise ValueError(f"{first} and {second} have no task, seed and evaluation episodes in common.")
+    differences = {task: scores[:, 0] - scores[:, 1] for task, scores in pairs.items()}
+    p_values = [sign_flip_test({task: values}) for task, values in differences.items()]
+    tasks = []
+    estimates = statistics.means([{task: values} for task, values in differences.items()])
+    for task, estimate, p, corrected in zip(differences, estimates, p_values, holm(p_values), strict=True):
+        values = differences[task]
+        better = None
+        if corrected < LEVEL:
+            better = first if estimate.point > 0 else second
+        own_mean, other_mean = pairs[task].mean(0).tolist()
+        effect = _effect(estimate.point, [values])
+        tasks.append(TaskDifference(task, len(values), own_mean, other_mean, estimate, effect, p, corrected, better))
+    own, other = ({task: scores[:, i] for task, scores in pairs.items()} for i in (0, 1))
+    difference = statistics.mean(differences)
+    p = sign_flip_test(differences)
+    return Verdict(
+        first=first,
+        second=second,
+        seeds=min(map(len, differences.values())),
+        tasks=tuple(tasks),
+        left_out=tuple(task for task in dict.fromkeys([*x, *y]) if task not in pairs),
+        difference=difference,
+        iqm=statistics.iqm(own, replicates=1).point - statistics.iqm(other, replicates=1).point,
+        improvement=statistics.probability_of_improvement(own, other),
+        effect=_effect(difference.point, list(differences.values())),
+        p=p,
+        corrected=p,
+        better=None,
+        seeds_needed=_needed(difference.point, list(differences.values())),
+        words="",
+    )
+
+
+def _pairs(x: Mapping[int, Mapping[str, Any]], y: Mapping[int, Mapping[str, Any]]) -> np.ndarray:
+    """Return the scores of both agents for each seed with equal evaluation episodes, shape ``(n_pairs, 2)``."""
+    shared = [seed for seed in sorted(x) if seed in y and x[seed]["episodes"] == y[seed]["episodes"]]
+    return np.array([(x[seed]["score"], y[seed]["score"]) for seed in shared])
+
+
+def _effect(difference: float, differences: Sequence[np.ndarray]) -> float | None:
+    spreads = [values.var(ddof=1) for values in differences if len(values) > 1]
+    spread = math.sqrt(np.mean(spreads)) if spreads else 0.0
+    return difference / spread if spread > 1e-9 * abs(difference) else None  # below that it is rounding
+
+
+def _needed(difference: float, differences: Sequence[np.ndarray]) -> int | None:
+    seeds = min(map(len, differences))
+    if seeds < 2 or difference == 0:
+        return None
+    needed = seeds_needed(abs(difference), [float(values.var(ddof=1)) for values in differences], agents=1)
+    return None if needed is None else max(needed, seeds + 1)
+
+
+def _unequal(x: Cells, y: Cells, task: str) -> bool:
+    """Return True if two agents made clearly different numbers of training steps of one kind."""
+    one, other = (next(iter(cells[task].values())) for cells in (x, y))
+    steps = sorted((one["training_steps"], other["training_steps"]))
+    return one.get("step_unit") == other.get("step_unit") and steps[0] > 0 and steps[1] > _UNEQUAL * steps[0]
+
+
+def _decided(verdict: Verdict, corrected: float) -> Verdict:
+    """Return the verdict with its corrected p-value, the better agent and the words."""
+    difference, better = verdict.difference, None
+    if verdict.seeds >= LEAST_SEEDS and corrected < LEVEL and (difference.low > 0 or difference.high < 0):
+        better = verdict.first if difference.point > 0 else verdict.second
+    verdict = replace(
+        verdict, corrected=corrected, better=better, seeds_needed=None if better else verdict.seeds_needed
+    )
+    return replace(verdict, words=_words(verdict))
+
+
+def _words(verdict: Verdict) -> str:
+    names = [verdict.first, verdict.second]
+    sign, chance = 1.0, verdict.improvement.point
+    if verdict.difference.point < 0:
+        names, sign, chance = names[::-1], -1.0, 1 - chance
+    low, high = sorted((sign * verdict.difference.low, sign * verdict.difference.high))
+    ends = f" [{low:.3f}, {high:.3f}]" if math.isfinite(low) else ""
+    measured = f"{sign * verdict.difference.point:.3f}{ends}, p = {verdict.corrected:.2g}"
+    tasks = f"{len(verdict.tasks)} task{'s' * (len(verdict.tasks) > 1)}, {verdict.seeds} paired seeds"
+    if verdict.better:
+        return (
+            f"{names[0]} is better than {names[1]}: its mean score is higher by {measured}, and a run of it beats a "
+            f"run of {names[1]} with probability {chance:.2f} ({tasks})."
+        )
+    if verdict.seeds < LEAST_SEEDS:
+        reason = f"a verdict needs at least {LEAST_SEEDS} paired seeds, and there are {verdict.seeds}"
+    elif verdict.difference.point == 0:
+        reason = "the mean scores are equal"
+    else:
+        reason = f"{names[0]} scores higher than {names[1]} by {measured}, which chance explains as well"
+    return f"Cannot tell {verdict.first} from {verdict.second}: {reason} ({tasks}). {_more_seeds(verdict)}".strip()
+
+
+def _more_seeds(verdict: Verdict) -> str:
+    """Return a sentence on the seeds that a verdict needs; empty if nothing is known."""
+    if verdict.seeds < 2 or verdict.difference.point == 0:
+        return ""
+    if verdict.seeds_needed is None:
+        return f"If the true difference is as small as the measured one, {MOST_SEEDS:,} seeds are not enough."
+    return (
+        f"If the true difference is the measured one, {verdict.seeds_needed - verdict.seeds} more seeds "
+        f"({verdict.seeds_needed} in all) show it with {POWER:.0%} power."
+    )

@@ -1,0 +1,100 @@
+"""SQL over the tables of many runs, by DuckDB (extra ``query``).
+
+The tables are copied into a database in memory. Then all access to files, the network and Python objects is switched
+off for good, so that a query can neither read nor write anything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rlbench_suite.evaluation.reading import FinishedRun
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+TABLES = {
+    "cells": "results of a cell: the contents of its result.json",
+    "episodes": "evaluation episodes",
+    "curves": "progress during training",
+}
+"""Tables and the meaning of a row. Each has the name of the run in its first column."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Columns and rows of the result of a query."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+
+class Database:
+    """Tables of several runs in memory, see :data:`TABLES`."""
+
+    def __init__(self, runs: Sequence[FinishedRun]) -> None:
+        """Load the tables.
+
+        Raises:
+            ImportError: DuckDB is not installed.
+            ValueError: a file of a run is damaged.
+        """
+        try:
+            import duckdb
+        except ImportError:
+            raise ImportError("Queries need DuckDB; install it with: pip install 'rlbench-suite[query]'") from None
+        self._duckdb = duckdb
+        self._connection = duckdb.connect(":memory:")
+        try:
+            _load_cells(self._connection, runs)
+            _load_files(self._connection, runs, "episodes", "episodes.parquet")
+            _load_files(self._connection, runs, "curves", "curve.parquet")
+        except duckdb.Error as error:
+            raise ValueError(f"A table of a run is damaged: {_first_line(error)}") from None
+        self._connection.execute("SET python_enable_replacements = false")  # names of Python objects are no tables
+        self._connection.execute("SET enable_external_access = false")
+        self._connection.execute("SET lock_configuration = true")
+
+    def ask(self, sql: str) -> Answer:
+        """Return the answer to one SELECT (or DESCRIBE, SHOW, SUMMARIZE, EXPLAIN).
+
+        Raises:
+            ValueError: the statement is another one, is wrong, or reads or writes outside the tables.
+        """
+        kinds = self._duckdb.StatementType
+        try:
+            statements = self._connection.extract_statements(sql)
+            if len(statements) != 1 or statements[0].type not in (kinds.SELECT, kinds.EXPLAIN):
+                raise ValueError("A query is one SELECT; others would change or read something beside the runs.")
+            asked = self._connection.execute(statements[0])
+            columns = tuple(column[0] for column in asked.description or ())
+            return Answer(columns, tuple(asked.fetchall()))
+        except self._duckdb.Error as error:
+            raise ValueError(f"The query failed: {_first_line(error)}") from None
+
+    def columns(self, table: str) -> dict[str, str]:
+        """Return the type of each column of a table by name."""
+        return {str(row[0]): str(row[1]) for row in self.ask(f"DESCRIBE {table}").rows}
+
+
+def _load_cells(connection: DuckDBPyConnection, runs: Sequence[FinishedRun]) -> None:
+    import pyarrow as pa
+
+    rows = [{"run": run.name, "budget": run.manifest["budget"], **cell} for run in runs for cell in run.cells]
+    connection.register("loaded", pa.Table.from_pylist(rows))
+    connection.execute("CREATE TABLE cells AS SELECT * FROM loaded")
+    connection.unregister("loaded")
+
+
+def _load_files(connection: DuckDBPyConnection, runs: Iterable[FinishedRun], table: str, name: str) -> None:
+    """Copy one file of every cell into a table."""
+    for number, run in enumerate(runs):
+        files = [str(run.folder(cell) / name) for cell in run.cells]
+        begin = f"INSERT INTO {table} BY NAME" if number else f"CREATE TABLE {table} AS"
+        connection.execute(f"{begin} SELECT ? AS run, * FROM read_parquet(?)", [run.name, files])
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]

@@ -1,0 +1,108 @@
+"""Read finished cells of run directories without JAX, so that commands on results answer at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+FORMAT = "rlbench-suite run 1"
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """Run directory and the results of its finished cells.
+
+    Attributes:
+        path: the run directory.
+        name: short name that no other of the runs read together has.
+        manifest: contents of ``manifest.json``.
+        cells: contents of each finished cell's ``result.json``, in the manifest's order.
+    """
+
+    path: Path
+    name: str
+    manifest: dict[str, Any]
+    cells: tuple[dict[str, Any], ...]
+
+    def folder(self, cell: dict[str, Any]) -> Path:
+        """Return the folder of a finished cell."""
+        return _folder(self.path, cell["agent"], cell["task"], cell["seed"])
+
+
+def read_runs(paths: Sequence[Path]) -> list[FinishedRun]:
+    """Read runs and give each a name of its own: its folder's name, or its whole path where two folders share one.
+
+    Raises:
+        ValueError: a run is given twice, is not a run directory, is damaged, or has no finished cell.
+    """
+    resolved = [path.resolve() for path in paths]
+    for path in paths:
+        if resolved.count(path.resolve()) > 1:
+            raise ValueError(f"The run {path} is given twice.")
+    names = [path.name for path in resolved]
+    return [_read(path, name if names.count(name) == 1 else str(path)) for path, name in zip(paths, names, strict=True)]
+
+
+def read_run(path: Path) -> FinishedRun:
+    """Read one run. Errors as :func:`read_runs`."""
+    return read_runs([path])[0]
+
+
+def agents(runs: Sequence[FinishedRun]) -> dict[str, dict[str, dict[int, dict[str, Any]]]]:
+    """Return the finished cells of all runs by agent, task and seed.
+
+    An agent that several runs have is named after its run too, as in ``ppo (runs-a)``.
+    """
+    owners = [(run, name) for run in runs for name in dict.fromkeys(cell["agent"] for cell in run.cells)]
+    names = [name for _, name in owners]
+    table: dict[str, dict[str, dict[int, dict[str, Any]]]] = {}
+    for run, name in owners:
+        tasks = table.setdefault(name if names.count(name) == 1 else f"{name} ({run.name})", {})
+        for cell in run.cells:
+            if cell["agent"] == name:
+                tasks.setdefault(cell["task"], {})[cell["seed"]] = cell
+    return table
+
+
+def _read(path: Path, name: str) -> FinishedRun:
+    file = path / "manifest.json"
+    if not file.exists():
+        what = "is not a run directory (it has no manifest.json)" if path.exists() else "does not exist"
+        raise ValueError(f"{path} {what}.")
+    manifest = _object(file)
+    if manifest.get("format") != FORMAT:
+        raise ValueError(f"{file} has the format {manifest.get('format')!r}; {FORMAT!r} is needed.")
+    cells = []
+    for agent, task, seed in _cells(manifest):
+        file = _folder(path, agent, task, seed) / "result.json"
+        if file.exists():
+            cells.append(cell := _object(file))
+            if (cell.get("agent"), cell.get("task"), cell.get("seed")) != (agent, task, seed):
+                raise ValueError(f"{file} belongs to another cell; delete its folder and run the cell again.")
+    if not cells:
+        raise ValueError(f"The run in {path} has no finished cell.")
+    return FinishedRun(path, name, manifest, tuple(cells))
+
+
+def _cells(manifest: dict[str, Any]) -> Iterator[tuple[str, str, int]]:
+    for agent, tasks in manifest["hyperparameters"].items():
+        for task in tasks:
+            for seed in range(manifest["seeds"]):
+                yield agent, task, seed
+
+
+def _folder(path: Path, agent: str, task: str, seed: int) -> Path:
+    return path / "cells" / agent / task.split("/", 1)[1] / str(seed)
+
+
+def _object(file: Path) -> dict[str, Any]:
+    try:
+        read = json.loads(file.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{file} is damaged ({error}).") from None
+    if not isinstance(read, dict):
+        raise ValueError(f"{file} is damaged (it holds no JSON object).")
+    return read

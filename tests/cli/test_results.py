@@ -1,0 +1,160 @@
+"""``rlsuite-eval compare``, ``power``, ``query`` and ``export`` as people meet them."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from made_runs import make_run
+
+from rlbench_suite.cli import evaluate
+from rlbench_suite.evaluation.power import seeds_needed
+from rlbench_suite.evaluation.store import Run, read_manifest
+
+PROGRAM = str(Path(sys.executable).with_name("rlsuite-eval"))
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Run the program in this process: exit code, stdout, stderr."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as left:
+            evaluate.app(list(arguments))
+        said = capsys.readouterr()
+        return int(left.value.code or 0), said.out, said.err
+
+    return call
+
+
+def drawn(seed: int, tasks: int, seeds: int, better: float = 0.0) -> dict[str, list[float]]:
+    rng = np.random.default_rng(seed)
+    return {f"rlsuite/Made{i}-v0": (0.5 + better + rng.normal(0, 0.1, seeds)).tolist() for i in range(tasks)}
+
+
+def test_compare_prints_a_verdict_and_writes_json(call: Callable[..., tuple], tmp_path: Path):
+    make_run(tmp_path / "a", {"ppo": drawn(0, 6, 10, 0.2)})
+    make_run(tmp_path / "b", {"sac": drawn(1, 6, 10)})
+    paths = str(tmp_path / "a"), str(tmp_path / "b")
+    code, out, err = call("compare", *paths, "--json", str(tmp_path / "out.json"))
+    assert (code, err) == (0, "")
+    assert out.startswith("ppo is better than sac: ")
+    assert "Made5-v0" in out
+    (verdict,) = json.loads((tmp_path / "out.json").read_text())["verdicts"]
+    assert " ".join(out.split()).startswith(verdict["words"])
+    assert (verdict["better"], verdict["seeds"], len(verdict["tasks"])) == ("ppo", 10, 6)
+    make_run(tmp_path / "c", {"dqn": drawn(2, 6, 1)})
+    code, out, _ = call("compare", *paths, str(tmp_path / "c"), "--json", str(tmp_path / "out.json"))
+    assert code == 0
+    assert "Cannot tell ppo from dqn" in out
+    assert json.loads((tmp_path / "out.json").read_text())["verdicts"][1]["difference"]["low"] is None
+
+
+def test_compare_answers_in_three_seconds_without_jax(tmp_path: Path):
+    for name, better in (("a", 0.0), ("b", 0.05)):
+        make_run(tmp_path / name, {name: drawn(len(name), 32, 5, better)})
+    program = (
+        "import sys; from rlbench_suite.cli.evaluate import app\n"
+        "try: app()\n"
+        "finally: print('jax' in sys.modules, file=sys.stderr)"
+    )
+    started = time.perf_counter()
+    command = [sys.executable, "-c", program, "compare", str(tmp_path / "a"), str(tmp_path / "b")]
+    said = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert time.perf_counter() - started < 3
+    assert said.stderr == "False\n"
+    assert "32 tasks, 5 paired seeds" in " ".join(said.stdout.split())
+
+
+def test_power(call: Callable[..., tuple], tmp_path: Path):
+    scores = drawn(0, 2, 8)
+    path = str(make_run(tmp_path / "run", {"ppo": scores}))
+    code, out, err = call("power", path, "--json", str(tmp_path / "out.json"))
+    assert (code, err) == (0, "")
+    assert all(f"d = {d}" in out for d in ("0.02", "0.05", "0.1", "0.2"))
+    own = np.var(scores["rlsuite/Made0-v0"], ddof=1)
+    numbers = json.loads((tmp_path / "out.json").read_text())["ppo"]
+    assert numbers["tasks"]["rlsuite/Made0-v0"]["seeds"]["0.1"] == seeds_needed(0.1, [2 * own])
+    assert numbers["all tasks"]["seeds"]["0.1"] < numbers["tasks"]["rlsuite/Made0-v0"]["seeds"]["0.1"]
+    code, out, _ = call("power", path, "--difference", "0.07")
+    assert (code, "d = 0.07" in out, "d = 0.02" in out) == (0, True, False)
+
+
+def test_tasks_of_power(call: Callable[..., tuple], tmp_path: Path):
+    path = make_run(tmp_path / "run", {"ppo": {"rlsuite/SAT-v0": [0.1, 0.2], "rlsuite/TMaze-v0": [0.1, 0.3]}})
+    code, out, _ = call("power", str(path), "--tasks", "SAT-v0")
+    assert (code, "SAT-v0" in out, "TMaze-v0" in out) == (0, True, False)
+
+
+def test_query_prints_a_table_csv_or_json(call: Callable[..., tuple], toys: Path, tmp_path: Path):
+    path = str(tmp_path / "run")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evaluate, "prepare_jax", lambda *_: None)
+        run = ("--agent", "toy", "--suite", "ToyWalk-v0", "--seeds", "2", "--workers", "0", "--out", path)
+        assert call(*run)[0] == 0
+    sql = "SELECT agent, seed, count(*) AS n FROM episodes GROUP BY ALL ORDER BY seed"
+    code, out, err = call("query", sql, path)
+    assert (code, err) == (0, "")
+    assert [line.split() for line in out.splitlines() if "toy" in line] == [["toy", "0", "50"], ["toy", "1", "50"]]
+    assert list(csv.DictReader(io.StringIO(call("query", sql, path, "--csv")[1])))[1] == {
+        "agent": "toy", "seed": "1", "n": "50",
+    }  # fmt: skip
+    assert json.loads(call("query", sql, path, "--json")[1])[0] == {"agent": "toy", "seed": 0, "n": 50}
+    code, out, _ = call("query", "--tables", path)
+    assert code == 0
+    assert all(word in out for word in ("cells", "episodes", "curves", "episode_seed", "mean_return"))
+    code, _, err = call("query", "SELECT * FROM read_csv('/etc/passwd')", path)
+    assert (code, "disabled by configuration" in err, len(err.splitlines())) == (2, True, 1)
+    with Run.open(Path(path), read_manifest(Path(path))) as opened:
+        assert opened.missing() == []  # nothing was changed
+
+
+@pytest.mark.parametrize("name", ["latex", "csv", "huggingface"])
+def test_export_prints_or_writes(call: Callable[..., tuple], tmp_path: Path, name: str):
+    path = str(make_run(tmp_path / "run", {"ppo": drawn(0, 2, 5)}))
+    code, out, err = call("export", path, "--format", name)
+    assert (code, err) == (0, "")
+    assert "Made1-v0" in out
+    assert call("export", path, "--format", name, "--out", str(tmp_path / "new" / "file"))[0] == 0
+    assert (tmp_path / "new" / "file").read_text() == out
+    if name == "huggingface":
+        assert yaml.safe_load(out)["model-index"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("compare", "{run}"), "ppo is the only agent"),
+        (("compare", "{run}", "{run}"), "is given twice"),
+        (("compare", "{none}"), "does not exist"),
+        (("power", "{run}", "--difference", "0"), "--difference must be a finite number above 0, got 0"),
+        (("power", "{run}", "--tasks", "SAT-v0"), "ppo has no finished cell of SAT-v0"),
+        (("power", "{run}", "--tasks", "SATT-v0"), "Did you mean 'rlsuite/SAT-v0'?"),
+        (("query", "SELECT 1"), "needs a run directory after the SQL"),
+        (("query", "SELECT 1", "{run}", "--csv", "--json"), "Choose one of --csv and --json"),
+        (("export", "{run}", "--format", "latx"), "Unknown format 'latx'. Did you mean 'latex'?"),
+        (("--seeds", "3", "compare", "{run}"), "--seeds belongs to an evaluation; compare does not take it."),
+    ],
+)
+def test_a_wrong_argument_is_one_sentence_and_exit_code_2(
+    call: Callable[..., tuple], tmp_path: Path, arguments: tuple[str, ...], words: str
+):
+    run = make_run(tmp_path / "run", {"ppo": drawn(0, 1, 3)})
+    code, out, err = call(*(argument.format(run=run, none=tmp_path / "none") for argument in arguments))
+    assert (code, out) == (2, "")
+    assert words in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_help_shows_evaluation_and_commands():
+    shown = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=True).stdout
+    assert all(word in shown for word in ("--agent", "compare", "power", "query", "export"))
+    for command in ("compare", "power", "query", "export"):
+        subprocess.run([PROGRAM, command, "--help"], capture_output=True, check=True)

@@ -1,0 +1,189 @@
+"""Verdicts against SciPy's tests and against runs with known differences."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_runs import make_run
+from scipy import stats
+
+from rlbench_suite.evaluation.comparing import Verdict, holm, remarks, sign_flip_test, verdicts
+from rlbench_suite.evaluation.reading import agents, read_run, read_runs
+
+TASKS = [f"rlsuite/Made{i}-v0" for i in range(6)]
+
+
+def drawn(seed: int, seeds: int, *, better: float = 0.0, tasks: list[str] = TASKS) -> dict[str, list[float]]:
+    rng = np.random.default_rng(seed)
+    return {task: (0.5 + better + rng.normal(0, 0.05, seeds)).tolist() for task in tasks}
+
+
+def verdict_on(tmp_path: Path, x: dict[str, list[float]], y: dict[str, list[float]]) -> Verdict:
+    (found,) = verdicts([read_run(make_run(tmp_path / "run", {"x": x, "y": y}))])
+    return found
+
+
+@pytest.mark.parametrize("seeds", [3, 5, 9])
+def test_permutation_test_is_scipys(seeds: int):
+    for seed in range(5):
+        values = np.random.default_rng(seed).normal(0.3, 1, seeds)
+        values[0] = round(values[0], 1)
+        theirs = stats.permutation_test(
+            (values,), lambda x, axis: x.mean(axis), permutation_type="samples", n_resamples=np.inf, vectorized=True
+        )
+        assert sign_flip_test({"task": values.tolist()}) == pytest.approx(theirs.pvalue, abs=1e-12)
+    assert sign_flip_test({"task": [1.0] * 5}) == 2 / 32
+    assert sign_flip_test({"task": [0.0] * 5}) == 1.0
+
+
+def test_permutation_test_over_tasks_weighs_tasks_equally():
+    rng = np.random.default_rng(3)
+    few = {"a": rng.normal(0.5, 1, 5).tolist(), "b": rng.normal(0.5, 1, 3).tolist()}
+    signs = 1 - 2 * ((np.arange(256)[:, None] >> np.arange(8)) & 1)
+    means = (signs[:, :5] * few["a"]).mean(1) + (signs[:, 5:] * few["b"]).mean(1)
+    assert sign_flip_test(few) == np.mean(np.abs(means) >= abs(means[0]) - 1e-12)
+
+    many = {task: rng.normal(0.12, 1, 40).tolist() for task in "abcd"}
+    theirs = stats.permutation_test(
+        (np.concatenate(list(many.values())),), lambda x, axis: x.mean(axis), permutation_type="samples",
+        n_resamples=20_000, vectorized=True, rng=np.random.default_rng(4),
+    )  # fmt: skip
+    assert 0.005 < theirs.pvalue < 0.5
+    assert sign_flip_test(many) == pytest.approx(theirs.pvalue, abs=0.015)  # both are random: 4 standard errors
+
+
+def test_permutation_test_errs_as_rarely_as_it_says():
+    rng = np.random.default_rng(5)
+    p = [sign_flip_test({"a": rng.normal(0, 1, 5), "b": rng.normal(0, 3, 5)}) for _ in range(1000)]
+    assert 0.03 < np.mean(np.array(p) < 0.05) < 0.07
+
+
+def test_holm():
+    assert holm([0.01, 0.04, 0.03, 0.5]) == pytest.approx([0.04, 0.09, 0.09, 0.5])
+    assert holm([0.6, 0.7]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_a_clear_difference(tmp_path: Path):
+    x, y = drawn(0, 10, better=0.1), drawn(1, 10)
+    found = verdict_on(tmp_path, x, y)
+    assert found.better == "x"
+    assert found.words.startswith("x is better than y: its mean score is higher by 0.")
+    assert found.seeds_needed is None
+    differences = {task: np.subtract(x[task], y[task]) for task in TASKS}
+    assert found.difference.point == pytest.approx(np.mean(list(differences.values())))
+    assert found.difference.low < 0.1 < found.difference.high
+    trimmed = [stats.trim_mean(np.concatenate(list(own.values())), 0.25) for own in (x, y)]
+    assert found.iqm == pytest.approx(trimmed[0] - trimmed[1])
+    u = [stats.mannwhitneyu(x[task], y[task]).statistic / 100 for task in TASKS]
+    assert found.improvement.point == pytest.approx(np.mean(u))
+    assert found.p < 0.001
+    for task in found.tasks:
+        values = differences[task.task]
+        assert task.effect == pytest.approx(values.mean() / values.std(ddof=1))
+        assert task.corrected >= task.p
+        assert task.better == ("x" if task.corrected < 0.05 else None)
+
+
+def test_the_order_of_the_agents_does_not_matter(tmp_path: Path):
+    found = verdict_on(tmp_path, drawn(1, 10), drawn(0, 10, better=0.1))
+    assert found.better == "y"
+    assert found.words.startswith("y is better than x: its mean score is higher by 0.")
+    assert found.difference.point < 0
+
+
+def test_no_difference_and_the_seeds_that_are_missing(tmp_path: Path):
+    found = verdict_on(tmp_path, drawn(0, 5, better=0.005), drawn(1, 5))
+    assert found.better is None
+    assert found.seeds_needed is not None
+    assert found.words.startswith("Cannot tell x from y: ")
+    assert f"{found.seeds_needed - 5} more seeds ({found.seeds_needed} in all) show it with 80% power." in found.words
+
+
+def test_few_seeds_give_no_verdict(tmp_path: Path):
+    found = verdict_on(tmp_path, drawn(0, 4, better=0.5), drawn(1, 4))
+    assert found.corrected < 0.05
+    assert found.better is None
+    assert "a verdict needs at least 5 paired seeds, and there are 4" in found.words
+    assert found.seeds_needed == 5
+
+
+def test_equal_agents(tmp_path: Path):
+    found = verdict_on(tmp_path, drawn(0, 6), drawn(0, 6))
+    assert (found.better, found.p, found.effect, found.seeds_needed) == (None, 1.0, None, None)
+    assert "the mean scores are equal" in found.words
+
+
+def test_equal_differences_have_no_effect_size(tmp_path: Path):
+    x = drawn(0, 6)
+    found = verdict_on(tmp_path, {task: [score + 0.1 for score in scores] for task, scores in x.items()}, x)
+    assert found.effect is None  # their spread is rounding
+    assert found.better == "x"
+
+
+def test_a_mean_that_depends_on_one_task_is_said_to(tmp_path: Path):
+    x, y = drawn(0, 10), drawn(1, 10)
+    x[TASKS[2]] = [score + 3 for score in x[TASKS[2]]]
+    runs = [read_run(make_run(tmp_path / "run", {"x": x, "y": y}))]
+    (said,) = remarks(runs, verdicts(runs))
+    assert f"more than half of all differences is that on {TASKS[2]}" in said
+
+
+def test_one_seed_has_no_interval_and_no_verdict(tmp_path: Path):
+    found = verdict_on(tmp_path, drawn(0, 1), drawn(1, 1))
+    assert "there are 1" in found.words
+    assert found.effect is None
+
+
+def test_pairs_are_what_both_have(tmp_path: Path):
+    x = make_run(tmp_path / "one", {"agent": drawn(0, 8)})
+    y = make_run(tmp_path / "two", {"agent": drawn(1, 6, tasks=TASKS[:4]), "other": drawn(2, 6, tasks=TASKS[2:])})
+    runs = read_runs([x, y])
+    assert list(agents(runs)) == ["agent (one)", "agent (two)", "other"]
+    found = verdicts(runs)
+    assert [(v.first, v.second, len(v.tasks), v.seeds) for v in found] == [
+        ("agent (one)", "agent (two)", 4, 6), ("agent (one)", "other", 4, 6), ("agent (two)", "other", 2, 6),
+    ]  # fmt: skip
+    assert [v.corrected for v in found] == holm([v.p for v in found])
+    assert found[0].left_out == tuple(TASKS[4:])
+    assert any(said.startswith("Left out, because agent (one) and agent (two) have") for said in remarks(runs, found))
+
+
+def test_seeds_that_can_decide_one_of_many_tasks(tmp_path: Path):
+    for seeds, decided in ((5, False), (7, False), (8, True)):
+        path = make_run(tmp_path / str(seeds), {"x": drawn(0, seeds, better=0.5), "y": drawn(1, seeds)})
+        (found,) = verdicts([read_run(path)])
+        assert found.better == "x"
+        assert {task.better for task in found.tasks} == {"x" if decided else None}
+        said = remarks([read_run(path)], [found])
+        assert [f"{seeds} seeds can decide no single task" in each for each in said] == [True] * (not decided)
+        assert decided or "for 6 tasks needs at least 8." in said[0]
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"budget": "full"}, "has the budget 'smoke' and .* has 'full'"),
+        (
+            {"references": {TASKS[0]: {"random": {"mean": 0.1, "low": 0, "high": 1, "episodes": 9}}}},
+            "by other reference scores",
+        ),
+    ],
+)
+def test_runs_that_do_not_compare_are_refused(tmp_path: Path, changed: dict, words: str):
+    runs = [make_run(tmp_path / "a", {"x": drawn(0, 5)}), make_run(tmp_path / "b", {"y": drawn(1, 5)}, **changed)]
+    with pytest.raises(ValueError, match=words):
+        verdicts(read_runs(runs))
+
+
+def test_wrong_runs_are_refused(tmp_path: Path):
+    run = make_run(tmp_path / "a", {"x": drawn(0, 2)})
+    with pytest.raises(ValueError, match="x is the only agent"):
+        verdicts([read_run(run)])
+    with pytest.raises(ValueError, match="is given twice"):
+        read_runs([run, tmp_path / "a" / "." / ""])
+    with pytest.raises(ValueError, match="does not exist"):
+        read_run(tmp_path / "none")
+    (run / "cells" / "x" / "Made0-v0" / "1" / "result.json").write_text("{")
+    with pytest.raises(ValueError, match=r"1/result.json is damaged"):
+        read_run(run)

@@ -1,0 +1,89 @@
+"""SQL over runs: equal to the tables, and kept away from everything else."""
+
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from rlbench_suite.evaluation.query import TABLES, Database
+from rlbench_suite.evaluation.reading import read_runs
+from rlbench_suite.evaluation.runner import in_process, plan
+from rlbench_suite.evaluation.store import Run
+
+duckdb = pytest.importorskip("duckdb")
+
+
+@pytest.fixture
+def paths(toys: Path, tmp_path: Path) -> list[Path]:
+    """Two runs, one of which was not merged."""
+    paths = [tmp_path / "one", tmp_path / "two"]
+    for path, seeds in zip(paths, (2, 1), strict=True):
+        with Run.open(path, plan("toy", "ToyWalk-v0,ToyDrift-v0", seeds, "smoke")) as run, run.sitting():
+            for event in in_process(run):
+                assert event.kind != "failed", event.value
+            if seeds == 2:
+                run.merge()
+    return paths
+
+
+def test_queries(paths: list[Path]):
+    """One pair of runs, for it is dear to make: the tables, what is refused, and a damaged file."""
+    database = Database(read_runs(paths))
+    assert database.ask("SELECT run, count(*) AS n FROM episodes GROUP BY run ORDER BY run").rows == (
+        ("one", 4 * 50), ("two", 2 * 50),
+    )  # fmt: skip
+    table = pq.read_table(paths[0] / "episodes.parquet")
+    (mean,) = database.ask("SELECT avg(\"return\"), max(episode_seed) FROM episodes WHERE run = 'one'").rows
+    assert mean == (pytest.approx(table["return"].to_numpy().mean()), table["episode_seed"].to_numpy().max())
+    answer = database.ask(
+        "SELECT c.run, c.agent, c.task, c.seed, c.score, avg(e.score) AS again FROM cells c JOIN episodes e "
+        "USING (run, agent, task, seed) GROUP BY ALL"
+    )
+    assert answer.columns == ("run", "agent", "task", "seed", "score", "again")
+    assert len(answer.rows) == 6
+    for *_, stored, again in answer.rows:
+        assert stored == pytest.approx(again)
+    assert database.ask("SELECT count(*) FROM curves").rows == ((6 * 4,),)
+    assert set(TABLES) == {row[0] for row in database.ask("SHOW TABLES").rows}
+    assert database.columns("episodes") == {"run": "VARCHAR", "agent": "VARCHAR"} | database.columns("episodes")
+    assert next(iter(database.columns("cells"))) == "run"
+
+    secret, leak = paths[0] / "manifest.json", paths[0] / "leak.csv"
+    for sql in (
+        "SELECT * FROM read_csv('/etc/passwd')",
+        f"SELECT * FROM read_text('{secret}')",
+        f"SELECT * FROM read_parquet('{paths[0] / 'episodes.parquet'}')",
+        f"SELECT * FROM '{paths[0] / 'episodes.parquet'}'",
+        "SELECT * FROM sniff_csv('/etc/passwd')",
+        "SELECT * FROM glob('/etc/*')",
+        f"COPY (SELECT 1) TO '{leak}'",
+        f"EXPLAIN ANALYZE COPY (SELECT 1) TO '{leak}'",
+        f"ATTACH '{leak}'",
+        "SET enable_external_access = true",
+        "INSTALL httpfs",
+        "DROP TABLE cells",
+        "SELECT 1; SELECT 2",
+        "",
+        "SELECT * FROM database",
+        "SELECT nothing FROM cells",
+        "SELEC 1",
+    ):
+        with pytest.raises(ValueError, match="query"):
+            database.ask(sql)
+    assert not leak.exists()
+    # The second guard, in case a statement passes the first one.
+    for sql in (f"COPY (SELECT 1) TO '{leak}'", "SET enable_external_access = true", f"ATTACH '{leak}'"):
+        with pytest.raises(duckdb.Error, match=r"disabled|locked"):
+            database._connection.execute(sql)
+    assert database.ask("SELECT count(*) FROM cells").rows == ((6,),)
+
+    (paths[1] / "cells/toy/ToyWalk-v0/0/episodes.parquet").write_bytes(b"half")
+    with pytest.raises(ValueError, match=r"damaged.*ToyWalk-v0/0/episodes.parquet"):
+        Database(read_runs(paths))
+
+
+def test_without_duckdb_one_sentence_names_the_extra(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(ImportError, match=r"pip install 'rlbench-suite\[query\]'"):
+        Database([])

@@ -1,0 +1,34 @@
+"""Run directories with chosen scores, written by the models of the store."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rlbench_suite.evaluation.store import CellResult, Manifest
+
+
+def make_run(path: Path, scores: Mapping[str, Mapping[str, Sequence[float]]], **changed: Any) -> Path:
+    """Write a run whose cells have these scores by agent, task and seed. ``changed`` replaces parts of the manifest."""
+    tasks = list(dict.fromkeys(task for own in scores.values() for task in own))
+    anchor = {"low": 0.0, "high": 1.0, "episodes": 1000}
+    known = {
+        "budget": "smoke",
+        "seeds": max(len(values) for own in scores.values() for values in own.values()),
+        "references": {task: {"random": {"mean": 0.0} | anchor, "reference": {"mean": 2.0} | anchor} for task in tasks},
+        "hyperparameters": {agent: {task: {} for task in own} for agent, own in scores.items()},
+        "not_applicable": {},
+    }
+    path.mkdir(parents=True)
+    (path / "manifest.json").write_text(Manifest.now(**known | changed).model_dump_json())
+    for agent, own in scores.items():
+        for task, values in own.items():
+            for seed, score in enumerate(values):
+                folder = path / "cells" / agent / task.split("/")[1] / str(seed)
+                folder.mkdir(parents=True)
+                result = CellResult(
+                    agent=agent, task=task, seed=seed, episodes=50, mean_return=2 * score, score=score,
+                    success_rate=0.5, mean_length=10.0, mean_cost=0.25, mean_returns=[2 * score], training_steps=1000,
+                    train_seconds=1.0, compile_seconds=1.0, evaluate_seconds=1.0, wall_seconds=3.0, device="cpu",
+                )  # fmt: skip
+                (folder / "result.json").write_text(result.model_dump_json())
+    return path
