@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from rlbench_suite import registry
-from rlbench_suite.cli import App, check_at_least, check_positive, compare, prepare_jax, results
+from rlbench_suite.cli import App, check_at_least, check_positive, compare, prepare_jax, results, sweep
 
 if TYPE_CHECKING:
     from rlbench_suite.evaluation.checkpoint import Checkpoint
@@ -29,6 +29,8 @@ app.command()(compare.compare)
 app.command()(compare.power)
 app.command()(results.query)
 app.command()(results.export)
+app.command()(sweep.sweep)
+app.command()(sweep.frequency)
 
 INTERRUPTED = 130
 LLM = "llm"

@@ -159,7 +159,7 @@ def _agent(name: str) -> Agent:
     return OnnxAgent() if name == onnx_policy.NAME else registry.agent(name)
 
 
-def _player(name: str, run: Run) -> Agent:
+def player(name: str, run: Run) -> Agent:
     """Return the agent of that name in a run: one of the registry, or a checkpoint."""
     checkpoint = run.checkpoint(name)
     return SavedAgent(checkpoint, _agent(checkpoint.agent)) if checkpoint else _agent(name)
@@ -176,7 +176,7 @@ def perform(cell: Cell, run: Run, model: LanguageModel | None = None) -> Iterato
     try:
         import jax
 
-        agent: Any = model or _player(cell.agent, run)
+        agent: Any = model or player(cell.agent, run)
         task = registry.card(cell.task).build()
         budget, play_itself = run.manifest.budget, getattr(agent, "play", None)
         events: Iterator[Any] = (
@@ -266,7 +266,7 @@ def _groups(run: Run) -> dict[tuple[str, str], list[Cell]]:
 
     def size(group: tuple[str, str]) -> tuple[bool, int]:
         agent, task = group
-        return _player(agent, run).learns, registry.card(task).horizon * len(groups[group])
+        return player(agent, run).learns, registry.card(task).horizon * len(groups[group])
 
     return {group: groups[group] for group in sorted(groups, key=size, reverse=True)}
 

@@ -28,6 +28,7 @@ def test_the_example_names_cells_as_the_command_line_does():
     )  # fmt: skip
     assert suite.sha256 == hashlib.sha256(EXAMPLE.read_bytes()).hexdigest()
     assert tuple(card.id for card in registry.resolve_suite(suite.ids)) == suite.tasks
+    assert EXAMPLE.read_text().strip() in EXAMPLE.parents[1].joinpath("docs", "evaluation.md").read_text()
 
 
 def test_a_difficulty_of_an_id_is_the_difficulty_of_its_task_and_of_its_scores():

@@ -1,0 +1,95 @@
+"""``rlsuite-eval sweep`` and ``rlsuite-eval frequency``: the policies of a run under other conditions."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from rlbench_suite.cli import prepare_jax
+
+if TYPE_CHECKING:
+    from rlbench_suite.evaluation.statistics import Estimate
+    from rlbench_suite.evaluation.sweeping import Sweep
+
+_LOG_WIDTH = 140
+
+RunPath = Annotated[Path, typer.Argument(help="Run directory of `rlsuite-eval`.", show_default=False)]
+TaskId = Annotated[str, typer.Option("--task", help="Id of a task of the run.", show_default=False)]
+
+
+def sweep(
+    run: RunPath,
+    task: TaskId,
+    parameter: Annotated[
+        str, typer.Option(help="Setting of the task, such as `conditions`, or `difficulty`.", show_default=False)
+    ],
+    values: Annotated[str, typer.Option(help="Values to play at, separated by commas.", show_default=False)],
+) -> None:
+    """Play the saved policies of a run at several values of a setting of a task. Nothing is trained.
+
+    Scores use the anchors of the run's task, so 1 is its reference player at the conditions of the run.
+
+    **Example**: `rlsuite-eval sweep runs/mine --task QuadcopterHover-v0 --parameter conditions --values calm,rough`
+    """
+    prepare_jax()
+    from rlbench_suite.evaluation import sweeping
+
+    given = [value.strip() for value in values.split(",") if value.strip()]
+    _report(sweeping.sweep_setting(run, task, parameter, given))
+
+
+def frequency(
+    run: RunPath,
+    task: TaskId,
+    intervals: Annotated[
+        str, typer.Option(help="Decision intervals in steps, increasing, separated by commas.")
+    ] = "1,2,4,8,16",
+) -> None:
+    """Play the saved policies of a run so that they decide less often, and print their Frequency-Averaged Score.
+
+    At interval a, a policy decides every a steps and holds its action between. The Frequency-Averaged Score is the area
+    under the score by interval, divided by the range of intervals.
+
+    **Example**: `rlsuite-eval frequency runs/mine --task QuadcopterHover-v0`
+    """
+    prepare_jax()
+    from rlbench_suite.evaluation import sweeping
+    from rlbench_suite.numerals import read_integer
+
+    try:
+        given = [read_integer(word.strip()) for word in intervals.split(",")]
+    except ValueError:
+        raise ValueError(f"--intervals are whole numbers separated by commas, got {intervals!r}.") from None
+    _report(sweeping.sweep_frequency(run, task, given))
+
+
+def _report(found: "Sweep") -> None:
+    """Write the files of a sweep and print its table."""
+    from rlbench_suite.evaluation import sweeping
+
+    path, curves = sweeping.write(found), found.curves()
+    table = Table(title=found.card.name, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column(found.parameter)
+    for agent in curves:
+        table.add_column(agent, justify="right", no_wrap=True)
+    for i, value in enumerate(found.values):
+        table.add_row(value, *(_with_interval(points[i]) for points in curves.values()))
+    if found.parameter == sweeping.INTERVAL:
+        table.add_row("Frequency-Averaged Score", *map(_with_interval, found.frequency_averaged().values()))
+    console = Console() if sys.stdout.isatty() else Console(width=_LOG_WIDTH)
+    console.print(table)
+    console.print(
+        "Scores: 0 is the random player and 1 the reference at the conditions of the run; 95 % intervals over seeds.",
+        style="dim",
+    )
+    console.print(f"Curve: {path}; table: {path.with_suffix('.parquet')}", highlight=False, soft_wrap=True)
+
+
+def _with_interval(estimate: "Estimate") -> str:
+    from rlbench_suite.evaluation.page import interval
+
+    return f"{estimate.point:.3f} {interval(estimate) or '-'}"

@@ -1,0 +1,298 @@
+"""Play the saved policies of a run under other conditions: other settings of the task, or slower decisions.
+
+A sweep trains nothing. Each policy of a run plays the evaluation episodes of its own seed once for every value. Scores
+use the anchors of the run, so 0 and 1 mean the same at every value. The player ``reference`` is that of each value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from gymnasium import spaces
+
+from rlbench_suite.agent import Agent, HostPolicy
+from rlbench_suite.card import TaskCard, unknown
+from rlbench_suite.episode import scalar_return
+from rlbench_suite.evaluation import chart
+from rlbench_suite.evaluation.page import render
+from rlbench_suite.evaluation.protocol import Cell, evaluate, evaluation_seeds, training_task
+from rlbench_suite.evaluation.runner import player
+from rlbench_suite.evaluation.statistics import Estimate, frequency_averaged_score, mean
+from rlbench_suite.evaluation.store import Run, read_manifest
+from rlbench_suite.evaluation.writing import replacing, writing
+from rlbench_suite.policy import Policy, View
+from rlbench_suite.registry import card as find_card
+from rlbench_suite.task import Task
+
+INTERVAL = "decision interval"
+"""Name of what :func:`sweep_frequency` varies: the number of steps for which a policy holds each action."""
+FOLDER = "sweeps"
+SCHEMA = pa.schema([
+    ("agent", pa.string()), ("task", pa.string()), ("seed", pa.int64()), ("parameter", pa.string()),
+    ("value", pa.string()), ("episodes", pa.int64()), ("return", pa.float64()), ("score", pa.float64()),
+    ("success_rate", pa.float64()),
+])  # fmt: skip
+"""Columns of a sweep's table: means over the episodes of a seed at a value."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Scores of the policies of a run at each value of a parameter."""
+
+    run: Path
+    card: TaskCard
+    parameter: str
+    values: tuple[str, ...]
+    rows: list[dict[str, Any]]
+    """Rows of the table; see :data:`SCHEMA`."""
+
+    @property
+    def name(self) -> str:
+        """Name of the files, without a suffix."""
+        return f"{self.card.file_name}-{self.parameter.replace(' ', '_')}"
+
+    def scores(self) -> dict[str, np.ndarray]:
+        """Return the scores of each agent, shape ``(seeds, values)``."""
+        agents = dict.fromkeys(row["agent"] for row in self.rows)
+        flat = {agent: [row["score"] for row in self.rows if row["agent"] == agent] for agent in agents}
+        return {agent: np.reshape(scores, (-1, len(self.values))) for agent, scores in flat.items()}
+
+    def curves(self) -> dict[str, list[Estimate]]:
+        """Return the mean score of each agent at each value, with its 95 % interval over seeds."""
+        task = self.card.id
+        return {agent: [mean({task: column}) for column in table.T] for agent, table in self.scores().items()}
+
+    def frequency_averaged(self) -> dict[str, Estimate]:
+        """Return the Frequency-Averaged Score of each agent with its 95 % interval over seeds."""
+        intervals = [float(value) for value in self.values]
+        task = self.card.id
+        return {
+            agent: mean({task: frequency_averaged_score(intervals, table)}) for agent, table in self.scores().items()
+        }
+
+
+def sweep_setting(path: Path, task_id: str, parameter: str, values: Sequence[str]) -> Sweep:
+    """Play the policies of a run at each value of a setting of a task, or at each of its difficulties.
+
+    Raises:
+        ValueError: the run does not have the task, the task takes no such setting or value, or its spaces change.
+    """
+    if len(set(values)) < len(values) or not values:
+        raise ValueError(f"The values of a sweep are different and at least one; given: {', '.join(values) or 'none'}.")
+    run, task = _open(path, task_id)
+    card = task.card
+    known = [*card.settings, *(["difficulty"] if card.difficulties else [])]
+    if parameter not in known:
+        raise ValueError(unknown(f"parameter of {card.id}", parameter, known) if known else f"{card.id} has none.")
+    tasks = {value: find_card(card.id, **{parameter: value}).build() for value in values}
+    for other in tasks.values():
+        _refuse_other_spaces(task, other)
+    return _sweep(run, task, parameter, {value: (other, 1) for value, other in tasks.items()})
+
+
+def _refuse_other_spaces(task: Task[Any, Any], other: Task[Any, Any]) -> None:
+    """Refuse a task that a policy for ``task`` cannot play.
+
+    Raises:
+        ValueError: its action space differs, or the shapes of its observations.
+    """
+    cannot = f"A policy for {task.card.id} cannot play {other.card.id}"
+    if other.action_space != task.action_space:
+        raise ValueError(f"{cannot}: its action space is another.")
+    if _shapes(other.observation_space) != _shapes(task.observation_space):
+        raise ValueError(f"{cannot}: its observations have other shapes.")
+
+
+def _shapes(space: Any) -> Any:
+    """Return the shapes and dtypes of a space. Its bounds may differ: noise widens them, and no policy reads them."""
+    if isinstance(space, spaces.Dict):
+        return {name: _shapes(part) for name, part in space.items()}
+    return space.shape, space.dtype
+
+
+def sweep_frequency(path: Path, task_id: str, intervals: Sequence[int]) -> Sweep:
+    """Play the policies of a run so that they decide every a steps and hold the action between, for each interval a.
+
+    Raises:
+        ValueError: the run does not have the task, or the intervals are not at least two increasing positive numbers.
+    """
+    frequency_averaged_score(intervals, np.zeros(len(intervals)))  # checks the intervals
+    run, task = _open(path, task_id)
+    return _sweep(run, task, INTERVAL, {str(interval): (task, interval) for interval in intervals})
+
+
+def _open(path: Path, task_id: str) -> tuple[Run, Task[Any, Any]]:
+    """Return a run and one of its tasks.
+
+    Raises:
+        ValueError: it is no run, or has no finished cell of the task.
+    """
+    manifest = read_manifest(path)
+    card = find_card(task_id)
+    if card.id not in manifest.references:
+        raise ValueError(unknown(f"task of the run in {path}", task_id, manifest.references))
+    return Run(path, manifest, ()), card.build()
+
+
+def _sweep(
+    run: Run, task: Task[Any, Any], parameter: str, conditions: Mapping[str, tuple[Task[Any, Any], int]]
+) -> Sweep:
+    """Play each policy under each condition: a task, and the number of steps for which an action is held."""
+    anchors = run.manifest.references[task.card.id]
+    low, span = anchors["random"].mean, anchors["reference"].mean - anchors["random"].mean
+    rows = []
+    for cell, policy_for in _policies(run, task):
+        seeds = evaluation_seeds(cell.seed, run.manifest.budget)
+        for value, (other, interval) in conditions.items():
+            policy = policy_for(other)
+            record = evaluate(other, policy if interval == 1 else _hold(policy, interval, other), seeds)
+            returns = np.asarray(scalar_return(other, record.total.astype(np.float64)))
+            row = cell._asdict() | {"parameter": parameter, "value": value, "episodes": len(seeds)}
+            row |= {"return": returns.mean(), "score": ((returns - low) / span).mean()}
+            rows.append(row | {"success_rate": record.info["success"].mean()})
+    if not rows:
+        raise ValueError(f"The run in {run.path} has no finished cell on {task.card.id} with a policy to play.")
+    return Sweep(run.path, task.card, parameter, tuple(conditions), rows)
+
+
+def _policies(run: Run, task: Task[Any, Any]) -> Iterator[tuple[Cell, Callable[[Task[Any, Any]], Any]]]:
+    """Yield the finished cells of a task, each with a function that returns its policy for a task like it.
+
+    A learned policy is the same for all of them. A player of the family is made for each task, because it may read the
+    state. Language models have no policy.
+    """
+    budget = run.manifest.budget
+    for cell in run.manifest.cells():
+        if cell.task != task.card.id or cell.agent in run.manifest.models or run.result(cell) is None:
+            continue
+        agent, seed, trained = player(cell.agent, run), cell.seed, training_task(task)
+        if not agent.learns and not run.checkpoint(cell.agent):
+            yield cell, partial(_scripted, agent, seed, budget)
+            continue
+        load: Any = getattr(agent, "load", None)
+        if agent.learns and load is None:
+            raise ValueError(f"The agent {cell.agent!r} reads no saved policies: it has no load.")
+        file = str(run.cell_path(cell) / "policy.safetensors")
+        policy = load(file, trained, budget=budget) if agent.learns else _scripted(agent, seed, budget, trained)
+        yield cell, partial(_same, policy)
+
+
+def _scripted(agent: Agent, seed: int, budget: str, task: Task[Any, Any]) -> Any:
+    """Return the policy of an agent that trains on nothing."""
+    *_, policy = agent.train(task, seed=seed, budget=budget)
+    return policy
+
+
+def _same(policy: Any, task: Task[Any, Any]) -> Any:
+    return policy
+
+
+# -- held actions ----------------------------------------------------------------------------------------------------
+
+
+def _hold(policy: Policy | HostPolicy, interval: int, task: Task[Any, Any]) -> Policy | HostPolicy:
+    if isinstance(policy, Policy):
+        action = np.zeros(task.action_space.shape or (), jax.dtypes.canonicalize_dtype(task.action_space.dtype))
+        return _Held(policy, np.int32(interval), action)
+    return _HeldOnHost(policy, interval)
+
+
+class _Held(NamedTuple):
+    """Policy that decides every ``interval`` steps and repeats its action between. Its memory waits, too."""
+
+    policy: Any
+    interval: Any
+    action: Any
+    """Array of the shape and dtype of an action."""
+
+    def initial(self, params: Any) -> Any:
+        return self.policy.initial(params), jnp.asarray(self.action), jnp.int32(0)
+
+    def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
+        inner, held, t = memory
+        decided, after = self.policy.act(inner, view, key)
+        decides = t % self.interval == 0
+        action = jnp.where(decides, jnp.asarray(decided, held.dtype), held)
+        inner = jax.tree.map(lambda new, old: jnp.where(decides, new, old), after, inner)
+        return action, (inner, action, t + 1)
+
+
+class _HeldOnHost:
+    """The same for a policy of the host."""
+
+    def __init__(self, policy: HostPolicy, interval: int) -> None:
+        self.policy, self.interval = policy, interval
+        self.reset()
+
+    def reset(self) -> None:
+        self.t, self.action = 0, np.zeros(0)
+        if reset := getattr(self.policy, "reset", None):
+            reset()
+
+    def act(self, observations: Any, action_masks: np.ndarray | None) -> np.ndarray:
+        if self.t % self.interval == 0:
+            self.action = np.asarray(self.policy.act(observations, action_masks))
+        self.t += 1
+        return self.action
+
+
+# -- files -----------------------------------------------------------------------------------------------------------
+
+
+def write(sweep: Sweep) -> Path:
+    """Write the table as Parquet and the curve as a page into the folder ``sweeps`` of the run; return the page's path.
+
+    Raises:
+        CannotWrite: the system refused.
+    """
+    path = sweep.run / FOLDER / f"{sweep.name}.html"
+    table = pa.Table.from_pylist(sweep.rows, SCHEMA)
+    with writing(path.parent), replacing(path.with_suffix(".parquet")) as unfinished:
+        pq.write_table(table, unfinished, compression="zstd", write_page_checksum=True)
+    curves = sweep.curves()
+    text = render(
+        "rlbench_suite.evaluation",
+        "sweep.html",
+        title=f"{sweep.card.name}: {sweep.parameter}",
+        curve=chart.lines(
+            sweep.card.name, list(_lines(sweep, curves)), x_label=_axis(sweep), y_label="score", width=1064
+        ),
+        parameter=sweep.parameter,
+        values=sweep.values,
+        curves=curves,
+        averaged=sweep.frequency_averaged() if sweep.parameter == INTERVAL else {},
+    )
+    with writing(path), replacing(path) as unfinished:
+        unfinished.write_text(text)
+    return path
+
+
+def _lines(sweep: Sweep, curves: Mapping[str, Sequence[Estimate]]) -> Iterator[chart.Line]:
+    x = np.array(_numbers(sweep.values) or range(len(sweep.values)), float)
+    order = np.argsort(x)
+    for colour, (agent, points) in enumerate(curves.items()):
+        y, low, high = (np.array([getattr(point, end) for point in points])[order] for end in ("point", "low", "high"))
+        banded = np.isfinite(low).all()
+        yield chart.Line(agent, x[order], y, colour % chart.COLOURS, low if banded else None, high if banded else None)
+
+
+def _axis(sweep: Sweep) -> str:
+    if _numbers(sweep.values):
+        return sweep.parameter
+    return f"{sweep.parameter}: " + ", ".join(f"{i} {value}" for i, value in enumerate(sweep.values))
+
+
+def _numbers(values: Sequence[str]) -> list[float] | None:
+    try:
+        return [float(value) for value in values]
+    except ValueError:
+        return None

@@ -1,0 +1,133 @@
+"""Saved policies under other conditions: the same episodes where nothing changes, and actions that are really held."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from rlbench_suite import registry
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.baselines import configuration
+from rlbench_suite.cli import evaluate as program
+from rlbench_suite.evaluation import runner, sweeping
+from rlbench_suite.evaluation.protocol import EPISODES, evaluate, evaluation_seeds
+from rlbench_suite.evaluation.store import Run, read_manifest
+from rlbench_suite.policy import reference_player
+from rlbench_suite.registry import agent as find_agent
+
+DRIVE, MAZE = "rlsuite/PMSMCurrent-v0", "rlsuite/PointMaze-v0"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Make a run of two tasks with two seeds, eight episodes each."""
+    path = tmp_path_factory.mktemp("runs") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(EPISODES, "smoke", 8)
+        patch.setattr(configuration, "training_steps", lambda *_: 2_048)
+        for agents, task in (("ppo,reference,random", DRIVE), ("reference,random", MAZE)):
+            with Run.open(path, runner.plan(agents, task, 2, "smoke")) as run, run.sitting():
+                for event in runner.in_process(run):
+                    assert event.kind != "failed", event.value
+        yield Run(path, read_manifest(path), ())
+
+
+def own_scores(run: Run, task: str) -> dict[str, list[float]]:
+    results = [result for result in run.results() if result.task == task]
+    return {agent: [r.score for r in results if r.agent == agent] for agent in dict.fromkeys(r.agent for r in results)}
+
+
+def test_a_setting_is_swept_with_the_policies_of_the_run(run: Run):
+    found = sweeping.sweep_setting(run.path, "PointMaze-v0", "difficulty", ["umaze", "medium"])
+    scores = found.scores()
+    assert {agent: table[:, 0].tolist() for agent, table in scores.items()} == own_scores(run, MAZE)  # the default
+    medium = registry.card(MAZE).build(difficulty="medium")
+    anchors = registry.card(MAZE).scores()
+    for seed in (0, 1):
+        record = play(medium, reference_player(medium), evaluation_seeds(seed, "smoke"))
+        score = (record.total.astype(float).mean() - anchors["random"].mean) / (
+            anchors["reference"].mean - anchors["random"].mean
+        )
+        assert scores["reference"][seed, 1] == pytest.approx(score, abs=1e-12)
+    page = sweeping.write(found)
+    table = pq.read_table(page.with_suffix(".parquet"))
+    assert table.schema.equals(sweeping.SCHEMA)
+    assert table.num_rows == 2 * 2 * 2
+    assert "<svg" in page.read_text()
+    assert run.results()  # the files of the run are whole
+
+
+def test_slower_decisions_are_averaged(run: Run):
+    intervals = [1, 2, 16]
+    found = sweeping.sweep_frequency(run.path, DRIVE, intervals)
+    scores = found.scores()
+    assert {agent: table[:, 0].tolist() for agent, table in scores.items()} == own_scores(run, DRIVE)  # as trained
+    assert scores["reference"][:, 2].max() < scores["reference"][:, 0].min()  # a controller that waits controls worse
+    averaged = found.frequency_averaged()["reference"]
+    by_hand = [(0.5 * (a + b) * 1 + 0.5 * (b + c) * 14) / 15 for a, b, c in scores["reference"]]
+    assert averaged.point == pytest.approx(np.mean(by_hand), abs=1e-12)
+
+
+@pytest.mark.parametrize("interval", [3, 4])
+def test_actions_are_held(interval: int):
+    task: Any = registry.card(DRIVE).build()
+    *_, policy = find_agent("random").train(task, seed=0, budget="smoke")
+
+    class Stepping:
+        """A policy of the host that gives its number of calls."""
+
+        calls = 0
+
+        def reset(self) -> None:
+            self.calls = 0
+
+        def act(self, observations: np.ndarray, masks: object) -> np.ndarray:
+            self.calls += 1
+            return np.full((len(observations), 2), self.calls / 1_000, np.float32)
+
+    for player in (policy, Stepping()):
+        record = evaluate(task, sweeping._hold(player, interval, task), evaluation_seeds(0, "smoke")[:4])
+        for actions, length in zip(record.actions, record.length, strict=True):
+            played = actions[:length]
+            assert (played == played[np.arange(length) // interval * interval]).all()
+            assert len(np.unique(played[:, 0])) == -(-length // interval)
+
+
+def test_wrong_arguments_cost_a_sentence(run: Run):
+    for arguments, said in {
+        ("SAT-v0", "noise", ("0",)): "Unknown task of the run in .* 'SAT-v0'",
+        (MAZE, "dificulty", ("umaze",)): f"Unknown parameter of {MAZE} 'dificulty'. Did you mean 'difficulty'?",
+        (MAZE, "difficulty", ("medum",)): "Unknown difficulty for .* Did you mean 'medium'",
+        (MAZE, "difficulty", ("umaze", "umaze")): "different and at least one; given: umaze, umaze",
+    }.items():
+        with pytest.raises(ValueError, match=said):
+            sweeping.sweep_setting(run.path, *arguments)
+    card = registry.card("PMSMCurrent-v0")  # a drive shows more under noise
+    with pytest.raises(ValueError, match=r"noise=0\.03: its observations have other shapes"):
+        sweeping._refuse_other_spaces(card.build(), registry.card(card.id, noise="0.03").build())
+    with pytest.raises(ValueError, match="cannot play rlsuite/PMSMCurrentFinite-v0: its action space is another"):
+        sweeping._refuse_other_spaces(card.build(), registry.card(card.id, control="finite").build())
+    for intervals in ([1], [2, 1], [0, 1]):
+        with pytest.raises(ValueError, match="at least two positive, increasing"):
+            sweeping.sweep_frequency(run.path, MAZE, intervals)
+    with pytest.raises(ValueError, match="not a run directory"):
+        sweeping.sweep_frequency(run.path.parent, MAZE, [1, 2])
+
+
+def test_the_commands(run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    def call(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as left:
+            program.app(list(arguments))
+        return (int(left.value.code or 0), *capsys.readouterr())
+
+    code, out, err = call("frequency", str(run.path), "--task", DRIVE, "--intervals", "1,4")
+    assert (code, err) == (0, "")
+    assert "Frequency-Averaged Score" in out
+    assert (run.path / "sweeps" / "PMSMCurrent-v0-decision_interval.parquet").exists()
+    assert call("frequency", str(run.path), "--task", MAZE, "--intervals", "1,x")[0] == 2
+    code, out, err = call("sweep", str(run.path), "--task", MAZE, "--parameter", "difficulty", "--values", "umaze")
+    assert (code, err) == (0, "")
+    assert call("sweep", str(run.path), "--task", MAZE, "--parameter", "difficulty", "--values", "9")[0] == 2
