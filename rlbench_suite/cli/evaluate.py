@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from rlbench_suite import registry
+from rlbench_suite.card import unknown
 from rlbench_suite.cli import App, check_at_least, check_positive, compare, prepare_jax, results, sweep
 
 if TYPE_CHECKING:
@@ -34,7 +35,10 @@ app.command()(sweep.frequency)
 
 INTERRUPTED = 130
 LLM = "llm"
+LOCAL, RAY = "local", "ray"
 _PANEL = "Language models (--agent llm)"
+_RAY = "Several machines (--executor ray)"
+_CLUSTER = ("address", "cpus", "gpus", "memory")
 _ENDPOINT = (
     "model", "base_url", "api_key_env", "temperature", "max_tokens", "concurrency", "input_price", "output_price",
 )  # fmt: skip
@@ -90,14 +94,18 @@ def evaluate(
         ),
     ] = "smoke",
     out: Annotated[
-        Path | None,
-        typer.Option(help="Run directory. [default: runs/AGENT-SUITE-BUDGET]", show_default=False),
+        str | None,
+        typer.Option(
+            help="Run directory, or URL of an object store: `s3://bucket/run`. [default: runs/AGENT-SUITE-BUDGET]",
+            show_default=False,
+        ),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Fail unless there is a run to continue.")] = False,
     workers: Annotated[
         int | None,
         typer.Option(
-            help="Number of worker processes; 0 runs in this process. [default: the number of cores, at most 8]",
+            help="Number of worker processes; 0 runs in this process. [default: the number of cores, at most 8; with "
+            "`ray` as many as have room]",
             show_default=False,
         ),
     ] = None,
@@ -105,6 +113,23 @@ def evaluate(
         Literal["studentised", "percentile"],
         typer.Option(help="Method of the intervals. `percentile` is rliable's; it is too narrow for few seeds."),
     ] = "studentised",
+    executor: Annotated[
+        str,
+        typer.Option(help="Where cells run: `local`, worker processes of this machine, or `ray`, a Ray cluster."),
+    ] = LOCAL,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            help="Address of an existing Ray cluster, or `auto`. [default: a cluster of this machine alone]",
+            rich_help_panel=_RAY,
+            show_default=False,
+        ),
+    ] = None,
+    cpus: Annotated[float, typer.Option(help="Cores for each cell.", rich_help_panel=_RAY)] = 1.0,
+    gpus: Annotated[
+        float, typer.Option(help="GPUs for each cell; several cells share one below 1.", rich_help_panel=_RAY)
+    ] = 0.0,
+    memory: Annotated[float, typer.Option(help="GiB of memory for each cell.", rich_help_panel=_RAY)] = 0.0,
     silence: Annotated[
         float,
         typer.Option(
@@ -190,6 +215,8 @@ def evaluate(
 
     * `rlsuite-eval --agent ppo,sac --suite my_suite.yaml` reads tasks, budget and seeds from a file
 
+    * `rlsuite-eval --suite all --executor ray --address auto --out s3://bucket/run` runs on a cluster
+
     * `rlsuite-eval --agent llm --model qwen3 --base-url http://localhost:8000/v1 --suite SAT-v0,Wordle-v0 --samples 4`
 
     Exit codes: 0 done, 1 a run failed or could not be written, 2 a wrong argument, 130 interrupted.
@@ -197,9 +224,10 @@ def evaluate(
     if context.invoked_subcommand:
         _refuse_options(context)
         return
-    workers = min(_cores(), 8) if workers is None else workers
+    _check_executor(context)
+    on_ray = executor == RAY
     check_at_least("--seeds", seeds, 1)
-    check_at_least("--workers", workers, 0)
+    check_at_least("--workers", workers if workers is not None else 1, int(on_ray))
     check_positive("--silence", silence)
     saved = _saved(checkpoint, agent) if checkpoint else None
     if played := _language_model(context, agent):
@@ -210,24 +238,27 @@ def evaluate(
             raise ValueError(f"{checkpoint} does not name the task it was trained on; name it with --suite.")
     agent = agent or "ppo"
     title, suite, seeds, budget, files = _requested(context, suite or "smoke", seeds, budget)
-    prepare_jax(_pool(agent, workers))
-    from rlbench_suite.evaluation import runner
-    from rlbench_suite.evaluation.report import Report, print_report, write_html
+    local_workers = 0 if on_ray else min(_cores(), 8) if workers is None else workers
+    prepare_jax(max(int(cpus), _pool(agent, _cores())) if on_ray else _pool(agent, local_workers))
+    from rlbench_suite.evaluation import runner, storage
+    from rlbench_suite.evaluation.ray_executor import Resources, in_cluster
     from rlbench_suite.evaluation.store import Run
 
     manifest = runner.plan(agent, suite, seeds, budget, saved, played).model_copy(update={"suites": files})
     name = f"{saved.label if saved else agent}-{title}-{budget}".replace("rlsuite/", "")
-    path = out or Path("runs", name.replace("/", "_").replace(",", "+").replace(" ", "").replace("?", "."))
+    out = out or str(Path("runs", name.replace("/", "_").replace(",", "+").replace(" ", "").replace("?", ".")))
     console = Console() if sys.stdout.isatty() else Console(width=_LOG_WIDTH)
-    with Run.open(path, manifest, resume=resume) as run:
+    with storage.opened(out) as place, Run.open(place.path, manifest, resume=resume) as run:
         failed = []
         if missing := run.missing():
-            console.print(f"{len(missing)} of {len(run.wanted)} cells to run, into {path}", highlight=False)
-            events = (
-                runner.in_pool(run, min(workers, len(missing)), silence=silence)
-                if workers and not played
-                else runner.in_process(run, played)
-            )
+            console.print(f"{len(missing)} of {len(run.wanted)} cells to run, into {place}", highlight=False)
+            if on_ray:
+                events = in_cluster(run, Resources(cpus, gpus, memory), address, workers, silence=silence)
+            elif local_workers and not played:
+                events = runner.in_pool(run, min(local_workers, len(missing)), silence=silence)
+            else:
+                events = runner.in_process(run, played)
+            events = place.keeping(events, run)
             with run.sitting():
                 if saved:
                     run.keep(saved)
@@ -235,25 +266,60 @@ def evaluate(
                     failed = _watch(events, run, console)
                 except KeyboardInterrupt:
                     events.close()
-                    left = len(run.missing())
-                    command = shlex.join(["rlsuite-eval", *sys.argv[1:]])
-                    kept = "Transcripts of finished episodes are kept, too. " if played else ""
-                    console.print(
-                        f"\nInterrupted: {len(run.wanted) - left} of {len(run.wanted)} cells are done and saved. "
-                        f"{kept}Continue with: {command}",
-                        highlight=False, soft_wrap=True,
-                    )  # fmt: skip
+                    _print_interruption(run, console, transcripts=bool(played))
                     raise typer.Exit(INTERRUPTED) from None
-        if run.results():
-            run.merge()
-            report = Report.of(run, interval)
-            write_html(report)
-            print_report(report, console)
-            console.print(f"Report: {path / 'report.html'}", highlight=False, soft_wrap=True)
+        _report(run, console, str(place), interval)
         for cell, reason in failed:
-            print(f"failed: {cell}: {reason} (more in {path / runner.LOG})", file=sys.stderr)
+            print(f"failed: {cell}: {reason} (more in {place}/{runner.LOG})", file=sys.stderr)
     if failed:
         raise typer.Exit(1)
+
+
+def _report(run: "Run", console: Console, place: str, interval: Literal["studentised", "percentile"]) -> None:
+    """Merge the tables of the finished cells, write the report and print it."""
+    from rlbench_suite.evaluation.report import Report, print_report, write_html
+
+    if run.results():
+        run.merge()
+        report = Report.of(run, interval)
+        write_html(report)
+        print_report(report, console)
+        console.print(f"Report: {place}/report.html", highlight=False, soft_wrap=True)
+
+
+def _print_interruption(run: "Run", console: Console, *, transcripts: bool) -> None:
+    """Print what an interrupted run has kept, and how to continue it."""
+    total, left = len(run.wanted), len(run.missing())
+    kept = "Transcripts of finished episodes are kept, too. " if transcripts else ""
+    console.print(
+        f"\nInterrupted: {total - left} of {total} cells are done and saved. "
+        f"{kept}Continue with: {shlex.join(['rlsuite-eval', *sys.argv[1:]])}",
+        highlight=False, soft_wrap=True,
+    )  # fmt: skip
+
+
+def _check_executor(context: typer.Context) -> None:
+    """Check the executor and its options.
+
+    Raises:
+        ValueError: a wrong argument, or one that another executor does not take.
+        ImportError: Ray is not installed.
+    """
+    given = context.params
+    if given["executor"] not in (LOCAL, RAY):
+        raise ValueError(unknown("executor", given["executor"], (LOCAL, RAY)))
+    if given["executor"] == LOCAL:
+        for name in _CLUSTER:
+            if _is_given(context, name):
+                raise ValueError(f"--{name} is for a Ray cluster; add --executor {RAY}.")
+        return
+    if given["agent"] == LLM:
+        raise ValueError(f"A language model is asked from one process; leave --executor {RAY} out.")
+    if not find_spec("ray"):
+        raise ImportError("--executor ray needs Ray; install it with: pip install 'rlbench-suite[ray]'")
+    check_positive("--cpus", given["cpus"])
+    check_at_least("--gpus", given["gpus"], 0)
+    check_at_least("--memory", given["memory"], 0)
 
 
 def _requested(

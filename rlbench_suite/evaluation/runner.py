@@ -1,4 +1,4 @@
-"""Run the cells of a run: in this process, or in a pool of watched local processes.
+"""Run the cells of a run: in this process, or in a pool of watched local processes (``ray_executor``: in a cluster).
 
 An executor is a generator of :class:`Event`. The process that runs a cell stores it, so that the directory has the
 whole state: closing the generator, or killing the program, loses the cells in progress and nothing else.
@@ -14,13 +14,13 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from rlbench_suite import registry
 from rlbench_suite.agent import Agent, CannotPlay
@@ -228,12 +228,12 @@ def in_pool(run: Run, workers: int, *, silence: float = SILENCE) -> Generator[Ev
     Raises:
         CannotWrite: a result cannot be stored; all workers are ended.
     """
-    waiting = _groups(run)
+    waiting = groups_of_missing(run)
     attempts: Counter[Cell] = Counter()
-    team: list[_Worker] = []
+    team: list[_Process] = []
     try:
         while waiting or any(worker.cell for worker in team):
-            attempts.update(_hand_out(waiting, team, workers, run))
+            attempts.update(hand_out(waiting, team, workers, lambda: _Process(run)))
             at_work = {worker.connection: worker for worker in team if worker.cell}
             ready = wait(at_work, timeout=min(1.0, silence / 4))
             for connection, worker in at_work.items():
@@ -258,8 +258,8 @@ def in_pool(run: Run, workers: int, *, silence: float = SILENCE) -> Generator[Ev
             worker.end()
 
 
-def _groups(run: Run) -> dict[tuple[str, str], list[Cell]]:
-    """Return the cells by (agent, task), with the longest work first: learners, long horizons, many seeds."""
+def groups_of_missing(run: Run) -> dict[tuple[str, str], list[Cell]]:
+    """Return the missing cells by (agent, task), with the longest work first: learners, long horizons, many seeds."""
     groups: dict[tuple[str, str], list[Cell]] = {}
     for cell in run.missing():
         groups.setdefault(cell[:2], []).append(cell)
@@ -271,14 +271,43 @@ def _groups(run: Run) -> dict[tuple[str, str], list[Cell]]:
     return {group: groups[group] for group in sorted(groups, key=size, reverse=True)}
 
 
-def _hand_out(waiting: dict[tuple[str, str], list[Cell]], team: list[_Worker], size: int, run: Run) -> Iterator[Cell]:
-    """Give every idle worker a cell of its own group, or of the first group without a worker, or of the largest."""
+class Worker:
+    """Worker that runs one cell at a time."""
+
+    def __init__(self) -> None:
+        self.cell: Cell | None = None
+        self.group: tuple[str, str] | None = None
+        self.heard = 0.0
+        """Time of the last sign of life, in the seconds of ``time.monotonic``."""
+
+    def begin(self, cell: Cell) -> None:
+        """Start to run a cell."""
+        self.cell, self.group, self.heard = cell, cell[:2], time.monotonic()
+
+
+AnyWorker = TypeVar("AnyWorker", bound=Worker)
+
+
+def hand_out(
+    waiting: dict[tuple[str, str], list[Cell]], team: list[AnyWorker], size: int, hire: Callable[[], AnyWorker]
+) -> Iterator[Cell]:
+    """Give every idle worker a cell of its own group, or of the first group without a worker, or of the largest.
+
+    Args:
+        waiting: cells to run by group; the ones handed out are removed.
+        team: all workers; new ones are added.
+        size: largest size of the team.
+        hire: returns a new worker.
+
+    Yields:
+        Each cell that a worker has begun.
+    """
     while waiting:
         worker = next((worker for worker in team if not worker.cell), None)
         if worker is None:
-            if len(team) == size:
+            if len(team) >= size:
                 return
-            team.append(worker := _Worker(run))
+            team.append(worker := hire())
         taken = {other.group for other in team if other.cell}
         group = next((group for group in waiting if group not in taken), max(waiting, key=lambda g: len(waiting[g])))
         if worker.group in waiting:
@@ -290,16 +319,14 @@ def _hand_out(waiting: dict[tuple[str, str], list[Cell]], team: list[_Worker], s
         yield cell
 
 
-class _Worker:
-    """Spawned process and its current cell. A forked process would hang in JAX."""
+class _Process(Worker):
+    """Spawned process of this machine. A forked process would hang in JAX."""
 
     def __init__(self, run: Run) -> None:
+        super().__init__()
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs, run.path, run.manifest), daemon=True)
-        self.cell: Cell | None = None
-        self.group: tuple[str, str] | None = None
-        self.heard = 0.0
         # Ctrl-C reaches every process of the terminal. The workers inherit the handler that ignores it.
         handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
@@ -309,7 +336,7 @@ class _Worker:
         theirs.close()
 
     def begin(self, cell: Cell) -> None:
-        self.cell, self.group, self.heard = cell, cell[:2], time.monotonic()
+        super().begin(cell)
         with suppress(OSError):  # it died while idle, which `listen` will notice
             self.connection.send(cell)
 

@@ -36,7 +36,7 @@ from rlbench_suite.episode import scalar_return
 from rlbench_suite.evaluation.checkpoint import Checkpoint
 from rlbench_suite.evaluation.machine import Machine, joules
 from rlbench_suite.evaluation.protocol import VERSION, Cell, Outcome
-from rlbench_suite.evaluation.writing import clear_abandoned, replacing, staging, writing
+from rlbench_suite.evaluation.writing import clear_abandoned, make_folder, publish, replacing, staging, writing
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
 
@@ -220,7 +220,7 @@ class Run:
         if found:
             manifest = _widen(path, read_manifest(path), manifest)
         try:
-            path.mkdir(parents=True, exist_ok=True)
+            make_folder(path)
             lock = _lock(path / ".lock")
         except OSError as error:
             refusal = OSError(f"Cannot write to the run directory {path}: {error.strerror or error}.")
@@ -323,21 +323,43 @@ class Run:
             there, more = _tabulate(cell, seen, anchors, task, device, unit)
             tables["train_episodes.parquet"] = more["episodes.parquet"]
             result = result.model_copy(update={"train_return": there.mean_return, "train_score": there.score})
+        with self._storing(cell) as unfinished:
+            path = self.cell_path(cell)
+            for name, table in tables.items():
+                with writing(path / name):
+                    _write_table(table, unfinished / name)
+            with writing(path / "policy.safetensors"):
+                agent.save(outcome.policy, str(unfinished / "policy.safetensors"))
+            with writing(path / "result.json"):
+                (unfinished / "result.json").write_text(result.model_dump_json(indent=2))
+        return result
+
+    def adopt(self, cell: Cell, files: Mapping[str, bytes]) -> CellResult:
+        """Store the files of a cell that ran elsewhere, unless the run has the cell, and return the stored result.
+
+        Raises:
+            CannotWrite: the system refused.
+            ValueError: a file is missing, damaged or of another cell; the message names it.
+        """
+        if not self.cell_path(cell).exists():
+            with self._storing(cell) as unfinished:
+                for name, content in files.items():
+                    (unfinished / name).write_bytes(content)
+        if result := self.result(cell):
+            return result
+        raise ValueError(f"{self.cell_path(cell)} was deleted while it was written.")
+
+    @contextmanager
+    def _storing(self, cell: Cell) -> Iterator[Path]:
+        """Yield a folder for the files of a cell. It becomes the cell's folder if no error occurs."""
         path = self.cell_path(cell)
         with writing(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
             with staging(path.parent) as aside:
                 unfinished = aside / path.name
                 unfinished.mkdir()
-                for name, table in tables.items():
-                    with writing(path / name):
-                        _write_table(table, unfinished / name)
-                with writing(path / "policy.safetensors"):
-                    agent.save(outcome.policy, str(unfinished / "policy.safetensors"))
-                with writing(path / "result.json"):
-                    (unfinished / "result.json").write_text(result.model_dump_json(indent=2))
-                unfinished.replace(path)
-        return result
+                yield unfinished
+                publish(unfinished, path)
 
     def merge(self) -> None:
         """Write the merged tables of all cells."""

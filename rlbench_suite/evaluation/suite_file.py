@@ -135,7 +135,7 @@ def _plain(data: bytes) -> Any:
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > _DEEPEST:
             raise ValueError(f"it is nested more than {_DEEPEST} levels deep in line {line}")
-    return yaml.load(text, _UniqueKeys)
+    return _UniqueKeys(text).get_single_data()
 
 
 class _UniqueKeys(yaml.SafeLoader):

@@ -53,18 +53,56 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     new = [folder for folder in path.parents if not folder.exists()]
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         with staging(path.parent) as aside:
             unfinished = aside / path.name
             yield unfinished
-            with unfinished.open("r+b") as file:  # Windows flushes only what may be written
-                os.fsync(file.fileno())
-            unfinished.replace(path)
+            publish(unfinished, path)
     except BaseException:
         for folder in new:  # the deepest first
             with suppress(OSError):
                 folder.rmdir()
         raise
+
+
+def publish(unfinished: Path, path: Path) -> None:
+    """Rename a finished file or folder to ``path``, so that a power cut at any time leaves all of it or none.
+
+    The system may write a new name to the disk before the contents that it names. So the contents are flushed first,
+    then the names in the folder, and the new name last.
+
+    Raises:
+        OSError: the system refused; among others, ``path`` is a folder with files.
+    """
+    for file in unfinished.iterdir() if unfinished.is_dir() else [unfinished]:
+        with file.open("r+b") as opened:  # Windows flushes only what may be written
+            os.fsync(opened.fileno())
+    if unfinished.is_dir():
+        _flush_names(unfinished)
+    unfinished.replace(path)
+    _flush_names(path.parent)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, so that they survive a power cut.
+
+    Raises:
+        OSError: the system refused.
+    """
+    new = [part for part in (folder, *folder.parents) if not part.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for part in new:
+        _flush_names(part.parent)
+
+
+def _flush_names(folder: Path) -> None:
+    """Flush the names of the files in a folder to the disk. Windows cannot and need not."""
+    if os.name == "posix":
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
 
 
 @contextmanager

@@ -85,6 +85,10 @@ def test_workers_share_it_and_results_do_not_depend_on_it(bare: Path, toys: Path
         (evaluate.app, ("--seeds", "0"), "--seeds must be at least 1, got 0"),
         (evaluate.app, ("--workers", "-1"), "--workers must be at least 0, got -1"),
         (evaluate.app, ("--silence", "nan"), "--silence must be a finite number above 0, got nan"),
+        (evaluate.app, ("--executor", "ray", "--workers", "0"), "--workers must be at least 1, got 0"),
+        (evaluate.app, ("--executor", "ray", "--cpus", "0"), "--cpus must be a finite number above 0, got 0.0"),
+        (evaluate.app, ("--executor", "ray", "--gpus", "-1"), "--gpus must be at least 0, got -1.0"),
+        (evaluate.app, ("--executor", "ray", "--memory", "nan"), "--memory must be at least 0, got nan"),
         (suite.app, ("bench", "--envs", "0"), "--envs must be at least 1, got 0"),
         (suite.app, ("bench", "--seconds", "nan"), "--seconds must be a finite number above 0, got nan"),
         (suite.app, ("bench", "--seconds", "inf"), "--seconds must be a finite number above 0, got inf"),
@@ -116,8 +120,8 @@ def test_every_option_that_is_a_number_is_among_them():
     numbers = {
         (command.callback.__name__, name)
         for program in (evaluate.app, suite.app, leaderboard.app, data.app, puzzles.app)
-        for command in program.registered_commands
-        if command.callback
+        for command in (program.registered_callback, *program.registered_commands)
+        if command and command.callback
         for name, kind in get_type_hints(command.callback).items()
         if {int, float} & {kind, *get_args(kind)}
     }
@@ -127,5 +131,5 @@ def test_every_option_that_is_a_number_is_among_them():
         ("show", "seed"), ("verify", "seed"), ("export", "n"), ("export", "seed"),
         ("serve", "port"), ("serve", "max_sessions"), ("serve", "seed"),
         *(("evaluate", name) for name in ("samples", "episodes", "temperature", "max_tokens", "concurrency")),
-        *(("evaluate", name) for name in ("input_price", "output_price")),
+        *(("evaluate", name) for name in ("input_price", "output_price", "cpus", "gpus", "memory")),
     }  # fmt: skip

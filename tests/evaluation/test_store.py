@@ -259,3 +259,29 @@ def test_a_cell_is_stored_whole_or_not_at_all(toys: Path, tmp_path: Path, monkey
         assert run.result(cell) == stored
         assert json.loads((run.cell_path(cell) / "result.json").read_text())["device"] == "cpu"
         assert (run.cell_path(cell) / "policy.safetensors").exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="folders cannot be flushed here")
+def test_a_cell_has_its_name_only_after_its_contents_are_on_the_disk(
+    toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    done: list[Any] = []
+    flush, rename = os.fsync, Path.replace
+
+    def note_flush(file: int) -> None:
+        done.append(os.fstat(file).st_ino)
+        flush(file)
+
+    def note_rename(path: Path, target: Path) -> Path:
+        done.append(target)
+        return rename(path, target)
+
+    monkeypatch.setattr(os, "fsync", note_flush)
+    monkeypatch.setattr(Path, "replace", note_rename)
+    with Run.open(tmp_path / "runs" / "new", plan("toy", "ToyWalk-v0", 1, "smoke")) as run:
+        assert done == [folder.stat().st_ino for folder in (tmp_path / "runs", tmp_path)]
+        list(in_process(run))
+    cell = tmp_path / "runs" / "new" / "cells" / "toy" / "ToyWalk-v0" / "0"
+    before, after = done[: done.index(cell)], done[done.index(cell) + 1 :]
+    assert {path.stat().st_ino for path in (*cell.iterdir(), cell, *list(cell.parents)[1:4])} <= set(before)
+    assert after == [cell.parent.stat().st_ino]

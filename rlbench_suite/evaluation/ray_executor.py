@@ -1,0 +1,251 @@
+"""Run the cells of a run on a Ray cluster.
+
+Each worker is a Ray actor. It stays with one (agent, task) while it can, so that programs compile once. It runs a cell
+in a folder of its own node and sends the finished files. Only this process writes to the run directory, so the nodes
+need no shared disk, and each result is stored once, no matter how often its cell ran.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import re
+import socket
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import rlbench_suite
+from rlbench_suite.evaluation.protocol import Cell
+from rlbench_suite.evaluation.runner import LOG, SILENCE, Event, Worker, groups_of_missing, hand_out, perform
+from rlbench_suite.evaluation.store import Manifest, Run
+from rlbench_suite.evaluation.writing import CannotWrite
+
+CRASHES = 3
+"""Number of crashes of its worker after which a cell is reported as failed."""
+
+_LOSSES = 10
+"""Number of lost nodes after which a cell is reported as failed. They rarely are the cell's fault."""
+
+_RECOUNT = 2.0
+"""Seconds between two counts of the nodes' resources."""
+
+_LOST = "its node was lost"
+
+_THREADS = (
+    "XLA_PYTHON_CLIENT_PREALLOCATE", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "PJRT_NPROC",
+    "JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS",
+)  # fmt: skip
+"""Variables of ``cli.prepare_jax`` that the workers get. JAX goes without its cache where the folder cannot be made."""
+
+
+class Resources(NamedTuple):
+    """Resources that Ray reserves for each cell while it runs."""
+
+    cpus: float = 1.0
+    gpus: float = 0.0
+    memory: float = 0.0
+    """Memory in GiB."""
+
+    def needs(self) -> dict[str, float]:
+        """Return the amounts above zero by Ray's names; memory in bytes."""
+        amounts = {"CPU": self.cpus, "GPU": self.gpus, "memory": self.memory * 2**30}
+        return {name: amount for name, amount in amounts.items() if amount}
+
+
+def in_cluster(
+    run: Run,
+    resources: Resources,
+    address: str | None = None,
+    workers: int | None = None,
+    *,
+    silence: float = SILENCE,
+) -> Generator[Event, None, None]:
+    """Run the missing cells on a Ray cluster.
+
+    A worker that is silent for too long is killed. The cell of a lost worker is tried again. It is reported as failed
+    after three crashes of its worker or the loss of ten nodes. Nodes may join and leave at any time.
+
+    Args:
+        run: the open run directory.
+        resources: resources of each cell.
+        address: address of an existing cluster, or ``auto``; None starts a cluster of this machine, which ends with
+            the run.
+        workers: number of cells at a time. Those without room wait for new nodes. None means as many as have room.
+        silence: seconds without a sign of life after which a worker is killed.
+
+    Raises:
+        CannotWrite: a result cannot be stored.
+        OSError: there is no cluster at the address, or no node of the cluster has the resources of a cell.
+    """
+    with _connection(address):
+        yield from _run_all(run, resources, workers, silence)
+
+
+@contextmanager
+def _connection(address: str | None) -> Iterator[None]:
+    import ray
+
+    if address and (server := re.fullmatch(r"([^/]+):(\d+)", address)):
+        try:
+            socket.create_connection((server[1], int(server[2])), timeout=10).close()  # Ray would try for minutes
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise OSError(f"Cannot connect to a Ray cluster at {address}: {reason}.") from None
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would report its use over the network
+    dashboard = None if address else False
+    try:
+        ray.init(address or "local", log_to_driver=False, logging_level=logging.ERROR, include_dashboard=dashboard)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise OSError(f"Cannot connect to a Ray cluster at {address or 'this machine'}: {reason}.") from None
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _run_all(run: Run, resources: Resources, workers: int | None, silence: float) -> Generator[Event, None, None]:
+    import ray
+
+    if not _room(resources):
+        cpus, gpus, memory = resources
+        raise OSError(
+            f"No node of the cluster has room for a cell: {cpus:g} CPUs, {gpus:g} GPUs, {memory:g} GiB of memory."
+        )
+    environment = {name: os.environ[name] for name in _THREADS if name in os.environ}
+    player = ray.remote(
+        num_cpus=resources.cpus, num_gpus=resources.gpus, memory=int(resources.memory * 2**30),
+        runtime_env={"env_vars": environment},
+    )(_Player)  # fmt: skip
+    checkpoints = {name: (run.path / "checkpoints" / name).read_bytes() for name in run.manifest.checkpoints}
+    arguments = ray.put(run.manifest), ray.put(checkpoints)
+
+    waiting = groups_of_missing(run)
+    troubles: Counter[tuple[Cell, str]] = Counter()
+    team: list[_Actor] = []
+    size, counted = workers or 0, -math.inf
+    try:
+        while waiting or any(worker.cell for worker in team):
+            if not workers and time.monotonic() - counted > _RECOUNT:  # nodes join and leave
+                size, counted = max(1, _room(resources)), time.monotonic()  # the only worker waits for a node
+            list(hand_out(waiting, team, size, lambda: _Actor(player.remote(*arguments))))
+            at_work = [worker for worker in team if worker.cell]
+            events = [worker.events for worker in at_work]
+            ready, _ = ray.wait(events, num_returns=1, timeout=min(1.0, silence / 4))
+            for worker in at_work:
+                if worker.events in ready:
+                    trouble = yield from worker.listen(run)
+                elif time.monotonic() - worker.heard > silence:
+                    trouble = f"gave no sign of life for {silence:g} s"
+                else:
+                    trouble = None
+                if trouble and (lost := worker.cell):
+                    team.remove(worker)
+                    worker.end()
+                    troubles[lost, trouble] += 1
+                    if troubles[lost, trouble] < (_LOSSES if trouble == _LOST else CRASHES):
+                        waiting.setdefault(lost[:2], []).insert(0, lost)
+                        yield Event("retried", lost, trouble)
+                    else:
+                        yield Event("failed", lost, f"{trouble}, {troubles[lost, trouble]} times")
+    finally:
+        for worker in team:
+            worker.end()
+
+
+class _Player:
+    """Actor of a node of the cluster."""
+
+    def __init__(self, manifest: Manifest, checkpoints: Mapping[str, bytes]) -> None:
+        self.manifest, self.checkpoints = manifest, checkpoints
+
+    def perform(self, cell: Cell) -> Iterator[tuple[Event, Any]]:
+        """Run a cell. Yield its events, ``finished`` with the cell's files and ``failed`` with the log.
+
+        A ``failed`` event takes the place of every error, so that an error of Ray means a lost worker.
+        """
+        with tempfile.TemporaryDirectory(prefix="rlsuite-cell-") as folder:
+            path = Path(folder)
+            try:
+                if rlbench_suite.__version__ != self.manifest.version:
+                    raise ImportError(
+                        f"the node has rlbench-suite {rlbench_suite.__version__}, the run is of {self.manifest.version}"
+                    )
+                (path / "checkpoints").mkdir()
+                for name, content in self.checkpoints.items():
+                    (path / "checkpoints" / name).write_bytes(content)
+                run = Run(path, self.manifest, (cell,))
+                for event in perform(cell, run):
+                    attached: Any = None
+                    if event.kind == "finished":
+                        attached = {file.name: file.read_bytes() for file in run.cell_path(cell).iterdir()}
+                    elif event.kind == "failed":
+                        attached = (path / LOG).read_text()
+                    yield event, attached
+            except (ImportError, CannotWrite) as error:
+                yield Event("failed", cell, str(error)), ""
+
+
+class _Actor(Worker):
+    """Driver's side of an actor."""
+
+    def __init__(self, actor: Any) -> None:
+        super().__init__()
+        self.actor = actor
+        self.events: Any = None
+        self.placed = False
+        """Whether the actor has a place in the cluster. Until then it cannot give a sign of life."""
+
+    def begin(self, cell: Cell) -> None:
+        super().begin(cell)
+        if not self.placed:
+            self.heard = math.inf
+        self.events = self.actor.perform.remote(cell)
+
+    def listen(self, run: Run) -> Generator[Event, None, str | None]:
+        """Pass on the next event; store the cell first if it is finished. Return the fault if the worker is dead."""
+        import ray
+        from ray.exceptions import RayError
+
+        try:
+            event, attached = ray.get(next(self.events))
+        except (RayError, StopIteration) as error:
+            # The node tells that a process died. Where nobody tells it, the node is lost, or its network.
+            crashed = "worker process has died" in str(error)
+            return "its process died (Ray's log of its node has more)" if crashed else _LOST
+        self.heard, self.placed = time.monotonic(), True
+        if event.kind == "finished":
+            event = event._replace(value=run.adopt(event.cell, attached))
+        elif event.kind == "failed":
+            with suppress(OSError), (run.path / LOG).open("a") as log:
+                log.write(attached)
+        if event.kind in ("finished", "failed"):
+            self.cell = None
+        yield event
+        return None
+
+    def end(self) -> None:
+        """End the worker; its node forgets the cell."""
+        import ray
+        from ray.exceptions import RayError
+
+        with suppress(RayError, ValueError):
+            ray.kill(self.actor)
+
+
+def _room(resources: Resources) -> int:
+    """Return the number of cells that all nodes together have room for."""
+    import ray
+
+    needs = resources.needs()
+    return sum(
+        int(min(node["Resources"].get(name, 0.0) // amount for name, amount in needs.items()))
+        for node in ray.nodes()
+        if node["Alive"]
+    )

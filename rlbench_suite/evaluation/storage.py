@@ -1,0 +1,314 @@
+"""Runs in object stores: ``--out s3://bucket/run``, or any other URL that fsspec knows.
+
+The run is kept in a temporary folder of this machine. Its files are copied to the store: those of a cell as soon as it
+is finished, everything else at the end. A store writes an object whole or not at all, and ``result.json`` comes last,
+so a cell without it is not finished. The next program that opens the run copies the finished cells back.
+
+A lease keeps a second program out; see :class:`_Lease`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from rlbench_suite.evaluation.runner import Event
+from rlbench_suite.evaluation.store import Run
+from rlbench_suite.evaluation.writing import CannotWrite
+
+EXPIRY = 120.0
+"""Seconds without a renewal after which a lease counts as abandoned."""
+
+_RENEWAL = 20.0
+_LEASES = ".lease"
+_RESULT = "result.json"
+
+
+class Place:
+    """Run directory on this machine."""
+
+    def __init__(self, name: str, path: Path) -> None:
+        self.name, self.path = name, path
+
+    def keeping(self, events: Generator[Event, None, None], run: Run) -> Generator[Event, None, None]:
+        """Pass on the events of an executor. Each finished cell is in its place before its event is passed on."""
+        return events
+
+    def __str__(self) -> str:
+        """Return the path or URL as the user knows it."""
+        return self.name
+
+
+@contextmanager
+def opened(out: str) -> Iterator[Place]:
+    """Open the place of a run.
+
+    Args:
+        out: a path, or a URL such as ``s3://bucket/run``, ``gs://bucket/run`` or ``file:///folder/run``.
+
+    Raises:
+        ImportError: the URL needs a package that is not installed.
+        ValueError: the kind of URL is unknown, or what is opened with the place refuses its contents.
+        OSError: the store cannot be used, or another program is at work in the run.
+        CannotWrite: the store refused a file.
+    """
+    parts = urlsplit(out)
+    if "://" not in out or parts.scheme == "file":
+        path = Path(url2pathname(parts.path)) if parts.scheme == "file" else Path(out)
+        yield Place(str(path), path)
+        return
+    objects = _Objects(out.rstrip("/"))
+    with tempfile.TemporaryDirectory(prefix="rlsuite-run-") as folder, _Lease(objects) as lease:
+        copy = _Copy(objects, lease, Path(folder))
+        copy.fetch()
+        try:
+            yield copy
+        except (ValueError, OSError) as error:  # the user knows the URL, not the folder
+            known = type(error)(str(error).replace(folder, objects.url))
+            if isinstance(error, OSError) and isinstance(known, OSError):
+                known.errno = error.errno
+            raise known from None
+        finally:
+            copy.save()
+
+
+class _Objects:
+    """Objects below a URL. Errors are single sentences that name the URL."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            import fsspec
+
+            # Listings of other programs' objects must be new.
+            self.system, self.root = fsspec.url_to_fs(url, use_listings_cache=False, skip_instance_cache=True)
+        except ImportError as error:
+            needed = "pip install 'rlbench-suite[cloud]'"
+            raise ImportError(f"Cannot use {url}: {error}. Object stores need: {needed}") from None
+        self.url = url
+
+    @contextmanager
+    def using(self, refusal: type[OSError] = OSError) -> Iterator[None]:
+        """Turn the errors of the store into one sentence. Stores raise errors of many kinds.
+
+        Raises:
+            OSError: of the given kind.
+        """
+        try:
+            yield
+        except Exception as error:
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise refusal(f"Cannot use {self.url}: {reason.rstrip('.')}.") from None
+
+    def names(self, folder: str = "") -> list[str]:
+        """Return the names of all objects in a folder and below it, relative to the URL."""
+        root = f"{self.root}/{folder}" if folder else self.root
+        try:
+            found = self.system.find(root)
+        except FileNotFoundError:
+            return []
+        return sorted(name[len(self.root) + 1 :] for name in found)
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Write an object unless there is one, and tell whether it was written."""
+        try:
+            self.system.pipe_file(f"{self.root}/{name}", content, mode="create")
+        except OSError:
+            if not self.system.exists(f"{self.root}/{name}"):
+                raise
+            return False
+        return True
+
+    def write(self, name: str, content: bytes) -> None:
+        self.system.pipe_file(f"{self.root}/{name}", content)
+
+    def read(self, name: str) -> bytes:
+        content: bytes = self.system.cat_file(f"{self.root}/{name}")
+        return content
+
+    def remove(self, name: str) -> None:
+        self.system.rm_file(f"{self.root}/{name}")
+
+    def upload(self, folder: Path, names: list[str]) -> None:
+        if names:
+            self.system.put([str(folder / name) for name in names], [f"{self.root}/{name}" for name in names])
+
+    def download(self, folder: Path, names: list[str]) -> None:
+        for parent in {(folder / name).parent for name in names}:
+            parent.mkdir(parents=True, exist_ok=True)
+        if names:
+            self.system.get([f"{self.root}/{name}" for name in names], [str(folder / name) for name in names])
+
+
+class _Copy(Place):
+    """Copy of a run on this machine, and the objects that it is a copy of."""
+
+    def __init__(self, objects: _Objects, lease: _Lease, path: Path) -> None:
+        super().__init__(objects.url, path)
+        self.objects, self.lease = objects, lease
+        self.saved: dict[str, tuple[int, int]] = {}
+        """Sizes and times of the files that are in the store, by name."""
+
+    def fetch(self) -> None:
+        """Copy all files but those of unfinished cells.
+
+        Raises:
+            OSError: the store cannot be used.
+        """
+        with self.objects.using():
+            names = [name for name in self.objects.names() if not name.startswith(f"{_LEASES}/")]
+            finished = {name.rpartition("/")[0] for name in names if name.endswith(f"/{_RESULT}")}
+            wanted = [name for name in names if not name.startswith("cells/") or name.rpartition("/")[0] in finished]
+            self.objects.download(self.path, wanted)
+        self.saved = {name: self._state(name) for name in wanted}
+
+    def keeping(self, events: Generator[Event, None, None], run: Run) -> Generator[Event, None, None]:
+        try:
+            for event in events:
+                if event.kind == "finished":
+                    self.save(run.cell_path(event.cell))
+                elif "manifest.json" not in self.saved:
+                    self.save(self.path / "manifest.json")
+                yield event
+        finally:
+            events.close()
+
+    def save(self, part: Path | None = None) -> None:
+        """Copy new and changed files to the store.
+
+        Args:
+            part: a file or folder; None means everything.
+
+        Raises:
+            CannotWrite: the store refused, or another program has taken over the run.
+        """
+        part = part or self.path
+        files = [part] if part.is_file() else [file for file in part.rglob("*") if file.is_file()]
+        names = [file.relative_to(self.path).as_posix() for file in files]
+        new = {name: self._state(name) for name in names if not any(p.startswith(".") for p in Path(name).parts)}
+        new = {name: state for name, state in new.items() if self.saved.get(name) != state}
+        if not new:
+            return
+        self.lease.check()
+        with self.objects.using(CannotWrite):
+            for last in (False, True):
+                self.objects.upload(self.path, [name for name in new if (Path(name).name == _RESULT) == last])
+        self.saved |= new
+
+    def _state(self, name: str) -> tuple[int, int]:
+        status = (self.path / name).stat()
+        return status.st_size, status.st_mtime_ns
+
+
+class _Lease:
+    """Right of one program to write to a run in an object store.
+
+    Object stores have no locks that end with a program. The holder writes a numbered object and renews it. A program
+    that finds the highest one abandoned creates the next number, which the store lets only one program do. An object
+    counts as abandoned two minutes after its last renewal, or at once if its process was on this machine and has ended.
+    The clocks of the machines must agree to within a minute.
+    """
+
+    def __init__(self, objects: _Objects) -> None:
+        self.objects = objects
+        self.number = 0
+        self.renewed = time.time()
+        self.lost = False
+        self.ended = threading.Event()
+        self.renewing = threading.Thread(target=self._renew, daemon=True)
+
+    def __enter__(self) -> _Lease:
+        """Take the lease.
+
+        Raises:
+            OSError: another program holds it, or the store cannot be used.
+        """
+        with self.objects.using():
+            numbers = self._numbers()
+            if numbers and (holder := self._holder(numbers[-1])):
+                refusal = f"another program is at work in it ({holder})"
+            else:
+                self.number = (numbers or [0])[-1] + 1
+                if self.objects.create(self._name(self.number), self._content()) and self._numbers()[-1] == self.number:
+                    for number in numbers:
+                        with suppress(FileNotFoundError):
+                            self.objects.remove(self._name(number))
+                    self.renewing.start()
+                    return self
+                refusal = "another program has begun to work in it"
+            raise OSError(refusal)
+
+    def __exit__(self, *_: object) -> None:
+        """Give the lease back."""
+        self.ended.set()
+        self.renewing.join()
+        if not self.lost:
+            with suppress(Exception):  # it expires
+                self.objects.remove(self._name(self.number))
+
+    def check(self) -> None:
+        """Refuse to write without the lease.
+
+        Raises:
+            CannotWrite: another program has taken over, or the lease could not be renewed in time.
+        """
+        if self.lost or time.time() - self.renewed > EXPIRY:
+            raise CannotWrite(
+                f"Cannot write to {self.objects.url}: this program was out of touch with it for too long, and another "
+                "may be at work in it. Run the same command again."
+            )
+
+    def _renew(self) -> None:
+        while not self.ended.wait(_RENEWAL):
+            with suppress(Exception):  # an unreachable store may come back before the lease expires
+                numbers, now = self._numbers(), time.time()
+                if not numbers or numbers[-1] != self.number:
+                    self.lost = True
+                    return
+                self.objects.write(self._name(self.number), self._content())
+                self.renewed = now
+
+    def _numbers(self) -> list[int]:
+        return [int(name.rpartition("/")[2]) for name in self.objects.names(_LEASES)]
+
+    def _name(self, number: int) -> str:
+        return f"{_LEASES}/{number:09}"
+
+    def _content(self) -> bytes:
+        return json.dumps({"host": socket.gethostname(), "process": os.getpid(), "time": time.time()}).encode()
+
+    def _holder(self, number: int) -> str | None:
+        """Describe the holder of a lease; return None if it is abandoned."""
+        try:
+            holder: dict[str, Any] = json.loads(self.objects.read(self._name(number)))
+        except FileNotFoundError:  # given back just now
+            return None
+        silent = time.time() - holder["time"]
+        if silent > EXPIRY or (holder["host"] == socket.gethostname() and not _lives(holder["process"])):
+            return None
+        return (
+            f"process {holder['process']} on {holder['host']}, {silent:.0f} s ago; if it was killed, "
+            f"wait until {EXPIRY:.0f} s have passed"
+        )
+
+
+def _lives(process: int) -> bool:
+    """Tell whether a process of this machine exists. On Windows asking would end it, so it counts as alive."""
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it belongs to another user
+        return True
+    return True

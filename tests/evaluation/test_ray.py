@@ -1,0 +1,122 @@
+"""The Ray executor on a real cluster of two nodes: the same tables, whatever dies on the way."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlbench_suite.evaluation.protocol import Cell
+from rlbench_suite.evaluation.ray_executor import CRASHES, Resources, in_cluster
+from rlbench_suite.evaluation.runner import Event, in_pool, in_process, plan
+from rlbench_suite.evaluation.store import Run
+
+ray = pytest.importorskip("ray")
+SUITE = "ToyWalk-v0,ToyDrift-v0"
+WALK = "rlsuite/ToyWalk-v0"
+
+
+class TwoNodes:
+    """A cluster of a head without room for cells, and of nodes that can be killed."""
+
+    def __init__(self) -> None:
+        from ray.cluster_utils import Cluster
+
+        self.cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+        self.nodes: list[Any] = []
+        self.grow(2)
+
+    @property
+    def address(self) -> str:
+        return str(self.cluster.address)
+
+    def grow(self, size: int) -> None:
+        while len(self.nodes) < size:
+            self.nodes.append(self.cluster.add_node(num_cpus=1))
+        self.cluster.wait_for_nodes()
+
+    def kill(self, node_id: str) -> None:
+        lost = next(node for node in self.nodes if node.node_id == node_id)
+        self.nodes.remove(lost)
+        self.cluster.remove_node(lost, allow_graceful=False)
+
+
+@pytest.fixture(scope="module")
+def _machines() -> Iterator[TwoNodes]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(Path(__file__).parents[1] / "plugin"))
+        patch.setenv("TOY_PAUSE", "0.3")
+        machines = TwoNodes()
+        yield machines
+        machines.cluster.shutdown()
+
+
+@pytest.fixture
+def machines(_machines: TwoNodes, toys: Path) -> TwoNodes:
+    _machines.grow(2)
+    return _machines
+
+
+def kinds(events: list[Event], cell: Cell) -> list[str]:
+    return [event.kind for event in events if event.cell == cell and event.kind != "progress"]
+
+
+@pytest.fixture
+def alone(toys: Path, tmp_path: Path) -> bytes:
+    """Return the bytes of the episodes that one process finds."""
+    with Run.open(tmp_path / "alone", plan("toy", SUITE, 2, "smoke")) as run, run.sitting():
+        list(in_process(run))
+        run.merge()
+    return (tmp_path / "alone" / "episodes.parquet").read_bytes()
+
+
+def test_two_workers_two_nodes_and_a_lost_node_give_the_same_bytes(machines: TwoNodes, alone: bytes, tmp_path: Path):
+    manifest = plan("toy", SUITE, 2, "smoke")
+    for name in ("pool", "whole", "lost"):
+        with Run.open(tmp_path / name, manifest) as run, run.sitting():
+            events: list[Event] = []
+            for event in in_pool(run, 2) if name == "pool" else in_cluster(run, Resources(), machines.address):
+                events.append(event)
+                if name == "lost" and [e.kind for e in events].count("finished") == 1 and len(machines.nodes) == 2:
+                    machines.kill(machines.nodes[0].node_id)
+            assert sorted(event.cell for event in events if event.kind == "finished") == sorted(manifest.cells())
+            assert "failed" not in {event.kind for event in events}
+            run.merge()
+        assert (tmp_path / name / "episodes.parquet").read_bytes() == alone
+    assert "its node was lost" in {event.value for event in events if event.kind == "retried"}
+
+
+def test_a_cell_that_crashes_three_times_is_reported_and_the_rest_goes_on(machines: TwoNodes, tmp_path: Path):
+    with Run.open(tmp_path, plan("toy-crash,toy-die", "ToyWalk-v0", 3, "smoke")) as run, run.sitting():
+        events = list(in_cluster(run, Resources(), machines.address))
+        for agent in ("toy-crash", "toy-die"):
+            assert [kinds(events, Cell(agent, WALK, seed))[-1] for seed in range(3)] == [
+                "finished", "failed", "finished",
+            ]  # fmt: skip
+        said = {event.cell: event.value for event in events if event.kind == "failed"}
+        assert said[Cell("toy-crash", WALK, 1)] == "RuntimeError: the seed 1 is too much for me"
+        assert "died" in said[Cell("toy-die", WALK, 1)]
+        assert kinds(events, Cell("toy-die", WALK, 1)).count("retried") == CRASHES - 1
+        assert "Traceback" in (tmp_path / "workers.log").read_text()
+
+
+def test_another_executor_finishes_what_a_cluster_began(machines: TwoNodes, alone: bytes, tmp_path: Path):
+    manifest = plan("toy", SUITE, 2, "smoke")
+    with Run.open(tmp_path / "run", manifest) as run, run.sitting():
+        events = in_cluster(run, Resources(), machines.address)
+        assert "finished" in (event.kind for event in events)
+        events.close()
+        assert not ray.is_initialized()
+        assert 1 <= len(run.missing()) <= 3
+    with Run.open(tmp_path / "run", manifest, resume=True) as run, run.sitting():
+        list(in_process(run))
+        run.merge()
+    assert (tmp_path / "run" / "episodes.parquet").read_bytes() == alone
+
+
+def test_a_cluster_that_is_not_there_or_too_small_is_refused(machines: TwoNodes, tmp_path: Path):
+    with Run.open(tmp_path, plan("toy", SUITE, 2, "smoke")) as run:
+        with pytest.raises(OSError, match=r"Cannot connect to a Ray cluster at 127.0.0.1:1: Connection refused\."):
+            next(in_cluster(run, Resources(), "127.0.0.1:1"))
+        with pytest.raises(OSError, match="No node of the cluster has room for a cell: 1 CPUs, 2 GPUs"):
+            next(in_cluster(run, Resources(gpus=2), machines.address))
