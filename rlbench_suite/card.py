@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rlbench_suite.context import Context
     from rlbench_suite.task import Task
 
 SPLITS = ("train", "test")
@@ -28,7 +29,7 @@ LONGEST_LIST, NEAREST = 20, 5
 """Largest number of names that an error lists in full, and the number that it lists if there are more."""
 LONGEST_GIVEN = 80
 """Largest number of characters of a given name that an error repeats."""
-KEYWORDS = ("split", "difficulty", "view", "dtype", "render_mode", "weights")
+KEYWORDS = ("split", "difficulty", "context", "view", "dtype", "render_mode", "weights")
 """Keywords that ``gymnasium.make`` takes for every id, besides the settings of its card."""
 
 _BUILT: dict[tuple[Any, ...], Task[Any, Any]] = {}
@@ -114,6 +115,7 @@ class TaskCard:
         choices: settings that may be changed by themselves, with the values they may take, the default first; the card
             fills the defaults into ``settings``. Another value gives an id of its own,
             ``rlsuite/Name-v0?setting=value``. This id is in no list and no suite, and has no measured scores.
+        context: constants of the user's own in place of the shipped ones; None for a shipped task.
         listed: True if lists and suites have the card. Otherwise it is found only by its id or its settings.
         variant: True if its family's suite has it but the suite ``all`` does not. Such a task differs from an id of
             ``all`` only by its settings or simulator, or is one of the many puzzles.
@@ -145,6 +147,7 @@ class TaskCard:
     solvable: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    context: Context | None = None
     listed: bool = True
     variant: bool = False
     difficulties: Mapping[str, float] = field(default_factory=dict)
@@ -234,6 +237,11 @@ class TaskCard:
             difficulties={name: self.difficulties[name], **self.difficulties},
         )
 
+    def with_context(self, context: Context) -> TaskCard:
+        """Return the card with these constants. The id then names them."""
+        joint = "&" if "?" in self.id else "?"
+        return replace(self, id=f"{self.id}{joint}context={context.label}", context=context, optimum=None)
+
     @property
     def default_difficulty(self) -> str | None:
         """The first tier listed, or None where the task has one difficulty only."""
@@ -277,7 +285,9 @@ class TaskCard:
         return _BUILT[key]
 
     def scores_path(self, file: str) -> Path:
-        """Return the path of a file of measured scores, which lies in the package of the task."""
+        """Return the path of a file of measured scores, which lies in the package of the task or beside its context."""
+        if self.context:
+            return self.context.scores_path
         spec = importlib.util.find_spec(self.entry_point.split(":")[0])  # does not import the task's own file
         return Path(spec.origin if spec and spec.origin else "").parent / file
 

@@ -102,10 +102,12 @@ def card(task_id: str, **settings: Any) -> TaskCard:
 
     ``rlsuite/`` may be left out. An id without its version is that of the latest one, with Gymnasium's warning. An id
     may also name settings, as in ``Name-v0?setting=value&other=value``. One of them may be ``difficulty``, a tier's
-    name, which becomes the default of the card.
+    name, which becomes the default of the card. Another may be ``context``, a mapping or a file of constants
+    (:mod:`rlbench_suite.context`).
 
     Raises:
-        ValueError: no such task, no such setting, or no task with these settings.
+        OSError: the file of a context cannot be read.
+        ValueError: no such task, no such setting, no task with these settings, or a context that is not for it.
     """
     name, _, query = task_id.partition("?")
     full = _full_id(name, all_cards())
@@ -116,7 +118,7 @@ def card(task_id: str, **settings: Any) -> TaskCard:
         settings = {key: value for key, _, value in (pair.partition("=") for pair in query.split("&"))} | settings
     if not settings:
         return found
-    difficulty = settings.pop("difficulty", None)
+    difficulty, context = settings.pop("difficulty", None), settings.pop("context", None)
     kin, wanted = _kin(found), dict(found.fixed)
     for key in [key for key in settings if key in wanted]:
         wanted[key] = one_of(f"{key} of {full}", settings.pop(key), (other.settings[key] for other in kin))
@@ -126,6 +128,10 @@ def card(task_id: str, **settings: Any) -> TaskCard:
             nearest = ", ".join(other.id for other in (found, *others[: NEAREST - 1]))
             raise ValueError(f"No task has {wanted}. Nearest: {nearest}.")
     found = found.with_settings(**settings)
+    if context is not None:
+        from rlbench_suite.context import read_context
+
+        found = found.with_context(read_context(context, found.id, found.build().constants()))
     return found if difficulty is None else found.with_difficulty(difficulty)
 
 

@@ -21,6 +21,7 @@ from gymnasium import spaces
 from rlbench_suite import keys
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Components
+from rlbench_suite.context import Constant
 from rlbench_suite.numerals import read_integer, read_real
 
 Params = TypeVar("Params")
@@ -81,6 +82,10 @@ class Described(abc.ABC):
 
     def action_components(self) -> Components:
         """Return the meaning of each entry or discrete value of an action. Every task of this suite defines it."""
+        return ()
+
+    def constants(self) -> tuple[Constant, ...]:
+        """Return the constants that a context of one's own may set (``card.context``); by default none."""
         return ()
 
     @abc.abstractmethod

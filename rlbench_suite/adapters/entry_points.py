@@ -42,7 +42,7 @@ def make(
         weights: one number for each objective of a multi-objective task: rewards are then the weighted sum, a float,
             and ``info["vector_reward"]`` has the vector. ``info["score"]`` stays that of the card's own weights.
         settings: settings of the card that differ from those of the id, such as ``control="finite"`` or ``supply="rc"``
-            of a drive.
+            of a drive; ``context``, a mapping or a file of constants (:mod:`rlbench_suite.context`).
 
     Raises:
         ValueError: a value is unknown, or has no meaning for this task.
@@ -66,7 +66,7 @@ def make_vec(task_id: str, num_envs: int = 1, **keywords: Any) -> gymnasium.vect
         ValueError: no such keyword, or a value that is unknown or out of range.
     """
     card = find_card(task_id)
-    own, chosen = [*inspect.signature(TaskVectorEnv).parameters], [*card.settings]
+    own, chosen = [*inspect.signature(TaskVectorEnv).parameters], [*card.settings, "context"]
     for name in keywords:
         if name not in own + chosen:
             raise unexpected(card.id, name, own + chosen)

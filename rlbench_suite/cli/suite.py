@@ -207,6 +207,30 @@ def _space(space: Any) -> str:
 
 
 @app.command()
+def context(task_id: TaskId) -> None:
+    """Print the constants of a task as a YAML file, to be filled in with those of your own machine.
+
+    The file is then part of an id, `PMSMSpeed-v0?context=my_motor.yaml`, wherever a command takes an id. Calibrate it
+    first, so that scores have a floor and a reference.
+
+    **Examples**
+
+    * `rlsuite context PMSMSpeed-v0 > my_motor.yaml`
+
+    * `rlsuite calibrate "PMSMSpeed-v0?context=my_motor.yaml"`
+
+    * `rlsuite-eval --agent ppo --suite "PMSMSpeed-v0?context=my_motor.yaml"`
+    """
+    from rlbench_suite.context import template
+
+    task = registry.card(task_id).build()
+    constants = task.constants()
+    if not constants:
+        raise ValueError(f"{task.card.id} takes no context: its constants cannot be set.")
+    print(template(task.card.id, constants), end="")
+
+
+@app.command()
 def play(
     task_id: TaskId,
     reference: Annotated[bool, typer.Option("--reference", help="Watch the family's reference player.")] = False,

@@ -27,13 +27,11 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rlbench_suite.card import LONGEST_GIVEN, unknown
+from rlbench_suite.plain_yaml import fault, read_plain_yaml, read_small_file
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.registry import cards
 
 SUFFIXES = (".yaml", ".yml")
-LARGEST = 2**16
-"""Largest size of a suite file in bytes."""
-_DEEPEST = 8
 _BUDGETS = ("smoke", "quick", "full")
 
 
@@ -68,7 +66,7 @@ class SuiteFile:
 
 def names_a_file(suite: str) -> bool:
     """Return True if ``--suite`` names a suite file, not suites and ids."""
-    return suite.endswith(SUFFIXES)
+    return suite.endswith(SUFFIXES) and "?" not in suite  # an id may name the file of a context
 
 
 def read_suite_file(path: Path) -> SuiteFile:
@@ -78,9 +76,9 @@ def read_suite_file(path: Path) -> SuiteFile:
         OSError: the file cannot be read.
         ValueError: it is no suite file, or a key, task or keyword is unknown; the message is one sentence.
     """
-    data = _bytes(path)
+    data = read_small_file(path, "a suite file")
     try:
-        plain = _plain(data)
+        plain = read_plain_yaml(data)
         if not isinstance(plain, dict):
             raise ValueError("it is not a mapping of keys to values")
         for key in plain:
@@ -102,53 +100,6 @@ def read_suite_file(path: Path) -> SuiteFile:
         tasks=tuple(tasks),
         sha256=hashlib.sha256(data).hexdigest(),
     )
-
-
-def _bytes(path: Path) -> bytes:
-    """Return the contents of a file, or one byte more than is allowed."""
-    try:
-        if not path.is_file():
-            raise FileNotFoundError(2, "there is no such file")
-        with path.open("rb") as file:
-            data = file.read(LARGEST + 1)
-    except OSError as error:
-        raise OSError(f"Cannot read the suite file {path}: {error.strerror}.") from None
-    if len(data) > LARGEST:
-        raise ValueError(f"{path} is not a suite file: it is larger than {LARGEST:,} bytes.")
-    return data
-
-
-def _plain(data: bytes) -> Any:
-    """Return the data of a YAML document that has no tags, anchors, aliases or repeated keys.
-
-    Raises:
-        ValueError: it has one of them, or is nested too deeply.
-        YAMLError: it is not YAML.
-    """
-    text, depth = data.decode(), 0
-    for event in yaml.parse(text, yaml.SafeLoader):
-        line = event.start_mark.line + 1 if event.start_mark else 1
-        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise ValueError(f"it has an anchor or alias in line {line}")
-        if getattr(event, "tag", None):
-            raise ValueError(f"it has a tag in line {line}")
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > _DEEPEST:
-            raise ValueError(f"it is nested more than {_DEEPEST} levels deep in line {line}")
-    return _UniqueKeys(text).get_single_data()
-
-
-class _UniqueKeys(yaml.SafeLoader):
-    """Loader of plain data that refuses repeated keys and does not merge mappings."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        if len(keys) < len(node.value):
-            raise ValueError("a key is not plain text")
-        for key in keys:
-            if key == "<<" or keys.count(key) > 1:
-                raise ValueError(f"it has the key {key!r} twice" if key != "<<" else "it merges mappings")
-        return {key: self.construct_object(value, deep=True) for key, (_, value) in zip(keys, node.value, strict=True)}
 
 
 def _task_id(entry: str | Mapping[str, Any]) -> str:
@@ -179,13 +130,7 @@ def _reason(error: Exception) -> str:
         where = ".".join(map(str, first["loc"][:2]))
         given = "" if first["type"] == "missing" else f", got {_short(first['input'])}"
         return f"{where}: {first['msg'][0].lower()}{first['msg'][1:]}{given}"
-    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
-        return f"line {error.problem_mark.line + 1}: {' '.join(str(error.problem).split())}"
-    if isinstance(error, RecursionError):
-        return "it is nested too deeply"
-    if isinstance(error, UnicodeDecodeError):
-        return "it is not UTF-8 text"
-    return " ".join(str(error).split()).removesuffix(".")
+    return fault(error)
 
 
 def _short(value: object) -> str:

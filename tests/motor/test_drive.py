@@ -206,7 +206,7 @@ def test_induction_machine_is_seen_from_its_rotor_s_flux() -> None:
     current, flux = turned * (2.0 + 1.5j), turned * 0.3
     state = Electrical(AlphaBeta(current.real, current.imag), AlphaBeta(flux.real, flux.imag))
     measured = plant.measured(state)
-    np.testing.assert_allclose(measured, [2 / 5.5, 1.5 / 5.5, 0.3 / plant.FLUX], rtol=1e-6)
+    np.testing.assert_allclose(measured, [2 / 5.5, 1.5 / 5.5, 0.3 / plant.nominal_flux], rtol=1e-6)
     voltage = plant.voltage((0.5, -0.2), state, 0.0).stator
     assert complex(*map(float, voltage)) == pytest.approx(turned * (0.5 - 0.2j) * plant.unit, rel=1e-6)
 

@@ -34,7 +34,6 @@ from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
 from ..machines.frames import Scalar, Values
-from ..references.goals import GOALS
 from ..tasks.drive import Drive, Params, State
 
 POSITION_PERIODS = 50.0
@@ -139,7 +138,7 @@ class Cascade(eqx.Module):
         inertia = 1.5 * task.plant.nominal.inertia  # a load of half the rotor's inertia
         gain = inertia / (SPEED_PERIODS * task.goal.period)
         learning = 0.1 / SPEED_PERIODS * (task.period / task.goal.period)
-        bounds = GOALS[task.card.settings["machine"], "torque"]
+        bounds = task.goals["torque"]
         if task.kind == "position":
             away = reference - value
             approach = jnp.abs(away) * (1 / (POSITION_PERIODS * task.goal.period))
@@ -192,7 +191,7 @@ class Cascade(eqx.Module):
     def _switch_state(self, wanted: Values, state: State) -> jax.Array:
         """Choose the best switch state by simulating one period of the data sheet's machine."""
         task = self.task
-        plant, halving = task.plant, GOALS[task.card.settings["machine"], "current"].halving
+        plant, halving = task.plant, task.goals["current"].halving
         nominal = Params(plant.nominal, None, state.speed, state.speed)
 
         def distance(number: jax.Array) -> Scalar:

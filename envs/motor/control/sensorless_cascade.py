@@ -18,7 +18,6 @@ from rlbench_suite.task import Task
 
 from ..machines.dc import Armature
 from ..machines.frames import DQ, AlphaBeta, Scalar, Values, inverse_park, park
-from ..references.goals import GOALS
 from ..tasks.drive import State
 from ..tasks.sensorless import Sensorless, SensorlessPMSM
 from .cascade import Cascade
@@ -110,7 +109,7 @@ class SensorlessCascade(Cascade):
         """Return the torque, N m, and the integrator's next value."""
         task = self.task
         gain = 1.5 * task.plant.nominal.inertia / SETTLING
-        bounds = GOALS[task.card.settings["machine"], "torque"]
+        bounds = task.goals["torque"]
         pushed = gain * (reference - speed)
         torque = jnp.clip(pushed + integral, bounds.low[0], bounds.high[0])
         learning = 0.1 * task.period / SETTLING

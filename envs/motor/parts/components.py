@@ -50,7 +50,7 @@ def electrical(name: str, machine: str) -> str:
 
 def measured(plant: Plant, machine: str, error: str = "") -> list[Component]:
     """Describe the measured electrical quantities, then the speed; ``error``: added to each meaning."""
-    flux = f"{plant.FLUX:.4g} V s" if isinstance(plant, SCIM) else ""
+    flux = f"{plant.nominal_flux:.4g} V s" if isinstance(plant, SCIM) else ""
     shown = [
         Component(name, electrical(name, machine) + error, flux if name == "psi_r" else f"{plant.current_limit:g} A")
         for name in plant.measured_names

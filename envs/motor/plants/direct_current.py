@@ -12,7 +12,7 @@ from ..machines.frames import Scalar, Values
 from ..power_electronics import interlocking
 from ..power_electronics.converter import CONVERTERS, Converter
 from ..references.goals import Goal
-from .plant import Plant
+from .plant import Base, Plant
 
 
 class DirectCurrent(Plant):
@@ -110,6 +110,12 @@ class PermExDc(DirectCurrent):
 
     nominal = dc.PermanentlyExcited()
     tolerance = dc.PermanentlyExcited(0.2, 0.15, 0.1, 0.0)
+
+    def base(self) -> Base:
+        """Return psi I, (U - R I) / psi and U / L."""
+        machine, current = self.nominal, self.nominal_current
+        speed = (self.unit - machine.resistance * current) / machine.magnet_flux
+        return Base(machine.magnet_flux * current, speed, self.unit / machine.inductance)
 
     def resistances(self) -> tuple[float, ...]:
         """Return the armature's."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import abc
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +20,17 @@ import jax.numpy as jnp
 from ..machines.frames import Scalar, Values
 from ..power_electronics import interlocking
 from ..references.goals import Goal
+
+
+class Base(NamedTuple):
+    """Base values of a drive, by which its goals scale."""
+
+    torque: float
+    """N m, by the nominal current"""
+    speed: float
+    """rad/s: up to it the converter's voltage holds the nominal current; below zero if it never does"""
+    current_rate: float
+    """A/s, by full voltage at standstill"""
 
 
 class Plant(abc.ABC):
@@ -68,6 +79,10 @@ class Plant(abc.ABC):
     def states(self) -> int:
         """Number of switch states of all converters together."""
         return math.prod(states for _, states in self.converters)
+
+    def base(self) -> Base | None:
+        """Return the base values; None for a machine whose data sheet cannot be replaced."""
+        return None
 
     @abc.abstractmethod
     def still(self, machine: Any) -> Any:

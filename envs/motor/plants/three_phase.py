@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import abc
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import jax.numpy as jnp
 
 from ..machines import induction, synchronous
 from ..machines.frames import DQ, AlphaBeta, Phases, Scalar, Values, clarke, inverse_clarke, inverse_park, park
-from .plant import Plant
+from .plant import Base, Plant
 
 SMALLEST_FLUX = 1e-3
 """V s: the direction of a smaller rotor flux is not computed."""
@@ -64,6 +64,20 @@ class ThreePhase(Plant):
     def rating(self) -> float:
         """Rating of the stator, VA."""
         return 1.5 * self.unit * self.nominal_current
+
+    def _base(
+        self, resistance: float, currents: tuple[float, float], flux: tuple[float, float], inductance: float
+    ) -> Base:
+        """Return the base for nominal d and q currents (A) and the stator's flux at them (V s).
+
+        Its speed solves |R i + p w J psi| = U, a quadratic equation.
+        """
+        (d, q), (flux_d, flux_q) = currents, flux
+        torque = 1.5 * self.pole_pairs * (flux_d * q - flux_q * d)
+        a, b = flux_d * flux_d + flux_q * flux_q, 2 * resistance * (q * flux_d - d * flux_q)
+        c = (resistance * self.nominal_current) ** 2 - self.unit**2
+        speed = (math.sqrt(max(b * b - 4 * a * c, 0.0)) - b) / (2 * a * self.pole_pairs)
+        return Base(torque, speed, self.unit / inductance)
 
 
 class Coupled(ThreePhase):
@@ -152,6 +166,17 @@ class PMSM(Synchronous):
     unit = 300 / math.sqrt(3)
     pole_pairs = 3
 
+    def base(self) -> Base:
+        """Return the base at maximum torque per ampere."""
+        machine, current = self.nominal, self.nominal_current
+        saliency, d = machine.inductance_q - machine.inductance_d, 0.0
+        if saliency:
+            flux = machine.magnet_flux
+            d = (flux - math.sqrt(flux * flux + 8 * (saliency * current) ** 2)) / (4 * saliency)
+        currents = d, math.sqrt(current * current - d * d)
+        smaller = min(machine.inductance_d, machine.inductance_q)
+        return self._base(machine.resistance, currents, machine.flux(DQ(*currents)), smaller)
+
     def induced(self, electrical: Any, speed: Scalar) -> Values:
         """Return the voltage that each axis gets by the other's flux."""
         electric, linked = self.pole_pairs * speed, self.nominal.flux(electrical)
@@ -164,6 +189,8 @@ class PMSM(Synchronous):
         """
         machine = self.nominal
         saliency = machine.inductance_q - machine.inductance_d
+        if not saliency:
+            return 0.0 * torque, torque / (1.5 * self.pole_pairs * machine.magnet_flux)
         half = machine.magnet_flux / (2 * saliency)
         wanted = torque * (1 / (1.5 * self.pole_pairs))
         i_q = wanted / machine.magnet_flux
@@ -182,8 +209,12 @@ class SynRM(Synchronous):
     current_limit, nominal_current, speed_limit = 18.0, 10.0, 4300 * math.pi / 30
     unit = 80 / math.sqrt(3)
     pole_pairs = 4
-    LEAST = 2.0
-    """A: least i_d, so that torque responds quickly."""
+
+    def base(self) -> Base:
+        """Return the base at |i_q| = i_d, maximum torque per ampere."""
+        machine, current = self.nominal, self.nominal_current / math.sqrt(2)
+        flux = machine.inductance_d * current, machine.inductance_q * current
+        return self._base(machine.resistance, (current, current), flux, machine.inductance_q)
 
     def induced(self, electrical: Any, speed: Scalar) -> Values:
         """Return the voltage that each axis gets by the other's flux."""
@@ -191,9 +222,9 @@ class SynRM(Synchronous):
         return -electric * machine.inductance_q * electrical.q, electric * machine.inductance_d * electrical.d
 
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
-        """Return |i_q| = i_d: the least current for a torque."""
+        """Return |i_q| = i_d, the least current for a torque; i_d is never small, so that torque responds quickly."""
         constant = 1.5 * self.pole_pairs * (self.nominal.inductance_d - self.nominal.inductance_q)
-        i_d = jnp.maximum(jnp.sqrt(jnp.abs(torque) / constant), self.LEAST)
+        i_d = jnp.maximum(jnp.sqrt(jnp.abs(torque) / constant), 0.2 * self.nominal_current)
         return i_d, torque / (constant * i_d)
 
 
@@ -397,16 +428,27 @@ class SCIM(ThreePhase):
     unit = 420 / math.sqrt(3)
     measured_names: tuple[str, ...] = ("i_d", "i_q", "psi_r")
     pole_pairs = 2
-    MAGNETISING: ClassVar[float] = 2.2
+    magnetising_current: float = 2.2
     """A: i_d while torque is requested."""
-    FLUX: ClassVar[float] = 143.75e-3 * 2.2
-    """V s, nominal, of the rotor."""
+
+    @property
+    def nominal_flux(self) -> float:
+        """Nominal flux of the rotor, V s."""
+        return float(self.nominal.mutual_inductance * self.magnetising_current)
+
+    def base(self) -> Base:
+        """Return the base at the nominal flux."""
+        machine, d = self.nominal, self.magnetising_current
+        q = math.sqrt(max(self.nominal_current**2 - d * d, 0.0))
+        flux = machine.stator_inductance() * d, machine.transient_inductance() * q
+        return self._base(machine.stator_resistance, (d, q), flux, machine.transient_inductance())
 
     def still(self, machine: Any) -> Any:
         """Return the nominal flux of the rotor, along alpha, and the current that holds it."""
         zero = jnp.zeros_like(machine.inertia)
         return induction.Electrical(
-            AlphaBeta(zero + self.MAGNETISING, zero), AlphaBeta(machine.mutual_inductance * self.MAGNETISING, zero)
+            AlphaBeta(zero + self.magnetising_current, zero),
+            AlphaBeta(machine.mutual_inductance * self.magnetising_current, zero),
         )
 
     def flux(self, electrical: Any) -> AlphaBeta:
@@ -438,7 +480,7 @@ class SCIM(ThreePhase):
     def measured(self, electrical: Any) -> Values:
         """Return the currents and the rotor's flux."""
         current, per = self.seen(electrical.current, electrical), 1 / self.current_limit
-        return current.d * per, current.q * per, self.field(electrical)[0] * (1 / self.FLUX)
+        return current.d * per, current.q * per, self.field(electrical)[0] * (1 / self.nominal_flux)
 
     def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> Any:
         """Turn the voltage with the field's angle at the start of a step, then hold it in the stator's coordinates."""
@@ -473,7 +515,7 @@ class SCIM(ThreePhase):
         machine, current = self.nominal, self.seen(electrical.current, electrical)
         flux = self.field(electrical)[0]
         coupling = machine.mutual_inductance / machine.rotor_inductance()
-        slip = machine.rotor_resistance * coupling * current.q / jnp.maximum(flux, 0.1 * self.FLUX)
+        slip = machine.rotor_resistance * coupling * current.q / jnp.maximum(flux, 0.1 * self.nominal_flux)
         turning = self.pole_pairs * speed + slip
         decay = machine.rotor_resistance / machine.rotor_inductance() * (machine.mutual_inductance * current.d - flux)
         transient = machine.transient_inductance()
@@ -482,9 +524,9 @@ class SCIM(ThreePhase):
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
         """Return the torque's current at the present flux; the magnetising current is constant."""
         machine = self.nominal
-        flux = jnp.maximum(self.field(electrical)[0], 0.1 * self.FLUX)
+        flux = jnp.maximum(self.field(electrical)[0], 0.1 * self.nominal_flux)
         coupling = machine.mutual_inductance / machine.rotor_inductance()
-        return self.MAGNETISING + 0.0 * torque, torque / (1.5 * self.pole_pairs * coupling * flux)
+        return self.magnetising_current + 0.0 * torque, torque / (1.5 * self.pole_pairs * coupling * flux)
 
 
 class DFIM(SCIM, Coupled):
@@ -504,14 +546,21 @@ class DFIM(SCIM, Coupled):
     turning = 2
     current_limit, nominal_current, speed_limit = 9.0, 7.5, 1800 * math.pi / 30
     unit = 420 / math.sqrt(3)
-    MAGNETISING: ClassVar[float] = 1.2
+    magnetising_current: float = 1.2
     """A: i_sd and i_rd while torque is requested."""
-    FLUX: ClassVar[float] = (297.5e-3 + 323.21e-3) * 1.2
+
+    @property
+    def nominal_flux(self) -> float:
+        """Nominal flux of the rotor, V s: both windings magnetise it."""
+        return float((self.nominal.mutual_inductance + self.nominal.rotor_inductance()) * self.magnetising_current)
+
+    def base(self) -> None:
+        """Return None: its data sheet cannot be replaced."""
 
     def still(self, machine: Any) -> Any:
         """Magnetise both windings alike, along alpha."""
         zero = jnp.zeros_like(machine.inertia)
-        along = AlphaBeta(zero + self.MAGNETISING, zero)
+        along = AlphaBeta(zero + self.magnetising_current, zero)
         return induction.Currents(along, along)
 
     def flux(self, electrical: Any) -> AlphaBeta:
@@ -528,7 +577,7 @@ class DFIM(SCIM, Coupled):
         """Return the currents of stator and rotor, and the rotor's flux."""
         stator, rotor = self.seen(electrical.current, electrical), self.seen(electrical.rotor, electrical)
         per = 1 / self.current_limit
-        flux = self.field(electrical)[0] * (1 / self.FLUX)
+        flux = self.field(electrical)[0] * (1 / self.nominal_flux)
         return stator.d * per, stator.q * per, rotor.d * per, rotor.q * per, flux
 
     def length(self, electrical: Any) -> Scalar:

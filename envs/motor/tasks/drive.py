@@ -72,6 +72,7 @@ import numpy as np
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
+from rlbench_suite.context import Constant
 from rlbench_suite.task import Task
 
 from ...runge_kutta import rk4
@@ -88,6 +89,7 @@ from ..parts.load import LOADS, near
 from ..parts.part import Design, Part
 from ..parts.quantity import QUANTITIES
 from ..parts.reference import REFERENCES, Range
+from ..plants import data_sheet
 from ..plants.catalogue import plant_of
 from ..plants.plant import Plant
 from ..plants.three_phase import ThreePhase
@@ -166,10 +168,14 @@ class Drive(Task[Params, State]):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         machine, self.kind = card.settings["machine"], card.settings["goal"]
         self.plant: Plant = self.chosen_plant(plant_of(card))
+        self.goals = {kind: goal for (name, kind), goal in GOALS.items() if name == machine}
+        if card.context:
+            shipped, self.plant = self.plant, data_sheet.own_plant(self.plant, card.context)
+            self.goals = data_sheet.scaled(self.goals, self.kind, shipped, self.plant, card.context)
         self.finite = card.settings["control"] == "finite"
-        self.goal: Goal = self.chosen_goal(self.plant.attainable(GOALS[machine, self.kind], self.kind))
+        self.goal: Goal = self.chosen_goal(self.plant.attainable(self.goals[self.kind], self.kind))
         self.period = self.goal.finite_period if self.finite else self.goal.period
-        torque = GOALS[machine, "torque"]
+        torque = self.goals["torque"]
         self.design = design = Design(machine, self.plant, self.goal, torque, self.period, self.dtype, self.uniform)
         self.quantity = QUANTITIES[self.kind](design)
         self.names, self.loaded = self.quantity.names, self.quantity.loaded
@@ -199,6 +205,12 @@ class Drive(Task[Params, State]):
         self.observation_space = self.box(-ENDS, ENDS, (len(self.observation_components()),))
         self.action_space = self.actuator.space(self.box)
         self.reward_space = self.box(0, 1)
+
+    def constants(self) -> tuple[Constant, ...]:
+        """Return the machine's data sheet, its limits and the period. Special drives have none that may be set."""
+        if type(self) is not Drive or self.card.settings["supply"] != "ideal":
+            return ()
+        return data_sheet.constants(self.plant, self.goal.period)
 
     def chosen_plant(self, plant: Plant) -> Plant:
         """Return the controlled plant: the machine's, or another plant that a subclass puts in its place."""
