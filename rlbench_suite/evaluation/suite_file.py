@@ -116,7 +116,7 @@ def _task_id(entry: str | Mapping[str, Any]) -> str:
     if card.registered_id not in cards():
         raise ValueError(unknown("task", name, cards()))
     keywords = {key: value for key, value in entry.items() if key != "id"}
-    known = ["difficulty", *card.settings] if card.difficulties else [*card.settings]
+    known = ["context", *["difficulty"] * bool(card.difficulties), *card.settings]
     for key in keywords:
         if key not in known:
             raise ValueError(unknown(f"keyword of {card.id}", key, known))

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from rlbench_suite import registry
-from rlbench_suite.evaluation.suite_file import LARGEST, read_suite_file
+from rlbench_suite.evaluation.suite_file import read_suite_file
+from rlbench_suite.plain_yaml import LARGEST
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "drives_and_puzzles.yaml"
 GOOD = "name: mine\nbudget: smoke\nseeds: 2\ntasks: [SAT-v0]\n"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from rlbench_suite.component import Component
 
 from ..plants.direct_current import DirectCurrent
+from ..plants.induction import SCIM
 from ..plants.plant import Plant
-from ..plants.three_phase import SCIM
 
 KINDS = {"i": "current", "u": "voltage", "psi": "flux linkage"}
 AXES = {

@@ -6,8 +6,9 @@ from rlbench_suite.card import TaskCard
 
 from ..power_electronics.converter import CONVERTERS
 from .direct_current import DirectCurrent, ExtExDc, PermExDc, SeriesDc, ShuntDc
+from .induction import DFIM, SCIM
 from .plant import Plant
-from .three_phase import DFIM, EESM, PMSM, SCIM, SixPhasePMSM, SynRM
+from .three_phase import EESM, PMSM, SixPhasePMSM, SynRM
 
 DIRECT_CURRENT: dict[str, type[DirectCurrent]] = {
     plant.__name__: plant for plant in (PermExDc, ExtExDc, SeriesDc, ShuntDc)

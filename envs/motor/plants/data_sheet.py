@@ -17,8 +17,9 @@ from typing import NamedTuple
 from rlbench_suite.context import Constant, Context
 
 from ..references.goals import Goal
+from .induction import SCIM
 from .plant import Base, Plant
-from .three_phase import PMSM, SCIM, SynRM, ThreePhase
+from .three_phase import PMSM, SynRM, ThreePhase
 
 _PARAMETERS = {
     "resistance": ("Ohm", "of a phase, or of the armature"),

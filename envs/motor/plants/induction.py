@@ -1,0 +1,245 @@
+"""Induction machines on two-level bridges: squirrel cage and doubly fed."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax.numpy as jnp
+
+from ..machines import induction
+from ..machines.frames import DQ, AlphaBeta, Scalar, Values, inverse_clarke, inverse_park, park
+from .plant import Base
+from .three_phase import Coupled, ThreePhase, within_unit_circle
+
+SMALLEST_FLUX = 1e-3
+"""V s: the direction of a smaller rotor flux is not computed."""
+
+
+class SCIM(ThreePhase):
+    """Squirrel cage, on a 420 V link; field coordinates turn with the rotor's flux."""
+
+    nominal: Any = induction.Induction()
+    tolerance: Any = induction.Induction(0.2, 0.2, 0.1, 0.1, 0.1, 0, 0.0)
+    current_limit, nominal_current, speed_limit = 5.5, 3.9, 4000 * math.pi / 30
+    unit = 420 / math.sqrt(3)
+    measured_names: tuple[str, ...] = ("i_d", "i_q", "psi_r")
+    pole_pairs = 2
+    magnetising_current: float = 2.2
+    """A: i_d while torque is requested."""
+
+    @property
+    def nominal_flux(self) -> float:
+        """Nominal flux of the rotor, V s."""
+        return float(self.nominal.mutual_inductance * self.magnetising_current)
+
+    def base(self) -> Base | None:
+        """Return the base at the nominal flux."""
+        machine, d = self.nominal, self.magnetising_current
+        q = math.sqrt(max(self.nominal_current**2 - d * d, 0.0))
+        flux = machine.stator_inductance() * d, machine.transient_inductance() * q
+        return self._base(machine.stator_resistance, (d, q), flux, machine.transient_inductance())
+
+    def still(self, machine: Any) -> Any:
+        """Return the nominal flux of the rotor, along alpha, and the current that holds it."""
+        zero = jnp.zeros_like(machine.inertia)
+        return induction.Electrical(
+            AlphaBeta(zero + self.magnetising_current, zero),
+            AlphaBeta(machine.mutual_inductance * self.magnetising_current, zero),
+        )
+
+    def flux(self, electrical: Any) -> AlphaBeta:
+        """Return the flux linked with the rotor, V s, in the stator's coordinates."""
+        return electrical.flux
+
+    def field(self, electrical: Any) -> tuple[Scalar, Scalar, Scalar]:
+        """Return the length (V s) of the rotor's flux, and cosine and sine of its angle."""
+        flux = self.flux(electrical)
+        length = jnp.sqrt(flux.alpha * flux.alpha + flux.beta * flux.beta)
+        per = 1 / jnp.maximum(length, SMALLEST_FLUX)
+        return length, flux.alpha * per, flux.beta * per
+
+    def directions(self, electrical: Any, angle: Scalar) -> Values:
+        """Return the direction of the rotor's flux: the stator's switches meet it, not the rotor."""
+        return self.field(electrical)[1:]
+
+    def seen(self, vector: AlphaBeta, electrical: Any) -> DQ:
+        """Return a vector of the stator's coordinates in field coordinates."""
+        _, cos, sin = self.field(electrical)
+        return DQ(cos * vector.alpha + sin * vector.beta, cos * vector.beta - sin * vector.alpha)
+
+    def turned(self, vector: DQ, electrical: Any) -> AlphaBeta:
+        """Invert :meth:`seen`."""
+        _, cos, sin = self.field(electrical)
+        d, q = vector
+        return AlphaBeta(cos * d - sin * q, sin * d + cos * q)
+
+    def measured(self, electrical: Any) -> Values:
+        """Return the currents and the rotor's flux."""
+        current, per = self.seen(electrical.current, electrical), 1 / self.current_limit
+        return current.d * per, current.q * per, self.field(electrical)[0] * (1 / self.nominal_flux)
+
+    def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> Any:
+        """Turn the voltage with the field's angle at the start of a step, then hold it in the stator's coordinates."""
+        return self._short_circuited(self.turned(DQ(self.unit * applied[0], self.unit * applied[1]), electrical))
+
+    def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
+        """Return the voltage in the stator's coordinates."""
+        return self._short_circuited(self.phases(legs))
+
+    def leg_currents(self, electrical: Any, angle: Scalar) -> Values:
+        """Return the currents of phases c, b and a."""
+        return inverse_clarke(electrical.current)[::-1]
+
+    def power(self, voltage: Any, electrical: Any) -> Scalar:
+        """Return the power of the stator."""
+        stator, current = voltage.stator, electrical.current
+        return 1.5 * (stator.alpha * current.alpha + stator.beta * current.beta)
+
+    def _short_circuited(self, stator: AlphaBeta) -> induction.Voltages:
+        return induction.Voltages(stator, AlphaBeta(0.0 * stator.alpha, 0.0 * stator.beta))
+
+    def resistances(self) -> tuple[float, ...]:
+        """Return the resistance of the stator for both axes."""
+        return self.nominal.stator_resistance, self.nominal.stator_resistance
+
+    def inductances(self) -> tuple[float, ...]:
+        """Return the transient inductance for both axes."""
+        return self.nominal.transient_inductance(), self.nominal.transient_inductance()
+
+    def induced(self, electrical: Any, speed: Scalar) -> Values:
+        """Return the voltage by the rotor's flux and the turning of the coordinates."""
+        machine, current = self.nominal, self.seen(electrical.current, electrical)
+        flux = self.field(electrical)[0]
+        coupling = machine.mutual_inductance / machine.rotor_inductance()
+        slip = machine.rotor_resistance * coupling * current.q / jnp.maximum(flux, 0.1 * self.nominal_flux)
+        turning = self.pole_pairs * speed + slip
+        decay = machine.rotor_resistance / machine.rotor_inductance() * (machine.mutual_inductance * current.d - flux)
+        transient = machine.transient_inductance()
+        return coupling * decay - turning * transient * current.q, turning * (transient * current.d + coupling * flux)
+
+    def currents_for(self, torque: Scalar, electrical: Any) -> Values:
+        """Return the torque's current at the present flux; the magnetising current is constant."""
+        machine = self.nominal
+        flux = jnp.maximum(self.field(electrical)[0], 0.1 * self.nominal_flux)
+        coupling = machine.mutual_inductance / machine.rotor_inductance()
+        return self.magnetising_current + 0.0 * torque, torque / (1.5 * self.pole_pairs * coupling * flux)
+
+
+class DFIM(SCIM, Coupled):
+    """Doubly fed: stator and rotor each with a bridge on a 420 V link.
+
+    Field coordinates turn with the rotor's flux as the data sheet's machine has it from the currents, which are all
+    measured. In them i_rq is -L_m / L_r i_sq: three currents are free, and u_rq sets how fast the field turns, which
+    divides the induced voltage between the bridges.
+    """
+
+    nominal = induction.DOUBLY_FED
+    tolerance = induction.DoublyFed(0.2, 0.2, 0.1, 0.1, 0.1, 0, 0.0)
+    currents = ("i_sd", "i_sq", "i_rd")
+    measured_names = ("i_sd", "i_sq", "i_rd", "i_rq", "psi_r")
+    voltages = ("u_sd", "u_sq", "u_rd", "u_rq")
+    converters = (("stator", 8), ("rotor", 8))
+    turning = 2
+    current_limit, nominal_current, speed_limit = 9.0, 7.5, 1800 * math.pi / 30
+    unit = 420 / math.sqrt(3)
+    magnetising_current: float = 1.2
+    """A: i_sd and i_rd while torque is requested."""
+
+    @property
+    def nominal_flux(self) -> float:
+        """Nominal flux of the rotor, V s: both windings magnetise it."""
+        return float((self.nominal.mutual_inductance + self.nominal.rotor_inductance()) * self.magnetising_current)
+
+    def base(self) -> None:
+        """Return None: its data sheet cannot be replaced."""
+
+    def still(self, machine: Any) -> Any:
+        """Magnetise both windings alike, along alpha."""
+        zero = jnp.zeros_like(machine.inertia)
+        along = AlphaBeta(zero + self.magnetising_current, zero)
+        return induction.Currents(along, along)
+
+    def flux(self, electrical: Any) -> AlphaBeta:
+        """Return the flux, V s, by the data sheet's inductances."""
+        machine, (stator, rotor) = self.nominal, electrical
+        mutual, own = machine.mutual_inductance, machine.rotor_inductance()
+        return AlphaBeta(mutual * stator.alpha + own * rotor.alpha, mutual * stator.beta + own * rotor.beta)
+
+    def directions(self, electrical: Any, angle: Scalar) -> Values:
+        """Return the directions of the rotor's flux and of the rotor, whose switches turn with it."""
+        return *self.field(electrical)[1:], jnp.cos(angle), jnp.sin(angle)
+
+    def measured(self, electrical: Any) -> Values:
+        """Return the currents of stator and rotor, and the rotor's flux."""
+        stator, rotor = self.seen(electrical.current, electrical), self.seen(electrical.rotor, electrical)
+        per = 1 / self.current_limit
+        flux = self.field(electrical)[0] * (1 / self.nominal_flux)
+        return stator.d * per, stator.q * per, rotor.d * per, rotor.q * per, flux
+
+    def length(self, electrical: Any) -> Scalar:
+        """Return the length of the longer vector of both windings."""
+        rotor = electrical.rotor
+        longer = jnp.sqrt(rotor.alpha * rotor.alpha + rotor.beta * rotor.beta) * (1 / self.current_limit)
+        return jnp.maximum(super().length(electrical), longer)
+
+    def within_reach(self, action: Values) -> Values:
+        """Shorten each winding's vector to the unit circle."""
+        return *within_unit_circle(action[0], action[1]), *within_unit_circle(action[2], action[3])
+
+    def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> Any:
+        """Turn voltages with the field's angle at the start of a step, then hold them in the stator's coordinates."""
+        stator, rotor = (
+            DQ(self.unit * applied[0], self.unit * applied[1]),
+            DQ(self.unit * applied[2], self.unit * applied[3]),
+        )
+        return induction.Voltages(self.turned(stator, electrical), self.turned(rotor, electrical))
+
+    def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
+        """Turn the rotor's voltage with the rotor, as it is at the start of a step."""
+        rotor = inverse_park(DQ(*self.phases(legs[3:])), angle)
+        return induction.Voltages(self.phases(legs[:3]), rotor)
+
+    def leg_currents(self, electrical: Any, angle: Scalar) -> Values:
+        """Return the currents of the stator's bridge, then of the rotor's, which turns with it."""
+        rotor = inverse_clarke(AlphaBeta(*park(electrical.rotor, angle)))
+        return *super().leg_currents(electrical, angle), *rotor[::-1]
+
+    def power(self, voltage: Any, electrical: Any) -> Scalar:
+        """Return the power of stator and rotor."""
+        rotor, current = voltage.rotor, electrical.rotor
+        return super().power(voltage, electrical) + 1.5 * (rotor.alpha * current.alpha + rotor.beta * current.beta)
+
+    def parts(self, volts: Values) -> tuple[Values, Values]:
+        """Return the stator's and the rotor's."""
+        d, q, rotor_d, rotor_q = (part * (1 / self.unit) for part in volts)
+        return (d, q), (rotor_d, rotor_q)
+
+    def resistances(self) -> tuple[float, ...]:
+        """Return the resistances of stator and rotor."""
+        stator, rotor = self.nominal.stator_resistance, self.nominal.rotor_resistance
+        return stator, stator, rotor, rotor
+
+    def inductances(self) -> tuple[float, ...]:
+        """Return the inductances of the free currents: each winding's own along the flux, transient across it."""
+        machine = self.nominal
+        return machine.stator_inductance(), machine.transient_inductance(), machine.rotor_inductance()
+
+    def changing(self, errors: Values, period: float, speed: Scalar) -> Values:
+        """Let the windings change each other's current along the flux; u_rq changes no free current."""
+        d, q, rotor_d = super().changing(errors, period, speed)
+        mutual = self.nominal.mutual_inductance / period
+        return d + mutual * errors[2], q, rotor_d + mutual * errors[0], 0.0 * q
+
+    def induced(self, electrical: Any, speed: Scalar) -> Values:
+        """Return the voltages in a field that turns half as fast as the rotor, so that both bridges bear the same."""
+        half, machine = 0.5 * self.pole_pairs * speed, self.nominal
+        stator, rotor = self.seen(electrical.current, electrical), self.seen(electrical.rotor, electrical)
+        mutual, own = machine.mutual_inductance, machine.stator_inductance()
+        linked = DQ(own * stator.d + mutual * rotor.d, own * stator.q + mutual * rotor.q)
+        return -half * linked.q, half * linked.d, 0.0 * speed, -half * self.field(electrical)[0]
+
+    def currents_for(self, torque: Scalar, electrical: Any) -> Values:
+        """Return the torque's current at the present flux; the magnetising currents are constant."""
+        held, i_q = super().currents_for(torque, electrical)
+        return held, i_q, held

@@ -1,0 +1,156 @@
+"""Own data sheets of drives: the shipped one gives the same bits, other units the same episodes; SciPy agrees."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.card import TaskCard
+from rlbench_suite.context import template
+from rlbench_suite.envs.motor.control.cascade import Cascade
+from rlbench_suite.envs.motor.plants.data_sheet import constants, own_plant
+from rlbench_suite.envs.motor.plants.three_phase import PMSM
+from rlbench_suite.process import precision
+from rlbench_suite.registry import card, cards
+
+SERVO = {
+    "resistance": [0.32, 0.40],
+    "inductance_d": 0.52e-3,
+    "inductance_q": 0.52e-3,
+    "magnet_flux": [9.2e-3, 10.4e-3],
+    "pole_pairs": 5,
+    "inertia": 3.6e-5,
+    "nominal_current": 7,
+    "current_limit": 21,
+    "speed_limit": 600,
+    "link_voltage": 48,
+}
+"""A 48 V servo without saliency."""
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RLSUITE_CACHE", str(tmp_path))
+
+
+def played(one: TaskCard, episodes: int = 8) -> Any:
+    task: Any = one.build()
+    return play(task, Cascade.for_task(task), range(episodes))
+
+
+@pytest.mark.parametrize("name", ["PMSMSpeed-v0", "SCIMTorque-v0"])
+def test_the_shipped_data_sheet_gives_the_same_bits(name: str, tmp_path: Path) -> None:
+    shipped = card(name)
+    sheet = tmp_path / "sheet.yaml"
+    sheet.write_text(template(shipped.id, shipped.build().constants()))
+    own, same = played(card(name, context=sheet)), played(shipped)
+    np.testing.assert_array_equal(own.total, same.total)
+    for measure, values in own.info.items():
+        np.testing.assert_array_equal(values, same.info[measure])
+
+
+def test_a_machine_in_other_units_plays_the_same_episodes() -> None:
+    """Twice the voltage and current, with the same R and L, is the flux doubled, the torque and the inertia times four.
+
+    Factors of two change no bits.
+    """
+    one = card("PMSMSpeed-v0")
+    sheet = {c.name: (c.low, c.high) for c in one.build().constants()}
+
+    def times(name: str, factor: float) -> list[float]:
+        return [factor * end for end in sheet[name]]
+
+    doubled = {name: times(name, 2)[0] for name in ("nominal_current", "current_limit", "link_voltage")}
+    doubled |= {"magnet_flux": times("magnet_flux", 2), "inertia": times("inertia", 4)[0]}
+    own, same = played(card(one.id, context=doubled)), played(one)
+    np.testing.assert_allclose(own.total, same.total, rtol=1e-5)
+    np.testing.assert_allclose(own.info["torque"], 4 * same.info["torque"], rtol=1e-3, atol=1e-2)
+
+
+def test_another_machine_moves_as_scipy_says() -> None:
+    """A surface-mounted machine at a held speed, against the equations written out, at float64."""
+    task: Any = card("PMSMTorque-v0", context=SERVO).build(dtype="float64")
+    r, l, psi, p, speed = 0.36, 0.52e-3, 9.8e-3, 5, 150.0  # noqa: E741 - an inductance
+    limit, unit = 21.0, 48 / math.sqrt(3)
+    with precision(task):
+        params = jax.jit(task.sample_params)(jax.random.key(0), 1)
+        machine = type(params.machine)(r, l, l, psi, p, 3.6e-5)
+        params = params._replace(machine=machine, speed=np.float64(speed))
+        state = jax.jit(task.initial)(jax.random.key(1), params)
+        step, rng, truth = jax.jit(task.transition), np.random.default_rng(0), np.zeros(2)
+        for k in range(40):
+            u = rng.uniform(-0.3, 0.3, 2)
+            state = step(state, u, jax.random.key(k), params)
+
+            def rate(t: float, i: np.ndarray, u: np.ndarray = u) -> list[float]:
+                return [
+                    (unit * u[0] - r * i[0] + p * speed * l * i[1]) / l,
+                    (unit * u[1] - r * i[1] - p * speed * (l * i[0] + psi)) / l,
+                ]
+
+            truth = solve_ivp(rate, (0, task.period), truth, "DOP853", rtol=1e-11, atol=1e-11).y[:, -1]
+        measured = np.array(task.plant.measured(state.electrical))
+        torque = float(task.controlled(state, params)[0])
+    np.testing.assert_allclose(measured, truth / limit, atol=1e-6)
+    assert torque == pytest.approx(1.5 * p * psi * truth[1], rel=1e-4)
+
+
+def test_goals_and_the_reference_follow_the_data_sheet() -> None:
+    task: Any = card("PMSMTorque-v0", context=SERVO).build()
+    shipped: Any = card("PMSMTorque-v0").build()
+    torque = 1.5 * 5 * 9.8e-3 * 7
+    assert task.plant.base().torque == pytest.approx(torque)
+    assert task.goal.high[0] / torque == pytest.approx(shipped.goal.high[0] / shipped.plant.base().torque)
+    part = task.plant.unit / task.plant.nominal.inductance_d * task.period / task.plant.nominal_current
+    usual = shipped.plant.unit / shipped.plant.nominal.inductance_d * shipped.period / shipped.plant.nominal_current
+    assert part == pytest.approx(usual)
+    record = play(task, Cascade.for_task(task), range(64))
+    assert not record.terminated.any()
+    assert record.total.mean() > 0.9 * task.card.horizon
+
+
+def test_base_speed_is_where_the_voltage_holds_the_nominal_current() -> None:
+    """Solve |u| = U for the speed by bisection, with the plant's own equations."""
+    plant = PMSM()
+    base = plant.base()
+    i_d, i_q = (float(part) for part in plant.currents_for(base.torque, None))
+    assert math.hypot(i_d, i_q) == pytest.approx(plant.nominal_current, rel=1e-4)
+    machine, low, high = plant.nominal, 0.0, 1000.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        w = plant.pole_pairs * middle
+        u_d = machine.resistance * i_d - w * machine.inductance_q * i_q
+        u_q = machine.resistance * i_q + w * (machine.inductance_d * i_d + machine.magnet_flux)
+        low, high = (middle, high) if math.hypot(u_d, u_q) < plant.unit else (low, middle)
+    assert base.speed == pytest.approx(low, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"inductance_d": 2e-3}, "inductance_d is above inductance_q"),
+        ({"nominal_current": 500}, "nominal_current 500 A is above current_limit 400 A"),
+        ({"link_voltage": 2}, "link_voltage 2 V does not hold the nominal current at standstill"),
+        ({"period": 1e-2}, "too long: full voltage moves a current by"),
+    ],
+)
+def test_what_the_model_cannot_hold_is_refused(change: dict[str, float], said: str) -> None:
+    with pytest.raises(ValueError, match="context own-") as caught:
+        card("PMSMTorque-v0", context=change).build()
+    assert said in str(caught.value)
+
+
+def test_every_drive_either_takes_a_data_sheet_or_says_that_it_does_not() -> None:
+    taken = {one.settings["machine"] for one in cards().values() if one.family == "motor" and one.build().constants()}
+    assert taken == {"PMSM", "SynRM", "SCIM", "PermExDc"}
+    assert constants(PMSM(), 1e-4)[-1].derived
+    with pytest.raises(ValueError, match="takes no context"):
+        card("EESMTorque-v0", context=SERVO)
+    assert own_plant(PMSM(), card("PMSMTorque-v0", context={"pole_pairs": 4}).context).pole_pairs == 4

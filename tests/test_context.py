@@ -1,0 +1,159 @@
+"""Contexts of one's own: files and mappings, their ids, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import pytest
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.context import Constant, read_context, template
+from rlbench_suite.evaluation.suite_file import read_suite_file
+from rlbench_suite.plain_yaml import LARGEST
+from rlbench_suite.registry import card
+
+ID = "rlsuite/PMSMTorque-v0"
+SERVO = """
+resistance: [0.32, 0.40]
+inductance_d: 0.52e-3 H
+inductance_q: 0.52e-3 H
+magnet_flux: [9.2e-3, 10.4e-3]
+pole_pairs: 5
+inertia: 3.6e-5
+nominal_current: 7
+current_limit: 21 A
+speed_limit: 600
+link_voltage: 48
+"""
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RLSUITE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("rlbench_suite.context._KNOWN", {})
+
+
+def written(folder: Path, text: str | bytes, name: str = "my-motor.yaml") -> Path:
+    path = folder / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def test_a_file_a_mapping_and_json_are_one_task(tmp_path: Path) -> None:
+    found = card(ID, context=written(tmp_path, SERVO))
+    values = {name: [low, high] if low != high else low for name, low, high in found.context.values}
+    again = card(f"{ID}?context={written(tmp_path, json.dumps(values), 'my_motor.json')}")
+    assert again.id == found.id
+    assert found.id.startswith(f"{ID}?context=my_motor-")
+    own = card(ID, context=values)
+    assert own.context.values == found.context.values
+    assert own.id.removeprefix(f"{ID}?context=own") == found.id.removeprefix(f"{ID}?context=my_motor")
+
+
+def test_an_id_is_known_without_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path, SERVO)
+    found = card(ID, context=path)
+    path.unlink()
+    monkeypatch.setattr("rlbench_suite.context._KNOWN", {})
+    assert card(found.id) == found == pickle.loads(pickle.dumps(found))
+    (kept,) = (tmp_path / "cache" / "contexts").iterdir()
+    kept.write_text(kept.read_text().replace("48", "49"))
+    monkeypatch.setattr("rlbench_suite.context._KNOWN", {})
+    with pytest.raises(ValueError, match="its copy in the cache was changed"):
+        card(found.id)
+
+
+def test_the_template_names_every_constant(tmp_path: Path) -> None:
+    constants = card(ID).build().constants()
+    text = template(ID, constants)
+    assert [line.removeprefix("# ").split(":")[0] for line in text.splitlines()[2:]] == [c.name for c in constants]
+    context = read_context(written(tmp_path, text), ID, constants)
+    assert {name for name, _, _ in context.values} == {c.name for c in constants if not c.derived}
+
+
+def test_environments_and_suite_files_take_it(tmp_path: Path) -> None:
+    path = written(tmp_path, SERVO)
+    env: Any = gymnasium.make(ID, context=str(path))
+    batch: Any = gymnasium.make_vec(ID, num_envs=2, context=str(path))
+    assert env.unwrapped.task is batch.task
+    assert env.unwrapped.task.plant.nominal.pole_pairs == 5
+    suite = written(
+        tmp_path,
+        f"name: mine\nbudget: smoke\nseeds: 2\ntasks:\n  - id: PMSMTorque-v0\n    context: {path}\n",
+        "suite.yaml",
+    )
+    assert read_suite_file(suite).tasks == (env.unwrapped.task.card.id,)
+
+
+def test_scores_lie_beside_the_file(tmp_path: Path) -> None:
+    found = card(ID, context=written(tmp_path, SERVO))
+    assert found.scores() == {}
+    assert found.scores_path("reference_scores.json") == tmp_path / "my-motor.scores.json"
+    score = {"mean": 1.0, "low": 0.5, "high": 1.5, "episodes": 2}
+    (tmp_path / "my-motor.scores.json").write_text(json.dumps({found.id: {"default": {"noop": score}}}))
+    assert card(found.id).scores()["noop"].mean == 1.0
+    written(tmp_path, SERVO.replace("48", "49"))
+    assert card(ID, context=tmp_path / "my-motor.yaml").scores() == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("resistence: 1", "Unknown constant 'resistence'. Did you mean 'resistance'?"),
+        ("resistance: -0.1", "resistance must be above 0 and finite, got -0.1 Ohm"),
+        ("resistance: 0", "resistance must be above 0"),
+        ("resistance: .nan", "resistance must be above 0"),
+        ("resistance: 1e999", "expected a number, got '1e999'"),
+        ("resistance: .inf", "got inf Ohm"),
+        ("resistance: " + "9" * 400, "got inf Ohm"),
+        ("resistance: 0.1 mOhm", "resistance is in Ohm, got 'mOhm'"),
+        ("resistance: true", "expected a number, got 'True'"),
+        ("resistance: [0.2, 0.1]", "ends below its beginning"),
+        ("resistance: [0.1, 0.2, 0.3]", "a range has two numbers, got 3"),
+        ("resistance: {low: 1}", "expected a number"),
+        ("pole_pairs: 2.5", "must be a whole number"),
+        ("pole_pairs: 1000", "at most 100"),
+        ("pole_pairs: [2, 3]", "pole_pairs is fixed"),
+        ("a: &a [1]\nb: *a", "anchor or alias in line 1"),
+        ("x: !!python/object/apply:os.system [id]", "a tag in line 1"),
+        ("resistance: 1\nresistance: 2", "the key 'resistance' twice"),
+        ("[" * 5000, "nested more than"),
+        ("- 1", "it is not a mapping"),
+        ("", "it is not a mapping"),
+        ("{}", "it sets no constant"),
+        (b"\xff\xfe", "it is not UTF-8 text"),
+        ("#" * (LARGEST + 1), "it is larger than"),
+    ],
+)  # fmt: skip
+def test_a_bad_file_costs_one_sentence(tmp_path: Path, text: str | bytes, said: str) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(ValueError, match="is not a context") as caught:
+        card(ID, context=path)
+    message = str(caught.value)
+    assert said in message
+    assert "\n" not in message
+    assert len(message) < 600
+
+
+def test_what_is_no_context_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"Cannot read the context .*none.yaml: there is no such file"):
+        card(ID, context=tmp_path / "none.yaml")
+    with pytest.raises(ValueError, match=r"'/etc/passwd' is neither a file \(.yaml, .yml, .json\) nor known"):
+        card(f"{ID}?context=/etc/passwd")
+    with pytest.raises(ValueError, match=r"SAT-v0 takes no context"):
+        card("SAT-v0", context={"x": 1})
+    with pytest.raises(ValueError, match=r"its name must begin with a letter or digit"):
+        card(ID, context=written(tmp_path, SERVO, "a b?.yaml"))
+
+
+def test_a_context_changes_nothing_of_the_shipped_card() -> None:
+    shipped: TaskCard = card(ID)
+    own = card(ID, context={"link_voltage": 200})
+    assert card(ID) is shipped
+    assert own.build().plant.link == pytest.approx(200)
+    assert shipped.build().plant.link == pytest.approx(300)
+    assert isinstance(own.build().constants()[0], Constant)
