@@ -311,10 +311,13 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
         It is :meth:`likeness`, rescaled so that answers that ignore the prompt earn nothing. Neither do malformed ones.
         """
-        likeness = self.likeness(instance, answer, best) if self.verify(instance, answer).valid else 0.0
-        if likeness == 0:
+        if not self.verify(instance, answer).valid:
             return 0.0
-        chance = self.effortless(instance, best)
+        return self.credit(self.likeness(instance, answer, best), self.effortless(instance, best))
+
+    @staticmethod
+    def credit(likeness: float, chance: float) -> float:
+        """Return the partial credit of a likeness, where ``chance`` is that of answers that ignore the prompt."""
         return max(MOST_PARTIAL * (likeness - chance) / (1 - chance), 0.0) if chance < 1 else 0.0
 
     def to_plain(self, instance: Instance) -> dict[str, Any]:

@@ -89,10 +89,18 @@ def judge_reply(
 
 def judge_answer(puzzle: Puzzle[Any], instance: Any, answer: str | None, *, lenient: bool = False) -> Verdict:
     """Judge an answer without its tags, such as the argument of a tool, whatever the text."""
+    return read_answer(puzzle, instance, answer, lenient=lenient)[0]
+
+
+def read_answer(
+    puzzle: Puzzle[Any], instance: Any, answer: str | None, *, lenient: bool = False
+) -> tuple[Verdict, str | None]:
+    """Judge an answer as :func:`judge_answer` does. Return the verdict, and the reading of the answer that it judges."""
     verdict = puzzle.verify(instance, answer)
     if verdict.valid or not lenient or answer is None or len(answer) > LONGEST_ANSWER:
-        return verdict
-    return puzzle.verify(instance, puzzle.mend(plain(answer)))
+        return verdict, answer
+    mended = puzzle.mend(plain(answer))
+    return puzzle.verify(instance, mended), mended
 
 
 # -- which part of a reply is the answer ------------------------------------------------------------------------------

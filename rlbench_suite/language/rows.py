@@ -26,7 +26,7 @@ from typing import Any, cast
 import numpy as np
 
 from rlbench_suite.card import load, unknown
-from rlbench_suite.language.lenient import TAGS, THOUGHTS, Tags, find_answer, judge_answer, plain
+from rlbench_suite.language.lenient import TAGS, THOUGHTS, Tags, find_answer, plain, read_answer
 from rlbench_suite.puzzle import CLOSING, OPENING, Puzzle, Verdict
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.registry import cards
@@ -127,7 +127,9 @@ def score(
 ) -> float:
     """Score a whole reply to a row of any puzzle, from 0 to 1.
 
-    The row's own answer comes from the exact solver and needs no check. The rules judge any other answer. See
+    The row's own answer comes from the exact solver and needs no check, and so does a lenient reading that is it. The
+    rules judge any other answer. A row from strangers is trusted like an answer key: score replies to rows that you have
+    made, or make them anew with :func:`make_row`. See
     :func:`verdict` for the arguments, and for what is raised.
     """
     text = text_of(completion)
@@ -138,21 +140,36 @@ def score(
     if best and not reading and text.endswith(f"{OPENING}{best}{CLOSING}"):
         return 1.0  # most right replies end in the answer
     given = find_answer(text, lenient=lenient, **reading)
-    return 1.0 if best and given == best else _judged(row, given, lenient=lenient, partial=partial).score
+    if best and given is not None and (given == best or (lenient and plain(given) == best)):
+        return 1.0
+    return _judged(row, given, lenient=lenient, partial=partial).score
 
 
 def _judged(row: Mapping[str, Any], given: str | None, *, lenient: bool, partial: bool) -> Verdict:
     """Judge the answer that was found in a reply."""
     puzzle, instance = instance_of(row)
-    judged = judge_answer(puzzle, instance, given, lenient=lenient)
-    if partial and given is not None and judged.valid and judged.score < 1:
-        read = given if puzzle.verify(instance, given).valid else puzzle.mend(plain(given))
-        best = row.get("answer")
-        if not (isinstance(best, str) and puzzle.verify(instance, best).score == 1):
-            best = puzzle.solve(instance)
-        credit = puzzle.partial(instance, read, best)
+    judged, read = read_answer(puzzle, instance, given, lenient=lenient)
+    if partial and read is not None and judged.valid and judged.score < 1:
+        best, chance = _yardsticks(row)
+        credit = puzzle.credit(puzzle.likeness(instance, read, best), chance)
         return judged._replace(score=max(judged.score, credit))
     return judged
+
+
+def _yardsticks(row: Mapping[str, Any]) -> tuple[str, float]:
+    """Return what partial credit is measured by: an answer that scores 1, and the likeness that needs no effort."""
+    metadata, best = metadata_of(row), row.get("answer")
+    return _kept_yardsticks(
+        metadata["id"], metadata["tier"], metadata["instance"], best if isinstance(best, str) else None
+    )
+
+
+@lru_cache(maxsize=_KEPT)
+def _kept_yardsticks(task_id: str, tier: float, text: str, best: str | None) -> tuple[str, float]:
+    puzzle, instance = _instance(task_id, tier, text)
+    if best is None or puzzle.verify(instance, best).score < 1:
+        best = puzzle.solve(instance)
+    return best, puzzle.effortless(instance, best)
 
 
 def text_of(completion: Completion) -> str | None:

@@ -106,6 +106,17 @@ def test_what_is_well_formed_means_the_same_to_both() -> None:
                 assert puzzle.verify(instance, puzzle.mend(plain(answer))) == strict, (puzzle.name, answer)
 
 
+def test_score_takes_the_solvers_answer_in_any_wrapping_without_asking_the_rules() -> None:
+    """A shortcut of :func:`score`: it must give the score that the rules give."""
+    for puzzle, instance in instances():
+        for answer in some_answers(puzzle, instance):
+            strict = puzzle.verify(instance, answer)
+            wrapped = f"```\n{answer}\n```"
+            assert plain(wrapped) == plain(answer)
+            if strict.valid:
+                assert judge_answer(puzzle, instance, wrapped, lenient=True) == strict, (puzzle.name, answer)
+
+
 def test_words_are_told_apart_in_any_case_and_hold_no_separators() -> None:
     for puzzle, _ in instances():
         assert len({word.lower() for word in puzzle.caseless}) == len(puzzle.caseless), puzzle.name
