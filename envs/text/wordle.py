@@ -41,7 +41,6 @@ word would have marked every guess so far just as the hidden word did.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 from functools import cache
 from pathlib import Path
@@ -178,7 +177,8 @@ class Wordle(Task[Params, State]):
         self.words = word_list()
         self.letters = np.array([[ord(letter) - ord("a") for letter in word] for word in self.words], np.int32)
         hot = np.arange(LETTERS) == self.letters[..., None]
-        at_least = hot.sum(1)[:, None] >= np.arange(1, MOST_COPIES + 1)[:, None]
+        self._copies = hot.sum(1, dtype=np.int32)
+        at_least = self._copies[:, None] >= np.arange(1, MOST_COPIES + 1)[:, None]
         self.action_features = np.concatenate([hot, at_least], 1).reshape(len(self.words), -1).astype(np.float32)
         # The letters of which a word has at least 1, 2, 3 copies, as masks: (copies, words).
         self._at_least = (at_least << np.arange(LETTERS)).sum(-1).astype(np.uint32).T
@@ -339,9 +339,16 @@ class Wordle(Task[Params, State]):
             raise ValueError(f"expected one word of five letters a-z, got {text!r}")
         index = int(np.searchsorted(self.words, word))
         if self.words[index : index + 1] != (word,):
-            near = ", ".join(difflib.get_close_matches(word, self.words, n=3, cutoff=0))
+            near = ", ".join(self._nearest(word, 3))
             raise ValueError(f"{word!r} is not in the game's list of words; the nearest that are: {near}")
         return np.asarray(index, self.action_space.dtype)
+
+    def _nearest(self, word: str, count: int) -> list[str]:
+        """Return the words of the list that share most letters with a word, letters in place counting three times."""
+        given = np.frombuffer(word.encode(), np.uint8) - ord("a")
+        shared = np.minimum(self._copies, np.bincount(given, minlength=LETTERS)).sum(1)
+        alike = shared + 2 * (self.letters == given).sum(1)
+        return [str(self.words[index]) for index in np.argsort(-alike, kind="stable")[:count]]
 
     def spell(self, action: np.ndarray, state: State, params: Params) -> str:
         """Return the word."""

@@ -94,7 +94,8 @@ class TextEnv(TaskEnv):
             self.remarks = [f"Not understood: {refusal}", f"The no-op action was played instead{spelt}."]
         elif "invalid_reason" in info:
             self.remarks = [f"Not allowed: {info['invalid_reason']}"]
-        last = why_over(info) if terminated else self.task.how_to_act()
+        over = terminated or int(self.episode.t) >= self.task.card.horizon  # then Gymnasium's TimeLimit truncates
+        last = why_over(info) if over else self.task.how_to_act()
         return "\n".join((observation, *self.remarks, last)), reward, terminated, truncated, info
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:

@@ -95,7 +95,7 @@ def judge_answer(puzzle: Puzzle[Any], instance: Any, answer: str | None, *, leni
 def read_answer(
     puzzle: Puzzle[Any], instance: Any, answer: str | None, *, lenient: bool = False
 ) -> tuple[Verdict, str | None]:
-    """Judge an answer as :func:`judge_answer` does. Return the verdict, and the reading of the answer that it judges."""
+    """Judge an answer as :func:`judge_answer` does. Return the verdict, and the reading that it is about."""
     verdict = puzzle.verify(instance, answer)
     if verdict.valid or not lenient or answer is None or len(answer) > LONGEST_ANSWER:
         return verdict, answer

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -82,7 +82,7 @@ class Transcript(NamedTuple):
             ValueError: it is none.
         """
         try:
-            plain = json.loads(line)
+            plain = json.loads(line, parse_constant=_no_number)
             return cls(**plain | {"game": Game(**plain["game"]), "result": Result(**plain["result"])})
         except (TypeError, KeyError, RecursionError) as error:
             raise ValueError(f"not a transcript ({error})") from None
@@ -170,12 +170,22 @@ async def play(game: Game, client: ChatClient, referee: ThreadPoolExecutor) -> T
 
 
 def rejudge(transcript: Transcript) -> Result:
-    """Play the replies of a transcript again, without the model, and return the scores."""
+    """Play the replies of a transcript again, without the model, and return the scores.
+
+    Raises:
+        ValueError: the transcript ends before its episode.
+    """
     session = transcript.game.begin()
     for message in transcript.messages:
         if message["role"] == "assistant" and not session.done:
             session.play(message)
+    if not session.done:
+        raise ValueError(f"The transcript of {transcript.game.task}, seed {transcript.game.seed}, ends too early.")
     return _result(session)
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"not a transcript (it has the number {text})")
 
 
 def _result(session: Session) -> Result:
@@ -191,6 +201,21 @@ def play_all(games: Iterable[Game], endpoint: Endpoint) -> Iterator[Transcript]:
         ImportError: httpx is not installed.
         ChatError: the endpoint cannot be used.
     """
+    stream = _played(games, endpoint)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        yield from stream
+        return
+    with ThreadPoolExecutor(max_workers=1) as thread:  # a notebook has a loop of its own, and loops do not nest
+        try:
+            while transcript := thread.submit(next, stream, None).result():
+                yield transcript
+        finally:
+            thread.submit(stream.close).result()
+
+
+def _played(games: Iterable[Game], endpoint: Endpoint) -> Generator[Transcript]:
     with asyncio.Runner() as runner:
         stream = _play_all(games, endpoint)
 

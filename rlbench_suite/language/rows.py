@@ -128,9 +128,8 @@ def score(
     """Score a whole reply to a row of any puzzle, from 0 to 1.
 
     The row's own answer comes from the exact solver and needs no check, and so does a lenient reading that is it. The
-    rules judge any other answer. A row from strangers is trusted like an answer key: score replies to rows that you have
-    made, or make them anew with :func:`make_row`. See
-    :func:`verdict` for the arguments, and for what is raised.
+    rules judge any other answer. So a row is trusted like an answer key: rows of strangers are to be made anew with
+    :func:`make_row`. See :func:`verdict` for the arguments, and for what is raised.
     """
     text = text_of(completion)
     if text is None:

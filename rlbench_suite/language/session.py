@@ -136,12 +136,17 @@ class Session(abc.ABC):
         """Play a call; return what the player reads next, and the reward."""
 
     @property
-    @abc.abstractmethod
     def score(self) -> float:
-        """Score so far: 0 to 1 for a one-shot puzzle; else normalised, with random play at 0 and the reference at 1.
+        """Score of the episode: 0 to 1 for a one-shot puzzle; else normalised, random play at 0, the reference at 1.
 
-        It is not a number if the card has no measured scores.
+        It is not a number before the end, because a loss can still come, and if the card has no measured scores.
         """
+        return self.score_so_far if self.done else math.nan
+
+    @property
+    @abc.abstractmethod
+    def score_so_far(self) -> float:
+        """Score that the episode would have if it ended now."""
 
     @property
     @abc.abstractmethod
@@ -229,7 +234,7 @@ class PuzzleSession(Session):
         return f"{said}. Score: {self.verdict.score:g}.", self.verdict.score
 
     @property
-    def score(self) -> float:
+    def score_so_far(self) -> float:
         """Score of the answer, from 0 to 1; 0 before there is one."""
         return self.verdict.score if self.verdict else 0.0
 
@@ -333,7 +338,7 @@ class EpisodeSession(Session):
         return [] if self.task.counts_turns else [f"Turns left: {self._card.horizon - self.turns}."]
 
     @property
-    def score(self) -> float:
+    def score_so_far(self) -> float:
         """Normalised score of the episode so far."""
         return float(self.info.get("score", math.nan))
 

@@ -71,9 +71,11 @@ class TaskEnvironment:
         return self._session.briefing
 
     def get_reward(self) -> float:
-        """Return the score of the episode so far; 0 before its first turn."""
-        value = float(self._session.score) if self._session else 0.0
-        return 0.0 if math.isnan(value) else value
+        """Return the score of the episode. One that is not over earns 0 at most: giving up must not pay."""
+        if not self._session:
+            return 0.0
+        value = self._session.score_so_far
+        return 0.0 if math.isnan(value) else value if self._session.done else min(value, 0.0)
 
     def _call(self, name: str, arguments: dict[str, Any]) -> str:
         """Play the call of a tool and return what the model reads next.

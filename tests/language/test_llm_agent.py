@@ -1,7 +1,9 @@
 """The agent ``llm``: scripted models on a real server play puzzles and games, in one sitting and in several."""
 
+import asyncio
 import io
 import json
+import math
 import os
 import re
 import signal
@@ -291,6 +293,29 @@ def test_puzzles_are_played_turn_by_turn_if_asked(tmp_path: Path) -> None:
     assert report.models[0].form == "turns"
     assert report.rows[0].random.mean == card("SAT-v0").scores()["random"].mean
     assert all(row["length"] > 1 for row in table(tmp_path))
+
+
+def test_a_transcript_without_an_end_or_with_a_score_that_is_no_number_is_refused() -> None:
+    seed = evaluation_seeds(0, "smoke")[0]
+    with ModelServer(lambda request, before: completion("crane")) as server:
+        transcript = one(server, Game(card("Wordle-v0").id, seed))
+    with pytest.raises(ValueError, match=f"seed {seed}, ends too early"):
+        rejudge(transcript._replace(messages=transcript.messages[:4]))
+    result = transcript.result._replace(score=math.nan)
+    with pytest.raises(ValueError, match="it has the number NaN"):
+        Transcript.from_json(transcript._replace(result=result).to_json())
+
+
+def test_games_are_played_inside_a_running_loop() -> None:
+    """A notebook has one."""
+    seed = evaluation_seeds(0, "smoke")[0]
+
+    async def notebook(game: Game) -> Transcript:
+        return one(server, game)
+
+    with ModelServer(lambda request, before: completion("crane")) as server:
+        game = Game(card("Wordle-v0").id, seed)
+        assert asyncio.run(notebook(game)).result == one(server, game).result
 
 
 # -- interruptions ---------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -59,6 +60,30 @@ def spelt(session: EpisodeSession, action: np.ndarray) -> str:
     return session.task.spell(action, session.view.state, session.view.params)
 
 
+def test_an_episode_that_is_not_over_has_no_score_yet() -> None:
+    session = begin("Wordle-v0", seed=3)
+    session.reply("<action>crane</action>")
+    assert math.isnan(session.score)
+    assert math.isfinite(session.score_so_far)
+    while not session.done:
+        session.reply("<action>crane</action>")
+    assert session.score == session.score_so_far
+    assert math.isnan(begin("Sudoku4-v0").score)
+
+
+def test_the_last_observation_under_a_time_limit_asks_for_nothing() -> None:
+    env = gymnasium.make("rlsuite/TwentyQuestions-v0", view="text")
+    env.reset(seed=0)
+    over, text = False, ""
+    while not over:
+        assert "The episode is over" not in text
+        text, _, terminated, truncated, _ = env.step("Is it alive?")
+        over = terminated or truncated
+    assert truncated
+    assert env.unwrapped.task.how_to_act() not in text
+    assert "The episode is over: the time limit is reached." in text
+
+
 @pytest.mark.parametrize(("name", "difficulty"), TEXTS)
 @pytest.mark.parametrize("history", ["delta", "full", "window"])
 def test_the_reference_scores_in_words_what_it_scores_in_numbers(name: str, difficulty: str, history: Any) -> None:
@@ -74,7 +99,7 @@ def test_the_reference_scores_in_words_what_it_scores_in_numbers(name: str, diff
             _, reward, terminated, truncated, info = plain.step(action)
             assert (turn.reward, turn.done) == (reward, terminated or truncated)
             total += float(reward)
-        assert (session.score, session.total_reward) == (info["score"], total)
+        assert (session.score_so_far, session.total_reward) == (info["score"], total)
         assert session.success == (session.done and info["success"])
         np.testing.assert_equal(session.view.episode, plain.unwrapped.episode)
 
@@ -90,7 +115,7 @@ def test_other_tasks_play_the_same_episode(name: str) -> None:
         turn = session.reply(f"So: <action>{reply}</action>")
         _, _, *over, info = plain.step(action)
         assert turn.done == any(over[:2])
-        assert session.score == info["score"]
+        assert session.score_so_far == info["score"]
         if session.turns % 2:
             assert "Not understood" in turn.text
             assert turn.done or turn.text.endswith(session.task.how_to_act())
@@ -211,7 +236,7 @@ def test_history_says_everything_or_what_changed() -> None:
     assert "C R A N E" in texts[0]
     assert "C R A N E" not in texts[1]
     assert "A B O U T" in texts[1]
-    assert delta.score == full.score
+    assert delta.score_so_far == full.score_so_far
     with pytest.raises(ValueError, match="delta"):
         begin("Wordle-v0", history="deltas")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="at least 1"):
@@ -313,13 +338,13 @@ def test_a_session_says_what_the_text_view_shows(name: str) -> None:
     """Replies that are no action play the no-op action; what has not changed at the beginning is not said again."""
     session, plain = open_session(f"rlsuite/{name}", seed=2), gymnasium.make(f"rlsuite/{name}")
     _, first = plain.reset(seed=2)
-    assert session.score == first["score"]
+    assert session.score_so_far == first["score"]
     assert not session.success
     assert session.task.how_to_act() in session.system
     before = session.view.state
     turn = session.reply("<action>?</action>")
     _, _, terminated, truncated, info = plain.step(session.task.noop_action())
-    assert (turn.done, session.score) == (terminated or truncated, info["score"])
+    assert (turn.done, session.score_so_far) == (terminated or truncated, info["score"])
     if not turn.done and "Not allowed" not in turn.text:
         told = session.task.describe_turn(before, session.view.state, session.view.params)
         assert told in turn.text
