@@ -10,6 +10,7 @@ that no way makes a wrong answer right.
 """
 
 import argparse
+import re
 from collections.abc import Callable
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -65,6 +66,22 @@ def exchanged(old: str, new: str) -> Callable[[str], str]:
     return inside(lambda answer: answer.replace(old, new))
 
 
+def hyphenated(answer: str) -> str:
+    """Return items without signs with hyphens between them."""
+    return answer.replace(" ", "-") if re.fullmatch(r"\w+( \w+)+", answer) else answer
+
+
+def joined(answer: str) -> str:
+    """Return single letters with nothing between them."""
+    return answer.replace(" ", "") if re.fullmatch(r"[A-Za-z]( [A-Za-z])+", answer) else answer
+
+
+def tabled(answer: str) -> str:
+    """Return a grid as a Markdown table, its first row in the place of the names of columns."""
+    first, *rest = ("| " + " | ".join(line.split(" ")) + " |" for line in answer.split("\n"))
+    return "\n".join((first, "|" + " --- |" * first.count(" |"), *rest))
+
+
 def listed(answer: str) -> str:
     """Return a grid as a list of lists."""
     return "[" + ", ".join("[" + ", ".join(line.split()) + "]" for line in answer.split("\n")) + "]"
@@ -113,6 +130,9 @@ WAYS = (
     Way("Commas without spaces", exchanged(" ", ","), False, True, ITEMS),
     Way("A list in brackets", inside(listed), False, True, LINE),
     Way("A list of lists", inside(listed), False, True, GRID),
+    Way("A Markdown table", inside(tabled), False, True, GRID),
+    Way("Hyphens between numbers or words", inside(hyphenated), False, True, LINE),
+    Way("Letters without spaces", inside(joined), False, True, LINE),
     Way("CRLF", exchanged("\n", "\r\n"), False, True, GRID),
     Way("Blank lines", exchanged("\n", "\n\n"), False, True, GRID),
     Way("Indented lines", exchanged("\n", "\n    "), False, True, GRID),

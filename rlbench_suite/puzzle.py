@@ -19,6 +19,7 @@ import abc
 import hashlib
 import math
 import operator
+import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import islice
@@ -41,6 +42,8 @@ LONGEST_ANSWER = 10_000
 MOST_PARTIAL = 0.9
 """Partial credit that a wrong answer never exceeds."""
 _MOST_TRIES = 100_000
+HYPHENATED = re.compile("[A-Za-z0-9]+(?:-[A-Za-z0-9]+)+")
+"""Items that hyphens join, none of which has a sign."""
 _SEPARATORS = str.maketrans(dict.fromkeys(",;[](){}\"'", " "))
 """Characters that people put between items; no item of an answer has one."""
 
@@ -207,9 +210,18 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
         A lenient reader (:mod:`rlbench_suite.language.lenient`) calls it once, without knowing the instance. The text
         means what it meant before, and it may still be malformed. By default, an answer is a line of items with single
-        spaces between them. A puzzle with another format overrides this.
+        spaces between them. Hyphens may join them, and nothing need separate words of one letter. A puzzle with another
+        format overrides this.
         """
-        return " ".join(self.respelled(items_of(answer.removesuffix(".").replace("->", " "))))
+        items = items_of(answer.removesuffix(".").replace("->", " "))
+        if len(items) == 1:
+            [joined] = items
+            letters = {word.lower() for word in self.caseless}
+            if HYPHENATED.fullmatch(joined):
+                items = joined.split("-")
+            elif set(joined.lower()) <= letters and max(map(len, letters)) == 1:
+                items = list(joined)
+        return " ".join(self.respelled(items))
 
     def respelled(self, items: Sequence[str]) -> list[str]:
         """Return items with the case of :attr:`caseless`."""

@@ -117,6 +117,19 @@ def test_score_takes_the_solvers_answer_in_any_wrapping_without_asking_the_rules
                 assert judge_answer(puzzle, instance, wrapped, lenient=True) == strict, (puzzle.name, answer)
 
 
+def test_the_output_of_a_sat_solver_is_an_assignment() -> None:
+    puzzle = puzzle_of("SAT-v0")
+    instance = puzzle.generate(1)
+    best = puzzle.solve(instance)
+    head, tail = best[: len(best) // 2].rpartition(" ")[0], ""
+    tail = best.removeprefix(head).strip()
+    for answer in (f"v {best} 0", f"s SATISFIABLE\nv {best} 0", f"v {head}\nv {tail} 0", f"v {best}"):
+        assert judge_answer(puzzle, instance, answer).score == 0
+        assert judge_answer(puzzle, instance, answer, lenient=True).score == 1, answer
+    for answer in (f"s UNSATISFIABLE\nv {best} 0", f"v {best} 0 0", f"c a comment\nv {best} 0", f"v {head} 0"):
+        assert judge_answer(puzzle, instance, answer, lenient=True).score == 0, answer
+
+
 def test_words_are_told_apart_in_any_case_and_hold_no_separators() -> None:
     for puzzle, _ in instances():
         assert len({word.lower() for word in puzzle.caseless}) == len(puzzle.caseless), puzzle.name

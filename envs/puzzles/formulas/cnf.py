@@ -132,6 +132,14 @@ class CNFPuzzle(Puzzle[AnyCNF]):
                 raise Malformed(f"number {variable} of the line is {variable} or -{variable}, got {literal}")
         return np.array(literals) > 0
 
+    def mend(self, answer: str) -> str:
+        """Read the output of a solver too: a line that says SATISFIABLE, lines that begin with v, and 0 at the end."""
+        lines = [line.strip() for line in answer.split("\n")]
+        values = [line[2:] for line in lines if line.startswith("v ")]
+        if values and all(line.startswith("v ") or line in ("", "s SATISFIABLE") for line in lines):
+            answer = " ".join(values).removesuffix(" 0")
+        return super().mend(answer)
+
     def guess(self, instance: AnyCNF, dice: Dice) -> str:
         """Return a uniform assignment."""
         return as_answer([dice.below(2) == 1 for _ in range(instance.variables)])

@@ -7,11 +7,12 @@ Nothing is evaluated, numbers have few digits, and every reader takes time linea
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 
 from rlbench_suite.numerals import read_integer
-from rlbench_suite.puzzle import Malformed, items_of
+from rlbench_suite.puzzle import HYPHENATED, Malformed, items_of
 
 _ENDS_OF_ROWS = str.maketrans(dict.fromkeys(")]};", "\n"))
 
@@ -81,17 +82,25 @@ def cells(text: str, rows: int, columns: int, symbols: str, first: int = 1) -> b
     return found.encode().translate(numbers)
 
 
+_RULE = re.compile(r"\|(?:\s*:?-{3,}:?\s*\|)+")
+"""The rule below the first row of a Markdown table."""
+
+
 def rows_of(text: str, rows: int, columns: int, symbols: Sequence[str]) -> list[list[str]]:
     """Split a malformed grid into rows of items, as a reader would who knows its shape.
 
     Blank lines, separators and a final period do not matter. A row also ends at a closing bracket or a semicolon.
     Symbols of one character may stand without spaces, a whole row at a time. All of the grid may stand on one line,
-    with commas between all items, between rows, or nowhere. The rows may still have other lengths or symbols.
+    with commas between all items, between rows, or nowhere. A Markdown table is read without its bars and rules. The
+    rows may still have other lengths or symbols.
     """
+    if text.startswith("|") and "|" not in symbols:
+        text = "\n".join(line.replace("|", " ") for line in text.split("\n") if not _RULE.fullmatch(line.strip()))
     if text.endswith((").", "].", "}.", "'.", '".')):
         text = text[:-1]
     if rows == 1:
         text = text.replace("->", " ")
+        text = text.replace("-", " ") if HYPHENATED.fullmatch(text) else text
     lines = [line for line in text.translate(_ENDS_OF_ROWS).split("\n") if items_of(line)]
     on_one_line = len(lines) == 1
     if on_one_line:
