@@ -1,7 +1,11 @@
 """The server of an episode's tools, used by the real client of MCP."""
 
 import asyncio
+import contextlib
+import socket
+import subprocess
 import sys
+import time
 
 import pytest
 
@@ -95,3 +99,37 @@ def test_the_command_serves_a_pipe() -> None:
             assert (await client.call_tool("submit_answer", {"answer": "1"})).meta[META]["done"] in (True, False)
 
     asyncio.run(play())
+
+
+def test_the_command_serves_http() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    code = "from rlbench_suite.cli.suite import app; app()"
+    arguments = ["serve", "Game24-v0", "--mcp", "http", "--seed", "6", "--port", str(port)]
+    puzzle = puzzle_of("Game24-v0")
+    answer = puzzle.solve(puzzle.generate(6))
+
+    async def play() -> None:
+        async with Client(f"http://127.0.0.1:{port}/mcp") as client:
+            assert begin("Game24-v0", seed=6).briefing == client.instructions
+            result = await client.call_tool("submit_answer", {"answer": answer})
+            assert result.meta[META] == {"reward": 1.0, "done": True, "score": 1.0, "success": True}
+        async with Client(f"http://127.0.0.1:{port}/mcp") as another:  # a server has one episode
+            assert (await another.call_tool("submit_answer", {"answer": answer})).is_error
+
+    with subprocess.Popen([sys.executable, "-c", code, *arguments]) as process:
+        try:
+            wait_until_open(port, process)
+            asyncio.run(play())
+        finally:
+            process.terminate()
+
+
+def wait_until_open(port: int, process: subprocess.Popen[bytes]) -> None:
+    for _ in range(600):
+        assert process.poll() is None
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return
+        time.sleep(0.1)
+    raise TimeoutError(f"nothing listens on port {port}")
