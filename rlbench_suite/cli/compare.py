@@ -28,7 +28,9 @@ Json = Annotated[Path | None, typer.Option("--json", help="Write all numbers to 
 
 
 def compare(
-    runs: Annotated[list[Path], typer.Argument(help="Run directories of `rlsuite-eval`.", show_default=False)],
+    runs: Annotated[
+        list[str], typer.Argument(help="Run directories of `rlsuite-eval`, or URLs of runs.", show_default=False)
+    ],
     json_file: Json = None,
 ) -> None:
     """Compare the agents of finished runs and say which is better, or that nobody can tell.
@@ -44,11 +46,12 @@ def compare(
     * `rlsuite-eval compare runs/mine --json verdicts.json` compares the agents of one run
     """
     from rlbench_suite.evaluation import comparing
-    from rlbench_suite.evaluation.reading import read_runs
+    from rlbench_suite.evaluation.reading import fetched, read_runs
 
-    read = read_runs(runs)
-    found = comparing.verdicts(read)
-    said = comparing.remarks(read, found)
+    with fetched(runs) as folders:
+        read = read_runs(folders)
+        found = comparing.verdicts(read)
+        said = comparing.remarks(read, found)
     console = _console()
     for verdict in found:
         style = "bold green" if verdict.better else "bold yellow"
@@ -69,7 +72,7 @@ def compare(
 
 
 def power(
-    run: Annotated[Path, typer.Argument(help="Run directory of `rlsuite-eval`.", show_default=False)],
+    run: Annotated[str, typer.Argument(help="Run directory of `rlsuite-eval`, or its URL.", show_default=False)],
     difference: Annotated[
         list[float] | None,
         typer.Option(
@@ -91,13 +94,15 @@ def power(
     **Example**: `rlsuite-eval power runs/ppo-smoke-smoke --difference 0.05`
     """
     from rlbench_suite.evaluation.power import DIFFERENCES, needs
-    from rlbench_suite.evaluation.reading import agents, read_run
+    from rlbench_suite.evaluation.reading import agents, fetched, read_run
 
     for value in difference or ():
         check_positive("--difference", value)
     wanted = {card.id for card in registry.resolve_suite(tasks)} if tasks else None
     console, found = _console(), {}
-    for agent, cells in agents([read_run(run)]).items():
+    with fetched([run]) as [folder]:
+        read = read_run(folder)
+    for agent, cells in agents([read]).items():
         scores = {
             task: [cell["score"] for cell in seeds.values()]
             for task, seeds in cells.items()

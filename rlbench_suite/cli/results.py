@@ -24,7 +24,9 @@ def query(
     arguments: Annotated[
         list[str],
         typer.Argument(
-            metavar="[SQL] RUN...", help="A SELECT, then run directories; with --tables only these.", show_default=False
+            metavar="[SQL] RUN...",
+            help="A SELECT, then run directories or URLs; with --tables only these.",
+            show_default=False,
         ),
     ],
     tables: Annotated[bool, typer.Option("--tables", help="List the tables and their columns.")] = False,
@@ -45,15 +47,16 @@ def query(
     * `rlsuite-eval query "SELECT task, avg(success::INT) FROM episodes GROUP BY task" runs/mine --csv`
     """
     from rlbench_suite.evaluation.query import Database
-    from rlbench_suite.evaluation.reading import read_runs
+    from rlbench_suite.evaluation.reading import fetched, read_runs
 
     sql, paths = ("", arguments) if tables else (arguments[0], arguments[1:])
     if not paths:
         raise ValueError(f"A query needs a run directory after the SQL, got only {sql!r}.")
     if as_csv and as_json:
         raise ValueError("Choose one of --csv and --json.")
-    database = Database(read_runs([Path(path) for path in paths]))
-    answer = _tables(database) if tables else database.ask(sql)
+    with fetched(paths) as folders:
+        database = Database(read_runs(folders))
+        answer = _tables(database) if tables else database.ask(sql)
     if as_csv:
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerows([answer.columns, *answer.rows])
@@ -70,7 +73,7 @@ def query(
 
 
 def export(
-    run: Annotated[Path, typer.Argument(help="Run directory of `rlsuite-eval`.", show_default=False)],
+    run: Annotated[str, typer.Argument(help="Run directory of `rlsuite-eval`, or its URL.", show_default=False)],
     to: Annotated[str, typer.Option("--format", help="`latex`, `csv` or `huggingface`.", show_default=False)],
     out: Annotated[Path | None, typer.Option(help="File to write. [default: print]", show_default=False)] = None,
 ) -> None:
@@ -82,12 +85,13 @@ def export(
     **Example**: `rlsuite-eval export runs/mine --format latex --out scores.tex`
     """
     from rlbench_suite.evaluation.exports import FORMATS
-    from rlbench_suite.evaluation.reading import read_run
+    from rlbench_suite.evaluation.reading import fetched, read_run
     from rlbench_suite.evaluation.writing import replacing, writing
 
     if to not in FORMATS:
         raise ValueError(unknown("format", to, FORMATS))
-    text = FORMATS[to](read_run(run))
+    with fetched([run]) as [folder]:
+        text = FORMATS[to](read_run(folder))
     if out is None:
         print(text, end="")
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,18 @@ class FinishedRun:
     def folder(self, cell: dict[str, Any]) -> Path:
         """Return the folder of a finished cell."""
         return _folder(self.path, cell["agent"], cell["task"], cell["seed"])
+
+
+@contextmanager
+def fetched(runs: Sequence[str]) -> Iterator[list[Path]]:
+    """Yield the folders of runs, given as paths or URLs; see :func:`rlbench_suite.evaluation.storage.fetched`."""
+    if any("://" in run for run in runs):
+        from rlbench_suite.evaluation import storage
+
+        with storage.fetched(runs) as folders:
+            yield folders
+    else:
+        yield [Path(run) for run in runs]
 
 
 def read_runs(paths: Sequence[Path]) -> list[FinishedRun]:

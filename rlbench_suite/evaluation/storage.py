@@ -15,7 +15,7 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -82,6 +82,39 @@ def opened(out: str) -> Iterator[Place]:
             copy.save()
 
 
+@contextmanager
+def fetched(runs: Sequence[str]) -> Iterator[list[Path]]:
+    """Yield the folders of finished runs, to be read. Results of those at URLs are copied to a temporary folder.
+
+    Args:
+        runs: paths, or URLs as :func:`opened` takes them.
+
+    Raises:
+        ImportError: a URL needs a package that is not installed.
+        ValueError: what is done with the folders refuses their contents.
+        OSError: a store cannot be read.
+    """
+    with tempfile.TemporaryDirectory(prefix="rlsuite-runs-") as folder:
+        places, urls = [], {}
+        for number, run in enumerate(runs):
+            if "://" not in run or run.startswith("file:"):
+                places.append(Path(url2pathname(urlsplit(run).path)) if "://" in run else Path(run))
+                continue
+            objects = _Objects(run.rstrip("/"))
+            place = Path(folder, str(number), objects.url.rpartition("/")[2])
+            with objects.using():
+                objects.download(place, [name for name in objects.names() if name.endswith((".json", ".parquet"))])
+            urls[str(place)] = objects.url
+            places.append(place)
+        try:
+            yield places
+        except (ValueError, OSError) as error:  # the user knows the URL, not the folder
+            said = str(error)
+            for place, url in urls.items():
+                said = said.replace(place, url)
+            raise type(error)(said) from None
+
+
 class _Objects:
     """Objects below a URL. Errors are single sentences that name the URL."""
 
@@ -110,13 +143,20 @@ class _Objects:
             raise refusal(f"Cannot use {self.url}: {reason.rstrip('.')}.") from None
 
     def names(self, folder: str = "") -> list[str]:
-        """Return the names of all objects in a folder and below it, relative to the URL."""
+        """Return the names of all objects in a folder and below it, relative to the URL.
+
+        Raises:
+            OSError: a name would lead out of the folder to which it is copied.
+        """
         root = f"{self.root}/{folder}" if folder else self.root
         try:
             found = self.system.find(root)
         except FileNotFoundError:
             return []
-        return sorted(name[len(self.root) + 1 :] for name in found)
+        names = sorted(name[len(self.root) + 1 :] for name in found)
+        if wrong := [name for name in names if Path(name).is_absolute() or ".." in Path(name).parts]:
+            raise OSError(f"{self.url} has an object that no run has: {wrong[0][:80]!r}.")
+        return names
 
     def create(self, name: str, content: bytes) -> bool:
         """Write an object unless there is one, and tell whether it was written."""

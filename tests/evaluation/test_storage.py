@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from rlbench_suite.evaluation import storage
+from rlbench_suite.evaluation.reading import read_runs
 from rlbench_suite.evaluation.runner import in_process, plan
 from rlbench_suite.evaluation.store import Run
 from rlbench_suite.evaluation.writing import CannotWrite
@@ -174,3 +175,41 @@ def test_what_is_damaged_is_named_by_its_url(bucket: Any):
     bucket.pipe_file(f"{URL}/cells/toy/ToyWalk-v0/0/result.json", b"{}")
     with pytest.raises(ValueError, match=f"{URL}/cells/toy/ToyWalk-v0/0/result.json is damaged"):
         play(URL)
+
+
+def test_commands_on_results_read_a_run_at_its_url_as_they_read_a_local_one(bucket: Any, tmp_path: Path):
+    play(URL)
+    local = tmp_path / "toys"
+    play(str(local))
+
+    def said(*arguments: str) -> str:
+        return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, check=True, timeout=120).stdout
+
+    for command in (("export", "--format", "csv"), ("query", "SELECT run, task, seed, score FROM cells")):
+        assert said(*command, URL) == said(*command, str(local))
+
+
+def test_a_run_that_is_not_there_is_named_by_its_url(bucket: Any):
+    with pytest.raises(ValueError, match=f"^{URL} does not exist.$"), storage.fetched([URL]) as folders:
+        read_runs(folders)
+
+
+def test_an_object_whose_name_leads_elsewhere_is_refused(bucket: Any, monkeypatch: pytest.MonkeyPatch):
+    """Object stores take any name."""
+    monkeypatch.setattr(storage, "_Objects", Traversing)
+    with pytest.raises(OSError, match=r"has an object that no run has: '\.\./\.\./evil.json'"), storage.fetched([URL]):
+        pass
+
+
+class Traversing(storage._Objects):
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.system = Listing(self.root)
+
+
+class Listing:
+    def __init__(self, root: str) -> None:
+        self.root = root
+
+    def find(self, _: str) -> list[str]:
+        return [f"{self.root}/manifest.json", f"{self.root}/../../evil.json"]
