@@ -300,3 +300,17 @@ def test_help_and_errors_of_the_installed_program(toys: Path):
     assert wrong.returncode == 2
     assert wrong.stderr.startswith("error: Unknown suite or task 'nope'.")
     assert len(wrong.stderr.splitlines()) == 1
+
+
+def test_the_method_of_intervals_may_be_chosen(call: Callable[..., tuple], tmp_path: Path):
+    run = "--agent", "toy", "--suite", "ToyWalk-v0", "--seeds", "5", "--workers", "0", "--out", str(tmp_path / "run")
+    said = [call(*run, *method) for method in ((), ("--interval", "studentised"), ("--interval", "percentile"))]
+    assert [code for code, _, _ in said] == [0, 0, 0]
+    ends = [re.search(r"ToyWalk-v0.*?(-?\d\.\d+) \[(-?\d\.\d+), (-?\d\.\d+)\]", out) for _, out, _ in said]
+    default, studentised, percentile = ([float(end) for end in found.groups()] for found in ends if found)
+    assert default == studentised
+    assert percentile[0] == default[0]
+    assert default[1] < percentile[1] <= percentile[2] < default[2]
+    code, _, err = call(*run, "--interval", "bca")
+    assert code == 2
+    assert "percentile" in err
