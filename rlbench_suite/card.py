@@ -178,7 +178,7 @@ class TaskCard:
     @property
     def file_name(self) -> str:
         """The name in characters that every file system takes: ``SAT-v0,difficulty=hard``."""
-        return self.name.replace("?", ",").replace("&", ",")
+        return file_name_of(self.id)
 
     @property
     def registered_id(self) -> str:
@@ -338,6 +338,11 @@ class TaskCard:
         if low == high:
             raise ValueError(f"{self.id}: random and reference score the same ({low}); it cannot be normalised.")
         return (episode_return - low) / (high - low)
+
+
+def file_name_of(task_id: str) -> str:
+    """Return an id without its namespace, in characters that every file system takes."""
+    return task_id.split("/", 1)[1].replace("?", ",").replace("&", ",")
 
 
 def load(entry_point: str) -> Any:

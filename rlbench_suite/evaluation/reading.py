@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rlbench_suite.card import file_name_of
+
 FORMAT = "rlbench-suite run 1"
 
 
@@ -30,7 +32,7 @@ class FinishedRun:
 
     def folder(self, cell: dict[str, Any]) -> Path:
         """Return the folder of a finished cell."""
-        return _folder(self.path, cell["agent"], cell["task"], cell["seed"])
+        return cell_folder(self.path, cell["agent"], cell["task"], cell["seed"])
 
 
 @contextmanager
@@ -90,7 +92,7 @@ def _read(path: Path, name: str) -> FinishedRun:
         raise ValueError(f"{file} has the format {manifest.get('format')!r}; {FORMAT!r} is needed.")
     cells = []
     for agent, task, seed in _cells(manifest):
-        file = _folder(path, agent, task, seed) / "result.json"
+        file = cell_folder(path, agent, task, seed) / "result.json"
         if file.exists():
             cells.append(cell := _object(file))
             if (cell.get("agent"), cell.get("task"), cell.get("seed")) != (agent, task, seed):
@@ -107,8 +109,16 @@ def _cells(manifest: dict[str, Any]) -> Iterator[tuple[str, str, int]]:
                 yield agent, task, seed
 
 
-def _folder(path: Path, agent: str, task: str, seed: int) -> Path:
-    return path / "cells" / agent / task.split("/", 1)[1] / str(seed)
+def cell_folder(path: Path, agent: str, task: str, seed: int) -> Path:
+    """Return the folder of a cell.
+
+    Raises:
+        ValueError: it lies outside of the run.
+    """
+    inside = Path("cells", agent, file_name_of(task), str(seed))
+    if inside.is_absolute() or ".." in inside.parts:
+        raise ValueError(f"{path / 'manifest.json'} is damaged (it names a cell outside of the run).")
+    return path / inside
 
 
 def _object(file: Path) -> dict[str, Any]:

@@ -5,11 +5,14 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from made_runs import make_run
 
+from rlbench_suite.evaluation.protocol import Cell
 from rlbench_suite.evaluation.query import TABLES, Database
-from rlbench_suite.evaluation.reading import read_runs
+from rlbench_suite.evaluation.reading import cell_folder, read_run, read_runs
 from rlbench_suite.evaluation.runner import in_process, plan
 from rlbench_suite.evaluation.store import Run
+from rlbench_suite.registry import card
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -25,6 +28,30 @@ def paths(toys: Path, tmp_path: Path) -> list[Path]:
             if seeds == 2:
                 run.merge()
     return paths
+
+
+def test_cells_of_ids_with_keywords_are_found(tmp_path: Path):
+    """Where the store puts them, which is no path with a question mark."""
+    task = "rlsuite/ToyWalk-v0"
+    made = make_run(tmp_path / "run", {"toy": {f"{task}?difficulty=hard": [0.5]}})
+    (wrong,) = (made / "cells" / "toy").iterdir()
+    wrong.rename(wrong.with_name("ToyWalk-v0,difficulty=hard"))
+    (cell,) = read_run(made).cells
+    assert cell["task"] == f"{task}?difficulty=hard"
+    with Run.open(tmp_path / "real", plan("noop", "SAT-v0?difficulty=hard", 1, "smoke")) as run:
+        real = Cell("noop", card("SAT-v0?difficulty=hard").id, 0)
+        assert cell_folder(run.path, real.agent, real.task, real.seed) == run.cell_path(real)
+
+
+def test_a_manifest_that_names_cells_elsewhere_is_damaged(tmp_path: Path):
+    made = make_run(tmp_path / "run", {"toy": {"rlsuite/ToyWalk-v0": [0.5]}})
+    manifest = made / "manifest.json"
+    for old, new in (("rlsuite/ToyWalk-v0", "rlsuite/../../../etc"), ('"toy"', '"/etc"')):
+        text = manifest.read_text()
+        manifest.write_text(text.replace(old, new))
+        with pytest.raises(ValueError, match="it names a cell outside of the run"):
+            read_run(made)
+        manifest.write_text(text)
 
 
 def test_queries(paths: list[Path]):
