@@ -110,8 +110,8 @@ def fetched(runs: Sequence[str]) -> Iterator[list[Path]]:
             yield places
         except (ValueError, OSError) as error:  # the user knows the URL, not the folder
             said = str(error)
-            for place, url in urls.items():
-                said = said.replace(place, url)
+            for copied, url in urls.items():
+                said = said.replace(copied, url)
             raise type(error)(said) from None
 
 
