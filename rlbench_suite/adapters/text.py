@@ -85,13 +85,21 @@ class TextEnv(TaskEnv):
             played = self._read_reply(action)
         except (ValueError, TypeError) as error:
             played = self.task.noop_action()
-            spelt = f": {self.task.spell(played, self.state, self.params)}" if np.size(played) <= FEW else ""
+            before = self.episode
             refusal = str(error)[:500].encode("ascii", "backslashreplace").decode()
         observation, reward, terminated, truncated, info = super().step(played)
         self.remarks = []
         if refusal is not None:
+            if "invalid_reason" in info:
+                instead = "The no-op action was played instead, which changes nothing here."
+            elif np.size(played) <= FEW:
+                instead = (
+                    f"The no-op action was played instead: {self.task.spell(played, before.state, before.params)}."
+                )
+            else:
+                instead = "The no-op action was played instead."
             info |= {"invalid_action": True, "invalid_reason": refusal}
-            self.remarks = [f"Not understood: {refusal}", f"The no-op action was played instead{spelt}."]
+            self.remarks = [f"Not understood: {refusal}", instead]
         elif "invalid_reason" in info:
             self.remarks = [f"Not allowed: {info['invalid_reason']}"]
         over = terminated or int(self.episode.t) >= self.task.card.horizon  # then Gymnasium's TimeLimit truncates
