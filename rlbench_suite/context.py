@@ -20,6 +20,7 @@ import math
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -117,7 +118,7 @@ def read_context(given: Mapping[str, Any] | str | Path, task_id: str, constants:
         if file and str(error).startswith(str(path)):
             raise
         raise ValueError(f"{file or 'This'} is not a context of {task_id}: {fault(error)}.") from None
-    _keep(context)
+    keep(context)
     return context
 
 
@@ -189,16 +190,17 @@ def _kept(label: str) -> Path:
     return cache_folder() / "contexts" / f"{label}.json"
 
 
-def _keep(context: Context) -> None:
-    """Remember a context in this process and in the cache."""
+def keep(context: Context) -> None:
+    """Remember a context in this process and, where the cache can be written, for later ones."""
     _KNOWN[context.label] = context
     path = _kept(context.label)
     if path.exists():
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".part", delete=False) as unfinished:
-        json.dump({"name": context.name, "file": context.file, "values": context.values}, unfinished)
-    Path(unfinished.name).replace(path)
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".part", delete=False) as unfinished:
+            json.dump({"name": context.name, "file": context.file, "values": context.values}, unfinished)
+        Path(unfinished.name).replace(path)
 
 
 def _remembered(label: str, constants: Sequence[Constant]) -> Context:

@@ -67,6 +67,27 @@ def test_an_id_is_known_without_the_file(tmp_path: Path, monkeypatch: pytest.Mon
         card(found.id)
 
 
+def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("RLSUITE_CACHE", str(tmp_path / "file" / "below"))
+    found = card(ID, context=written(tmp_path, SERVO))
+    assert card(found.id) == found
+
+
+def test_a_node_of_a_cluster_knows_the_contexts_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ray")
+    from rlbench_suite.evaluation.ray_executor import _Player
+
+    found = card(ID, context=written(tmp_path, SERVO))
+    monkeypatch.setenv("RLSUITE_CACHE", str(tmp_path / "another machine"))
+    monkeypatch.setattr("rlbench_suite.context._KNOWN", {})
+    with pytest.raises(ValueError, match="nor known by this name"):
+        card(found.id)
+    manifest: Any = None
+    _Player(manifest, {}, [found.context])
+    assert card(found.id) == found
+
+
 def test_the_template_names_every_constant(tmp_path: Path) -> None:
     constants = card(ID).build().constants()
     text = template(ID, constants)

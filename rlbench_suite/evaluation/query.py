@@ -72,7 +72,8 @@ class Database:
             columns = tuple(column[0] for column in asked.description or ())
             return Answer(columns, tuple(asked.fetchall()))
         except self._duckdb.Error as error:
-            raise ValueError(f"The query failed: {_first_line(error)}") from None
+            tables = f" The tables are {', '.join(TABLES)}." * isinstance(error, self._duckdb.CatalogException)
+            raise ValueError(f"The query failed: {_first_line(error)}{tables}") from None
 
     def columns(self, table: str) -> dict[str, str]:
         """Return the type of each column of a table by name."""

@@ -15,16 +15,18 @@ import socket
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import rlbench_suite
+from rlbench_suite.context import Context, keep
 from rlbench_suite.evaluation.protocol import Cell
 from rlbench_suite.evaluation.runner import LOG, SILENCE, Event, Worker, groups_of_missing, hand_out, perform
 from rlbench_suite.evaluation.store import Manifest, Run
 from rlbench_suite.evaluation.writing import CannotWrite
+from rlbench_suite.registry import card as find_card
 
 CRASHES = 3
 """Number of crashes of its worker after which a cell is reported as failed."""
@@ -124,7 +126,8 @@ def _run_all(run: Run, resources: Resources, workers: int | None, silence: float
         runtime_env={"env_vars": environment},
     )(_Player)  # fmt: skip
     checkpoints = {name: (run.path / "checkpoints" / name).read_bytes() for name in run.manifest.checkpoints}
-    arguments = ray.put(run.manifest), ray.put(checkpoints)
+    contexts = [context for task in run.manifest.references if (context := find_card(task).context)]
+    arguments = ray.put(run.manifest), ray.put(checkpoints), ray.put(contexts)
 
     waiting = groups_of_missing(run)
     troubles: Counter[tuple[Cell, str]] = Counter()
@@ -162,8 +165,10 @@ def _run_all(run: Run, resources: Resources, workers: int | None, silence: float
 class _Player:
     """Actor of a node of the cluster."""
 
-    def __init__(self, manifest: Manifest, checkpoints: Mapping[str, bytes]) -> None:
+    def __init__(self, manifest: Manifest, checkpoints: Mapping[str, bytes], contexts: Sequence[Context]) -> None:
         self.manifest, self.checkpoints = manifest, checkpoints
+        for context in contexts:  # the node has neither their files nor this machine's cache
+            keep(context)
 
     def perform(self, cell: Cell) -> Iterator[tuple[Event, Any]]:
         """Run a cell. Yield its events, ``finished`` with the cell's files and ``failed`` with the log.
