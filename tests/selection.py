@@ -1,7 +1,8 @@
-"""Choose the tests of a run: all of the suite ``all``, and of the variants a part that changes with every commit.
+"""Choose the tests of a run: those of all that has changed, and a part of the rest that changes with every commit.
 
-A *subject* is what takes turns: a variant (``TaskCard.variant``), a further difficulty of an id, or a test file marked
-``of_variants``. ``python tests/selection.py`` prints the table of CONTRIBUTING.md.
+A *subject* is what takes turns: an id, a further difficulty of an id, or a test file. Variants (``TaskCard.variant``)
+and files marked ``of_variants`` have fewer turns than ids of the suite ``all`` and other files.
+``python tests/selection.py`` prints the table of CONTRIBUTING.md.
 """
 
 from __future__ import annotations
@@ -18,17 +19,22 @@ from pathlib import Path
 import pytest
 
 from rlbench_suite.card import TaskCard
-from rlbench_suite.registry import cards
+from rlbench_suite.registry import SMOKE, cards
 
 ROOT = Path(__file__).parents[1]
+CORE_PART = 3
+"""Number of runs in which an id of ``all`` or a test file has one turn, where nothing it depends on has changed."""
 PART = 8
-"""Number of runs in which a subject has one turn, where nothing it depends on has changed."""
+"""The same number for variants, further difficulties and files about variants."""
 KERNEL_PART = 6
-"""The same number where the kernel has changed, on which every id depends."""
+"""The latter number where the kernel has changed, on which every id depends."""
 MOST = 16
 """Number of changed variants up to which all of them run. Of more, about so many run."""
 KERNEL = ("rlbench_suite/", "tests/adapters/", "tests/test_contract.py", "tests/conftest.py", "constraints.txt")
 NOT_KERNEL = ("rlbench_suite/cli/", "rlbench_suite/evaluation/", "rlbench_suite/language/", "tests/adapters/golden/")
+ALWAYS = ("tests", "tests/adapters", "tests/packaging", "tests/bridges", "tests/peers")
+"""Folders whose test files always run: laws, the contract, what every chosen id must pass, and other libraries."""
+WINGS = ("envs", "baselines", "datasets", "leaderboard")
 IMPORT = re.compile(r"^[ \t]*((?:from\s+\S+\s+)?import\s+(?:\([^)]*\)|[^#\n]*))", re.MULTILINE)
 """An import statement of a file, of one line or in parentheses: parsing the whole file takes ten times as long."""
 OF_VARIANTS = "pytestmark = pytest.mark.of_variants"
@@ -37,15 +43,15 @@ TABLE = f"""\
 | What | When it runs |
 | --- | --- |
 | Laws of the source and of the cards, components of every space, the toy tasks and those broken on purpose | always |
-| Ids of the suite `all`: contract, golden trajectory, adapters, tests of the family | always |
-| A variant: the same, and its one-shot form | one in {PART} |
-| A difficulty other than the default | one in {PART} |
-| A test file marked `of_variants` | one in {PART} |
+| Ids of the suite `smoke`: contract, golden trajectory, adapters | always |
+| Other ids of the suite `all`: the same; a test file, of a family or of a part of the package | one in {CORE_PART} |
+| The same, where code that makes the id or that the file imports has changed, or the kernel, its tests or \
+`constraints.txt` | always |
+| A variant: the same, and its one-shot form; a difficulty other than the default; a test file marked `of_variants` \
+| one in {PART}; where the kernel has changed, one in {KERNEL_PART} |
 | A variant, where code below `envs/` that makes it has changed, or its golden trajectory; such a file, where code \
-that it imports or that makes an id it names has changed, or \
-the file itself | always; \
-where more than {MOST} variants have changed, about {MOST} of them |
-| Any of these, where the kernel, its tests or `constraints.txt` have changed | one in {KERNEL_PART} |
+that it imports or that makes an id it names has changed, or the file itself \
+| always; where more than {MOST} variants have changed, about {MOST} of them |
 | Tests that `-k`, `-m` or the path of a file names | always |
 | Everything | `pytest --every` |
 """
@@ -60,13 +66,18 @@ def git(*arguments: str) -> str:
         return ""
 
 
+def is_kernel(file: str) -> bool:
+    """Tell whether every id depends on a file, given as a path below the root."""
+    return file.startswith(KERNEL) and not file.startswith(NOT_KERNEL)
+
+
 def imported_files(file: Path) -> set[Path]:
-    """Find the files below ``envs/``, and beside a test, that a file imports, directly or not; and the file itself."""
+    """Find the files outside the kernel that a file imports, directly or not; and the file itself."""
     found: set[Path] = set()
     waiting = [file]
     while waiting:
         file = waiting.pop()
-        if file not in found and file.is_file():
+        if file not in found and file.is_file() and not is_kernel(file.relative_to(ROOT).as_posix()):
             found.add(file)
             waiting += _imports(file)
     return found
@@ -74,38 +85,41 @@ def imported_files(file: Path) -> set[Path]:
 
 @cache
 def _imports(file: Path) -> list[Path]:
-    """List where the modules could lie that a file imports; some of the paths exist."""
+    """List where the modules of the package, and those beside the file, could lie that it imports; some exist."""
     found = []
     for statement in IMPORT.findall(file.read_text()):
         try:
             [node] = ast.parse(statement).body
         except (SyntaxError, ValueError):  # a line of prose, or several statements in one
             continue
-        names = []
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            names = [(0, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             package = node.module or ""
-            if node.level:
-                folder = file.parents[node.level - 1].relative_to(ROOT)
-                package = ".".join(("rlbench_suite", *folder.parts, *filter(None, [package])))
-            names = [package, *(f"{package}.{alias.name}" for alias in node.names)]
-        for name in names:
-            below = name.startswith("rlbench_suite.envs.")
-            path = ROOT.joinpath(*name.split(".")[1:]) if below else file.with_name(name.split(".")[0])
-            found += [path.with_suffix(".py"), path / "__init__.py"] if below else [path.with_suffix(".py")]
+            names = [(node.level, name.strip(".")) for name in (package, *(f"{package}.{n.name}" for n in node.names))]
+        found += [place for level, name in names for place in _places(file, level, name.split("."))]
     return found
+
+
+def _places(file: Path, level: int, name: list[str]) -> tuple[Path, Path]:
+    """Return where a module would lie: below the package's folders, else beside the file that imports it."""
+    folder = file.parents[max(0, level - 1)]
+    if not level and name[0] == "rlbench_suite":
+        name = name[1:]
+        folder = ROOT if name and name[0] in WINGS else ROOT / "rlbench_suite"
+    path = folder.joinpath(*name)
+    return path.with_name(f"{path.name}.py"), path / "__init__.py"
 
 
 @cache
 def code_of_modules(modules: frozenset[str]) -> frozenset[Path]:
-    """Find the files below ``envs/`` that modules are made of."""
-    files = (ROOT.joinpath(*module.split(".")[1:]).with_suffix(".py") for module in modules)
+    """Find the files outside the kernel that modules are made of."""
+    files = (_places(ROOT / "setup.py", 0, module.split("."))[0] for module in modules)
     return frozenset().union(*map(imported_files, files))
 
 
 def code_of(card: TaskCard) -> set[Path]:
-    """Find the files below ``envs/`` that make a task, its player and its puzzle; and its golden trajectory.
+    """Find the files that make a task, its player and its puzzle, outside the kernel; and its golden trajectory.
 
     A new id that shares the code of others, and differs by the settings of its card, is known by its new trajectory.
     """
@@ -147,15 +161,24 @@ class Selection:
         return not self.changed.isdisjoint(file.relative_to(ROOT).as_posix() for file in files)
 
     @cached_property
+    def kernel_changed(self) -> bool:
+        """True where something has changed on which every id depends."""
+        return any(map(is_kernel, self.changed))
+
+    @cached_property
     def part(self) -> int:
-        """Number of runs in which a subject has one turn, where its own code has not changed."""
-        kernel = any(file.startswith(KERNEL) and not file.startswith(NOT_KERNEL) for file in self.changed)
-        return KERNEL_PART if kernel else PART
+        """Number of runs in which a variant has one turn, where its own code has not changed."""
+        return KERNEL_PART if self.kernel_changed else PART
 
     @cached_property
     def changed_ids(self) -> set[str]:
         """Names of the variants whose code has changed."""
         return {card.name for card in variants() if self.differs(code_of(card))}
+
+    @cached_property
+    def changed_part(self) -> int:
+        """Number of runs in which a variant has one turn, where its own code has changed."""
+        return max(1, ceil(len(self.changed_ids) / MOST))
 
     def has_turn(self, subject: str, part: int) -> bool:
         """Tell whether the turn of a subject comes at this commit, which it does at one in ``part`` commits."""
@@ -164,18 +187,20 @@ class Selection:
 
     def runs_card(self, card: TaskCard) -> bool:
         """Tell whether the tests of an id run."""
-        if not card.variant:
-            return True
-        part = ceil(len(self.changed_ids) / MOST) if card.name in self.changed_ids else self.part
-        return self.has_turn(card.name, part)
+        if card.variant:
+            return self.has_turn(card.name, self.changed_part if card.name in self.changed_ids else self.part)
+        changed = self.kernel_changed or card.id in SMOKE or self.differs(code_of(card))
+        return changed or self.has_turn(card.name, CORE_PART)
 
     def runs_file(self, file: Path) -> bool:
         """Tell whether a test file runs."""
-        if self.every or not is_of_variants(file) or self.differs({file}):
+        if self.differs({file}):
             return True
         tested = imported_files(file).union(*map(code_of, named_cards(file)))
-        part = max(1, ceil(len(self.changed_ids) / MOST)) if self.differs(tested) else self.part
-        return self.has_turn(file.stem, part)
+        if is_of_variants(file):
+            return self.has_turn(file.stem, self.changed_part if self.differs(tested) else self.part)
+        always = file.parent.relative_to(ROOT).as_posix() in ALWAYS
+        return always or self.kernel_changed or self.differs(tested) or self.has_turn(file.stem, CORE_PART)
 
     def runs_tier(self, subject: str) -> bool:
         """Tell whether tests of a difficulty beside the default run; the subject names them."""
@@ -185,13 +210,13 @@ class Selection:
         """Say in one line what runs and what does not."""
         if self.every:
             return "selection: every id, difficulty and file"
-        files = [file for file in (ROOT / "tests").rglob("test_*.py") if is_of_variants(file)]
-        ids, run = variants(), sum(map(self.runs_card, variants()))
-        since = f"; {len(self.changed_ids)} have changed since {self.base[:12]}" if self.base else ""
+        files = [*(ROOT / "tests").rglob("test_*.py")]
+        core = [card for card in cards().values() if not card.variant and card.installed]
         return (
-            f"selection: all ids of the suite all; {run} of {len(ids)} variants, {len(ids) - run} are left out; "
-            f"{sum(map(self.runs_file, files))} of {len(files)} files about variants (one in {self.part} by a hash of "
-            f"name and {self.commit}{since}). All: pytest --every"
+            f"selection: {sum(map(self.runs_card, core))} of {len(core)} ids of the suite all, "
+            f"{sum(map(self.runs_card, variants()))} of {len(variants())} variants, "
+            f"{sum(map(self.runs_file, files))} of {len(files)} test files, by a hash of name and {self.commit}"
+            f"{f'; what has changed since {self.base[:12]} runs' if self.base else ''}. All: pytest --every"
         )
 
 

@@ -10,7 +10,22 @@ from typing import Any
 
 import pytest
 import selection
-from selection import KERNEL_PART, MOST, PART, ROOT, TABLE, Selection, code_of, imported_files, is_of_variants, variants
+from selection import (
+    CORE_PART,
+    KERNEL_PART,
+    MOST,
+    PART,
+    ROOT,
+    TABLE,
+    Selection,
+    code_of,
+    imported_files,
+    is_of_variants,
+    variants,
+)
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.registry import SMOKE, cards
 
 
 def at(*changed: str, commit: str = "abc", every: bool = False) -> Selection:
@@ -21,6 +36,15 @@ def at(*changed: str, commit: str = "abc", every: bool = False) -> Selection:
 def chosen(selection: Selection) -> set[str]:
     """Name the variants that run."""
     return {card.name for card in variants() if selection.runs_card(card)}
+
+
+def core(selection: Selection) -> set[str]:
+    """Name the ids of the suite ``all`` that run."""
+    return {card.name for card in cards().values() if not card.variant and selection.runs_card(card)}
+
+
+def core_cards() -> list[TaskCard]:
+    return [card for card in cards().values() if not card.variant]
 
 
 def test_the_table_of_the_docs_is_that_of_the_code() -> None:
@@ -35,6 +59,36 @@ def test_every_variant_and_file_has_its_turn() -> None:
     files = [file for file in (ROOT / "tests").rglob("test_*.py") if is_of_variants(file)]
     assert files
     assert all(any(run.runs_file(file) for run in runs) for file in files)
+
+
+def test_an_id_of_all_and_a_file_take_turns_too() -> None:
+    runs = [at(commit=f"commit {number}") for number in range(8 * CORE_PART)]
+    smoke = {card.name for card in core_cards() if card.id in SMOKE}
+    others = [core(run) - smoke for run in runs]
+    assert all(smoke <= core(run) for run in runs)
+    assert set().union(*others) == {card.name for card in core_cards()} - smoke
+    assert sum(map(len, others)) == pytest.approx(len(runs) / CORE_PART * (len(core_cards()) - len(smoke)), rel=0.15)
+    [file] = (ROOT / "tests").rglob("test_highway.py")
+    assert 0 < sum(run.runs_file(file) for run in runs) < len(runs)
+    assert all(run.runs_file(ROOT / "tests" / "test_laws.py") for run in runs)
+
+
+@pytest.mark.parametrize("changed", ["envs/driving/car_following.py", "rlbench_suite/episode.py"])
+def test_an_id_of_all_and_its_file_run_whenever_their_code_or_the_kernel_has_changed(changed: str) -> None:
+    assert (ROOT / changed).is_file()
+    [file] = (ROOT / "tests").rglob("test_highway.py")
+    [highway] = [card.name for card in core_cards() if card.name.startswith("Highway-v")]
+    for number in range(2 * CORE_PART):
+        assert highway in core(at(changed, commit=str(number)))
+        assert at(changed, commit=str(number)).runs_file(file)
+
+
+def test_a_file_of_a_part_of_the_package_runs_whenever_that_part_has_changed() -> None:
+    [file] = (ROOT / "tests").rglob("test_pack.py")
+    for changed in ("leaderboard/archive.py", "rlbench_suite/evaluation/statistics.py", "tests/leaderboard/forgery.py"):
+        assert (ROOT / changed).is_file()
+        assert all(at(changed, commit=str(number)).runs_file(file) for number in range(2 * CORE_PART))
+        assert len(core(at(changed))) < len(core_cards())
 
 
 def test_the_same_commit_gives_the_same_part() -> None:
@@ -95,6 +149,7 @@ def test_nothing_takes_turns_where_all_is_asked_for() -> None:
     assert len(chosen(at(every=True))) == len(variants())
     assert at(every=True).runs_tier("SAT-v0 hard")
     assert "every id" in str(at(every=True))
+    assert core(at(every=True)) == {card.name for card in core_cards()}
     assert f"{len(chosen(at()))} of {len(variants())} variants" in str(at())
     assert str(at()).endswith("All: pytest --every")
 
@@ -145,4 +200,4 @@ def test_a_run_begins_with_what_it_leaves_out(tmp_path: Path) -> None:
     pytest_here = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT)]
     command = [*pytest_here, "--collect-only", "-p", "no:cacheprovider", str(ROOT / "tests" / "plugin")]
     shown = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path).stdout
-    assert shown.startswith("selection: all ids of the suite all; ")
+    assert shown.startswith("selection: ")
