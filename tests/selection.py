@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+from collections.abc import Set
 from dataclasses import dataclass
 from functools import cache, cached_property
 from hashlib import blake2b
@@ -71,22 +72,23 @@ def is_kernel(file: str) -> bool:
     return file.startswith(KERNEL) and not file.startswith(NOT_KERNEL)
 
 
-def imported_files(file: Path) -> set[Path]:
+@cache
+def imported_files(file: Path) -> frozenset[Path]:
     """Find the files outside the kernel that a file imports, directly or not; and the file itself."""
     found: set[Path] = set()
     waiting = [file]
     while waiting:
         file = waiting.pop()
-        if file not in found and file.is_file() and not is_kernel(file.relative_to(ROOT).as_posix()):
+        if file not in found:
             found.add(file)
             waiting += _imports(file)
-    return found
+    return frozenset(found)
 
 
 @cache
 def _imports(file: Path) -> list[Path]:
-    """List where the modules of the package, and those beside the file, could lie that it imports; some exist."""
-    found = []
+    """List the files outside the kernel that a file imports: modules of the package, and those beside it."""
+    found: set[Path] = set()
     for statement in IMPORT.findall(file.read_text()):
         try:
             [node] = ast.parse(statement).body
@@ -97,8 +99,8 @@ def _imports(file: Path) -> list[Path]:
         elif isinstance(node, ast.ImportFrom):
             package = node.module or ""
             names = [(node.level, name.strip(".")) for name in (package, *(f"{package}.{n.name}" for n in node.names))]
-        found += [place for level, name in names for place in _places(file, level, name.split("."))]
-    return found
+        found.update(place for level, name in names for place in _places(file, level, name.split(".")))
+    return [place for place in found if place.is_file() and not is_kernel(place.relative_to(ROOT).as_posix())]
 
 
 def _places(file: Path, level: int, name: list[str]) -> tuple[Path, Path]:
@@ -114,11 +116,11 @@ def _places(file: Path, level: int, name: list[str]) -> tuple[Path, Path]:
 @cache
 def code_of_modules(modules: frozenset[str]) -> frozenset[Path]:
     """Find the files outside the kernel that modules are made of."""
-    files = (_places(ROOT / "setup.py", 0, module.split("."))[0] for module in modules)
-    return frozenset().union(*map(imported_files, files))
+    files = (_places(ROOT, 0, module.split("."))[0] for module in modules)
+    return frozenset().union(*(imported_files(file) for file in files if file.is_file()))
 
 
-def code_of(card: TaskCard) -> set[Path]:
+def code_of(card: TaskCard) -> frozenset[Path]:
     """Find the files that make a task, its player and its puzzle, outside the kernel; and its golden trajectory.
 
     A new id that shares the code of others, and differs by the settings of its card, is known by its new trajectory.
@@ -156,7 +158,7 @@ class Selection:
         files = [git("diff", "--name-only", base), git("ls-files", "--others", "--exclude-standard")] if base else []
         return cls(every, commit, base, frozenset("\n".join(files).split("\n")))
 
-    def differs(self, files: set[Path]) -> bool:
+    def differs(self, files: Set[Path]) -> bool:
         """Tell whether one of the files has changed."""
         return not self.changed.isdisjoint(file.relative_to(ROOT).as_posix() for file in files)
 
@@ -196,7 +198,7 @@ class Selection:
         """Tell whether a test file runs."""
         if self.differs({file}):
             return True
-        tested = imported_files(file).union(*map(code_of, named_cards(file)))
+        tested = code_under_test(file)
         if is_of_variants(file):
             return self.has_turn(file.stem, self.changed_part if self.differs(tested) else self.part)
         always = file.parent.relative_to(ROOT).as_posix() in ALWAYS
@@ -224,6 +226,12 @@ class Selection:
 def is_of_variants(file: Path) -> bool:
     """Tell whether a test file says that it takes turns."""
     return OF_VARIANTS in file.read_text()
+
+
+@cache
+def code_under_test(file: Path) -> frozenset[Path]:
+    """Find the files outside the kernel that a test file imports, or that make an id it names."""
+    return imported_files(file).union(*map(code_of, named_cards(file)))
 
 
 @cache
