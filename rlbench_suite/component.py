@@ -1,12 +1,14 @@
 """The meaning of each entry of a space, for people who look at a task before they train on it.
 
 A task names the components of its observations and actions in the order of its spaces. ``rlsuite show`` and the pages
-of the documentation print them beside the bounds, which only the space knows.
+of the documentation print them beside the bounds, which only the space knows. :func:`signals` gives the same facts to
+programs: recordings and exported controllers convert entries to physical quantities with them.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,12 +30,14 @@ class Component:
         unit: quantity that the value 1 stands for: ``m/s``, or ``400 A`` if the entry is scaled; ``1`` if it has no
             unit.
         shape: shape of the run, flattened in row-major order; ``()`` is a single entry.
+        scale: number in ``unit`` with all its digits; None where ``unit`` has them.
     """
 
     name: str
     meaning: str
     unit: str = "1"
     shape: tuple[int, ...] = ()
+    scale: float | None = None
 
     @property
     def size(self) -> int:
@@ -52,6 +56,11 @@ the components are those of one agent.
 def singles(meanings: Mapping[str, str]) -> tuple[Component, ...]:
     """Make single components without a unit, such as the values of a discrete action, from names and meanings."""
     return tuple(Component(name, meaning) for name, meaning in meanings.items())
+
+
+def scaled(name: str, meaning: str, scale: float, unit: str) -> Component:
+    """Make a single component whose value 1 stands for ``scale`` units. Four digits of it are printed."""
+    return Component(name, meaning, f"{scale:.4g} {unit}", scale=scale)
 
 
 class Row(NamedTuple):
@@ -111,6 +120,61 @@ def explained(task: Described) -> dict[str, list[Row]]:
     if acted := task.action_components():
         named["action"] = rows(task.action_space, acted, agents)
     return named
+
+
+class Signal(NamedTuple):
+    """A physical quantity in an observation or action: one entry, or a run of entries that share a meaning."""
+
+    name: str
+    unit: str
+    """SI, or the task's own, such as ``cells``; ``1`` for a plain number"""
+    scale: float
+    """Quantity that the value 1 of an entry stands for, in ``unit``"""
+    meaning: str
+    low: float | None
+    """Lowest bound in the run, in ``unit``; None for a value of a discrete action"""
+    high: float | None
+    shape: tuple[int, ...] = ()
+    """Shape of the run, flattened in row-major order; ``()`` is a single entry"""
+
+    def columns(self) -> list[str]:
+        """Name each entry: ``velocity.0``, ``rotation.1.2``, or the name alone."""
+        return [".".join([self.name, *map(str, index)]) for index in np.ndindex(self.shape)]
+
+
+Signals = dict[str, tuple[Signal, ...]]
+"""Signals of a task's ``observation`` and ``action``, in the order of the flattened spaces."""
+
+_UNIT = re.compile(r"([0-9.]+(?:e[+-]?[0-9]+)?)(?: (.+))?")
+_SI = {
+    "degrees": (math.pi / 180, "rad"), "km": (1e3, "m"), "mm/s": (1e-3, "m/s"), "mg/(m2 s)": (1e-6, "kg/(m2 s)"),
+    "m/s^2": (1.0, "m/s2"), "%": (1e-2, "1"), "ppm": (1e-6, "1"),
+}  # fmt: skip
+"""Factor and SI unit of other units that components have."""
+
+
+def signals(task: Described) -> Signals:
+    """Return the signals of a task, if it names its components. Those of several agents are one agent's."""
+    found: Signals = {}
+    for side, table in explained(task).items():
+        named = getattr(task, f"{side}_components")()
+        several = isinstance(named, Mapping)
+        parts = {part: named[part] for part in getattr(task, f"{side}_space").spaces} if several else {"": named}
+        components = [(part, component) for part, group in parts.items() for component in group]
+        found[side] = tuple(
+            _signal(f"{part}.{component.name}" if several else component.name, component, row)
+            for (part, component), row in zip(components, table, strict=True)
+        )
+    return found
+
+
+def _signal(name: str, component: Component, row: Row) -> Signal:
+    match = _UNIT.fullmatch(component.unit)
+    scale, unit = (float(match[1]), match[2] or "1") if match else (1.0, component.unit)
+    factor, unit = _SI.get(unit, (1.0, unit))
+    scale = (component.scale or scale) * factor
+    low, high = (None if bound is None else bound * scale for bound in (row.low, row.high))
+    return Signal(name, unit, scale, component.meaning, low, high, component.shape)
 
 
 def _entries(space: Any, agents: int) -> tuple[int, tuple[np.ndarray, np.ndarray] | None]:

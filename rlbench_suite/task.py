@@ -20,7 +20,7 @@ from gymnasium import spaces
 
 from rlbench_suite import keys
 from rlbench_suite.card import TaskCard
-from rlbench_suite.component import Components
+from rlbench_suite.component import Components, Signals, signals
 from rlbench_suite.context import Constant
 from rlbench_suite.numerals import read_integer, read_real
 
@@ -54,6 +54,9 @@ class Described(abc.ABC):
     #: score actions that it has rarely tried.
     action_features: np.ndarray | None = None
 
+    #: Seconds of one step; 0 where a step has no duration.
+    period: float = 0.0
+
     #: True if :meth:`describe_turn` says itself how many turns are left.
     counts_turns: ClassVar[bool] = False
 
@@ -83,6 +86,11 @@ class Described(abc.ABC):
     def action_components(self) -> Components:
         """Return the meaning of each entry or discrete value of an action. Every task of this suite defines it."""
         return ()
+
+    @property
+    def signals(self) -> Signals:
+        """Name, unit, scale, meaning and bounds of each quantity that an ``observation`` or ``action`` holds."""
+        return signals(self)
 
     def constants(self) -> tuple[Constant, ...]:
         """Return the constants that a context of one's own may set (``card.context``); by default none."""

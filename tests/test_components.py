@@ -12,7 +12,7 @@ from gymnasium import spaces
 
 from rlbench_suite import registry
 from rlbench_suite.card import TaskCard
-from rlbench_suite.component import Component, rows
+from rlbench_suite.component import Component, rows, signals
 from rlbench_suite.task import Task
 
 
@@ -59,6 +59,36 @@ def test_every_entry_of_every_space_is_explained() -> None:
     assert not offenders, "\n".join(offenders)
 
 
+class Shown:
+    """Spaces and components alone."""
+
+    def __init__(self, space: Any, named: Any) -> None:
+        self.observation_space, self.card = space, registry.card("SAT-v0")
+        self.observation_components, self.action_components = lambda: named, lambda: ()
+
+
+def test_signals_turn_entries_into_quantities() -> None:
+    task = registry.card("PMSMSpeed-v0").build()
+    sides = {side: {signal.name: signal for signal in found} for side, found in task.signals.items()}
+    volts = sides["action"]["u_q"]
+    assert (volts.unit, volts.scale, volts.high) == (
+        "V",
+        300 / 3**0.5,
+        300 / 3**0.5,
+    )  # with all digits: printed as 173.2
+    speed = sides["observation"]["speed"]
+    assert (speed.unit, speed.scale, speed.low) == ("rad/s", task.plant.speed_limit, -1.5 * task.plant.speed_limit)
+    rotation = registry.card("QuadcopterHover-v0").build().signals["observation"][1]
+    assert (rotation.shape, rotation.columns()[5], rotation.scale) == ((3, 3), "rotation.1.2", 1.0)
+    toy = Shown(
+        spaces.Dict({"a": spaces.Box(-2, 3, (1,)), "b": spaces.Box(0, 1, (2,))}),
+        {"a": (Component("turn", "how far", "90 degrees"),), "b": (Component("far", "place", "9 km", (2,)),)},
+    )
+    turn, far = signals(toy)["observation"]
+    assert (turn.name, turn.unit, turn.high) == ("a.turn", "rad", pytest.approx(1.5 * np.pi))
+    assert (far.columns(), far.unit, far.scale) == (["b.far.0", "b.far.1"], "m", 9000)
+
+
 def test_components_that_do_not_cover_a_space_are_refused() -> None:
     three = spaces.Box(-1, 1, (3,))
     covering = (Component("a", "one"), Component("b", "two", shape=(2,)))
@@ -87,12 +117,11 @@ def shown(task: Any, state: Any, params: Any) -> dict[str, np.ndarray]:
     """Return the entries of an observation by name, in their units; for several agents ``(agents, ...)``."""
     observation = np.asarray(jax.jit(task.observation)(state, jax.random.key(1), params))
     flat, values, start = observation.reshape(task.card.agents, -1), {}, 0
-    for component in task.observation_components():
-        number = component.unit.split()[0]
-        scale = float(number) if number.replace(".", "").isdecimal() else 1.0
-        part = flat[:, start : start + component.size].reshape(task.card.agents, *component.shape) * scale
+    for component in task.signals["observation"]:
+        end = start + len(component.columns())
+        part = flat[:, start:end].reshape(task.card.agents, *component.shape) * component.scale
         values[component.name] = part if task.card.agents > 1 else part[0]
-        start += component.size
+        start = end
     return values
 
 
@@ -114,7 +143,7 @@ def test_a_drive_shows_what_is_named() -> None:
     expected |= {"waiting_stator_a": 1, "waiting_stator_b": 0, "waiting_stator_c": 0}
     assert seen.keys() == expected.keys()
     for name, value in expected.items():
-        assert seen[name] == pytest.approx(value, rel=1e-3), name  # units are printed to four digits
+        assert seen[name] == pytest.approx(value, rel=1e-5), name
 
 
 @pytest.mark.parametrize("task_id", ["PMSMCurrentFinite-v0", "ExtExDcCurrentFinite-v0"])

@@ -153,6 +153,7 @@ class Road(Task[Fleet, State]):
         low = np.concatenate([np.tile([0, 0, -1, -1, 0, 0, 0][: self.own_entries], 1), np.tile([0, -1, -1, -1, -1], 9)])
         self.observation_space = self.box(low, np.ones(len(low)))
         self.reward_space = self.box(-self.crash_cost, 1)
+        self.period = self.duration
 
     @property
     def duration(self) -> float:

@@ -126,6 +126,7 @@ class State(NamedTuple):
 class Lettuce(Task[Params, State]):
     """The task of this file's docstring."""
 
+    period = STEP
     measures: ClassVar[dict[str, str]] = {
         "dry_weight": "kg/m2",
         "temperature": "inside, degC",

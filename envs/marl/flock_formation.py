@@ -157,6 +157,7 @@ class Errors(NamedTuple):
 class FlockFormation(Task[Params, State]):
     """The task of this file's docstring."""
 
+    period = STEP
     measures: ClassVar[dict[str, str]] = {
         "formation_error": "mean distance of the vehicles from their slots, m",
         "separation": "smallest distance between two vehicles, m",

@@ -81,6 +81,7 @@ class PointMaze(Task[Params, Motion]):
 
     measures: ClassVar[dict[str, str]] = {"distance": "from the goal, straight, m"}
     picture_shape = (360, 480, 3)
+    period = STEP
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)

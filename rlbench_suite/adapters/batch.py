@@ -19,6 +19,7 @@ from rlbench_suite.adapters.reward_space import shown_reward_space, with_resets
 from rlbench_suite.adapters.single import RENDER_MODES, TaskEnv
 from rlbench_suite.bit_exact import exact_vmap
 from rlbench_suite.card import TaskCard, unknown
+from rlbench_suite.component import Signals
 from rlbench_suite.contract import check_spaces
 from rlbench_suite.episode import (
     Draw,
@@ -174,6 +175,11 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     def card(self) -> TaskCard:
         """Card of the task."""
         return self.task.card
+
+    @property
+    def signals(self) -> Signals:
+        """Signals of one environment, as the single env's."""
+        return self.task.signals
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None

@@ -20,6 +20,7 @@ from rlbench_suite.adapters.program import program
 from rlbench_suite.adapters.reward_space import shown_reward_space
 from rlbench_suite.bit_exact import compiled_apart, exact_vmap, in_one_kernel
 from rlbench_suite.card import TaskCard, unknown
+from rlbench_suite.component import Signals
 from rlbench_suite.contract import check_spaces
 from rlbench_suite.episode import (
     NO_LIMIT,
@@ -175,6 +176,11 @@ class TaskEnv(gymnasium.Env[Any, Any]):
     def card(self) -> TaskCard:
         """Card of the task."""
         return self.task.card
+
+    @property
+    def signals(self) -> Signals:
+        """Name, unit, scale, meaning and bounds of each quantity that an ``observation`` or ``action`` holds."""
+        return self.task.signals
 
     # -- Gymnasium's interface ---------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from rlbench_suite.component import explained
 
 if TYPE_CHECKING:
     from rlbench_suite.card import TaskCard
-    from rlbench_suite.component import Row
+    from rlbench_suite.component import Row, Signal
     from rlbench_suite.episode import Episode
     from rlbench_suite.task import Task
 
@@ -114,8 +114,12 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
     tables = explained(task)
     if as_json:
         spaces = {name: str(getattr(task, f"{name}_space")) for name in ("observation", "action", "reward")}
-        components = {f"{name}_components": [_as_json(row) for row in found] for name, found in tables.items()}
-        print(json.dumps(_facts(card) | {"spaces": spaces, "measures": task.measures} | components, indent=2))
+        components: dict[str, Any] = {
+            f"{name}_components": [_as_json(row) for row in rows] for name, rows in tables.items()
+        }
+        components["signals"] = {name: [_as_json(one) for one in found] for name, found in task.signals.items()}
+        shown = _facts(card) | {"spaces": spaces, "measures": task.measures, "period": task.period} | components
+        print(json.dumps(shown, indent=2))
         return
     facts = {
         "source": card.source,
@@ -156,8 +160,8 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
         console.print(_one_shot_scores(card))
 
 
-def _as_json(row: "Row") -> dict[str, Any]:
-    """Return a row as plain data, with None for the infinities that JSON lacks."""
+def _as_json(row: "Row | Signal") -> dict[str, Any]:
+    """Return a row or signal as plain data, with None for the infinities that JSON lacks."""
     return {name: None if value in (math.inf, -math.inf) else value for name, value in row._asdict().items()}
 
 

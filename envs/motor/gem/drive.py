@@ -33,7 +33,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.card import TaskCard
-from rlbench_suite.component import Component
+from rlbench_suite.component import Component, scaled
 from rlbench_suite.task import Task
 
 from ..parts import components
@@ -86,6 +86,7 @@ class GemDrive(Task[Params, State]):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.peer = peer_id(card)
         self.env = env = environment.environment(self.peer)
+        self.period = env.tau
         machine = self.peer.split("-")[2]
         self.limits = dict(zip(env.state_names, env.limits, strict=True))
         self.controlled = [env.state_names.index(name) for name in env.weights]
@@ -170,15 +171,15 @@ class GemDrive(Task[Params, State]):
     def observation_components(self) -> tuple[Component, ...]:
         """Name the components as the peer does, in the order of :meth:`observation`."""
         return (
-            *(Component(name, self._meaning(name), self._unit(name)) for name in self.env.state_names),
+            *(scaled(name, self._meaning(name), *self._scale(name)) for name in self.env.state_names),
             *(
-                Component(f"reference_{name}", f"what {name} should be now", self._unit(name))
+                scaled(f"reference_{name}", f"what {name} should be now", *self._scale(name))
                 for name in self.env.weights
             ),
         )
 
-    def _unit(self, name: str) -> str:
-        return f"{self.limits[name]:.4g} {UNITS.get(name) or UNITS[name[0]]}"
+    def _scale(self, name: str) -> tuple[float, str]:
+        return self.limits[name], UNITS.get(name) or UNITS[name[0]]
 
     def _meaning(self, name: str) -> str:
         return MEANINGS.get(name) or components.electrical(name, self.card.settings["machine"])

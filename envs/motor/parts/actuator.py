@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -67,7 +68,7 @@ class Voltages:
     def components(self, name: str, when: str) -> list[Component]:
         """Describe each entry of :meth:`shown`, as it is applied ``when``."""
         parts = components.voltages(self.plant, self.machine)
-        return [Component(f"{name}_{part.name}", f"{part.meaning}, {when}", part.unit) for part in parts]
+        return [replace(part, name=f"{name}_{part.name}", meaning=f"{part.meaning}, {when}") for part in parts]
 
     def actions(self) -> tuple[Component, ...]:
         """Describe each part of an action, or each action."""

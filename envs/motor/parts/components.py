@@ -6,7 +6,9 @@ along the d axis.
 
 from __future__ import annotations
 
-from rlbench_suite.component import Component
+from dataclasses import replace
+
+from rlbench_suite.component import Component, scaled
 
 from ..plants.direct_current import DirectCurrent
 from ..plants.induction import SCIM
@@ -50,12 +52,12 @@ def electrical(name: str, machine: str) -> str:
 
 def measured(plant: Plant, machine: str, error: str = "") -> list[Component]:
     """Describe the measured electrical quantities, then the speed; ``error``: added to each meaning."""
-    flux = f"{plant.nominal_flux:.4g} V s" if isinstance(plant, SCIM) else ""
+    flux = {"psi_r": (plant.nominal_flux, "V s")} if isinstance(plant, SCIM) else {}
     shown = [
-        Component(name, electrical(name, machine) + error, flux if name == "psi_r" else f"{plant.current_limit:g} A")
+        scaled(name, electrical(name, machine) + error, *flux.get(name, (plant.current_limit, "A")))
         for name in plant.measured_names
     ]
-    return [*shown, Component("speed", f"mechanical speed of the shaft{error}", f"{plant.speed_limit:.4g} rad/s")]
+    return [*shown, scaled("speed", f"mechanical speed of the shaft{error}", plant.speed_limit, "rad/s")]
 
 
 def turning(plant: Plant) -> list[Component]:
@@ -90,7 +92,7 @@ def _leg(name: str, fed: str) -> str:
 def voltages(plant: Plant, machine: str) -> list[Component]:
     """Describe each part of a continuous action."""
     return [
-        Component(name, electrical(name, machine), f"{unit:.4g} V")
+        scaled(name, electrical(name, machine), unit, "V")
         for name, unit in zip(plant.voltages, plant.units, strict=True)
     ]
 
@@ -99,7 +101,7 @@ def voltage_actions(plant: Plant, machine: str) -> tuple[Component, ...]:
     """Describe each voltage as a part of an action."""
     circle = "" if isinstance(plant, DirectCurrent) else "; a vector beyond the inverter's reach is shortened to it"
     return tuple(
-        Component(part.name, part.meaning + ("" if part.name == "u_e" else circle), part.unit)
+        replace(part, meaning=part.meaning + ("" if part.name == "u_e" else circle))
         for part in voltages(plant, machine)
     )
 

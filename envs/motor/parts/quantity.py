@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.component import Component
+from rlbench_suite.component import Component, scaled
 
 from ..machines.frames import Scalar, Values
 from ..plants.three_phase import ThreePhase
@@ -103,7 +103,7 @@ class Torque(Quantity):
 
     def components(self) -> list[Component]:
         """Describe the torque."""
-        return [Component("torque", "torque of the machine", f"{self.goal.scale:g} N m")]
+        return [scaled("torque", "torque of the machine", self.goal.scale, "N m")]
 
 
 class Speed(Quantity):

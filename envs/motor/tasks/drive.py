@@ -71,7 +71,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.card import TaskCard
-from rlbench_suite.component import Component
+from rlbench_suite.component import Component, scaled
 from rlbench_suite.context import Constant
 from rlbench_suite.task import Task
 
@@ -378,10 +378,8 @@ class Drive(Task[Params, State]):
             *self.quantity.components(),
             *self._asked(),
             *(
-                Component(
-                    f"error_{name}",
-                    f"reference of {name} minus its value",
-                    f"{ERROR_UNIT * halving:.4g} {self.quantity.unit}",
+                scaled(
+                    f"error_{name}", f"reference of {name} minus its value", ERROR_UNIT * halving, self.quantity.unit
                 )
                 for name, halving in zip(self.names, self.goal.halving, strict=True)
             ),
@@ -391,8 +389,10 @@ class Drive(Task[Params, State]):
         )
 
     def _asked(self) -> list[Component]:
-        unit = f"{self.goal.scale:.4g} {self.quantity.unit}"
-        return [Component(f"reference_{name}", f"what {name} should be now", unit) for name in self.names]
+        return [
+            scaled(f"reference_{name}", f"what {name} should be now", self.goal.scale, self.quantity.unit)
+            for name in self.names
+        ]
 
     def action_components(self) -> tuple[Component, ...]:
         """Describe voltages, or switch states."""

@@ -19,6 +19,7 @@ angle                   any at the start
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -167,7 +168,7 @@ class FaultyDrive(Drive):
     def action_components(self) -> tuple[Component, ...]:
         """Describe the voltages of three half bridges, which give the requested voltages."""
         return tuple(
-            Component(part.name, f"{part.meaning}, against the neutral point", part.unit)
+            replace(part, meaning=f"{part.meaning}, against the neutral point")
             for part in components.voltages(self.plant, self.design.machine)
         )
 

@@ -37,7 +37,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from rlbench_suite.card import TaskCard
-from rlbench_suite.component import Component
+from rlbench_suite.component import Component, scaled
 from rlbench_suite.task import Task
 
 from ...alternating_bands import alternating_bands
@@ -85,6 +85,7 @@ class State(NamedTuple):
 class PMSMCurrent(Task[Params, State]):
     """The task of this file's docstring."""
 
+    period = STEP
     measures: ClassVar[dict[str, str]] = {
         "error_d": "i_d minus its reference, A",
         "error_q": "i_q minus its reference, A",
@@ -189,11 +190,11 @@ class PMSMCurrent(Task[Params, State]):
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe each entry, in the order of :meth:`observation`."""
-        current, at = f"{pmsm.CURRENT_LIMIT:g} A", {"d": "along the rotor (d axis)", "q": "across the rotor (q axis)"}
+        most, at = pmsm.CURRENT_LIMIT, {"d": "along the rotor (d axis)", "q": "across the rotor (q axis)"}
         return (
-            *(Component(f"i_{axis}", f"current {where}", current) for axis, where in at.items()),
-            Component("speed", "mechanical speed of the shaft", f"{SPEED_LIMIT:g} rad/s"),
-            *(Component(f"reference_i_{axis}", f"what i_{axis} should be now", current) for axis in at),
+            *(scaled(f"i_{axis}", f"current {where}", most, "A") for axis, where in at.items()),
+            scaled("speed", "mechanical speed of the shaft", SPEED_LIMIT, "rad/s"),
+            *(scaled(f"reference_i_{axis}", f"what i_{axis} should be now", most, "A") for axis in at),
             *(
                 replace(part, name=f"applied_{part.name}", meaning=f"{part.meaning} that was applied in the last step")
                 for part in self._voltages()
@@ -206,10 +207,9 @@ class PMSMCurrent(Task[Params, State]):
         return tuple(replace(part, meaning=part.meaning + meaning) for part in self._voltages())
 
     def _voltages(self) -> tuple[Component, ...]:
-        unit = f"{VOLTAGE_LIMIT:.4g} V"
         return (
-            Component("u_d", "voltage along the rotor (d axis)", unit),
-            Component("u_q", "voltage across the rotor (q axis)", unit),
+            scaled("u_d", "voltage along the rotor (d axis)", VOLTAGE_LIMIT, "V"),
+            scaled("u_q", "voltage across the rotor (q axis)", VOLTAGE_LIMIT, "V"),
         )
 
     def describe(self, state: State, params: Params) -> str:

@@ -29,7 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.card import TaskCard
-from rlbench_suite.component import Component
+from rlbench_suite.component import Component, scaled
 
 from ...runge_kutta import rk4
 from ..machines import dc
@@ -91,9 +91,9 @@ class Sensorless(Drive):
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe each entry, in the order of :meth:`observation`."""
-        machine, limit = self.design.machine, f"{self.plant.current_limit:g} A"
+        machine, limit = self.design.machine, self.plant.current_limit
         return (
-            *(Component(name, components.electrical(name, machine), limit) for name in self.axes),
+            *(scaled(name, components.electrical(name, machine), limit, "A") for name in self.axes),
             *self._asked(),
             *self.actuator.components("applied", "in the last step"),
         )

@@ -15,7 +15,7 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, singles
 from rlbench_suite.task import Params, State, Task
 
-from ..physics.dynamics import HOVER_ACTION, ROTOR_NAMES, Airframe, Quadcopter
+from ..physics.dynamics import HOVER_ACTION, ROTOR_NAMES, STEP, Airframe, Quadcopter
 from ..rendering import picture
 from ..rendering.picture import Pictured
 
@@ -31,6 +31,7 @@ class Flight(Pictured, Task[Params, State]):
     """A task whose actions, ``(4,)`` in [-1, 1], command the rotors of one vehicle."""
 
     picture_shape: ClassVar[tuple[int, int, int]] = picture.SHAPE
+    period = STEP
     hover_action: ClassVar[float] = HOVER_ACTION
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:

@@ -172,6 +172,7 @@ class QuadcopterHoverPyBullet(Pictured, HostTask[Quadcopter]):
 
     measures = QuadcopterHover.measures
     picture_shape = QuadcopterHover.picture_shape
+    period = STEP
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)

@@ -121,6 +121,7 @@ class QuadcopterVision(Pictured, Task[Params, State]):
         "speed": "m/s",
     }
     picture_shape: ClassVar[tuple[int, int, int]] = picture.SHAPE
+    period = SUBSTEPS * STEP
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)

@@ -80,6 +80,7 @@ class Fleet(Pictured, Task[Params, State]):
     """A task of many vehicles; a subclass adds goals, starts and reward."""
 
     picture_shape: ClassVar[tuple[int, int, int]] = picture.SHAPE
+    period = STEP
     halving_error: ClassVar[float]
     """m: distance from the goal at which the reward is one half"""
     frame: float
