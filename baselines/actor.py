@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.evaluation.network import Affine, Join, Layer, Tanh, between, perceptron
+
 from .distributions import Categorical, Gaussian
 from .flat_task import FlatTask
 from .networks import CODE_SIZE, Encoder, Linear, initial_layers, mlp
@@ -62,6 +64,27 @@ class Actor(NamedTuple):
         if mask is not None:
             outputs = jnp.where(mask, outputs, -1e9)  # probability exactly 0, and no NaN in the entropy
         return Categorical(tuple(jnp.split(outputs, np.cumsum(flat.choices)[:-1], -1)))
+
+    def acting_layers(self, flat: FlatTask) -> list[Layer]:
+        """Return the layers from normalised observations to the most likely action, or to logits.
+
+        Raises:
+            ValueError: it reads an image.
+        """
+        if self.encoder is not None:
+            raise ValueError(f"A policy of {flat.task.card.id} reads an image, which cannot be exported.")
+        layers = perceptron(self.layers, Tanh())
+        if self.action_bias is None:
+            return layers if flat.choices else [*layers, *between(flat.low, flat.high)]
+        return [*layers[:-1], *scored_layers(flat, self.layers[-1], self.direct, self.action_bias)]
+
+
+def scored_layers(flat: FlatTask, last: Linear, direct: Any, action_bias: Any) -> list[Layer]:
+    """Return the layers behind the last activation of a network that scores actions by their features."""
+    features = np.asarray(flat.action_features, np.float64).T
+    weight = np.concatenate([np.asarray(last.weight), np.asarray(direct)[: flat.features]]) @ features
+    bias = np.asarray(last.bias) @ features + np.asarray(action_bias)
+    return [Join(), Affine(weight.astype(np.float32), bias.astype(np.float32))]
 
 
 def actor_inputs(flat: FlatTask) -> int:

@@ -20,8 +20,10 @@ import optax
 from gymnasium import spaces
 
 from rlbench_suite.agent import CannotPlay
+from rlbench_suite.evaluation.network import Layer, Relu, perceptron
 from rlbench_suite.task import Task
 
+from .actor import scored_layers
 from .flat_task import FlatTask
 from .networks import Linear, initial_layers, mlp
 from .replay import Algorithm, Experience, LearnerState, ReplayAgent, ReplayConfig
@@ -162,6 +164,13 @@ class DeepQ(Algorithm):
     def actor(self, networks: Network) -> Network:
         """Return the whole network."""
         return networks
+
+    def acting_layers(self, actor: Network) -> tuple[list[Layer], bool]:
+        """Return the layers to the action values, and whether the policy plays random actions."""
+        layers = perceptron(actor.layers, Relu())
+        if actor.action_bias is not None:
+            layers = [*layers[:-1], *scored_layers(self.flat, actor.layers[-1], actor.direct, actor.action_bias)]
+        return layers, self.config.evaluate_epsilon > 0
 
     def act(self, actor: Network, x: jax.Array, mask: jax.Array | None, key: jax.Array) -> jax.Array:
         """Return the best legal action, or a random one with probability ``evaluate_epsilon``."""

@@ -23,6 +23,7 @@ from rlbench_suite import registry
 from rlbench_suite.agent import CannotPlay
 from rlbench_suite.card import unknown
 from rlbench_suite.episode import seed_key
+from rlbench_suite.evaluation.network import Network, Tanh, between, normalise, perceptron
 from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
@@ -144,6 +145,11 @@ class OfflinePolicy(eqx.Module):
         """Return the action."""
         x, _ = self.flat.observe(view.observation)
         return self.flat.env_action(act(self.actor, self.moments.normalise(x))), memory
+
+    def network(self) -> Network:
+        """Return the acting network."""
+        layers = [*perceptron(self.actor, Tanh()), Tanh(), *between(self.flat.low, self.flat.high)]
+        return Network((*normalise(self.moments), *layers))
 
 
 # -- train ---------------------------------------------------------------------------------------------------------

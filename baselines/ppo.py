@@ -29,6 +29,7 @@ import optax
 
 from rlbench_suite.adapters.rollout import Stream, step_stream
 from rlbench_suite.episode import Draw, Step, scalar_return
+from rlbench_suite.evaluation.network import Network, normalise
 from rlbench_suite.policy import View
 
 from .actor import Actor, actor_inputs, append_code, encode_image
@@ -139,6 +140,15 @@ class PPOPolicy(eqx.Module):
         code = encode_image(self.actor, self.flat.image_in(view.observation))
         distribution = self.actor(self.flat, append_code(self.flat, self.moments.normalise(x), code), mask)
         return choose_action(self.flat, self.config, distribution, key), memory
+
+    def network(self) -> Network:
+        """Return the acting network.
+
+        Raises:
+            ValueError: it reads an image.
+        """
+        layers = normalise(self.moments) + self.actor.acting_layers(self.flat)
+        return Network(tuple(layers), self.flat.choices, self.config.evaluate == "sample")
 
 
 def choose_action(flat: FlatTask, config: Config, distribution: Categorical | Gaussian, key: jax.Array) -> jax.Array:

@@ -20,6 +20,8 @@ import numpy as np
 import optax
 
 from rlbench_suite.adapters.rollout import Stream
+from rlbench_suite.evaluation import network as acting
+from rlbench_suite.evaluation.network import Network
 from rlbench_suite.policy import View
 
 from . import ppo
@@ -128,6 +130,19 @@ class RecurrentPolicy(eqx.Module):
         memory = self.actor.unit(x, memory)
         distribution = self.actor(self.flat, insert_memory(self.flat, x, memory), mask)
         return choose_action(self.flat, self.config, distribution, key), memory
+
+    def network(self) -> Network:
+        """Return the acting network.
+
+        Raises:
+            ValueError: it reads an image, or scores actions by their features.
+        """
+        if self.flat.action_features is not None:
+            raise ValueError(f"A policy of {self.flat.task.card.id} with a memory cannot be exported.")
+        unit, head = self.actor
+        memory = acting.GRU(acting.affine(unit.inputs), acting.affine(unit.recurrence))
+        layers = [*acting.normalise(self.moments), memory, *head.acting_layers(self.flat)]
+        return Network(tuple(layers), self.flat.choices, self.config.evaluate == "sample")
 
 
 # -- collect -------------------------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ import numpy as np
 from rlbench_suite.adapters.rollout import Stream, step_stream
 from rlbench_suite.agent import CannotPlay
 from rlbench_suite.episode import Draw, scalar_return, seed_key
+from rlbench_suite.evaluation.network import Layer, Network, normalise
 from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
@@ -214,6 +215,10 @@ class Algorithm(ABC):
         """Return the part of the networks that a policy needs."""
 
     @abstractmethod
+    def acting_layers(self, actor: Any) -> tuple[list[Layer], bool]:
+        """Return the layers from normalised observations to the action or logits, and whether the policy samples."""
+
+    @abstractmethod
     def act(self, actor: Any, x: jax.Array, mask: jax.Array | None, key: jax.Array) -> jax.Array:
         """Return the actions ``(A, components)`` of the trained policy."""
 
@@ -322,6 +327,11 @@ class ReplayPolicy(eqx.Module):
         flat = self.algorithm.flat
         x, mask = flat.observe(view.observation, view.action_mask)
         return flat.env_action(self.algorithm.act(self.actor, self.moments.normalise(x), mask, key)), memory
+
+    def network(self) -> Network:
+        """Return the acting network."""
+        layers, sampled = self.algorithm.acting_layers(self.actor)
+        return Network((*normalise(self.moments), *layers), self.flat.choices, sampled)
 
 
 class Programs:

@@ -20,6 +20,7 @@ import optax
 from gymnasium import spaces
 
 from rlbench_suite.agent import CannotPlay
+from rlbench_suite.evaluation.network import Layer, Relu, Tanh, between, perceptron
 from rlbench_suite.task import Task
 
 from .distributions import SquashedGaussian
@@ -152,6 +153,13 @@ class SoftActorCritic(Algorithm):
     def actor(self, networks: Networks) -> tuple[Linear, ...]:
         """Return the actor."""
         return networks.actor
+
+    def acting_layers(self, actor: tuple[Linear, ...]) -> tuple[list[Layer], bool]:
+        """Return the layers to the mode before squashing, and whether the policy samples."""
+        half, (*hidden, last) = self.flat.outputs, actor
+        mean = Linear(last.weight[:, :half], last.bias[:half])
+        layers = [*perceptron([*hidden, mean], Relu()), Tanh(), *between(self.flat.low, self.flat.high)]
+        return layers, self.config.evaluate == "sample"
 
     def act(self, actor: tuple[Linear, ...], x: jax.Array, mask: jax.Array | None, key: jax.Array) -> jax.Array:
         """Return the mode before squashing, or a sample."""

@@ -57,6 +57,9 @@ class Described(abc.ABC):
     #: Seconds of one step; 0 where a step has no duration.
     period: float = 0.0
 
+    #: Names of observed signals that are errors: a perfect player keeps them at zero.
+    errors: ClassVar[tuple[str, ...]] = ()
+
     #: True if :meth:`describe_turn` says itself how many turns are left.
     counts_turns: ClassVar[bool] = False
 

@@ -76,6 +76,17 @@ def evaluate(
             show_default=False,
         ),
     ] = None,
+    controller: Annotated[
+        Path | None,
+        typer.Option(
+            help="Evaluate this shared library instead of training: a C controller, which runs as native code. Needs "
+            "`--trust`.",
+            show_default=False,
+        ),
+    ] = None,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Run the native code of `--controller` on this machine.")
+    ] = False,
     seeds: Annotated[
         int,
         typer.Option(
@@ -213,6 +224,8 @@ def evaluate(
 
     * `rlsuite-eval --checkpoint runs/hover/cells/sb3-ppo/QuadcopterHover-v0/0/policy.safetensors --budget full`
 
+    * `rlsuite-eval --controller my_motor.so --trust --suite PMSMSpeed-v0 --seeds 5`
+
     * `rlsuite-eval --agent ppo,sac --suite my_suite.yaml` reads tasks, budget and seeds from a file
 
     * `rlsuite-eval --suite all --executor ray --address auto --out s3://bucket/run` runs on a cluster
@@ -229,13 +242,13 @@ def evaluate(
     check_at_least("--seeds", seeds, 1)
     check_at_least("--workers", workers if workers is not None else 1, int(on_ray))
     check_positive("--silence", silence)
-    saved = _saved(checkpoint, agent) if checkpoint else None
+    saved = _saved(context)
     if played := _language_model(context, agent):
         agent = played.name
     if saved:
         agent = saved.agent
         if suite is None and (suite := saved.task) is None:
-            raise ValueError(f"{checkpoint} does not name the task it was trained on; name it with --suite.")
+            raise ValueError(f"{saved.path} does not name the task it was trained on; name it with --suite.")
     agent = agent or "ppo"
     title, suite, seeds, budget, files = _requested(context, suite or "smoke", seeds, budget)
     local_workers = 0 if on_ray else min(_cores(), 8) if workers is None else workers
@@ -354,8 +367,20 @@ def _refuse_options(context: typer.Context) -> None:
             raise ValueError(f"--{name.replace('_', '-')} belongs to an evaluation; {command} does not take it.")
 
 
-def _saved(path: Path, agent: str | None) -> "Checkpoint":
-    """Open the checkpoint to evaluate."""
+def _saved(context: typer.Context) -> "Checkpoint | None":
+    """Open the checkpoint or controller to evaluate; None if neither is given."""
+    path, library, agent = (context.params[name] for name in ("checkpoint", "controller", "agent"))
+    if context.params["trust"] and not library:
+        raise ValueError("--trust is for the native code of a --controller.")
+    if library:
+        if path or agent:
+            raise ValueError("A controller is evaluated alone; leave --checkpoint and --agent out.")
+        prepare_jax(_cores())
+        from rlbench_suite.evaluation.shared_library import open_controller
+
+        return open_controller(library, trust=context.params["trust"])
+    if not path:
+        return None
     from rlbench_suite.evaluation.checkpoint import open_checkpoint
 
     if agent is not None and "," in agent:
@@ -375,7 +400,7 @@ def _language_model(context: typer.Context, agent: str | None) -> "LanguageModel
             if _is_given(context, name):
                 raise ValueError(f"--{name.replace('_', '-')} is for a language model; add --agent {LLM}.")
         return None
-    if agent != LLM or given["checkpoint"]:
+    if agent != LLM or given["checkpoint"] or given["controller"]:
         raise ValueError(
             f"A language model is evaluated alone, with --agent {LLM}; evaluate other agents with a command of their "
             "own and the same --out."

@@ -13,11 +13,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from rlbench_suite.card import unknown
+from rlbench_suite.cli import prepare_jax
 
 if TYPE_CHECKING:
     from rlbench_suite.evaluation.query import Answer, Database
 
 _LOG_WIDTH = 140
+POLICIES = ("onnx", "c")
+"""Formats of policies."""
 
 
 def query(
@@ -74,22 +77,49 @@ def query(
 
 def export(
     run: Annotated[str, typer.Argument(help="Run directory of `rlsuite-eval`, or its URL.", show_default=False)],
-    to: Annotated[str, typer.Option("--format", help="`latex`, `csv` or `huggingface`.", show_default=False)],
+    cell: Annotated[
+        str | None,
+        typer.Argument(
+            help="Cell whose policy is exported: its folder, `ppo/PMSMSpeed-v0/0`, or the beginning of it.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    to: Annotated[
+        str,
+        typer.Option("--format", help="`latex`, `csv` or `huggingface`; of a cell `onnx` or `c`.", show_default=False),
+    ],
     out: Annotated[Path | None, typer.Option(help="File to write. [default: print]", show_default=False)] = None,
+    int8: Annotated[
+        bool, typer.Option("--int8", help="`c`: round weights to 8 bits, and measure what that costs.")
+    ] = False,
+    most_likely: Annotated[
+        bool, typer.Option("--most-likely", help="Export the most likely action of a policy that samples its actions.")
+    ] = False,
 ) -> None:
-    """Export the results of a run.
+    """Export the results of a run, or the policy of one of its cells.
 
     `latex` is a table for `booktabs` with a row for each task, `csv` has a row for each cell, and `huggingface` is the
-    `model-index` of a model card.
+    `model-index` of a model card. `onnx` and `c` write the acting policy of a cell, with its normalisation, masks and
+    memory: an ONNX file that `--checkpoint` plays, or one C99 header in physical units for a microcontroller.
 
-    **Example**: `rlsuite-eval export runs/mine --format latex --out scores.tex`
+    **Examples**
+
+    * `rlsuite-eval export runs/mine --format latex --out scores.tex`
+
+    * `rlsuite-eval export runs/mine ppo/PMSMSpeed-v0/0 --format c --out my_motor.h`
     """
+    if cell is not None or to in POLICIES:
+        _export_policy(run, cell, to, out, int8=int8, most_likely=most_likely)
+        return
+    if int8 or most_likely:
+        raise ValueError(f"--int8 and --most-likely are for policies, not for the format {to!r}.")
     from rlbench_suite.evaluation.exports import FORMATS
     from rlbench_suite.evaluation.reading import fetched, read_run
     from rlbench_suite.evaluation.writing import replacing, writing
 
     if to not in FORMATS:
-        raise ValueError(unknown("format", to, FORMATS))
+        raise ValueError(unknown("format", to, [*FORMATS, *POLICIES]))
     with fetched([run]) as [folder]:
         text = FORMATS[to](read_run(folder))
     if out is None:
@@ -97,6 +127,34 @@ def export(
     else:
         with writing(out), replacing(out) as unfinished:
             unfinished.write_text(text)
+
+
+def _export_policy(run: str, cell: str | None, to: str, out: Path | None, *, int8: bool, most_likely: bool) -> None:
+    """Write the policy of a cell, and print how far it differs from the policy of the simulator."""
+    if to not in POLICIES:
+        raise ValueError(unknown("format of a policy", to, POLICIES))
+    if cell is None:
+        raise ValueError(
+            f"The format {to!r} exports the policy of a cell; name it after the run, as ppo/PMSMSpeed-v0/0."
+        )
+    if int8 and to != "c":
+        raise ValueError("--int8 is for the format c.")
+    if out is None:
+        raise ValueError("Name the file to write with --out.")
+    prepare_jax()
+    from rlbench_suite.evaluation import exporting
+    from rlbench_suite.evaluation.reading import fetched
+    from rlbench_suite.evaluation.writing import replacing, writing
+
+    with fetched([run]) as [folder]:
+        found = exporting.read_export(folder, cell, most_likely=most_likely, eight_bits=int8)
+    data = exporting.onnx(found) if to == "onnx" else exporting.c(found, out.stem).encode()
+    with writing(out), replacing(out) as unfinished:
+        unfinished.write_bytes(data)
+    steps = sum(len(episode.actions) for episode in found.episodes)
+    what = "of the actions differ" if found.network.choices else "of its range is the largest difference of an action"
+    loss = "" if found.loss is None else f" 8 bits lower the mean return by {found.loss:.4g}."
+    print(f"{out}: {len(data):,} bytes. Over {steps:,} steps {found.difference:.2g} {what} from the policy.{loss}")
 
 
 def _tables(database: "Database") -> "Answer":

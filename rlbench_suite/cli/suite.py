@@ -17,7 +17,7 @@ from rich.table import Table
 
 from rlbench_suite import registry
 from rlbench_suite.card import load, unknown
-from rlbench_suite.cli import App, check, check_at_least, check_positive, prepare_jax, puzzles, rejudge, serve
+from rlbench_suite.cli import App, check, check_at_least, check_positive, prepare_jax, puzzles, record, rejudge, serve
 from rlbench_suite.component import explained
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ app.add_typer(puzzles.app, name="puzzles")
 app.command()(check.check)
 app.command()(serve.serve)
 app.command()(rejudge.rejudge)
+app.command()(record.record)
 
 TaskId = Annotated[str, typer.Argument(help="Id of a task; `rlsuite/` may be left out.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

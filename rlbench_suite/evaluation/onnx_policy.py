@@ -34,7 +34,7 @@ SUFFIX = ".onnx"
 INPUTS = ("observation", "action_mask", "state")
 ANSWERS = ("action", "mean", "logits")
 OUTPUTS = (*ANSWERS, "next_state")
-_NEEDED = "ONNX policies need onnx and onnxruntime; install them with: pip install 'rlbench-suite[onnx]'"
+NEEDED = "ONNX policies need onnx and onnxruntime; install them with: pip install 'rlbench-suite[onnx]'"
 
 
 def read_task(path: Path) -> str | None:
@@ -55,7 +55,7 @@ class OnnxAgent:
 
     def check(self, task: Task[Any, Any]) -> None:
         """Raise :class:`CannotPlay` if a space of the task has no place in the signature."""
-        _Rows(task)
+        Rows(task)
 
     def hyperparameters(self, task: Task[Any, Any], budget: str) -> dict[str, Any]:
         """Return no hyperparameters: a file has none."""
@@ -91,7 +91,7 @@ class OnnxPolicy:
     """
 
     def __init__(self, path: Path, task: Task[Any, Any]) -> None:
-        self.path, self.rows = path, _Rows(task)
+        self.path, self.rows = path, Rows(task)
         data = _model(path).SerializeToString()
         self._session = _session(path, data)
         self._inputs = {value.name: value for value in self._session.get_inputs()}
@@ -190,7 +190,7 @@ class OnnxPolicy:
         return answer.reshape(rows, width)
 
 
-class _Rows:
+class Rows:
     """Observations and actions of a task as tables with a row for each agent of each environment.
 
     Raises:
@@ -268,7 +268,7 @@ def _model(path: Path) -> Any:
         import onnx
         from google.protobuf.message import DecodeError
     except ImportError:
-        raise ImportError(_NEEDED) from None
+        raise ImportError(NEEDED) from None
     try:
         model = onnx.load_model_from_string(path.read_bytes())
     except (DecodeError, ValueError):
@@ -310,7 +310,7 @@ def _session(path: Path, data: bytes) -> Any:
     try:
         import onnxruntime
     except ImportError:
-        raise ImportError(_NEEDED) from None
+        raise ImportError(NEEDED) from None
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4

@@ -25,7 +25,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from rlbench_suite import registry
 from rlbench_suite.agent import Agent, CannotPlay
 from rlbench_suite.card import TaskCard, unknown
-from rlbench_suite.evaluation import onnx_policy
+from rlbench_suite.evaluation import onnx_policy, shared_library
 from rlbench_suite.evaluation.checkpoint import Checkpoint, SavedAgent
 from rlbench_suite.evaluation.language_model import LanguageModel
 from rlbench_suite.evaluation.onnx_policy import OnnxAgent
@@ -156,6 +156,8 @@ def _check_installed(card: TaskCard) -> None:
 
 @cache
 def _agent(name: str) -> Agent:
+    if name == shared_library.NAME:
+        return shared_library.ControllerAgent()
     return OnnxAgent() if name == onnx_policy.NAME else registry.agent(name)
 
 

@@ -95,11 +95,11 @@ def sweep_setting(path: Path, task_id: str, parameter: str, values: Sequence[str
         raise ValueError(unknown(f"parameter of {card.id}", parameter, known) if known else f"{card.id} has none.")
     tasks = {value: find_card(card.id, **{parameter: value}).build() for value in values}
     for other in tasks.values():
-        _refuse_other_spaces(task, other)
+        refuse_other_spaces(task, other)
     return _sweep(run, task, parameter, {value: (other, 1) for value, other in tasks.items()})
 
 
-def _refuse_other_spaces(task: Task[Any, Any], other: Task[Any, Any]) -> None:
+def refuse_other_spaces(task: Task[Any, Any], other: Task[Any, Any]) -> None:
     """Refuse a task that a policy for ``task`` cannot play.
 
     Raises:

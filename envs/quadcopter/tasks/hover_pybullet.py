@@ -173,6 +173,7 @@ class QuadcopterHoverPyBullet(Pictured, HostTask[Quadcopter]):
     measures = QuadcopterHover.measures
     picture_shape = QuadcopterHover.picture_shape
     period = STEP
+    errors = QuadcopterHover.errors
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)

@@ -124,6 +124,7 @@ class QuadcopterRotorFailure(Flight[Params, State]):
         "mean_distance": "the same, averaged over about the last second, m",
         "spin": "angular velocity about the body's z axis, rad/s",
     }
+    errors = ("position",)
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)

@@ -211,6 +211,7 @@ class RoughHover(Rough):
     task = QuadcopterHover
     pilot = GeometricControl
     measures: ClassVar[dict[str, str]] = QuadcopterHover.measures | MEASURES
+    errors = QuadcopterHover.errors
 
 
 class RoughWaypoints(Rough):
@@ -227,6 +228,7 @@ class RoughTrajectory(Rough):
     task = QuadcopterTrajectory
     pilot = TrajectoryPilot
     measures: ClassVar[dict[str, str]] = QuadcopterTrajectory.measures | MEASURES
+    errors = QuadcopterTrajectory.errors
 
 
 class RoughPilot(NamedTuple):

@@ -124,6 +124,7 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
         "error": "distance from the reference, m",
         "mean_error": "the same, averaged over about the last second, m",
     }
+    errors = ("reference_0s",)
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)

@@ -81,6 +81,7 @@ class Fleet(Pictured, Task[Params, State]):
 
     picture_shape: ClassVar[tuple[int, int, int]] = picture.SHAPE
     period = STEP
+    errors = ("goal",)
     halving_error: ClassVar[float]
     """m: distance from the goal at which the reward is one half"""
     frame: float

@@ -1,0 +1,56 @@
+"""Find a cell of a run by its folder, and read its policy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rlbench_suite.card import file_name_of, unknown
+from rlbench_suite.evaluation.protocol import Cell, training_task
+from rlbench_suite.evaluation.runner import player
+from rlbench_suite.evaluation.store import Run, read_manifest
+from rlbench_suite.registry import card as find_card
+from rlbench_suite.task import Task
+
+
+def find_cell(path: Path, name: str) -> tuple[Run, Cell]:
+    """Return a run and its finished cell whose folder below ``cells`` is ``name``, such as ``ppo/PMSMSpeed-v0/0``.
+
+    The beginning of a name is enough where it fits one agent and task; the first seed is then meant.
+
+    Raises:
+        ValueError: it is no run, or has no finished cell of that name.
+    """
+    run = Run(path, read_manifest(path), ())
+    cells = {
+        f"{cell.agent}/{file_name_of(cell.task)}/{cell.seed}": cell
+        for cell in run.manifest.cells()
+        if cell.agent not in run.manifest.models and run.result(cell)
+    }
+    given = name.strip("/").removeprefix("cells/")
+    if given in cells:
+        return run, cells[given]
+    begun = [known for known in cells if known.startswith(f"{given}/")]
+    if len({known.rsplit("/", 1)[0] for known in begun}) == 1:
+        return run, cells[begun[0]]
+    if begun:
+        raise ValueError(f"{given!r} fits several cells of {path}: {', '.join(begun[:6])}.")
+    raise ValueError(unknown(f"cell of the run in {path}", given, cells) if cells else f"{path} has no finished cell.")
+
+
+def read_policy(run: Run, cell: Cell) -> tuple[Task[Any, Any], Any]:
+    """Return the task of a cell and its policy.
+
+    Raises:
+        OSError, ValueError: the policy cannot be read.
+    """
+    task, agent = find_card(cell.task).build(), player(cell.agent, run)
+    budget = run.manifest.budget
+    load: Any = getattr(agent, "load", None)
+    if agent.learns and load:
+        file = str(run.cell_path(cell) / "policy.safetensors")
+        return task, load(file, training_task(task), budget=budget)
+    if agent.learns:
+        raise ValueError(f"The agent {cell.agent!r} reads no saved policies: it has no load.")
+    *_, policy = agent.train(training_task(task), seed=cell.seed, budget=budget)
+    return task, policy

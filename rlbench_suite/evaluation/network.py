@@ -1,0 +1,288 @@
+"""Acting policies as short lists of layers, whatever agent trained them: the form in which they leave the simulator.
+
+A learned policy gives its :class:`Network` by a method ``network()``: normalisation of observations, layers, memory,
+and how its outputs become an action. ``c_header.py`` and ``onnx_export.py`` write it for other machines. The network
+is one agent's; several agents share it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rlbench_suite.evaluation.onnx_policy import Rows
+
+
+class Scale(NamedTuple):
+    """Layer ``(x - subtract) * factor + add``, entry by entry."""
+
+    subtract: np.ndarray
+    factor: np.ndarray
+    add: np.ndarray
+
+
+class Clip(NamedTuple):
+    """Layer that clips each entry to its bounds."""
+
+    low: np.ndarray
+    high: np.ndarray
+
+
+class Affine(NamedTuple):
+    """Layer ``x @ weight + bias``."""
+
+    weight: np.ndarray
+    bias: np.ndarray
+
+
+class Tanh(NamedTuple):
+    """Layer of hyperbolic tangents."""
+
+
+class Relu(NamedTuple):
+    """Layer that replaces negative entries by zero."""
+
+
+class GRU(NamedTuple):
+    """Gated recurrent unit of ``U`` units, whose weights hold three gates side by side: reset, keep, candidate.
+
+    Its output is its input with the new memory behind it.
+    """
+
+    inputs: Affine
+    recurrence: Affine
+
+
+class Join(NamedTuple):
+    """Layer that appends the output of the first :class:`Clip`: the normalised observation."""
+
+
+Layer = Scale | Clip | Affine | Tanh | Relu | GRU | Join
+
+
+@dataclass(frozen=True)
+class Network:
+    """The acting part of a policy. Arrays are float32.
+
+    Attributes:
+        layers: layers in the order in which an observation passes them.
+        choices: numbers of values of the discrete choices, whose logits the last layer gives one after another; empty
+            for a continuous action, which the last layer gives.
+        sampled: True if the policy of the simulator samples its action, where this network takes the most likely one.
+    """
+
+    layers: tuple[Layer, ...]
+    choices: tuple[int, ...] = ()
+    sampled: bool = False
+
+    @property
+    def features(self) -> int:
+        """Number of entries of an observation."""
+        first = self.layers[0]
+        return len(first.subtract) if isinstance(first, Scale) else len(_affine(self.layers).weight)
+
+    @property
+    def units(self) -> int:
+        """Size of the memory; 0 without one."""
+        return next((len(layer.recurrence.weight) for layer in self.layers if isinstance(layer, GRU)), 0)
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs of the last layer."""
+        return self.widths()[-1]
+
+    def widths(self) -> list[int]:
+        """Return the number of entries before the first layer and after each layer."""
+        widths = [self.features]
+        for layer in self.layers:
+            if isinstance(layer, Affine):
+                widths.append(len(layer.bias))
+            else:
+                more = self.units if isinstance(layer, GRU) else self.features if isinstance(layer, Join) else 0
+                widths.append(widths[-1] + more)
+        return widths
+
+    def run(self, x: np.ndarray, mask: np.ndarray | None, memory: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return actions and the next memory, in float32.
+
+        Args:
+            x: observations ``(n, features)``.
+            mask: legal choices, bool ``(n, outputs)``; None if all are.
+            memory: ``(n, units)``, zeros at the start of an episode.
+
+        Returns:
+            Actions ``(n, outputs)``, or the discrete choices, int64 ``(n, number of choices)``; and the memory.
+        """
+        x, normalised = np.asarray(x, np.float32), None
+        for layer in self.layers:
+            match layer:
+                case Scale(subtract, factor, add):
+                    x = (x - subtract) * factor + add
+                case Clip(low, high):
+                    x = np.clip(x, low, high)
+                    normalised = x if normalised is None else normalised
+                case Affine(weight, bias):
+                    x = x @ weight + bias
+                case Tanh():
+                    x = np.tanh(x)
+                case Relu():
+                    x = np.maximum(x, 0)
+                case GRU():
+                    memory = _gru(layer, x, memory)
+                    x = np.concatenate([x, memory], -1)
+                case Join():
+                    assert normalised is not None
+                    x = np.concatenate([x, normalised], -1)
+        if not self.choices:
+            return x, memory
+        legal = x if mask is None else np.where(mask, x, -np.inf)
+        parts = np.split(legal, np.cumsum(self.choices)[:-1], axis=-1)
+        return np.stack([part.argmax(-1) for part in parts], -1), memory
+
+    def in_units(self, observation: np.ndarray, action: np.ndarray) -> Network:
+        """Return the same network between physical quantities.
+
+        Args:
+            observation: quantity that the value 1 of each entry stands for, ``(features,)``.
+            action: the same of a continuous action, ``(outputs,)``.
+        """
+        first, *rest = self.layers
+        if not isinstance(first, Scale):
+            rest, zero = [first, *rest], np.zeros(self.features, np.float32)
+            first = Scale(zero, zero + 1, zero)
+        scale = np.asarray(observation, np.float64)
+        layers: list[Layer] = [Scale(_float32(first.subtract * scale), _float32(first.factor / scale), first.add)]
+        if self.choices:
+            return replace(self, layers=(*layers, *rest))
+        unit = np.asarray(action, np.float64)
+        for number, layer in enumerate(rest):
+            match layer:
+                case Scale() if number == len(rest) - 2:
+                    layers.append(Scale(layer.subtract, _float32(layer.factor * unit), _float32(layer.add * unit)))
+                case Clip() if number == len(rest) - 1:
+                    layers.append(Clip(_float32(layer.low * unit), _float32(layer.high * unit)))
+                case _:
+                    layers.append(layer)
+        return replace(self, layers=tuple(layers))
+
+    def quantised(self) -> Network:
+        """Return the network with the weights that eight bits hold: whole numbers of a step that each output has."""
+        return replace(self, layers=tuple(_quantised(layer) for layer in self.layers))
+
+
+def quantise(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return weights ``(n, m)`` as int8, and the step of each output, float32 ``(m,)``."""
+    step = _float32(np.abs(weight).max(0) / 127)
+    step = np.where(step > 0, step, np.float32(1))
+    return np.round(weight / step).astype(np.int8), step
+
+
+def perceptron(layers: Sequence[Any], activation: Layer) -> list[Layer]:
+    """Return the layers of a multilayer perceptron with an activation between them.
+
+    Args:
+        layers: objects with ``weight`` and ``bias``.
+        activation: the activation.
+    """
+    found: list[Layer] = []
+    for layer in layers:
+        found += [activation, affine(layer)]
+    return found[1:]
+
+
+def affine(layer: Any) -> Affine:
+    """Return a layer from an object with ``weight`` and ``bias``."""
+    return Affine(_float32(layer.weight), _float32(layer.bias))
+
+
+def normalise(moments: Any, limit: float = 10.0) -> list[Layer]:
+    """Return the layers that normalise observations: to zero mean and unit variance, clipped to ``limit``.
+
+    Args:
+        moments: object with ``mean`` and ``variance``.
+        limit: largest size of an entry.
+    """
+    mean, variance = np.asarray(moments.mean), np.asarray(moments.variance, np.float64)
+    most = np.full(mean.shape, limit, np.float32)
+    return [Scale(_float32(mean), _float32(1 / np.sqrt(variance + 1e-8)), 0 * most), Clip(-most, most)]
+
+
+def between(low: np.ndarray, high: np.ndarray) -> list[Layer]:
+    """Return the layers that map [-1, 1] onto the bounds of an action, and clip to them."""
+    low, high = _float32(low), _float32(high)
+    return [Scale(0 * low, (high - low) / 2, (high + low) / 2), Clip(low, high)]
+
+
+class NetworkPolicy:
+    """A network as a policy of the host, on NumPy batches of one agent or several."""
+
+    def __init__(self, network: Network, task: Any) -> None:
+        self.network, self.rows = network, Rows(task)
+        self.memory: np.ndarray | None = None
+
+    def reset(self) -> None:
+        """Forget the memory, because new episodes begin."""
+        self.memory = None
+
+    def act(self, observations: Any, action_masks: np.ndarray | None) -> np.ndarray:
+        """Return the actions for a batch of observations."""
+        x, mask = self.rows.observe(observations), self.rows.mask(action_masks)
+        memory = np.zeros((len(x), self.network.units), np.float32) if self.memory is None else self.memory
+        action, self.memory = self.network.run(x, mask, memory)
+        return self.rows.choose("action", action, mask)
+
+
+def _affine(layers: Sequence[Layer]) -> Affine:
+    return next(layer for layer in layers if isinstance(layer, Affine))
+
+
+def _gru(layer: GRU, x: np.ndarray, memory: np.ndarray) -> np.ndarray:
+    seen = np.split(x @ layer.inputs.weight + layer.inputs.bias, 3, -1)
+    known = np.split(memory @ layer.recurrence.weight + layer.recurrence.bias, 3, -1)
+    reset, keep = (0.5 * np.tanh(0.5 * (seen[i] + known[i])) + 0.5 for i in (0, 1))
+    return keep * memory + (1 - keep) * np.tanh(seen[2] + reset * known[2])
+
+
+def _quantised(layer: Layer) -> Layer:
+    match layer:
+        case Affine(weight, bias):
+            whole, step = quantise(weight)
+            return Affine(whole * step, bias)
+        case GRU(inputs, recurrence):
+            return GRU(*(Affine(_quantised(part)[0], part.bias) for part in (inputs, recurrence)))
+    return layer
+
+
+def _float32(values: Any) -> np.ndarray:
+    return np.asarray(values, np.float32)
+
+
+def multiply_adds(network: Network) -> tuple[int, int]:
+    """Count the multiplications with an addition and the exponential functions of one step."""
+    products = functions = 0
+    for layer, width in zip(network.layers, network.widths(), strict=False):
+        match layer:
+            case Affine(weight, _):
+                products += weight.size
+            case GRU(inputs, recurrence):
+                products += inputs.weight.size + recurrence.weight.size + 3 * network.units
+                functions += 3 * network.units
+            case Tanh():
+                functions += width
+            case Scale():
+                products += width
+    return products, functions
+
+
+def parameters(network: Network) -> int:
+    """Count the numbers that a network stores."""
+    return sum(
+        math.prod(array.shape)
+        for layer in network.layers
+        for part in (layer if isinstance(layer, GRU) else [layer])
+        for array in part
+    )
