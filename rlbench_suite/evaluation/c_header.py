@@ -31,6 +31,7 @@ from rlbench_suite.evaluation.network import (
     multiply_adds,
     parameters,
     quantise,
+    weights,
 )
 
 TOLERANCE = 1e-5
@@ -126,8 +127,7 @@ def _comment(
     eight_bits: bool,
 ) -> list[str]:
     products, functions = multiply_adds(network)
-    numbers = parameters(network)
-    whole = sum(part.weight.size for layer in network.layers for part in _affines(layer)) if eight_bits else 0
+    numbers, (whole, steps) = parameters(network), weights(network) if eight_bits else (0, 0)
     widest = max(network.widths())
     stack = 4 * (2 * widest + (network.features if _joins(network) else 0) + 6 * network.units)
     every = f" every {origin.period:g} s" if origin.period else " at every step"
@@ -137,9 +137,9 @@ def _comment(
         "",
         f"Call {name}_reset once, then {name}_step{every}. All quantities are in the units below.",
         "",
-        f"Constants {4 * (numbers - whole) + whole} bytes ({numbers} numbers), state {4 * max(1, network.units)} "
-        f"bytes, stack about {stack} bytes. One step: {products} multiplications with an addition, {functions} "
-        "exponential functions.",
+        f"Constants {4 * (numbers - whole + steps) + whole} bytes ({numbers} numbers), state "
+        f"{4 * max(1, network.units)} bytes, stack about {stack} bytes. One step: {products} multiplications with an "
+        f"addition, {functions} hyperbolic tangents.",
         *map(_words, origin.notes),
         "",
         f"Check it: cc -std=c99 -D{name.upper()}_MAIN -x c {name}.h -o check -lm && ./check",
@@ -425,10 +425,6 @@ def _number(value: float) -> str:
         raise ValueError(f"A policy with a number that is not finite ({value}) cannot be exported.")
     text = f"{np.float32(value):.9g}"
     return f"{text}{'' if '.' in text or 'e' in text else '.0'}f"
-
-
-def _affines(layer: Layer) -> tuple[Affine, ...]:
-    return (layer,) if isinstance(layer, Affine) else tuple(layer) if isinstance(layer, GRU) else ()
 
 
 def _joins(network: Network) -> bool:

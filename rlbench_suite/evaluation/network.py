@@ -262,7 +262,7 @@ def _float32(values: Any) -> np.ndarray:
 
 
 def multiply_adds(network: Network) -> tuple[int, int]:
-    """Count the multiplications with an addition and the exponential functions of one step."""
+    """Count the multiplications with an addition and the hyperbolic tangents of one step."""
     products = functions = 0
     for layer, width in zip(network.layers, network.widths(), strict=False):
         match layer:
@@ -276,6 +276,15 @@ def multiply_adds(network: Network) -> tuple[int, int]:
             case Scale():
                 products += width
     return products, functions
+
+
+def weights(network: Network) -> tuple[int, int]:
+    """Count the weights that eight bits may hold, and the outputs that then need a step each."""
+    layers = [
+        part for layer in network.layers for part in (layer if isinstance(layer, GRU) else [layer])
+        if isinstance(part, Affine)
+    ]  # fmt: skip
+    return sum(part.weight.size for part in layers), sum(part.bias.size for part in layers)
 
 
 def parameters(network: Network) -> int:

@@ -417,6 +417,7 @@ def _(f: Forgery) -> None:
 # -- members
 
 simple("a pickle", "'policy.pkl' that belongs to no claim", lambda f: f.members.update({"policy.pkl": b"\x80\x04."}))
+simple("a C controller", "'c.so' that belongs to no claim", lambda f: f.members.update({"c.so": b"\x7fELF"}))
 simple("code", "'agent.py' that belongs to no claim", lambda f: f.members.update({"agent.py": b"import os"}))
 simple("path traversal", "is not a path inside it", lambda f: f.members.update({"../../outside.txt": b"x"}))
 simple("absolute path", "is not a path inside it", lambda f: f.members.update({"/tmp/outside.txt": b"x"}))
