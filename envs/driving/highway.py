@@ -152,18 +152,13 @@ class Road(Task[Fleet, State]):
         self.density = difficulty / 1000
         low = np.concatenate([np.tile([0, 0, -1, -1, 0, 0, 0][: self.own_entries], 1), np.tile([0, -1, -1, -1, -1], 9)])
         self.observation_space = self.box(low, np.ones(len(low)))
+        self.period = self.substeps * SUBSTEP
         self.reward_space = self.box(-self.crash_cost, 1)
-        self.period = self.duration
-
-    @property
-    def duration(self) -> float:
-        """Return the duration of a step, s."""
-        return self.substeps * SUBSTEP
 
     @property
     def crash_cost(self) -> float:
         """Return the cost of a crash, in rewards of one step of the best driving."""
-        return CRASH / self.duration
+        return CRASH / self.period
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Fleet:
         """Draw drivers, vehicles and density."""
@@ -329,7 +324,7 @@ class Road(Task[Fleet, State]):
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Fleet) -> jax.Array:
         """Return the mean speed over the step, reduced in lanes to the left, minus the cost of a crash."""
-        speed = (next_state.travelled - state.travelled) * (1 / self.duration)
+        speed = (next_state.travelled - state.travelled) * (1 / self.period)
         fast = jnp.clip((speed - SLOWEST) * (1 / (FASTEST - SLOWEST)), 0, 1)
         left = jnp.clip((ego_pose(next_state).y - lane_centre(0)) * (1 / (ROAD_WIDTH - LANE_WIDTH)), 0, 1)
         return jnp.where(next_state.crashed, -self.crash_cost, fast * (1 - KEEP_RIGHT * left))
@@ -345,7 +340,7 @@ class Road(Task[Fleet, State]):
 
     def info(self, state: State, params: Fleet) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
-        time = jnp.maximum(state.steps, 1) * np.asarray(self.duration, self.dtype)
+        time = jnp.maximum(state.steps, 1) * np.asarray(self.period, self.dtype)
         return {
             "success": ~state.crashed,
             "collision": state.crashed,

@@ -249,12 +249,16 @@ def _gru(layer: GRU, x: np.ndarray, memory: np.ndarray) -> np.ndarray:
 
 def _quantised(layer: Layer) -> Layer:
     match layer:
-        case Affine(weight, bias):
-            whole, step = quantise(weight)
-            return Affine(whole * step, bias)
+        case Affine():
+            return _eight_bits(layer)
         case GRU(inputs, recurrence):
-            return GRU(*(Affine(_quantised(part)[0], part.bias) for part in (inputs, recurrence)))
+            return GRU(_eight_bits(inputs), _eight_bits(recurrence))
     return layer
+
+
+def _eight_bits(layer: Affine) -> Affine:
+    whole, step = quantise(layer.weight)
+    return Affine(whole * step, layer.bias)
 
 
 def _float32(values: Any) -> np.ndarray:
