@@ -2,6 +2,37 @@
 
 from rlbench_suite.card import TaskCard
 
+POPGYM = "Morad et al. 2023, arXiv:2303.01859 (POPGym)"
+
+
+def _symbols(
+    name: str,
+    summary: str,
+    source: str,
+    place: str,
+    horizon: int,
+    difficulties: dict[str, float],
+    optimum: float,
+) -> TaskCard:
+    """Make the card of a task in which symbols are to be remembered; ``place`` is ``file:Task:Reference``."""
+    file, task, reference = place.split(":")
+    return TaskCard(
+        id=f"rlsuite/{name}",
+        family="memory",
+        summary=summary,
+        source=source,
+        entry_point=f"rlbench_suite.envs.memory.{file}:{task}",
+        reference=f"rlbench_suite.envs.memory.{file}:{reference}",
+        horizon=horizon,
+        variant=True,
+        difficulties=difficulties,
+        contexts=False,
+        partially_observed=True,
+        optimum=optimum,
+        tags=("discrete", "memory", "partially-observed", "text"),
+    )
+
+
 CARDS = (
     TaskCard(
         id="rlsuite/TMaze-v0",
@@ -26,5 +57,68 @@ CARDS = (
         partially_observed=True,
         optimum=30.443786982248522,
         tags=("discrete", "memory", "partially-observed", "text"),
+    ),
+    _symbols(
+        "RepeatPrevious-v0",
+        "Repeat the symbol that was shown k steps ago.",
+        f"{POPGYM}, RepeatPrevious",
+        "repeat_previous:RepeatPrevious:Repeater",
+        104,
+        {"medium": 4, "easy": 1, "hard": 32},
+        100,
+    ),
+    _symbols(
+        "Autoencode-v0",
+        "Watch a sequence of symbols, then recite it backwards.",
+        f"{POPGYM}, Autoencode",
+        "autoencode:Autoencode:Reciter",
+        104,
+        {"medium": 8, "easy": 4, "hard": 52},
+        8,
+    ),
+    _symbols(
+        "CountRecall-v0",
+        "Tell how often a symbol has been dealt from a shuffled deck.",
+        f"{POPGYM}, CountRecall",
+        "count_recall:CountRecall:Counter",
+        104,
+        {"easy": 2, "medium": 4, "hard": 8},
+        26,
+    ),
+    _symbols(
+        "NBack-v0",
+        "Tell whether the symbol is that of n steps ago.",
+        "Kirchner 1958, doi:10.1037/h0043688",
+        "n_back:NBack:Comparer",
+        100,
+        {"easy": 1, "medium": 2, "hard": 8},
+        99,
+    ),
+    _symbols(
+        "KeyValue-v0",
+        "Store, overwrite, delete and look up values by keys.",
+        "Shchendrigin et al. 2026, arXiv:2601.15086 (rewriting of memory)",
+        "key_value:KeyValue:Store",
+        128,
+        {"medium": 4, "easy": 1, "hard": 8},
+        64,
+    ),
+    _symbols(
+        "DelayedInstruction-v0",
+        "Carry out an instruction long after it was given, among others that are meant for somebody else.",
+        "Hunter 1913 (delayed reaction)",
+        "delayed_instruction:DelayedInstruction:Obedient",
+        200,
+        {"medium": 10, "easy": 3, "hard": 50},
+        26.30666666666667,
+    ),
+    _symbols(
+        "RevisedFacts-v0",
+        "Say where things are after facts were revised in a dialogue.",
+        "Weston et al. 2015, arXiv:1502.05698 (bAbI: where is a thing after it was moved)",
+        "revised_facts:RevisedFacts:Listener",
+        128,
+        {"medium": 4, "easy": 2, "hard": 8},
+        62,
     ),
 )

@@ -1,0 +1,177 @@
+"""Count how often each symbol was dealt.
+
+After Morad et al. 2023 (POPGym, arXiv:2303.01859, ``CountRecall``). At each step one card is dealt from a shuffled deck
+of m symbols, 13 cards each, and a symbol is asked for. The answer is how many cards of that symbol have been dealt, the
+one shown among them.
+
+=============  =====================================================================================================
+action         0 to 13: the count
+observation    ``Box(0, 1, (2 m,))``: the symbol dealt, one-hot; the symbol asked for, one-hot
+reward         1 for a right answer
+termination    when the deck is used up and the last question is answered, 13 m steps
+success        every answer is right
+difficulty     m, from 2 to 8
+context        none
+=============  =====================================================================================================
+
+**Differences from POPGym.** The answer 13 is allowed (there an action for the full count is missing); questions are
+independent and not dealt; answers earn 1 or 0 instead of shares of 1 and -1.
+
+**Optimum** 13 m. **Ceiling without memory** (:func:`memoryless_ceiling`, exact): a policy sees only whether the symbol
+dealt is the one asked for, and answers the count that is most frequent over all steps. At step t the t cards before are
+a random part of the rest of the deck, so counts are hypergeometric.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import comb
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component, singles
+from rlbench_suite.policy import View
+
+from .symbols import COLOURS, Params, SymbolTask, Tally, counted, no_answers
+
+COPIES = 13
+"""Cards of each symbol in the deck."""
+
+
+class State(NamedTuple):
+    """Cards dealt so far, and the question."""
+
+    counts: Any
+    """Cards dealt of each symbol, int32 ``(m,)``."""
+    card: Any
+    """Symbol dealt last, int32."""
+    asked: Any
+    """Symbol asked for, int32."""
+    tally: Tally
+
+
+def memoryless_ceiling(symbols: int, of_each: int = COPIES) -> Fraction:
+    """Return the best expected return of a policy that sees only the present card and question, exactly.
+
+    Let N be the number of cards. At step t = 0, 1, ... the t cards before are drawn from the N - 1 others. If the card
+    shown is the one asked for (probability 1/m), the count is 1 plus the number of its 12 other copies among the t;
+    otherwise it is the number of the 13 copies of the symbol asked for among the t.
+
+    Args:
+        symbols: number of symbols m.
+        of_each: cards of each.
+    """
+    cards = symbols * of_each
+    best = Fraction(0)
+    for same in (True, False):
+        chance = Fraction(1, symbols) if same else Fraction(symbols - 1, symbols)
+        copies = of_each - same
+        totals = [Fraction(0)] * (of_each + 1)
+        for before in range(cards):
+            ways = comb(cards - 1, before)
+            for count in range(min(copies, before) + 1):
+                others = comb(cards - 1 - copies, before - count)
+                totals[count + same] += Fraction(comb(copies, count) * others, ways)
+        best += chance * max(totals)
+    return best
+
+
+class CountRecall(SymbolTask[State]):
+    """The task; see the module's head for its rules.
+
+    Attributes:
+        symbols: number of symbols.
+    """
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        answers = tuple(map(str, range(COPIES + 1)))
+        super().__init__(card, difficulty=difficulty, dtype=dtype, answers=answers)
+        self.symbols = self.whole(difficulty, 2, len(COLOURS), "the number of symbols", least=2)
+        self.optimum = float(self.symbols * COPIES)
+        self.memoryless_ceiling = float(memoryless_ceiling(self.symbols))
+        self.observation_space = self.box(0.0, 1.0, (2 * self.symbols,))
+
+    def initial(self, key: jax.Array, params: Params) -> State:
+        """Deal the first card, and ask."""
+        counts = jnp.zeros(self.symbols, jnp.int32)
+        return self._dealt(counts, no_answers(), key)
+
+    def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
+        """Count the answer, deal the next card, and ask again; a used-up deck stays as it is."""
+        tally = counted(state.tally, jnp.bool_(True), action == state.counts[state.asked])
+        return self._dealt(state.counts, tally, key)
+
+    def _dealt(self, counts: jax.Array, tally: Tally, key: jax.Array) -> State:
+        bits = jax.random.bits(key, (2,), jnp.uint32)
+        left = COPIES - counts
+        # The remainder of 2**32 favours some cards by less than one part in thirty million.
+        place = (bits[0] % jnp.maximum(left.sum(), 1).astype(jnp.uint32)).astype(jnp.int32)
+        card = (place >= jnp.cumsum(left)).sum().astype(jnp.int32).clip(0, self.symbols - 1)
+        asked = (bits[1] % np.uint32(self.symbols)).astype(jnp.int32)
+        return State(counts + ((jnp.arange(self.symbols) == card) & (left > 0)), card, asked, tally)
+
+    def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Return the symbol dealt and the symbol asked for, one-hot each: ``(2 m,)``."""
+        shown = (self.one_hot(symbol, self.symbols) for symbol in (state.card, state.asked))
+        return jnp.concatenate([*shown])
+
+    def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether the last question is answered."""
+        return state.tally.right + state.tally.wrong == self.symbols * COPIES
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """List the entries of :meth:`observation`, in order."""
+        names = COLOURS[: self.symbols]
+        return singles(
+            {f"{name}_dealt": f"whether {name} was dealt" for name in names}
+            | {f"{name}_asked": f"whether {name} is asked for" for name in names}
+        )
+
+    def tally(self, state: State) -> Tally:
+        """Return the answers so far."""
+        return state.tally
+
+    def tiles(self, state: State) -> list[tuple[int | None, str]]:
+        """Return the card dealt and the symbol asked for."""
+        return [(int(state.card), "dealt"), (int(state.asked), "how many?")]
+
+    def describe(self, state: State, params: Params) -> str:
+        """Name the card dealt and the symbol asked for."""
+        return f"Dealt: {COLOURS[int(state.card)]}. How many {COLOURS[int(state.asked)]} cards so far?"
+
+    def rules(self) -> str:
+        """Return the rules."""
+        return (
+            f"A shuffled deck has {COPIES} cards of each of {', '.join(COLOURS[: self.symbols])}. At each turn one "
+            "card is dealt, and you are asked how many cards of a symbol have been dealt so far, this card among them. "
+            "A right answer earns 1."
+        )
+
+    def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
+        """Say how much was right."""
+        return f"the deck is used up, {info['right']} of {self.symbols * COPIES} answers right"
+
+
+class Counter(eqx.Module):
+    """The optimal player: it counts."""
+
+    symbols: int = eqx.field(static=True)
+
+    @classmethod
+    def for_task(cls, task: CountRecall) -> Counter:
+        """Make the player of a number of symbols."""
+        return cls(task.symbols)
+
+    def initial(self, params: Params) -> jax.Array:
+        """Return counts of zero."""
+        return jnp.zeros(self.symbols, jnp.int32)
+
+    def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Count the card dealt, and answer the count of the symbol asked for."""
+        memory = memory + view.observation[: self.symbols].astype(jnp.int32)
+        return memory[jnp.argmax(view.observation[self.symbols :])].astype(jnp.int32), memory

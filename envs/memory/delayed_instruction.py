@@ -1,0 +1,162 @@
+"""Carry out an instruction long after it was given, among others that are meant for somebody else.
+
+A delayed-response task (Hunter 1913) with distractors. An instruction names one of four colours. For a number of steps
+then follow nothing, or instructions for somebody else, each with probability 1/2. At the word "go" the colour of the
+last own instruction is to be answered, and the next instruction follows.
+
+=============  =====================================================================================================
+action         0 wait; 1 to 4: a colour. It counts at the word "go" only.
+observation    ``Box(0, 1, (7,))``: an instruction for you; one for somebody else; go; the colour, one-hot
+reward         1 for the right colour at "go"
+termination    never: the time limit truncates. The return is the number of right answers in 200 steps.
+success        every instruction was carried out right
+difficulty     L: the steps between an instruction and its "go" are uniform on 1..L, from 1 to 100
+context        none
+=============  =====================================================================================================
+
+**Optimum** (:func:`expected_calls`, exact): the expected number of times that "go" is said. **Ceiling without memory**:
+a quarter of that, since "go" looks always the same. A memory needs two bits, and must not take in what is meant for
+others.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component, singles
+from rlbench_suite.policy import View
+
+from .symbols import COLOURS, Params, SymbolTask, Tally, counted, no_answers
+
+COLOUR_NAMES = COLOURS[:4]
+LONGEST = 100
+"""Longest delay."""
+NOBODY, YOU, OTHER, GO = range(4)
+
+
+class State(NamedTuple):
+    """The own instruction, and what is said now; int32."""
+
+    instruction: Any
+    """Colour of the last own instruction."""
+    said: Any
+    """0 nothing, 1 an instruction for you, 2 one for somebody else, 3 go."""
+    colour: Any
+    """Colour that is said."""
+    left: Any
+    """Steps until "go"."""
+    tally: Tally
+
+
+def expected_calls(longest: int, steps: int) -> Fraction:
+    """Return how often "go" is said in ``steps`` steps on average, exactly, by the renewal equation.
+
+    A cycle of a delay d has d + 2 steps: the instruction, d steps, and "go" at the last.
+    """
+    calls = [Fraction(0)]
+    for step in range(1, steps + 1):
+        whole = [1 + calls[step - delay - 2] for delay in range(1, longest + 1) if delay + 2 <= step]
+        calls.append(sum(whole, Fraction(0)) / longest)
+    return calls[steps]
+
+
+class DelayedInstruction(SymbolTask[State]):
+    """The task; see the module's head for its rules.
+
+    Attributes:
+        longest: the longest delay in steps.
+    """
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype, answers=("wait", *COLOUR_NAMES))
+        self.longest = self.whole(difficulty, 10, LONGEST, "the longest delay in steps")
+        calls = expected_calls(self.longest, card.horizon)
+        self.optimum, self.memoryless_ceiling = float(calls), float(calls / len(COLOUR_NAMES))
+        self.observation_space = self.box(0.0, 1.0, (3 + len(COLOUR_NAMES),))
+
+    def initial(self, key: jax.Array, params: Params) -> State:
+        """Give the first instruction."""
+        colour, delay, _ = self._draws(key)
+        return State(colour, jnp.int32(YOU), colour, delay + 1, no_answers())
+
+    def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
+        """Count the answer to "go"; say the next word."""
+        colour, delay, heard = self._draws(key)
+        asked = state.said == GO
+        left = jnp.where(asked, delay + 1, state.left - 1)
+        said = jnp.where(asked, YOU, jnp.where(left == 0, GO, jnp.where(heard, OTHER, NOBODY))).astype(jnp.int32)
+        instruction = jnp.where(asked, colour, state.instruction)
+        return State(instruction, said, colour, left, counted(state.tally, asked, action == state.instruction + 1))
+
+    def _draws(self, key: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Draw a colour, a delay, and whether somebody else is spoken to, from one draw."""
+        bits = jax.random.bits(key, (), jnp.uint32)
+        # The remainder of 2**29 favours some delays by less than one part in five million.
+        delay = 1 + ((bits >> 3) % np.uint32(self.longest)).astype(jnp.int32)
+        return (bits & 3).astype(jnp.int32), delay, (bits >> 2) & 1 == 1
+
+    def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Return who is spoken to, "go", and the colour, one-hot: ``(7,)``."""
+        spoken = (state.said == YOU) | (state.said == OTHER)
+        heads = self.stack(state.said == YOU, state.said == OTHER, state.said == GO)
+        return jnp.concatenate([heads, self.one_hot(state.colour, len(COLOUR_NAMES), spoken)])
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """List the entries of :meth:`observation`, in order."""
+        return singles(
+            {
+                "for_you": "whether an instruction is given to you",
+                "for_other": "whether one is given to somebody else",
+                "go": "whether the last own instruction is to be carried out now",
+            }
+            | {name: f"whether the instruction says {name}" for name in COLOUR_NAMES}
+        )
+
+    def tally(self, state: State) -> Tally:
+        """Return the answers so far."""
+        return state.tally
+
+    def tiles(self, state: State) -> list[tuple[int | None, str]]:
+        """Return what is said."""
+        said = int(state.said)
+        caption = ("-", "for you", "for somebody else", "go")[said]
+        return [(int(state.colour) if said in (YOU, OTHER) else None, caption)]
+
+    def describe(self, state: State, params: Params) -> str:
+        """Say what is said."""
+        colour = COLOUR_NAMES[int(state.colour)]
+        return ("Nothing is said.", f"To you: {colour}.", f"To somebody else: {colour}.", "Go!")[int(state.said)]
+
+    def rules(self) -> str:
+        """Return the rules."""
+        return (
+            f"You are given a colour, one of {', '.join(COLOUR_NAMES)}. 1 to {self.longest} turns later 'Go!' is said: "
+            "answer the colour that was last given to you, not one given to somebody else. It earns 1 if it is right. "
+            "Then you are given the next colour. Answers at other turns count nothing."
+        )
+
+
+class Obedient(eqx.Module):
+    """The optimal player: it remembers the last own instruction."""
+
+    @classmethod
+    def for_task(cls, task: DelayedInstruction) -> Obedient:
+        """Make the player; it is the same for every delay."""
+        return cls()
+
+    def initial(self, params: Params) -> jax.Array:
+        """Return no instruction: the action 0."""
+        return jnp.int32(0)
+
+    def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Remember an own instruction; answer it at "go", else wait."""
+        for_you, _, go = view.observation[:3]
+        memory = jnp.where(for_you > 0, 1 + jnp.argmax(view.observation[3:]), memory).astype(jnp.int32)
+        return jnp.where(go > 0, memory, 0), memory

@@ -1,0 +1,169 @@
+"""Store, overwrite, delete and look up values by keys.
+
+A stream of instructions to a store of K keys and four values. At each step one is shown: with probability 3/8 store a
+value under a key, 1/8 delete a key, 1/2 look a key up; key and value are uniform. A look-up asks for the value that was
+stored last under its key, or "nothing" if the key was deleted since, or never stored.
+
+=============  =====================================================================================================
+action         0 to 3: a value; 4: nothing
+observation    ``Box(0, 1, (3 + K + 4,))``: store, delete, look up, one-hot; the key, one-hot; the value to store,
+               one-hot (zeros otherwise)
+reward         1 for a right answer to a look-up. Actions at other steps count nothing.
+termination    never: the time limit truncates. The return is the number of right answers in 128 steps.
+success        every look-up is answered right
+difficulty     K, from 1 to 8
+context        none
+=============  =====================================================================================================
+
+Values must be overwritten and forgotten, which memories that only hold on find hard (Shchendrigin et al. 2026,
+arXiv:2601.15086).
+
+**Optimum** 64, half of 128 steps. **Ceiling without memory** (:func:`memoryless_ceiling`, exact): a look-up
+shows its key only, so a policy answers always the same. Whether a key holds nothing is a Markov chain of two states; if
+it holds something, all values are equally likely.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component, singles
+from rlbench_suite.policy import View
+
+from .symbols import COLOURS, Params, SymbolTask, Tally, counted, no_answers
+
+KEYS = ("A", "B", "C", "D", "E", "F", "G", "H")
+VALUES = COLOURS[:4]
+NOTHING = len(VALUES)
+STORE, DELETE, LOOK_UP = range(3)
+INSTRUCTIONS = ("store", "delete", "look up")
+
+
+class State(NamedTuple):
+    """The store, and the instruction shown."""
+
+    held: Any
+    """Value of each key, int32 ``(K,)``; 4 is nothing. The instruction shown is not carried out yet."""
+    instruction: Any
+    """0 store, 1 delete, 2 look up; int32."""
+    key: Any
+    """Key of the instruction, int32."""
+    value: Any
+    """Value to store, int32."""
+    tally: Tally
+
+
+def memoryless_ceiling(keys: int, steps: int) -> Fraction:
+    """Return the best expected return of a policy that sees only the present instruction, exactly."""
+    empty, nothing, something = Fraction(1), Fraction(0), Fraction(0)
+    for _ in range(steps):
+        nothing += empty / 2
+        something += (1 - empty) / (2 * len(VALUES))
+        empty += (1 - empty) / (8 * keys) - empty * 3 / (8 * keys)
+    return max(nothing, something)
+
+
+class KeyValue(SymbolTask[State]):
+    """The task; see the module's head for its rules.
+
+    Attributes:
+        keys: number of keys.
+    """
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype, answers=(*VALUES, "nothing"))
+        self.keys = self.whole(difficulty, 4, len(KEYS), "the number of keys")
+        self.optimum = card.horizon / 2
+        self.memoryless_ceiling = float(memoryless_ceiling(self.keys, card.horizon))
+        self.observation_space = self.box(0.0, 1.0, (len(INSTRUCTIONS) + self.keys + len(VALUES),))
+
+    def initial(self, key: jax.Array, params: Params) -> State:
+        """Show the first instruction to an empty store."""
+        return State(jnp.full(self.keys, NOTHING, jnp.int32), *self._instruction(key), no_answers())
+
+    def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
+        """Count the answer, carry out the instruction, and show the next one."""
+        meant = jnp.arange(self.keys) == state.key
+        new = jnp.where(state.instruction == STORE, state.value, NOTHING)
+        held = jnp.where(meant & (state.instruction != LOOK_UP), new, state.held)
+        right = action == state.held[state.key]
+        return State(held, *self._instruction(key), counted(state.tally, state.instruction == LOOK_UP, right))
+
+    def _instruction(self, key: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Draw instruction, key and value from one draw: three bits, two bits, and the rest."""
+        bits = jax.random.bits(key, (), jnp.uint32)
+        eighth = bits & 7
+        instruction = jnp.where(eighth < 3, STORE, jnp.where(eighth == 3, DELETE, LOOK_UP)).astype(jnp.int32)
+        # The remainder of 2**27 favours some keys by less than one part in ten million.
+        return instruction, ((bits >> 5) % np.uint32(self.keys)).astype(jnp.int32), ((bits >> 3) & 3).astype(jnp.int32)
+
+    def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Return instruction, key, and the value to store, one-hot each: ``(3 + K + 4,)``."""
+        return jnp.concatenate(
+            [
+                self.one_hot(state.instruction, len(INSTRUCTIONS)),
+                self.one_hot(state.key, self.keys),
+                self.one_hot(state.value, len(VALUES), state.instruction == STORE),
+            ]
+        )
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """List the entries of :meth:`observation`, in order."""
+        return singles(
+            {name.replace(" ", "_"): f"whether the instruction is to {name}" for name in INSTRUCTIONS}
+            | {f"key_{name}": f"whether the key is {name}" for name in KEYS[: self.keys]}
+            | {name: f"whether the value to store is {name}" for name in VALUES}
+        )
+
+    def tally(self, state: State) -> Tally:
+        """Return the answers so far."""
+        return state.tally
+
+    def tiles(self, state: State) -> list[tuple[int | None, str]]:
+        """Return the instruction, with the value to store."""
+        caption = f"{INSTRUCTIONS[int(state.instruction)]} {KEYS[int(state.key)]}"
+        return [(int(state.value) if int(state.instruction) == STORE else None, caption)]
+
+    def describe(self, state: State, params: Params) -> str:
+        """Say the instruction."""
+        instruction, key = int(state.instruction), KEYS[int(state.key)]
+        if instruction == STORE:
+            return f"Store {VALUES[int(state.value)]} under {key}."
+        return f"Delete {key}." if instruction == DELETE else f"Look up {key}: what is stored there?"
+
+    def rules(self) -> str:
+        """Return the rules."""
+        return (
+            f"Instructions to a store with the keys {', '.join(KEYS[: self.keys])} come one a turn; it is empty at "
+            "first. When a key is looked up, answer the value that was stored there last, or 'nothing' if it was "
+            "deleted since or never stored. A right answer to a look-up earns 1; answers at other turns count nothing."
+        )
+
+
+class Store(eqx.Module):
+    """The optimal player: it keeps the store."""
+
+    keys: int = eqx.field(static=True)
+
+    @classmethod
+    def for_task(cls, task: KeyValue) -> Store:
+        """Make the player of a number of keys."""
+        return cls(task.keys)
+
+    def initial(self, params: Params) -> jax.Array:
+        """Return an empty store."""
+        return jnp.full(self.keys, NOTHING, jnp.int32)
+
+    def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Carry out the instruction, and answer what the key holds."""
+        instruction, named, value = jnp.split(view.observation, (len(INSTRUCTIONS), len(INSTRUCTIONS) + self.keys))
+        new = jnp.where(instruction[STORE] > 0, jnp.argmax(value), NOTHING).astype(jnp.int32)
+        answer = memory[jnp.argmax(named)]
+        return answer, jnp.where((named > 0) & (instruction[LOOK_UP] == 0), new, memory)

@@ -1,0 +1,126 @@
+"""Tell whether a symbol is the one of n steps ago.
+
+The n-back task of psychology (Kirchner 1958, doi:10.1037/h0043688). At each step one of four symbols is shown. With
+probability 1/2 it is the symbol of n steps before, otherwise one of the three others; the answer says which.
+
+=============  =====================================================================================================
+action         0 other, 1 same
+observation    ``Box(0, 1, (4,))``: the symbol shown, one-hot
+reward         1 for a right answer. The first n answers count nothing, because nothing was shown n steps before.
+termination    never: the time limit truncates. The return is the number of right answers in 100 steps.
+success        every answer that counts is right
+difficulty     n, from 1 to 32
+context        none
+=============  =====================================================================================================
+
+**Optimum** 100 - n. **Ceiling without memory** (100 - n) / 2: the first n symbols are uniform, hence every later one
+is, whether it repeats one or not. A symbol therefore does not tell whether it is a repetition.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component, singles
+from rlbench_suite.policy import View
+
+from .symbols import COLOURS, Params, SymbolTask, Tally, counted, drawn, empty, look, no_answers, push
+
+SYMBOLS = COLOURS[:4]
+ANSWERS = ("other", "same")
+FARTHEST = 32
+"""Largest n."""
+
+
+class State(NamedTuple):
+    """Symbols of the last n + 1 steps, and the answers so far."""
+
+    register: Any
+    """Symbols, the newest first; uint32, see :mod:`.symbols`."""
+    shown: Any
+    """Number of symbols shown, int32."""
+    tally: Tally
+
+
+class NBack(SymbolTask[State]):
+    """The task; see the module's head for its rules.
+
+    Attributes:
+        distance: n.
+    """
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype, answers=ANSWERS)
+        self.distance = self.whole(difficulty, 2, FARTHEST, "n, the distance in steps")
+        self.optimum = float(card.horizon - self.distance)
+        self.memoryless_ceiling = self.optimum / 2
+        self.observation_space = self.box(0.0, 1.0, (len(SYMBOLS),))
+
+    def initial(self, key: jax.Array, params: Params) -> State:
+        """Show the first symbol."""
+        return State(push(empty(self.distance + 1), drawn(key)), jnp.int32(1), no_answers())
+
+    def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
+        """Count the answer, and show the next symbol."""
+        same = look(state.register, 0) == look(state.register, self.distance)
+        tally = counted(state.tally, state.shown > self.distance, (action == 1) == same)
+        bits = jax.random.bits(key, (), jnp.uint32)
+        # What is n steps before the next symbol is n - 1 steps before the present one.
+        other = (look(state.register, self.distance - 1) + 1 + ((bits >> 1) % np.uint32(3)).astype(jnp.int32)) % 4
+        repeated = jnp.where(bits & 1 == 1, look(state.register, self.distance - 1), other)
+        symbol = jnp.where(state.shown < self.distance, (bits >> 30).astype(jnp.int32), repeated)
+        return State(push(state.register, symbol), state.shown + 1, tally)
+
+    def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Return the symbol shown, one-hot: ``(4,)``."""
+        return self.one_hot(look(state.register, 0), len(SYMBOLS))
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """List the entries of :meth:`observation`, in order."""
+        return singles({name: f"whether {name} is shown" for name in SYMBOLS})
+
+    def tally(self, state: State) -> Tally:
+        """Return the answers so far."""
+        return state.tally
+
+    def tiles(self, state: State) -> list[tuple[int | None, str]]:
+        """Return the symbol shown."""
+        return [(int(look(state.register, 0)), "now")]
+
+    def describe(self, state: State, params: Params) -> str:
+        """Name the symbol shown."""
+        return f"Shown: {SYMBOLS[int(look(state.register, 0))]}"
+
+    def rules(self) -> str:
+        """Return the rules."""
+        return (
+            f"At each turn one of {', '.join(SYMBOLS)} is shown. Answer 'same' if it is the one that was shown "
+            f"{self.distance} turn(s) before, and 'other' if not. A right answer earns 1. The first {self.distance} "
+            "answer(s) count nothing."
+        )
+
+
+class Comparer(eqx.Module):
+    """The optimal player: it remembers the last symbols."""
+
+    distance: int = eqx.field(static=True)
+
+    @classmethod
+    def for_task(cls, task: NBack) -> Comparer:
+        """Make the player of a distance."""
+        return cls(task.distance)
+
+    def initial(self, params: Params) -> jax.Array:
+        """Return an empty memory."""
+        return empty(self.distance + 1)
+
+    def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Remember the symbol shown, and compare it with the one of n steps ago."""
+        memory = push(memory, jnp.argmax(view.observation).astype(jnp.int32))
+        return (look(memory, 0) == look(memory, self.distance)).astype(jnp.int32), memory

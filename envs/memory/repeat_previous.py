@@ -1,0 +1,125 @@
+"""Repeat the symbol of k steps ago.
+
+After Morad et al. 2023 (POPGym, arXiv:2303.01859, ``RepeatPrevious``). At each step one of four symbols is shown; the
+answer is the symbol that was shown k steps before it.
+
+=============  =====================================================================================================
+action         one of the four symbols
+observation    ``Box(0, 1, (4,))``: the symbol shown, one-hot
+reward         1 for a right answer. The first k answers count nothing, because nothing was shown k steps before.
+termination    never: the time limit truncates. The return is the number of right answers in 104 steps.
+success        every answer that counts is right
+difficulty     k, from 1 to 64
+context        none
+=============  =====================================================================================================
+
+**Differences from POPGym.** Symbols are independent; POPGym deals them from decks of cards, so that what was dealt
+tells something of what is left. Answers earn 1 or 0 instead of shares of 1 and -1, and all
+tiers take 104 steps (two decks).
+
+**Optimum** 104 - k. **Ceiling without memory** (104 - k) / 4: the symbol shown is independent of the answer. A memory
+needs 2 k bits.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component, singles
+from rlbench_suite.policy import View
+
+from .symbols import COLOURS, Params, SymbolTask, Tally, counted, drawn, empty, look, no_answers, push
+
+SYMBOLS = COLOURS[:4]
+FARTHEST = 64
+"""Largest distance that an answer may have."""
+
+
+class State(NamedTuple):
+    """Symbols of the last k + 1 steps, and the answers so far."""
+
+    register: Any
+    """Symbols, the newest first; uint32, see :mod:`.symbols`."""
+    shown: Any
+    """Number of symbols shown, int32."""
+    tally: Tally
+
+
+class RepeatPrevious(SymbolTask[State]):
+    """The task; see the module's head for its rules.
+
+    Attributes:
+        distance: steps between a symbol and the answer that repeats it.
+    """
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype, answers=SYMBOLS)
+        self.distance = self.whole(difficulty, 4, FARTHEST, "the distance in steps")
+        self.optimum = float(card.horizon - self.distance)
+        self.memoryless_ceiling = self.optimum / len(SYMBOLS)
+        self.observation_space = self.box(0.0, 1.0, (len(SYMBOLS),))
+
+    def initial(self, key: jax.Array, params: Params) -> State:
+        """Show the first symbol."""
+        return State(push(empty(self.distance + 1), drawn(key)), jnp.int32(1), no_answers())
+
+    def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
+        """Count the answer, and show the next symbol."""
+        right = action == look(state.register, self.distance)
+        return State(
+            register=push(state.register, drawn(key)),
+            shown=state.shown + 1,
+            tally=counted(state.tally, state.shown > self.distance, right),
+        )
+
+    def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Return the symbol shown, one-hot: ``(4,)``."""
+        return self.one_hot(look(state.register, 0), len(SYMBOLS))
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """List the entries of :meth:`observation`, in order."""
+        return singles({name: f"whether {name} is shown" for name in SYMBOLS})
+
+    def tally(self, state: State) -> Tally:
+        """Return the answers so far."""
+        return state.tally
+
+    def tiles(self, state: State) -> list[tuple[int | None, str]]:
+        """Return the symbol shown."""
+        return [(int(look(state.register, 0)), "now")]
+
+    def describe(self, state: State, params: Params) -> str:
+        """Name the symbol shown."""
+        return f"Shown: {SYMBOLS[int(look(state.register, 0))]}"
+
+    def rules(self) -> str:
+        """Return the rules."""
+        return (
+            f"At each turn one of {', '.join(SYMBOLS)} is shown. Answer with the one that was shown {self.distance} "
+            f"turn(s) before it. A right answer earns 1. The first {self.distance} answer(s) count nothing."
+        )
+
+
+class Repeater(eqx.Module):
+    """The optimal player: it remembers the last symbols."""
+
+    distance: int = eqx.field(static=True)
+
+    @classmethod
+    def for_task(cls, task: RepeatPrevious) -> Repeater:
+        """Make the player of a distance."""
+        return cls(task.distance)
+
+    def initial(self, params: Params) -> jax.Array:
+        """Return an empty memory."""
+        return empty(self.distance + 1)
+
+    def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Remember the symbol shown, and repeat the one of ``distance`` steps ago."""
+        memory = push(memory, jnp.argmax(view.observation).astype(jnp.int32))
+        return look(memory, self.distance), memory

@@ -1,0 +1,215 @@
+"""Tasks of remembered symbols against plain accounts of their rules, and their ceilings against enumeration."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+import rlbench_suite  # noqa: F401  (registers the ids)
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.baselines.ppo_agent import PPO
+from rlbench_suite.card import load
+from rlbench_suite.envs.memory import count_recall, delayed_instruction, key_value
+from rlbench_suite.envs.memory.revised_facts import ROOMS, THINGS
+from rlbench_suite.registry import card
+
+pytestmark = pytest.mark.of_variants
+
+Oracle = Iterator[int | None]
+"""For each observation that is sent to it, the right answer; None where nothing is asked."""
+
+
+def hot(part: np.ndarray) -> int:
+    """Return the position of the one, -1 if there is none."""
+    assert part.sum() in (0, 1)
+    return int(part.argmax()) if part.any() else -1
+
+
+# -- the rules, each as an account of what was observed ----------------------------------------------------------------
+
+
+def repeat_previous(seen: list[np.ndarray], distance: int) -> int | None:
+    return hot(seen[-1 - distance]) if len(seen) > distance else None
+
+
+def autoencode(seen: list[np.ndarray], length: int) -> int | None:
+    watched = [hot(one[:4]) for one in seen if not one[4]]
+    recited = sum(one[4] for one in seen)
+    assert len(watched) == min(len(seen), length)
+    return watched[-int(recited)] if recited else None
+
+
+def counts(seen: list[np.ndarray], symbols: int) -> int | None:
+    return Counter(hot(one[:symbols]) for one in seen)[hot(seen[-1][symbols:])]
+
+
+def n_back(seen: list[np.ndarray], distance: int) -> int | None:
+    return int(hot(seen[-1]) == hot(seen[-1 - distance])) if len(seen) > distance else None
+
+
+def store(seen: list[np.ndarray], keys: int) -> int | None:
+    held: dict[int, int] = {}
+    for one in seen:
+        instruction, key, value = hot(one[:3]), hot(one[3 : 3 + keys]), hot(one[3 + keys :])
+        assert (value >= 0) == (instruction == 0)
+        if instruction == 2:
+            answer = held.get(key, 4)
+        else:
+            answer = None
+            held[key] = value
+            if instruction == 1:
+                del held[key]
+    return answer
+
+
+def obey(seen: list[np.ndarray], longest: int) -> int | None:
+    own = [number for number, one in enumerate(seen) if one[0]]
+    if not seen[-1][2]:
+        return None
+    assert 1 <= len(seen) - 1 - own[-1] - 1 <= longest
+    return 1 + hot(seen[own[-1]][3:])
+
+
+def whereabouts(seen: list[np.ndarray], things: int) -> int | None:
+    where: dict[int, int] = {}
+    for one in seen:
+        sentence, thing, other, room = (hot(part) for part in np.split(one, np.cumsum([4, things, things])))
+        if sentence == 3:
+            continue
+        if sentence == 0:
+            where[thing] = room
+        elif sentence == 1:
+            where[thing] = where[other]
+        else:
+            where[thing], where[other] = where[other], where[thing]
+    return where[hot(seen[-1][4 : 4 + things])] if hot(seen[-1][:4]) == 3 else None
+
+
+RULES: dict[str, Callable[[list[np.ndarray], int], int | None]] = {
+    "RepeatPrevious-v0": repeat_previous,
+    "Autoencode-v0": autoencode,
+    "CountRecall-v0": counts,
+    "NBack-v0": n_back,
+    "KeyValue-v0": store,
+    "DelayedInstruction-v0": obey,
+    "RevisedFacts-v0": whereabouts,
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rewards_are_those_of_the_rules(name: str) -> None:
+    """Half of the answers are right and half at random; the account knows no more than was observed."""
+    env: Any = gymnasium.make(f"rlsuite/{name}")
+    size = int(env.unwrapped.task.difficulty)
+    rng = np.random.default_rng(0)
+    asked = right = 0
+    for seed in range(3):
+        observation, _ = env.reset(seed=seed)
+        seen, over, answered, good = [observation], False, 0, 0
+        while not over:
+            answer = RULES[name](seen, size)
+            action = int(rng.integers(env.action_space.n)) if answer is None or rng.random() < 0.5 else answer
+            observation, reward, terminated, truncated, info = env.step(action)
+            assert reward == (action == answer)
+            answered, good = answered + (answer is not None), good + (action == answer)
+            assert (info["right"], info["wrong"]) == (good, answered - good)
+            assert info["success"] is (0 < good == answered)
+            seen, over = [*seen, observation], terminated or truncated
+        asked, right = asked + answered, right + good
+    assert 0 < right < asked
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_the_reference_is_always_right_and_reaches_the_optimum(name: str) -> None:
+    task: Any = card(name).build()
+    record = play(task, load(task.card.reference).for_task(task), range(400))
+    assert record.info["success"].all()
+    assert task.optimum == pytest.approx(task.card.optimum, rel=1e-12)
+    assert abs(record.total.mean() - task.optimum) <= 4 * record.total.std() / 20
+
+
+# -- closed forms against enumeration --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("symbols", "copies"), [(2, 2), (3, 1), (2, 3)])
+def test_the_ceiling_of_counts_is_that_of_all_decks(symbols: int, copies: int) -> None:
+    """Every order of a small deck, every question; every map of what is seen to a count."""
+    deck = [symbol for symbol in range(symbols) for _ in range(copies)]
+    frequency: dict[tuple[int, int], Counter[int]] = {}
+    orders = [*itertools.permutations(deck)]
+    for order in orders:
+        for step, shown in enumerate(order):
+            for asked in range(symbols):
+                frequency.setdefault((shown, asked), Counter())[order[: step + 1].count(asked)] += 1
+    best = sum(max(table.values()) for table in frequency.values())
+    assert count_recall.memoryless_ceiling(symbols, copies) == Fraction(best, len(orders) * symbols)
+
+
+@pytest.mark.parametrize(("keys", "steps"), [(1, 4), (2, 3)])
+def test_the_ceiling_of_a_store_is_that_of_all_instructions(keys: int, steps: int) -> None:
+    """Every sequence of instructions with its probability; a store holds a value or nothing."""
+    chances = {"store": Fraction(3, 8), "delete": Fraction(1, 8), "look up": Fraction(1, 2)}
+    nothing = something = Fraction(0)
+    for sequence in itertools.product(itertools.product(chances, range(keys)), repeat=steps):
+        chance, held = Fraction(1), set()
+        for instruction, _ in sequence:
+            chance *= chances[instruction] / keys
+        for instruction, key in sequence:
+            if instruction == "store":
+                held.add(key)
+            elif instruction == "delete":
+                held.discard(key)
+            else:
+                nothing, something = nothing + chance * (key not in held), something + chance * (key in held)
+    assert key_value.memoryless_ceiling(keys, steps) == max(nothing, something / 4)
+
+
+@pytest.mark.parametrize(("longest", "steps"), [(1, 7), (2, 9), (3, 11)])
+def test_the_number_of_calls_is_that_of_all_delays(longest: int, steps: int) -> None:
+    sequences = [*itertools.product(range(1, longest + 1), repeat=steps // 3)]
+    calls = sum(sum(ended <= steps for ended in itertools.accumulate(d + 2 for d in row)) for row in sequences)
+    assert delayed_instruction.expected_calls(longest, steps) == Fraction(calls, len(sequences))
+
+
+def test_symbols_of_n_back_tell_nothing_of_repetition() -> None:
+    """Whatever symbol is shown, half are repetitions: five standard deviations of a binomial."""
+    envs: Any = gymnasium.make_vec("rlsuite/NBack-v0", 512, difficulty=2)
+    observations = [envs.reset(seed=0)[0]]
+    observations += [envs.step(np.zeros(512, int))[0] for _ in range(50)]
+    shown = np.argmax(observations, -1).T
+    same = shown[:, 2:] == shown[:, :-2]
+    for symbol in range(4):
+        repeated = same[shown[:, 2:] == symbol]
+        assert abs(repeated.mean() - 0.5) < 2.5 / len(repeated) ** 0.5
+
+
+# -- learning ----------------------------------------------------------------------------------------------------------
+
+
+def test_only_a_memory_beats_the_ceiling() -> None:
+    task: Any = card("NBack-v0").build(difficulty=1)
+    *_, blind = PPO(total_steps=30_000, recurrent="none").train(task, seed=0, budget="smoke")
+    *_, policy = PPO(total_steps=100_000).train(task, seed=0, budget="smoke")
+    without = play(task, blind, range(300)).total
+    assert without.mean() == pytest.approx(task.memoryless_ceiling, abs=float(5 * without.std() / 300**0.5))
+    assert play(task, policy, range(300)).total.mean() > 0.9 * task.optimum
+
+
+def test_a_wrong_difficulty_is_refused_and_words_name_the_things() -> None:
+    for wrong in (0, 2.5, 65, float("nan")):
+        with pytest.raises(ValueError, match="whole number from 1 to 64"):
+            card("RepeatPrevious-v0").build(difficulty=wrong)
+    env: Any = gymnasium.make("rlsuite/RevisedFacts-v0", view="text", difficulty=3)
+    shown, _ = env.reset(seed=1)
+    assert all(thing in env.unwrapped.task.rules() for thing in THINGS[:3])
+    assert "The key is in the " in shown
+    shown, *_ = env.step("kitchn")
+    assert "Did you mean 'kitchen'" in shown
+    assert all(room in env.unwrapped.task.how_to_act() for room in ROOMS)
