@@ -113,6 +113,15 @@ CARDS = (
         26.30666666666667,
     ),
     _symbols(
+        "Concentration-v0",
+        "Turn cards over two by two, and find the pairs with few turns in vain.",
+        f"{POPGYM}, Concentration; Velleman and Warrington 2013, American Mathematical Monthly 120:9 (optimum)",
+        "concentration:Concentration:Rememberer",
+        120,
+        {"medium": 8, "easy": 4, "hard": 12},
+        7.450876900876901,
+    ),
+    _symbols(
         "RevisedFacts-v0",
         "Say where things are after facts were revised in a dialogue.",
         "Weston et al. 2015, arXiv:1502.05698 (bAbI: where is a thing after it was moved)",

@@ -1,0 +1,276 @@
+"""Turn cards over two by two, and find the pairs.
+
+The game Memory, or Concentration; POPGym (Morad et al. 2023, arXiv:2303.01859) has it with a deck of cards. 2 n cards
+lie face down, n pairs. A turn shows one card, then a second. If they are a pair, they stay; if not, they are turned
+back before the next turn.
+
+=============  =====================================================================================================
+action         0 to 2 n - 1: the card to turn over; cards that lie face up for good, and the turn's first, are masked
+observation    ``Box(0, 1, (2 n (n + 1),))``: for each card its picture or face down, one-hot. After a turn in vain both
+               cards are still shown; they are face down as soon as the next card is turned over.
+reward         1 for a pair, -1/n for a turn in vain
+termination    when all pairs are found
+success        all pairs are found, with less than n turns in vain
+difficulty     n, from 2 to 12
+context        none
+=============  =====================================================================================================
+
+**Optimum** (:func:`least_misses`): n - m / n, where m is the least expected number of turns in vain of a player who
+forgets nothing, by dynamic programming. Velleman and Warrington 2013 (American Mathematical Monthly 120:9, "What to
+expect in a game of memory") derive that this player needs about (3 - 2 ln 2) n + 7/8 - 2 ln 2 turns.
+
+**Ceiling without memory** 1. With k pairs left, the partner of any card is each of the 2 k - 1 others with equal
+probability, and a stateless player does after a turn in vain what it did before. It needs at least 2 k - 1 turns on
+average (Jensen's inequality), n^2 in all, hence n - (n^2 - n) / n at best; stopping earlier earns less than that, or 0.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, ClassVar, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component, singles
+from rlbench_suite.numerals import read_integer
+from rlbench_suite.policy import View
+from rlbench_suite.task import Task
+
+from .symbols import INK, PAPER, Params
+
+MOST = 12
+"""Largest number of pairs."""
+NONE = -1
+PICTURES = ("cat", "dog", "sun", "moon", "tree", "boat", "fish", "star", "key", "bell", "rose", "drum")
+
+
+class State(NamedTuple):
+    """The table; cards are numbers from 0."""
+
+    layout: Any
+    """Picture of each card, int32 ``(2 n,)``."""
+    found: Any
+    """Whether a card lies face up for good, bool ``(2 n,)``."""
+    first: Any
+    """The turn's first card, int32; -1 between turns."""
+    vain: Any
+    """The two cards of the turn in vain that has just ended, int32 ``(2,)``; else -1."""
+    misses: Any
+    """Turns in vain, int32."""
+
+
+@cache
+def least_misses(unseen: int, known: int) -> float:
+    """Return the least expected number of turns in vain of a player who forgets nothing.
+
+    Args:
+        unseen: cards that were never shown.
+        known: cards that were shown and whose partner is unseen, at most ``unseen``.
+    """
+    if unseen == 0:
+        return 0.0
+    new = (unseen - known) / unseen  # the partner of the first card is unseen, too
+    value = known / unseen * least_misses(unseen - 1, known - 1) if known else 0.0
+    if not new:
+        return value
+    others = unseen - 1
+    both = least_misses(unseen - 2, known) / others
+    if known:  # the second card's partner is known: a turn in vain, then that pair is taken
+        both += known / others * (1 + least_misses(unseen - 2, known))
+    if others - 1 - known:
+        both += (others - 1 - known) / others * (1 + least_misses(unseen - 2, known + 2))
+    if known:  # turning over a known card instead shows nothing new
+        both = min(both, 1 + least_misses(unseen - 1, known + 1))
+    return value + new * both
+
+
+class Concentration(Task[Params, State]):
+    """The task; see the module's head for its rules.
+
+    Attributes:
+        pairs: number of pairs.
+        optimum: best expected return.
+        memoryless_ceiling: best expected return of a policy that sees only the present observation.
+    """
+
+    measures: ClassVar[dict[str, str]] = {"pairs": "pairs found", "misses": "turns in vain"}
+    picture_shape = (260, 340, 3)
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        number = 8.0 if difficulty is None else difficulty
+        if not (2 <= number <= MOST and number == int(number)):
+            raise ValueError(
+                f"A difficulty of {card.id} is the number of pairs, a whole number from 2 to {MOST}; "
+                f"got {difficulty!r}."
+            )
+        self.pairs = int(number)
+        self.cards = 2 * self.pairs
+        self.optimum = self.pairs - least_misses(self.cards, 0) / self.pairs
+        self.memoryless_ceiling = 1.0
+        self.observation_space = self.box(0.0, 1.0, (self.cards * (self.pairs + 1),))
+        self.action_space = spaces.Discrete(self.cards)
+        self.reward_space = self.box(-1 / self.pairs, 1.0, ())
+
+    def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
+        """Return the only context."""
+        return Params()
+
+    def initial(self, key: jax.Array, params: Params) -> State:
+        """Shuffle the cards."""
+        layout = jnp.argsort(jax.random.bits(key, (self.cards,), jnp.uint32)).astype(jnp.int32) // 2
+        nowhere = jnp.full(2, NONE, jnp.int32)
+        return State(layout, jnp.zeros(self.cards, bool), jnp.int32(NONE), nowhere, jnp.int32(0))
+
+    def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
+        """Turn a card over; the second one of a turn ends it."""
+        begins = state.first == NONE
+        card, number = action.astype(jnp.int32), jnp.arange(self.cards)
+        pair = ~begins & (state.layout[state.first] == state.layout[card])
+        vain = ~begins & ~pair
+        return State(
+            layout=state.layout,
+            found=state.found | (pair & ((number == state.first) | (number == card))),
+            first=jnp.where(begins, card, NONE).astype(jnp.int32),
+            vain=jnp.where(vain, jnp.stack([state.first, card]), NONE).astype(jnp.int32),
+            misses=state.misses + vain,
+        )
+
+    def _shown(self, state: State) -> jax.Array:
+        """Return which cards show their picture, bool ``(2 n,)``."""
+        number = jnp.arange(self.cards)
+        return state.found | (number == state.first) | (number == state.vain[0]) | (number == state.vain[1])
+
+    def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Return the picture of each card, one-hot; the last place is face down: ``(2 n (n + 1),)``."""
+        picture = jnp.where(self._shown(state), state.layout, self.pairs)
+        return (picture[:, None] == jnp.arange(self.pairs + 1)).astype(self.dtype).reshape(-1)
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """List the entries of :meth:`observation`, in order."""
+        places = (*PICTURES[: self.pairs], "face_down")
+        return singles(
+            {f"card_{card}_{place}": f"card {card}: {place}" for card in range(self.cards) for place in places}
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """List the cards."""
+        return singles({f"card_{card}": f"turn card {card} over" for card in range(self.cards)})
+
+    def action_mask(self, state: State, params: Params) -> jax.Array:
+        """Return which cards may be turned over."""
+        return ~state.found & (jnp.arange(self.cards) != state.first)
+
+    def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
+        """Say that the card lies face up."""
+        return f"card {int(action)} lies face up"
+
+    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Return 1 for a pair, -1/n for a turn in vain."""
+        pair = (next_state.found.sum() > state.found.sum()).astype(self.dtype)
+        vain = (next_state.misses > state.misses).astype(self.dtype)
+        return pair - vain * np.asarray(1 / self.pairs, self.dtype)
+
+    def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether all pairs are found."""
+        return state.found.all()
+
+    def info(self, state: State, params: Params) -> dict[str, jax.Array]:
+        """Return ``success``, the pairs found and the turns in vain."""
+        return {
+            "success": state.found.all() & (state.misses < self.pairs),
+            "pairs": state.found.sum().astype(jnp.int32) // 2,
+            "misses": state.misses,
+        }
+
+    # -- host side: no more than the observation shows ---------------------------------------------------------
+
+    def describe(self, state: State, params: Params) -> str:
+        """List the cards that show their picture."""
+        shown = np.flatnonzero(np.asarray(self._shown(state)))
+        cards = ", ".join(f"{card} {PICTURES[int(state.layout[card])]}" for card in shown)
+        turn = "Turn over a second card." if int(state.first) != NONE else "Turn over a card."
+        return f"Face up: {cards or 'none'}. {turn}"
+
+    def rules(self) -> str:
+        """Return the rules."""
+        return (
+            f"{self.cards} cards, numbered 0 to {self.cards - 1}, lie face down: {self.pairs} pairs of pictures. "
+            "Turn over two cards, one after the other. A pair stays face up and earns 1. Otherwise both are turned "
+            f"back when you turn over the next card, and you lose 1/{self.pairs}."
+        )
+
+    def how_to_act(self) -> str:
+        """Tell a text player the numbers."""
+        return f"Answer with the number of a card, 0 to {self.cards - 1}."
+
+    def parse(self, text: str, state: State, params: Params) -> np.ndarray:
+        """Return the card of this number.
+
+        Raises:
+            ValueError: the text is no card.
+        """
+        try:
+            card = read_integer(text.strip())
+        except ValueError:
+            card = NONE
+        if not 0 <= card < self.cards:
+            raise ValueError(f"expected the number of a card, 0 to {self.cards - 1}, got {text!r}")
+        return np.array(card, self.action_space.dtype)
+
+    def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
+        """Say how many turns were in vain."""
+        return f"all pairs are found, with {int(info['misses'])} turns in vain"
+
+    def draw(self, state: State, params: Params) -> np.ndarray:
+        """Draw the cards in rows of six, each with its number or its picture's name."""
+        from PIL import Image, ImageDraw
+
+        height, width, _ = self.picture_shape
+        picture = Image.new("RGB", (width, height), PAPER)
+        pen, shown = ImageDraw.Draw(picture), np.asarray(self._shown(state))
+        for card in range(self.cards):
+            left, top = 8 + card % 6 * 55, 8 + card // 6 * 62
+            up, found = bool(shown[card]), bool(state.found[card])
+            fill = ((205, 235, 205) if found else "white") if up else (0, 114, 178)
+            pen.rectangle((left, top, left + 48, top + 54), fill=fill, outline=INK, width=2)
+            label = PICTURES[int(state.layout[card])] if up else str(card)
+            pen.text((left + 24, top + 27), label, fill=INK if up else "white", font_size=14, anchor="mm")
+        return np.asarray(picture)
+
+
+class Rememberer(eqx.Module):
+    """The optimal player: it remembers every picture it has seen."""
+
+    pairs: int = eqx.field(static=True)
+
+    @classmethod
+    def for_task(cls, task: Concentration) -> Rememberer:
+        """Make the player of a number of pairs."""
+        return cls(task.pairs)
+
+    def initial(self, params: Params) -> tuple[jax.Array, jax.Array]:
+        """Return no pictures, and no first card of a turn."""
+        return jnp.full(2 * self.pairs, NONE, jnp.int32), jnp.int32(NONE)
+
+    def act(
+        self, memory: tuple[jax.Array, jax.Array], view: View, key: jax.Array
+    ) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+        """Take a pair that is known; else turn over a card that was never shown."""
+        known, first = memory
+        picture = jnp.argmax(view.observation.reshape(2 * self.pairs, self.pairs + 1), axis=1)
+        known = jnp.where(picture < self.pairs, picture, known).astype(jnp.int32)
+        free = jnp.asarray(view.action_mask)
+        unseen = free & (known == NONE)
+        same = (known[:, None] == known) & (known != NONE) & free & free[:, None] & ~jnp.eye(2 * self.pairs, dtype=bool)
+        of_first = free & (known == known[first]) & (known != NONE)
+        begins = first == NONE
+        good = jnp.where(begins, same.any(1), of_first)
+        choice = jnp.where(good.any(), jnp.argmax(good), jnp.where(unseen.any(), jnp.argmax(unseen), jnp.argmax(free)))
+        choice = choice.astype(jnp.int32)
+        return choice, (known, jnp.where(begins, choice, NONE).astype(jnp.int32))

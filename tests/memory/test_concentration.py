@@ -1,0 +1,105 @@
+"""Concentration against a plain account of its rules, and its optimum against a published formula and enumeration."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from functools import cache
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+import rlbench_suite  # noqa: F401  (registers the ids)
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.card import load
+from rlbench_suite.envs.memory.concentration import least_misses
+from rlbench_suite.registry import card
+
+pytestmark = pytest.mark.of_variants
+
+
+@pytest.mark.parametrize("pairs", [4, 8, 12, 50])
+def test_the_optimum_is_that_of_velleman_and_warrington(pairs: int) -> None:
+    """Their expected number of turns is (3 - 2 ln 2) n + 7/8 - 2 ln 2, with an error that vanishes."""
+    published = (3 - 2 * math.log(2)) * pairs + 7 / 8 - 2 * math.log(2)
+    assert least_misses(2 * pairs, 0) + pairs == pytest.approx(published, abs=0.1 / pairs)
+
+
+@pytest.mark.parametrize("pairs", [2, 3])
+def test_no_player_misses_less_than_the_optimum(pairs: int) -> None:
+    """All strategies, over all layouts that agree with what was seen."""
+    layouts = tuple(set(itertools.permutations([number // 2 for number in range(2 * pairs)])))
+
+    @cache
+    def best(layouts: tuple[tuple[int, ...], ...], seen: frozenset[int], found: frozenset[int]) -> float:
+        free = [number for number in range(2 * pairs) if number not in found]
+        if not free:
+            return 0.0
+        return min(after_one(layouts, seen, found, first) for first in free)
+
+    def after_one(layouts: Any, seen: frozenset[int], found: frozenset[int], first: int) -> float:
+        total = 0.0
+        for picture in {layout[first] for layout in layouts}:
+            left = tuple(layout for layout in layouts if layout[first] == picture)
+            free = [number for number in range(2 * pairs) if number not in found and number != first]
+            total += len(left) / len(layouts) * min(after_two(left, seen | {first}, found, first, n) for n in free)
+        return total
+
+    def after_two(layouts: Any, seen: frozenset[int], found: frozenset[int], first: int, second: int) -> float:
+        total = 0.0
+        for picture in {layout[second] for layout in layouts}:
+            left = tuple(layout for layout in layouts if layout[second] == picture)
+            pair = left[0][first] == picture
+            now = found | {first, second} if pair else found
+            if pair or second not in seen or len(seen) < 2 * pairs:
+                repeats = not pair and left == layouts and second in seen and first in seen
+                value = math.inf if repeats else (not pair) + best(left, seen | {second}, now)
+                total += len(left) / len(layouts) * value
+        return total
+
+    assert best(layouts, frozenset(), frozenset()) == pytest.approx(least_misses(2 * pairs, 0), abs=1e-12)
+
+
+def test_the_reference_reaches_the_optimum_and_the_card_states_it() -> None:
+    task: Any = card("Concentration-v0").build()
+    record = play(task, load(task.card.reference).for_task(task), range(800))
+    assert record.terminated.all()
+    assert task.card.optimum == pytest.approx(task.optimum, abs=1e-12)
+    assert abs(record.total.mean() - task.optimum) <= 4 * record.total.std() / 800**0.5
+
+
+def test_turns_are_those_of_the_rules() -> None:
+    env: Any = gymnasium.make("rlsuite/Concentration-v0", difficulty=3)
+    rng = np.random.default_rng(0)
+    ended = 0
+    for seed in range(6):
+        observation, info = env.reset(seed=seed)
+        layout = env.unwrapped.state.layout.tolist()
+        assert sorted(layout) == [0, 0, 1, 1, 2, 2]
+        found: set[int] = set()
+        first, last, over, misses = -1, (), False, 0
+        while not over:
+            shown = [layout[n] if n in found or n in (first, *last) else 3 for n in range(6)]
+            assert observation.reshape(6, 4).argmax(1).tolist() == shown
+            assert info["action_mask"].tolist() == [n not in found and n != first for n in range(6)]
+            action = int(rng.integers(6))
+            observation, reward, terminated, truncated, info = env.step(action)
+            over = terminated or truncated
+            if action in found or action == first:
+                assert (reward, info["invalid_action"]) == (0, True)
+            elif first < 0:
+                assert reward == 0
+                first, last = action, ()
+            else:
+                pair = layout[first] == layout[action]
+                assert reward == pytest.approx(1 if pair else -1 / 3)
+                found |= {first, action} if pair else set()
+                last = () if pair else (first, action)
+                first, misses = -1, misses + (not pair)
+            assert (info["pairs"], info["misses"]) == (len(found) // 2, misses)
+        ended += terminated
+        assert terminated == (len(found) == 6)
+        assert info["success"] == (terminated and misses < 3)
+    assert ended
