@@ -27,7 +27,7 @@ import numpy as np
 
 from rlbench_suite.card import load, unknown
 from rlbench_suite.language.lenient import TAGS, THOUGHTS, Tags, find_answer, plain, read_answer
-from rlbench_suite.puzzle import CLOSING, OPENING, Puzzle, Verdict
+from rlbench_suite.puzzle import CLOSING, LONGEST_ANSWER, OPENING, Puzzle, Verdict
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.registry import cards
 
@@ -37,6 +37,7 @@ Completion = str | Sequence[Mapping[str, Any]] | None
 """A reply: its text, a list of chat messages that ends in it, or None if there is none."""
 
 METADATA = ("row", "id", "tier", "split", "seed", "difficulty", "canonical", "instance")
+_METADATA = frozenset(METADATA)
 _KEPT = 4096
 """Number of instances that are kept, so that replies to one row read its instance once."""
 
@@ -139,32 +140,30 @@ def score(
     if best and not reading and text.endswith(f"{OPENING}{best}{CLOSING}"):
         return 1.0  # most right replies end in the answer
     given = find_answer(text, lenient=lenient, **reading)
-    if best and given is not None and (given == best or (lenient and plain(given) == best)):
+    near = bool(best) and given is not None and len(given) <= LONGEST_ANSWER
+    if near and (given == best or (lenient and plain(given) == best)):
         return 1.0
     return _judged(row, given, lenient=lenient, partial=partial).score
 
 
 def _judged(row: Mapping[str, Any], given: str | None, *, lenient: bool, partial: bool) -> Verdict:
     """Judge the answer that was found in a reply."""
-    puzzle, instance = instance_of(row)
+    metadata = metadata_of(row)
+    puzzle, instance = _instance(metadata["id"], metadata["tier"], metadata["instance"])
     judged, read = read_answer(puzzle, instance, given, lenient=lenient)
     if partial and read is not None and judged.valid and judged.score < 1:
-        best, chance = _yardsticks(row)
+        told = row.get("answer")
+        best, chance = _yardsticks(
+            metadata["id"], metadata["tier"], metadata["instance"], told if isinstance(told, str) else None
+        )
         credit = puzzle.credit(puzzle.likeness(instance, read, best), chance)
         return judged._replace(score=max(judged.score, credit))
     return judged
 
 
-def _yardsticks(row: Mapping[str, Any]) -> tuple[str, float]:
-    """Return what partial credit is measured by: an answer that scores 1, and the likeness that needs no effort."""
-    metadata, best = metadata_of(row), row.get("answer")
-    return _kept_yardsticks(
-        metadata["id"], metadata["tier"], metadata["instance"], best if isinstance(best, str) else None
-    )
-
-
 @lru_cache(maxsize=_KEPT)
-def _kept_yardsticks(task_id: str, tier: float, text: str, best: str | None) -> tuple[str, float]:
+def _yardsticks(task_id: str, tier: float, text: str, best: str | None) -> tuple[str, float]:
+    """Return what partial credit is measured by: an answer that scores 1, and the likeness that needs no effort."""
     puzzle, instance = _instance(task_id, tier, text)
     if best is None or puzzle.verify(instance, best).score < 1:
         best = puzzle.solve(instance)
@@ -219,7 +218,7 @@ def metadata_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
             metadata = json.loads(metadata)
         except RecursionError:
             raise ValueError("The metadata of a row are nested too deeply.") from None
-    if not isinstance(metadata, Mapping) or not metadata.keys() >= set(METADATA):
+    if not isinstance(metadata, Mapping) or not metadata.keys() >= _METADATA:
         got = ", ".join(map(str, metadata)) if isinstance(metadata, Mapping) else f"metadata {metadata!r:.80}"
         raise ValueError(f"The metadata of a row have the keys {', '.join(METADATA)}; got {got}.")
     task_id, tier, instance = (metadata[name] for name in ("id", "tier", "instance"))

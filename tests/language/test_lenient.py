@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from rlbench_suite.cli.suite import app
 from rlbench_suite.dice import Dice
+from rlbench_suite.language import PuzzleDataset, score
 from rlbench_suite.language.lenient import find_answer, judge_answer, judge_reply, plain
 from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.puzzle import CLOSING, OPENING, Puzzle, items_of
@@ -300,6 +301,7 @@ MILLION = 1_000_000
 HOSTILE = {
     "letters": "a" * MILLION,
     "a long answer": f"{A}{'9' * MILLION}{Z}",
+    "a long answer beyond ASCII": f"{A}{chr(0x661) * MILLION}{Z}",
     "opening tags": A * 100_000,
     "closing tags": Z * 100_000,
     "empty tags": (A + Z) * 100_000,
@@ -341,3 +343,13 @@ def test_a_hostile_reply_takes_no_time(attack: str) -> None:
             assert time.process_time() - begun < SLOWEST, puzzle.name
             assert verdict.score == 0
             assert judge_reply(puzzle, instance, HOSTILE[attack], lenient=lenient).score == 0
+
+
+@pytest.mark.parametrize("attack", HOSTILE)
+def test_a_hostile_reply_is_scored_in_no_time(attack: str) -> None:
+    row = PuzzleDataset("Sudoku4-v0", size=1)[0]
+    score(row, "")
+    for reading in ({"lenient": True}, {"lenient": True, "outside_thoughts": True, "partial": True}):
+        begun = time.process_time()
+        assert score(row, HOSTILE[attack], **reading) == 0  # type: ignore[arg-type]
+        assert time.process_time() - begun < SLOWEST

@@ -11,7 +11,7 @@ equally often.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -66,6 +66,8 @@ class Instance(NamedTuple):
 
 Sentence = tuple[int, int, int]
 """People that a sentence is about, and its truth table."""
+_Sayings = tuple[tuple[Sentence, int], ...]
+"""Sentences with the assignments in which they are true, as bits of a number."""
 
 
 class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
@@ -106,10 +108,10 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
         every, knight, _ = self._cases
         left, said = every, []
         for speaker in range(self.columns):
-            fits = 0
+            lies, fits = every ^ knight[speaker], 0
             while not fits & case:
-                sentence = self._sentence(speaker, dice)
-                fits = every ^ knight[speaker] ^ self._true_in(sentence)
+                sentence, true = self._sentence(speaker, dice)
+                fits = lies ^ true
             left &= fits
             said.append(sentence)
         if left.bit_count() > 1:
@@ -117,21 +119,36 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
         about, truth = [sentence[:2] for sentence in said], [sentence[2] for sentence in said]
         return Instance(np.zeros(self.columns, np.int8), np.array(about, np.int8), np.array(truth, np.int16))
 
-    def _sentence(self, speaker: int, dice: Dice) -> Sentence:
-        """Draw a sentence: half of them about two people, a quarter about one, a quarter about the number of
-        knights.
+    def _sentence(self, speaker: int, dice: Dice) -> tuple[Sentence, int]:
+        """Draw a sentence, and return it with the assignments in which it is true.
+
+        Half of them are about two people, a quarter about one, and a quarter about the number of knights.
         """
         people = self.columns
+        about_one, about_number, about_two = self._sentences
         kind = dice.below(4)
         if kind == 0:
-            other = (speaker + dice.between(1, people - 1)) % people
-            return other, NOBODY, dice.choice(tuple(ABOUT_ONE))
+            return dice.choice(about_one[(speaker + dice.between(1, people - 1)) % people])
         if kind == 1:
-            count = dice.between(1, people - 1)
-            exactly, least = 1 << count, (1 << people + 1) - (1 << count)
-            return NOBODY, NOBODY, dice.choice((exactly, least, (1 << people + 1) - 1 ^ least))
-        a, b = dice.sample(range(people), 2)
-        return a, b, dice.choice(tuple(ABOUT_TWO))
+            return dice.choice(about_number[dice.between(1, people - 1)])
+        a, b = dice.below(people), dice.between(1, people - 1)
+        return dice.choice(about_two[a][b if b != a else 0])  # the draws of Dice.sample, without its list
+
+    @cached_property
+    def _sentences(self) -> tuple[list[_Sayings], list[_Sayings], list[list[_Sayings]]]:
+        """Sentences about each person, about each number of knights, and about each pair, with their true cases."""
+        everybody = range(self.columns)
+
+        def sayings(a: int, b: int, tables: Iterable[int]) -> _Sayings:
+            return tuple(((a, b, table), self._true_in((a, b, table))) for table in tables)
+
+        def tables_of(count: int) -> tuple[int, int, int]:
+            at_least = (1 << self.columns + 1) - (1 << count)
+            return 1 << count, at_least, (1 << self.columns + 1) - 1 ^ at_least
+
+        about_one = [sayings(a, NOBODY, ABOUT_ONE) for a in everybody]
+        about_number = [sayings(NOBODY, NOBODY, tables_of(count)) for count in everybody]
+        return about_one, about_number, [[sayings(a, b, ABOUT_TWO) for b in everybody] for a in everybody]
 
     def _true_in(self, sentence: Sentence) -> int:
         """Return the assignments in which a sentence is true."""
@@ -152,9 +169,9 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
 
         def oriented(sentence: Sentence, colours: Sequence[int]) -> tuple[int, int, int]:
             a, b, table = sentence
-            first, second = (colours[x] if x != NOBODY else NOBODY for x in (a, b))
             if b == NOBODY:
-                return first, second, table
+                return (NOBODY if a == NOBODY else colours[a]), NOBODY, table
+            first, second = colours[a], colours[b]
             return min((first, second, table), (second, first, SWAPPED[table]))
 
         def look(colours: Sequence[int]) -> list[Any]:

@@ -47,6 +47,12 @@ _GIVEN = b"\0" + b"\xff" * 255
 """Table that turns given symbols to bytes of all ones."""
 
 
+def _agree(givens: bytes, cells: bytes) -> bool:
+    """Return whether all given symbols stand in their cells."""
+    at_givens = int.from_bytes(cells, "little") & int.from_bytes(givens.translate(_GIVEN), "little")
+    return at_givens == int.from_bytes(givens, "little")
+
+
 class GridPuzzle(Puzzle[Instance]):
     """The one-shot form. An instance has the field ``givens``, int8 ``(rows * columns,)``: 0 where a cell is to fill.
 
@@ -172,10 +178,7 @@ class GridPuzzle(Puzzle[Instance]):
 
     def _kept(self, givens: bytes, cells: bytes) -> bool:
         """Return whether a quick check shows that givens are kept and other cells hold fillable symbols."""
-        if self.fillable < len(self.symbols):
-            return False
-        at_givens = int.from_bytes(cells, "little") & int.from_bytes(givens.translate(_GIVEN), "little")
-        return at_givens == int.from_bytes(givens, "little")
+        return self.fillable == len(self.symbols) and _agree(givens, cells)
 
     def _changed(self, givens: bytes, cells: bytes) -> str:
         """Name the first given that was not kept, in words; empty if all were kept.
@@ -215,10 +218,10 @@ class GridPuzzle(Puzzle[Instance]):
         """Return the share of the cells to fill that agree with the solution, or 0 if a given was changed."""
         givens: bytes = instance.givens.tobytes()  # type: ignore[attr-defined]
         cells, solution = self.read(answer), self.read(best)
-        if any(given and given != cell for given, cell in zip(givens, cells, strict=True)):
+        if not _agree(givens, cells):
             return 0.0
-        same = sum(not given and a == b for given, a, b in zip(givens, cells, solution, strict=True))
-        return same / givens.count(0)
+        asked = givens.count(0)
+        return (sum(map(operator.eq, cells, solution)) - len(cells) + asked) / asked
 
     def effortless(self, instance: Instance, best: str) -> float:
         """Return the share of the commonest symbol in the cells to fill."""
