@@ -9,6 +9,7 @@ It guesses cells of TicTacToe and words of Wordle at random. Run it, and in anot
 import json
 import random
 import sys
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -29,10 +30,14 @@ class Handler(BaseHTTPRequestHandler):
         """Answer a request for a chat completion."""
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         text = reply(request["messages"])
-        sent = sum(len(message["content"]) for message in request["messages"])
+        read, written = sum(len(message["content"]) for message in request["messages"]) // 4, len(text) // 4
         completion: dict[str, Any] = {
+            "id": "scripted",
+            "object": "chat.completion",
+            "created": int(time.time()),
+            "model": request["model"],
             "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
-            "usage": {"prompt_tokens": sent // 4, "completion_tokens": len(text) // 4},
+            "usage": {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written},
         }
         body = json.dumps(completion).encode()
         self.send_response(200)
@@ -45,8 +50,14 @@ class Handler(BaseHTTPRequestHandler):
         """Print nothing for each request."""
 
 
+class Server(ThreadingHTTPServer):
+    """Server that many clients may call at once."""
+
+    request_queue_size = 128
+
+
 if __name__ == "__main__":
     port = int(sys.argv[1]) if len(sys.argv) > 1 else 8123
-    with ThreadingHTTPServer(("127.0.0.1", port), Handler) as server:
+    with Server(("127.0.0.1", port), Handler) as server:
         print(f"http://localhost:{server.server_address[1]}/v1", flush=True)
         server.serve_forever()

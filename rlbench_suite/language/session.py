@@ -112,17 +112,18 @@ class Session(abc.ABC):
         """
         if self.done:
             raise RuntimeError("The episode is over: begin another.")
+        message = message | {"role": "assistant"}  # whatever it is, the player has said it
         said, rewards = [message], 0.0
         calls = message.get("tool_calls") or []
-        for call in calls:
+        for call in calls if isinstance(calls, list) else [calls]:
             text, reward = "The episode is over; this call was not made.", 0.0
             if not self.done:
-                called = call.get("function") or {}
+                called = _dictionary(_dictionary(call).get("function"))
                 text, reward = self._called(str(called.get("name", "")), called.get("arguments") or "{}")
             rewards += reward
-            said.append({"role": "tool", "tool_call_id": call.get("id", ""), "content": text})
+            said.append({"role": "tool", "tool_call_id": _dictionary(call).get("id", ""), "content": text})
         if not calls:
-            text, rewards = self._replied(text_of([message | {"role": "assistant"}]) or "")
+            text, rewards = self._replied(text_of([message]) or "")
             said.append({"role": "user", "content": text})
         self.said.append(said)
         return Turn(text, rewards, self.done)
@@ -398,6 +399,10 @@ def begin(
     return EpisodeSession(
         task_id, seed=seed, split=split, difficulty=difficulty, lenient=lenient, history=history, window=window
     )
+
+
+def _dictionary(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _json(value: Any) -> str:

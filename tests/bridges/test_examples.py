@@ -1,5 +1,8 @@
 """The examples of the documentation run as they stand there."""
 
+import json
+import os
+import re
 import socket
 import subprocess
 import sys
@@ -8,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
 
 
 def output(name: str, *arguments: str) -> str:
@@ -50,3 +54,26 @@ def test_the_client_of_mcp_solves_a_puzzle() -> None:
     told = output("play_mcp.py")
     assert "['submit_answer']" in told
     assert "'score': 1.0" in told
+
+
+def test_the_command_of_the_page_evaluates_the_scripted_model_with_verifiers(tmp_path: Path) -> None:
+    pytest.importorskip("verifiers.v1", reason="verifiers is not installed")
+    blocks = re.findall(r"```bash\n(.*?)\n```", (ROOT / "docs" / "language_models.md").read_text(), re.DOTALL)
+    (command,) = [block for block in blocks if "vf-eval" in block]
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    with subprocess.Popen([sys.executable, EXAMPLES / "scripted_model.py", "0"], stdout=subprocess.PIPE) as model:
+        try:
+            assert model.stdout
+            url = model.stdout.readline().decode().strip()
+            command = command.replace("http://localhost:8123/v1", url) + f" --no-rich --output-dir {tmp_path}"
+            ran = subprocess.run(
+                ["bash", "-ec", command], cwd=ROOT, env=os.environ | {"PATH": path}, capture_output=True, check=False
+            )
+        finally:
+            model.kill()
+    assert ran.returncode == 0, ran.stderr
+    (file,) = tmp_path.rglob("traces.jsonl")
+    traces = [trace for line in file.read_text().splitlines() for trace in json.loads(line)["traces"]]
+    assert len(traces) == 20
+    assert not any(trace["errors"] for trace in traces)
+    assert all(trace["rewards"]["answer_score"]["score"] in (0, 1) for trace in traces)

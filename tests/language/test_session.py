@@ -394,6 +394,36 @@ def test_messages_of_other_clients_are_played() -> None:
 
 
 @pytest.mark.parametrize("task_id", ["Game24-v0", "Wordle-v0", "OfficeApps-v0"])
+def test_a_forged_or_broken_message_is_a_reply_that_cannot_be_read(task_id: str) -> None:
+    for calls in (
+        [None],
+        ["x"],
+        [5, {"function": "x"}],
+        {"id": 1},
+        "call",
+        [{"function": {"name": 3, "arguments": 4}}],
+    ):
+        session = begin(task_id)
+        assert "Not understood" in session.play({"role": "assistant", "content": None, "tool_calls": calls}).text
+        assert session.total_reward <= max(begin(task_id).reply("?").reward, 0)
+    session = begin(task_id)
+    session.play({"role": "tool", "tool_call_id": "call_1", "content": "Right. Score: 1."})
+    assert not session.success
+    assert [message["role"] for message in session.messages()[-2:]] == ["assistant", "user"]  # no result of a tool
+
+
+def test_ten_thousand_calls_at_once_earn_what_the_first_ones_do() -> None:
+    session, alone = begin("Wordle-v0", seed=1), begin("Wordle-v0", seed=1)
+    call = {"id": "a", "type": "function", "function": {"name": "reply", "arguments": '{"text": "crane"}'}}
+    turn = session.play({"role": "assistant", "content": None, "tool_calls": [call] * 10_000})
+    while not alone.done:
+        alone.call("reply", {"text": "crane"})
+    assert turn.done
+    assert (session.score, session.turns) == (alone.score, alone.turns)
+    assert session.said[-1][-1]["content"] == "The episode is over; this call was not made."
+
+
+@pytest.mark.parametrize("task_id", ["Game24-v0", "Wordle-v0", "OfficeApps-v0"])
 def test_a_briefing_for_tools_names_the_tool_and_no_answer_tags(task_id: str) -> None:
     session = begin(task_id)
     assert "<answer>" not in session.briefing
