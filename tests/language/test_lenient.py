@@ -218,6 +218,11 @@ def test_tags_may_be_others() -> None:
         ("Geometry-v0", r"0\frac{X}{1}", False),  # a mixed number
         ("Geometry-v0", r"0 \frac{X}{1}", False),
         ("Geometry-v0", "X / 1", True),
+        ("Geometry-v0", "X square units", True),
+        ("Geometry-v0", r"$X \text{ units}^2$", False),
+        ("Geometry-v0", r"$X\text{ sq. units}$.", True),
+        ("Geometry-v0", "X degrees", False),
+        ("Geometry-v0", "X1 units", False),
         ("Geometry-v0", "X.0", False),
         ("Geometry-v0", "x = X", False),
         ("Geometry-v0", "X or 1", False),

@@ -49,6 +49,8 @@ _TRIES = 60
 _NUMBER = "(-?[0-9]{1,9})(?:/([0-9]{1,9}))?"
 _FRACTION = re.compile(r"(?<![0-9])\\[dt]?frac\{(-?[0-9]{1,9})\}\{([0-9]{1,9})\}(?![0-9])")
 """A fraction in LaTeX. No digit stands beside it, as in a mixed number."""
+_UNITS = re.compile(r" ?(?:\\text\{ ?)?(?:(?:square|sq\.?) )?units?(?:\^2)?\}?$")
+"""Units after a value. The figures have none, so that these mean nothing."""
 _NUMBERS = re.compile(_NUMBER)
 _POINTS = re.compile(rf"\({_NUMBER}, ?{_NUMBER}\)")
 
@@ -242,10 +244,10 @@ class GeometryPuzzle(Puzzle[Instance]):
         return f"({answer[0]}, {answer[1]})" if isinstance(answer, tuple) else str(answer)
 
     def mend(self, answer: str) -> str:
-        """Write fractions with a slash, and spaces only after the comma of a point."""
+        """Write fractions with a slash, spaces only after the comma of a point, and no units."""
         text = _FRACTION.sub(r"\1/\2", answer.removesuffix(".")).replace(r"\left", "").replace(r"\right", "")
         text = " ".join(text.replace(",", " , ").replace("(", " ( ").replace(")", " ) ").replace("/", " / ").split())
-        return text.replace(" / ", "/").replace(" , ", ", ").replace("( ", "(").replace(" )", ")")
+        return _UNITS.sub("", text).replace(" / ", "/").replace(" , ", ", ").replace("( ", "(").replace(" )", ")")
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Compute it, and compare as fractions."""
