@@ -10,6 +10,7 @@ of a trainer are. The columns are replies per second by ``rlbench_suite.language
 * ``guess``: a random answer of the right format;
 * ``partial``: the same with partial credit;
 * ``lenient``: the right answer in a code fence inside the tags, read leniently;
+* ``fenced``: a random answer of the right format in a code fence, read leniently;
 * ``hostile``: milliseconds of processor time for the slowest of the replies in :data:`HOSTILE`, strict or lenient.
 """
 
@@ -29,7 +30,7 @@ from rlbench_suite.puzzle import CLOSING, OPENING
 from rlbench_suite.registry import cards
 
 ROWS, GROUP, SECONDS, ROUNDS = 16, 8, 0.2, 3
-COLUMNS = ("right", "other", "guess", "partial", "lenient")
+COLUMNS = ("right", "other", "guess", "partial", "lenient", "fenced")
 
 MEGABYTE = 1_000_000
 HOSTILE: dict[str, str] = {
@@ -68,6 +69,7 @@ def rates(rows: Sequence[Row]) -> list[float]:
         ([tagged(guess) for guess in guesses], {}),
         ([tagged(guess) for guess in guesses], {"partial": True}),
         ([tagged(f"```\n{answer}\n```") for answer in answers], {"lenient": True}),
+        ([tagged(f"```\n{guess}\n```") for guess in guesses], {"lenient": True}),
     ]
     return [rate(scoring(rows, replies, reading), SECONDS, ROUNDS) * len(rows) * GROUP for replies, reading in kinds]
 
