@@ -225,8 +225,12 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
     def respelled(self, items: Sequence[str]) -> list[str]:
         """Return items with the case of :attr:`caseless`."""
-        spellings = {word.lower(): word for word in self.caseless}
+        spellings = self._spellings
         return [spellings.get(item.lower(), item) if item.isascii() else item for item in items]
+
+    @cached_property
+    def _spellings(self) -> dict[str, str]:
+        return {word.lower(): word for word in self.caseless}
 
     @property
     def space(self) -> float:

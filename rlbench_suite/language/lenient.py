@@ -56,6 +56,7 @@ _LAYERS = (
     + [(rf"\{command}{{", "}") for command in ("boxed", "text", "textbf", "mathbf", "mathrm", "texttt", "mathtt")]
 )
 """Marks around a whole answer."""
+_OPENINGS = {"`"} | {opening[0] for opening, _ in _LAYERS}
 
 
 def judge_reply(
@@ -93,13 +94,19 @@ def judge_answer(puzzle: Puzzle[Any], instance: Any, answer: str | None, *, leni
 
 
 def read_answer(
-    puzzle: Puzzle[Any], instance: Any, answer: str | None, *, lenient: bool = False
+    puzzle: Puzzle[Any], instance: Any, answer: str | None, *, lenient: bool = False, bare: str | None = None
 ) -> tuple[Verdict, str | None]:
-    """Judge an answer as :func:`judge_answer` does. Return the verdict, and the reading that it is about."""
+    """Judge an answer as :func:`judge_answer` does. Return the verdict, and the reading that it is about.
+
+    ``bare`` is :func:`plain` of the answer, where it is known already.
+    """
     verdict = puzzle.verify(instance, answer)
     if verdict.valid or not lenient or answer is None or len(answer) > LONGEST_ANSWER:
         return verdict, answer
-    mended = puzzle.mend(plain(answer))
+    bare = plain(answer) if bare is None else bare
+    if bare != answer and (verdict := puzzle.verify(instance, bare)).valid:
+        return verdict, bare  # mending would change nothing
+    mended = puzzle.mend(bare)
     return puzzle.verify(instance, mended), mended
 
 
@@ -202,9 +209,10 @@ def plain(answer: str) -> str:
 
 def _inside(text: str) -> str | None:
     """Return what the outermost marks surround; None if there are none."""
-    if text.startswith("```"):
-        if not text.endswith("```") or len(text) < 6:
-            return None
+    fenced = text.startswith("```")
+    if text[:1] not in _OPENINGS or (fenced and (not text.endswith("```") or len(text) < 6)):
+        return None
+    if fenced:
         first, line_break, rest = text[3:-3].partition("\n")
         if not line_break:
             return first

@@ -140,17 +140,19 @@ def score(
     if best and not reading and text.endswith(f"{OPENING}{best}{CLOSING}"):
         return 1.0  # most right replies end in the answer
     given = find_answer(text, lenient=lenient, **reading)
-    near = bool(best) and given is not None and len(given) <= LONGEST_ANSWER
-    if near and (given == best or (lenient and plain(given) == best)):
+    bare = plain(given) if lenient and given is not None and len(given) <= LONGEST_ANSWER else None
+    if best and best in (given, bare):
         return 1.0
-    return _judged(row, given, lenient=lenient, partial=partial).score
+    return _judged(row, given, lenient=lenient, partial=partial, bare=bare).score
 
 
-def _judged(row: Mapping[str, Any], given: str | None, *, lenient: bool, partial: bool) -> Verdict:
+def _judged(
+    row: Mapping[str, Any], given: str | None, *, lenient: bool, partial: bool, bare: str | None = None
+) -> Verdict:
     """Judge the answer that was found in a reply."""
     metadata = metadata_of(row)
     puzzle, instance = _instance(metadata["id"], metadata["tier"], metadata["instance"])
-    judged, read = read_answer(puzzle, instance, given, lenient=lenient)
+    judged, read = read_answer(puzzle, instance, given, lenient=lenient, bare=bare)
     if partial and read is not None and judged.valid and judged.score < 1:
         told = row.get("answer")
         best, chance = _yardsticks(
