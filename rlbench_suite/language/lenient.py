@@ -7,7 +7,7 @@ a reply that lists several answers gains nothing.
    "between <answer> and </answer>", are no answer. A lenient reader also skips empty tags and ``...``, takes the inner
    ones of nested tags, and reads the last ``\boxed{}`` of a reply in which no tags hold an answer.
 2. *Read it.* A strict reader takes it as it stands. If the puzzle calls it malformed, a lenient reader reads it once
-   more: :func:`plain` removes what surrounds it (code fences, bold, quotes, ``Answer:``), and
+   more: :func:`plain` removes what surrounds it (code fences, bold, quotes, ``Answer:``). If that is malformed too,
    :meth:`rlbench_suite.puzzle.Puzzle.mend` gives it the separators and the case that the prompt asks for.
 
 The first well-formed reading is judged, right or wrong, and no other. So a lenient reader gives the verdict of a strict

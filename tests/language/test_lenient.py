@@ -264,9 +264,10 @@ def test_a_wrong_answer_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> No
     assert judge_answer(puzzle, instance, wrong, lenient=True).score == 0
     assert judge_answer(puzzle, instance, None, lenient=True).score == 0
     assert judge_answer(puzzle, instance, "x" * 10_001, lenient=True).score == 0
+    assert judge_answer(puzzle, instance, f"**{wrong}**", lenient=True).score == 0
     assert not read
-    assert judge_answer(puzzle, instance, f"**{wrong}**", lenient=True).score == 1
-    assert read == [wrong]
+    assert judge_answer(puzzle, instance, f"**{wrong},**", lenient=True).score == 1
+    assert read == [f"{wrong},"]
 
 
 def test_an_expression_may_be_written_as_in_print() -> None:
