@@ -10,6 +10,7 @@ component on scalar fields, because ``vmap`` then turns each field into one cont
 from __future__ import annotations
 
 import abc
+from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -89,6 +90,14 @@ class Described(abc.ABC):
     def action_components(self) -> Components:
         """Return the meaning of each entry or discrete value of an action. Every task of this suite defines it."""
         return ()
+
+    def energy(self, quantities: Mapping[str, np.ndarray]) -> float | None:
+        """Return the energy that an episode took from its supply, J; None where it is not known.
+
+        Args:
+            quantities: columns of a recording (``evaluation/trajectory.py``) by name without unit, each ``(steps,)``.
+        """
+        return None
 
     @property
     def signals(self) -> Signals:

@@ -85,17 +85,21 @@ def record(
         recording.plot(plot, card.name, followed)
         print(f"{plot}: the first episode")
     console = Console() if sys.stdout.isatty() else Console(width=_LOG_WIDTH)
-    console.print(_players(task, played))
-    if any(quantities for own in followed.values() for quantities in own):
+    tracks = any(quantities for own in followed.values() for quantities in own)
+    console.print(_players(task, played, tracks=tracks))
+    if tracks:
         console.print(_responses(followed))
 
 
-def _players(task: "Task[Any, Any]", played: "dict[str, list[Trajectory]]") -> Table:
+def _players(task: "Task[Any, Any]", played: "dict[str, list[Trajectory]]", *, tracks: bool) -> Table:
     from rlbench_suite.episode import scalar_return
-    from rlbench_suite.evaluation.recording import trips
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for column in ("player", "mean return", "mean cost", "success", "trips"):
+    from rlbench_suite.evaluation.recording import energies, trips
+
+    known = {name: energies(task, own) for name, own in played.items()}
+    heads = ["player", "mean return", "mean cost", "success", *(["trips"] if tracks else [])]
+    for column in [*heads, *(["mean energy"] if any(known.values()) else [])]:
         table.add_column(column, justify="left" if column == "player" else "right")
     for name, own in played.items():
         many = task.card.objectives
@@ -103,9 +107,9 @@ def _players(task: "Task[Any, Any]", played: "dict[str, list[Trajectory]]") -> T
         costs = [float(one.costs.sum()) for one in own if one.costs is not None]
         cost = f"{sum(costs) / len(costs):.4g}" if costs else ""
         success = sum(one.success for one in own)
-        table.add_row(
-            name, f"{sum(returns) / len(own):.4g}", cost, f"{success} of {len(own)}", f"{trips(own)} of {len(own)}"
-        )
+        row = [f"{sum(returns) / len(own):.4g}", cost, f"{success} of {len(own)}", f"{trips(own)} of {len(own)}"]
+        energy = [f"{sum(known[name]) / len(known[name]):.4g} J"] if known[name] else []
+        table.add_row(name, *(row if tracks else row[:-1]), *energy)
     return table
 
 

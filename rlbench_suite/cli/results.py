@@ -139,15 +139,15 @@ def _export_policy(run: str, cell: str | None, to: str, out: Path | None, *, int
         )
     if int8 and to != "c":
         raise ValueError("--int8 is for the format c.")
+    if "://" in run:
+        raise ValueError(f"A policy is exported from a run directory; copy {run} to this machine first.")
     if out is None:
         raise ValueError("Name the file to write with --out.")
     prepare_jax()
     from rlbench_suite.evaluation import exporting
-    from rlbench_suite.evaluation.reading import fetched
     from rlbench_suite.evaluation.writing import replacing, writing
 
-    with fetched([run]) as [folder]:
-        found = exporting.read_export(folder, cell, most_likely=most_likely, eight_bits=int8)
+    found = exporting.read_export(Path(run), cell, most_likely=most_likely, eight_bits=int8)
     data = exporting.onnx(found) if to == "onnx" else exporting.c(found, out.stem).encode()
     with writing(out), replacing(out) as unfinished:
         unfinished.write_bytes(data)

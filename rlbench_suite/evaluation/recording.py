@@ -102,6 +102,16 @@ def trips(episodes: Sequence[Trajectory]) -> int:
     return sum(episode.terminated and not episode.success for episode in episodes)
 
 
+def energies(task: Task[Any, Any], episodes: Sequence[Trajectory]) -> list[float]:
+    """Return the energy of each episode, J, where the task knows it."""
+    found = []
+    for episode in episodes:
+        named = {name.rsplit(" [", 1)[0]: values for name, values in columns(task, episode).items()}
+        if (energy := task.energy(named)) is not None:
+            found.append(energy)
+    return found
+
+
 def plot(path: Path, title: str, found: Mapping[str, Sequence[Sequence[Tracked]]]) -> None:
     """Draw the first episode: each tracked quantity with its reference, all players in one picture.
 

@@ -24,7 +24,7 @@ from rlbench_suite.baselines.offline import OfflinePolicy, actor_layers
 from rlbench_suite.baselines.ppo_agent import PPO
 from rlbench_suite.baselines.sac import SAC
 from rlbench_suite.evaluation import c_header, exporting, shared_library
-from rlbench_suite.evaluation.network import NetworkPolicy
+from rlbench_suite.evaluation.network import Affine, Clip, Join, Network, NetworkPolicy, Relu, Scale
 from rlbench_suite.evaluation.onnx_policy import OnnxPolicy
 from rlbench_suite.evaluation.protocol import evaluate, evaluation_seeds
 from rlbench_suite.evaluation.trajectory import play
@@ -167,6 +167,26 @@ def test_eight_bits_are_stored_as_such_and_their_loss_is_told(tmp_path: Path) ->
     text = (tmp_path / "policy.h").read_text()
     assert "static const signed char my_drive_weight" in text
     assert "falls by 1.5" in text
+
+
+@needs_cc
+def test_layers_that_few_policies_have(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+
+    def dense(n: int, m: int) -> Affine:
+        return Affine(*(rng.normal(size=size).astype(np.float32) for size in ((n, m), m)))
+
+    zero, one = np.zeros(6, np.float32), np.ones(6, np.float32)
+    layers = (Scale(zero, one, one), Clip(-2 * one, 2 * one), dense(6, 8), Relu(), Join(), dense(14, 5))
+    network = Network(layers, choices=(3, 2))
+    x, mask = rng.normal(size=(32, 6)).astype(np.float32), rng.random((32, 5)) < 0.5
+    vectors = c_header.Vectors(x, mask, network.run(x, mask, np.zeros((32, 0)))[0])
+    assert len(np.unique(vectors.actions, axis=0)) > 3
+    text = c_header.header("few", network, (), (), vectors, c_header.Origin("task", "me", "1", 0.0))
+    (tmp_path / "few.h").write_text(text)
+    check = tmp_path / "check"
+    subprocess.run(["cc", *STRICT, "-DFEW_MAIN", "-x", "c", tmp_path / "few.h", "-o", check, "-lm"], check=True)
+    assert subprocess.run([check], capture_output=True, text=True, check=True).stdout == "0 of 32 steps differ\n"
 
 
 def test_names_and_texts_cannot_leave_their_place() -> None:

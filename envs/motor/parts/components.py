@@ -6,7 +6,10 @@ along the d axis.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+
+import numpy as np
 
 from rlbench_suite.component import Component, scaled
 
@@ -58,6 +61,20 @@ def measured(plant: Plant, machine: str, error: str = "") -> list[Component]:
         for name in plant.measured_names
     ]
     return [*shown, scaled("speed", f"mechanical speed of the shaft{error}", plant.speed_limit, "rad/s")]
+
+
+def energy(quantities: Mapping[str, np.ndarray], voltages: tuple[str, ...], period: float) -> float | None:
+    """Return the energy that converters gave to a machine, J, from recorded quantities; None where they do not tell.
+
+    A vector of d and q is of constant amplitude, so its power is 3/2 of the product. A step's voltage is seen after the
+    step, and its current is the mean of before and after.
+    """
+    pairs = [(f"applied_{name}", f"i{name[1:]}") for name in voltages]
+    if voltages not in (("u_d", "u_q"), ("u",), ("u_a", "u_e")) or not all(n in quantities for p in pairs for n in p):
+        return None
+    factor = 1.5 if voltages == ("u_d", "u_q") else 1.0
+    power = sum(quantities[u][1:] * (quantities[i][:-1] + quantities[i][1:]) / 2 for u, i in pairs)
+    return float(factor * period * np.sum(power))
 
 
 def turning(plant: Plant) -> list[Component]:

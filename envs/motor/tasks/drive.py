@@ -62,6 +62,7 @@ field of the state; what can be measured of them ends the observation.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import reduce
 from operator import add, or_
 from typing import Any, ClassVar, NamedTuple
@@ -387,6 +388,13 @@ class Drive(Task[Params, State]):
             *self.actuator.components("applied", "in the last step"),
             *(component for part, _ in self._parts(Parts()) for component in part.components()),
         )
+
+    def energy(self, quantities: Mapping[str, np.ndarray]) -> float | None:
+        """Return the electrical energy, J; None where actions are not the machine's voltages."""
+        settings = self.card.settings
+        if self.finite or settings["supply"] != "ideal" or float(settings["interlocking"]):
+            return None
+        return components.energy(quantities, self.plant.voltages, self.period)
 
     def _asked(self) -> list[Component]:
         return [

@@ -28,6 +28,7 @@ context                 speed in +-150 rad/s, where every reference can be held;
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -43,6 +44,7 @@ from rlbench_suite.task import Task
 from ...alternating_bands import alternating_bands
 from ..machines import pmsm
 from ..machines.pmsm import DQ, Machine, Scalar
+from ..parts import components
 from .drive import Drive
 
 STEP = 1e-4
@@ -205,6 +207,10 @@ class PMSMCurrent(Task[Params, State]):
         """Describe the two voltages."""
         meaning = "; a vector longer than one is shortened to it"
         return tuple(replace(part, meaning=part.meaning + meaning) for part in self._voltages())
+
+    def energy(self, quantities: Mapping[str, np.ndarray]) -> float | None:
+        """Return the electrical energy, J."""
+        return components.energy(quantities, ("u_d", "u_q"), STEP)
 
     def _voltages(self) -> tuple[Component, ...]:
         return (
