@@ -71,6 +71,10 @@ def test_a_list_as_data_says_what_the_card_says(call: Callable[..., tuple]):
     assert task["tags"] == list(card.tags)
     assert task["difficulties"] == dict(card.difficulties)
     assert task["scores"]["shop"]["reference"]["mean"] == card.scores("shop")["reference"].mean
+    assert task["constraint"] is None
+    [task] = json.loads(call("list", "Lettuce", "--json")[1])
+    limit = registry.card("Lettuce-v0").constraint
+    assert task["constraint"] == {"counts": limit.counts, "limit": limit.limit, "reason": limit.reason}
 
 
 def test_show(call: Callable[..., tuple], card: TaskCard):
@@ -79,6 +83,7 @@ def test_show(call: Callable[..., tuple], card: TaskCard):
     said = " ".join(out.split())
     assert card.id in said
     assert f"{card.horizon} steps" in said
+    assert (f"at most {card.constraint.limit:g} on average" in said) if card.constraint else "constraint " not in said
     assert all(name in said for name in (*card.difficulties, *card.objectives, *card.build().measures))
     code, out, _ = call("show", card.name, "--json")
     explained = json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
