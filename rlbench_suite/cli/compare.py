@@ -145,7 +145,7 @@ def _print_verdict(verdict: "Verdict", console: Console) -> None:
     for task in verdict.tasks:
         table.add_row(
             task.task.split("/", 1)[1], str(task.seeds),
-            *(f"{value:.3f}{' [red]![/]' * (agent in task.violating)}"
+            *(f"{value:.3f}{' !' * (agent in task.violating)}"
               for agent, value in ((verdict.first, task.first), (verdict.second, task.second))),
             f"{task.difference.point:+.3f}{_ends(task.difference)}", _effect(task.effect), f"{task.corrected:.2g}",
             escape(task.better or "-"),

@@ -243,7 +243,7 @@ def _gap(agent: str, card: TaskCard, results: list[CellResult], method: Method) 
 
 # -- the terminal ----------------------------------------------------------------------------------------------------
 
-_BROKEN = " [red]![/]"
+_BROKEN = " !"
 """Mark of a score that breaks a constraint. A sentence below the tables explains it."""
 _VERDICT = {"yes": "[green]yes[/]", "no": "[red]no[/]", "unclear": "[yellow]unclear[/]"}
 
