@@ -89,6 +89,8 @@ def page(card: TaskCard, said: str) -> str:
         "trained on": f"`{card.trained_on}`, for transfer" if card.trained_on else "",
         "agents": str(card.agents) if card.agents > 1 else "",
         "optimum": "" if card.optimum is None else f"{card.optimum:g}",
+        "constraint": str(card.constraint or ""),
+        "random success": card.chance,
         "partially observed": "yes: an agent needs a memory" if card.partially_observed else "",
         "tags": ", ".join(card.tags),
         **{f"`{name}=`": ", ".join(map(repr, allowed)) for name, allowed in allowed_settings(card).items()},
@@ -115,10 +117,13 @@ def page(card: TaskCard, said: str) -> str:
         f"Mean return on the test split with its 95 % interval: `rlsuite calibrate {card.name}`.",
         "",
     ]
-    text += ["| difficulty | player | return | interval | episodes |", "| --- | --- | --- | --- | --- |"]
+    text += ["| difficulty | player | return | interval | episodes | success | cost |"]
+    text += ["| --- | --- | --- | --- | --- | --- | --- |"]
     for tier in card.difficulties or (None,):
         for player, s in card.scores(tier).items():
-            text.append(f"| {tier or '-'} | {player} | {s.mean:g} | [{s.low:g}, {s.high:g}] | {s.episodes} |")
+            success, cost = ("-" if value is None else f"{value:.3g}" for value in (s.success, s.cost))
+            row = f"{tier or '-'} | {player} | {s.mean:g} | [{s.low:g}, {s.high:g}] | {s.episodes} | {success} | {cost}"
+            text.append(f"| {row} |")
     text += one_shot(card) if card.puzzle else []
     module = sys.modules[type(task).__module__]
     text += ["", "## Rules", "", rules(module.__doc__ or ""), "", "## Tests", ""]

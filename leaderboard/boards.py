@@ -11,7 +11,7 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.evaluation.chart import number
 from rlbench_suite.evaluation.intervals import Estimate
 from rlbench_suite.evaluation.protocol import EPISODES
-from rlbench_suite.evaluation.statistics import Comparison, Summary, compare, mean
+from rlbench_suite.evaluation.statistics import Comparison, Summary, compare, iqm, mean
 from rlbench_suite.registry import GENERALISATION, cards, suites
 
 from .copies import copied_tasks, episodes, is_copy, shared
@@ -67,6 +67,26 @@ class Standing:
     def by_task(self) -> dict[str, Estimate]:
         """Mean score over seeds by task id."""
         return {task: mean({task: scores}) for task, scores in self.verdict.scores.items()}
+
+    @cached_property
+    def constrained(self) -> dict[str, list[float]]:
+        """Constrained scores by task id, one for each seed; see :meth:`TaskCard.constrained`."""
+        scores: dict[str, list[float]] = {}
+        for cell in self.verdict.cells:
+            scores.setdefault(cell.task, []).append(cards()[cell.task].constrained(cell.score, cell.mean_cost))
+        return scores
+
+    @cached_property
+    def costs(self) -> dict[str, float]:
+        """Replayed mean constraint cost of an episode by task id."""
+        costs: dict[str, list[float]] = {}
+        for cell in self.verdict.cells:
+            costs.setdefault(cell.task, []).append(cell.mean_cost)
+        return {task: sum(each) / len(each) for task, each in costs.items()}
+
+    def violated(self, tasks: Iterable[TaskCard]) -> tuple[TaskCard, ...]:
+        """Return the tasks whose constraints the entry violates."""
+        return tuple(card for card in tasks if card.violates(self.costs[card.id]))
 
     @cached_property
     def training(self) -> dict[str, Training]:
@@ -130,11 +150,18 @@ class Place:
     summary: Summary
     over_next: Estimate | None
     """Probability that a run of this entry scores above a run of the next one; None for the last."""
+    violated: tuple[TaskCard, ...]
+    """Tasks of the board whose constraints it violates. It ranks below every entry that violates none."""
+    constrained: Estimate | None
+    """IQM of constrained scores; None on a board without constraints."""
 
 
 @dataclass(frozen=True)
 class Board:
-    """Ranking of a suite at a budget. Entries that cover the whole suite are ranked; the others are named."""
+    """Ranking of a suite at a budget. Entries that cover the whole suite are ranked; the others are named.
+
+    Entries that keep all constraints come first; within each group entries are ordered by IQM.
+    """
 
     suite: str
     budget: str
@@ -156,6 +183,11 @@ class Board:
     def training(self, standing: Standing) -> Training:
         """Return an entry's mean training of a seed over the tasks of the board that it has."""
         return standing.mean_training(card.id for card in self.tasks if card.id in standing.training)
+
+    @property
+    def limited(self) -> bool:
+        """True if a task of the board has a constraint."""
+        return any(card.constraint for card in self.tasks)
 
     @property
     def name(self) -> str:
@@ -275,19 +307,28 @@ def _board(suite: str, budget: str, tasks: tuple[TaskCard, ...], entries: Sequen
     if not scores:
         return None
     comparison = compare(scores)
-    order = sorted(scores, key=lambda title: (-comparison.agents[title].iqm.point, title))
     by_title = {entry.title: entry for entry in entries}
+    violated = {title: by_title[title].violated(tasks) for title in scores}
+    order = sorted(scores, key=lambda title: (bool(violated[title]), -comparison.agents[title].iqm.point, title))
     places: list[Place] = []
     for i, title in enumerate(order):
         summary = comparison.agents[title]
-        tied = bool(places) and places[-1].summary.iqm.point == summary.iqm.point
+        before = places[-1] if places else None
+        tied = before and (bool(before.violated), before.summary.iqm.point) == (
+            bool(violated[title]),
+            summary.iqm.point,
+        )
         following = order[i + 1] if i + 1 < len(order) else None
         places.append(
             Place(
-                rank=places[-1].rank if tied else i + 1,
+                rank=before.rank if before and tied else i + 1,
                 standing=by_title[title],
                 summary=summary,
                 over_next=comparison.improvement[title, following] if following else None,
+                violated=violated[title],
+                constrained=iqm({task: by_title[title].constrained[task] for task in ids})
+                if any(card.constraint for card in tasks)
+                else None,
             )
         )
     return Board(

@@ -17,7 +17,7 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.evaluation import chart
 from rlbench_suite.evaluation.intervals import Estimate
 from rlbench_suite.evaluation.page import render
-from rlbench_suite.evaluation.statistics import iqm
+from rlbench_suite.evaluation.statistics import iqm, mean
 from rlbench_suite.registry import cards
 
 from .boards import LEAST_SEEDS, Board, Standing
@@ -66,7 +66,10 @@ def board_page(board: Board) -> str:
             "Performance profile", lines, x_label="score τ", y_label="fraction of runs above τ", width=1064
         ),
         columns=columns,
-        best={card.id: max(entry.by_task[card.id].point for entry in columns) for card in board.tasks},
+        best={
+            card.id: max((not card.violates(entry.costs[card.id]), entry.by_task[card.id].point) for entry in columns)
+            for card in board.tasks
+        },
     )
 
 
@@ -126,9 +129,16 @@ class TaskRow(NamedTuple):
     score: Estimate
     beats_random: str
     """``yes`` if the entry's interval lies above that of the random player, ``no`` if below it, else ``unclear``."""
+    constrained: Estimate
+    mean_cost: float
     success_rate: float
     mean_length: float
     seeds: int
+
+    @property
+    def violates(self) -> bool:
+        """True if the mean cost exceeds the task's limit."""
+        return self.card.violates(self.mean_cost)
 
     @classmethod
     def of(cls, entry: Standing, task: str) -> TaskRow:
@@ -145,6 +155,8 @@ class TaskRow(NamedTuple):
             mean_return=sum(cell.mean_return for cell in cells) / len(cells),
             score=score,
             beats_random="yes" if score.low > high else "no" if score.high < low else "unclear",
+            constrained=mean({task: entry.constrained[task]}),
+            mean_cost=entry.costs[task],
             success_rate=sum(cell.success_rate for cell in cells) / len(cells),
             mean_length=sum(cell.mean_length for cell in cells) / len(cells),
             seeds=len(cells),
@@ -185,6 +197,12 @@ def _board_remarks(board: Board) -> Iterable[str]:
 def _entry_remarks(entry: Standing, boards: Sequence[Board]) -> Iterable[str]:
     if entry.unranked:
         yield f"Not ranked: it {entry.unranked if not entry.superseded_by else f'is {entry.unranked}'}."
+    for card in entry.violated(cards()[task] for task in entry.costs):
+        assert card.constraint
+        yield (
+            f"It violates the constraint of {card.name}: an episode costs {entry.costs[card.id]:.3g} on average, the "
+            f"limit is {card.constraint.limit:g} ({card.constraint.counts})."
+        )
     for task, (title, same) in entry.copied.items():
         yield f"It plays the episodes of {title}, which arrived first, on {cards()[task].name} ({same:,} are equal)."
     for title, same in entry.shared.items():

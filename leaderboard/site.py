@@ -157,6 +157,7 @@ def _results(entries: list[Standing], ranked: list[Board], refused: dict[str, An
                 **entry.verdict.model_dump(mode="json", exclude={"cells": {"__all__": {"by_episode"}}}),
                 "title": entry.title,
                 "arrived": entry.arrived,
+                "violated": [card.id for card in entry.violated(cards()[task] for task in entry.costs)],
                 "training": {task: training._asdict() for task, training in entry.training.items()},
                 "copy_of": entry.copy_of,
                 "copied": {task: list(whose) for task, whose in entry.copied.items()},
@@ -177,6 +178,8 @@ def _results(entries: list[Standing], ranked: list[Board], refused: dict[str, An
                             name: _numbers(getattr(place.summary, name))
                             for name in ("iqm", "mean", "median", "optimality_gap")
                         },
+                        "constrained_iqm": _numbers(place.constrained) if place.constrained else None,
+                        "violated": [card.id for card in place.violated],
                     }
                     for place in board.places
                 ],

@@ -90,6 +90,33 @@ class Score:
     low: float
     high: float
     episodes: int
+    success: float | None = None
+    """Fraction of the episodes that end in success; None if it was not measured."""
+    cost: float | None = None
+    """Mean constraint cost of the episodes; None if the task has none, or it was not measured."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constraint:
+    """Limit on the cost of an episode, apart from the reward. It is set on the mean over episodes, as in safe RL."""
+
+    counts: str
+    """What the cost of a step counts, with its unit."""
+    limit: float
+    """Largest mean cost of an episode that keeps the constraint."""
+    reason: str
+    """Why the limit lies there."""
+
+    def __str__(self) -> str:
+        return f"an episode costs at most {self.limit:g} on average; cost: {self.counts}. Limit: {self.reason}"
+
+    def broken_by(self, cost: Any) -> Any:
+        """Return whether a cost exceeds the limit; also for arrays."""
+        return cost > self.limit
+
+    def constrained(self, score: float, mean_cost: float) -> float:
+        """Return a normalised score where the constraint holds, else that of the random player, 0, or less."""
+        return min(score, 0.0) if self.broken_by(mean_cost) else score
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +160,8 @@ class TaskCard:
         optimum: best achievable expected return where it is known in closed form or by enumeration.
         replay_tolerance: allowed difference of a return that a processor with other rounding replays, about four times
             what ``benchmarks/across_processors.py`` finds.
+        constraint: limit of the task's ``cost``; None for a task without one.
+        chance: why random play succeeds in more than 5 % of episodes; empty for a task where it does not.
         tags: free words for filtering.
     """
 
@@ -162,6 +191,8 @@ class TaskCard:
     partially_observed: bool = False
     optimum: float | None = None
     replay_tolerance: float = 0.0
+    constraint: Constraint | None = None
+    chance: str = ""
     tags: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -338,6 +369,14 @@ class TaskCard:
         if low == high:
             raise ValueError(f"{self.id}: random and reference score the same ({low}); it cannot be normalised.")
         return (episode_return - low) / (high - low)
+
+    def violates(self, mean_cost: float) -> bool:
+        """Return whether episodes of this mean cost break the task's constraint."""
+        return self.constraint is not None and bool(self.constraint.broken_by(mean_cost))
+
+    def constrained(self, score: float, mean_cost: float) -> float:
+        """Return the constrained score, see :meth:`Constraint.constrained`; the score itself without a constraint."""
+        return self.constraint.constrained(score, mean_cost) if self.constraint else score
 
 
 def file_name_of(task_id: str) -> str:

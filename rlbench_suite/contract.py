@@ -19,7 +19,10 @@ from gymnasium import spaces
 from rlbench_suite.task import Described
 
 Given = TypeVar("Given")
-KERNEL = ("score", "action_mask", "invalid_action", "invalid_reason", "end_reason", "privileged", "cost")
+KERNEL = (
+    "score", "action_mask", "invalid_action", "invalid_reason", "end_reason", "privileged", "cost", "cost_so_far",
+    "violates",
+)  # fmt: skip
 """Names of ``info`` that the kernel fills in."""
 
 
@@ -28,10 +31,10 @@ class ContractError(TypeError):
 
 
 def check_spaces(task: Described) -> None:
-    """Check that a task has its three spaces, and as many rewards as its card says. Run no JAX.
+    """Check a task's three spaces, the number of its rewards, and that a cost has a limit. Run no JAX.
 
     Raises:
-        ContractError: one is missing or of a kind that no adapter takes.
+        ContractError: a space is missing or of a kind that no adapter takes, or task and card disagree.
     """
     name, card = type(task).__name__, task.card
     for attribute in ("observation_space", "action_space", "reward_space"):
@@ -44,6 +47,10 @@ def check_spaces(task: Described) -> None:
     if not isinstance(task.reward_space, spaces.Box) or task.reward_space.shape != shape:
         why = f"{card.agents} agents" if card.agents > 1 else f"{count} objectives" if count else "a scalar reward"
         raise ContractError(f"{name}.reward_space is {task.reward_space}: the card says {why}, so a Box of {shape}.")
+    if task.has_cost and card.constraint is None:
+        raise ContractError(f"{name} has a cost, and its card no constraint: say what it counts and its limit.")
+    if card.constraint is not None and not task.has_cost:
+        raise ContractError(f"The card of {card.id} has a constraint, and {name} no cost.")
 
 
 def keep_shapes(task: Described, function: str, given: Given, before: Any) -> Given:

@@ -82,6 +82,8 @@ class Episode(NamedTuple):
     """Undiscounted return so far, shaped like the reward."""
     params: Any
     state: Any
+    spent: Any = None
+    """Constraint cost so far; None if the task has none."""
 
 
 class Step(NamedTuple):
@@ -127,13 +129,14 @@ def begin(task: Task[Any, Any], seed: Any, index: Any, draw: Draw) -> tuple[Epis
     params = compiled_apart(task.sample_params)(jax.random.wrap_key_data(params_key), draw.split)
     state = compiled_apart(task.initial)(jax.random.wrap_key_data(fold_in(own, Role.INITIAL)), params)
     nothing = jnp.zeros(task.reward_space.shape, task.dtype)
-    episode = Episode(seed, index, t, nothing, params, state)
+    zero = jnp.zeros((), task.dtype)
+    episode = Episode(seed, index, t, nothing, params, state, zero if task.has_cost else None)
     step = Step(
         observation=_observation(task, state, jax.random.wrap_key_data(fold_in(own, Role.OBSERVATION)), params),
         reward=nothing,
         terminated=jnp.bool_(False),
         truncated=jnp.bool_(False),
-        info=_info(task, episode, jnp.bool_(True), jnp.zeros((), task.dtype)),
+        info=_info(task, episode, jnp.bool_(True), zero if task.has_cost else None, jnp.bool_(False)),
     )
     return episode, step
 
@@ -154,7 +157,7 @@ def advance(
     Raises:
         ContractError: a function of the task gives another shape or dtype than its first state or its spaces say.
     """
-    seed, index, t, total, params, state = episode
+    seed, index, t, total, params, state, spent = episode
     t = t + 1
     if mask is None:
         mask = _action_mask(task, state, params)
@@ -167,13 +170,18 @@ def advance(
     as_declared(task, "reward", reward, task.reward_space)
     terminated = task.terminal(next_state, draw_key(seed, index, t, Role.TERMINAL), params)
     as_flag(task, "terminal", terminated)
-    episode = Episode(seed, index, t, total + reward, params, next_state)
+    cost = None
+    if task.has_cost:
+        number = jax.ShapeDtypeStruct((), task.dtype)
+        cost = as_declared(task, "cost", task.cost(state, action, next_state, params), number, "a cost is")
+        spent = spent + cost
+    episode = Episode(seed, index, t, total + reward, params, next_state, spent)
     step = Step(
         observation=_observation(task, next_state, draw_key(seed, index, t, Role.OBSERVATION), params),
         reward=reward,
         terminated=terminated,
         truncated=t >= limit,
-        info=_info(task, episode, legal, task.cost(state, action, next_state, params)),
+        info=_info(task, episode, legal, cost, terminated),
     )
     return episode, step
 
@@ -273,9 +281,13 @@ def action_sizes(space: spaces.Space[Any]) -> tuple[int, ...]:
     raise TypeError(f"{space} is neither Discrete nor MultiDiscrete")
 
 
-def _info(task: Task[Any, Any], episode: Episode, legal: jax.Array, cost: jax.Array | None) -> dict[str, Any]:
-    """Return the task's measures and the kernel's additions: normalised ``score`` so far, mask, privileged, cost."""
+def _info(
+    task: Task[Any, Any], episode: Episode, legal: jax.Array, cost: jax.Array | None, terminated: jax.Array
+) -> dict[str, Any]:
+    """Return the task's measures and the kernel's additions: ``score`` and cost so far, mask, privileged."""
     info: dict[str, Any] = dict(as_info(task, task.info(episode.state, episode.params)))
+    if task.ends_in_failure:
+        info["success"] = info["success"] & ~terminated
     if task.scores.keys() >= {"random", "reference"}:
         low, high = task.scores["random"].mean, task.scores["reference"].mean
         info["score"] = (scalar_return(task, episode.total) - low) / (high - low)
@@ -285,9 +297,9 @@ def _info(task: Task[Any, Any], episode: Episode, legal: jax.Array, cost: jax.Ar
     if task.privileged_space is not None:
         privileged = task.privileged(episode.state, episode.params)
         info["privileged"] = as_declared(task, "privileged", privileged, task.privileged_space)
-    if type(task).cost is not Task.cost:
-        number = jax.ShapeDtypeStruct((), task.dtype)
-        info["cost"] = as_declared(task, "cost", cost, number, "a cost is")
+    if task.card.constraint:
+        violates = task.card.constraint.broken_by(episode.spent)
+        info |= {"cost": cost, "cost_so_far": episode.spent, "violates": violates}
     return info
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium
 
-from rlbench_suite.card import NEAREST, TaskCard, load, one_of, unknown
+from rlbench_suite.card import NEAREST, Constraint, TaskCard, load, one_of, unknown
 
 if TYPE_CHECKING:
     from rlbench_suite.agent import Agent
@@ -133,6 +133,12 @@ def card(task_id: str, **settings: Any) -> TaskCard:
 
         found = found.with_context(read_context(context, found.id, found.build().constants()))
     return found if difficulty is None else found.with_difficulty(difficulty)
+
+
+def constraint(task_id: str) -> Constraint | None:
+    """Return the constraint of an id, whatever its settings, difficulty and context; None for an unknown id too."""
+    found = all_cards().get(task_id.partition("?")[0])
+    return found.constraint if found else None
 
 
 def _kin(card: TaskCard) -> list[TaskCard]:

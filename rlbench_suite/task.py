@@ -61,6 +61,9 @@ class Described(abc.ABC):
     #: Names of observed signals that are errors: a perfect player keeps them at zero.
     errors: ClassVar[tuple[str, ...]] = ()
 
+    #: True if an episode that is over before its time limit has failed: a crash, a fall. It then has no success.
+    ends_in_failure: ClassVar[bool] = False
+
     #: True if :meth:`describe_turn` says itself how many turns are left.
     counts_turns: ClassVar[bool] = False
 
@@ -82,6 +85,11 @@ class Described(abc.ABC):
     def __reduce__(self) -> tuple[Any, ...]:
         """Make a copy the task itself, because equal descriptions build one object in a process."""
         return _build, (self.card, self.difficulty, self.dtype.name)
+
+    @property
+    def has_cost(self) -> bool:
+        """True if the task has a constraint cost, :meth:`Task.cost`. Its card then has the limit."""
+        return getattr(type(self), "cost", Task.cost) is not Task.cost
 
     def observation_components(self) -> Components:
         """Return the meaning of each entry of an observation. Every task of this suite defines it."""
@@ -275,7 +283,10 @@ class Task(Described, Generic[Params, State]):
         return None
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array | None:
-        """Return the constraint cost of the step (safe RL), or None if the task has no constraint."""
+        """Return the constraint cost of the step (safe RL), or None if the task has no constraint.
+
+        The card says what it counts and what an episode may cost on average (``constraint``).
+        """
         return None
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:

@@ -7,8 +7,16 @@ from typing import Any
 from rlbench_suite.evaluation.store import CellResult, Manifest
 
 
-def make_run(path: Path, scores: Mapping[str, Mapping[str, Sequence[float]]], **changed: Any) -> Path:
-    """Write a run whose cells have these scores by agent, task and seed. ``changed`` replaces parts of the manifest."""
+def make_run(
+    path: Path,
+    scores: Mapping[str, Mapping[str, Sequence[float]]],
+    costs: Mapping[str, float] = {},  # it is only read
+    **changed: Any,
+) -> Path:
+    """Write a run whose cells have these scores by agent, task and seed. ``changed`` replaces parts of the manifest.
+
+    Episodes cost 0.25 on average, or what ``costs`` says of the agent.
+    """
     tasks = list(dict.fromkeys(task for own in scores.values() for task in own))
     anchor = {"low": 0.0, "high": 1.0, "episodes": 1000}
     known = {
@@ -27,8 +35,9 @@ def make_run(path: Path, scores: Mapping[str, Mapping[str, Sequence[float]]], **
                 folder.mkdir(parents=True)
                 result = CellResult(
                     agent=agent, task=task, seed=seed, episodes=50, mean_return=2 * score, score=score,
-                    success_rate=0.5, mean_length=10.0, mean_cost=0.25, mean_returns=[2 * score], training_steps=1000,
-                    train_seconds=1.0, compile_seconds=1.0, evaluate_seconds=1.0, wall_seconds=3.0, device="cpu",
+                    success_rate=0.5, mean_length=10.0, mean_cost=costs.get(agent, 0.25), mean_returns=[2 * score],
+                    training_steps=1000, train_seconds=1.0, compile_seconds=1.0, evaluate_seconds=1.0,
+                    wall_seconds=3.0, device="cpu",
                 )  # fmt: skip
                 (folder / "result.json").write_text(result.model_dump_json())
     return path

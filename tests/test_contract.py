@@ -21,7 +21,7 @@ from rlbench_suite.adapters.batch import BatchPrograms
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.single import TaskEnv
 from rlbench_suite.adapters.text import TextEnv
-from rlbench_suite.card import TaskCard
+from rlbench_suite.card import Constraint, TaskCard
 from rlbench_suite.checking import check_task, findings
 from rlbench_suite.cli.suite import app
 from rlbench_suite.contract import ContractError
@@ -143,7 +143,14 @@ class VectorReward(Kept):
         self.reward_space = self.box(0.0, 1.0, (2,))
 
 
-class WrongCost(Kept):
+class Limited(Kept):
+    """Its card has a limit of its cost."""
+
+    def __init__(self) -> None:
+        super().__init__(constraint=Constraint(counts="a toy's cost", limit=1.0, reason="it is a toy"))
+
+
+class WrongCost(Limited):
     def cost(self, state, action, next_state, params):
         return next_state.place
 
@@ -404,7 +411,7 @@ class AnyDigit(Kept):
         return np.int32(digits[0] != "0")
 
 
-class LostCost(Kept):
+class LostCost(Limited):
     """It computes a cost and returns none."""
 
     def cost(self, state, action, next_state, params):

@@ -1,9 +1,19 @@
 """Cards of the family ``driving``."""
 
-from rlbench_suite.card import TaskCard
+from rlbench_suite.card import Constraint, TaskCard
 
 DENSITIES = {"medium": 16.0, "easy": 10.0, "hard": 25.0}
 """Vehicles per kilometre and lane."""
+
+
+def _constraint(step: float) -> Constraint:
+    """Return the limit of near misses for a step of so many seconds."""
+    return Constraint(
+        counts=f"steps of {step:g} s that end in a crash or with less than 1.5 s to a collision",
+        limit=0.2 / step,
+        reason="a fifth of a second in 40 s of driving: one second of near miss in every fifth episode",
+    )
+
 
 CARDS = (
     TaskCard(
@@ -17,6 +27,8 @@ CARDS = (
         horizon=40,
         replay_tolerance=0.0001,
         difficulties=DENSITIES,
+        constraint=_constraint(1.0),
+        chance="success asks for no crash, and lane and speed commands are carried out smoothly",
         tags=("discrete", "masked", "safe", "driving"),
     ),
     TaskCard(
@@ -30,6 +42,7 @@ CARDS = (
         horizon=200,
         replay_tolerance=0.001,
         difficulties=DENSITIES,
+        constraint=_constraint(0.2),
         tags=("continuous", "safe", "driving"),
     ),
 )

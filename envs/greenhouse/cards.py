@@ -1,6 +1,6 @@
 """Cards of the family ``greenhouse``."""
 
-from rlbench_suite.card import TaskCard
+from rlbench_suite.card import Constraint, TaskCard
 
 CARDS = (
     TaskCard(
@@ -14,6 +14,12 @@ CARDS = (
         replay_tolerance=0.0001,
         difficulties={"medium": 0.1, "easy": 0.0, "hard": 0.25},
         partially_observed=True,
+        constraint=Constraint(
+            counts="violation of the climate's bounds in units of 10 K, 1000 ppm or 10 % of humidity, over all steps",
+            limit=192.0,
+            reason="0.1 a step over the season, which a harvest that counts as success may cost too",
+        ),
+        chance="a crop grows by itself in every season in which random heating and venting keep it from frost and heat",
         tags=("continuous", "constrained", "economic"),
     ),
 )

@@ -9,7 +9,7 @@ card, views, time limit as truncation, scores and replay.
 | observation | height of the torso (m), its angle and those of hip, knee, ankle (rad), then the six velocities (m/s, rad/s; forward speed first), clipped to [-10, 10]; ``(11,)`` |
 | reward | 1 while healthy + forward speed (m/s) - 0.001 times the squared norm of the action |
 | terminal | unhealthy: torso below 0.7 m, tilted by more than 0.2 rad, or a value of the state beyond 100 |
-| success | it has come 8 m far, 1 m/s on average over a whole episode |
+| success | it has come 8 m far, 1 m/s on average over a whole episode, and has not fallen |
 | episode | 1000 steps; starts standing, every coordinate off by up to 0.005 |
 
 Source: Gymnasium 1.x, ``envs/mujoco/hopper_v5.py``; Erez, Tassa & Todorov 2011.
@@ -60,6 +60,7 @@ class Hopper(HostTask[MujocoState]):
         "distance": "how far forward it has come, m",
         "speed": "forward speed over the last step, m/s",
     }
+    ends_in_failure = True
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)

@@ -1,6 +1,6 @@
 """Cards of the family ``marl``."""
 
-from rlbench_suite.card import TaskCard
+from rlbench_suite.card import Constraint, TaskCard
 
 CARDS = (
     TaskCard(
@@ -28,6 +28,11 @@ CARDS = (
         difficulties={"medium": 1.0, "easy": 0.5, "hard": 2.0},
         agents=5,
         partially_observed=True,
+        constraint=Constraint(
+            counts="pairs of vehicles nearer than 0.4 m, summed over steps of 50 ms",
+            limit=2.0,
+            reason="0.1 s in an episode of 15 s",
+        ),
         tags=("continuous", "multi-agent", "partially-observed", "safety"),
     ),
 )

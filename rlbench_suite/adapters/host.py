@@ -52,7 +52,7 @@ class HostEnv(TaskEnv):
         first = self._turn(seed, options)
         observation, told = self.task.begin(self._simulator, first, self._seed, self._index, self._draw)
         self._t, self._total = 0, 0.0
-        self._told = observation, 0.0, False, self._info(told)
+        self._told = observation, 0.0, False, self._info(told, terminated=False)
         shown, *_, info = self._show()
         return shown, info
 
@@ -67,7 +67,7 @@ class HostEnv(TaskEnv):
             raise gymnasium.error.ResetNeeded("Call reset() before step().")
         observation, reward, terminated, _, told = self._simulator.step(self._check_action(action))
         self._t, self._total = self._t + 1, self._total + float(reward)
-        self._told = observation, float(reward), bool(terminated), self._info(told)
+        self._told = observation, float(reward), bool(terminated), self._info(told, bool(terminated))
         shown, reward, terminated, truncated, info = self._show()
         if terminated:
             info["end_reason"] = self.task.why_over(self.state, self.params, info)
@@ -89,8 +89,9 @@ class HostEnv(TaskEnv):
             self.task.set_state(self._simulator, episode.state, episode.params)
             self._simulator.unwrapped.np_random = random
 
-    def _info(self, told: dict[str, Any]) -> dict[str, Any]:
+    def _info(self, told: dict[str, Any], terminated: bool) -> dict[str, Any]:
         info: dict[str, Any] = self.task.info(self._simulator, told)
+        info["success"] = info["success"] and not (terminated and self.task.ends_in_failure)
         if self.task.scores.keys() >= {"random", "reference"}:
             info["score"] = self.card.normalise(self._total, self.task.difficulty)
         return info

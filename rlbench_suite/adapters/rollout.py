@@ -171,7 +171,7 @@ def _play(
         return as_action(policy, action, task.action_space), keep_memory(policy, after, memory)
 
     def body(carry: Any) -> Any:
-        t, over, cost, (episodes, last), memory, actions = carry
+        t, over, (episodes, last), memory, actions = carry
         # Compile the policy apart, so that the recorded action is the played one. If it were fused with both uses, its
         # last sums could round in two ways.
         chosen, memory = compiled_apart(jax.vmap(act))(memory, last, episodes)
@@ -183,16 +183,15 @@ def _play(
 
         chosen = freeze(jnp.zeros_like(chosen), chosen)
         stream = jax.tree.map(freeze, Stream(episodes, last), Stream(*advanced))
-        if "cost" in stream.last.info:
-            cost = cost + jnp.where(over, 0, stream.last.info["cost"])
         over = over | stream.last.terminated | stream.last.truncated
-        return t + 1, over, cost, stream, memory, actions.at[t].set(chosen)
+        return t + 1, over, stream, memory, actions.at[t].set(chosen)
 
-    start = (jnp.int32(0), jnp.zeros(size, bool), jnp.zeros(size, task.dtype), stream, memory, actions)
-    _, _, cost, (episodes, last), _, actions = jax.lax.while_loop(lambda carry: ~carry[1].all(), body, start)
+    start = (jnp.int32(0), jnp.zeros(size, bool), stream, memory, actions)
+    _, _, (episodes, last), _, actions = jax.lax.while_loop(lambda carry: ~carry[1].all(), body, start)
     info = {name: value for name, value in last.info.items() if name not in VECTORS}
     # Return the whole last step. If its reward or observation were unused here, the compiler would drop them. Their use
     # keeps a product from being contracted into a sum. Without it, the bits would differ from those of the single env.
+    cost = episodes.spent if task.has_cost else jnp.zeros(size, task.dtype)
     return Record(episodes.total, episodes.t, last.terminated, info, cost, jnp.moveaxis(actions, 0, 1)), last
 
 

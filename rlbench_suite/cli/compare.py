@@ -62,7 +62,8 @@ def compare(
         console.print(f"{len(found)} pairs of agents: --json writes the numbers of each task.", style="dim")
     console.print(
         "Difference: first agent minus second, mean over paired seeds, with its 95 % interval. Effect: difference over "
-        "the standard deviation of paired differences. p: paired permutation test, corrected by Holm's method.",
+        "the standard deviation of paired differences. p: paired permutation test, corrected by Holm's method. "
+        "!: the mean cost exceeds the limit of the task's card. Constrained: such a seed counts as random play.",
         style="dim",
     )
     for sentence in said:
@@ -143,7 +144,9 @@ def _print_verdict(verdict: "Verdict", console: Console) -> None:
         table.add_column(escape(name), justify="right")
     for task in verdict.tasks:
         table.add_row(
-            task.task.split("/", 1)[1], str(task.seeds), f"{task.first:.3f}", f"{task.second:.3f}",
+            task.task.split("/", 1)[1], str(task.seeds),
+            *(f"{value:.3f}{' !' * (agent in task.violating)}"
+              for agent, value in ((verdict.first, task.first), (verdict.second, task.second))),
             f"{task.difference.point:+.3f}{_ends(task.difference)}", _effect(task.effect), f"{task.corrected:.2g}",
             escape(task.better or "-"),
         )  # fmt: skip
@@ -154,6 +157,9 @@ def _print_verdict(verdict: "Verdict", console: Console) -> None:
         for x in ("first", "second")), difference, _effect(verdict.effect), f"{verdict.corrected:.2g}",
         escape(verdict.better or "-"),
     )  # fmt: skip
+    if verdict.constrained:
+        kept = f"{verdict.constrained.point:+.3f}{_ends(verdict.constrained)}"
+        table.add_row("mean over tasks, constrained", "", "", "", kept, "", "", "")
     console.print(table)
     console.print(
         f"Difference of IQM {verdict.iqm:+.3f}. A run of {verdict.first} beats a run of {verdict.second} with "

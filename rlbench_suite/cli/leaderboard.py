@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from rlbench_suite import registry
 from rlbench_suite.card import load
 from rlbench_suite.cli import App, prepare_jax
 
@@ -211,7 +212,9 @@ def _print_verdict(path: Path, verdict: "Verdict") -> None:
     statistics: Any = load("rlbench_suite.evaluation.statistics:mean")
     console = Console() if sys.stdout.isatty() else Console(width=_LOG_WIDTH)
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    columns = ("task", "return", "score", "95 % interval", "success", "seeds", "episodes", "training steps", "time")
+    columns = (
+        "task", "return", "score", "95 % interval", "success", "cost", "seeds", "episodes", "training steps", "time"
+    )  # fmt: skip
     for column in columns:
         table.add_column(column, justify="left" if column == "task" else "right", no_wrap=True)
     claims = verdict.submission.tasks if verdict.submission else ()
@@ -227,6 +230,7 @@ def _print_verdict(path: Path, verdict: "Verdict") -> None:
             f"{estimate.point:.3f}",
             f"[{estimate.low:.2f}, {estimate.high:.2f}]" if len(scores) > 1 else "-",
             f"{sum(cell.success_rate for cell in cells) / len(cells):.0%}",
+            _cost(task, sum(cell.mean_cost for cell in cells) / len(cells)),
             str(len(cells)),
             str(sum(cell.episodes for cell in cells)),
             f"{steps:,.0f}" if steps else "-",
@@ -239,6 +243,14 @@ def _print_verdict(path: Path, verdict: "Verdict") -> None:
         f"accepted: {title}: {_manner(verdict)}, {episodes:,} episodes in {verdict.seconds:.0f} s.",
         highlight=False, markup=False, soft_wrap=True,
     )  # fmt: skip
+
+
+def _cost(task: str, mean: float) -> str:
+    """Return a mean constraint cost beside its limit, and say so if it is exceeded."""
+    constraint = registry.constraint(task)
+    if constraint is None:
+        return "-"
+    return f"{mean:.3g} of {constraint.limit:g}" + " [red]violates[/]" * bool(constraint.broken_by(mean))
 
 
 def _count(number: int, one: str, many: str = "") -> str:

@@ -95,6 +95,8 @@ def _facts(card: "TaskCard") -> dict[str, Any]:
     return {
         **{name: getattr(card, name) for name in plain.split()},
         "partially_observed": card.partially_observed,
+        "constraint": asdict(card.constraint) if card.constraint else None,
+        "chance": card.chance,
         "settings": {
             name: {"value": card.settings[name], "allowed": allowed}
             for name, allowed in registry.allowed_settings(card).items()
@@ -132,6 +134,8 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
         "agents": str(card.agents),
         "objectives": ", ".join(f"{o} (x {w:g})" for o, w in zip(card.objectives, card.weights, strict=True)),
         "optimum": "" if card.optimum is None else f"{card.optimum:g}",
+        "constraint": str(card.constraint or ""),
+        "random success": card.chance,
         "observation": _space(task.observation_space),
         "action": _space(task.action_space),
         "reward": _space(task.reward_space),
@@ -150,11 +154,12 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
     for title, found in tables.items():
         console.print(_components(f"{title.capitalize()}{', of each agent' * (card.agents > 1)}", found))
     scores = Table(title="Measured returns on the test split", title_justify="left")
-    for column in ("difficulty", "player", "mean", "95 % interval", "episodes"):
+    for column in ("difficulty", "player", "mean", "95 % interval", "episodes", "success", "cost"):
         scores.add_column(column, justify="left" if column in ("difficulty", "player") else "right")
     for tier in card.difficulties or (None,):
         for player, s in card.scores(tier).items():
-            scores.add_row(tier or "-", player, f"{s.mean:g}", f"[{s.low:g}, {s.high:g}]", str(s.episodes))
+            measured = ("-" if value is None else f"{value:.3g}" for value in (s.success, s.cost))
+            scores.add_row(tier or "-", player, f"{s.mean:g}", f"[{s.low:g}, {s.high:g}]", str(s.episodes), *measured)
     none = f"No measured returns yet; run: rlsuite calibrate {card.name}" if card.reference else "No reference player."
     console.print(scores if scores.rows else none)
     if card.puzzle:

@@ -25,6 +25,8 @@ _REPLICATES = 10_000
 def measure(task: Task[Any, Any], player: str, episodes: int) -> Score | None:
     """Measure the mean return of a player that does not learn, with its 95 % bootstrap interval, to six digits.
 
+    Also measure how often its episodes end in success, and what they cost if the task has a constraint.
+
     Args:
         task: the task, at the difficulty to measure.
         player: one of :data:`PLAYERS`.
@@ -47,8 +49,11 @@ def measure(task: Task[Any, Any], player: str, episodes: int) -> Score | None:
     record = evaluate(task, policy, calibration_seeds(episodes))
     returns = np.asarray(scalar_return(task, record.total.astype(np.float64)))
     estimate = mean({task.card.id: returns}, replicates=_REPLICATES, method="percentile")
-    point, low, high = (float(f"{value:.6g}") for value in (estimate.point, estimate.low, estimate.high))
-    return Score(point, low, high, episodes)
+    success = record.info["success"].mean(dtype=np.float64)
+    cost = record.cost.mean(dtype=np.float64)
+    measured = estimate.point, estimate.low, estimate.high, success, cost
+    point, low, high, success, cost = (float(f"{value:.6g}") for value in measured)
+    return Score(point, low, high, episodes, success, cost if task.card.constraint else None)
 
 
 def write_scores(card: TaskCard, tier: str | None, scores: Mapping[str, Score], file: str = SCORES_FILE) -> None:
@@ -60,7 +65,10 @@ def write_scores(card: TaskCard, tier: str | None, scores: Mapping[str, Score], 
     path = card.scores_path(file)
     known = json.loads(path.read_text()) if path.exists() else {}
     players = known.setdefault(card.measured_id, {}).setdefault(tier or "default", {})
-    players |= {player: asdict(score) for player, score in scores.items()}
+    players |= {
+        player: {name: value for name, value in asdict(score).items() if value is not None}
+        for player, score in scores.items()
+    }
     try:
         with replacing(path) as unfinished:
             unfinished.write_text(json.dumps(known, indent=2) + "\n")

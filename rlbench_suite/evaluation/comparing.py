@@ -9,12 +9,14 @@ agent's normalised score minus the second's.
 * **Effect**: mean difference over the standard deviation of differences within a task.
 * **Verdict**: an agent is better if the corrected p-value of the aggregate is below 0.05, and the 95 % interval of the
   mean difference excludes 0. Below five pairs on a task there is no verdict.
+* **Constraints**: an agent whose mean cost on a task exceeds the limit of the task's card violates it. It ranks below
+  an agent that violates nothing, and is never called better than that one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -24,6 +26,7 @@ import numpy as np
 from rlbench_suite.evaluation import reading, statistics
 from rlbench_suite.evaluation.intervals import Estimate
 from rlbench_suite.evaluation.power import LEAST_SEEDS, LEVEL, MOST_SEEDS, POWER, seeds_needed
+from rlbench_suite.registry import constraint
 
 FLIPS = 20_000
 """Random ways to flip signs, where there are more than :data:`_EVERY` ways."""
@@ -49,7 +52,9 @@ class TaskDifference:
         effect: mean difference over the standard deviation of differences; None if they are all equal.
         p: p-value of the permutation test.
         corrected: p-value after Holm's correction over the tasks.
-        better: the better agent; None if the corrected p-value does not tell.
+        better: the better agent; None if the corrected p-value does not tell, or only the one with the higher score
+            violates the task's constraint.
+        violating: agents that violate the task's constraint.
     """
 
     task: str
@@ -61,6 +66,7 @@ class TaskDifference:
     p: float
     corrected: float
     better: str | None
+    violating: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -74,12 +80,13 @@ class Verdict:
         tasks: differences by task.
         left_out: tasks without a pair. No number here includes them.
         difference: mean difference over tasks, with its 95 % interval over seeds.
+        constrained: the same of constrained scores; None if no task has a constraint.
         iqm: interquartile mean of the first agent minus that of the second.
         improvement: probability that a run of the first agent scores above a run of the second on a random task.
         effect: mean difference over the root mean square of the tasks' standard deviations; None if these are 0.
         p: p-value of the permutation test of the mean difference.
         corrected: p-value after Holm's correction over all pairs of agents.
-        better: the better agent; None if nobody can tell.
+        better: the better agent; None if nobody can tell, or only the one with the higher scores violates a constraint.
         seeds_needed: seeds that show a difference as large as the measured one with 80 % power; None if that is unknown
             or more than 10,000.
         words: the verdict as a sentence.
@@ -91,6 +98,7 @@ class Verdict:
     tasks: tuple[TaskDifference, ...]
     left_out: tuple[str, ...]
     difference: Estimate
+    constrained: Estimate | None
     iqm: float
     improvement: Estimate
     effect: float | None
@@ -99,6 +107,10 @@ class Verdict:
     better: str | None
     seeds_needed: int | None
     words: str
+
+    def violated(self, agent: str) -> list[str]:
+        """Return the ids of the tasks whose constraints an agent violates."""
+        return [task.task for task in self.tasks if agent in task.violating]
 
 
 def verdicts(runs: Sequence[reading.FinishedRun]) -> list[Verdict]:
@@ -211,8 +223,8 @@ def _check_comparable(runs: Sequence[reading.FinishedRun]) -> None:
 
 def _compare(first: str, second: str, x: Cells, y: Cells) -> Verdict:
     """Compare two agents; correction, verdict and words are still open."""
-    pairs = {task: _pairs(x[task], y[task]) for task in x if task in y}
-    pairs = {task: scores for task, scores in pairs.items() if len(scores)}
+    cells = {task: found for task in x if task in y and (found := _pairs(x[task], y[task]))}
+    pairs = {task: _scores(found, reading.score) for task, found in cells.items()}
     if not pairs:
         raise ValueError(f"{first} and {second} have no task, seed and evaluation episodes in common.")
     differences = {task: scores[:, 0] - scores[:, 1] for task, scores in pairs.items()}
@@ -221,15 +233,26 @@ def _compare(first: str, second: str, x: Cells, y: Cells) -> Verdict:
     estimates = statistics.means([{task: values} for task, values in differences.items()])
     for task, estimate, p, corrected in zip(differences, estimates, p_values, holm(p_values), strict=True):
         values = differences[task]
+        violating = tuple(
+            agent
+            for agent, own in zip((first, second), zip(*cells[task], strict=True), strict=True)
+            if reading.violate(own)
+        )
         better = None
         if corrected < LEVEL:
             better = first if estimate.point > 0 else second
+        if violating == (better,):
+            better = None
         own_mean, other_mean = pairs[task].mean(0).tolist()
         effect = _effect(estimate.point, [values])
-        tasks.append(TaskDifference(task, len(values), own_mean, other_mean, estimate, effect, p, corrected, better))
+        tasks.append(
+            TaskDifference(task, len(values), own_mean, other_mean, estimate, effect, p, corrected, better, violating)
+        )
     own, other = ({task: scores[:, i] for task, scores in pairs.items()} for i in (0, 1))
     difference = statistics.mean(differences)
     p = sign_flip_test(differences)
+    kept = {task: _scores(found, reading.constrained) for task, found in cells.items()}
+    limited = any(constraint(task) for task in cells)
     return Verdict(
         first=first,
         second=second,
@@ -237,6 +260,7 @@ def _compare(first: str, second: str, x: Cells, y: Cells) -> Verdict:
         tasks=tuple(tasks),
         left_out=tuple(task for task in dict.fromkeys([*x, *y]) if task not in pairs),
         difference=difference,
+        constrained=statistics.mean({task: s[:, 0] - s[:, 1] for task, s in kept.items()}) if limited else None,
         iqm=statistics.iqm(own, replicates=1).point - statistics.iqm(other, replicates=1).point,
         improvement=statistics.probability_of_improvement(own, other),
         effect=_effect(difference.point, list(differences.values())),
@@ -248,10 +272,18 @@ def _compare(first: str, second: str, x: Cells, y: Cells) -> Verdict:
     )
 
 
-def _pairs(x: Mapping[int, Mapping[str, Any]], y: Mapping[int, Mapping[str, Any]]) -> np.ndarray:
-    """Return the scores of both agents for each seed with equal evaluation episodes, shape ``(n_pairs, 2)``."""
-    shared = [seed for seed in sorted(x) if seed in y and x[seed]["episodes"] == y[seed]["episodes"]]
-    return np.array([(x[seed]["score"], y[seed]["score"]) for seed in shared])
+Pairs = list[tuple[Mapping[str, Any], Mapping[str, Any]]]
+"""Cells of two agents on a task, one pair for each seed."""
+
+
+def _pairs(x: Mapping[int, Mapping[str, Any]], y: Mapping[int, Mapping[str, Any]]) -> Pairs:
+    """Return the cells of both agents for each seed with equal evaluation episodes."""
+    return [(x[seed], y[seed]) for seed in sorted(x) if seed in y and x[seed]["episodes"] == y[seed]["episodes"]]
+
+
+def _scores(pairs: Pairs, score: Callable[[Mapping[str, Any]], float]) -> np.ndarray:
+    """Return the scores of pairs, shape ``(n_pairs, 2)``."""
+    return np.array([(score(own), score(other)) for own, other in pairs])
 
 
 def _effect(difference: float, differences: Sequence[np.ndarray]) -> float | None:
@@ -283,7 +315,15 @@ def _decided(verdict: Verdict, corrected: float) -> Verdict:
     verdict = replace(
         verdict, corrected=corrected, better=better, seeds_needed=None if better else verdict.seeds_needed
     )
-    return replace(verdict, words=_words(verdict))
+    words = _words(verdict)
+    violators = [agent for agent in (verdict.first, verdict.second) if verdict.violated(agent)]
+    if len(violators) == 1:
+        (violator,) = violators
+        keeper = verdict.second if violator == verdict.first else verdict.first
+        broken = ", ".join(task.split("/", 1)[1] for task in verdict.violated(violator))
+        words = f"{violator} violates the constraint of {broken} and ranks below {keeper}. By scores alone: {words}"
+        verdict = replace(verdict, better=None if better == violator else better)
+    return replace(verdict, words=words)
 
 
 def _words(verdict: Verdict) -> str:

@@ -10,12 +10,13 @@ from typing import Any
 
 import yaml
 
-from rlbench_suite.evaluation import statistics
+from rlbench_suite.evaluation import reading, statistics
 from rlbench_suite.evaluation.intervals import Estimate
 from rlbench_suite.evaluation.reading import FinishedRun, agents
+from rlbench_suite.registry import constraint
 
-COLUMNS = ("task", "agent", "seed", "score", "return", "success", "cost")
-"""Columns of the CSV file, one row for each cell."""
+COLUMNS = ("task", "agent", "seed", "score", "return", "success", "cost", "limit", "violates", "constrained_score")
+"""Columns of the CSV file, one row for each cell. A task without a constraint has no limit."""
 
 _ESCAPED = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "_": r"\_", "%": r"\%",
@@ -27,24 +28,35 @@ def latex(run: FinishedRun) -> str:
     """Return a table of mean scores with 95 % intervals: a row for each task, a column for each agent.
 
     It needs the package ``booktabs``. The last rows are the mean and the interquartile mean over the tasks that all
-    agents have. The best mean of a row is bold; that says nothing about certainty.
+    agents have. The best mean of a row is bold; that says nothing about certainty. A score that violates the constraint
+    of a task has a dagger, and is bold only if all scores of its row have one. Where a task has a constraint, another
+    row has the interquartile mean of constrained scores.
     """
-    scores = _scores(run)
+    cells = {agent: {task: list(seeds.values()) for task, seeds in own.items()} for agent, own in agents([run]).items()}
+    scores = _scores(cells, reading.score)
+    constrained = _scores(cells, reading.constrained)
+    broken = {agent: [task for task, own in theirs.items() if reading.violate(own)] for agent, theirs in cells.items()}
     tasks = list(dict.fromkeys(task for own in scores.values() for task in own))
     shared = [task for task in tasks if all(task in own for own in scores.values())]
     rows = []
     for task in tasks:
         values = {agent: statistics.mean({task: own[task]}) for agent, own in scores.items() if task in own}
-        rows.append(_row(_name(task), values, list(scores)))
+        rows.append(_row(_name(task), values, list(scores), {agent for agent in scores if task in broken[agent]}))
     together = []
     if shared:
-        common = {agent: {task: own[task] for task in shared} for agent, own in scores.items()}
-        for title, aggregate in (("Mean", statistics.mean), ("IQM", statistics.iqm)):
-            values = {agent: aggregate(own) for agent, own in common.items()}
-            together.append(_row(f"{title} ({len(shared)} task{'s' * (len(shared) > 1)})", values, list(scores)))
+        violating = {agent for agent in scores if set(broken[agent]) & set(shared)}
+        kinds = [("Mean", statistics.mean, scores, violating), ("IQM", statistics.iqm, scores, violating)]
+        if any(constraint(task) for task in shared):
+            kinds.append(("Constrained IQM", statistics.iqm, constrained, set()))
+        for title, aggregate, of, marked in kinds:
+            values = {agent: aggregate({task: own[task] for task in shared}) for agent, own in of.items()}
+            together.append(
+                _row(f"{title} ({len(shared)} task{'s' * (len(shared) > 1)})", values, list(scores), marked)
+            )
     head = " & ".join(["Task", *map(_escape, scores)]) + r" \\"
     lines = [
         "% Needs \\usepackage{booktabs}. Scores: 0 random player, 1 reference; 95 % intervals over seeds.",
+        *(["% A dagger marks scores whose mean cost exceeds the task's limit."] if any(broken.values()) else []),
         rf"\begin{{tabular}}{{l{'r' * len(scores)}}}",
         r"\toprule", head, r"\midrule", *rows, *([r"\midrule"] if together else []), *together, r"\bottomrule",
         r"\end{tabular}",
@@ -58,9 +70,10 @@ def tidy_csv(run: FinishedRun) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     for cell in run.cells:
+        found = constraint(cell["task"])
         writer.writerow([
             cell["task"], cell["agent"], cell["seed"], cell["score"], cell["mean_return"], cell["success_rate"],
-            cell["mean_cost"],
+            cell["mean_cost"], found.limit if found else None, reading.violate([cell]), reading.constrained(cell),
         ])  # fmt: skip
     return text.getvalue()
 
@@ -75,13 +88,17 @@ def huggingface(run: FinishedRun) -> str:
     for agent, tasks in agents([run]).items():
         results = []
         for task, seeds in tasks.items():
-            cells = list(seeds.values())
+            found = constraint(task)
+            cells = [{**cell, "constrained": reading.constrained(cell)} for cell in seeds.values()]
+            cost = f"Mean constraint cost (limit {found.limit:g})" if found else "Mean constraint cost"
             metrics = {
                 "mean_reward": ("Mean return", "mean_return"),
                 "normalised_score": ("Normalised score (0 random, 1 reference)", "score"),
                 "success_rate": ("Success rate", "success_rate"),
-                "mean_cost": ("Mean constraint cost", "mean_cost"),
+                "mean_cost": (cost, "mean_cost"),
             }
+            if found:
+                metrics["constrained_score"] = ("Normalised score, 0 where the cost exceeds the limit", "constrained")
             results.append({
                 "task": {"type": "reinforcement-learning", "name": "Reinforcement learning"},
                 "dataset": {
@@ -103,15 +120,16 @@ FORMATS: dict[str, Callable[[FinishedRun], str]] = {"latex": latex, "csv": tidy_
 """Functions that export a run, by the name of the format."""
 
 
-def _scores(run: FinishedRun) -> dict[str, dict[str, list[float]]]:
+def _scores(
+    cells: dict[str, dict[str, list[dict[str, Any]]]], score: Callable[[dict[str, Any]], float]
+) -> dict[str, dict[str, list[float]]]:
     return {
-        agent: {task: [cell["score"] for cell in seeds.values()] for task, seeds in tasks.items()}
-        for agent, tasks in agents([run]).items()
+        agent: {task: [score(cell) for cell in own] for task, own in tasks.items()} for agent, tasks in cells.items()
     }
 
 
-def _row(title: str, values: dict[str, Estimate], columns: list[str]) -> str:
-    best = max(value.point for value in values.values())
+def _row(title: str, values: dict[str, Estimate], columns: list[str], violating: set[str]) -> str:
+    best = max((agent not in violating, value.point) for agent, value in values.items())
     texts = []
     for agent in columns:
         if agent not in values:
@@ -119,8 +137,9 @@ def _row(title: str, values: dict[str, Estimate], columns: list[str]) -> str:
             continue
         value = values[agent]
         point = f"{value.point:.3f}"
-        if value.point == best and len(values) > 1:
+        if (agent not in violating, value.point) == best and len(values) > 1:
             point = rf"\textbf{{{point}}}"
+        point += "$^\\dagger$" * (agent in violating)
         ends = rf" {{\scriptsize[{value.low:.3f}, {value.high:.3f}]}}" if math.isfinite(value.low) else ""
         texts.append(point + ends)
     return " & ".join([_escape(title), *texts]) + r" \\"

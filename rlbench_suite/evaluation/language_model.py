@@ -103,7 +103,7 @@ class LanguageModel:
             raise CannotPlay("a conversation has one player, and the task has several agents")
         if task.reward_space.shape:
             raise CannotPlay("a conversation has one reward, and the task has several objectives")
-        if getattr(type(task), "cost", Task.cost) is not Task.cost:
+        if task.has_cost:
             raise CannotPlay("a conversation does not record the cost of the task's constraint")
 
     def hyperparameters(self, task: Task[Any, Any], budget: str) -> dict[str, Any]:

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rlbench_suite.evaluation.reading import FinishedRun
+from rlbench_suite.evaluation.reading import FinishedRun, constrained, violate
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 TABLES = {
-    "cells": "results of a cell: the contents of its result.json",
+    "cells": "results of a cell: the contents of its result.json, and what its task's constraint makes of them",
     "episodes": "evaluation episodes",
     "curves": "progress during training",
 }
@@ -83,7 +83,17 @@ class Database:
 def _load_cells(connection: DuckDBPyConnection, runs: Sequence[FinishedRun]) -> None:
     import pyarrow as pa
 
-    rows = [{"run": run.name, "budget": run.manifest["budget"], **cell} for run in runs for cell in run.cells]
+    rows = [
+        {
+            "run": run.name,
+            "budget": run.manifest["budget"],
+            **cell,
+            "violates": violate([cell]),
+            "constrained_score": constrained(cell),
+        }
+        for run in runs
+        for cell in run.cells
+    ]
     connection.register("loaded", pa.Table.from_pylist(rows))
     connection.execute("CREATE TABLE cells AS SELECT * FROM loaded")
     connection.unregister("loaded")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rlbench_suite.card import file_name_of
+from rlbench_suite.registry import constraint
 
 FORMAT = "rlbench-suite run 1"
 
@@ -33,6 +35,28 @@ class FinishedRun:
     def folder(self, cell: dict[str, Any]) -> Path:
         """Return the folder of a finished cell."""
         return cell_folder(self.path, cell["agent"], cell["task"], cell["seed"])
+
+
+def mean_cost(cells: Sequence[Mapping[str, Any]]) -> float:
+    """Return the mean constraint cost of an episode over cells of one task."""
+    return math.fsum(cell["mean_cost"] for cell in cells) / len(cells)
+
+
+def violate(cells: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether the mean cost of cells of one task exceeds the limit on its card."""
+    found = constraint(cells[0]["task"])
+    return found is not None and bool(found.broken_by(mean_cost(cells)))
+
+
+def score(cell: Mapping[str, Any]) -> float:
+    """Return a cell's normalised score."""
+    return float(cell["score"])
+
+
+def constrained(cell: Mapping[str, Any]) -> float:
+    """Return a cell's constrained score, see :meth:`~rlbench_suite.card.Constraint.constrained`."""
+    found = constraint(cell["task"])
+    return found.constrained(score(cell), cell["mean_cost"]) if found else score(cell)
 
 
 @contextmanager

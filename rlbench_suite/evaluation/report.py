@@ -20,7 +20,8 @@ from rlbench_suite.evaluation import chart, efficiency
 from rlbench_suite.evaluation.intervals import Estimate, Method
 from rlbench_suite.evaluation.page import interval, render
 from rlbench_suite.evaluation.passing import Passing, passing
-from rlbench_suite.evaluation.statistics import Comparison, compare, means, probability_of_improvement
+from rlbench_suite.evaluation.remarks import remarks, unit
+from rlbench_suite.evaluation.statistics import Comparison, compare, iqm, means, probability_of_improvement
 from rlbench_suite.evaluation.store import CellResult, Run, TrainingCurve
 from rlbench_suite.evaluation.writing import replacing, writing
 from rlbench_suite.registry import card as find_card
@@ -42,6 +43,10 @@ class Row:
     success_rate: float
     mean_cost: float
     """Mean constraint cost of an episode, over seeds."""
+    constrained: Estimate
+    """Mean constrained score with its 95 % interval over seeds; see :meth:`TaskCard.constrained`."""
+    violating: int
+    """Number of seeds whose mean cost exceeds the limit."""
     training_steps: float
     """Mean over seeds."""
     step_unit: str
@@ -52,6 +57,17 @@ class Row:
     wall_seconds: float
     """Total of all seeds, with compilation and evaluation."""
     seeds: int
+
+    @property
+    def violates(self) -> bool:
+        """True if the mean cost exceeds the task's limit."""
+        return self.card.violates(self.mean_cost)
+
+    @property
+    def cost_text(self) -> str:
+        """Mean cost and its limit as a table shows them."""
+        limit = self.card.constraint
+        return f"{self.mean_cost:.3g} of {limit.limit:g}" if limit else "-"
 
     @property
     def speed_text(self) -> str:
@@ -118,6 +134,8 @@ class Report:
     """Gaps of agents that were evaluated on training contexts, too."""
     comparison: Comparison | None
     """Comparison on the tasks that all agents have; None if there is no such task."""
+    constrained: dict[str, Estimate]
+    """IQM of constrained scores on the same tasks by agent; empty if none of these has a constraint."""
     above_random: dict[str, Estimate]
     """Probability that a run of the agent beats the random player's mean on a random task."""
     models: list[Passing]
@@ -141,17 +159,24 @@ class Report:
         if not groups:
             raise ValueError(f"The run in {run.path} has no finished cell to report on.")
         scores: dict[str, dict[str, list[float]]] = {}
+        constrained: dict[str, dict[str, list[float]]] = {}
         for (agent, task), results in groups.items():
+            card = find_card(task)
             scores.setdefault(agent, {})[task] = [result.score for result in results]
+            constrained.setdefault(agent, {})[task] = [card.constrained(r.score, r.mean_cost) for r in results]
         keys = [(agent, task) for task in run.manifest.references for agent in scores if task in scores[agent]]
         averages = means([{task: scores[agent][task]} for agent, task in keys], method=method)
+        kept = means([{task: constrained[agent][task]} for agent, task in keys], method=method)
         pairs = {key: pairs for key in groups if (pairs := _pairs(*key, groups))}
         gaps = means([{task: gaps} for (_, task), gaps in pairs.items()], method=method)
         shared = set.intersection(*(set(tasks) for tasks in scores.values()))
         return cls(
             run=run,
             method=method,
-            rows=[_row(run, *key, groups[key], score) for key, score in zip(keys, averages, strict=True)],
+            rows=[
+                _row(run, *key, groups[key], score, kept_score)
+                for key, score, kept_score in zip(keys, averages, kept, strict=True)
+            ],
             transfers=[Transfer(agent, find_card(task), gap) for (agent, task), gap in zip(pairs, gaps, strict=True)],
             gaps=[
                 gap
@@ -159,6 +184,11 @@ class Report:
                 if (gap := _gap(agent, find_card(task), results, method))
             ],
             comparison=compare(scores, method=method) if shared else None,
+            constrained={
+                agent: iqm({task: tasks[task] for task in sorted(shared)}, method=method)
+                for agent, tasks in constrained.items()
+                if any(find_card(task).constraint for task in shared)
+            },
             above_random={
                 agent: probability_of_improvement(tasks, {task: [0.0] for task in shared or tasks})
                 for agent, tasks in scores.items()
@@ -167,18 +197,26 @@ class Report:
             missing=[str(cell) for cell in run.manifest.cells() if not run.cell_path(cell).exists()],
         )
 
+    def broken(self, agent: str) -> list[TaskCard]:
+        """Return the cards of the tasks whose constraints an agent violates, among those of all agents."""
+        tasks = self.comparison.tasks if self.comparison else ()
+        return [row.card for row in self.rows if row.agent == agent and row.violates and row.card.id in tasks]
 
-def _row(run: Run, agent: str, task: str, results: list[CellResult], score: Estimate) -> Row:
+
+def _row(run: Run, agent: str, task: str, results: list[CellResult], score: Estimate, constrained: Estimate) -> Row:
+    card = find_card(task)
     speeds = [result.steps_per_second for result in results if result.steps_per_second]
     return Row(
         agent=agent,
-        card=find_card(task),
+        card=card,
         random=run.manifest.references[task]["random"],
         reference=run.manifest.references[task]["reference"],
         mean_return=float(np.mean([result.mean_return for result in results])),
         score=score,
         success_rate=float(np.mean([result.success_rate for result in results])),
         mean_cost=float(np.mean([result.mean_cost for result in results])),
+        constrained=constrained,
+        violating=sum(card.violates(result.mean_cost) for result in results),
         training_steps=float(np.mean([result.training_steps for result in results])),
         step_unit=results[0].step_unit if any(result.training_steps for result in results) else "",
         train_seconds=float(np.mean([result.train_seconds for result in results])),
@@ -205,18 +243,21 @@ def _gap(agent: str, card: TaskCard, results: list[CellResult], method: Method) 
 
 # -- the terminal ----------------------------------------------------------------------------------------------------
 
+_BROKEN = " !"
+"""Mark of a score that breaks a constraint. A sentence below the tables explains it."""
 _VERDICT = {"yes": "[green]yes[/]", "no": "[red]no[/]", "unclear": "[yellow]unclear[/]"}
 
 
 _LEAST = (
-    "constraint cost", "all seeds", "steps/s", "reference", "random", "return", "success", "Median", "Mean",
-    "beats random", "Optimality gap", "form", "instances", "tokens in", "tokens out", "best trivial",
+    "cost", "all seeds", "steps/s", "reference", "random", "return", "success", "constrained", "Constrained IQM",
+    "Median", "Mean", "beats random", "Optimality gap", "form", "instances", "tokens in", "tokens out", "best trivial",
 )  # fmt: skip
 """Columns that a narrow terminal omits, in this order. The page has them all."""
 
 
 def print_report(report: Report, console: Console) -> None:
     """Print the tables: each task, then all tasks together."""
+    limited = any(row.card.constraint for row in report.rows)
     rows = [
         {
             "task": row.card.name,
@@ -224,10 +265,11 @@ def print_report(report: Report, console: Console) -> None:
             "random": f"{row.random.mean:.4g}",
             "reference": f"{row.reference.mean:.4g}",
             "return": f"{row.mean_return:.4g}",
-            "score": _with_interval(row.score),
+            "score": _with_interval(row.score) + _BROKEN * row.violates,
+            **({"constrained": _with_interval(row.constrained)} if limited else {}),
             "beats random": _VERDICT[row.beats_random],
             "success": f"{row.success_rate:.0%}",
-            "constraint cost": f"{row.mean_cost:.3g}",
+            **({"cost": row.cost_text} if limited else {}),
             "training steps": _steps(row),
             "training seconds": _seconds(row),
             "steps/s": row.speed_text,
@@ -268,14 +310,20 @@ def print_report(report: Report, console: Console) -> None:
             values["P(beats random)"] = report.above_random[agent]
             steps, seconds = _training(report, agent)
             costs = {"training steps": steps, "training seconds": seconds}
-            rows.append({"agent": agent} | {title: _with_interval(value) for title, value in values.items()} | costs)
+            shown = {title: _with_interval(value) for title, value in values.items()}
+            if agent in report.constrained:
+                shown = {
+                    "IQM": shown.pop("IQM") + _BROKEN * bool(report.broken(agent)),
+                    "Constrained IQM": _with_interval(report.constrained[agent]),
+                } | shown
+            rows.append({"agent": agent} | shown | costs)
         _print_table(f"Together ({len(report.comparison.tasks)} tasks)", rows, console)
     console.print(
         "Scores: 0 is a random player, 1 the task's reference, with 95 % intervals over seeds. Training: mean over "
         'seeds, without compilation. "All seeds": total time with compilation and evaluation.',
         style="dim",
     )
-    for sentence in _remarks(report):
+    for sentence in remarks(report):
         console.print(sentence, style="yellow", highlight=False, markup=False)
 
 
@@ -324,110 +372,6 @@ def _table(title: str, names: list[str], rows: list[dict[str, str]]) -> Table:
     return table
 
 
-def _remarks(report: Report) -> Iterable[str]:
-    """Yield the sentences that a reader needs to interpret the numbers."""
-    yield from _unequal_training(report)
-    for name, saved in report.run.manifest.checkpoints.items():
-        yield (
-            f"{name} is one saved policy of {saved.agent}, not trained here: its intervals include the variance of the "
-            "episodes, not that of training."
-        )
-    yield from _conversations(report.models)
-    if report.gaps:
-        yield (
-            "The generalisation gap is the score on training contexts minus that on held-out ones, seed by seed. A gap "
-            "whose interval has 0 in it is not shown to exist. The two kinds of contexts may differ in difficulty; the "
-            "gap of random or reference shows by how much."
-        )
-    for agent, tasks in report.run.manifest.not_applicable.items():
-        for task, reason in tasks.items():
-            yield f"Not applicable: {agent} on {task}: {reason.rstrip('.')}."
-    if report.comparison is None:
-        yield "The agents have no task in common, so there is nothing to aggregate or compare."
-    elif report.comparison.left_out:
-        yield f"Left out of the aggregates, because not every agent has them: {', '.join(report.comparison.left_out)}."
-    there = {(transfer.agent, transfer.card.id) for transfer in report.transfers}
-    for row in report.rows:
-        if row.card.trained_on and (row.agent, row.card.id) not in there:
-            yield (
-                f"On {row.card.name}, {row.agent} plays a policy trained on {row.card.trained_on}. Run it there too to "
-                "measure the loss by transfer."
-            )
-    if report.missing:
-        more = f"; and {len(report.missing) - 3} more" if len(report.missing) > 3 else ""
-        yield f"Missing, and not in any number here: {'; '.join(report.missing[:3])}{more}."
-    yield from _of_intervals(report)
-
-
-LEAST_SEEDS = 5
-"""Smallest number of seeds whose intervals cover about as often as they say."""
-
-
-def _of_intervals(report: Report) -> Iterable[str]:
-    """Yield how far the intervals can be trusted."""
-    if any(row.seeds == 1 for row in report.rows):
-        yield f"One seed has no interval; use at least {LEAST_SEEDS} seeds to know how certain a score is."
-    if few := [row.seeds for row in report.rows if 1 < row.seeds < LEAST_SEEDS]:
-        yield (
-            f"Some scores have only {min(few)} seeds. Do not trust intervals of fewer than {LEAST_SEEDS} seeds: they "
-            "may miss the truth far more often than they say."
-        )
-    if report.method == "percentile":
-        yield (
-            "Intervals are percentile intervals, as rliable's. With 5 seeds they cover the truth 79 to 92 % of the "
-            "time, not 95 %."
-        )
-    if equal := [row for row in report.rows if row.seeds > 1 and row.score.low == row.score.high]:
-        names = [f"{row.agent} on {row.card.name}" for row in equal]
-        more = f"; and {len(names) - 3} more" if len(names) > 3 else ""
-        yield (
-            f"All seeds score the same: {'; '.join(names[:3])}{more}. Such an interval has no width, which does not "
-            "mean that another seed scores the same."
-        )
-
-
-def _conversations(models: list[Passing]) -> Iterable[str]:
-    """Yield what a reader must know of the results of language models."""
-    if not models:
-        return
-    yield (
-        "Language models: pass@k is the chance that at least one of k attempts is right, pass^k that all are, both "
-        "without bias. Their 95 % intervals are over instances, those of scores over seeds, each with instances of its "
-        "own. Tokens are means of an episode."
-    )
-    if any(model.one_shot for model in models):
-        yield (
-            "A puzzle that is asked for one answer has scores of its own: 0 is a random answer of the right format, 1 "
-            'the exact solver. "Best trivial" is the best answer found without search; a model below it shows nothing.'
-        )
-    if lenient := list(dict.fromkeys(model.agent for model in models if model.lenient)):
-        yield f"Answers were read leniently, formatted in another way than asked for: {', '.join(lenient)}."
-    if any(model.estimated for model in models):
-        yield "* Some tokens are estimated from the lengths of texts, because the server did not count them."
-
-
-UNEQUAL = 1.1
-"""Ratio of training steps above which training counts as unequal. Agents round up to whole updates."""
-
-
-def _unequal_training(report: Report) -> Iterable[str]:
-    """Warn if agents trained for different numbers of steps on a task."""
-    for task in dict.fromkeys(row.card.name for row in report.rows):
-        rows = [row for row in report.rows if row.card.name == task and row.step_unit]
-        if any(
-            max(steps) > UNEQUAL * min(steps)
-            for unit in ("environment", "gradient")
-            if (steps := [row.training_steps for row in rows if row.step_unit == unit])
-        ):
-            counts = ", ".join(f"{row.agent} {row.training_steps:,.0f}{_of(row)}" for row in rows)
-            yield f"Unequal training on {task}, so its scores compare more than the agents: {counts} steps."
-    for agent in dict.fromkeys(row.agent for row in report.rows if row.step_unit == "gradient"):
-        yield (
-            f"{agent} learns from a recorded dataset: its training steps are gradient steps, each on a minibatch of "
-            "the dataset. They do not compare with environment steps, of which it makes none."
-        )
-
-
 def _training(report: Report, agent: str) -> tuple[str, str]:
     """Return the training steps and seconds of a seed, summed over the aggregated tasks."""
     tasks = report.comparison.tasks if report.comparison else ()
@@ -435,15 +379,11 @@ def _training(report: Report, agent: str) -> tuple[str, str]:
     if not rows:
         return "-", "-"
     steps = chart.number(sum(row.training_steps for row in rows))
-    return steps + _of(rows[0])[:5], f"{sum(row.train_seconds for row in rows):.1f}"
+    return steps + unit(rows[0])[:5], f"{sum(row.train_seconds for row in rows):.1f}"
 
 
 def _steps(row: Row) -> str:
-    return f"{chart.number(row.training_steps)}{_of(row)[:5]}" if row.step_unit else "-"
-
-
-def _of(row: Row) -> str:
-    return " gradient" if row.step_unit == "gradient" else ""
+    return f"{chart.number(row.training_steps)}{unit(row)[:5]}" if row.step_unit else "-"
 
 
 def _seconds(row: Row) -> str:
@@ -473,7 +413,7 @@ def write_html(report: Report) -> None:
         colour=colour,
         method=report.method,
         tiles=list(_tiles(report)),
-        said=list(_remarks(report)),
+        said=list(remarks(report)),
         aggregates=list(_aggregate_charts(report, colour)),
         compared=_compared(report),
         improvement=_improvement(report),
@@ -498,6 +438,8 @@ def _tiles(report: Report) -> Iterable[dict[str, Any]]:
             steps, seconds = _training(report, agent)
             yield {
                 "agent": agent,
+                "broken": len(report.broken(agent)),
+                "constrained": report.constrained.get(agent),
                 "iqm": report.comparison.agents[agent].iqm if report.comparison else None,
                 "shared": len(report.comparison.tasks) if report.comparison else 0,
                 "steps": steps,

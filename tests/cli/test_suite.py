@@ -71,6 +71,10 @@ def test_a_list_as_data_says_what_the_card_says(call: Callable[..., tuple]):
     assert task["tags"] == list(card.tags)
     assert task["difficulties"] == dict(card.difficulties)
     assert task["scores"]["shop"]["reference"]["mean"] == card.scores("shop")["reference"].mean
+    assert task["constraint"] is None
+    [task] = json.loads(call("list", "Lettuce", "--json")[1])
+    limit = registry.card("Lettuce-v0").constraint
+    assert task["constraint"] == {"counts": limit.counts, "limit": limit.limit, "reason": limit.reason}
 
 
 def test_show(call: Callable[..., tuple], card: TaskCard):
@@ -79,6 +83,7 @@ def test_show(call: Callable[..., tuple], card: TaskCard):
     said = " ".join(out.split())
     assert card.id in said
     assert f"{card.horizon} steps" in said
+    assert (f"at most {card.constraint.limit:g} on average" in said) if card.constraint else "constraint " not in said
     assert all(name in said for name in (*card.difficulties, *card.objectives, *card.build().measures))
     code, out, _ = call("show", card.name, "--json")
     explained = json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
@@ -163,7 +168,7 @@ def test_bench_and_calibrate(call: Callable[..., tuple], toys: Path, tmp_path: P
     assert after["rlsuite/ToyDrift-v0"] == before["rlsuite/ToyDrift-v0"]
     assert after["rlsuite/ToyWalk-v0"]["calm"] == before["rlsuite/ToyWalk-v0"]["calm"]
     stormy = after["rlsuite/ToyWalk-v0"]["stormy"]
-    assert stormy["noop"] == {"mean": -12.0, "low": -12.0, "high": -12.0, "episodes": 200}
+    assert stormy["noop"] == {"mean": -12.0, "low": -12.0, "high": -12.0, "episodes": 200, "success": 0.0}
     for player in ("random", "reference"):
         s, committed = stormy[player], before["rlsuite/ToyWalk-v0"]["stormy"][player]
         assert s["episodes"] == 200
@@ -172,6 +177,11 @@ def test_bench_and_calibrate(call: Callable[..., tuple], toys: Path, tmp_path: P
         assert 1.6 < (s["high"] - s["low"]) / (committed["high"] - committed["low"]) < 3.2
         assert s["low"] < committed["mean"] < s["high"]
     assert np.isfinite([list(s.values()) for s in stormy.values()]).all()
+    assert stormy["random"]["success"] < 0.5 < stormy["reference"]["success"]
+    assert call("calibrate", "ToyDrift-v0", "--episodes", "50")[0] == 0
+    drift = json.loads(copy.read_text())["rlsuite/ToyDrift-v0"]["default"]
+    assert 0 < drift["random"]["cost"] < 20
+    assert "cost" not in stormy["random"]
     code, _, err = call("calibrate", "ToyWalk-v0", "--episodes", "1")
     assert code == 2
     assert "--episodes must be at least 2, got 1" in err

@@ -187,3 +187,40 @@ def test_wrong_runs_are_refused(tmp_path: Path):
     (run / "cells" / "x" / "Made0-v0" / "1" / "result.json").write_text("{")
     with pytest.raises(ValueError, match=r"1/result.json is damaged"):
         read_run(run)
+
+
+SPEED = "rlsuite/PMSMSpeed-v0"
+"""Its card allows a mean cost of 20."""
+
+
+@pytest.mark.parametrize(("costs", "violators"), [({"x": 129.0}, ["x"]), ({"y": 129.0}, ["y"]), ({}, []),
+                                                  ({"x": 30.0, "y": 129.0}, ["x", "y"])])  # fmt: skip
+def test_who_breaks_a_constraint_ranks_below_who_keeps_it(
+    tmp_path: Path, costs: dict[str, float], violators: list[str]
+):
+    x, y = drawn(0, 10, better=0.3, tasks=[SPEED, *TASKS]), drawn(1, 10, tasks=[SPEED, *TASKS])
+    (found,) = verdicts([read_run(make_run(tmp_path / "run", {"x": x, "y": y}, costs))])
+    alone = "x is better than y: its mean score is higher by "
+    assert found.tasks[0].violating == tuple(violators)
+    assert found.tasks[1].violating == ()
+    assert found.constrained is not None
+    kept = {task: np.subtract(x[task], y[task]) for task in x}
+    kept[SPEED] = np.mean([0 if "x" in violators else x[SPEED]]) - np.mean([0 if "y" in violators else y[SPEED]])
+    assert found.constrained.point == pytest.approx(np.mean([np.mean(values) for values in kept.values()]))
+    if violators == ["x"]:
+        assert (found.better, found.tasks[0].better) == (None, None)
+        assert found.words.startswith(
+            f"x violates the constraint of PMSMSpeed-v0 and ranks below y. By scores alone: {alone}"
+        )
+    elif violators == ["y"]:
+        assert found.better == "x"
+        assert found.words.startswith(
+            f"y violates the constraint of PMSMSpeed-v0 and ranks below x. By scores alone: {alone}"
+        )
+    else:
+        assert found.better == "x"
+        assert found.words.startswith(alone)
+
+
+def test_nothing_is_constrained_where_no_task_has_a_limit(tmp_path: Path):
+    assert verdict_on(tmp_path, drawn(0, 5), drawn(1, 5)).constrained is None

@@ -47,7 +47,9 @@ def test_latex_has_every_score_and_no_bare_special_character(run: FinishedRun):
 
 def test_csv_has_every_cell_with_all_digits(run: FinishedRun):
     rows = list(csv.DictReader(io.StringIO(tidy_csv(run))))
-    assert list(rows[0]) == ["task", "agent", "seed", "score", "return", "success", "cost"]
+    assert list(rows[0]) == [
+        "task", "agent", "seed", "score", "return", "success", "cost", "limit", "violates", "constrained_score",
+    ]  # fmt: skip
     read = {(row["agent"], row["task"], int(row["seed"])): float(row["score"]) for row in rows}
     assert read == {
         (agent, task, seed): score
@@ -72,6 +74,42 @@ def test_huggingface_has_the_required_keys(run: FinishedRun):
             assert values["normalised_score"] == pytest.approx(np.mean(own[result["dataset"]["type"]]))
             assert values["mean_reward"] == pytest.approx(2 * values["normalised_score"])
             assert (values["success_rate"], values["mean_cost"]) == (0.5, 0.25)
+
+
+SPEED = "rlsuite/PMSMSpeed-v0"
+"""Its card allows a mean cost of 20."""
+
+
+def test_a_broken_constraint_is_marked_and_counts_as_random_play(tmp_path: Path):
+    scores = {"reckless": {SPEED: [0.9, 1.1], "rlsuite/A-v0": [0.5, 0.5]}, "careful": {SPEED: [0.6, 0.8]}}
+    scores["careful"]["rlsuite/A-v0"] = [0.5, 0.5]
+    run = read_run(make_run(tmp_path / "run", scores, {"reckless": 129.0, "careful": 1.3}))
+    rows = {
+        (row["agent"], row["task"]): row for row in csv.DictReader(io.StringIO(tidy_csv(run))) if row["seed"] == "1"
+    }
+    told = {key: (row["limit"], row["violates"], row["constrained_score"]) for key, row in rows.items()}
+    assert told == {
+        ("reckless", SPEED): ("20.0", "True", "0.0"),
+        ("careful", SPEED): ("20.0", "False", "0.8"),
+        ("reckless", "rlsuite/A-v0"): ("", "False", "0.5"),
+        ("careful", "rlsuite/A-v0"): ("", "False", "0.5"),
+    }
+    lines = {line.split(" & ")[0]: line.split(" & ")[1:] for line in latex(run).splitlines() if " & " in line}
+    reckless, careful = lines["PMSMSpeed-v0"]
+    assert reckless.startswith(r"1.000$^\dagger$")
+    assert careful.startswith(r"\textbf{0.700}")
+    assert "dagger" not in "".join(lines["A-v0"] + lines["Constrained IQM (2 tasks)"])
+    assert [cell.split(" ")[0] for cell in lines["Constrained IQM (2 tasks)"]] == ["0.250", r"\textbf{0.550}"]
+    metrics = {
+        (model["name"], metric["type"]): metric
+        for model in yaml.safe_load(huggingface(run))["model-index"]
+        for metric in model["results"][0]["metrics"]
+    }
+    assert metrics["reckless", "constrained_score"]["value"] == 0
+    assert metrics["careful", "constrained_score"]["value"] == pytest.approx(0.7)
+    assert metrics["reckless", "mean_cost"] == {
+        "type": "mean_cost", "name": "Mean constraint cost (limit 20)", "value": 129.0,
+    }  # fmt: skip
 
 
 def test_exports_need_neither_jax_nor_huggingface_hub(run: FinishedRun):

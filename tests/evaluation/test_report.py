@@ -17,7 +17,8 @@ from scipy.stats import trim_mean
 from rlbench_suite.card import Score
 from rlbench_suite.evaluation import chart
 from rlbench_suite.evaluation.intervals import Estimate
-from rlbench_suite.evaluation.report import Report, Row, _of_intervals, _unequal_training, print_report, write_html
+from rlbench_suite.evaluation.remarks import _on_intervals, _unequal_training
+from rlbench_suite.evaluation.report import Report, Row, print_report, write_html
 from rlbench_suite.evaluation.runner import in_process, plan
 from rlbench_suite.evaluation.statistics import mean
 from rlbench_suite.evaluation.store import Run
@@ -38,8 +39,22 @@ def shown(report: Report, width: int) -> str:
     return stream.getvalue()
 
 
+def check_constraints(report: Report) -> None:
+    drift = next(r for r in report.rows if (r.agent, r.card.name) == ("toy", "ToyDrift-v0"))
+    cells = [r for r in report.run.results() if (r.agent, r.task) == ("toy", "rlsuite/ToyDrift-v0")]
+    limit = drift.card.constraint.limit
+    over = [r.mean_cost > limit for r in cells]
+    assert 0 < sum(over) < len(over)
+    assert (drift.violating, drift.violates) == (sum(over), np.mean([r.mean_cost for r in cells]) > limit)
+    assert drift.constrained.point == pytest.approx(
+        np.mean([0 if broken else r.score for r, broken in zip(cells, over, strict=True)])
+    )
+    assert [r.constrained == r.score for r in report.rows if r.card.name == "ToyWalk-v0"] == [True] * 3
+
+
 def test_report(report: Report):
     """One run, for it is dear to make: numbers, terminal, page."""
+    check_constraints(report)
     # Numbers. ToyDrift is nothing for toy-picky, so aggregates are over ToyWalk alone.
     walk = {
         agent: [r.score for r in report.run.results() if (r.agent, r.task) == (agent, "rlsuite/ToyWalk-v0")]
@@ -90,12 +105,37 @@ def test_report(report: Report):
     assert "prefers-color-scheme: dark" in page
     for row in report.rows:
         assert f"<b>{row.score.point:.3f}</b>" in page
-        assert f"<td>{row.mean_cost:.3g}</td><td>{row.seeds}</td>" in page
+        assert f">{row.cost_text}</td><td>{row.seeds}</td>" in page
     assert page.count("<td>1,000</td><td>1.0</td>") == 3
     assert "1k training steps in 1.0 s a seed" in page
     assert "Do not trust intervals of fewer than 5 seeds" in page
     assert "(stratified bootstrap, studentised)" in page
     assert "nan" not in page.lower().replace("nano", "")
+
+
+def test_a_broken_constraint_is_shown_in_every_terminal_and_on_the_page(
+    toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    limit = card("ToyDrift-v0").constraint
+    assert limit
+    monkeypatch.setitem(vars(limit), "limit", 6.0)
+    with Run.open(tmp_path, plan("toy,toy-picky", "ToyWalk-v0,ToyDrift-v0", 2, "smoke")) as run, run.sitting():
+        assert [event.kind for event in in_process(run)].count("failed") == 0
+        report = Report.of(run)
+    walk, drift = (
+        next(r for r in report.rows if (r.agent, r.card.name) == ("toy", n)) for n in ("ToyWalk-v0", "ToyDrift-v0")
+    )
+    assert (walk.violates, drift.violates, drift.constrained.point) == (False, True, 0.0)
+    wide, narrow = shown(report, 200), shown(report, 80)
+    for text in (wide, narrow):
+        assert re.search(r"ToyDrift-v0 +toy .*\d ?\] !", text)
+        assert not re.search(r"ToyWalk-v0 +toy .* !", text)
+        assert "toy violates the constraint of ToyDrift-v0: an episode costs" in " ".join(text.split())
+    assert f"{drift.mean_cost:.3g} of 6" in wide
+    write_html(report)
+    page = (run.path / "report.html").read_text()
+    assert page.count('<span class="no">violates</span>') == 1
+    assert f'<td class="no">{drift.mean_cost:.3g} of 6</td>' in page
 
 
 class Balanced(HTMLParser):
@@ -134,7 +174,8 @@ def test_an_agent_beats_random_only_where_intervals_do_not_overlap(
     low, high = (math.nan if end is None else end for end in ends)
     row = Row(
         agent="toy", card=card("ToyWalk-v0"), mean_return=0.0, score=Estimate(point, low, high), success_rate=0.0,
-        mean_cost=0.0, random=Score(10, 9, 11, 100), reference=Score(20, 19, 21, 100),
+        mean_cost=0.0, constrained=Estimate(point, low, high), violating=0,
+        random=Score(10, 9, 11, 100), reference=Score(20, 19, 21, 100),
         training_steps=0, step_unit="", train_seconds=0.0, steps_per_second=None, wall_seconds=1.0, seeds=5,
     )  # fmt: skip
     assert row.beats_random == verdict
@@ -144,6 +185,7 @@ def test_unequal_training_is_said(toys: Path):
     zero = Estimate(0.5, 0.4, 0.6)
     one = Row(
         agent="a", card=card("ToyWalk-v0"), mean_return=0.0, score=zero, success_rate=0.0, mean_cost=0.0,
+        constrained=zero, violating=0,
         random=Score(10, 9, 11, 100), reference=Score(20, 19, 21, 100),
         training_steps=50_000, step_unit="environment", train_seconds=1.0, steps_per_second=None, wall_seconds=1.0,
         seeds=5,
@@ -189,12 +231,12 @@ def test_numbers_of_ticks():
 def test_intervals_of_fewer_than_five_seeds_are_not_to_be_trusted(seeds: int, said: str):
     score = Estimate(0.5, 0.4, 0.6)
     report: Any = SimpleNamespace(rows=[SimpleNamespace(seeds=seeds, score=score)], method="studentised")
-    assert said in " ".join(_of_intervals(report)) if said else list(_of_intervals(report)) == []
+    assert said in " ".join(_on_intervals(report)) if said else list(_on_intervals(report)) == []
 
 
 def test_percentile_intervals_and_those_without_width_are_explained():
     row = SimpleNamespace(seeds=5, score=Estimate(1, 1, 1), agent="toy", card=SimpleNamespace(name="ToyWalk-v0"))
     report: Any = SimpleNamespace(rows=[row], method="percentile")
-    narrow, equal = _of_intervals(report)
+    narrow, equal = _on_intervals(report)
     assert "they cover the truth 79 to 92 %" in narrow
     assert equal.startswith("All seeds score the same: toy on ToyWalk-v0.")

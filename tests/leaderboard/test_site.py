@@ -15,6 +15,7 @@ from forgery import DRIFT, WALK, Forgery, run_agents
 from PIL import Image
 from scipy.stats import trim_mean
 
+from rlbench_suite import registry
 from rlbench_suite.evaluation.machine import Machine
 from rlbench_suite.evaluation.writing import CannotWrite
 from rlbench_suite.leaderboard import site as sites
@@ -293,6 +294,36 @@ def test_rankings_are_of_replayed_scores_on_whole_suites(built: tuple[Site, Path
     (same,) = [b for b in results["boards"] if b["suite"] == "toys"]
     assert [row["entry"] for row in same["ranking"]] == ["toy-v1", "dice-v2"]
     assert same["ranking"][0]["iqm"][0] == board.places[0].summary.iqm.point
+
+
+def test_an_entry_that_violates_a_constraint_ranks_below_one_that_keeps_it(
+    packed: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    folder = submit(packed(), tmp_path / "subs")[0].parent
+    submit(packed("random"), folder)
+    limit = registry.card("ToyDrift-v0").constraint
+    assert limit
+    for most, order in ((10.0, ["toy-v1", "random-v1"]), (6.0, ["random-v1", "toy-v1"])):
+        monkeypatch.setitem(vars(limit), "limit", most)
+        (board,) = [board for board in build(folder, tmp_path / "site").boards if board.suite == "toys"]
+        assert [(place.rank, place.standing.title) for place in board.places] == [*enumerate(order, 1)]
+        toy = next(place for place in board.places if place.standing.title == "toy-v1")
+        cells = [cell for cell in toy.standing.verdict.cells if cell.task == DRIFT]
+        assert [card.id for card in toy.violated] == [DRIFT] * (most == 6.0)
+        kept = [0 if cell.mean_cost > most else cell.score for cell in cells]
+        assert toy.standing.constrained[DRIFT] == kept
+        assert toy.constrained.point == pytest.approx(trim_mean([*toy.standing.verdict.scores[WALK], *kept], 0.25))
+        page = (tmp_path / "site" / "boards" / f"{board.name}.html").read_text()
+        assert page.count(">violates ToyDrift-v0</span>") == (most == 6.0)
+        entry = " ".join((tmp_path / "site" / "entries" / "toy-v1.html").read_text().split())
+        assert ("It violates the constraint of ToyDrift-v0" in entry) == (most == 6.0)
+        (row,) = [
+            row
+            for each in json.loads((tmp_path / "site" / "results.json").read_text())["boards"]
+            for row in each["ranking"]
+            if (each["suite"], row["entry"]) == ("toys", "toy-v1")
+        ]
+        assert (row["violated"], row["constrained_iqm"][0]) == ([DRIFT] * (most == 6.0), toy.constrained.point)
 
 
 def test_what_does_not_stand_up_is_named_and_in_no_ranking(built: tuple[Site, Path]):

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from rlbench_suite.card import TaskCard
+from rlbench_suite.card import Constraint, TaskCard
 
 _MACHINES = {
     "PermExDc": "a permanently excited direct-current machine",
@@ -48,6 +48,26 @@ _STEPS = {
 _REFERENCES = ("walk", "laplace", "sinus", "triangle", "sawtooth", "step", "switched")
 
 
+_NEAR_ZERO = (
+    "random voltages leave it near zero, and one reference in fifteen to twenty lies within the tolerance of it"
+)
+_NEAR_START = "references begin near the first speed and walk slowly, and random voltages hardly turn so heavy a shaft"
+_CHANCE = {
+    "rlsuite/SeriesDcCurrent-v0": _NEAR_ZERO,
+    "rlsuite/SeriesDcTorque-v0": _NEAR_ZERO,
+    "rlsuite/SeriesDcTorqueFinite-v0": _NEAR_ZERO,
+    "rlsuite/SixPhasePMSMTorqueFinite-v0": _NEAR_ZERO,
+    **{
+        f"rlsuite/{machine}Speed{control}-v0": _NEAR_START
+        for machine in ("SynRM", "SixPhasePMSM")
+        for control in ("", "Finite")
+    },
+}
+"""Why random play succeeds in more than 5 % of episodes, by id."""
+_EXCESS = 0.02
+"""Largest mean excess over the nominal current, in parts of it."""
+
+
 def _settings(machine: str, goal: str, control: str = "continuous", conditions: str = "ideal") -> dict[str, str | bool]:
     """Return the settings that distinguish the drives of this family."""
     return {"machine": machine, "goal": goal, "control": control, "conditions": conditions, "gem_compat": False}
@@ -82,6 +102,15 @@ def _references_only(machine: str, goal: str) -> dict[str, tuple[str, ...]]:
     return {name: choices if name == "reference" else choices[:1] for name, choices in _choices(machine, goal).items()}
 
 
+def _constraint(horizon: int, more: str = "") -> Constraint:
+    """Return the limit of a drive's excess current; see ``parts/limit.py``."""
+    return Constraint(
+        counts=f"excess of the largest current over the nominal one, in parts of it{more}, summed over the steps",
+        limit=_EXCESS * horizon,
+        reason="2 % of the nominal current on average: a drive may exceed its rating for moments, not as a rule",
+    )
+
+
 def _drive(machine: str, goal: str, control: str, horizon: int) -> TaskCard:
     """Return the card of one drive; see ``drive.py``."""
     finite = control == "finite"
@@ -102,6 +131,8 @@ def _drive(machine: str, goal: str, control: str, horizon: int) -> TaskCard:
         replay_tolerance=0.02,
         tags=("discrete" if finite else "continuous", "tracking"),
         choices=_choices(machine, goal),
+        constraint=_constraint(horizon),
+        chance=_CHANCE.get(task_id, ""),
     )
 
 
@@ -118,6 +149,7 @@ _DRIVES = (
         replay_tolerance=0.02,
         tags=("continuous", "tracking"),
         choices=_choices("PMSM", "current"),
+        constraint=_constraint(500),
     ),
     *(_drive(machine, "current", "continuous", 500) for machine in _MACHINES if machine != "PMSM"),
     *(_drive(machine, "torque", "continuous", 500) for machine in _MACHINES),
@@ -143,6 +175,7 @@ def _gem_compatible(drive: TaskCard) -> TaskCard:
         contexts=False,
         settings=drive.fixed | {"gem_compat": True},
         choices={},
+        constraint=None,
         listed=False,
     )
 
@@ -162,6 +195,7 @@ _REAL = tuple(
         replay_tolerance=0.02,
         tags=("continuous", "tracking", "safety"),
         choices=_references_only("PMSM", goal),
+        constraint=_constraint(horizon, ", and of the winding's temperature over 140 degC, in parts of 15 K"),
     )
     for goal, horizon in (("torque", 500), ("speed", 1000))
 )
@@ -182,6 +216,7 @@ _SENSORLESS = tuple(
         replay_tolerance=0.02,
         tags=("continuous", "tracking"),
         choices=_references_only(machine, "speed"),
+        constraint=_constraint(1000),
     )
     for machine, task in (("PermExDc", "Sensorless"), ("PMSM", "SensorlessPMSM"))
 )
@@ -203,6 +238,7 @@ _EFFICIENT = TaskCard(
     replay_tolerance=0.02,
     tags=("continuous", "tracking", "multi-objective"),
     choices=_references_only("PMSM", "torque"),
+    constraint=_constraint(500),
 )
 """A card without ``conditions``, for its reward is a vector; see ``efficient.py``."""
 
@@ -220,6 +256,7 @@ _FAULTY = TaskCard(
     replay_tolerance=0.6,  # a phase may open a step later
     tags=("continuous", "tracking", "failure"),
     choices=_references_only("PMSM", "torque"),
+    constraint=_constraint(500),
 )
 """A drive that breaks; see ``faulty.py``."""
 
@@ -237,6 +274,7 @@ _DEMAGNETISED = TaskCard(
     replay_tolerance=0.02,
     tags=("continuous", "tracking", "failure"),
     choices=_references_only("PMSM", "torque"),
+    constraint=_constraint(500),
 )
 """A drive whose magnets fail; see ``demagnetised.py``."""
 

@@ -14,6 +14,7 @@ observation ``(7,)``    i_d, i_q (by the limit of 400 A), speed (by 150 rad/s), 
 reward                  mean over d and q of 1 / (1 + |error| / 12 A), in (0, 1]: the error is taken at the end
                         of the step, against the reference shown at its beginning. Every step pays, so that
                         ending early never does; 5 % of the nominal current halves it
+cost                    excess of the current vector over the nominal current, in parts of it
 terminated              over-current: the current vector is longer than 400 A
 success                 both errors below 5 % of the nominal current (12 A), within the current limit
 reference               a random walk: each component moves by N(0, s^2) a step, s of the episode log-uniform
@@ -161,6 +162,11 @@ class PMSMCurrent(Task[Params, State]):
         error_d = jnp.abs(next_state.current.d - state.reference.d)
         error_q = jnp.abs(next_state.current.q - state.reference.q)
         return 0.5 * HALVING_ERROR * (1 / (HALVING_ERROR + error_d) + 1 / (HALVING_ERROR + error_q))
+
+    def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
+        """Return the excess over the nominal current, in parts of it."""
+        d, q = next_state.current
+        return jnp.maximum(jnp.sqrt(d * d + q * q) * (1 / pmsm.NOMINAL_CURRENT) - 1, 0)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Tell whether the current is too large."""

@@ -33,6 +33,7 @@ class Flight(Pictured, Task[Params, State]):
     picture_shape: ClassVar[tuple[int, int, int]] = picture.SHAPE
     period = STEP
     hover_action: ClassVar[float] = HOVER_ACTION
+    ends_in_failure = True
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)

@@ -174,6 +174,7 @@ class QuadcopterHoverPyBullet(Pictured, HostTask[Quadcopter]):
     picture_shape = QuadcopterHover.picture_shape
     period = STEP
     errors = QuadcopterHover.errors
+    ends_in_failure = True
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)

@@ -87,6 +87,7 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
         "speed": "m/s",
         "tilt": "angle between the body's z axis and the vertical, rad",
     }
+    ends_in_failure = False
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)

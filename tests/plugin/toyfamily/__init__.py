@@ -1,6 +1,6 @@
 """A family as a third party would ship it: two tiny tasks, and agents that behave and misbehave."""
 
-from rlbench_suite.card import TaskCard
+from rlbench_suite.card import Constraint, TaskCard
 
 CARDS = (
     TaskCard(
@@ -22,6 +22,7 @@ CARDS = (
         reference="toyfamily.tasks:Towards",
         horizon=20,
         contexts=False,
+        constraint=Constraint(counts="steps faster than 0.2 m/s", limit=10.0, reason="half of an episode"),
         objectives=("nearness", "thrift"),
         weights=(0.75, 0.25),
         choices={"friction": ("none", "air"), "push": ("weak", "strong")},

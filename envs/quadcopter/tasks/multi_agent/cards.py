@@ -1,9 +1,22 @@
 """Cards of the tasks of many quadcopters."""
 
-from rlbench_suite.card import TaskCard
+from rlbench_suite.card import Constraint, TaskCard
 
 _SWARMS = {"": (8, 2.0), "2": (2, 2.0), "32": (32, 2.5), "128": (128, 4.0)}
 """Suffix of the id to the number of vehicles and the radius of the sphere that they cross, m."""
+
+_WRECKS = 0.01
+"""Largest mean share of vehicles wrecked in an episode."""
+
+
+def _constraint(vehicles: int) -> Constraint:
+    """Return the limit of wrecks among so many vehicles."""
+    return Constraint(
+        counts="vehicles wrecked",
+        limit=_WRECKS * vehicles,
+        reason=f"one vehicle in {1 / _WRECKS:.0f}",
+    )
+
 
 CARDS = (
     *(
@@ -19,6 +32,7 @@ CARDS = (
             variant=bool(suffix),
             replay_tolerance=1.0,
             agents=count,
+            constraint=_constraint(count),
             tags=("continuous", "multi-agent", "navigation", "safety"),
         )
         for suffix, (count, radius) in _SWARMS.items()
@@ -38,6 +52,7 @@ CARDS = (
             # commands change the return by up to two fifths. No tolerance would mean anything there: a replay fails.
             replay_tolerance=1.0,
             agents=count,
+            constraint=_constraint(count),
             tags=("continuous", "multi-agent", "stabilisation"),
         )
         for suffix, count in {"": 2, "4": 4}.items()

@@ -1,0 +1,138 @@
+"""Sentences that a reader needs to interpret the numbers of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from rlbench_suite.evaluation.passing import Passing
+
+if TYPE_CHECKING:
+    from rlbench_suite.evaluation.report import Report, Row
+
+
+def remarks(report: Report) -> Iterable[str]:
+    """Yield the sentences that a reader needs to interpret the numbers."""
+    yield from _violations(report)
+    yield from _unequal_training(report)
+    for name, saved in report.run.manifest.checkpoints.items():
+        yield (
+            f"{name} is one saved policy of {saved.agent}, not trained here: its intervals include the variance of the "
+            "episodes, not that of training."
+        )
+    yield from _conversations(report.models)
+    if report.gaps:
+        yield (
+            "The generalisation gap is the score on training contexts minus that on held-out ones, seed by seed. A gap "
+            "whose interval has 0 in it is not shown to exist. The two kinds of contexts may differ in difficulty; the "
+            "gap of random or reference shows by how much."
+        )
+    for agent, tasks in report.run.manifest.not_applicable.items():
+        for task, reason in tasks.items():
+            yield f"Not applicable: {agent} on {task}: {reason.rstrip('.')}."
+    if report.comparison is None:
+        yield "The agents have no task in common, so there is nothing to aggregate or compare."
+    elif report.comparison.left_out:
+        yield f"Left out of the aggregates, because not every agent has them: {', '.join(report.comparison.left_out)}."
+    there = {(transfer.agent, transfer.card.id) for transfer in report.transfers}
+    for row in report.rows:
+        if row.card.trained_on and (row.agent, row.card.id) not in there:
+            yield (
+                f"On {row.card.name}, {row.agent} plays a policy trained on {row.card.trained_on}. Run it there too to "
+                "measure the loss by transfer."
+            )
+    if report.missing:
+        more = f"; and {len(report.missing) - 3} more" if len(report.missing) > 3 else ""
+        yield f"Missing, and not in any number here: {'; '.join(report.missing[:3])}{more}."
+    yield from _on_intervals(report)
+
+
+def _violations(report: Report) -> Iterable[str]:
+    """Yield the constraints that are broken, and what the constrained scores are."""
+    for row in report.rows:
+        if (limit := row.card.constraint) and row.violating:
+            said = "violates" if row.violates else "keeps"
+            yield (
+                f"{row.agent} {said} the constraint of {row.card.name}: an episode costs {row.mean_cost:.3g} on "
+                f"average, the limit is {limit.limit:g} ({limit.counts}). {row.violating} of {row.seeds} seeds "
+                f"exceed{'s' * (row.violating == 1)} it; the constrained score is {row.constrained.point:.3f}."
+            )
+    if any(row.violates for row in report.rows):
+        yield (
+            "A score that violates a constraint (!) ranks below every score that keeps it. The constrained score "
+            "counts a seed that exceeds the limit as a random player: as 0, or as its own score if that is lower."
+        )
+
+
+LEAST_SEEDS = 5
+"""Smallest number of seeds whose intervals cover about as often as they say."""
+
+
+def _on_intervals(report: Report) -> Iterable[str]:
+    """Yield how far the intervals can be trusted."""
+    if any(row.seeds == 1 for row in report.rows):
+        yield f"One seed has no interval; use at least {LEAST_SEEDS} seeds to know how certain a score is."
+    if few := [row.seeds for row in report.rows if 1 < row.seeds < LEAST_SEEDS]:
+        yield (
+            f"Some scores have only {min(few)} seeds. Do not trust intervals of fewer than {LEAST_SEEDS} seeds: they "
+            "may miss the truth far more often than they say."
+        )
+    if report.method == "percentile":
+        yield (
+            "Intervals are percentile intervals, as rliable's. With 5 seeds they cover the truth 79 to 92 % of the "
+            "time, not 95 %."
+        )
+    if equal := [row for row in report.rows if row.seeds > 1 and row.score.low == row.score.high]:
+        names = [f"{row.agent} on {row.card.name}" for row in equal]
+        more = f"; and {len(names) - 3} more" if len(names) > 3 else ""
+        yield (
+            f"All seeds score the same: {'; '.join(names[:3])}{more}. Such an interval has no width, which does not "
+            "mean that another seed scores the same."
+        )
+
+
+def _conversations(models: list[Passing]) -> Iterable[str]:
+    """Yield what a reader must know of the results of language models."""
+    if not models:
+        return
+    yield (
+        "Language models: pass@k is the chance that at least one of k attempts is right, pass^k that all are, both "
+        "without bias. Their 95 % intervals are over instances, those of scores over seeds, each with instances of its "
+        "own. Tokens are means of an episode."
+    )
+    if any(model.one_shot for model in models):
+        yield (
+            "A puzzle that is asked for one answer has scores of its own: 0 is a random answer of the right format, 1 "
+            'the exact solver. "Best trivial" is the best answer found without search; a model below it shows nothing.'
+        )
+    if lenient := list(dict.fromkeys(model.agent for model in models if model.lenient)):
+        yield f"Answers were read leniently, formatted in another way than asked for: {', '.join(lenient)}."
+    if any(model.estimated for model in models):
+        yield "* Some tokens are estimated from the lengths of texts, because the server did not count them."
+
+
+UNEQUAL = 1.1
+"""Ratio of training steps above which training counts as unequal. Agents round up to whole updates."""
+
+
+def _unequal_training(report: Report) -> Iterable[str]:
+    """Warn if agents trained for different numbers of steps on a task."""
+    for task in dict.fromkeys(row.card.name for row in report.rows):
+        rows = [row for row in report.rows if row.card.name == task and row.step_unit]
+        if any(
+            max(steps) > UNEQUAL * min(steps)
+            for unit in ("environment", "gradient")
+            if (steps := [row.training_steps for row in rows if row.step_unit == unit])
+        ):
+            counts = ", ".join(f"{row.agent} {row.training_steps:,.0f}{unit(row)}" for row in rows)
+            yield f"Unequal training on {task}, so its scores compare more than the agents: {counts} steps."
+    for agent in dict.fromkeys(row.agent for row in report.rows if row.step_unit == "gradient"):
+        yield (
+            f"{agent} learns from a recorded dataset: its training steps are gradient steps, each on a minibatch of "
+            "the dataset. They do not compare with environment steps, of which it makes none."
+        )
+
+
+def unit(row: Row) -> str:
+    """Return the kind of training steps to say after their number, if it is not the usual one."""
+    return " gradient" if row.step_unit == "gradient" else ""

@@ -1,0 +1,173 @@
+"""A constraint counts: its limit stands on the card, ``info`` and scores show when it is broken, no crash succeeds."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import gymnasium
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.card import Constraint, TaskCard, load
+from rlbench_suite.contract import ContractError
+from rlbench_suite.registry import all_cards, cards, constraint
+from rlbench_suite.registry import card as find_card
+from rlbench_suite.task import Task
+from rlbench_suite.trial import random_action
+
+sys.path += [str(Path(__file__).parent / "baselines")]
+from toy_tasks import Toy
+
+LIMIT = Constraint(counts="steps", limit=2.0, reason="to be broken")
+
+
+class Dear(Toy):
+    def cost(self, state, action, next_state, params):
+        return self.dtype.type(0.5) * action.astype(self.dtype)
+
+
+class Always(NamedTuple):
+    def initial(self, params):
+        return ()
+
+    def act(self, memory, view, key):
+        return jnp.int32(1), memory
+
+
+class Falls(Dear):
+    """It falls at the third step and calls that a success, as it calls every step."""
+
+    ends_in_failure = True
+
+    def transition(self, state, action, key, params):
+        return state._replace(place=state.place + 1)
+
+    def terminal(self, state, key, params):
+        return state.place >= 3
+
+
+# -- the card ------------------------------------------------------------------------------------------------------
+
+
+def test_every_cost_has_a_limit_with_words_and_only_a_cost_has_one() -> None:
+    for card in all_cards().values():
+        if card.installed:
+            cost = getattr(load(card.entry_point), "cost", Task.cost) is not Task.cost
+            assert cost == (card.constraint is not None), card.id
+        if found := card.constraint:
+            assert found.limit >= 0, card.id
+            assert found.counts.strip(), card.id
+            assert found.reason.strip(), card.id
+
+
+def test_the_reference_keeps_the_constraint_wherever_it_was_measured() -> None:
+    for card in cards().values():
+        for tier in (card.default_difficulty,):
+            cost = card.scores(tier).get("reference") and card.scores(tier)["reference"].cost
+            assert cost is None or not card.violates(cost), card.id
+
+
+def test_a_task_that_random_play_solves_says_why() -> None:
+    """Read what ``rlsuite calibrate`` measured at the default difficulty; ids measured before that have no rate."""
+    for card in cards().values():
+        if random := card.scores().get("random"):
+            assert bool(card.chance) == ((random.success or 0) > 0.05) or random.success is None, card.id
+
+
+def test_a_cost_without_a_limit_and_a_limit_without_a_cost_are_refused() -> None:
+    with pytest.raises(ContractError, match="Dear has a cost, and its card no constraint"):
+        TaskEnv(Dear())
+    with pytest.raises(ContractError, match=r"The card of rlsuite/Toy-v0 has a constraint, and Toy no cost"):
+        TaskEnv(Toy(constraint=LIMIT))
+
+
+def test_a_constraint_holds_for_an_id_with_any_settings() -> None:
+    found = constraint("rlsuite/PMSMSpeed-v0")
+    assert found == find_card("PMSMSpeed-v0?noise=0.01").constraint == constraint("rlsuite/PMSMSpeed-v0?context=a-b")
+    assert constraint("rlsuite/Unknown-v7") is None
+    assert not found.broken_by(found.limit)
+    assert found.broken_by(np.nextafter(found.limit, np.inf))
+
+
+def test_a_broken_constraint_leaves_the_random_floor_and_no_gain() -> None:
+    card = find_card("PMSMSpeed-v0")
+    limit = card.constraint.limit
+    assert [card.constrained(score, limit) for score in (1.2, -0.3)] == [1.2, -0.3]
+    assert [card.constrained(score, 2 * limit) for score in (1.2, -0.3)] == [0.0, -0.3]
+    assert find_card("SAT-v0").constrained(1.2, 1e9) == 1.2
+
+
+# -- the episode -----------------------------------------------------------------------------------------------------
+
+
+def test_info_sums_the_cost_and_says_when_it_exceeds_the_limit() -> None:
+    env = TaskEnv(Dear(constraint=LIMIT))
+    _, info = env.reset(seed=0)
+    assert (info["cost"], info["cost_so_far"], info["violates"]) == (0.0, 0.0, False)
+    told = [env.step(action)[4] for action in (1, 0, 1, 1, 1, 1)]
+    assert [info["cost_so_far"] for info in told] == [0.5, 0.5, 1.0, 1.5, 2.0, 2.5]
+    assert [info["violates"] for info in told] == [False] * 5 + [True]
+    saved = env.episode
+    assert env.step(1)[4]["cost_so_far"] == 3.0
+    env.episode = saved
+    assert env.step(0)[4]["cost_so_far"] == 2.5
+    _, info = env.reset()
+    assert info["cost_so_far"] == 0.0
+    assert not {"cost", "cost_so_far", "violates"} & TaskEnv(Toy()).reset(seed=0)[1].keys()
+
+
+def test_a_record_has_the_costs_that_the_single_env_sums() -> None:
+    task = Dear(constraint=LIMIT)
+    record = play(task, Always(), range(3))
+    env = TaskEnv(task)
+    for i in range(3):
+        env.reset(seed=i)
+        told = [env.step(int(action))[4] for action in record.actions[i, : record.length[i]]]
+        assert record.cost[i] == told[-1]["cost_so_far"] == 0.5 * task.card.horizon
+    assert record.info["violates"].all()
+    np.testing.assert_array_equal(play(Toy(), Always(), range(3)).cost, np.zeros(3))
+
+
+# -- success ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_end_that_is_a_failure_is_no_success() -> None:
+    env = TaskEnv(Falls(constraint=LIMIT))
+    env.reset(seed=0)
+    told = [env.step(1) for _ in range(3)]
+    assert [(terminated, info["success"]) for _, _, terminated, _, info in told] == [
+        (False, True), (False, True), (True, False),
+    ]  # fmt: skip
+
+
+CONTROL = ("motor", "quadcopter", "driving", "greenhouse", "marl", "locomotion")
+GOOD_END = re.compile("landed|harvest")
+
+
+@pytest.mark.parametrize("name", [card.name for card in cards().values() if card.family in CONTROL])
+def test_no_episode_that_ends_in_a_trip_or_crash_succeeds(name: str) -> None:
+    """Play constant and random extremes, which trip and crash soon."""
+    card: TaskCard = find_card(name)
+    if not card.installed:
+        pytest.skip(f"needs {card.requires}")
+    env = gymnasium.make(card.id)
+    rng = np.random.default_rng(0)
+    ends = 0
+    for episode in range(12):
+        _, info = env.reset(seed=episode)
+        action = random_action(rng, env.action_space, info.get("action_mask"))
+        for _ in range(100):
+            _, _, terminated, truncated, info = env.step(action)
+            if terminated:
+                ends += 1
+                assert not info["success"] or GOOD_END.match(info["end_reason"]), info["end_reason"]
+            if terminated or truncated:
+                break
+            if episode % 2 or "action_mask" in info:
+                action = random_action(rng, env.action_space, info.get("action_mask"))
