@@ -121,9 +121,9 @@ def test_wrong_arguments_cost_a_sentence(run: Run):
             sweeping.sweep_setting(run.path, *arguments)
     card = registry.card("PMSMCurrent-v0")  # a drive shows more under noise
     with pytest.raises(ValueError, match=r"noise=0\.03: its observations have other shapes"):
-        sweeping._refuse_other_spaces(card.build(), registry.card(card.id, noise="0.03").build())
+        sweeping.refuse_other_spaces(card.build(), registry.card(card.id, noise="0.03").build())
     with pytest.raises(ValueError, match="cannot play rlsuite/PMSMCurrentFinite-v0: its action space is another"):
-        sweeping._refuse_other_spaces(card.build(), registry.card(card.id, control="finite").build())
+        sweeping.refuse_other_spaces(card.build(), registry.card(card.id, control="finite").build())
     for intervals in ([1], [2, 1], [0, 1]):
         with pytest.raises(ValueError, match="at least two positive, increasing"):
             sweeping.sweep_frequency(run.path, MAZE, intervals)
