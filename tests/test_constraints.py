@@ -14,6 +14,7 @@ import pytest
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.adapters.text import TextEnv
 from rlbench_suite.card import Constraint, TaskCard, load
 from rlbench_suite.contract import ContractError
 from rlbench_suite.registry import all_cards, cards, constraint
@@ -120,6 +121,14 @@ def test_info_sums_the_cost_and_says_when_it_exceeds_the_limit() -> None:
     _, info = env.reset()
     assert info["cost_so_far"] == 0.0
     assert not {"cost", "cost_so_far", "violates"} & TaskEnv(Toy()).reset(seed=0)[1].keys()
+
+
+@pytest.mark.parametrize(("reply", "said"), [("1", "It violates the constraint: its cost is 4."), ("0", "")])
+def test_the_last_text_says_that_an_episode_cost_too_much(reply: str, said: str) -> None:
+    env = TextEnv(Dear(constraint=LIMIT))
+    env.reset(seed=0)
+    *_, last = [env.step(reply)[0] for _ in range(env.card.horizon)]
+    assert last.endswith(f"The episode is over: the time limit is reached. {said}".strip())
 
 
 def test_a_record_has_the_costs_that_the_single_env_sums() -> None:

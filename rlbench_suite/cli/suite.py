@@ -292,6 +292,8 @@ def play(
         if terminated or truncated:
             why = info.get("end_reason", "the time is up")
             score = f", score {info['score']:.3f}" if "score" in info else ""
+            if card.constraint:
+                score += f", cost {info['cost_so_far']:.4g} of {card.constraint.limit:g}"
             print(f"\n{core.task.describe(core.state, core.params)}\nOver: {why}. Return {core.episode.total}{score}.")
             if reference:
                 break

@@ -71,13 +71,14 @@ def _report(found: "Sweep") -> None:
     """Write the files of a sweep and print its table."""
     from rlbench_suite.evaluation import sweeping
 
-    path, curves = sweeping.write(found), found.curves()
+    path, curves, broken = sweeping.write(found), found.curves(), found.violations()
     table = Table(title=found.card.name, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
     table.add_column(found.parameter)
     for agent in curves:
         table.add_column(agent, justify="right", no_wrap=True)
     for i, value in enumerate(found.values):
-        table.add_row(value, *(_with_interval(points[i]) for points in curves.values()))
+        scores = (_with_interval(points[i]) + " !" * broken[agent][i] for agent, points in curves.items())
+        table.add_row(value, *scores)
     if found.parameter == sweeping.INTERVAL:
         table.add_row("Frequency-Averaged Score", *map(_with_interval, found.frequency_averaged().values()))
     console = Console() if sys.stdout.isatty() else Console(width=_LOG_WIDTH)
@@ -86,6 +87,8 @@ def _report(found: "Sweep") -> None:
         "Scores: 0 is the random player and 1 the reference at the conditions of the run; 95 % intervals over seeds.",
         style="dim",
     )
+    if any(map(any, broken.values())) and (limit := found.card.constraint):
+        console.print(f"!: an episode costs more on average than the task's limit, {limit.limit:g}.", style="yellow")
     console.print(f"Curve: {path}; table: {path.with_suffix('.parquet')}", highlight=False, soft_wrap=True)
 
 

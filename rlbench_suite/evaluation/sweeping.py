@@ -39,7 +39,7 @@ FOLDER = "sweeps"
 SCHEMA = pa.schema([
     ("agent", pa.string()), ("task", pa.string()), ("seed", pa.int64()), ("parameter", pa.string()),
     ("value", pa.string()), ("episodes", pa.int64()), ("return", pa.float64()), ("score", pa.float64()),
-    ("success_rate", pa.float64()),
+    ("success_rate", pa.float64()), ("mean_cost", pa.float64()),
 ])  # fmt: skip
 """Columns of a sweep's table: means over the episodes of a seed at a value."""
 
@@ -70,6 +70,16 @@ class Sweep:
         """Return the mean score of each agent at each value, with its 95 % interval over seeds."""
         task = self.card.id
         return {agent: [mean({task: column}) for column in table.T] for agent, table in self.scores().items()}
+
+    def violations(self) -> dict[str, list[bool]]:
+        """Return whether each agent violates the task's constraint at each value, on the mean over seeds."""
+        return {
+            agent: [
+                self.card.violates(np.mean([r["mean_cost"] for r in self.rows if (r["agent"], r["value"]) == pair]))
+                for pair in ((agent, value) for value in self.values)
+            ]
+            for agent in dict.fromkeys(row["agent"] for row in self.rows)
+        }
 
     def frequency_averaged(self) -> dict[str, Estimate]:
         """Return the Frequency-Averaged Score of each agent with its 95 % interval over seeds."""
@@ -158,7 +168,8 @@ def _sweep(
             returns = np.asarray(scalar_return(other, record.total.astype(np.float64)))
             row = cell._asdict() | {"parameter": parameter, "value": value, "episodes": len(seeds)}
             row |= {"return": returns.mean(), "score": ((returns - low) / span).mean()}
-            rows.append(row | {"success_rate": record.info["success"].mean()})
+            costs = record.cost.mean(dtype=np.float64)
+            rows.append(row | {"success_rate": record.info["success"].mean(), "mean_cost": costs})
     if not rows:
         raise ValueError(f"The run in {run.path} has no finished cell on {task.card.id} with a policy to play.")
     return Sweep(run.path, task.card, parameter, tuple(conditions), rows)

@@ -71,6 +71,20 @@ def test_slower_decisions_are_averaged(run: Run):
     assert averaged.point == pytest.approx(np.mean(by_hand), abs=1e-12)
 
 
+def test_a_broken_constraint_is_found_at_the_value_that_breaks_it(run: Run):
+    limit = registry.card(DRIVE).constraint
+    assert limit
+    costs = {"ppo": [(0.1, 2.5), (0.5, 1.2)], "reference": [(0, 0), (1, 1)]}  # at two values, of two seeds, in limits
+    rows = [
+        {"agent": agent, "value": value, "seed": seed, "mean_cost": cost * limit.limit}
+        for agent, table in costs.items()
+        for value, seeds in zip(("0", "0.01"), table, strict=True)
+        for seed, cost in enumerate(seeds)
+    ]
+    found = sweeping.Sweep(run.path, registry.card(DRIVE), "noise", ("0", "0.01"), rows)
+    assert found.violations() == {"ppo": [True, False], "reference": [False, False]}
+
+
 @pytest.mark.parametrize("interval", [3, 4])
 def test_actions_are_held(interval: int):
     task: Any = registry.card(DRIVE).build()

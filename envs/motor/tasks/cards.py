@@ -51,7 +51,9 @@ _REFERENCES = ("walk", "laplace", "sinus", "triangle", "sawtooth", "step", "swit
 _NEAR_ZERO = (
     "random voltages leave it near zero, and one reference in fifteen to twenty lies within the tolerance of it"
 )
-_NEAR_START = "references begin near the first speed and walk slowly, and random voltages hardly turn so heavy a shaft"
+_NEAR_START = (
+    "references begin near the first speed and hardly move, and under random voltages the shaft coasts past some"
+)
 _CHANCE = {
     "rlsuite/SeriesDcCurrent-v0": _NEAR_ZERO,
     "rlsuite/SeriesDcTorque-v0": _NEAR_ZERO,
