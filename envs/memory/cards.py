@@ -117,7 +117,7 @@ CARDS = (
         "Turn cards over two by two, and find the pairs with few turns in vain.",
         f"{POPGYM}, Concentration; Velleman and Warrington 2013, American Mathematical Monthly 120:9 (optimum)",
         "concentration:Concentration:Rememberer",
-        120,
+        300,
         {"medium": 8, "easy": 4, "hard": 12},
         7.450876900876901,
     ),
