@@ -74,10 +74,11 @@ class Config:
     together, and in the updates between restarts the networks forget how to act at the start."""
     evaluate: Literal["mode", "sample"] = "mode"
     """Action of the trained policy: the most likely one, or a sample."""
-    recurrent: Literal["gru", "none"] | None = None
-    """Memory of actor and critic. None chooses ``gru`` if the card says that the task is partially observed."""
+    recurrent: Literal["gru", "lstm", "mingru", "gtrxl", "none"] | None = None
+    """Memory of actor and critic (``memory_units.py``). None chooses ``gru`` if the card says that the task is
+    partially observed."""
     memory: int = 64
-    """Size of the memory."""
+    """Units of the memory."""
     reports: int = 15
     """Approximate number of chunks, and so of progress reports, in a run."""
 

@@ -49,7 +49,7 @@ RECURRENT = Variant(
 
 def variant(config: Config) -> Variant:
     """Return the variant that the configuration asks for."""
-    return RECURRENT if config.recurrent == "gru" else FEEDFORWARD
+    return FEEDFORWARD if config.recurrent == "none" else RECURRENT
 
 
 def flatten_for_ppo(task: Task[Any, Any]) -> FlatTask:
@@ -104,9 +104,9 @@ class PPO(LearningAgent):
             config = replace(config, recurrent="gru" if task.card.partially_observed and not task.card.host else "none")
         if config.stagger and task.card.host:
             raise ValueError(f"{task.card.id} runs on the host and keeps its own time, so stagger must be False.")
-        if config.recurrent == "gru" and task.card.host:
+        if config.recurrent != "none" and task.card.host:
             raise ValueError(f"{task.card.id} runs on the host, where PPO has no memory, so recurrent must be 'none'.")
-        if config.recurrent == "gru" and config.num_envs * task.card.agents % config.minibatches:
+        if config.recurrent != "none" and config.num_envs * task.card.agents % config.minibatches:
             raise ValueError(
                 f"minibatches={config.minibatches} must divide the number of sequences, {config.num_envs} environments "
                 f"x {task.card.agents} agents, because a memory learns from whole sequences."
@@ -125,7 +125,7 @@ class PPO(LearningAgent):
     def layer_widths(self, task: Task[Any, Any], config: Config) -> list[tuple[int, ...]]:
         """Return the widths of the actor's layers and of its memory."""
         widths: list[tuple[int, ...]] = [(flatten_for_ppo(task).features, *config.hidden)]
-        return [*widths, (config.memory, config.memory)] if config.recurrent == "gru" else widths
+        return widths if config.recurrent == "none" else [*widths, (config.memory, config.memory)]
 
     def untrained_policy(self, task: Task[Any, Any], config: Config) -> Any:
         """Return a policy with initial weights."""

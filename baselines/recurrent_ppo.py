@@ -1,7 +1,7 @@
 """PPO with a memory, for partially observed tasks.
 
-Losses, advantages and hyperparameters are those of ``ppo.py``. This file adds a gated recurrent unit (Cho et al. 2014,
-arXiv:1406.1078) in front of actor and critic. Its state is carried from step to step and reset with every episode.
+Losses, advantages and hyperparameters are those of ``ppo.py``. This file adds a memory, one of the units of
+``memory_units.py``, in front of actor and critic. Its state is carried from step to step and reset with every episode.
 Training backpropagates through each rollout from the state in which the rollout began (the "stored state" of Hausknecht
 & Stone 2015, arXiv:1507.06527; Ni et al. 2022, arXiv:2110.05038, show how well it works). Minibatches divide the
 environments and keep their sequences whole.
@@ -28,7 +28,8 @@ from . import ppo
 from .actor import Actor, actor_inputs, append_code, encode_image
 from .distributions import Categorical, Gaussian
 from .flat_task import FlatTask
-from .networks import Encoder, Linear, Moments, initial_layers, mlp, orthogonal
+from .memory_units import GRU, UNITS, Unit, reset_memory
+from .networks import Encoder, Linear, Moments, initial_layers, mlp
 from .ppo import (
     Batch,
     Config,
@@ -48,40 +49,10 @@ from .training import Returns
 # -- networks ------------------------------------------------------------------------------------------------------
 
 
-class GRU(NamedTuple):
-    """A gated recurrent unit with ``U`` units. Its weights hold three gates side by side: reset, keep, candidate."""
-
-    inputs: Linear
-    """``(features, 3 U)``."""
-    recurrence: Linear
-    """``(U, 3 U)``."""
-
-    @classmethod
-    def initial(cls, generator: np.random.Generator, features: int, units: int) -> GRU:
-        """Return a unit with orthogonal weights in each gate and a positive bias of the keep gate (Jozefowicz 2015)."""
-
-        def gates(n: int) -> np.ndarray:
-            return np.concatenate([orthogonal(generator, n, units) for _ in range(3)], 1)
-
-        keep = np.repeat(np.array([0, 1, 0], np.float32), units)
-        return cls(Linear(gates(features), keep), Linear(gates(units), np.zeros(3 * units, np.float32)))
-
-    def __call__(self, x: jax.Array, memory: jax.Array) -> jax.Array:
-        """Return the memory ``(..., U)`` after normalised observations ``(..., features)``.
-
-        Inputs beyond the unit's own are privileged; it ignores them.
-        """
-        x = x[..., : self.inputs.weight.shape[0]]
-        seen = jnp.split(x @ self.inputs.weight + self.inputs.bias, 3, -1)
-        known = jnp.split(memory @ self.recurrence.weight + self.recurrence.bias, 3, -1)
-        reset, keep = jax.nn.sigmoid(seen[0] + known[0]), jax.nn.sigmoid(seen[1] + known[1])
-        return keep * memory + (1 - keep) * jnp.tanh(seen[2] + reset * known[2])
-
-
 class RecurrentActor(NamedTuple):
     """A recurrent unit, and an actor that reads the observation and the memory side by side."""
 
-    unit: GRU
+    unit: Unit
     head: Actor
 
     @property
@@ -104,14 +75,14 @@ class Networks(NamedTuple):
     def initial(cls, flat: FlatTask, config: Config, seed: int) -> Networks:
         """Return networks with initial weights as in PPO."""
         generator = np.random.default_rng(seed)
-        unit = GRU.initial(generator, actor_inputs(flat), config.memory)
+        unit = UNITS[str(config.recurrent)].initial(generator, actor_inputs(flat), config.memory)
         wide = actor_inputs(flat) + config.memory
         critic = initial_layers(generator, (wide + flat.privileged, *config.hidden, 1), gain=1.0)
         return cls(RecurrentActor(unit, Actor.initial(generator, flat, wide, config.hidden, config.log_std)), critic)
 
 
 class RecurrentPolicy(eqx.Module):
-    """A trained policy with a memory ``(A, U)``, and the moments that normalise its observations."""
+    """A trained policy with a memory ``(A, size)``, and the moments that normalise its observations."""
 
     actor: RecurrentActor
     moments: Moments
@@ -120,7 +91,7 @@ class RecurrentPolicy(eqx.Module):
 
     def initial(self, params: Any) -> jax.Array:
         """Return a memory of zeros."""
-        return jnp.zeros((self.flat.agents, self.config.memory))
+        return jnp.zeros((self.flat.agents, self.actor.unit.size))
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Return the most likely action or a sample, and the new memory."""
@@ -128,18 +99,20 @@ class RecurrentPolicy(eqx.Module):
         code = encode_image(self.actor, self.flat.image_in(view.observation))
         x = append_code(self.flat, self.moments.normalise(x), code)
         memory = self.actor.unit(x, memory)
-        distribution = self.actor(self.flat, insert_memory(self.flat, x, memory), mask)
+        distribution = self.actor(self.flat, insert_memory(self.flat, self.actor.unit, x, memory), mask)
         return choose_action(self.flat, self.config, distribution, key), memory
 
     def network(self) -> Network:
         """Return the acting network.
 
         Raises:
-            ValueError: it reads an image, or scores actions by their features.
+            ValueError: it reads an image, scores actions by their features, or has another memory than a GRU.
         """
+        unit, head = self.actor
+        if not isinstance(unit, GRU):
+            raise ValueError(f"A memory of {self.config.recurrent!r} cannot be exported; 'gru' can.")
         if self.flat.action_features is not None:
             raise ValueError(f"A policy of {self.flat.task.card.id} with a memory cannot be exported.")
-        unit, head = self.actor
         memory = acting.GRU(acting.affine(unit.inputs), acting.affine(unit.recurrence))
         layers = [*acting.normalise(self.moments), memory, *head.acting_layers(self.flat)]
         return Network(tuple(layers), self.flat.choices, self.config.evaluate == "sample")
@@ -153,18 +126,13 @@ class RecurrentTrainingState(NamedTuple):
 
     base: TrainingState
     memory: Any
-    """``(environments, A, U)``; zeros where an episode is about to begin."""
+    """``(environments, A, size)``; zeros where an episode is about to begin."""
 
 
-def insert_memory(flat: FlatTask, x: jax.Array, memory: jax.Array) -> jax.Array:
-    """Insert the memory behind the observation, in front of the privileged features that only the critic reads."""
+def insert_memory(flat: FlatTask, unit: Unit, x: jax.Array, memory: jax.Array) -> jax.Array:
+    """Insert the memory's reading behind the observation, before the privileged features that only the critic reads."""
     features = actor_inputs(flat)
-    return jnp.concatenate([x[..., :features], memory, x[..., features:]], -1)
-
-
-def reset_memory(memory: jax.Array, over: jax.Array) -> jax.Array:
-    """Set the memory to zero where the episode is over."""
-    return jnp.where(over[..., None], 0, memory)
+    return jnp.concatenate([x[..., :features], unit.read(memory), x[..., features:]], -1)
 
 
 def collect(
@@ -179,7 +147,7 @@ def collect(
         now = observe(flat, actor, stream.last)
         x = append_code(flat, moments.normalise(now.x), now.code)
         memory = actor.unit(x, memory)
-        distribution = actor(flat, insert_memory(flat, x, memory), now.mask)
+        distribution = actor(flat, insert_memory(flat, actor.unit, x, memory), now.mask)
         stream, (transition, ended) = step_environments(flat, actor, stream, now, distribution, noise)
         return (stream, reset_memory(memory, transition.over)), (transition, memory, ended)
 
@@ -191,24 +159,13 @@ def collect(
 # -- update --------------------------------------------------------------------------------------------------------
 
 
-def unroll_memory(unit: GRU, memory: jax.Array, x: jax.Array, over: jax.Array) -> jax.Array:
-    """Compute the memories ``(steps, n, U)`` of a rollout from its first ones ``(n, U)``, with the current weights."""
-
-    def step(memory: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        x, over = now
-        memory = unit(x, memory)
-        return reset_memory(memory, over), memory
-
-    return jax.lax.scan(step, memory, (x, over))[1]
-
-
 def loss(
     networks: Networks, batch: Batch, memory: jax.Array, over: jax.Array, flat: FlatTask, config: Config
 ) -> jax.Array:
     """Return PPO's loss on whole sequences ``(steps, n, ...)``."""
     x = append_code(flat, batch.x, encode_image(networks.actor, batch.image))
-    memories = unroll_memory(networks.actor.unit, memory, x, over)
-    known = batch._replace(x=insert_memory(flat, x, memories), image=None)
+    unit = networks.actor.unit
+    known = batch._replace(x=insert_memory(flat, unit, x, unit.unroll(memory, x, over)), image=None)
     return ppo.loss(networks, jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), known), flat, config)
 
 
@@ -220,9 +177,10 @@ def update(flat: FlatTask, config: Config, training: RecurrentTrainingState) -> 
     normal, next_normal = base.moments.normalise(seen.x), base.moments.normalise(seen.next_x)
     x, next_x = append_code(flat, normal, seen.code), append_code(flat, next_normal, seen.next_code)
     # Evaluate the state after the step with the memory of the same episode, even if the episode is over.
-    next_memories = base.networks.actor.unit(next_x, memories)
+    unit = base.networks.actor.unit
+    next_memories = unit(next_x, memories)
     value, next_value = (
-        mlp(base.networks.critic, insert_memory(flat, *known))[..., 0]
+        mlp(base.networks.critic, insert_memory(flat, unit, *known))[..., 0]
         for known in ((x, memories), (next_x, next_memories))
     )
     advantage, target = advantages_and_targets(config, seen, reward, value, next_value)
@@ -232,7 +190,7 @@ def update(flat: FlatTask, config: Config, training: RecurrentTrainingState) -> 
         lambda leaf: jax.lax.collapse(leaf, 1, 3),
         (Batch(normal, seen.mask, seen.action, seen.log_prob, advantage, target, seen.image), seen.over),
     )
-    begun = training.memory.reshape(-1, config.memory)
+    begun = training.memory.reshape(-1, unit.size)
 
     def learn(carry: tuple[Networks, Any], chosen: jax.Array) -> tuple[tuple[Networks, Any], None]:
         networks, state = carry
@@ -257,7 +215,7 @@ def update(flat: FlatTask, config: Config, training: RecurrentTrainingState) -> 
 
 def start(flat: FlatTask, config: Config, networks: Networks, seed: jax.Array, stream: Any) -> RecurrentTrainingState:
     """Return the state at the beginning of a run. ``seed`` is key data; ``stream`` holds the environments."""
-    memory = jnp.zeros((config.num_envs, flat.agents, config.memory))
+    memory = jnp.zeros((config.num_envs, flat.agents, networks.actor.unit.size))
     return RecurrentTrainingState(ppo.start(flat, config, networks, seed, stream), memory)
 
 

@@ -14,8 +14,9 @@ import pytest
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines import ppo, ppo_agent
+from rlbench_suite.baselines.memory_units import GRU
 from rlbench_suite.baselines.ppo_agent import PPO
-from rlbench_suite.baselines.recurrent_ppo import GRU, RecurrentPolicy, collect, unroll_memory
+from rlbench_suite.baselines.recurrent_ppo import RecurrentPolicy, collect
 
 sys.path.insert(0, str(Path(__file__).parent))
 from toy_tasks import Chain, Cue, Toy, TwoAgents
@@ -79,7 +80,7 @@ def test_learning_recalls_the_memories_of_acting_across_rollouts_and_episodes() 
     for rollout in range(2):
         base = training.base
         stream, memory, seen, memories, _ = collected(training, jax.random.key(rollout))
-        again = unroll_memory(base.networks.actor.unit, training.memory, base.moments.normalise(seen.x), seen.over)
+        again = base.networks.actor.unit.unroll(training.memory, base.moments.normalise(seen.x), seen.over)
         np.testing.assert_allclose(again, memories, rtol=1e-4, atol=1e-6)
         over = np.asarray(seen.over)
         assert over.any()
@@ -102,7 +103,7 @@ def test_playing_step_by_step_is_what_training_saw() -> None:
     shown = np.zeros((CUE.delay + 1, 64, 2), np.float32)
     shown[0, :, 0], shown[-1, :, 1] = 2.0 * cue - 1, 1
     x = policy.moments.normalise(jnp.asarray(shown))
-    memories = unroll_memory(unit, jnp.zeros((64, policy.config.memory)), x, jnp.zeros(x.shape[:2], bool))
+    memories = unit.unroll(jnp.zeros((64, unit.size)), x, jnp.zeros(x.shape[:2], bool))
     known = jnp.concatenate([x, memories], -1)[-1]
     np.testing.assert_array_equal(policy.actor(policy.flat, known, None).mode()[:, 0], answer)
 

@@ -1,0 +1,328 @@
+"""Memories of recurrent PPO: four units that read one observation after another.
+
+========  =============================================================================================================
+gru       gated recurrent unit (Cho et al. 2014, arXiv:1406.1078)
+lstm      long short-term memory (Hochreiter & Schmidhuber 1997; forget gates of Gers et al. 2000)
+mingru    linear recurrence whose gate sees the observation only, so that a whole sequence is computed at once by a
+          prefix scan (Feng et al. 2024, arXiv:2410.01201)
+gtrxl     a gated transformer block over the last observations (Parisotto et al. 2020, arXiv:1910.06764)
+========  =============================================================================================================
+
+A memory is a vector, zeros at the start of an episode. A unit returns the next memory; ``read`` returns the part of it
+that actor and critic read.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .networks import Linear, orthogonal
+
+WINDOW = 32
+"""Observations that a gated transformer looks back on."""
+HEADS = 4
+
+
+class Unit(Protocol):
+    """A memory, as a pytree of weights."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Number of entries of a memory."""
+
+    @abstractmethod
+    def __call__(self, x: jax.Array, memory: jax.Array) -> jax.Array:
+        """Return the memory ``(..., size)`` after normalised observations ``(..., features)``.
+
+        Inputs beyond the unit's own are privileged; it ignores them.
+        """
+
+    @abstractmethod
+    def read(self, memory: jax.Array) -> jax.Array:
+        """Return what actor and critic read, ``(..., U)``."""
+
+    @abstractmethod
+    def unroll(self, memory: jax.Array, x: jax.Array, over: jax.Array) -> jax.Array:
+        """Return the memories ``(steps, n, size)`` of a rollout from its first ones ``(n, size)``.
+
+        Args:
+            memory: memories before the first step.
+            x: normalised observations ``(steps, n, features)``.
+            over: whether the episode ended with the step, bool ``(steps, n)``. The next memory begins with zeros.
+        """
+
+
+def reset_memory(memory: jax.Array, over: jax.Array) -> jax.Array:
+    """Set the memory to zero where the episode is over."""
+    return jnp.where(over[..., None], 0, memory)
+
+
+def unroll_step_by_step(unit: Unit, memory: jax.Array, x: jax.Array, over: jax.Array) -> jax.Array:
+    """Compute :meth:`Unit.unroll` by one call of the unit after another."""
+
+    def step(memory: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        x, over = now
+        memory = unit(x, memory)
+        return reset_memory(memory, over), memory
+
+    return jax.lax.scan(step, memory, (x, over))[1]
+
+
+def _own(x: jax.Array, layer: Linear) -> jax.Array:
+    """Apply a layer to the entries of an observation that belong to it."""
+    return x[..., : layer.weight.shape[0]] @ layer.weight + layer.bias
+
+
+def _side_by_side(generator: np.random.Generator, n: int, units: int, bias: list[float]) -> Linear:
+    """Return orthogonal blocks ``(n, U)`` side by side, one for each bias."""
+    weight = np.concatenate([orthogonal(generator, n, units) for _ in bias], 1)
+    return Linear(weight, np.repeat(np.array(bias, np.float32), units))
+
+
+class GRU(NamedTuple):
+    """A gated recurrent unit with ``U`` units. Its weights hold three gates side by side: reset, keep, candidate."""
+
+    inputs: Linear
+    """``(features, 3 U)``."""
+    recurrence: Linear
+    """``(U, 3 U)``."""
+
+    @classmethod
+    def initial(cls, generator: np.random.Generator, features: int, units: int) -> GRU:
+        """Return a unit with orthogonal weights in each gate and a positive bias of the keep gate (Jozefowicz 2015)."""
+        inputs = _side_by_side(generator, features, units, [0, 1, 0])
+        return cls(inputs, _side_by_side(generator, units, units, [0, 0, 0]))
+
+    @property
+    def size(self) -> int:
+        """Number of entries of a memory: ``U``."""
+        return int(self.recurrence.weight.shape[0])
+
+    def __call__(self, x: jax.Array, memory: jax.Array) -> jax.Array:
+        """Return the next memory."""
+        seen = jnp.split(_own(x, self.inputs), 3, -1)
+        known = jnp.split(memory @ self.recurrence.weight + self.recurrence.bias, 3, -1)
+        reset, keep = jax.nn.sigmoid(seen[0] + known[0]), jax.nn.sigmoid(seen[1] + known[1])
+        return keep * memory + (1 - keep) * jnp.tanh(seen[2] + reset * known[2])
+
+    def read(self, memory: jax.Array) -> jax.Array:
+        """Return the memory itself."""
+        return memory
+
+    def unroll(self, memory: jax.Array, x: jax.Array, over: jax.Array) -> jax.Array:
+        """Return the memories of a rollout, step by step."""
+        return unroll_step_by_step(self, memory, x, over)
+
+
+class LSTM(NamedTuple):
+    """A long short-term memory with ``U`` cells. Weights hold input gate, forget gate, candidate, output gate."""
+
+    inputs: Linear
+    """``(features, 4 U)``."""
+    recurrence: Linear
+    """``(U, 4 U)``."""
+
+    @classmethod
+    def initial(cls, generator: np.random.Generator, features: int, units: int) -> LSTM:
+        """Return a unit with orthogonal weights and a positive bias of the forget gate (Jozefowicz 2015)."""
+        inputs = _side_by_side(generator, features, units, [0, 1, 0, 0])
+        return cls(inputs, _side_by_side(generator, units, units, [0, 0, 0, 0]))
+
+    @property
+    def size(self) -> int:
+        """Number of entries of a memory, ``2 U``: cells, then outputs."""
+        return 2 * int(self.recurrence.weight.shape[0])
+
+    def __call__(self, x: jax.Array, memory: jax.Array) -> jax.Array:
+        """Return the next memory."""
+        cell, output = jnp.split(memory, 2, -1)
+        gates = _own(x, self.inputs) + output @ self.recurrence.weight + self.recurrence.bias
+        write, keep, candidate, show = jnp.split(gates, 4, -1)
+        cell = jax.nn.sigmoid(keep) * cell + jax.nn.sigmoid(write) * jnp.tanh(candidate)
+        return jnp.concatenate([cell, jax.nn.sigmoid(show) * jnp.tanh(cell)], -1)
+
+    def read(self, memory: jax.Array) -> jax.Array:
+        """Return the outputs."""
+        return memory[..., self.size // 2 :]
+
+    def unroll(self, memory: jax.Array, x: jax.Array, over: jax.Array) -> jax.Array:
+        """Return the memories of a rollout, step by step."""
+        return unroll_step_by_step(self, memory, x, over)
+
+
+class MinGRU(NamedTuple):
+    """A linear recurrence ``h = (1 - z) h + z c`` of ``U`` units: gate z and candidate c see the observation only."""
+
+    inputs: Linear
+    """``(features, 2 U)``: gate, candidate."""
+
+    @classmethod
+    def initial(cls, generator: np.random.Generator, features: int, units: int) -> MinGRU:
+        """Return a unit whose gates open by half to a thousandth: it begins with memories of many lengths."""
+        inputs = _side_by_side(generator, features, units, [0, 0])
+        inputs.bias[:units] = np.linspace(0, -7, units)
+        return cls(inputs)
+
+    @property
+    def size(self) -> int:
+        """Number of entries of a memory: ``U``."""
+        return int(self.inputs.weight.shape[1]) // 2
+
+    def _gates(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Return the part of the memory that stays, and what is added."""
+        gate, candidate = jnp.split(_own(x, self.inputs), 2, -1)
+        return jax.nn.sigmoid(-gate), jax.nn.sigmoid(gate) * candidate
+
+    def __call__(self, x: jax.Array, memory: jax.Array) -> jax.Array:
+        """Return the next memory."""
+        stays, added = self._gates(x)
+        return stays * memory + added
+
+    def read(self, memory: jax.Array) -> jax.Array:
+        """Return the memory itself."""
+        return memory
+
+    def unroll(self, memory: jax.Array, x: jax.Array, over: jax.Array) -> jax.Array:
+        """Return the memories of a rollout by a prefix scan: each step is a linear function of the memory before."""
+        stays, added = self._gates(x)
+        stays = stays.at[1:].set(reset_memory(stays[1:], over[:-1]))
+
+        def after(first: tuple[jax.Array, jax.Array], then: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+            return then[0] * first[0], then[0] * first[1] + then[1]
+
+        factor, offset = jax.lax.associative_scan(after, (stays, added))
+        return factor * memory + offset
+
+
+class Gate(NamedTuple):
+    """The GRU-type gate of a gated transformer: it lets a layer's output ``y`` into the stream ``x``."""
+
+    of_output: Linear
+    """``(U, 3 U)``: reset, update, candidate."""
+    of_stream: Linear
+    """``(U, 2 U)``: reset, update."""
+    of_reset: Linear
+    """``(U, U)``."""
+
+    @classmethod
+    def initial(cls, generator: np.random.Generator, units: int) -> Gate:
+        """Return a gate that is nearly closed: the update's bias is -2 (Parisotto et al. 2020, section 3.2)."""
+        return cls(
+            _side_by_side(generator, units, units, [0, -2, 0]),
+            _side_by_side(generator, units, units, [0, 0]),
+            _side_by_side(generator, units, units, [0]),
+        )
+
+    def __call__(self, x: jax.Array, y: jax.Array) -> jax.Array:
+        """Return the new stream."""
+        new = jnp.split(_own(y, self.of_output), 3, -1)
+        old = jnp.split(_own(x, self.of_stream), 2, -1)
+        reset, update = jax.nn.sigmoid(new[0] + old[0]), jax.nn.sigmoid(new[1] + old[1])
+        return (1 - update) * x + update * jnp.tanh(new[2] + _own(reset * x, self.of_reset))
+
+
+class GTrXL(NamedTuple):
+    """One block of a gated transformer with ``U`` units, over the last :data:`WINDOW` observations and the present one.
+
+    Its memory holds the embedded observations, the newest last, each with a 1 behind it that tells it from an empty
+    place, and then the output. Distances to the present enter as a learned bias of each head.
+    """
+
+    embedding: Linear
+    """``(features, U)``."""
+    query: Linear
+    key: Linear
+    """``(U, U)``; that of values is ``value``."""
+    value: Linear
+    merge: Linear
+    distance: Any
+    """Bias of each distance, ``(heads, WINDOW + 1)``; the present is the last."""
+    attended: Gate
+    wide: Linear
+    """``(U, 2 U)``."""
+    narrow: Linear
+    """``(2 U, U)``."""
+    passed: Gate
+
+    @classmethod
+    def initial(cls, generator: np.random.Generator, features: int, units: int) -> GTrXL:
+        """Return a block with orthogonal weights and zero biases of distances.
+
+        Raises:
+            ValueError: the units cannot be divided among the heads.
+        """
+        if units % HEADS:
+            raise ValueError(f"memory={units} must be a multiple of {HEADS}, the heads of a gated transformer.")
+
+        def square() -> Linear:
+            return _side_by_side(generator, units, units, [0])
+
+        return cls(
+            embedding=_side_by_side(generator, features, units, [0]),
+            query=square(),
+            key=square(),
+            value=square(),
+            merge=square(),
+            distance=np.zeros((HEADS, WINDOW + 1), np.float32),
+            attended=Gate.initial(generator, units),
+            wide=_side_by_side(generator, units, 2 * units, [0]),
+            narrow=_side_by_side(generator, 2 * units, units, [0]),
+            passed=Gate.initial(generator, units),
+        )
+
+    @property
+    def _units(self) -> int:
+        return int(self.query.weight.shape[0])
+
+    @property
+    def size(self) -> int:
+        """Number of entries of a memory: the window of embeddings, and the output."""
+        return WINDOW * (self._units + 1) + self._units
+
+    def __call__(self, x: jax.Array, memory: jax.Array) -> jax.Array:
+        """Return the next memory."""
+        units = self._units
+        window = memory[..., : WINDOW * (units + 1)].reshape(*memory.shape[:-1], WINDOW, units + 1)
+        now = _own(x, self.embedding)
+        here = jnp.concatenate([now, jnp.ones_like(now[..., :1])], -1)[..., None, :]
+        window = jnp.concatenate([window, here], -2)
+        seen, taken = _normalised(window[..., :units]), window[..., units] > 0
+        query = _heads(_own(seen[..., -1:, :], self.query))
+        key, value = _heads(_own(seen, self.key)), _heads(_own(seen, self.value))
+        fits = jnp.einsum("...hqd,...hkd->...hqk", query, key)[..., 0, :] / np.sqrt(units / HEADS) + self.distance
+        weight = jax.nn.softmax(jnp.where(taken[..., None, :], fits, -jnp.inf))
+        attention = jnp.einsum("...hk,...hkd->...hd", weight, value).reshape(now.shape)
+        stream = self.attended(now, jax.nn.relu(_own(attention, self.merge)))
+        inner = jax.nn.relu(_own(_normalised(stream), self.wide))
+        stream = self.passed(stream, jax.nn.relu(_own(inner, self.narrow)))
+        kept = window[..., 1:, :].reshape(*memory.shape[:-1], -1)
+        return jnp.concatenate([kept, stream], -1)
+
+    def read(self, memory: jax.Array) -> jax.Array:
+        """Return the output."""
+        return memory[..., -self._units :]
+
+    def unroll(self, memory: jax.Array, x: jax.Array, over: jax.Array) -> jax.Array:
+        """Return the memories of a rollout, step by step."""
+        return unroll_step_by_step(self, memory, x, over)
+
+
+def _normalised(x: jax.Array) -> jax.Array:
+    """Return vectors with zero mean and unit variance (layer normalisation)."""
+    x = x - x.mean(-1, keepdims=True)
+    return x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + 1e-5)
+
+
+def _heads(x: jax.Array) -> jax.Array:
+    """Divide ``(..., n, U)`` among the heads: ``(..., heads, n, U / heads)``."""
+    return jnp.swapaxes(x.reshape(*x.shape[:-1], HEADS, -1), -2, -3)
+
+
+UNITS: dict[str, Any] = {"gru": GRU, "lstm": LSTM, "mingru": MinGRU, "gtrxl": GTrXL}
+"""Units by the name that ``recurrent`` gives them."""

@@ -1,0 +1,119 @@
+"""Memories of recurrent PPO against their published equations, written out in NumPy, and against a task."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.baselines.memory_units import HEADS, LSTM, UNITS, WINDOW, GTrXL, MinGRU, unroll_step_by_step
+from rlbench_suite.baselines.ppo_agent import PPO
+
+sys.path.insert(0, str(Path(__file__).parent))
+from toy_tasks import Cue
+
+UNIT_COUNT, FEATURES = 8, 3
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
+def with_random_weights(kind: Any, seed: int = 0) -> Any:
+    """Return a unit all of whose weights and biases are random, so that none can be left out unseen."""
+    rng = np.random.default_rng(seed)
+    unit = kind.initial(rng, FEATURES, UNIT_COUNT)
+    return jax.tree.map(lambda leaf: rng.normal(size=leaf.shape).astype(np.float32) * 0.7, unit)
+
+
+def apply(layer: Any, x: np.ndarray) -> np.ndarray:
+    return x @ layer.weight + layer.bias
+
+
+def test_lstm_is_the_published_one() -> None:
+    unit, rng = with_random_weights(LSTM), np.random.default_rng(1)
+    x, cell, output = rng.normal(size=FEATURES), rng.normal(size=UNIT_COUNT), rng.normal(size=UNIT_COUNT)
+    write, keep, candidate, show = np.split(apply(unit.inputs, x) + apply(unit.recurrence, output), 4)
+    new = sigmoid(keep) * cell + sigmoid(write) * np.tanh(candidate)
+    given = unit(jnp.asarray(x), jnp.concatenate([cell, output]))
+    np.testing.assert_allclose(given, [*new, *(sigmoid(show) * np.tanh(new))], rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(unit.read(given), given[UNIT_COUNT:])
+
+
+def test_mingru_is_the_published_one() -> None:
+    unit, rng = with_random_weights(MinGRU), np.random.default_rng(1)
+    x, memory = rng.normal(size=FEATURES), rng.normal(size=UNIT_COUNT)
+    gate, candidate = np.split(apply(unit.inputs, x), 2)
+    expected = (1 - sigmoid(gate)) * memory + sigmoid(gate) * candidate
+    np.testing.assert_allclose(unit(jnp.asarray(x), jnp.asarray(memory)), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_gtrxl_is_the_published_block_over_a_window() -> None:
+    """Attention head by head and place by place, over the observations so far; old ones leave the window."""
+    unit, rng = with_random_weights(GTrXL), np.random.default_rng(1)
+    xs = rng.normal(size=(WINDOW + 4, FEATURES)).astype(np.float32)
+
+    def norm(x: np.ndarray) -> np.ndarray:
+        return (x - x.mean()) / np.sqrt(x.var() + 1e-5)
+
+    def gate(weights: Any, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        new, old = np.split(apply(weights.of_output, y), 3), np.split(apply(weights.of_stream, x), 2)
+        reset, update = sigmoid(new[0] + old[0]), sigmoid(new[1] + old[1])
+        return (1 - update) * x + update * np.tanh(new[2] + apply(weights.of_reset, reset * x))
+
+    memory = jnp.zeros(unit.size)
+    size = UNIT_COUNT // HEADS
+    for t in range(len(xs)):
+        memory = unit(jnp.asarray(xs[t]), memory)
+        if t not in (0, 1, 5, WINDOW + 3):
+            continue
+        embedded = [apply(unit.embedding, x) for x in xs[max(0, t - WINDOW) : t + 1]]
+        attention = np.zeros(UNIT_COUNT)
+        for head in range(HEADS):
+            part = slice(head * size, (head + 1) * size)
+            query = apply(unit.query, norm(embedded[-1]))[part]
+            fits = [
+                query @ apply(unit.key, norm(one))[part] / size**0.5 + unit.distance[head, WINDOW - age]
+                for age, one in zip(range(len(embedded) - 1, -1, -1), embedded, strict=True)
+            ]
+            weight = np.exp(fits) / np.exp(fits).sum()
+            attention[part] = sum(
+                w * apply(unit.value, norm(one))[part] for w, one in zip(weight, embedded, strict=True)
+            )
+        stream = gate(unit.attended, embedded[-1], np.maximum(apply(unit.merge, attention), 0))
+        inner = np.maximum(apply(unit.wide, norm(stream)), 0)
+        expected = gate(unit.passed, stream, np.maximum(apply(unit.narrow, inner), 0))
+        np.testing.assert_allclose(unit.read(memory), expected, rtol=2e-3, atol=2e-4)
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_a_rollout_is_its_steps_and_forgets_at_the_end_of_an_episode(name: str) -> None:
+    unit, rng = with_random_weights(UNITS[name]), np.random.default_rng(2)
+    x = jnp.asarray(rng.normal(size=(12, 5, FEATURES + 2)), jnp.float32)  # two privileged features that it must ignore
+    over = jnp.asarray(rng.random((12, 5)) < 0.3)
+    first = jnp.asarray(rng.normal(size=(5, unit.size)), jnp.float32)
+    memories = unit.unroll(first, x, over)
+    np.testing.assert_allclose(memories, unroll_step_by_step(unit, first, x, over), rtol=1e-4, atol=1e-5)
+    t, n = (int(place[0]) for place in np.nonzero(over[:-1]))
+    fresh = unit(x[t + 1, n, :FEATURES], jnp.zeros(unit.size))
+    np.testing.assert_allclose(memories[t + 1, n], fresh, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("name", "steps"), [("lstm", 40_000), ("mingru", 40_000), ("gtrxl", 15_000)])
+def test_it_remembers_the_cue(name: str, steps: int) -> None:
+    """A player without a memory gets half; ``test_recurrent_ppo.py`` tests ``gru``."""
+    agent = PPO(num_envs=16, num_steps=32, minibatches=2, hidden=(16,), memory=16, reports=2, learning_rate=1e-2,
+                total_steps=steps, recurrent=name)  # fmt: skip
+    *_, policy = agent.train(Cue(), seed=0, budget="smoke")
+    assert play(Cue(), policy, range(400)).total.mean() > 0.9
+
+
+def test_heads_must_divide_the_units() -> None:
+    with pytest.raises(ValueError, match="memory=6 must be a multiple of 4"):
+        GTrXL.initial(np.random.default_rng(0), 3, 6)
