@@ -11,7 +11,7 @@ from openenv.core import GenericEnvClient
 with GenericEnvClient(base_url=sys.argv[1]).sync() as env:
     result = env.reset(seed=7)
     print(result.observation["system"], result.observation["text"], sep="\n\n")
-    for word in ("crane", "moist", "bulky", "fudge", "whelp", "vixen"):
+    for word in ("crane", "moist", "bulky", "fudge", "whale", "given"):
         if not result.done:
             result = env.step({"text": f"I guess <action>{word}</action>"})
             print(f"{word}: reward {result.reward}\n{result.observation['text']}")

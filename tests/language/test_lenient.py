@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import runpy
 import time
@@ -254,6 +255,18 @@ def test_other_readings_are_not_tried(name: str, answer: str, right: bool) -> No
     assert (judge_answer(puzzle, instance, reply, lenient=True).score == 1) == right
 
 
+@pytest.mark.parametrize("reply", ["1," * 4_900, "1\n" * 4_900])
+def test_far_too_many_items_make_no_lists(reply: str) -> None:
+    """Thousands of lists would set off the collection of garbage, which may take longer than all else."""
+    puzzle = puzzle_of("Sudoku4-v0", "easy")
+    assert puzzle.mend(reply).count("1") == 4_900
+    instance = puzzle.generate(0)
+    gc.collect()
+    before = sum(one["collections"] for one in gc.get_stats())
+    assert judge_answer(puzzle, instance, reply, lenient=True).score == 0
+    assert sum(one["collections"] for one in gc.get_stats()) <= before + 2
+
+
 def test_a_wrong_answer_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     puzzle = puzzle_of("Entailment-v0", "easy")
     instance = puzzle.generate(0)
@@ -332,6 +345,7 @@ HOSTILE = {
     "fractions": f"{A}{chr(92)}frac{{{'1' * 9_900}{Z}",
     "line breaks": f"{A}{'1' + chr(10) * 9_900}1{Z}",
     "periods": f"{A}{'.' * 9_900}{Z}",
+    "commas": f"{A}{'1,' * 4_900}{Z}",
     "surrogates": chr(0xD800) * 100_000 + f"{A}{chr(0xD800)}{Z}",
     "null": f"{A}{chr(0)}{Z}",
 }

@@ -105,6 +105,8 @@ def rows_of(text: str, rows: int, columns: int, symbols: Sequence[str]) -> list[
     on_one_line = len(lines) == 1
     if on_one_line:
         lines = lines[0].split(",")
+    if len(lines) > 2 * rows * columns:  # no grid; thousands of lists would set off the collection of garbage
+        return [[text]]
     table = [items for line in lines if (items := items_of(line))]
     last = table[-1][-1] if table else ""
     widest = columns if len(table) == rows and len(table[-1]) == 1 else 1
