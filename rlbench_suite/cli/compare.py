@@ -162,8 +162,8 @@ def _print_verdict(verdict: "Verdict", console: Console) -> None:
         table.add_row("mean over tasks, constrained", "", "", "", kept, "", "", "")
     console.print(table)
     console.print(
-        f"Difference of IQM {verdict.iqm:+.3f}. A run of {verdict.first} beats a run of {verdict.second} with "
-        f"probability {verdict.improvement.point:.2f}{_ends(verdict.improvement)}.",
+        f"Difference of IQM {verdict.iqm.point:+.3f}{_ends(verdict.iqm)}. A run of {verdict.first} beats a run of "
+        f"{verdict.second} with probability {verdict.improvement.point:.2f}{_ends(verdict.improvement)}.",
         highlight=False, markup=False,
     )  # fmt: skip
 

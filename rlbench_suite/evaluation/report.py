@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -154,7 +154,8 @@ class Report:
             ValueError: there are none.
         """
         groups: dict[tuple[str, str], list[CellResult]] = {}
-        for result in run.results():
+        done = {result.cell: result for result in run.results()}
+        for result in done.values():
             groups.setdefault((result.agent, result.task), []).append(result)
         if not groups:
             raise ValueError(f"The run in {run.path} has no finished cell to report on.")
@@ -194,7 +195,7 @@ class Report:
                 for agent, tasks in scores.items()
             },
             models=passing(run),
-            missing=[str(cell) for cell in run.manifest.cells() if not run.cell_path(cell).exists()],
+            missing=[str(cell) for cell in run.manifest.cells() if cell not in done],
         )
 
     def broken(self, agent: str) -> list[TaskCard]:
@@ -245,7 +246,8 @@ def _gap(agent: str, card: TaskCard, results: list[CellResult], method: Method) 
 
 _BROKEN = " !"
 """Mark of a score that breaks a constraint. A sentence below the tables explains it."""
-_VERDICT = {"yes": "[green]yes[/]", "no": "[red]no[/]", "unclear": "[yellow]unclear[/]"}
+_VERDICT = {"yes": "green", "no": "red", "unclear": "yellow"}
+"""Colours of verdicts."""
 
 
 _LEAST = (
@@ -258,7 +260,7 @@ _LEAST = (
 def print_report(report: Report, console: Console) -> None:
     """Print the tables: each task, then all tasks together."""
     limited = any(row.card.constraint for row in report.rows)
-    rows = [
+    rows: list[dict[str, str | Text]] = [
         {
             "task": row.card.name,
             "agent": row.agent,
@@ -267,7 +269,7 @@ def print_report(report: Report, console: Console) -> None:
             "return": f"{row.mean_return:.4g}",
             "score": _with_interval(row.score) + _BROKEN * row.violates,
             **({"constrained": _with_interval(row.constrained)} if limited else {}),
-            "beats random": _VERDICT[row.beats_random],
+            "beats random": Text(row.beats_random, _VERDICT[row.beats_random]),
             "success": f"{row.success_rate:.0%}",
             **({"cost": row.cost_text} if limited else {}),
             "training steps": _steps(row),
@@ -316,7 +318,7 @@ def print_report(report: Report, console: Console) -> None:
                     "IQM": shown.pop("IQM") + _BROKEN * bool(report.broken(agent)),
                     "Constrained IQM": _with_interval(report.constrained[agent]),
                 } | shown
-            rows.append({"agent": agent} | shown | costs)
+            rows.append({"agent": agent, **shown, **costs})
         _print_table(f"Together ({len(report.comparison.tasks)} tasks)", rows, console)
     console.print(
         "Scores: 0 is a random player, 1 the task's reference, with 95 % intervals over seeds. Training: mean over "
@@ -348,10 +350,8 @@ def _rate(score: Score) -> str:
     return f"{score.mean:.3f} [{score.low:.2f}, {score.high:.2f}]"
 
 
-def _print_table(title: str, rows: list[dict[str, str]], console: Console) -> None:
-    widest = {
-        name: max((row[name] for row in rows), key=lambda text: Text.from_markup(text).cell_len) for name in rows[0]
-    }
+def _print_table(title: str, rows: Sequence[Mapping[str, str | Text]], console: Console) -> None:
+    widest = {name: max((row[name] for row in rows), key=len) for name in rows[0]}
     for count in range(len(_LEAST) + 1):
         names = [name for name in rows[0] if name not in _LEAST[:count]]
         trial = _table(title, names, [widest])  # as wide as the whole table, and measured faster
@@ -360,7 +360,7 @@ def _print_table(title: str, rows: list[dict[str, str]], console: Console) -> No
     console.print(_table(title, names, rows))
 
 
-def _table(title: str, names: list[str], rows: list[dict[str, str]]) -> Table:
+def _table(title: str, names: list[str], rows: Sequence[Mapping[str, str | Text]]) -> Table:
     """Return the table of some columns."""
     table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
     for name in names:
@@ -368,7 +368,7 @@ def _table(title: str, names: list[str], rows: list[dict[str, str]]) -> Table:
         heading = name.replace(" ", "\n")  # numbers are narrower than their names
         table.add_column(heading, justify="left" if left else "right", vertical="bottom", no_wrap=True)
     for row in rows:
-        table.add_row(*(row[name] for name in names))
+        table.add_row(*(Text(cell) if isinstance(cell := row[name], str) else cell for name in names))
     return table
 
 
