@@ -113,6 +113,12 @@ def power(
             raise ValueError(f"{agent} has no finished cell of {tasks} in {run}.")
         found[agent] = needs(scores, difference or DIFFERENCES)
         _print_needs(agent, *found[agent], console)
+        if equal := [task.split("/", 1)[1] for task, need in found[agent][1].items() if need.spread == 0]:
+            console.print(
+                f"All seeds of {agent} score the same on {', '.join(equal)}: a spread of 0 tells nothing about how "
+                "many seeds are needed.",
+                style="yellow", highlight=False, markup=False,
+            )  # fmt: skip
     console.print(
         "Seeds of each agent that show a difference of d with 80 % power at a level of 5 %, if both agents spread as "
         "this one. A spread of few seeds is itself uncertain: leave a margin.",

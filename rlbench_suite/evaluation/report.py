@@ -18,6 +18,7 @@ from rich.text import Text
 from rlbench_suite.card import Score, TaskCard
 from rlbench_suite.evaluation import chart, efficiency
 from rlbench_suite.evaluation.intervals import Estimate, Method
+from rlbench_suite.evaluation.machine import energy_text
 from rlbench_suite.evaluation.page import interval, render
 from rlbench_suite.evaluation.passing import Passing, passing
 from rlbench_suite.evaluation.remarks import remarks, unit
@@ -57,6 +58,13 @@ class Row:
     wall_seconds: float
     """Total of all seeds, with compilation and evaluation."""
     seeds: int
+    solved: float = 0.0
+    """Evaluation episodes of all seeds that ended in success."""
+
+    @property
+    def solved_text(self) -> str:
+        """Seconds of training and evaluation, with compilation, for each solved evaluation episode."""
+        return chart.number(self.wall_seconds / self.solved) if self.solved else "-"
 
     @property
     def violates(self) -> bool:
@@ -102,8 +110,7 @@ class Transfer:
     @property
     def gap_text(self) -> str:
         """Gap with two significant digits, because it may be far smaller than the scores."""
-        ends = f"[{self.gap.low:+.2g}, {self.gap.high:+.2g}]" if math.isfinite(self.gap.low) else "-"
-        return f"{self.gap.point:+.2g} {ends}"
+        return _small(self.gap)
 
 
 @dataclass(frozen=True)
@@ -118,6 +125,16 @@ class Gap:
     """The same on held-out contexts."""
     gap: Estimate
     """Mean of the score on training contexts minus that on held-out ones. Each seed is a pair: the same policy."""
+
+    @property
+    def gap_text(self) -> str:
+        """Gap with two significant digits, because it may be far smaller than the scores."""
+        return _small(self.gap)
+
+
+def _small(difference: Estimate) -> str:
+    ends = f"[{difference.low:+.2g}, {difference.high:+.2g}]" if math.isfinite(difference.low) else "-"
+    return f"{difference.point:+.2g} {ends}"
 
 
 @dataclass(frozen=True)
@@ -224,6 +241,7 @@ def _row(run: Run, agent: str, task: str, results: list[CellResult], score: Esti
         steps_per_second=float(np.median(speeds)) if speeds else None,
         wall_seconds=sum(result.wall_seconds for result in results),
         seeds=len(results),
+        solved=sum(result.success_rate * result.episodes for result in results),
     )
 
 
@@ -251,7 +269,8 @@ _VERDICT = {"yes": "green", "no": "red", "unclear": "yellow"}
 
 
 _LEAST = (
-    "cost", "all seeds", "steps/s", "reference", "random", "return", "success", "constrained", "Constrained IQM",
+    "seconds a success", "cost", "all seeds", "steps/s", "reference", "random", "return", "success", "constrained",
+    "Constrained IQM",
     "Median", "Mean", "beats random", "Optimality gap", "form", "instances", "tokens in", "tokens out", "best trivial",
 )  # fmt: skip
 """Columns that a narrow terminal omits, in this order. The page has them all."""
@@ -276,6 +295,7 @@ def print_report(report: Report, console: Console) -> None:
             "training seconds": _seconds(row),
             "steps/s": row.speed_text,
             "all seeds": f"{row.wall_seconds:.0f} s",
+            "seconds a success": row.solved_text,
         }
         for row in report.rows
     ]
@@ -298,7 +318,7 @@ def print_report(report: Report, console: Console) -> None:
                 "agent": gap.agent,
                 "train score": _with_interval(gap.train),
                 "test score": _with_interval(gap.test),
-                "gap": _with_interval(gap.gap),
+                "gap": gap.gap_text,
             }
             for gap in report.gaps
         ]
@@ -463,6 +483,9 @@ def _run_facts(report: Report) -> dict[str, str]:
         "Revision": machine.git_revision or "not a checkout",
         "Started": f"{manifest.sittings[0].started:%Y-%m-%d %H:%M} UTC",
         "Cell time": f"{sum(row.wall_seconds for row in report.rows):.0f} s over all workers",
+        "Energy": energy_text(
+            [sitting.energy_joules for sitting in manifest.sittings], sum(row.solved for row in report.rows)
+        ),
     }
 
 
