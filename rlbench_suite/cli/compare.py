@@ -167,9 +167,10 @@ def _print_verdict(verdict: "Verdict", console: Console) -> None:
         kept = f"{verdict.constrained.point:+.3f}{_ends(verdict.constrained)}"
         table.add_row("mean over tasks, constrained", "", "", "", kept, "", "", "")
     console.print(table)
+    chance = _ends(verdict.improvement, sign="")
     console.print(
         f"Difference of IQM {verdict.iqm.point:+.3f}{_ends(verdict.iqm)}. A run of {verdict.first} beats a run of "
-        f"{verdict.second} with probability {verdict.improvement.point:.2f}{_ends(verdict.improvement)}.",
+        f"{verdict.second} with probability {verdict.improvement.point:.2f}{chance}.",
         highlight=False, markup=False,
     )  # fmt: skip
 
@@ -191,8 +192,8 @@ def _print_needs(agent: str, together: "Need", single: "dict[str, Need]", consol
     console.print(table)
 
 
-def _ends(estimate: Any) -> str:
-    return f" [{estimate.low:+.3f}, {estimate.high:+.3f}]" if math.isfinite(estimate.low) else ""
+def _ends(estimate: Any, sign: str = "+") -> str:
+    return f" [{estimate.low:{sign}.3f}, {estimate.high:{sign}.3f}]" if math.isfinite(estimate.low) else ""
 
 
 def _effect(value: float | None) -> str:
