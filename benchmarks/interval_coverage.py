@@ -1,6 +1,7 @@
 """Measure how often nominal 95 % intervals cover the truth, and how wide they are.
 
     python benchmarks/interval_coverage.py
+    python benchmarks/interval_coverage.py --statistic "difference of IQM"
 
 Scores are drawn from known distributions, for one task and for ten, and intervals are computed as a report computes
 them. It prints the tables of docs/reading_a_report.md. The truth is the statistic of infinitely many seeds. The
@@ -20,10 +21,12 @@ import numpy as np
 import scipy.stats
 
 from rlbench_suite.evaluation.intervals import METHODS, Estimate, Method
-from rlbench_suite.evaluation.statistics import iqm, mean
+from rlbench_suite.evaluation.statistics import iqm, iqm_difference, mean
 
 SEEDS = 3, 5, 10, 20
-STATISTICS: dict[str, Callable[..., Estimate]] = {"mean": mean, "IQM": iqm}
+DIFFERENCE = "difference of IQM"
+"""Difference of two agents with equal scores, seed by seed."""
+STATISTICS: dict[str, Callable[..., Estimate]] = {"mean": mean, "IQM": iqm, DIFFERENCE: iqm_difference}
 DISTRIBUTIONS: dict[str, Any] = {
     "normal": scipy.stats.norm(),
     "exponential": scipy.stats.expon(),
@@ -45,6 +48,8 @@ class Cell:
     @property
     def truth(self) -> float:
         """Mean, or mean between the quartiles, of the distribution."""
+        if self.statistic == DIFFERENCE:
+            return 0.0
         if self.scores == APART:
             return 1.5  # the centre of symmetry
         distribution = DISTRIBUTIONS[self.scores]
@@ -76,7 +81,10 @@ def measure(cell: Cell, method: Method, draws: int, replicates: int) -> Outcome:
     """Draw scores again and again, and compare their intervals with the truth."""
     rng = np.random.default_rng([*f"{cell}".encode()])  # both methods see the same scores
     statistic = STATISTICS[cell.statistic]
-    estimates = [statistic(cell.draw(rng), replicates=replicates, seed=draw, method=method) for draw in range(draws)]
+    estimates = []
+    for draw in range(draws):
+        agents = [cell.draw(rng) for _ in range(1 + (cell.statistic == DIFFERENCE))]
+        estimates.append(statistic(*agents, replicates=replicates, seed=draw, method=method))
     points, low, high = np.array([(e.point, e.low, e.high) for e in estimates]).T
     covered = np.mean((low <= cell.truth) & (cell.truth <= high))
     return Outcome(float(covered), float(np.median(high - low)), float(np.mean(points)) - cell.truth)
@@ -86,10 +94,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=2_000, help="draws for each cell")
     parser.add_argument("--replicates", type=int, default=1_000, help="bootstrap replicates for each interval")
+    parser.add_argument(
+        "--statistic", choices=STATISTICS, action="append", help="may be repeated; mean and IQM if not given"
+    )
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     given = parser.parse_args()
-    cases = [(name, statistic, tasks) for name in DISTRIBUTIONS for statistic in STATISTICS for tasks in (1, 10)]
-    cases += [(APART, statistic, 10) for statistic in STATISTICS]
+    statistics = given.statistic or ["mean", "IQM"]
+    cases = [(name, statistic, tasks) for name in DISTRIBUTIONS for statistic in statistics for tasks in (1, 10)]
+    cases += [(APART, statistic, 10) for statistic in statistics]
     outcomes = {}
     with ProcessPoolExecutor(given.processes) as pool:
         pending = {
@@ -114,6 +126,12 @@ def main() -> None:
         ratios = " / ".join(f"{ours.width / theirs.width:.1f}" for ours, theirs in pairs)
         scores, statistic, tasks = case
         print(f"| {scores} | {statistic} | {tasks} | {covered['percentile']} | {covered['studentised']} | {ratios} |")
+    if "IQM" in statistics:
+        print_bias(cases, outcomes)
+
+
+def print_bias(cases: list[tuple[str, str, int]], outcomes: dict[Any, Outcome]) -> None:
+    """Print the table of the bias of the IQM."""
     print("\nBias of the IQM at 3 / 5 / 10 / 20 seeds, in units of the scores:\n")
     print("| scores | tasks | bias |\n| --- | --- | --- |")
     for case in cases:

@@ -113,6 +113,12 @@ def power(
             raise ValueError(f"{agent} has no finished cell of {tasks} in {run}.")
         found[agent] = needs(scores, difference or DIFFERENCES)
         _print_needs(agent, *found[agent], console)
+        if equal := [task.split("/", 1)[1] for task, need in found[agent][1].items() if need.spread == 0]:
+            console.print(
+                f"All seeds of {agent} score the same on {', '.join(equal)}: a spread of 0 tells nothing about how "
+                "many seeds are needed.",
+                style="yellow", highlight=False, markup=False,
+            )  # fmt: skip
     console.print(
         "Seeds of each agent that show a difference of d with 80 % power at a level of 5 %, if both agents spread as "
         "this one. A spread of few seeds is itself uncertain: leave a margin.",
@@ -161,9 +167,10 @@ def _print_verdict(verdict: "Verdict", console: Console) -> None:
         kept = f"{verdict.constrained.point:+.3f}{_ends(verdict.constrained)}"
         table.add_row("mean over tasks, constrained", "", "", "", kept, "", "", "")
     console.print(table)
+    chance = _ends(verdict.improvement, sign="")
     console.print(
-        f"Difference of IQM {verdict.iqm:+.3f}. A run of {verdict.first} beats a run of {verdict.second} with "
-        f"probability {verdict.improvement.point:.2f}{_ends(verdict.improvement)}.",
+        f"Difference of IQM {verdict.iqm.point:+.3f}{_ends(verdict.iqm)}. A run of {verdict.first} beats a run of "
+        f"{verdict.second} with probability {verdict.improvement.point:.2f}{chance}.",
         highlight=False, markup=False,
     )  # fmt: skip
 
@@ -185,8 +192,8 @@ def _print_needs(agent: str, together: "Need", single: "dict[str, Need]", consol
     console.print(table)
 
 
-def _ends(estimate: Any) -> str:
-    return f" [{estimate.low:+.3f}, {estimate.high:+.3f}]" if math.isfinite(estimate.low) else ""
+def _ends(estimate: Any, sign: str = "+") -> str:
+    return f" [{estimate.low:{sign}.3f}, {estimate.high:{sign}.3f}]" if math.isfinite(estimate.low) else ""
 
 
 def _effect(value: float | None) -> str:

@@ -4,7 +4,7 @@ import csv
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -68,11 +68,18 @@ def query(
     else:
         table = Table(box=SIMPLE_HEAD, pad_edge=False)
         for column in answer.columns:
-            table.add_column(escape(column))
+            table.add_column(_shown(column))
         for row in answer.rows:
-            table.add_row(*(f"{value:.6g}" if isinstance(value, float) else escape(str(value)) for value in row))
+            table.add_row(*map(_shown, row))
         console = Console() if sys.stdout.isatty() else Console(width=_LOG_WIDTH)
         console.print(table)
+
+
+def _shown(value: Any) -> str:
+    """Return a value as a table shows it. Characters that would steer the terminal are written as codes."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return escape("".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in str(value)))
 
 
 def export(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from html import escape
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
@@ -85,10 +85,9 @@ def lines(
     for line in drawn:
         seen = np.isfinite(line.y)
         if line.low is not None and line.high is not None and np.isfinite(line.low).all():
-            there = [f"{x(a):.1f},{y(b):.1f}" for a, b in zip(line.x, line.high, strict=True)]
-            back = [f"{x(a):.1f},{y(b):.1f}" for a, b in zip(line.x[::-1], line.low[::-1], strict=True)]
-            parts.append(f'<polygon class="band c{line.colour}" points="{" ".join(there + back)}"/>')
-        points = " ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in zip(line.x[seen], line.y[seen], strict=True))
+            band = _points(x(np.append(line.x, line.x[::-1])), y(np.append(line.high, line.low[::-1])))
+            parts.append(f'<polygon class="band c{line.colour}" points="{band}"/>')
+        points = _points(x(line.x[seen]), y(line.y[seen]))
         look = "faint " if line.faint else ""
         parts.append(
             f'<polyline class="{look}c{line.colour}" points="{points}"><title>{escape(line.label)}</title></polyline>'
@@ -113,7 +112,12 @@ def _scale(low: float, high: float) -> tuple[float, float, list[float]]:
     return first * step, last * step, [i * step for i in range(first, last + 1)]
 
 
-def _linear(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
+def _points(x: np.ndarray, y: np.ndarray) -> str:
+    return " ".join([f"{a:.1f},{b:.1f}" for a, b in zip(x.tolist(), y.tolist(), strict=True)])
+
+
+def _linear(low: float, high: float, start: float, end: float) -> Callable[[Any], Any]:
+    """Return the function of a number or an array that maps [low, high] to [start, end]."""
     return lambda value: start + (value - low) / (high - low or 1.0) * (end - start)
 
 

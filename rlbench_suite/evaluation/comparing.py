@@ -81,7 +81,7 @@ class Verdict:
         left_out: tasks without a pair. No number here includes them.
         difference: mean difference over tasks, with its 95 % interval over seeds.
         constrained: the same of constrained scores; None if no task has a constraint.
-        iqm: interquartile mean of the first agent minus that of the second.
+        iqm: interquartile mean of the first agent minus that of the second, with its 95 % interval over pairs.
         improvement: probability that a run of the first agent scores above a run of the second on a random task.
         effect: mean difference over the root mean square of the tasks' standard deviations; None if these are 0.
         p: p-value of the permutation test of the mean difference.
@@ -99,7 +99,7 @@ class Verdict:
     left_out: tuple[str, ...]
     difference: Estimate
     constrained: Estimate | None
-    iqm: float
+    iqm: Estimate
     improvement: Estimate
     effect: float | None
     p: float
@@ -155,7 +155,7 @@ def remarks(runs: Sequence[reading.FinishedRun], found: Sequence[Verdict]) -> li
         if tasks > 2 and shares.max() > shares.sum() / 2:
             said.append(
                 f"{names}: more than half of all differences is that on {verdict.tasks[int(shares.argmax())].task}, "
-                f"which decides the mean; the difference of IQM is {verdict.iqm:+.3f}."
+                f"which decides the mean; the difference of IQM is {verdict.iqm.point:+.3f}."
             )
         enough = math.floor(math.log2(tasks / LEVEL)) + 2  # the least p-value of n pairs is 2^(1 - n)
         if verdict.seeds >= LEAST_SEEDS and seeds < enough:
@@ -261,7 +261,7 @@ def _compare(first: str, second: str, x: Cells, y: Cells) -> Verdict:
         left_out=tuple(task for task in dict.fromkeys([*x, *y]) if task not in pairs),
         difference=difference,
         constrained=statistics.mean({task: s[:, 0] - s[:, 1] for task, s in kept.items()}) if limited else None,
-        iqm=statistics.iqm(own, replicates=1).point - statistics.iqm(other, replicates=1).point,
+        iqm=statistics.iqm_difference(own, other),
         improvement=statistics.probability_of_improvement(own, other),
         effect=_effect(difference.point, list(differences.values())),
         p=p,

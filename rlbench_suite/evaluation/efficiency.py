@@ -110,5 +110,5 @@ def _known(times: np.ndarray, scores: np.ndarray, relative: bool) -> tuple[np.nd
     seen = np.isfinite(scores)
     if not seen.any():
         return times[:0], scores[:0]
-    known = np.append(times[seen], times[-1]).astype(float)
-    return known / times[-1] if relative else known, np.append(scores[seen], scores[seen][-1])
+    known, scores = np.concatenate((times[seen], times[-1:])).astype(float), scores[seen]
+    return known / times[-1] if relative else known, np.concatenate((scores, scores[-1:]))

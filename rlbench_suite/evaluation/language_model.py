@@ -19,7 +19,7 @@ from rlbench_suite.adapters.record import Record
 from rlbench_suite.agent import CannotPlay
 from rlbench_suite.card import Score, TaskCard
 from rlbench_suite.evaluation.protocol import EPISODES, Cell, Outcome, evaluation_seeds
-from rlbench_suite.evaluation.writing import writing
+from rlbench_suite.evaluation.writing import make_folder, writing
 from rlbench_suite.language.chat import Endpoint
 from rlbench_suite.language.playing import Game, Result, Transcript, TranscriptFile, play_all, rejudge
 from rlbench_suite.registry import card as find_card
@@ -144,6 +144,8 @@ class LanguageModel:
             for sample in range(self.samples)
         ]  # fmt: skip
         file = TranscriptFile(transcripts_path(folder, Cell(self.name, task.card.id, seed)))
+        with writing(file.path):
+            make_folder(file.path.parent)
         started = time.perf_counter()
         played = play_all([game for game in games if game not in file.transcripts], self.endpoint)
         for transcript in played:

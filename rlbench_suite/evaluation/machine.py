@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -66,3 +67,11 @@ def joules() -> float | None:
     except OSError:
         return None
     return sum(counters) / 1e6 if counters else None
+
+
+def energy_text(measured: Sequence[float | None], solved: float) -> str:
+    """Return the joules of all launches, and those for each solved episode; a dash if a launch did not measure them."""
+    known = [energy for energy in measured if energy is not None]
+    if len(known) < len(measured):
+        return "-"
+    return f"{sum(known):.3g} J" + (f", {sum(known) / solved:.3g} J for each solved episode" if solved else "")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlbench_suite.evaluation.reading import FinishedRun, constrained, violate
@@ -47,6 +48,7 @@ class Database:
             raise ImportError("Queries need DuckDB; install it with: pip install 'rlbench-suite[query]'") from None
         self._duckdb = duckdb
         self._connection = duckdb.connect(":memory:")
+        self._connection.execute("SET temp_directory = ''")  # a table that does not fit is refused; no disk is filled
         try:
             _load_cells(self._connection, runs)
             _load_files(self._connection, runs, "episodes", "episodes.parquet")
@@ -103,6 +105,8 @@ def _load_files(connection: DuckDBPyConnection, runs: Iterable[FinishedRun], tab
     """Copy one file of every cell into a table."""
     for number, run in enumerate(runs):
         files = [str(run.folder(cell) / name) for cell in run.cells]
+        if wrong := [file for file in files if not Path(file).is_file()]:
+            raise ValueError(f"{wrong[0]} is missing; delete its folder and run the cell again.")
         begin = f"INSERT INTO {table} BY NAME" if number else f"CREATE TABLE {table} AS"
         connection.execute(f"{begin} SELECT ? AS run, * FROM read_parquet(?)", [run.name, files])
 

@@ -171,10 +171,12 @@ class _Player:
             keep(context)
 
     def perform(self, cell: Cell) -> Iterator[tuple[Event, Any]]:
-        """Run a cell. Yield its events, ``finished`` with the cell's files and ``failed`` with the log.
+        """Run a cell. Yield its events: ``started`` with the node, ``finished`` with files, ``failed`` with the log.
 
         A ``failed`` event takes the place of every error, so that an error of Ray means a lost worker.
         """
+        import ray
+
         with tempfile.TemporaryDirectory(prefix="rlsuite-cell-") as folder:
             path = Path(folder)
             try:
@@ -188,7 +190,9 @@ class _Player:
                 run = Run(path, self.manifest, (cell,))
                 for event in perform(cell, run):
                     attached: Any = None
-                    if event.kind == "finished":
+                    if event.kind == "started":
+                        attached = ray.get_runtime_context().get_node_id()
+                    elif event.kind == "finished":
                         attached = {file.name: file.read_bytes() for file in run.cell_path(cell).iterdir()}
                     elif event.kind == "failed":
                         attached = (path / LOG).read_text()
@@ -204,27 +208,31 @@ class _Actor(Worker):
         super().__init__()
         self.actor = actor
         self.events: Any = None
-        self.placed = False
-        """Whether the actor has a place in the cluster. Until then it cannot give a sign of life."""
+        self.node: str | None = None
+        """Id of the node of the actor. Until it has one, it cannot give a sign of life."""
 
     def begin(self, cell: Cell) -> None:
         super().begin(cell)
-        if not self.placed:
+        if self.node is None:
             self.heard = math.inf
         self.events = self.actor.perform.remote(cell)
 
     def listen(self, run: Run) -> Generator[Event, None, str | None]:
         """Pass on the next event; store the cell first if it is finished. Return the fault if the worker is dead."""
         import ray
-        from ray.exceptions import RayError
+        from ray.exceptions import ActorDiedError, RayError
 
         try:
             event, attached = ray.get(next(self.events))
-        except (RayError, StopIteration) as error:
-            # The node tells that a process died. Where nobody tells it, the node is lost, or its network.
-            crashed = "worker process has died" in str(error)
+        except ActorDiedError:
+            # The cluster knows that the process is gone. If its node lives, the process alone died.
+            crashed = any(node["NodeID"] == self.node and node["Alive"] for node in ray.nodes())
             return "its process died (Ray's log of its node has more)" if crashed else _LOST
-        self.heard, self.placed = time.monotonic(), True
+        except (RayError, StopIteration):  # nothing answers, or a message was lost with its node
+            return _LOST
+        self.heard = time.monotonic()
+        if event.kind == "started" and attached:
+            self.node = attached
         if event.kind == "finished":
             event = event._replace(value=run.adopt(event.cell, attached))
         elif event.kind == "failed":

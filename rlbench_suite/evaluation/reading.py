@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import os
+import reprlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,23 +116,82 @@ def _read(path: Path, name: str) -> FinishedRun:
     manifest = _object(file)
     if manifest.get("format") != FORMAT:
         raise ValueError(f"{file} has the format {manifest.get('format')!r}; {FORMAT!r} is needed.")
+    with _checking(file):
+        _check_manifest(manifest)
     cells = []
-    for agent, task, seed in _cells(manifest):
+    for agent, task, seed in _cells(path, manifest):
         file = cell_folder(path, agent, task, seed) / "result.json"
-        if file.exists():
+        if os.path.lexists(file):
             cells.append(cell := _object(file))
             if (cell.get("agent"), cell.get("task"), cell.get("seed")) != (agent, task, seed):
                 raise ValueError(f"{file} belongs to another cell; delete its folder and run the cell again.")
+            with _checking(file):
+                for kind, names in _NUMBERS.items():
+                    _check(cell, names, kind)
     if not cells:
         raise ValueError(f"The run in {path} has no finished cell.")
     return FinishedRun(path, name, manifest, tuple(cells))
 
 
-def _cells(manifest: dict[str, Any]) -> Iterator[tuple[str, str, int]]:
+_NUMBERS: dict[type, tuple[str, ...]] = {
+    int: ("episodes", "training_steps"),
+    float: ("score", "mean_return", "success_rate", "mean_cost", "wall_seconds"),
+}
+"""Numbers of a cell that the commands on results read, by their kind."""
+
+
+@contextmanager
+def _checking(file: Path) -> Iterator[None]:
+    """Name the file in an error about its contents."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{file} is damaged ({error}).") from None
+
+
+def _check_manifest(manifest: dict[str, Any]) -> None:
+    """Check what the commands on results read, because a run may come from strangers."""
+    _check(manifest, ("protocol", "seeds"), int)
+    _check(manifest, ("budget",), str)
+    _check(manifest, ("references", "hyperparameters"), dict)
+    for table in (manifest["references"], manifest["hyperparameters"], manifest.setdefault("checkpoints", {})):
+        _check(table, table, dict)
+    for players in manifest["references"].values():
+        _check(players, players, dict)
+        for score in players.values():
+            _check(score, ("mean",), float)
+    for saved in manifest["checkpoints"].values():
+        _check(saved, ("agent",), str)
+    for agent, tasks in manifest["hyperparameters"].items():
+        for name in (agent, *tasks):
+            if not name.isprintable():  # it would steer the terminal
+                raise ValueError(f"the name {name!r} has characters that cannot be printed")
+        if wrong := [task for task in tasks if "/" not in task]:
+            raise ValueError(f"{wrong[0]!r} is not the id of a task")
+
+
+def _check(table: Any, names: Iterable[str], kind: type) -> None:
+    """Raise :class:`ValueError` unless the table has values of a kind under all names; a float is at most 1e100."""
+    for name in names:
+        value: Any = table.get(name) if isinstance(table, dict) else None
+        right = isinstance(value, (int, float) if kind is float else kind) and not isinstance(value, bool)
+        if right and kind is float:
+            right = abs(value) <= 1e100  # False for NaN; squares stay finite
+        if not right:
+            what = {int: "a whole number", float: "a number up to 1e100", str: "a text", dict: "a table"}[kind]
+            raise ValueError(f"its {name!r} is {reprlib.repr(value)}, not {what}")
+
+
+def _cells(path: Path, manifest: dict[str, Any]) -> Iterator[tuple[str, str, int]]:
+    """Yield the cells that have a folder. The manifest may name far more."""
     for agent, tasks in manifest["hyperparameters"].items():
         for task in tasks:
-            for seed in range(manifest["seeds"]):
-                yield agent, task, seed
+            folder = cell_folder(path, agent, task, 0).parent
+            names = [each.name for each in folder.iterdir()] if folder.is_dir() else []
+            seeds = {int(name) for name in names if name.isascii() and name.isdigit() and len(name) <= 10}
+            for seed in sorted(seeds):
+                if seed < manifest["seeds"]:
+                    yield agent, task, seed
 
 
 def cell_folder(path: Path, agent: str, task: str, seed: int) -> Path:
@@ -146,9 +207,11 @@ def cell_folder(path: Path, agent: str, task: str, seed: int) -> Path:
 
 
 def _object(file: Path) -> dict[str, Any]:
+    if not file.is_file():
+        raise ValueError(f"{file} is no file.")
     try:
         read = json.loads(file.read_bytes())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{file} is damaged ({error}).") from None
     if not isinstance(read, dict):
         raise ValueError(f"{file} is damaged (it holds no JSON object).")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from rich.text import Text
 from rlbench_suite.card import Score, TaskCard
 from rlbench_suite.evaluation import chart, efficiency
 from rlbench_suite.evaluation.intervals import Estimate, Method
+from rlbench_suite.evaluation.machine import energy_text
 from rlbench_suite.evaluation.page import interval, render
 from rlbench_suite.evaluation.passing import Passing, passing
 from rlbench_suite.evaluation.remarks import remarks, unit
@@ -57,6 +58,13 @@ class Row:
     wall_seconds: float
     """Total of all seeds, with compilation and evaluation."""
     seeds: int
+    solved: float = 0.0
+    """Evaluation episodes of all seeds that ended in success."""
+
+    @property
+    def solved_text(self) -> str:
+        """Seconds of training and evaluation, with compilation, for each solved evaluation episode."""
+        return chart.number(self.wall_seconds / self.solved) if self.solved else "-"
 
     @property
     def violates(self) -> bool:
@@ -102,8 +110,7 @@ class Transfer:
     @property
     def gap_text(self) -> str:
         """Gap with two significant digits, because it may be far smaller than the scores."""
-        ends = f"[{self.gap.low:+.2g}, {self.gap.high:+.2g}]" if math.isfinite(self.gap.low) else "-"
-        return f"{self.gap.point:+.2g} {ends}"
+        return _small(self.gap)
 
 
 @dataclass(frozen=True)
@@ -118,6 +125,16 @@ class Gap:
     """The same on held-out contexts."""
     gap: Estimate
     """Mean of the score on training contexts minus that on held-out ones. Each seed is a pair: the same policy."""
+
+    @property
+    def gap_text(self) -> str:
+        """Gap with two significant digits, because it may be far smaller than the scores."""
+        return _small(self.gap)
+
+
+def _small(difference: Estimate) -> str:
+    ends = f"[{difference.low:+.2g}, {difference.high:+.2g}]" if math.isfinite(difference.low) else "-"
+    return f"{difference.point:+.2g} {ends}"
 
 
 @dataclass(frozen=True)
@@ -154,7 +171,8 @@ class Report:
             ValueError: there are none.
         """
         groups: dict[tuple[str, str], list[CellResult]] = {}
-        for result in run.results():
+        done = {result.cell: result for result in run.results()}
+        for result in done.values():
             groups.setdefault((result.agent, result.task), []).append(result)
         if not groups:
             raise ValueError(f"The run in {run.path} has no finished cell to report on.")
@@ -194,7 +212,7 @@ class Report:
                 for agent, tasks in scores.items()
             },
             models=passing(run),
-            missing=[str(cell) for cell in run.manifest.cells() if not run.cell_path(cell).exists()],
+            missing=[str(cell) for cell in run.manifest.cells() if cell not in done],
         )
 
     def broken(self, agent: str) -> list[TaskCard]:
@@ -223,6 +241,7 @@ def _row(run: Run, agent: str, task: str, results: list[CellResult], score: Esti
         steps_per_second=float(np.median(speeds)) if speeds else None,
         wall_seconds=sum(result.wall_seconds for result in results),
         seeds=len(results),
+        solved=sum(result.success_rate * result.episodes for result in results),
     )
 
 
@@ -245,11 +264,13 @@ def _gap(agent: str, card: TaskCard, results: list[CellResult], method: Method) 
 
 _BROKEN = " !"
 """Mark of a score that breaks a constraint. A sentence below the tables explains it."""
-_VERDICT = {"yes": "[green]yes[/]", "no": "[red]no[/]", "unclear": "[yellow]unclear[/]"}
+_VERDICT = {"yes": "green", "no": "red", "unclear": "yellow"}
+"""Colours of verdicts."""
 
 
 _LEAST = (
-    "cost", "all seeds", "steps/s", "reference", "random", "return", "success", "constrained", "Constrained IQM",
+    "seconds a success", "cost", "all seeds", "steps/s", "reference", "random", "return", "success", "constrained",
+    "Constrained IQM",
     "Median", "Mean", "beats random", "Optimality gap", "form", "instances", "tokens in", "tokens out", "best trivial",
 )  # fmt: skip
 """Columns that a narrow terminal omits, in this order. The page has them all."""
@@ -258,7 +279,7 @@ _LEAST = (
 def print_report(report: Report, console: Console) -> None:
     """Print the tables: each task, then all tasks together."""
     limited = any(row.card.constraint for row in report.rows)
-    rows = [
+    rows: list[dict[str, str | Text]] = [
         {
             "task": row.card.name,
             "agent": row.agent,
@@ -267,13 +288,14 @@ def print_report(report: Report, console: Console) -> None:
             "return": f"{row.mean_return:.4g}",
             "score": _with_interval(row.score) + _BROKEN * row.violates,
             **({"constrained": _with_interval(row.constrained)} if limited else {}),
-            "beats random": _VERDICT[row.beats_random],
+            "beats random": Text(row.beats_random, _VERDICT[row.beats_random]),
             "success": f"{row.success_rate:.0%}",
             **({"cost": row.cost_text} if limited else {}),
             "training steps": _steps(row),
             "training seconds": _seconds(row),
             "steps/s": row.speed_text,
             "all seeds": f"{row.wall_seconds:.0f} s",
+            "seconds a success": row.solved_text,
         }
         for row in report.rows
     ]
@@ -296,7 +318,7 @@ def print_report(report: Report, console: Console) -> None:
                 "agent": gap.agent,
                 "train score": _with_interval(gap.train),
                 "test score": _with_interval(gap.test),
-                "gap": _with_interval(gap.gap),
+                "gap": gap.gap_text,
             }
             for gap in report.gaps
         ]
@@ -316,7 +338,7 @@ def print_report(report: Report, console: Console) -> None:
                     "IQM": shown.pop("IQM") + _BROKEN * bool(report.broken(agent)),
                     "Constrained IQM": _with_interval(report.constrained[agent]),
                 } | shown
-            rows.append({"agent": agent} | shown | costs)
+            rows.append({"agent": agent, **shown, **costs})
         _print_table(f"Together ({len(report.comparison.tasks)} tasks)", rows, console)
     console.print(
         "Scores: 0 is a random player, 1 the task's reference, with 95 % intervals over seeds. Training: mean over "
@@ -348,10 +370,8 @@ def _rate(score: Score) -> str:
     return f"{score.mean:.3f} [{score.low:.2f}, {score.high:.2f}]"
 
 
-def _print_table(title: str, rows: list[dict[str, str]], console: Console) -> None:
-    widest = {
-        name: max((row[name] for row in rows), key=lambda text: Text.from_markup(text).cell_len) for name in rows[0]
-    }
+def _print_table(title: str, rows: Sequence[Mapping[str, str | Text]], console: Console) -> None:
+    widest = {name: max((row[name] for row in rows), key=len) for name in rows[0]}
     for count in range(len(_LEAST) + 1):
         names = [name for name in rows[0] if name not in _LEAST[:count]]
         trial = _table(title, names, [widest])  # as wide as the whole table, and measured faster
@@ -360,7 +380,7 @@ def _print_table(title: str, rows: list[dict[str, str]], console: Console) -> No
     console.print(_table(title, names, rows))
 
 
-def _table(title: str, names: list[str], rows: list[dict[str, str]]) -> Table:
+def _table(title: str, names: list[str], rows: Sequence[Mapping[str, str | Text]]) -> Table:
     """Return the table of some columns."""
     table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
     for name in names:
@@ -368,7 +388,7 @@ def _table(title: str, names: list[str], rows: list[dict[str, str]]) -> Table:
         heading = name.replace(" ", "\n")  # numbers are narrower than their names
         table.add_column(heading, justify="left" if left else "right", vertical="bottom", no_wrap=True)
     for row in rows:
-        table.add_row(*(row[name] for name in names))
+        table.add_row(*(Text(cell) if isinstance(cell := row[name], str) else cell for name in names))
     return table
 
 
@@ -463,6 +483,9 @@ def _run_facts(report: Report) -> dict[str, str]:
         "Revision": machine.git_revision or "not a checkout",
         "Started": f"{manifest.sittings[0].started:%Y-%m-%d %H:%M} UTC",
         "Cell time": f"{sum(row.wall_seconds for row in report.rows):.0f} s over all workers",
+        "Energy": energy_text(
+            [sitting.energy_joules for sitting in manifest.sittings], sum(row.solved for row in report.rows)
+        ),
     }
 
 

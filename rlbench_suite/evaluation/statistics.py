@@ -32,6 +32,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -142,13 +143,58 @@ def means(
     seed: int = 0,
     method: Method = "studentised",
 ) -> list[Estimate]:
-    """Return :func:`mean` of each, faster than one by one: equal numbers of seeds share their resamples."""
-    estimates = []
-    for start in range(0, len(several), 50):  # replicates of 50 in memory at a time
-        subjects = [(Sample.of(scores),) for scores in several[start : start + 50]]
-        intervals = bootstrap(subjects, [_MEAN], replicates, confidence, seed, method)
-        estimates += [interval.estimates()[0] for (interval,) in intervals]
-    return estimates
+    """Return :func:`mean` of each, far faster than one by one: equal numbers of seeds are computed together."""
+    samples = [Sample.of(scores) for scores in several]
+    estimates: dict[int, Estimate] = {}
+    for sizes in dict.fromkeys(sample.sizes for sample in samples):
+        alike = [index for index, sample in enumerate(samples) if sample.sizes == sizes]
+        for start in range(0, len(alike), 50):  # replicates of 50 in memory at a time
+            part = alike[start : start + 50]
+            metric = _mean_of(np.stack([samples[index].pooled for index in part]))
+            ((interval,),) = bootstrap([(samples[part[0]],)], [metric], replicates, confidence, seed, method)
+            estimates |= zip(part, interval.estimates(), strict=True)
+    return [estimates[index] for index in range(len(samples))]
+
+
+def iqm_difference(
+    x: Scores,
+    y: Scores,
+    *,
+    replicates: int = REPLICATES,
+    confidence: float = 0.95,
+    seed: int = 0,
+    method: Method = "studentised",
+) -> Estimate:
+    """Return the interquartile mean of x minus that of y, whose scores are pairs: resamples draw both of a pair.
+
+    Args:
+        x: task to scores of one agent, shape ``(n_seeds,)``.
+        y: scores of the other agent on the same tasks, in the order of x's seeds.
+        replicates: number of bootstrap replicates.
+        confidence: nominal coverage of the interval, in (0, 1).
+        seed: of the bootstrap, >= 0.
+        method: ``studentised`` or ``percentile``.
+
+    Raises:
+        ValueError: as :func:`iqm`, or tasks or numbers of seeds that differ.
+    """
+    one, other = Sample.of(x, "x"), Sample.of(y, "y")
+    if (one.tasks, one.sizes) != (other.tasks, other.sizes):
+        raise ValueError("x and y must be pairs: they need the same tasks, each with equal numbers of seeds.")
+
+    def value(sample: Sample, counts: Floats) -> Floats:
+        return _iqm(one, counts) - _iqm(other, counts)
+
+    def scale(sample: Sample, counts: Floats) -> Floats:
+        ends = _quartiles(one, counts), _quartiles(other, counts)
+        pairs = [
+            np.clip(a[:, None], *ends[0]) - np.clip(b[:, None], *ends[1])
+            for a, b in zip(one.strata, other.strata, strict=True)
+        ]
+        return _standard_error(pairs, one.slices, counts, by_replicate=True)[None]
+
+    metric = Metric(value, scale)
+    return bootstrap([(one,)], [metric], replicates, confidence, seed, method)[0][0].estimates()[0]
 
 
 def median(
@@ -389,9 +435,13 @@ def _iqm(sample: Sample, counts: Floats) -> Floats:
     before, after, result = np.full_like(reached, lowest), np.empty_like(reached), np.zeros_like(reached)
     for row, score, weight in zip(order.tolist(), sample.pooled[order], sample.weights[order], strict=True):
         reached += np.multiply(counts[row], weight, out=kept)
+        if reached.max() <= lowest:
+            continue
         np.minimum(np.maximum(reached, lowest, out=after), highest, out=after)
         result += np.multiply(np.subtract(after, before, out=kept), score, out=kept)
         before, after = after, before
+        if before.min() >= highest:
+            break
     return (result / (highest - lowest))[None]
 
 
@@ -406,10 +456,20 @@ def _quartiles(sample: Sample, counts: Floats) -> tuple[Floats, Floats]:
     order = np.argsort(sample.pooled, kind="stable")
     reached = np.zeros(counts.shape[1])
     low, high = np.empty_like(reached), np.empty_like(reached)
+    least, most = 0.0, 0.0  # of the weights reached: rows far from both cuts need no comparison by replicate
     for row, score, weight in zip(order.tolist(), sample.pooled[order], sample.weights[order], strict=True):
-        np.copyto(low, score, where=reached <= cut)
-        np.copyto(high, score, where=reached < total - cut)
+        if most <= cut:
+            low.fill(score)
+        elif least <= cut:
+            np.copyto(low, score, where=reached <= cut)
+        if most < total - cut:
+            high.fill(score)
+        elif least < total - cut:
+            np.copyto(high, score, where=reached < total - cut)
+        else:
+            break
         reached += counts[row] * weight
+        least, most = reached.min(), reached.max()
     return low, high
 
 
@@ -422,25 +482,56 @@ def _error(sample: Sample, counts: Floats, low: Floats | float = -np.inf, high: 
         low: a number, or one for each replicate, shape ``(n_replicates,)``.
         high: likewise.
     """
-    variance = np.zeros(counts.shape[1])
-    for values, rows in zip(sample.strata, sample.slices, strict=True):
-        n = len(values)
+    by_replicate = isinstance(low, np.ndarray)
+    strata = [np.clip(values[:, None] if by_replicate else values, low, high) for values in sample.strata]
+    return _standard_error(strata, sample.slices, counts, by_replicate=by_replicate)[None]
+
+
+def _standard_error(
+    strata: Sequence[Floats], slices: Sequence[slice], counts: Floats, *, by_replicate: bool = False
+) -> Floats:
+    """Return the standard error of the mean over tasks of each task's mean, shape ``(..., n_replicates)``.
+
+    Args:
+        strata: values of each task, shape ``(..., n)``.
+        slices: rows of each task in the counts.
+        counts: of each resample, shape ``(n_scores, n_replicates)``.
+        by_replicate: each replicate has values of its own, shape ``(n, n_replicates)``.
+    """
+    variance: Any = np.zeros(counts.shape[1])
+    for values, rows in zip(strata, slices, strict=True):
+        own = counts[rows]
+        n = len(own)
         if n > 1:
-            clipped = np.clip(values[:, None], low, high)
-            deviation = clipped - clipped[0]  # from any score: equal scores then have exactly no variance
-            deviation = deviation - np.einsum("ir,ir->r", deviation, counts[rows]) / n
-            variance += np.einsum("ir,ir->r", deviation * deviation, counts[rows]) / (n * (n - 1))
-    return (np.sqrt(variance) / len(sample.tasks))[None]
+            # From any score: equal scores then have exactly no variance. The smallest scale that counts is a tenth of
+            # the sample's, so the difference of the two moments keeps 13 digits.
+            deviation = values - (values[0] if by_replicate else values[..., :1])
+            terms = "ir,ir->r" if by_replicate else "...i,ir->...r"
+            first, second = (np.einsum(terms, power, own) / n for power in (deviation, deviation * deviation))
+            variance = variance + np.maximum(second - first * first, 0) / (n - 1)
+    return np.asarray(np.sqrt(variance) / len(strata))
 
 
 def _task_means(sample: Sample, values: Floats, counts: Floats) -> Floats:
-    """Return the mean of each task's resampled values, shape ``(n_tasks, n_replicates)``."""
+    """Return the mean of each task's resampled values ``(..., n_scores)``, shape ``(n_tasks, ..., n_replicates)``."""
     # einsum adds in a fixed order, unlike a threaded matrix product
-    return np.stack([np.einsum("i,ir->r", values[s], counts[s]) / (s.stop - s.start) for s in sample.slices])
+    return np.stack([np.einsum("...i,ir->...r", values[..., s], counts[s]) / (s.stop - s.start) for s in sample.slices])
 
 
 def _mean(sample: Sample, counts: Floats) -> Floats:
     return _task_means(sample, sample.pooled, counts).mean(axis=0, keepdims=True)
+
+
+def _mean_of(pooled: Floats) -> Metric:
+    """Return the metric with the means of several agents, whose scores ``(n_agents, n_scores)`` share resamples."""
+
+    def value(sample: Sample, counts: Floats) -> Floats:
+        return np.asarray(_task_means(sample, pooled, counts).mean(axis=0))
+
+    def scale(sample: Sample, counts: Floats) -> Floats:
+        return _standard_error([pooled[:, rows] for rows in sample.slices], sample.slices, counts)
+
+    return Metric(value, scale)
 
 
 def _median(sample: Sample, counts: Floats) -> Floats:

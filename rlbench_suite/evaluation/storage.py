@@ -67,7 +67,7 @@ def opened(out: str) -> Iterator[Place]:
         path = Path(url2pathname(parts.path)) if parts.scheme == "file" else Path(out)
         yield Place(str(path), path)
         return
-    objects = _Objects(out.rstrip("/"))
+    objects = _Objects(out)
     with tempfile.TemporaryDirectory(prefix="rlsuite-run-") as folder, _Lease(objects) as lease:
         copy = _Copy(objects, lease, Path(folder))
         copy.fetch()
@@ -100,7 +100,7 @@ def fetched(runs: Sequence[str]) -> Iterator[list[Path]]:
             if "://" not in run or run.startswith("file:"):
                 places.append(Path(url2pathname(urlsplit(run).path)) if "://" in run else Path(run))
                 continue
-            objects = _Objects(run.rstrip("/"))
+            objects = _Objects(run)
             place = Path(folder, str(number), objects.url.rpartition("/")[2])
             with objects.using():
                 objects.download(place, [name for name in objects.names() if name.endswith((".json", ".parquet"))])
@@ -119,6 +119,13 @@ class _Objects:
     """Objects below a URL. Errors are single sentences that name the URL."""
 
     def __init__(self, url: str) -> None:
+        """Open the store.
+
+        Raises:
+            ImportError: the URL needs a package that is not installed.
+            ValueError: no store has such a URL.
+        """
+        url = url.rstrip("/")
         try:
             import fsspec
 
@@ -127,6 +134,10 @@ class _Objects:
         except ImportError as error:
             needed = "pip install 'rlbench-suite[cloud]'"
             raise ImportError(f"Cannot use {url}: {error}. Object stores need: {needed}") from None
+        except Exception as error:  # stores raise errors of many kinds
+            raise ValueError(f"Cannot use {url}: {_reason(error)}.") from None
+        if not urlsplit(url).netloc:
+            raise ValueError(f"{url} is no URL of a run; an example is s3://bucket/run.")
         self.url = url
 
     @contextmanager
@@ -139,8 +150,7 @@ class _Objects:
         try:
             yield
         except Exception as error:
-            reason = " ".join(str(error).split()) or type(error).__name__
-            raise refusal(f"Cannot use {self.url}: {reason.rstrip('.')}.") from None
+            raise refusal(f"Cannot use {self.url}: {_reason(error)}.") from None
 
     def names(self, folder: str = "") -> list[str]:
         """Return the names of all objects in a folder and below it, relative to the URL.
@@ -187,6 +197,11 @@ class _Objects:
             parent.mkdir(parents=True, exist_ok=True)
         if names:
             self.system.get([f"{self.root}/{name}" for name in names], [str(folder / name) for name in names])
+
+
+def _reason(error: Exception) -> str:
+    """Return the message of an error in one line, without its full stop."""
+    return (" ".join(str(error).split()) or type(error).__name__).rstrip(".")
 
 
 class _Copy(Place):

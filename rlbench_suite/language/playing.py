@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import time
 from collections.abc import AsyncIterator, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -122,14 +123,23 @@ class TranscriptFile:
                 file.truncate(end)
 
     def add(self, transcript: Transcript) -> None:
-        """Write a transcript at the end of the file.
+        """Write a transcript at the end of the file, so that it survives a power cut.
 
         Raises:
             OSError: the file cannot be written.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        new = not self.path.exists()
         with self.path.open("a", encoding="utf-8", newline="\n") as file:
             file.write(transcript.to_json() + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        if new and os.name == "posix":  # flush the name of the file
+            folder = os.open(self.path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
         self.transcripts[transcript.game] = transcript
 
 

@@ -3,8 +3,9 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import pyarrow.parquet as pq
 import pytest
@@ -89,11 +90,18 @@ def test_workers_share_it_and_results_do_not_depend_on_it(bare: Path, toys: Path
         (evaluate.app, ("--executor", "ray", "--cpus", "0"), "--cpus must be a finite number above 0, got 0.0"),
         (evaluate.app, ("--executor", "ray", "--gpus", "-1"), "--gpus must be at least 0, got -1.0"),
         (evaluate.app, ("--executor", "ray", "--memory", "nan"), "--memory must be at least 0, got nan"),
+        (
+            evaluate.app,
+            ("power", "a", "--difference", "1", "--difference", "nan"),
+            "--difference must be a finite number above 0, got nan",
+        ),
         (suite.app, ("bench", "--envs", "0"), "--envs must be at least 1, got 0"),
         (suite.app, ("bench", "--seconds", "nan"), "--seconds must be a finite number above 0, got nan"),
         (suite.app, ("bench", "--seconds", "inf"), "--seconds must be a finite number above 0, got inf"),
         (suite.app, ("bench", "--seconds", "0"), "--seconds must be a finite number above 0, got 0.0"),
         (suite.app, ("calibrate", "SAT-v0", "--episodes", "-5"), "--episodes must be at least 2, got -5"),
+        (suite.app, ("record", "SAT-v0", "--episodes", "0"), "--episodes must be at least 1, got 0"),
+        (suite.app, ("record", "SAT-v0", "--seed", "-1"), "--seed must be at least 0, got -1"),
         (suite.app, ("serve", "Wordle-v0", "--port", "65536"), "--port must be from 0 to 65535, got 65536"),
         (suite.app, ("serve", "Wordle-v0", "--max-sessions", "0"), "--max-sessions must be at least 1, got 0"),
         (suite.app, ("serve", "Wordle-v0", "--seed", "-1"), "--seed must be at least 0, got -1"),
@@ -112,6 +120,13 @@ def test_senseless_numbers_are_refused(
     assert capsys.readouterr().err == f"error: {words}.\n"
 
 
+def parts(kind: Any) -> Iterator[Any]:
+    """Yield a type and those that it is made of, such as those of ``list[float] | None``."""
+    yield kind
+    for part in get_args(kind):
+        yield from parts(part)
+
+
 def test_every_option_that_is_a_number_is_among_them():
     """A new one is to be checked too. ``play --seed`` and ``pack --entry-version`` are, where they are used.
 
@@ -123,11 +138,12 @@ def test_every_option_that_is_a_number_is_among_them():
         for command in (program.registered_callback, *program.registered_commands)
         if command and command.callback
         for name, kind in get_type_hints(command.callback).items()
-        if {int, float} & {kind, *get_args(kind)}
+        if {int, float} & set(parts(kind))
     }
     assert numbers == {
         ("evaluate", "seeds"), ("evaluate", "workers"), ("evaluate", "silence"), ("bench", "envs"),
         ("bench", "seconds"), ("calibrate", "episodes"), ("play", "seed"), ("pack", "entry_version"),
+        ("power", "difference"), ("record", "episodes"), ("record", "seed"),
         ("show", "seed"), ("verify", "seed"), ("export", "n"), ("export", "seed"),
         ("serve", "port"), ("serve", "max_sessions"), ("serve", "seed"),
         *(("evaluate", name) for name in ("samples", "episodes", "temperature", "max_tokens", "concurrency")),

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from made_runs import make_run
@@ -159,3 +161,22 @@ def test_help_shows_evaluation_and_commands():
     assert all(word in shown for word in ("--agent", "compare", "power", "query", "export"))
     for command in ("compare", "power", "query", "export"):
         subprocess.run([PROGRAM, command, "--help"], capture_output=True, check=True)
+
+
+def test_tables_do_not_steer_the_terminal(call: Callable[..., tuple], tmp_path: Path):
+    path = str(make_run(tmp_path / "a", {"ppo": drawn(0, 1, 1)}))
+    for file in Path(path).rglob("result.json"):
+        for name in ("episodes.parquet", "curve.parquet"):
+            pq.write_table(pa.table({"text": ["\x1b]0;mine\x07 [red]é"]}), file.parent / name)
+    code, out, _ = call("query", "SELECT text FROM episodes", path)
+    assert code == 0
+    assert r"\x1b]0;mine\x07 [red]é" in out
+
+
+def test_power_says_that_equal_scores_tell_nothing(call: Callable[..., tuple], tmp_path: Path):
+    path = str(make_run(tmp_path / "a", {"ppo": {"rlsuite/Made0-v0": [0.5] * 6}}))
+    code, out, _ = call("power", path)
+    assert code == 0
+    assert "All seeds of ppo score the same on Made0-v0" in out
+    for wrong in ("nan", "inf", "0", "-1"):
+        assert call("power", path, f"--difference={wrong}")[0] == 2

@@ -74,7 +74,8 @@ def test_a_clear_difference(tmp_path: Path):
     assert found.difference.point == pytest.approx(np.mean(list(differences.values())))
     assert found.difference.low < 0.1 < found.difference.high
     trimmed = [stats.trim_mean(np.concatenate(list(own.values())), 0.25) for own in (x, y)]
-    assert found.iqm == pytest.approx(trimmed[0] - trimmed[1])
+    assert found.iqm.point == pytest.approx(trimmed[0] - trimmed[1])
+    assert found.iqm.low < 0.1 < found.iqm.high
     u = [stats.mannwhitneyu(x[task], y[task]).statistic / 100 for task in TASKS]
     assert found.improvement.point == pytest.approx(np.mean(u))
     assert found.p < 0.001

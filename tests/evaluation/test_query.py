@@ -1,5 +1,7 @@
 """SQL over runs: equal to the tables, and kept away from everything else."""
 
+import json
+import os
 import sys
 from pathlib import Path
 
@@ -52,6 +54,42 @@ def test_a_manifest_that_names_cells_elsewhere_is_damaged(tmp_path: Path):
         with pytest.raises(ValueError, match="it names a cell outside of the run"):
             read_run(made)
         manifest.write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "changed", "words"),
+    [
+        ("manifest.json", {"seeds": "5"}, "its 'seeds' is '5', not a whole number"),
+        ("manifest.json", {"hyperparameters": [1]}, r"its 'hyperparameters' is \[1\], not a table"),
+        ("manifest.json", {"hyperparameters": {"toy": {"ToyWalk-v0": {}}}}, "'ToyWalk-v0' is not the id of a task"),
+        ("manifest.json", {"hyperparameters": {"\x1b]0;mine\x07": {}}}, "characters that cannot be printed"),
+        ("manifest.json", {"references": {"rlsuite/ToyWalk-v0": {"random": {}}}}, "its 'mean' is None, not a number"),
+        ("result.json", {"score": float("nan")}, "its 'score' is nan, not a number up to 1e100"),
+        ("result.json", {"score": 1e200}, "its 'score' is 1e\\+200, not a number up to 1e100"),
+        ("result.json", {"score": "high"}, "its 'score' is 'high'"),
+        ("result.json", {"episodes": True}, "its 'episodes' is True, not a whole number"),
+    ],
+)
+def test_runs_of_strangers_are_refused_in_one_sentence(tmp_path: Path, name: str, changed: dict, words: str):
+    made = make_run(tmp_path / "run", {"toy": {"rlsuite/ToyWalk-v0": [0.5]}})
+    file = next(made.rglob(name))
+    file.write_text(json.dumps(json.loads(file.read_text()) | changed))
+    with pytest.raises(ValueError, match=f"{name} is damaged.*{words}"):
+        read_run(made)
+
+
+def test_runs_of_strangers_take_no_longer_than_their_cells(tmp_path: Path):
+    made = make_run(tmp_path / "run", {"toy": {"rlsuite/ToyWalk-v0": [0.5, 0.25]}})
+    file = made / "manifest.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"seeds": 10**12}))
+    assert [cell["seed"] for cell in read_run(made).cells] == [0, 1]
+    (result := next(made.rglob("result.json"))).write_text("[" * 100_000)
+    with pytest.raises(ValueError, match="is damaged"):
+        read_run(made)
+    result.unlink()
+    os.mkfifo(result)
+    with pytest.raises(ValueError, match="is no file"):
+        read_run(made)
 
 
 def test_queries(paths: list[Path]):

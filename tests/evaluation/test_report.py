@@ -17,8 +17,9 @@ from scipy.stats import trim_mean
 from rlbench_suite.card import Score
 from rlbench_suite.evaluation import chart
 from rlbench_suite.evaluation.intervals import Estimate
+from rlbench_suite.evaluation.machine import energy_text
 from rlbench_suite.evaluation.remarks import _on_intervals, _unequal_training
-from rlbench_suite.evaluation.report import Report, Row, print_report, write_html
+from rlbench_suite.evaluation.report import Report, Row, _row, print_report, write_html
 from rlbench_suite.evaluation.runner import in_process, plan
 from rlbench_suite.evaluation.statistics import mean
 from rlbench_suite.evaluation.store import Run
@@ -179,6 +180,25 @@ def test_an_agent_beats_random_only_where_intervals_do_not_overlap(
         training_steps=0, step_unit="", train_seconds=0.0, steps_per_second=None, wall_seconds=1.0, seeds=5,
     )  # fmt: skip
     assert row.beats_random == verdict
+
+
+def test_time_and_energy_of_a_solved_episode(toys: Path):
+    """Two seeds of 50 episodes, of which 10 and 30 are solved, in 8 s and 12 s; 600 J in two launches."""
+    results: Any = [
+        SimpleNamespace(
+            mean_return=0.0, success_rate=rate, episodes=50, mean_cost=0.0, training_steps=0, train_seconds=0.0,
+            steps_per_second=None, wall_seconds=seconds,
+        )
+        for rate, seconds in ((0.2, 8.0), (0.6, 12.0))
+    ]  # fmt: skip
+    anchors = {player: Score(1.0, 0.0, 2.0, 100) for player in ("random", "reference")}
+    run: Any = SimpleNamespace(manifest=SimpleNamespace(references={"rlsuite/ToyWalk-v0": anchors}))
+    row = _row(run, "toy", "rlsuite/ToyWalk-v0", results, *[Estimate(0.5, 0.4, 0.6)] * 2)
+    assert row.solved_text == "0.5"
+    assert replace(row, solved=0.0).solved_text == "-"
+    assert energy_text([200.0, 400.0], row.solved) == "600 J, 15 J for each solved episode"
+    assert energy_text([200.0], 0.0) == "200 J"
+    assert energy_text([200.0, None], row.solved) == "-"
 
 
 def test_unequal_training_is_said(toys: Path):

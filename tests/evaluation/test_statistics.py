@@ -17,6 +17,7 @@ from rlbench_suite.evaluation.statistics import (
     compare,
     frequency_averaged_score,
     iqm,
+    iqm_difference,
     mean,
     means,
     median,
@@ -237,6 +238,24 @@ def test_studentised_intervals_of_five_seeds_cover_where_percentile_intervals_do
     """``benchmarks/interval_coverage.py`` measures .935 and .786; 0.9 is about three standard errors from either."""
     assert exponential_coverage("studentised") > 0.9
     assert exponential_coverage("percentile") < 0.86
+
+
+def test_difference_of_iqm_is_one_of_pairs() -> None:
+    """Equal differences have no width, whatever the scores; pairs without a difference are covered."""
+    y = normal_scores([6, 5], seed=31)
+    shifted = iqm_difference({task: values + 0.25 for task, values in y.items()}, y, replicates=300)
+    assert (shifted.point, shifted.low, shifted.high) == pytest.approx((0.25, 0.25, 0.25), abs=1e-12)
+    x = normal_scores([6, 5], seed=32)
+    assert iqm_difference(x, y).point == pytest.approx(iqm(x).point - iqm(y).point)
+    rng, covered = np.random.default_rng(33), 0
+    for repetition in range(300):
+        common, own, other = rng.exponential(size=(3, 2, 5))
+        pair = ({task: common[j] + scores[j] for j, task in enumerate("ab")} for scores in (own, other))
+        estimate = iqm_difference(*pair, replicates=300, seed=repetition)
+        covered += estimate.low <= 0 <= estimate.high
+    assert 0.91 < covered / 300 < 0.99  # three standard errors around 0.95
+    with pytest.raises(ValueError, match="x and y must be pairs"):
+        iqm_difference({"a": [1.0, 2.0]}, {"a": [1.0]})
 
 
 @pytest.mark.parametrize("statistic", [iqm, mean, optimality_gap])
