@@ -14,6 +14,7 @@ CARDS = (
         summary="Play tic-tac-toe on 4 x 4 cells from a given position as well as can be, against a perfect opponent.",
         source="solved by retrograde analysis",
         horizon=4, optimum=1.0, variant=True,
+        chance="a game has few moves left, and from many positions several of them keep its best result",
         difficulties={"medium": 6, "easy": 4, "hard": 8},
     ),
     _card(

@@ -29,6 +29,7 @@ CARDS = (
         summary="Do the premises entail the conclusion, contradict it, or neither?",
         source="Loewenheim 1915, doi:10.1007/BF01458217: monadic logic is decidable; balanced, decided exactly",
         horizon=2, optimum=1.0, variant=True,
+        chance="there are three answers, each right in a third of the questions",
         difficulties={"medium": 6, "easy": 3, "hard": 9},
     ),
     _card(
