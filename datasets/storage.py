@@ -202,8 +202,12 @@ def env_spec(entry: Entry, split: str) -> EnvSpec:
     """Return the Gymnasium spec of a dataset's environment."""
     import gymnasium
 
-    spec = deepcopy(gymnasium.spec(entry.task))
-    spec.kwargs |= {"split": split}
+    card = entry.card
+    spec = deepcopy(gymnasium.spec(card.registered_id))
+    chosen = {name: card.settings[name] for name, values in card.choices.items() if card.settings[name] != values[0]}
+    spec.kwargs |= {"split": split, **chosen}
+    if card.context:  # without records the spec needs no file and no cache
+        spec.kwargs |= {"context": card.context.label if card.context.records else card.context.mapping()}
     if entry.difficulty is not None:
         spec.kwargs |= {"difficulty": entry.difficulty}
     return spec
@@ -215,6 +219,8 @@ def metadata(entry: Entry) -> dict[str, Any]:
     from minari.serialization import serialize_space
 
     task, scores = entry.card.build(difficulty=entry.difficulty), entry.card.scores(entry.difficulty)
+    if not {"random", "reference"} <= scores.keys():
+        raise ValueError(f"{entry.task} has no measured scores; run: rlsuite calibrate '{entry.task}'")
     package = f"rlbench-suite@{rlbench_suite.__version__}"
     return {
         "dataset_id": entry.id,

@@ -7,6 +7,12 @@ a number is fixed, a range ``[low, high]`` is drawn anew for each episode. The o
     magnet_flux: 0.0098 V s
     pole_pairs: 4
 
+A context may also set the weights of the terms of a reward, and give records of the conditions over time in place of
+those that a task draws (:mod:`rlbench_suite.time_series`)::
+
+    reward: {heat: 0.5}
+    weather: my_weather.csv
+
 The task of a context has an id of its own, ``rlsuite/Name-v0?context=my_motor-0f3a51c29d7b``: the file's name, and a
 hash of the values. A copy is kept in the cache, so that this id can be used instead of the file. Such a task is in no
 list or suite, and its measured scores lie beside the file.
@@ -31,6 +37,7 @@ from rlbench_suite.bank import cache_folder
 from rlbench_suite.card import LONGEST_GIVEN, unknown
 from rlbench_suite.numerals import read_real
 from rlbench_suite.plain_yaml import fault, read_plain_yaml, read_small_file
+from rlbench_suite.time_series import Record, Series, read_record, sha256_of
 
 SUFFIXES = (".yaml", ".yml", ".json")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]{0,47}")
@@ -52,13 +59,29 @@ class Constant(NamedTuple):
     """Largest value of an episode; equal to ``low`` if the constant is fixed"""
     meaning: str
     most: float = math.inf
-    """Largest value that makes sense; all values are above zero"""
+    """Largest value that makes sense"""
     whole: bool = False
     """True for a whole number"""
     drawn: bool = True
     """True if it may be a range"""
     derived: bool = False
     """True if it follows from others unless it is set"""
+    least: float | None = None
+    """Least value that makes sense; None if any value above zero does"""
+    bands: int = 0
+    """Number of bands of its range that lie in turn in train and test; 0 if both splits draw from the whole range"""
+
+
+REWARD = "reward."
+"""Beginning of the names of constants that are weights of a reward's terms; a file has them below ``reward``."""
+
+
+def weights(**terms: tuple[float, str]) -> tuple[Constant, ...]:
+    """Return weights of a reward's terms as constants, from the shipped weight and the meaning of each term."""
+    return tuple(
+        Constant(f"{REWARD}{name}", "", weight, weight, meaning, drawn=False, least=0.0)
+        for name, (weight, meaning) in terms.items()
+    )
 
 
 @dataclass(frozen=True)
@@ -69,11 +92,15 @@ class Context:
     values: tuple[tuple[str, float, float], ...]
     file: str = ""
     """Absolute path of the file that it was read from; empty if it was given as a mapping"""
+    records: tuple[Record, ...] = ()
+    """Records of conditions over time"""
 
     @property
     def label(self) -> str:
-        """Name, and a hash of the values: ``my_motor-0f3a51c29d7b``."""
-        return f"{self.name}-{hashlib.sha256(json.dumps(self.values).encode()).hexdigest()[:12]}"
+        """Name, and a hash of the values and records: ``my_motor-0f3a51c29d7b``."""
+        records = [(record.name, record.columns, record.sha256) for record in self.records]
+        told = json.dumps([self.values, records] if records else self.values)
+        return f"{self.name}-{hashlib.sha256(told.encode()).hexdigest()[:12]}"
 
     @property
     def scores_path(self) -> Path:
@@ -86,14 +113,29 @@ class Context:
         """Return least and largest value of a constant, or None if it stays as shipped."""
         return next(((low, high) for known, low, high in self.values if known == name), None)
 
+    def mapping(self) -> dict[str, Any]:
+        """Return the mapping that describes this context; it may be read again."""
+        values = {name: [low, high] if low != high else low for name, low, high in self.values}
+        return values | {record.name: record for record in self.records}
 
-def read_context(given: Mapping[str, Any] | str | Path, task_id: str, constants: Sequence[Constant]) -> Context:
+    def record(self, name: str) -> Record | None:
+        """Return the record of a series, or None if the task draws it as shipped."""
+        return next((record for record in self.records if record.name == name), None)
+
+
+def read_context(
+    given: Mapping[str, Any] | str | Path,
+    task_id: str,
+    constants: Sequence[Constant],
+    series: Sequence[Series] = (),
+) -> Context:
     """Return the context that a mapping, a file or the label of an earlier one describes.
 
     Args:
         given: constants by name; or the path of a YAML or JSON file; or a label, as ids have it.
         task_id: id of the task, for messages.
         constants: the constants that may be set.
+        series: the series of which records may be given.
 
     Raises:
         OSError: the file cannot be read.
@@ -106,14 +148,14 @@ def read_context(given: Mapping[str, Any] | str | Path, task_id: str, constants:
         if not isinstance(given, Mapping):
             path = Path(given)
             if path.suffix.lower() not in SUFFIXES:
-                return _remembered(str(given), constants)
+                return _remembered(str(given), constants, series)
             file, name = str(path.absolute()), path.stem.replace("-", "_")
             if not _NAME.fullmatch(name):
                 raise ValueError("its name must begin with a letter or digit and have only letters, digits, _ . and -")
             given = read_plain_yaml(read_small_file(path, "a context"))
             if not isinstance(given, dict):
                 raise ValueError("it is not a mapping of constants to values")
-        context = Context(name, _checked(given, constants), file)
+        context = _checked(name, given, constants, series, file)
     except (ValueError, yaml.YAMLError, RecursionError) as error:
         if file and str(error).startswith(str(path)):
             raise
@@ -122,30 +164,81 @@ def read_context(given: Mapping[str, Any] | str | Path, task_id: str, constants:
     return context
 
 
-def template(task_id: str, constants: Sequence[Constant]) -> str:
+def times(context: Context | None, constant: Constant, factor: float) -> dict[str, Any]:
+    """Return the mapping of a context in which one constant is multiplied.
+
+    Args:
+        context: the other constants; None if they are the shipped ones.
+        constant: the constant.
+        factor: multiple of its present value, or of both ends of its range.
+
+    Raises:
+        ValueError: multiples of the constant have no meaning.
+    """
+    low, high = (context and context.get(constant.name)) or (constant.low, constant.high)
+    if constant.whole or low == high == 0:
+        raise ValueError(f"{constant.name} is {'a whole number' if constant.whole else 'zero'}: it has no multiples.")
+    scaled = sorted((factor * low, factor * high))
+    return {**(context.mapping() if context else {}), constant.name: scaled if low != high else scaled[0]}
+
+
+def template(task_id: str, constants: Sequence[Constant], series: Sequence[Series] = (), source: str = "") -> str:
     """Return a file of the constants' present values, with units and meanings as comments."""
     lines = [
         f"# Constants of {task_id}. A number is fixed; of a range [low, high] each episode draws a value.",
         "# Constants that are left out stay as shipped, or follow from the others (those that are commented out).",
     ]
-    for constant in constants:
-        low, high = (str(int(value)) if constant.whole else repr(value) for value in (constant.low, constant.high))
-        value = low if constant.low == constant.high else f"[{low}, {high}]"
-        comment = "; ".join(filter(None, (constant.unit, constant.meaning)))
-        lines.append(f"{'# ' * constant.derived}{constant.name}: {value}  # {comment}")
+    if source:
+        lines.append(f"# Source of the shipped values: {source}")
+    plain = [constant for constant in constants if not constant.name.startswith(REWARD)]
+    lines += [f"{'# ' * constant.derived}{_template_line(constant)}" for constant in plain]
+    if terms := [constant for constant in constants if constant.name.startswith(REWARD)]:
+        lines += ["reward:  # weights of the terms of the reward"]
+        lines += [f"  {_template_line(term._replace(name=term.name.removeprefix(REWARD)))}" for term in terms]
+    for one in series:
+        columns = ", ".join(f"{column.name} ({column.unit})" for column in one.columns)
+        lines.append(f"# {one.name}: my_{one.name}.csv  # {one.meaning}; columns time ({one.time_unit}), {columns}")
     return "\n".join(lines) + "\n"
 
 
-def _checked(given: Mapping[Any, Any], constants: Sequence[Constant]) -> tuple[tuple[str, float, float], ...]:
-    by_name = {constant.name: constant for constant in constants}
-    values = []
-    for name, value in given.items():
-        if name not in by_name:
-            raise ValueError(unknown("constant", name, by_name))
-        values.append((name, *_range(by_name[name], value)))
-    if not values:
+def _template_line(constant: Constant) -> str:
+    low, high = (str(int(value)) if constant.whole else repr(value) for value in (constant.low, constant.high))
+    value = low if constant.low == constant.high else f"[{low}, {high}]"
+    kept_apart = "train and test draw from bands in turn" if constant.bands and constant.low < constant.high else ""
+    return f"{constant.name}: {value}  # {'; '.join(filter(None, (constant.unit, constant.meaning, kept_apart)))}"
+
+
+def _checked(
+    name: str, given: Mapping[Any, Any], constants: Sequence[Constant], series: Sequence[Series], file: str
+) -> Context:
+    """Return the context of a mapping of names to values."""
+    by_name, series_by_name = {constant.name: constant for constant in constants}, {one.name: one for one in series}
+    values, records = [], []
+    for key, value in _flat(given, by_name).items():
+        if key in by_name:
+            values.append((key, *_range(by_name[key], value)))
+        elif key in series_by_name:
+            records.append(
+                value
+                if isinstance(value, Record)
+                else read_record(value, series_by_name[key], Path(file).parent if file else Path())
+            )
+        else:
+            raise ValueError(unknown("constant", key, [*by_name, *series_by_name]))
+    if not values and not records:
         raise ValueError("it sets no constant")
-    return tuple(sorted(values))
+    return Context(name, tuple(sorted(values)), file, tuple(sorted(records)))
+
+
+def _flat(given: Mapping[Any, Any], by_name: Mapping[str, Constant]) -> dict[Any, Any]:
+    """Return the mapping with the weights of the reward beside the other constants."""
+    flat, key = dict(given), REWARD.removesuffix(".")
+    if key in flat and any(name.startswith(REWARD) for name in by_name):
+        terms = flat.pop(key)
+        if not isinstance(terms, Mapping):
+            raise ValueError(f"{key} is a mapping of terms to weights, got {str(terms)[:LONGEST_GIVEN]!r}")
+        flat |= {f"{REWARD}{name}": weight for name, weight in terms.items()}
+    return flat
 
 
 def _range(constant: Constant, value: Any) -> tuple[float, float]:
@@ -175,12 +268,14 @@ def _number(constant: Constant, value: Any) -> float:
         if match and match[2] and match[2] != unit:
             raise ValueError(f"{constant.name} is in {unit or 'no unit'}, got {match[2]!r}")
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        number = float(value) if abs(value) < 1e300 else math.inf
+        number = math.inf * (1 if value > 0 else -1) if abs(value) >= 1e300 else float(value)
     else:
         raise ValueError(f"{constant.name}: expected a number, got {str(value)[:LONGEST_GIVEN]!r}")
-    if not 0 < number <= constant.most or math.isinf(number):
+    above = number > 0 if constant.least is None else number >= constant.least
+    if not (above and number <= constant.most) or math.isinf(number):
+        least = "above 0" if constant.least is None else f"at least {constant.least:g}"
         most = f" and at most {constant.most:g}" if math.isfinite(constant.most) else " and finite"
-        raise ValueError(f"{constant.name} must be above 0{most}, got {number:g}{f' {unit}' if unit else ''}")
+        raise ValueError(f"{constant.name} must be {least}{most}, got {number:g}{f' {unit}' if unit else ''}")
     if constant.whole and number != int(number):
         raise ValueError(f"{constant.name} must be a whole number, got {number:g}")
     return number
@@ -193,17 +288,29 @@ def _kept(label: str) -> Path:
 def keep(context: Context) -> None:
     """Remember a context in this process and, where the cache can be written, for later ones."""
     _KNOWN[context.label] = context
-    path = _kept(context.label)
+    records = [(record.name, record.columns, record.sha256) for record in context.records]
+    told = {"name": context.name, "file": context.file, "values": context.values, "records": records}
+    with suppress(OSError):
+        for record in context.records:
+            _keep(_kept_record(record.sha256), record.data)
+        _keep(_kept(context.label), json.dumps(told).encode())
+
+
+def _keep(path: Path, data: bytes) -> None:
+    """Write a file of the cache whole, unless it exists."""
     if path.exists():
         return
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".part", delete=False) as unfinished:
-            json.dump({"name": context.name, "file": context.file, "values": context.values}, unfinished)
-        Path(unfinished.name).replace(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as unfinished:
+        unfinished.write(data)
+    Path(unfinished.name).replace(path)
 
 
-def _remembered(label: str, constants: Sequence[Constant]) -> Context:
+def _kept_record(sha256: str) -> Path:
+    return cache_folder() / "contexts" / f"{sha256}.record"
+
+
+def _remembered(label: str, constants: Sequence[Constant], series: Sequence[Series]) -> Context:
     """Return the context of a label, from this process or the cache.
 
     Raises:
@@ -215,11 +322,13 @@ def _remembered(label: str, constants: Sequence[Constant]) -> Context:
         raise ValueError(f"{label[:LONGEST_GIVEN]!r} is neither a file ({', '.join(SUFFIXES)}) nor known by this name")
     kept = read_plain_yaml(read_small_file(_kept(label), "a context"))
     try:
-        values = {name: [low, high] if low != high else low for name, low, high in kept["values"]}
-        context = Context(kept["name"], _checked(values, constants), kept["file"])
-    except (TypeError, KeyError) as error:
+        given = {name: [low, high] if low != high else low for name, low, high in kept["values"]}
+        for name, columns, sha256 in kept.get("records", []):
+            given[name] = Record(name, tuple(columns), sha256, _kept_record(sha256).read_bytes())
+        context = _checked(kept["name"], given, constants, series, kept["file"])
+    except (TypeError, KeyError, OSError) as error:
         raise ValueError(f"its copy in the cache is damaged ({error})") from None
-    if context.label != label:
+    if context.label != label or any(record.sha256 != sha256_of(record.data) for record in context.records):
         raise ValueError("its copy in the cache was changed")
     _KNOWN[label] = context
     return context

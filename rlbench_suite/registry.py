@@ -131,7 +131,8 @@ def card(task_id: str, **settings: Any) -> TaskCard:
     if context is not None:
         from rlbench_suite.context import read_context
 
-        found = found.with_context(read_context(context, found.id, found.build().constants()))
+        shipped = found.build()
+        found = found.with_context(read_context(context, found.id, shipped.constants(), shipped.series()))
     return found if difficulty is None else found.with_difficulty(difficulty)
 
 

@@ -24,6 +24,7 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Components, Signals, signals
 from rlbench_suite.context import Constant
 from rlbench_suite.numerals import read_integer, read_real
+from rlbench_suite.time_series import Series
 
 Params = TypeVar("Params")
 State = TypeVar("State")
@@ -114,6 +115,10 @@ class Described(abc.ABC):
 
     def constants(self) -> tuple[Constant, ...]:
         """Return the constants that a context of one's own may set (``card.context``); by default none."""
+        return ()
+
+    def series(self) -> tuple[Series, ...]:
+        """Return the series of conditions over time that a context of one's own may give; by default none."""
         return ()
 
     @abc.abstractmethod

@@ -54,46 +54,29 @@ from PIL import Image, ImageDraw
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, singles
+from rlbench_suite.context import Constant
 from rlbench_suite.task import Task
 
-from ..alternating_bands import alternating_bands
+from ..own_constants import OwnConstants
 from . import bicycle, traffic
 from .bicycle import Pose
-from .car_following import Driver, Scalar
+from .car_following import Scalar
+from .road_constants import FASTEST, SLOWEST, drawn_fleet, road_constants, start_gap
 from .traffic import INDEX_BITS, LANE_WIDTH, LANES, ROAD_WIDTH, SUBSTEP, VEHICLES, Fleet, Traffic, lane_centre
 
 LANE_LEFT, IDLE, LANE_RIGHT, FASTER, SLOWER = range(5)
 ACTIONS = ("LANE_LEFT", "IDLE", "LANE_RIGHT", "FASTER", "SLOWER")
-SLOWEST, FASTEST = 10.0, 30.0
-"""m/s: range of target speeds, and of the reward."""
 LEVELS = 5
 """Number of target speeds."""
 LEVEL_STEP = (FASTEST - SLOWEST) / (LEVELS - 1)
 SPEED_TIME = 0.6
 """s: time constant of the ego's speed control, highway-env's."""
-STRONGEST_ACCELERATION = 3.0
-"""m/s^2: largest acceleration of the ego."""
-STRONGEST_BRAKING = 6.0
-"""m/s^2: hardest braking of the ego."""
-TOP_SPEED = 40.0
-"""m/s"""
-KEEP_RIGHT = 0.2
-"""Fraction of the reward lost in the left lane."""
 SIGHT = 150.0
 """m, ahead and behind."""
-CRASH = 10.0
-"""s of the best driving that a crash costs; without this, driving close would gain more than the crashes cost."""
 TIME_TO_COLLISION = 1.5
 """s: a shorter time to collision is a near miss."""
 FAR = 100.0
 """s: time to collision if none is ahead."""
-CAR_LENGTH, CAR_WIDTH = 5.0, 2.0
-TRUCK_LENGTH, TRUCK_WIDTH = 12.0, 2.5
-"""m"""
-TRUCKS = 0.25
-"""Largest share of trucks."""
-START_GAP = 20.0
-"""m: gap of a slot at the start that a truck and the spread of positions leave."""
 SECOND = round(1 / SUBSTEP)
 """Sub-steps in a second."""
 FIRST_HALF = 8
@@ -150,39 +133,30 @@ class Road(Task[Fleet, State]):
                 f"got {difficulty!r}."
             )
         self.density = difficulty / 1000
+        self.own = OwnConstants(card, self.constants())
+        self.car_length, self.truck_length = self.own.value("car_length"), self.own.value("truck_length")
+        self.acceleration, self.braking = self.own.value("acceleration"), self.own.value("braking")
+        self.top_speed, self.keep_right = self.own.value("top_speed"), self.own.weight("keep_right")
+        self.start_gap = start_gap(card, self.own)
         low = np.concatenate([np.tile([0, 0, -1, -1, 0, 0, 0][: self.own_entries], 1), np.tile([0, -1, -1, -1, -1], 9)])
         self.observation_space = self.box(low, np.ones(len(low)))
         self.period = self.substeps * SUBSTEP
-        self.reward_space = self.box(-self.crash_cost, 1)
+        speed = self.own.weight("speed")
+        worst = self.crash_cost + self.own.weight("near_miss") + speed * max(0.0, self.keep_right - 1)
+        self.reward_space = self.box(-worst, speed)
+
+    def constants(self) -> tuple[Constant, ...]:
+        """Return density, drivers, vehicles, limits of the ego, and the weights of the reward's terms."""
+        return road_constants(self.density)
 
     @property
     def crash_cost(self) -> float:
         """Return the cost of a crash, in rewards of one step of the best driving."""
-        return CRASH / self.period
+        return self.own.weight("crash") / self.period
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Fleet:
         """Draw drivers, vehicles and density."""
-        u = self.uniform(key, 5 * VEHICLES + 3)
-        density = self.density * alternating_bands(u[-1], split, 0.9, 1.1, bands=20)
-        kind, speed, time_gap, eagerness, braking = (u[i * VEHICLES : (i + 1) * VEHICLES] for i in range(5))
-        ego = traffic.is_ego()
-        truck = (kind < TRUCKS * u[-2]) & ~ego
-        driver = Driver(
-            desired_speed=jnp.where(truck, 20 + 3 * speed, 23 + 8 * speed),
-            time_gap=1 + 0.8 * time_gap,
-            jam_gap=jnp.full(VEHICLES, 2, self.dtype),
-            acceleration=jnp.where(truck, 0.6 + 0.4 * eagerness, 1 + eagerness),
-            deceleration=1.5 + 1.5 * braking,
-        )
-        # Others do not know how the ego will drive: they take it for a usual driver.
-        usual = Driver(FASTEST, 1.4, 2.0, 1.4, 2.0)
-        return Fleet(
-            driver=Driver(*(jnp.where(ego, mine, theirs) for mine, theirs in zip(usual, driver, strict=True))),
-            length=jnp.where(truck, TRUCK_LENGTH, CAR_LENGTH).astype(self.dtype),
-            width=jnp.where(truck, TRUCK_WIDTH, CAR_WIDTH).astype(self.dtype),
-            politeness=0.5 * u[-3],
-            circumference=VEHICLES / LANES / density,
-        )
+        return drawn_fleet(self.own, self.density, self.uniform(key, 5 * VEHICLES + 3), split)
 
     def initial(self, key: jax.Array, params: Fleet) -> State:
         """Start every vehicle in the middle of a lane, in slots of equal length, at a speed that suits the gaps."""
@@ -191,12 +165,12 @@ class Road(Task[Fleet, State]):
         column = index % LANES
         in_column = np.bincount(column)[column]
         slot = params.circumference * (1 / in_column).astype(self.dtype)
-        spread = 0.5 * (slot - START_GAP)
+        spread = 0.5 * (slot - self.start_gap)
         x = slot * (index // LANES + u[VEHICLES : VEHICLES + LANES][column]) + spread * (u[:VEHICLES] - 0.5)
         x = jnp.where(x - x[0] >= 0.5 * params.circumference, x - params.circumference, x)
         shift = jnp.floor(LANES * u[-1]).astype(jnp.int32)
         lane = (column.astype(np.int32) + shift) % LANES
-        fitting = 0.7 * (slot - CAR_LENGTH) / params.driver.time_gap
+        fitting = 0.7 * (slot - self.car_length) / params.driver.time_gap
         speed = jnp.minimum(0.95 * params.driver.desired_speed, jnp.minimum(fitting, 25))
         pose = Pose(x, lane_centre(lane).astype(self.dtype), jnp.zeros_like(x), speed)
         start, _ = traffic.recentre(Traffic(pose, lane, lane), params)
@@ -271,7 +245,7 @@ class Road(Task[Fleet, State]):
         """Return the first four entries, about the ego."""
         ego = ego_pose(state)
         return [
-            jnp.clip(ego.speed * (1 / TOP_SPEED), 0, 1),
+            jnp.clip(ego.speed * (1 / self.top_speed), 0, 1),
             jnp.clip(ego.y * (1 / ROAD_WIDTH), 0, 1),
             jnp.clip(ego.heading * (2 / math.pi), -1, 1),
             jnp.clip((ego.y - lane_centre(lane)) * (1 / LANE_WIDTH), -1, 1),
@@ -280,7 +254,7 @@ class Road(Task[Fleet, State]):
     def own_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`see_itself`."""
         return (
-            Component("speed", "speed of the ego", f"{TOP_SPEED:g} m/s"),
+            Component("speed", "speed of the ego", f"{self.top_speed:g} m/s"),
             Component("y", "place across the road, from its right edge", f"{ROAD_WIDTH:g} m"),
             Component("heading", "direction, relative to the road; left is positive", "90 degrees"),
             Component("offset", "place relative to the centre of its lane; left is positive", f"{LANE_WIDTH:g} m"),
@@ -327,7 +301,11 @@ class Road(Task[Fleet, State]):
         speed = (next_state.travelled - state.travelled) * (1 / self.period)
         fast = jnp.clip((speed - SLOWEST) * (1 / (FASTEST - SLOWEST)), 0, 1)
         left = jnp.clip((ego_pose(next_state).y - lane_centre(0)) * (1 / (ROAD_WIDTH - LANE_WIDTH)), 0, 1)
-        return jnp.where(next_state.crashed, -self.crash_cost, fast * (1 - KEEP_RIGHT * left))
+        driven = fast * (1 - self.keep_right * left)
+        if "reward.speed" in self.own or "reward.near_miss" in self.own:
+            near = self.time_to_collision(next_state, params) < TIME_TO_COLLISION
+            driven = self.own.weight("speed") * driven - jnp.where(near, self.own.weight("near_miss"), 0)
+        return jnp.where(next_state.crashed, -self.crash_cost, driven)
 
     def terminal(self, state: State, key: jax.Array, params: Fleet) -> jax.Array:
         """Say whether the ego crashed."""
@@ -357,7 +335,8 @@ class Road(Task[Fleet, State]):
         ego = jax.tree.map(float, ego_pose(state))
         if abs(ego.heading) > math.pi / 2:
             return "the ego turned around"
-        half = 0.5 * (CAR_LENGTH * abs(math.sin(ego.heading)) + CAR_WIDTH * abs(math.cos(ego.heading)))
+        width = self.own.value("car_width")
+        half = 0.5 * (self.car_length * abs(math.sin(ego.heading)) + width * abs(math.cos(ego.heading)))
         if ego.y < half + 0.1 or ego.y > ROAD_WIDTH - half - 0.1:
             return "the ego hit the edge of the road"
         return "the ego collided with another vehicle"
@@ -380,7 +359,7 @@ class Road(Task[Fleet, State]):
                 continue
             where = f"lane {lanes[i]}" if lanes[i] == targets[i] else f"changing from lane {lanes[i]} to {targets[i]}"
             side = "beside you" if gap < 0 else f"{gap:.0f} m {'ahead' if pose.x[i] > 0 else 'behind'}"
-            kind = "truck" if length[i] > CAR_LENGTH else "car"
+            kind = "truck" if length[i] > self.car_length else "car"
             lines.append(f"A {kind} {side}, {where}, {pose.speed[i]:.1f} m/s.")
         return "\n".join(lines)
 
@@ -462,7 +441,7 @@ class Highway(Road):
 
         def control(pose: Pose) -> tuple[Scalar, Scalar]:
             wanted = (speed - pose.speed) * (1 / SPEED_TIME)
-            acceleration = jnp.clip(wanted, -STRONGEST_BRAKING, STRONGEST_ACCELERATION)
+            acceleration = jnp.clip(wanted, -self.braking, self.acceleration)
             return acceleration, bicycle.steer_to(pose, y, params.length[0])
 
         def half(right: Scalar, now: State) -> State:
@@ -546,12 +525,12 @@ class HighwayContinuous(Road):
         third.
         """
         told = self.counted_where_it_is(state, params)
-        push = jnp.where(action[0] > 0, STRONGEST_ACCELERATION, STRONGEST_BRAKING) * action[0]
+        push = jnp.where(action[0] > 0, self.acceleration, self.braking) * action[0]
         phase = state.steps % 5
         direction = (phase == 0).astype(jnp.int32) - (phase == 2).astype(jnp.int32)
 
         def control(pose: Pose) -> tuple[Scalar, Scalar]:
-            room = (TOP_SPEED - pose.speed) * (1 / SUBSTEP)
+            room = (self.top_speed - pose.speed) * (1 / SUBSTEP)
             return jnp.minimum(push, room), action[1] * bicycle.slip_bound(pose.speed, params.length[0])
 
         return self.close_step(state, self.drive(told, params, control, direction, self.substeps))
@@ -581,16 +560,19 @@ class HighwayContinuous(Road):
         """List the entries of :meth:`observation`, in order."""
         return *self.own_components(), *self.others_components()
 
+    def _pedals(self) -> str:
+        return f"1 is +{self.acceleration:g} m/s^2, -1 is -{self.braking:g} m/s^2"
+
     def action_components(self) -> tuple[Component, ...]:
         """List pedals and wheel."""
         return (
-            Component("acceleration", "1 is +3 m/s^2, -1 is -6 m/s^2, linear on either side of 0"),
+            Component("acceleration", f"{self._pedals()}, linear on either side of 0"),
             Component("steering", "steering angle to the left, in parts of the largest safe one"),
         )
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
         return (
-            "Answer with two numbers from -1 to 1: acceleration (1 is +3 m/s^2, -1 is -6 m/s^2) and steering to the "
+            f"Answer with two numbers from -1 to 1: acceleration ({self._pedals()}) and steering to the "
             "left, in parts of the largest safe angle, for the next 0.2 s."
         )

@@ -13,11 +13,11 @@ import jax
 import jax.numpy as jnp
 
 from rlbench_suite.policy import View
-from rlbench_suite.task import Task
 
 from . import bicycle, highway, lane_changing, traffic
 from .car_following import Driver, Scalar
-from .highway import FASTER, IDLE, LANE_LEFT, LANE_RIGHT, LEVEL_STEP, LEVELS, SLOWER, SLOWEST, State, ego_pose
+from .highway import FASTER, IDLE, LANE_LEFT, LANE_RIGHT, LEVEL_STEP, LEVELS, SLOWER, SLOWEST, Road, State, ego_pose
+from .road_constants import STRONGEST_ACCELERATION, STRONGEST_BRAKING
 from .traffic import LANES, Fleet
 
 EGO = Driver(desired_speed=40.0, time_gap=0.6, jam_gap=2.0, acceleration=3.0, deceleration=4.0)
@@ -55,6 +55,15 @@ def situation_of(mind: Driver, state: State, params: Fleet, target: Scalar) -> S
     return Situation(acceleration, towards(1), towards(-1))
 
 
+def mind_for(task: Road) -> Driver:
+    """Return the driver of an ego with the limits of a task; it brakes with two thirds of what it can."""
+    if not {"acceleration", "braking", "top_speed"} & task.own.own.keys():
+        return EGO
+    return EGO._replace(
+        desired_speed=task.top_speed, acceleration=task.acceleration, deceleration=min(4.0, task.braking * 2 / 3)
+    )
+
+
 class ReferenceDriver(NamedTuple):
     """Player of ``Highway``: it changes lanes if worthwhile, else moves the target speed towards that of IDM."""
 
@@ -65,9 +74,9 @@ class ReferenceDriver(NamedTuple):
     """Fraction of a speed level that is rounded up."""
 
     @classmethod
-    def for_task(cls, task: Task[Any, Any]) -> ReferenceDriver:
-        """Make the player; it is the same for every density."""
-        return cls()
+    def for_task(cls, task: Road) -> ReferenceDriver:
+        """Make the player of an ego with these limits."""
+        return cls(mind_for(task))
 
     def initial(self, params: Fleet) -> tuple[()]:
         """Return no memory."""
@@ -92,11 +101,14 @@ class ContinuousReferenceDriver(NamedTuple):
     """Player of ``HighwayContinuous``: it accelerates by IDM and steers along its target lane, which it remembers."""
 
     mind: Driver = EGO
+    acceleration: Any = STRONGEST_ACCELERATION
+    braking: Any = STRONGEST_BRAKING
+    """m/s^2: limits of the ego"""
 
     @classmethod
-    def for_task(cls, task: Task[Any, Any]) -> ContinuousReferenceDriver:
-        """Make the player; it is the same for every density."""
-        return cls()
+    def for_task(cls, task: Road) -> ContinuousReferenceDriver:
+        """Make the player of an ego with these limits."""
+        return cls(mind_for(task), task.acceleration, task.braking)
 
     def initial(self, params: Fleet) -> Scalar:
         """Return the memory: no lane chosen yet."""
@@ -114,7 +126,7 @@ class ContinuousReferenceDriver(NamedTuple):
         change = settled & (best > lane_changing.THRESHOLD)
         target = jnp.where(change, target + aside, target).astype(jnp.int32)
         wanted = situation.acceleration
-        limit = jnp.where(wanted > 0, highway.STRONGEST_ACCELERATION, highway.STRONGEST_BRAKING)
+        limit = jnp.where(wanted > 0, self.acceleration, self.braking)
         slip = bicycle.steer_to(ego, traffic.lane_centre(target), length)
         action = jnp.stack([wanted / limit, slip / bicycle.slip_bound(ego.speed, length)])
         return jnp.clip(action, -1, 1), target

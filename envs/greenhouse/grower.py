@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 
 from rlbench_suite.policy import View
-from rlbench_suite.task import Task
 
-from .lettuce import CO2_LIMIT, HEATING_LIMIT, SCALES, VENTILATION_LIMIT, Params
+from .lettuce import CO2_LIMIT, HEATING_LIMIT, SCALES, VENTILATION_LIMIT, Bounds, Lettuce, Params
+from .van_henten import Control
 
 
 class Grower(NamedTuple):
@@ -43,11 +43,28 @@ class Grower(NamedTuple):
     """kg/(m2 s) a ppm"""
     closed: Any = 7.5e-3
     """m/s: carbon dioxide is dosed up to this ventilation"""
+    most_ventilation: Any = VENTILATION_LIMIT
+    """m/s"""
+    parts: Control = Control(1 / CO2_LIMIT, 1 / VENTILATION_LIMIT, 1 / HEATING_LIMIT)
+    """Part of an actuator's range by SI unit"""
 
     @classmethod
-    def for_task(cls, task: Task[Any, Any]) -> Grower:
-        """Make the player; it is the same for every greenhouse."""
-        return cls()
+    def for_task(cls, task: Lettuce) -> Grower:
+        """Make the player for the actuators and the bounds of a greenhouse: its targets are as far within them as those
+        for the shipped bounds.
+        """
+        usual, own, mine = Bounds(), task.bounds, cls()
+        if own == usual and task.limits == Control(CO2_LIMIT, VENTILATION_LIMIT, HEATING_LIMIT):
+            return mine
+        return mine._replace(
+            warm_day=mine.warm_day + (own.coldest - usual.coldest),
+            warm_night=mine.warm_night + (own.coldest - usual.coldest),
+            hot=mine.hot + (own.warmest - usual.warmest),
+            damp=mine.damp + (own.dampest - usual.dampest),
+            co2=mine.co2 + (own.most_co2 - usual.most_co2),
+            most_ventilation=task.limits.ventilation,
+            parts=Control(*(1 / limit for limit in task.limits)),
+        )
 
     def initial(self, params: Params) -> tuple[()]:
         """Return no memory."""
@@ -60,7 +77,7 @@ class Grower(NamedTuple):
         heating = self.heating_gain * (jnp.where(day, self.warm_day, self.warm_night) - inside)
         venting = self.venting_gain * jnp.maximum(0.0, inside - self.hot)
         drying = self.drying_gain * jnp.maximum(0.0, humidity - self.damp)
-        ventilation = jnp.minimum(venting + drying, VENTILATION_LIMIT)
+        ventilation = jnp.minimum(venting + drying, self.most_ventilation)
         dosing = jnp.where(day & (ventilation <= self.closed), self.co2_gain * (self.co2 - ppm), 0.0)
-        setting = (dosing * (1 / CO2_LIMIT), ventilation * (1 / VENTILATION_LIMIT), heating * (1 / HEATING_LIMIT))
-        return jnp.clip(jnp.stack(setting), 0.0, 1.0), memory
+        setting = (value * part for value, part in zip((dosing, ventilation, heating), self.parts, strict=True))
+        return jnp.clip(jnp.stack([*setting]), 0.0, 1.0), memory

@@ -45,12 +45,15 @@ from PIL import Image, ImageDraw
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
+from rlbench_suite.context import REWARD, Constant, weights
 from rlbench_suite.task import Task
+from rlbench_suite.time_series import Column, Series
 
 from ..alternating_bands import alternating_bands
+from ..own_constants import OwnConstants, begin_in_record
 from . import van_henten
 from .van_henten import Climate, Control, Greenhouse, Scalar, Weather, co2_ppm, relative_humidity
-from .weather import HOUR, YEAR, Site, Sky, day_angle, next_sky, weather
+from .weather import HOUR, OUTSIDE_CO2, YEAR, Site, Sky, day_angle, next_sky, weather
 
 STEP = 1800.0
 """s"""
@@ -85,10 +88,27 @@ HEAT_PRICES = (6.35e-9 * HFL * KWH, 0.1281)
 CO2_PRICES = (0.42 * HFL, 0.1906)
 """EUR/kg"""
 PRICE_SPREAD = 0.2
+PRICE_SCALES = 20.0, 0.1, 0.2
+"""Scales of the prices in observations."""
 SCALES = np.array([0.25, 1000, 20, 100, 500, 20, 100])
 """Scales of the seven measurements, in their units."""
 SENSORS = np.array([[0, 1], [0, 5000], [-20, 60], [0, 100], [0, 1000], [-40, 60], [0, 100]])
 """Ranges of the seven measurements."""
+
+
+DAY = 48
+"""steps"""
+GREENHOUSE = {
+    "yield_factor": ("", "kg of dry weight from a kg of carbon dioxide assimilated"),
+    "light_use": ("kg/J", "carbon dioxide assimilated by outside radiation"),
+    "respiration": ("1/s", "at 25 degC"),
+    "respired_co2": ("", "kg of carbon dioxide set free by a kg of dry weight respired"),
+    "transpiration": ("m/s", "from leaf to air"),
+    "heat_loss": ("W/(m2 K)", "through the cover"),
+    "solar_gain": ("", "fraction of the outside radiation that warms the air"),
+    "leakage": ("m/s", "air exchanged through closed vents"),
+}
+"""Unit and meaning of each constant of :class:`Greenhouse`."""
 
 
 class Prices(NamedTuple):
@@ -108,6 +128,21 @@ class Params(NamedTuple):
     site: Site
     prices: Prices
     house: Greenhouse
+    row: Scalar | None = None
+    """int32: row of the records at which the season begins; None without records"""
+
+
+class Bounds(NamedTuple):
+    """Bounds of the climate."""
+
+    coldest: float = COLDEST
+    warmest: float = WARMEST
+    """degC"""
+    least_co2: float = LEAST_CO2
+    most_co2: float = MOST_CO2
+    """ppm"""
+    dampest: float = DAMPEST
+    """%"""
 
 
 class State(NamedTuple):
@@ -140,11 +175,128 @@ class Lettuce(Task[Params, State]):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         if not 0 <= (difficulty or 0) <= 0.5:
             raise ValueError(f"The difficulty of {card.id} is a relative tolerance in [0, 0.5], got {difficulty!r}.")
+        self.own = OwnConstants(card, self.constants())
+        self.limits = Control(*(self.own.value(f"{name}_limit") for name in Control._fields))
+        self.bounds = Bounds(*(self.own.value(name) for name in Bounds._fields))
+        self._check()
+        self._records()
         low = np.concatenate([SENSORS[:, 0] / SCALES, [0] * 4, [-1] * 4, [0] * 3])
         high = np.concatenate([SENSORS[:, 1] / SCALES, [1] * 4, [1] * 4, [2] * 3])
         self.observation_space = self.box(low, high)
         self.action_space = self.box([0] * 3, [1] * 3)
-        self.reward_space = self.box(-30, 1)  # 1 kg/m2 lost at the highest price; grown in a step, 4 g/m2 and less
+        self.reward_space = self.box(*self._reward_range())
+
+    def constants(self) -> tuple[Constant, ...]:
+        """Return site, prices, greenhouse, actuators, bounds of the climate, and the weights of the reward's terms."""
+        part = self.difficulty or 0.0
+
+        def fixed(name: str, unit: str, value: float, meaning: str, **limits: Any) -> Constant:
+            return Constant(name, unit, value, value, meaning, drawn=False, **limits)
+
+        def price(name: str, sheets: tuple[float, float], unit: str) -> Constant:
+            low, high = min(sheets) * (1 - PRICE_SPREAD), max(sheets) * (1 + PRICE_SPREAD)
+            return Constant(f"{name}_price", unit, float(f"{low:.6g}"), float(f"{high:.6g}"), "", least=0.0)
+
+        return (
+            Constant(
+                "planting_day", "", FIRST_DAY, LAST_DAY, "day of the year; 0 is 1 January", 365.0, least=0.0, bands=20
+            ),
+            Constant("latitude", "deg", 50.0, 54.0, "north", 66.0, least=0.0),
+            Constant("warmth", "K", -1.5, 1.5, "over the climate's mean, 10.1 degC in a year", 20.0, least=-20.0),
+            Constant("cloudiness", "", 0.0, 2.0, "logit of the median cloud cover", 6.0, least=-6.0),
+            price("lettuce", LETTUCE_PRICES, "EUR/kg"),
+            price("heat", HEAT_PRICES, "EUR/kWh"),
+            price("co2", CO2_PRICES, "EUR/kg"),
+            *(
+                Constant(name, unit, float(f"{v * (1 - part):.6g}"), float(f"{v * (1 + part):.6g}"), meaning)
+                for (name, (unit, meaning)), v in zip(GREENHOUSE.items(), Greenhouse(), strict=True)
+            ),
+            fixed("co2_limit", "kg/(m2 s)", CO2_LIMIT, "most carbon dioxide dosed", most=1e-4),
+            fixed("ventilation_limit", "m/s", VENTILATION_LIMIT, "most air exchanged through vents"),
+            fixed("heating_limit", "W/m2", HEATING_LIMIT, "most heat", most=1000.0),
+            fixed("coldest", "degC", COLDEST, "bound of the climate, as are the next four", most=40.0, least=0.0),
+            fixed("warmest", "degC", WARMEST, "", most=45.0, least=0.0),
+            fixed("least_co2", "ppm", LEAST_CO2, "", most=5000.0, least=0.0),
+            fixed("most_co2", "ppm", MOST_CO2, "", most=5000.0, least=0.0),
+            fixed("dampest", "%", DAMPEST, "relative humidity", most=100.0, least=0.0),
+            fixed("first_day", "", 0.0, "day of the year on which records begin, at midnight", most=365.0, least=0.0),
+            *weights(
+                lettuce=(1.0, "value of the dry weight gained"),
+                heat=(1.0, "cost of heat, taken off"),
+                co2=(1.0, "cost of carbon dioxide, taken off"),
+                violation=(0.0, "EUR/m2 taken off for a cost of 1"),
+            ),
+        )
+
+    def series(self) -> tuple[Series, ...]:
+        """Return weather and prices."""
+        least = 2 * (SEASON + DAY)  # whole days, and the weather at harvest
+        return (
+            Series(
+                "weather",
+                "weather outside from a midnight on, in place of the synthetic one",
+                (
+                    Column("radiation", "W/m2", 0, 1400, "global radiation"),
+                    Column("temperature", "degC", -40, 55, "of the air"),
+                    Column("humidity", "%", 0, 100, "relative"),
+                    Column("co2", "ppm", 0, 2000, "carbon dioxide", optional=True),
+                ),
+                "s", STEP, least,
+            ),
+            Series(
+                "prices",
+                "prices from a midnight on, in place of those of a season",
+                (
+                    Column("lettuce", "EUR/kg", 0, 1000, "of dry weight", optional=True),
+                    Column("heat", "EUR/kWh", -10, 10, "", optional=True),
+                    Column("co2", "EUR/kg", 0, 100, "", optional=True),
+                ),
+                "s", STEP, least,
+            ),
+        )  # fmt: skip
+
+    def _check(self) -> None:
+        """Refuse a greenhouse that the integration cannot hold, and bounds without a climate between them."""
+        exchange = self.limits.ventilation + self.own.range("leakage")[1] + self.own.range("transpiration")[1]
+        loss = van_henten.VENTILATION_HEAT * self.limits.ventilation + self.own.range("heat_loss")[1]
+        fastest = max(exchange / van_henten.AIR_HEIGHT, loss / van_henten.HEAT_CAPACITY)
+        if fastest * STEP / van_henten.SUBSTEPS > 3:
+            raise ValueError(
+                f"{self.card.id}: ventilation_limit, leakage, transpiration or heat_loss change the air in "
+                f"{1 / fastest:.0f} s, too fast for the integration: at least {STEP / van_henten.SUBSTEPS / 3:.0f} s."
+            )
+        for low, high in (("coldest", "warmest"), ("least_co2", "most_co2")):
+            if self.own.value(low) >= self.own.value(high):
+                raise ValueError(f"{self.card.id}: {low} is not below {high}.")
+
+    def _records(self) -> None:
+        """Read the records of the context, and find the scales of the prices."""
+        context = self.card.context
+        weather, prices = (context and context.record(name) for name in ("weather", "prices"))
+        self.weather = dict(zip(weather.columns, weather.values().T.astype(self.dtype), strict=True)) if weather else {}
+        self.prices = dict(zip(prices.columns, prices.values().T.astype(self.dtype), strict=True)) if prices else {}
+        for name in self.prices:
+            if f"{name}_price" in self.own:
+                raise ValueError(f"{self.card.id}: {name}_price follows from the record of prices; leave it out.")
+        self.rows = min((len(column) for column in (*self.weather.values(), *self.prices.values())), default=0)
+        self.dearest = Prices(
+            *(
+                float(np.abs(self.prices[name]).max()) if name in self.prices else self.own.range(f"{name}_price")[1]
+                for name in Prices._fields
+            )
+        )
+        self.price_scales = [max(scale, 0.51 * most) for scale, most in zip(PRICE_SCALES, self.dearest, strict=True)]
+
+    def _reward_range(self) -> tuple[float, float]:
+        """Return bounds of the reward, EUR/m2: 1 kg/m2 lost at the highest price; 4 g/m2 and less grown in a step."""
+        if not self.own.own and not self.rows:
+            return -30.0, 1.0
+        weight = self.own.weight
+        lettuce = weight("lettuce") * self.dearest.lettuce
+        heat = weight("heat") * self.dearest.heat * STEP / KWH * self.limits.heating
+        co2 = weight("co2") * self.dearest.co2 * STEP * self.limits.co2
+        gained_back = heat if "heat" in self.prices and self.prices["heat"].min() < 0 else 0.0
+        return -(1.2 * lettuce + heat + co2 + 30 * weight("violation")), 0.04 * lettuce + gained_back
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a planting day in the bands of the split, and everything else alike for both splits."""
@@ -157,16 +309,48 @@ class Lettuce(Task[Params, State]):
             level = sheets[0] * jnp.exp(math.log(sheets[1] / sheets[0]) * u[4])
             return level * between(1 - PRICE_SPREAD, 1 + PRICE_SPREAD, unit)
 
+        def drawn(name: str, i: int, shipped: Scalar, scale: float = 1.0) -> Scalar:
+            return self.own.draw(name, u[i], split, shipped, scale)
+
         site = Site(
-            latitude=between(math.radians(50), math.radians(54), u[0]),
-            start=alternating_bands(u[1], split, FIRST_DAY, LAST_DAY, bands=20),
-            warmth=between(-1.5, 1.5, u[2]),
-            cloudiness=between(0.0, 2.0, u[3]),
+            latitude=drawn("latitude", 0, between(math.radians(50), math.radians(54), u[0]), math.radians(1)),
+            start=drawn("planting_day", 1, alternating_bands(u[1], split, FIRST_DAY, LAST_DAY, bands=20)),
+            warmth=drawn("warmth", 2, between(-1.5, 1.5, u[2])),
+            cloudiness=drawn("cloudiness", 3, between(0.0, 2.0, u[3])),
         )
-        prices = Prices(price(LETTUCE_PRICES, u[5]), price(HEAT_PRICES, u[6]), price(CO2_PRICES, u[7]))
+        sheets = zip(Prices._fields, (LETTUCE_PRICES, HEAT_PRICES, CO2_PRICES), strict=True)
+        prices = Prices(*(drawn(f"{name}_price", 5 + i, price(s, u[5 + i])) for i, (name, s) in enumerate(sheets)))
         part = self.difficulty or 0.0
-        house = Greenhouse(*(v * between(1 - part, 1 + part, u[8 + i]) for i, v in enumerate(Greenhouse())))
-        return Params(site, prices, house)
+        house = Greenhouse(
+            *(
+                drawn(name, 8 + i, v * between(1 - part, 1 + part, u[8 + i]))
+                for i, (name, v) in enumerate(zip(GREENHOUSE, Greenhouse(), strict=True))
+            )
+        )
+        if not self.rows:
+            return Params(site, prices, house)
+        unit = self.uniform(jax.random.fold_in(key, 1), 1)[0]
+        row = begin_in_record(unit, split, self.rows, SEASON + 1, every=DAY)
+        start = jnp.mod(self.own.value("first_day") + (row // DAY).astype(self.dtype), YEAR)
+        return Params(site._replace(start=start), prices, house, row)
+
+    def outside(self, params: Params, sky: Sky, steps: Scalar) -> Weather:
+        """Return the weather outside after some steps."""
+        if not self.weather:
+            return weather(params.site, sky, STEP * steps.astype(self.dtype))
+        now = {name: jnp.asarray(column)[params.row + steps] for name, column in self.weather.items()}
+        temperature = now["temperature"]
+        return Weather(
+            now["radiation"],
+            van_henten.co2_density(now.get("co2", OUTSIDE_CO2), temperature),
+            temperature,
+            0.01 * now["humidity"] * van_henten.saturated_air(temperature),
+        )
+
+    def prices_at(self, params: Params, steps: Scalar) -> Prices:
+        """Return the prices after some steps."""
+        recorded = {name: jnp.asarray(column)[params.row + steps] for name, column in self.prices.items()}
+        return params.prices._replace(**recorded)
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Return a crop just planted, at midnight."""
@@ -174,7 +358,7 @@ class Lettuce(Task[Params, State]):
         zero = jnp.zeros((), self.dtype)
         temperature = zero + 15.0
         air = van_henten.co2_density(400.0, temperature), temperature, 0.8 * van_henten.saturated_air(temperature)
-        outside = weather(params.site, sky, zero)
+        outside = self.outside(params, sky, jnp.int32(0))
         return State(Climate(zero + 3.5e-3, *air), Control(zero, zero, zero), sky, outside, jnp.int32(0), zero)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
@@ -182,11 +366,11 @@ class Lettuce(Task[Params, State]):
         ppm = co2_ppm(state.climate.co2, state.climate.temperature)
         dosing = jnp.where(ppm < INTERLOCK, action[0], 0.0)
         applied = Control(dosing, action[1], action[2])
-        climate = van_henten.step(state.climate, actuators(applied), state.outside, params.house, STEP)
+        climate = van_henten.step(state.climate, actuators(applied, self.limits), state.outside, params.house, STEP)
         steps = state.steps + 1
         sky = next_sky(state.sky, self.normal(key, 3), STEP)
-        outside = weather(params.site, sky, STEP * steps.astype(self.dtype))
-        return State(climate, applied, sky, outside, steps, state.violation + violation(climate))
+        outside = self.outside(params, sky, steps)
+        return State(climate, applied, sky, outside, steps, state.violation + violation(climate, self.bounds))
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(18,)``; see the table."""
@@ -207,7 +391,7 @@ class Lettuce(Task[Params, State]):
         time = STEP * state.steps.astype(self.dtype)
         hour = day_angle(time)
         season = (2 * math.pi / YEAR) * (params.site.start + time * (1 / (24 * HOUR)))
-        prices = params.prices
+        prices = self.prices_at(params, state.steps)
         return self.stack(
             *shown,
             *state.applied,
@@ -216,9 +400,7 @@ class Lettuce(Task[Params, State]):
             jnp.cos(hour),
             jnp.sin(season),
             jnp.cos(season),
-            prices.lettuce * 0.05,
-            prices.heat * 10.0,
-            prices.co2 * 5.0,
+            *(price * (1 / scale) for price, scale in zip(prices, self.price_scales, strict=True)),
         )
 
     def observation_components(self) -> tuple[Component, ...]:
@@ -232,6 +414,7 @@ class Lettuce(Task[Params, State]):
             "outside_temperature": ("temperature outside", "degC"),
             "outside_humidity": ("relative humidity outside", "%"),
         }
+        lettuce, heat, co2 = self.price_scales
         return (
             *(
                 Component(name, meaning, f"{scale:g} {unit}")
@@ -246,30 +429,35 @@ class Lettuce(Task[Params, State]):
             Component("cos_day", "cosine of the time of day"),
             Component("sin_year", "sine of the day of the year"),
             Component("cos_year", "cosine of the day of the year"),
-            Component("lettuce_price", "price of a kilogram of lettuce, dry weight", "20 EUR/kg"),
-            Component("heat_price", "price of heat", "0.1 EUR/kWh"),
-            Component("co2_price", "price of carbon dioxide", "0.2 EUR/kg"),
+            Component("lettuce_price", "price of a kilogram of lettuce, dry weight", f"{lettuce:g} EUR/kg"),
+            Component("heat_price", "price of heat", f"{heat:g} EUR/kWh"),
+            Component("co2_price", "price of carbon dioxide", f"{co2:g} EUR/kg"),
         )
 
     def action_components(self) -> tuple[Component, ...]:
         """List three actuators."""
         return (
-            Component("dosing", "carbon dioxide that is dosed", f"{1e6 * CO2_LIMIT:g} mg/(m2 s)"),
+            Component("dosing", "carbon dioxide that is dosed", f"{1e6 * self.limits.co2:g} mg/(m2 s)"),
             Component(
                 "ventilation",
                 "how far the vents are open: air exchanged a floor area",
-                f"{1e3 * VENTILATION_LIMIT:g} mm/s",
+                f"{1e3 * self.limits.ventilation:g} mm/s",
             ),
-            Component("heating", "heat that is supplied", f"{HEATING_LIMIT:g} W/m2"),
+            Component("heating", "heat that is supplied", f"{self.limits.heating:g} W/m2"),
         )
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the profit of the step, EUR/m2."""
-        used = actuators(next_state.applied)
-        spent = (STEP / KWH) * params.prices.heat * used.heating + STEP * params.prices.co2 * used.co2
+        used, prices = actuators(next_state.applied, self.limits), self.prices_at(params, state.steps)
+        heat, co2 = (STEP / KWH) * prices.heat * used.heating, STEP * prices.co2 * used.co2
         standing = jnp.where(lost(next_state.climate), 0.0, next_state.climate.dry_weight)
         gained = standing - state.climate.dry_weight
-        return params.prices.lettuce * gained - spent
+        if not any(name.startswith(REWARD) for name in self.own.own):
+            return prices.lettuce * gained - (heat + co2)
+        weight = self.own.weight
+        spent = weight("heat") * heat + weight("co2") * co2
+        broken = weight("violation") * violation(next_state.climate, self.bounds)
+        return weight("lettuce") * (prices.lettuce * gained) - spent - broken
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether the crop is harvested or lost."""
@@ -277,7 +465,7 @@ class Lettuce(Task[Params, State]):
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
         """Return the climate's violation of its bounds."""
-        return violation(next_state.climate)
+        return violation(next_state.climate, self.bounds)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
@@ -309,7 +497,7 @@ class Lettuce(Task[Params, State]):
     def describe(self, state: State, params: Params) -> str:
         """Describe crop, climate, weather, actuators, time and prices, with units."""
         inside, outside = (jax.tree.map(float, part) for part in (state.climate, state.outside))
-        lettuce, heat, co2 = map(float, params.prices)
+        lettuce, heat, co2 = map(float, self.prices_at(params, state.steps))
         days, hours = divmod(int(state.steps) * STEP / HOUR, 24)
         dosed, vented, heated = (100 * float(part) for part in state.applied)
         return (
@@ -358,9 +546,9 @@ class Lettuce(Task[Params, State]):
         return np.asarray(image)
 
 
-def actuators(setting: Control) -> Control:
+def actuators(setting: Control, limits: Control) -> Control:
     """Convert fractions of the actuators' ranges to SI units."""
-    return Control(CO2_LIMIT * setting.co2, VENTILATION_LIMIT * setting.ventilation, HEATING_LIMIT * setting.heating)
+    return Control(*(limit * part for limit, part in zip(limits, setting, strict=True)))
 
 
 def lost(climate: Climate) -> Scalar:
@@ -368,12 +556,12 @@ def lost(climate: Climate) -> Scalar:
     return (climate.temperature < FROST) | (climate.temperature > SCORCH)
 
 
-def violation(climate: Climate) -> Scalar:
+def violation(climate: Climate, bounds: Bounds = Bounds()) -> Scalar:  # noqa: B008 - numbers
     """Return the constraint cost of a climate; see the table."""
     t, ppm = climate.temperature, co2_ppm(climate.co2, climate.temperature)
     damp = relative_humidity(climate.humidity, t)
     return (
-        jnp.maximum(0.0, jnp.maximum(COLDEST - t, t - WARMEST)) * 0.1
-        + jnp.maximum(0.0, jnp.maximum(LEAST_CO2 - ppm, ppm - MOST_CO2)) * 1e-3
-        + jnp.maximum(0.0, damp - DAMPEST) * 0.1
+        jnp.maximum(0.0, jnp.maximum(bounds.coldest - t, t - bounds.warmest)) * 0.1
+        + jnp.maximum(0.0, jnp.maximum(bounds.least_co2 - ppm, ppm - bounds.most_co2)) * 1e-3
+        + jnp.maximum(0.0, damp - bounds.dampest) * 0.1
     )

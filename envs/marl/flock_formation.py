@@ -48,10 +48,12 @@ from PIL import Image, ImageDraw
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
+from rlbench_suite.context import Constant, weights
 from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
 from ..alternating_bands import alternating_bands
+from ..own_constants import OwnConstants
 from ..runge_kutta import rk4
 
 STEP = 0.05
@@ -168,29 +170,53 @@ class FlockFormation(Task[Params, State]):
         if difficulty is None or not 0 <= difficulty <= 3:
             raise ValueError(f"The difficulty of {card.id} is a speed of 0 to 3 m/s, got {difficulty!r}.")
         self.top_speed = float(difficulty)
+        self.own = OwnConstants(card, self.constants())
+        self.horizontal, self.vertical = self.own.value("level_limit"), self.own.value("climb_limit")
+        self.turn_scale = max(TURN_RATE, *(0.5 * abs(end) for end in self.own.range("turn_rate")))
         self.formations = formations(n := card.agents)
         self.observation_space = self.box(-SHOWN, SHOWN, (n, 25))
         self.action_space = self.box(-1, 1, (n, 3))
-        self.reward_space = self.box(-1, 1, (n,))
+        self.reward_space = self.box(-self.own.weight("proximity"), self.own.weight("formation"), (n,))
         self._see = jax.jit(self.observation)  # for the text view
+
+    def constants(self) -> tuple[Constant, ...]:
+        """Return formation, leader, air and vehicles, and the weights of the reward's terms."""
+        level, up, slowest = HORIZONTAL, VERTICAL, 0.5 * self.top_speed
+        return (
+            Constant("spacing", "m", 0.7, 1.5, "distance of neighbouring slots", 3.0, least=0.5, bands=20),
+            Constant("leader_speed", "m/s", slowest, self.top_speed, "", 3.0, least=0.0),
+            Constant("turn_rate", "rad/s", -TURN_RATE, TURN_RATE, "of the leader, left is positive", 1.5, least=-1.5),
+            Constant("climb", "m/s", -0.3, 0.3, "of the leader", 2.0, least=-2.0),
+            Constant("wind_x", "m/s", -2.0, 2.0, "", 10.0, least=-10.0),
+            Constant("wind_y", "m/s", -2.0, 2.0, "", 10.0, least=-10.0),
+            Constant("drag", "1/s", 0.2, 0.5, "deceleration by airspeed", 2.0, least=0.0),
+            Constant("lag", "s", 0.1, 0.2, "of the attitude controller", 0.5, least=0.03),
+            Constant("level_limit", "m/s^2", level, level, "largest horizontal acceleration", 20.0, drawn=False),
+            Constant("climb_limit", "m/s^2", up, up, "largest vertical acceleration", 20.0, drawn=False),
+            *weights(formation=(1.0, "holding the slot"), proximity=(1.0, "nearness of a neighbour, taken off")),
+        )
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a formation, its leader and its air."""
         u = self.uniform(key, 10)
         which = jnp.minimum(jnp.floor(u[0] * len(self.formations)).astype(jnp.int32), len(self.formations) - 1)
-        spacing = alternating_bands(u[1], split, 0.7, 1.5, bands=20)
+
+        def drawn(name: str, i: int, shipped: jax.Array) -> Any:
+            return self.own.draw(name, u[i], split, shipped)
+
+        spacing = drawn("spacing", 1, alternating_bands(u[1], split, 0.7, 1.5, bands=20))
         slots = jnp.asarray(self.formations.astype(self.dtype))[which] * spacing
         return Params(
             slot_ahead=slots[:, 0],
             slot_left=slots[:, 1],
             heading=math.pi * (2 * u[2] - 1),
-            speed=self.top_speed * (0.5 + 0.5 * u[3]),
-            turn_rate=TURN_RATE * (2 * u[4] - 1),
-            climb=0.3 * (2 * u[5] - 1),
-            wind_x=2 * (2 * u[6] - 1),
-            wind_y=2 * (2 * u[7] - 1),
-            drag=0.2 + 0.3 * u[8],
-            lag=0.1 + 0.1 * u[9],
+            speed=drawn("leader_speed", 3, self.top_speed * (0.5 + 0.5 * u[3])),
+            turn_rate=drawn("turn_rate", 4, TURN_RATE * (2 * u[4] - 1)),
+            climb=drawn("climb", 5, 0.3 * (2 * u[5] - 1)),
+            wind_x=drawn("wind_x", 6, 2 * (2 * u[6] - 1)),
+            wind_y=drawn("wind_y", 7, 2 * (2 * u[7] - 1)),
+            drag=drawn("drag", 8, 0.2 + 0.3 * u[8]),
+            lag=drawn("lag", 9, 0.1 + 0.1 * u[9]),
         )
 
     def initial(self, key: jax.Array, params: Params) -> State:
@@ -211,7 +237,7 @@ class FlockFormation(Task[Params, State]):
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Move the vehicles by one Runge-Kutta step under constant commands, and the leader along its arc."""
-        command = accelerations(action)
+        command = accelerations(action, self.horizontal, self.vertical)
 
         def derivative(_: float, now: Vehicles) -> Vehicles:
             return Vehicles(
@@ -242,8 +268,11 @@ class FlockFormation(Task[Params, State]):
             # A sum with one term: indexing is many times slower.
             metres += [jnp.where(neighbour, part - part[:, None], 0).sum(1) for part in vehicles[:6]]
         values = [value * (1 / SCALE) for value in metres]
-        values[9:9] = [vehicles.ax * (1 / HORIZONTAL), vehicles.ay * (1 / HORIZONTAL), vehicles.az * (1 / VERTICAL)]
-        values.append(jnp.broadcast_to(params.turn_rate * (1 / TURN_RATE), vehicles.x.shape))
+        values[9:9] = [
+            *(part * (1 / self.horizontal) for part in (vehicles.ax, vehicles.ay)),
+            vehicles.az * (1 / self.vertical),
+        ]
+        values.append(jnp.broadcast_to(params.turn_rate * (1 / self.turn_scale), vehicles.x.shape))
         return jnp.clip(jnp.stack(values, 1), -SHOWN, SHOWN)
 
     def observation_components(self) -> tuple[Component, ...]:
@@ -264,18 +293,20 @@ class FlockFormation(Task[Params, State]):
             Component("slot", f"from it to its slot, {axes}", place, (3,)),
             Component("slot_velocity", f"velocity of its slot minus its own, {axes}", speed, (3,)),
             Component("velocity", f"its velocity, {axes}", speed, (3,)),
-            Component("acceleration", "its acceleration along x and y of the world", f"{HORIZONTAL:g} m/s^2", (2,)),
-            Component("climb", "its acceleration along z of the world", f"{VERTICAL:g} m/s^2"),
+            Component(
+                "acceleration", "its acceleration along x and y of the world", f"{self.horizontal:g} m/s^2", (2,)
+            ),
+            Component("climb", "its acceleration along z of the world", f"{self.vertical:g} m/s^2"),
             *neighbours,
-            Component("turn_rate", "turn rate of the leader", f"{TURN_RATE:g} rad/s"),
+            Component("turn_rate", "turn rate of the leader", f"{self.turn_scale:g} rad/s"),
         )
 
     def action_components(self) -> tuple[Component, ...]:
         """List the entries of each vehicle."""
         level = "commanded acceleration along x and y of the world, shortened to length one"
         return (
-            Component("level", level, f"{HORIZONTAL:g} m/s^2", (2,)),
-            Component("up", "commanded acceleration along z of the world", f"{VERTICAL:g} m/s^2"),
+            Component("level", level, f"{self.horizontal:g} m/s^2", (2,)),
+            Component("up", "commanded acceleration along z of the world", f"{self.vertical:g} m/s^2"),
         )
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -283,7 +314,10 @@ class FlockFormation(Task[Params, State]):
         error = distances(errors(next_state.vehicles, next_state.leader, params))
         nearest = separations(next_state.vehicles).min(1)
         proximity = jnp.clip((SAFE - nearest) * (1 / (SAFE - COLLISION)), 0, 1)
-        return HALVING_ERROR / (HALVING_ERROR + error) - proximity
+        holding = HALVING_ERROR / (HALVING_ERROR + error)
+        if "reward.formation" in self.own or "reward.proximity" in self.own:
+            return self.own.weight("formation") * holding - self.own.weight("proximity") * proximity
+        return holding - proximity
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
         """Count pairs that are too near each other."""
@@ -320,15 +354,16 @@ class FlockFormation(Task[Params, State]):
         """Tell a text player how to answer: three numbers a vehicle."""
         return (
             f"Answer with {3 * self.card.agents} numbers in [-1, 1], agent_0 first: each vehicle's acceleration along "
-            f"x, y, z; 1 is {HORIZONTAL} m/s^2 along x and y, {VERTICAL} m/s^2 along z (up)."
+            f"x, y, z; 1 is {self.horizontal:g} m/s^2 along x and y, {self.vertical:g} m/s^2 along z (up)."
         )
 
     def describe(self, state: State, params: Params) -> str:
         """Describe each vehicle's observation, with units."""
+        limits = [self.horizontal, self.horizontal, self.vertical]
         lines = [f"The leader turns at {float(params.turn_rate):+.2f} rad/s. Along x, y, z (up), each vehicle:"]
         for i, row in enumerate(np.asarray(self._see(state, None, params))):
             slot, rate, velocity, acceleration, *near = (_words(part) for part in np.split(
-                row[:24] * np.array([SCALE] * 9 + [HORIZONTAL] * 2 + [VERTICAL] + [SCALE] * 12), 8))  # fmt: skip
+                row[:24] * np.array([SCALE] * 9 + limits + [SCALE] * 12), 8))  # fmt: skip
             lines.append(
                 f"agent_{i}: slot at {slot} m, moving {rate} m/s from here; velocity {velocity} m/s, acceleration "
                 f"{acceleration} m/s^2; neighbours at {near[0]} m, moving {near[1]} m/s, and at {near[2]} m, moving "
@@ -376,11 +411,13 @@ def formations(n: int) -> np.ndarray:
     return np.stack([wedge, ring, line])
 
 
-def accelerations(action: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return commanded accelerations, m/s^2, each ``(n,)``; the horizontal part is no longer than HORIZONTAL."""
+def accelerations(
+    action: jax.Array, horizontal: float = HORIZONTAL, vertical: float = VERTICAL
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return commanded accelerations, m/s^2, each ``(n,)``; the horizontal part is no longer than ``horizontal``."""
     x, y, z = action[:, 0], action[:, 1], action[:, 2]
-    share = HORIZONTAL / jnp.maximum(1, jnp.hypot(x, y))
-    return x * share, y * share, VERTICAL * z
+    share = horizontal / jnp.maximum(1, jnp.hypot(x, y))
+    return x * share, y * share, vertical * z
 
 
 def led(leader: Leader, params: Params) -> Leader:
@@ -434,8 +471,10 @@ K_P, K_I, K_D = 3.0, 1.0, 3.5
 """1/s^2, 1/s^3, 1/s. They are stable for every lag up to 0.2 s: Routh-Hurwitz for lag s^4 + s^3 + K_D s^2 + K_P s + K_I
 (without drag, which damps) requires K_D > lag K_P and K_P (K_D - lag K_P) > K_I.
 """
+LONGEST_LAG = 0.2
+"""s: for longer lags the loop is slowed, so that the roots keep their places by the lag."""
 DRAG = 0.35
-"""1/s: drag that the controller assumes, the middle of its range."""
+"""1/s: the middle of the shipped range."""
 NEAR = 0.65
 """m: neighbours nearer than this repel."""
 CLEAR = 0.7
@@ -460,11 +499,24 @@ class FormationPID(NamedTuple):
 
     agents: np.ndarray
     """int32: number of vehicles."""
+    limits: Any = np.array([HORIZONTAL, HORIZONTAL, VERTICAL], np.float32)
+    """m/s^2"""
+    turn_scale: Any = TURN_RATE
+    """rad/s that an observation shows as 1"""
+    drag: Any = DRAG
+    """1/s: drag that the controller assumes, the middle of its range"""
+    pace: Any = 1.0
+    """Part of the shipped speed of the loop, for vehicles with a longer lag"""
 
     @classmethod
     def for_task(cls, task: FlockFormation) -> FormationPID:
-        """Make the controller; it is the same for every formation."""
-        return cls(np.zeros(task.card.agents, np.int32))
+        """Make the controller for the air and the limits of a task."""
+        agents = np.zeros(task.card.agents, np.int32)
+        if not task.own.own:
+            return cls(agents)
+        limits = np.array([task.horizontal, task.horizontal, task.vertical], np.float32)
+        drag, pace = 0.5 * sum(task.own.range("drag")), min(1.0, LONGEST_LAG / task.own.range("lag")[1])
+        return cls(agents, limits, task.turn_scale, drag, pace)
 
     def initial(self, params: Params) -> jax.Array:
         """Return the integrals of the slot errors, ``(n, 3)`` m s."""
@@ -474,16 +526,18 @@ class FormationPID(NamedTuple):
         """Return the commands of all vehicles."""
         seen = view.observation
         error, rate, velocity = (SCALE * seen[:, i : i + 3] for i in (0, 3, 6))
-        turn_rate = TURN_RATE * seen[:, 24:25]
+        turn_rate = self.turn_scale * seen[:, 24:25]
         slot_velocity = velocity + rate
         close = jnp.sqrt((error * error).sum(1, keepdims=True)) < 0.5
         integral = jnp.clip(memory + jnp.where(close, STEP * error, 0), -2, 2)
         # A slot moves on a circle at the leader's turn rate: its acceleration is turn rate x velocity.
         forward = turn_rate * jnp.stack([-slot_velocity[:, 1], slot_velocity[:, 0], 0 * slot_velocity[:, 2]], 1)
-        command = forward + DRAG * slot_velocity + K_P * jnp.clip(error, -REACH, REACH) + K_D * rate + K_I * integral
+        k_p, k_i, k_d = K_P * self.pace**2, K_I * self.pace**3, K_D * self.pace
+        pull = k_p * jnp.clip(error, -REACH, REACH)
+        command = forward + self.drag * slot_velocity + pull + k_d * rate + k_i * integral
         for i in (12, 18):
             command = command + _evasion(SCALE * seen[:, i : i + 3], SCALE * seen[:, i + 3 : i + 6])
-        return jnp.clip(command / np.array([HORIZONTAL, HORIZONTAL, VERTICAL], np.float32), -1, 1), integral
+        return jnp.clip(command / self.limits, -1, 1), integral
 
 
 def _evasion(place: jax.Array, velocity: jax.Array) -> jax.Array:

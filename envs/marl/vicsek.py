@@ -39,8 +39,11 @@ import numpy as np
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
+from rlbench_suite.context import Constant
 from rlbench_suite.policy import View
 from rlbench_suite.task import Task
+
+from ..own_constants import OwnConstants
 
 MAX_TURN = np.pi / 4
 """Largest turn a step, rad."""
@@ -93,23 +96,44 @@ class Vicsek(Task[Params, State]):
         if not 0 <= (difficulty or 0) <= 2 * np.pi:
             raise ValueError(f"The difficulty of {card.id} is a noise width in [0, 2 pi] rad, got {difficulty!r}.")
         n = card.agents
+        self.own = OwnConstants(card, self.constants())
+        self.density, self.speed = self.own.range("density"), self.own.range("speed")
+        self.noise, self.max_turn = self.own.value("noise"), self.own.value("max_turn")
         low = np.tile([-1.0, -1.0, 0.0, 0.0, -1.0, -1.0], (n, 1))
         self.observation_space = self.box(low, np.ones_like(low))
         self.action_space = self.box(-np.ones((n, 1)), np.ones((n, 1)))
         self.reward_space = self.box(-np.ones(n), np.ones(n))
         self._see = jax.jit(self.observation)  # for the text view
 
+    def constants(self) -> tuple[Constant, ...]:
+        """Return density, speed, noise and the largest turn. The interaction radius is the unit of length."""
+        n, noise, turn = self.card.agents, float(self.difficulty or 0), float(MAX_TURN)
+        return (
+            Constant(
+                "density", "", *DENSITY, f"agents a squared interaction radius; up to {n / 4:g}, so that the periodic "
+                "box is two radii wide", most=n / 4, bands=CELLS,
+            ),
+            Constant("speed", "", *SPEED, "interaction radii a step", most=1.0, bands=CELLS),
+            Constant("noise", "rad", noise, noise, "width of the noise of headings", 2 * np.pi, drawn=False, least=0.0),
+            Constant("max_turn", "rad", turn, turn, "largest turn a step", float(np.pi), drawn=False),
+        )  # fmt: skip
+
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a density and a speed from a cell of the split: test cells are those with row + column = 3 mod 4."""
         u = self.uniform(key, 5)
         row = jnp.floor(u[0] * CELLS)
         residue = jnp.where(split == 0, jnp.floor(u[1] * 3), 3)
-        column = (residue - row) % 4 + 4 * jnp.floor(u[2] * (CELLS // 4))
+        if self.own.is_fixed("density") or self.own.is_fixed("speed"):  # then the other keeps train and test apart
+            row = residue + 4 * jnp.floor(u[0] * (CELLS // 4))
+            column = row
+        else:
+            column = (residue - row) % 4 + 4 * jnp.floor(u[2] * (CELLS // 4))
         # A thin gap between cells: rounding never moves a context into its neighbour.
-        density = DENSITY[0] + (DENSITY[1] - DENSITY[0]) * (row + 0.999 * u[3]) / CELLS
-        speed = SPEED[0] + (SPEED[1] - SPEED[0]) * (column + 0.999 * u[4]) / CELLS
+        (sparse, dense), (slow, fast) = self.density, self.speed
+        density = sparse + (dense - sparse) * (row + 0.999 * u[3]) / CELLS
+        speed = slow + (fast - slow) * (column + 0.999 * u[4]) / CELLS
         side = jnp.sqrt(self.card.agents / density)
-        return Params(side, speed, jnp.asarray(self.difficulty, self.dtype), jnp.asarray(1, self.dtype))
+        return Params(side, speed, jnp.asarray(self.noise, self.dtype), jnp.asarray(1, self.dtype))
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Draw uniform positions and headings."""
@@ -121,7 +145,7 @@ class Vicsek(Task[Params, State]):
         noise = params.noise * (self.uniform(key, self.card.agents) - 0.5)
         x = wrap(state.x + params.speed * jnp.cos(state.heading), params.side)
         y = wrap(state.y + params.speed * jnp.sin(state.heading), params.side)
-        return State(x, y, wrap_angle(state.heading + MAX_TURN * action[:, 0] + noise))
+        return State(x, y, wrap_angle(state.heading + self.max_turn * action[:, 0] + noise))
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return each agent's observation of its neighbours, ``(n, 6)``."""
@@ -162,7 +186,8 @@ class Vicsek(Task[Params, State]):
 
     def action_components(self) -> tuple[Component, ...]:
         """List the entries of each agent."""
-        return (Component("turn", "by how much the heading turns to the left in this step", f"{MAX_TURN:.4g} rad"),)
+        unit = f"{self.max_turn:.4g} rad"
+        return (Component("turn", "by how much the heading turns to the left in this step", unit),)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return each agent's share of the order parameter, ``(n,)``: their mean is the order parameter."""
@@ -199,7 +224,7 @@ class Vicsek(Task[Params, State]):
         """Tell a text player how to answer: one number an agent."""
         return (
             f"Answer with {self.card.agents} numbers in [-1, 1], agent_0 first: each agent's turn, 1 for "
-            f"{np.degrees(MAX_TURN):.0f} degrees to the left, -1 for as much to the right."
+            f"{np.degrees(self.max_turn):.0f} degrees to the left, -1 for as much to the right."
         )
 
     def draw(self, state: State, params: Params) -> np.ndarray:
@@ -272,10 +297,13 @@ def angle(fraction: jax.Array) -> jax.Array:
 class NeighbourAveraging(eqx.Module):
     """The Vicsek rule: turn to the mean heading of the neighbours, as far as the turn is bounded."""
 
+    max_turn: float = eqx.field(static=True, default=float(MAX_TURN))
+    """rad a step"""
+
     @classmethod
     def for_task(cls, task: Vicsek) -> NeighbourAveraging:
-        """Make the player; it is the same for every flock."""
-        return cls()
+        """Make the player of agents with this largest turn."""
+        return cls(task.max_turn)
 
     def initial(self, params: Params) -> tuple[()]:
         """Return no memory."""
@@ -284,4 +312,4 @@ class NeighbourAveraging(eqx.Module):
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, Any]:
         """Return turns of all agents, ``(n, 1)``, from their observations."""
         turn = jnp.arctan2(view.observation[:, 1:2], view.observation[:, 0:1])
-        return jnp.clip(turn / MAX_TURN, -1, 1), memory
+        return jnp.clip(turn / self.max_turn, -1, 1), memory

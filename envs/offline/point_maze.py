@@ -38,9 +38,11 @@ from PIL import Image, ImageDraw
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
+from rlbench_suite.context import Constant
 from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
+from ..own_constants import OwnConstants
 from .maze import LAYOUTS, Maze, Motion, move
 
 STEP = 0.01
@@ -55,15 +57,35 @@ FORCE = 100.0
 """N at action 1: the gear of the source's motors."""
 SPEED_LIMIT = 5.0
 """m/s along each axis, before a step's force."""
-FASTEST = (MASS * SPEED_LIMIT + STEP * FORCE) / (MASS + STEP * DAMPING)
-"""m/s along each axis, after a step's force. A corner may turn both axes' velocity into one axis' until the next step.
-"""
 GOAL_RADIUS = 0.5
 """m"""
 SCATTER = 0.1
 """m: largest distance of starts and goals from the centres of their cells, along each axis."""
 CLEARANCE = 1e-5
 """m between ball and wall in contact, so that no rounding makes them overlap."""
+
+
+class Ball(NamedTuple):
+    """The ball and its drive."""
+
+    mass: Any = MASS
+    """kg"""
+    damping: Any = DAMPING
+    """kg/s"""
+    force: Any = FORCE
+    """N at action 1"""
+    speed_limit: Any = SPEED_LIMIT
+    """m/s along each axis, before a step's force"""
+
+    @property
+    def fastest(self) -> float:
+        """Return the highest speed along an axis after a step's force, m/s."""
+        return float((self.mass * self.speed_limit + STEP * self.force) / (self.mass + STEP * self.damping))
+
+    def accelerated(self, velocity: Any, action: Any) -> Any:
+        """Return the velocity after one step of force, along one axis."""
+        clipped = jnp.clip(velocity, -self.speed_limit, self.speed_limit)
+        return (self.mass * clipped + STEP * self.force * action) * (1 / (self.mass + STEP * self.damping))
 
 
 class Params(NamedTuple):
@@ -74,6 +96,8 @@ class Params(NamedTuple):
     start_y: jax.Array
     goal_x: jax.Array
     goal_y: jax.Array
+    ball: Ball | None = None
+    """Drawn for the episode; None if every episode has the ball of the task"""
 
 
 class PointMaze(Task[Params, Motion]):
@@ -90,13 +114,45 @@ class PointMaze(Task[Params, Motion]):
         number = int(difficulty or 0)
         self.dense = number >= 10
         self.maze = maze = Maze(list(LAYOUTS.values())[number % 10])
+        self.own = OwnConstants(card, self.constants())
+        self.ball, self.radius, self.goal_radius = self._ball()
         train, test = maze.pairs
         self.pairs = np.concatenate([train, test])
         self.first, self.count = np.array([0, len(train)], np.int32), np.array([len(train), len(test)], np.int32)
-        place, speed = [maze.width, maze.height], 1.001 * math.sqrt(2) * FASTEST
+        # A corner may turn both axes' velocity into one axis' until the next step.
+        place, speed = [maze.width, maze.height], 1.001 * math.sqrt(2) * self.fastest
         self.observation_space = self.box([0, 0, -speed, -speed, 0, 0], [*place, speed, speed, *place])
         self.action_space = self.box([-1, -1], [1, 1])
         self.reward_space = self.box(0, 1)
+
+    def constants(self) -> tuple[Constant, ...]:
+        """Return the ball, its drive and the size of the goal."""
+        return (
+            Constant("mass", "kg", MASS, MASS, "of the ball; shipped, that of a ball of water"),
+            Constant("damping", "kg/s", DAMPING, DAMPING, "force against the motion, by the speed", least=0.0),
+            Constant("force", "N", FORCE, FORCE, "on the ball at action 1, along each axis"),
+            Constant("speed_limit", "m/s", SPEED_LIMIT, SPEED_LIMIT, "along each axis, before a step's force"),
+            Constant("radius", "m", RADIUS, RADIUS, "of the ball; corridors are 1 m wide", most=0.35, drawn=False),
+            Constant("goal_radius", "m", GOAL_RADIUS, GOAL_RADIUS, "distance from the goal that counts", drawn=False),
+        )
+
+    def _ball(self) -> tuple[Ball, float, float]:
+        """Return the ball (of ranges, the middle), its radius and that of the goal.
+
+        Raises:
+            ValueError: the ball of a context is too fast to be followed between walls.
+        """
+        self.ranges = [self.own.range(name) for name in Ball._fields]
+        (mass, _), (damping, _), (_, force), (_, speed) = self.ranges
+        self.fastest = Ball(mass, damping, force, speed).fastest
+        radius = self.own.value("radius")
+        if math.sqrt(2) * self.fastest * STEP >= 0.5 - radius:
+            raise ValueError(
+                f"{self.card.id}: a ball that reaches {self.fastest:.3g} m/s moves too far between walls in a step of "
+                f"{STEP:g} s: lower speed_limit or force, or raise mass."
+            )
+        middle = Ball(*(low if low == high else 0.5 * (low + high) for low, high in self.ranges))
+        return middle, radius, self.own.value("goal_radius")
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a pair of cells of the split, and the goal's place in its cell."""
@@ -105,11 +161,17 @@ class PointMaze(Task[Params, Motion]):
         place = jnp.floor(u[0] * count.astype(self.dtype)).astype(jnp.int32)
         pair = jnp.asarray(self.pairs)[jnp.asarray(self.first)[split] + jnp.minimum(place, count - 1)]
         start_column, start_row, goal_column, goal_row = (part.astype(self.dtype) for part in pair)
+        ball = None
+        if any(low < high for low, high in self.ranges):
+            v = self.uniform(jax.random.fold_in(key, 1), len(Ball._fields))
+            ball = Ball(*(self.own.draw(name, v[i], split, self.ball[i]) for i, name in enumerate(Ball._fields)))
+            ball = Ball(*(jnp.asarray(value, self.dtype) for value in ball))
         return Params(
             start_column + 0.5,
             start_row + 0.5,
             goal_column + 0.5 + SCATTER * (2 * u[1] - 1),
             goal_row + 0.5 + SCATTER * (2 * u[2] - 1),
+            ball,
         )
 
     def initial(self, key: jax.Array, params: Params) -> Motion:
@@ -120,8 +182,9 @@ class PointMaze(Task[Params, Motion]):
 
     def transition(self, state: Motion, action: jax.Array, key: jax.Array, params: Params) -> Motion:
         """Apply the force, then move between the walls."""
-        pushed = Motion(state.x, state.y, accelerated(state.vx, action[0]), accelerated(state.vy, action[1]))
-        return move(self.maze.rows, pushed, STEP, RADIUS + CLEARANCE)
+        ball = params.ball or self.ball
+        pushed = Motion(state.x, state.y, ball.accelerated(state.vx, action[0]), ball.accelerated(state.vy, action[1]))
+        return move(self.maze.rows, pushed, STEP, self.radius + CLEARANCE)
 
     def observation(self, state: Motion, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(6,)``; see the table."""
@@ -137,25 +200,25 @@ class PointMaze(Task[Params, Motion]):
 
     def action_components(self) -> tuple[Component, ...]:
         """List the force."""
-        return (Component("force", "force on the ball along x and y", "100 N", (2,)),)
+        return (Component("force", "force on the ball along x and y", f"{self.ball.force:g} N", (2,)),)
 
     def reward(self, state: Motion, action: jax.Array, next_state: Motion, key: jax.Array, params: Params) -> jax.Array:
         """Return the reward of the table."""
         distance = distance_to_goal(next_state, params)
-        return jnp.exp(-distance) if self.dense else (distance <= GOAL_RADIUS).astype(self.dtype)
+        return jnp.exp(-distance) if self.dense else (distance <= self.goal_radius).astype(self.dtype)
 
     def terminal(self, state: Motion, key: jax.Array, params: Params) -> jax.Array:
         """Say whether it is at the goal, if the reward is sparse."""
-        return jnp.bool_(False) if self.dense else distance_to_goal(state, params) <= GOAL_RADIUS
+        return jnp.bool_(False) if self.dense else distance_to_goal(state, params) <= self.goal_radius
 
     def info(self, state: Motion, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the distance."""
         distance = distance_to_goal(state, params)
-        return {"success": distance <= GOAL_RADIUS, "distance": distance}
+        return {"success": distance <= self.goal_radius, "distance": distance}
 
     def why_over(self, state: Motion, params: Params, info: dict[str, Any]) -> str:
         """Name the only end there is."""
-        return f"the ball is within {GOAL_RADIUS} m of the goal"
+        return f"the ball is within {self.goal_radius} m of the goal"
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
@@ -191,19 +254,13 @@ class PointMaze(Task[Params, Motion]):
             x, y = left + scale * column, bottom - scale * (row + 1)
             canvas.rectangle((x, y, x + scale - 1, y + scale - 1), fill="dimgray")
         goal_x, goal_y = float(params.goal_x), float(params.goal_y)
-        disc(goal_x, goal_y, GOAL_RADIUS, outline="green")
+        disc(goal_x, goal_y, self.goal_radius, outline="green")
         disc(goal_x, goal_y, 0.12, fill="green")
         x, y, vx, vy = (float(value) for value in state)
-        disc(x, y, RADIUS, fill="royalblue")
+        disc(x, y, self.radius, fill="royalblue")
         here = left + scale * x, bottom - scale * y
         canvas.line((*here, here[0] + 0.2 * scale * vx, here[1] - 0.2 * scale * vy), fill="black", width=2)
         return np.asarray(image)
-
-
-def accelerated(velocity: jax.Array, action: jax.Array) -> jax.Array:
-    """Return the velocity after one step of force, along one axis."""
-    clipped = jnp.clip(velocity, -SPEED_LIMIT, SPEED_LIMIT)
-    return (MASS * clipped + STEP * FORCE * action) * (1 / (MASS + STEP * DAMPING))
 
 
 def distance_to_goal(state: Motion, params: Params) -> jax.Array:
@@ -212,12 +269,8 @@ def distance_to_goal(state: Motion, params: Params) -> jax.Array:
     return jnp.sqrt(dx * dx + dy * dy)
 
 
-K_P = 10.0
-"""Fraction of full force per metre."""
-K_D = 2 * math.sqrt(K_P * MASS / FORCE)
-"""Fraction of full force for a metre a second, for critical damping. The ball on its spring swings at
-sqrt(K_P * FORCE / MASS) = 15.4 rad/s.
-"""
+SWING = math.sqrt(10.0 * FORCE / MASS)
+"""rad/s at which the ball swings on the spring of the planner, 15.4: full force at 0.1 m, with the shipped ball"""
 
 
 class WaypointPD(NamedTuple):
@@ -231,11 +284,20 @@ class WaypointPD(NamedTuple):
     """int32 ``(cells, cells)``: :attr:`.maze.Maze.next_cell`."""
     width: np.ndarray
     """int32: columns of the maze."""
+    stiffness: Any = 10.0
+    """Fraction of full force per metre"""
+    damping: Any = 2 * math.sqrt(10.0 * MASS / FORCE)
+    """Fraction of full force for a metre a second, for critical damping"""
 
     @classmethod
     def for_task(cls, task: PointMaze) -> WaypointPD:
-        """Make the planner of the task's maze."""
-        return cls(task.maze.next_cell, np.asarray(task.maze.width, np.int32))
+        """Make the planner of the maze, with gains for its ball: it swings as the shipped one does."""
+        towards, width = task.maze.next_cell, np.asarray(task.maze.width, np.int32)
+        if task.ball == Ball():
+            return cls(towards, width)
+        per_force = task.ball.mass / task.ball.force
+        stiffness = SWING * SWING * per_force
+        return cls(towards, width, stiffness, max(0.0, 2 * SWING * per_force - task.ball.damping / task.ball.force))
 
     def initial(self, params: Params) -> tuple[()]:
         """Return no memory."""
@@ -251,6 +313,6 @@ class WaypointPD(NamedTuple):
         arrived = here == goal
         target_x = jnp.where(arrived, goal_x, (cell % width).astype(x.dtype) + 0.5)
         target_y = jnp.where(arrived, goal_y, (cell // width).astype(y.dtype) + 0.5)
-        force_x = K_P * (target_x - x) - K_D * vx
-        force_y = K_P * (target_y - y) - K_D * vy
+        force_x = self.stiffness * (target_x - x) - self.damping * vx
+        force_y = self.stiffness * (target_y - y) - self.damping * vy
         return jnp.clip(jnp.stack([force_x, force_y]), -1, 1), memory

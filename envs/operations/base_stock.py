@@ -18,14 +18,16 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.stats import poisson
 
 from rlbench_suite.policy import View
 
-from .inventory import SHOP_ORDER, WAREHOUSE_ORDER, Inventory, Params, Place
+from .inventory import MEANS, SHOP_ORDER, WAREHOUSE_ORDER, Inventory, Params, Place
 
 QUANTILES = 160
 """Highest level: demand of three shops over seven periods has a mean of 130 at most."""
+LEVELS = np.arange(QUANTILES)
 
 
 class Levels(NamedTuple):
@@ -46,32 +48,42 @@ class BaseStock(NamedTuple):
     """k: weight of the holding cost"""
     warehouse_ratio: Any = 0.5
     """Critical ratio of the warehouse"""
+    levels: Any = LEVELS
+    """All levels"""
+    shop_order: Any = SHOP_ORDER
+    warehouse_order: Any = WAREHOUSE_ORDER
+    """Largest orders, units"""
 
     @classmethod
     def for_task(cls, task: Inventory) -> BaseStock:
         """Make the player of a network, with the ratios found for its kind."""
         network = task.network
         times, ratio = TUNED[network.warehouse_lead is not None, network.backlog]
-        return cls(network.leads, network.warehouse_lead or 0, times, ratio)
+        longest = (network.warehouse_lead or 0) + sum(network.leads) + len(network.leads)
+        mean = MEANS[1] * task.size * longest * (len(network.leads) if network.warehouse_lead else 1)
+        levels = np.arange(max(QUANTILES, int(mean + 6 * mean**0.5)) if task.own.own or task.size > 1 else QUANTILES)
+        return cls(
+            network.leads, network.warehouse_lead or 0, times, ratio, levels, task.shop_order, task.warehouse_order
+        )
 
     def initial(self, params: Params) -> Levels:
         """Return the levels for this episode's demands and costs."""
         shops = tuple(
-            quantile(shop.penalty / (shop.penalty + self.times * shop.holding), shop.demand * (lead + 1))
+            quantile(shop.penalty / (shop.penalty + self.times * shop.holding), shop.demand * (lead + 1), self.levels)
             for shop, lead in zip(params.shops, self.leads, strict=True)
         )
         echelon = sum(
             shop.demand * (self.warehouse_lead + lead + 1) for shop, lead in zip(params.shops, self.leads, strict=True)
         )
-        return Levels(shops, quantile(self.warehouse_ratio, echelon))
+        return Levels(shops, quantile(self.warehouse_ratio, echelon, self.levels))
 
     def act(self, memory: Levels, view: View, key: jax.Array) -> tuple[jax.Array, Levels]:
         """Return orders up to the levels, int32, one a place."""
         positions = [position(shop) for shop in view.state.shops]
-        orders = [jnp.clip(level - now, 0, SHOP_ORDER) for level, now in zip(memory.shops, positions, strict=True)]
+        orders = [jnp.clip(level - now, 0, self.shop_order) for level, now in zip(memory.shops, positions, strict=True)]
         if view.state.warehouse is not None:
             echelon = position(view.state.warehouse) + sum(positions)
-            orders.insert(0, jnp.clip(memory.warehouse - echelon, 0, WAREHOUSE_ORDER))
+            orders.insert(0, jnp.clip(memory.warehouse - echelon, 0, self.warehouse_order))
         return jnp.stack(orders), memory
 
 
@@ -80,9 +92,9 @@ def position(place: Place) -> Any:
     return place.stock + sum(place.transit)
 
 
-def quantile(ratio: Any, mean: Any) -> Any:
+def quantile(ratio: Any, mean: Any, levels: Any = LEVELS) -> Any:
     """Return the least number that a Poisson number of that mean exceeds with probability 1 - ``ratio`` at most."""
-    return (poisson.cdf(jnp.arange(QUANTILES), mean) < ratio).sum().astype(jnp.int32)
+    return (poisson.cdf(jnp.asarray(levels), mean) < ratio).sum().astype(jnp.int32)
 
 
 TUNED = {(False, True): (1.0, 0.5), (False, False): (2.0, 0.5), (True, True): (1.0, 0.98), (True, False): (1.5, 0.9)}

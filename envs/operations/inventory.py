@@ -34,6 +34,7 @@ Costs and ranges of the network follow Alvo et al. 2023, arXiv:2306.11246 (one w
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -44,9 +45,12 @@ from PIL import Image, ImageDraw
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
+from rlbench_suite.context import Constant
 from rlbench_suite.task import Task
+from rlbench_suite.time_series import Column, Series
 
 from ..alternating_bands import alternating_bands
+from ..own_constants import OwnConstants, begin_in_record
 
 Scalar = Any
 """A scalar array; on the host, where a state is described or drawn, a number."""
@@ -62,6 +66,12 @@ WAREHOUSE_HOLDING = 0.3
 SERVED, PERIODS_IN_STOCK = 0.9, 3.0
 LARGEST_DEMAND = 28
 """Largest demand of the inverse transform: a Poisson number of mean 7.5 is greater once in 10^9 times."""
+MOST_DEMAND = 60.0
+"""Largest mean demand: exp(-mean) of the inverse transform is far from the smallest float32."""
+LONGEST_LEAD = 12
+"""periods"""
+MOST_RECORDED = 1000
+"""Largest demand of a record, units a period"""
 
 
 class Network(NamedTuple):
@@ -101,6 +111,8 @@ class Params(NamedTuple):
     shops: tuple[Shop, ...]
     warehouse_holding: Scalar
     """Money per unit and period"""
+    start: Scalar | None = None
+    """int32: row of the record of demand at which the episode begins; None if demand is Poisson"""
 
 
 class Place(NamedTuple):
@@ -146,33 +158,114 @@ class Inventory(Task[Params, State]):
             names = ", ".join(f"{name} ({number:g})" for name, number in card.difficulties.items())
             raise ValueError(f"The difficulty of {card.id} is one of {names}, got {difficulty!r}.")
         self.network = self.networks[int(difficulty or 0)]
+        self.own = OwnConstants(card, self.constants())
+        self._resize()
         leads, supplied = self.network.leads, self.network.warehouse_lead is not None
-        orders = [SHOP_ORDER + 1] * len(leads)
-        self.action_space = spaces.MultiDiscrete([WAREHOUSE_ORDER + 1, *orders] if supplied else orders)
-        most = [SHELF / SHOP_UNIT, SHOP_ORDER / SHOP_UNIT]
+        orders = [self.shop_order + 1] * len(leads)
+        self.action_space = spaces.MultiDiscrete([self.warehouse_order + 1, *orders] if supplied else orders)
+        most = [self._shown(np.int32(quantity), SHOP_UNIT) for quantity in (self.shelf, self.shop_order)]
         shops = [most[min(i, 1)] for lead in leads for i in range(lead)]
-        depot = [DEPOT / WAREHOUSE_UNIT, WAREHOUSE_ORDER / WAREHOUSE_UNIT]
+        depot = [self._shown(np.int32(quantity), WAREHOUSE_UNIT) for quantity in (self.depot, self.warehouse_order)]
         warehouse = [depot[min(i, 1)] for i in range(self.network.warehouse_lead or 0)]
         high = np.array(warehouse + shops + [2.0] * (3 * len(leads) + supplied))
         low = np.zeros(len(high))
         if self.network.backlog:
-            low[len(warehouse) + np.cumsum([0, *leads[:-1]])] = -SHELF / SHOP_UNIT
+            low[len(warehouse) + np.cumsum([0, *leads[:-1]])] = -most[0]
         self.observation_space = self.box(low, high)
-        dearest = max(HOLDING[1] * SHELF, PENALTY[1] * (LARGEST_DEMAND + SHELF * self.network.backlog))
-        self.reward_space = self.box(-np.ceil(dearest * len(leads) + WAREHOUSE_HOLDING * DEPOT * supplied), 0)
+        holding, penalty = self._dearest("holding"), self._dearest("penalty")
+        dearest = max(holding * self.shelf, penalty * (self.largest_demand + self.shelf * self.network.backlog))
+        depot_cost = self.own.value("warehouse_holding") * self.depot if supplied else 0.0
+        self.reward_space = self.box(-np.ceil(dearest * len(leads) + depot_cost), 0)
+
+    def constants(self) -> tuple[Constant, ...]:
+        """Return demand, costs and lead time of each shop, and those of the warehouse."""
+        listed = []
+        for i, lead in enumerate(self.networks[int(self.difficulty or 0)].leads, 1):
+            listed += [
+                Constant(
+                    f"shop_{i}_demand", "", *MEANS, "mean demand, units a period; room and largest orders grow with it",
+                    most=MOST_DEMAND, bands=20,
+                ),
+                Constant(f"shop_{i}_holding", "", *HOLDING, "money a unit left and period"),
+                Constant(f"shop_{i}_penalty", "", *PENALTY, "money a unit lost, or waiting a period", least=0.0),
+                Constant(
+                    f"shop_{i}_lead", "", lead, lead, "periods from order to shelf", LONGEST_LEAD, whole=True,
+                    drawn=False,
+                ),
+            ]  # fmt: skip
+        if (depot_lead := self.networks[int(self.difficulty or 0)].warehouse_lead) is not None:
+            cost, lead = WAREHOUSE_HOLDING, depot_lead
+            listed += [
+                Constant("warehouse_holding", "", cost, cost, "money a unit left and period", least=0.0, drawn=False),
+                Constant(
+                    "warehouse_lead", "", lead, lead, "periods from order to warehouse", LONGEST_LEAD, whole=True,
+                    drawn=False,
+                ),
+            ]  # fmt: skip
+        return tuple(listed)
+
+    def series(self) -> tuple[Series, ...]:
+        """Return the demand of the shops."""
+        shops = range(1, len(self.networks[int(self.difficulty or 0)].leads) + 1)
+        columns = tuple(Column(f"shop_{i}", "units", 0, MOST_RECORDED, f"demand of shop {i}") for i in shops)
+        words = "demand of each period, in place of Poisson demand"
+        return (Series("demand", words, columns, "periods", 1, 2 * self.card.horizon, whole=True),)
+
+    def _resize(self) -> None:
+        """Fit network, room, largest orders, scales and the record of demand to the context."""
+        network, shops = self.network, range(1, len(self.network.leads) + 1)
+        leads = tuple(int(self.own.value(f"shop_{i}_lead")) for i in shops)
+        depot_lead: int | None = None if network.warehouse_lead is None else int(self.own.value("warehouse_lead"))
+        self.network = Network(leads, depot_lead, network.backlog)
+        record = self.card.context.record("demand") if self.card.context else None
+        self.record = None if record is None else record.values().astype(np.int32)
+        if self.record is None:
+            most = self._dearest("demand")
+        elif given := [f"shop_{i}_demand" for i in shops if f"shop_{i}_demand" in self.own]:
+            raise ValueError(f"{self.card.id}: {given[0]} follows from the record of demand; leave it out.")
+        else:
+            most = max(float(self.record.mean(0).max()), 0.25 * float(self.record.max()))
+        self.size = size = max(1.0, most / MEANS[1])
+        """Room and orders by those of the shipped network"""
+        self.shelf, self.depot = math.ceil(SHELF * size), math.ceil(DEPOT * size)
+        self.shop_order, self.warehouse_order = math.ceil(SHOP_ORDER * size), math.ceil(WAREHOUSE_ORDER * size)
+        self.largest_demand = LARGEST_DEMAND
+        if self.record is not None:
+            self.largest_demand = int(self.record.max())
+        elif size > 1:
+            self.largest_demand = math.ceil(most + 7 * math.sqrt(most) + 2)
+        self.holding_scale = max(1.0, 0.51 * self._dearest("holding"))
+        if depot_lead is not None:
+            self.holding_scale = max(self.holding_scale, 0.51 * self.own.value("warehouse_holding"))
+        self.penalty_scale = max(1.0, 0.051 * self._dearest("penalty"))
+
+    def _dearest(self, quantity: str) -> float:
+        """Return the largest value of a quantity at any shop."""
+        return max(self.own.range(f"shop_{i}_{quantity}")[1] for i in range(1, len(self.network.leads) + 1))
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw mean demands in the bands of the split, and costs alike for both splits."""
         u = self.uniform(key, 3 * len(self.network.leads))
+        draw, start = self.own.draw, None
+        means: list[Scalar] = [
+            draw(f"shop_{i + 1}_demand", u[3 * i], split, alternating_bands(u[3 * i], split, *MEANS, bands=20))
+            for i in range(len(self.network.leads))
+        ]
+        if self.record is not None:
+            unit = self.uniform(jax.random.fold_in(key, 1), 1)[0]
+            start = begin_in_record(unit, split, len(self.record), self.card.horizon)
+            means = [jnp.asarray(mean, self.dtype) for mean in self.record.mean(0)]
         shops = tuple(
             Shop(
-                alternating_bands(u[3 * i], split, *MEANS, bands=20),
-                HOLDING[0] + (HOLDING[1] - HOLDING[0]) * u[3 * i + 1],
-                PENALTY[0] + (PENALTY[1] - PENALTY[0]) * u[3 * i + 2],
+                mean,
+                draw(f"shop_{i + 1}_holding", v, split, HOLDING[0] + (HOLDING[1] - HOLDING[0]) * v),
+                draw(f"shop_{i + 1}_penalty", w, split, PENALTY[0] + (PENALTY[1] - PENALTY[0]) * w),
             )
-            for i in range(len(self.network.leads))
+            for i, mean in enumerate(means)
+            for v, w in [(u[3 * i + 1], u[3 * i + 2])]
         )
-        return Params(shops, jnp.asarray(WAREHOUSE_HOLDING, self.dtype))
+        holding = WAREHOUSE_HOLDING if self.network.warehouse_lead is None else self.own.value("warehouse_holding")
+        return Params(shops, jnp.asarray(holding, self.dtype), start)
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Draw shelves and warehouse, with a usual shipment on the way for every period."""
@@ -205,18 +298,21 @@ class Inventory(Task[Params, State]):
             shipped = share(orders[1:], warehouse.stock)
             stored = warehouse.stock - _sum(shipped)
             cost = params.warehouse_holding * stored
-            warehouse = _receive(Place(stored, warehouse.transit), orders[0], DEPOT)
+            warehouse = _receive(Place(stored, warehouse.transit), orders[0], self.depot)
         shops, demanded, served = [], state.demanded, state.served
         for i, (place, shop) in enumerate(zip(state.shops, params.shops, strict=True)):
-            demand = poisson(units[i], shop.demand)
+            if self.record is None:
+                demand = poisson(units[i], shop.demand, self.largest_demand)
+            else:
+                demand = jnp.asarray(self.record)[params.start + state.periods, i]
             left = place.stock - demand
             kept, short = jnp.maximum(left, 0), jnp.maximum(-left, 0)
             cost = cost + (shop.holding * kept + shop.penalty * short)
             demanded = demanded + demand
             served = served + jnp.minimum(jnp.maximum(place.stock, 0), demand)
             stored = stored + kept
-            remains = jnp.maximum(left, -SHELF) if self.network.backlog else kept
-            shops.append(_receive(Place(remains, place.transit), shipped[i], SHELF))
+            remains = jnp.maximum(left, -self.shelf) if self.network.backlog else kept
+            shops.append(_receive(Place(remains, place.transit), shipped[i], self.shelf))
         return State(tuple(shops), warehouse, cost, demanded, served, state.stored + stored, state.periods + 1)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -224,19 +320,27 @@ class Inventory(Task[Params, State]):
         units = [WAREHOUSE_UNIT] * (state.warehouse is not None) + [SHOP_UNIT] * len(state.shops)
         places = (state.warehouse, *state.shops) if state.warehouse is not None else state.shops
         quantities = [
-            quantity.astype(self.dtype) * (1 / unit)
+            self._shown(quantity, unit)
             for place, unit in zip(places, units, strict=True)
             for quantity in (place.stock, *place.transit)
         ]
-        costs = [value for s in params.shops for value in (s.demand * 0.1, s.holding, s.penalty * 0.1)]
-        return self.stack(*quantities, *costs, *([] if state.warehouse is None else [params.warehouse_holding]))
+        own, other = 1 / self.holding_scale, 0.1 / self.penalty_scale
+        costs = [
+            value for s in params.shops for value in (s.demand * (0.1 / self.size), s.holding * own, s.penalty * other)
+        ]
+        return self.stack(*quantities, *costs, *([] if state.warehouse is None else [params.warehouse_holding * own]))
+
+    def _shown(self, quantity: Scalar, unit: float) -> Scalar:
+        """Return a number of units as observations show it."""
+        return quantity.astype(self.dtype) * (1 / (unit * self.size))
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
         shops = [f"shop_{i}" for i in range(1, len(self.network.leads) + 1)]
-        places = [(name, lead, f"{SHOP_UNIT:g} units") for name, lead in zip(shops, self.network.leads, strict=True)]
+        shop_unit, depot_unit = f"{SHOP_UNIT * self.size:g} units", f"{WAREHOUSE_UNIT * self.size:g} units"
+        places = [(name, lead, shop_unit) for name, lead in zip(shops, self.network.leads, strict=True)]
         if self.network.warehouse_lead is not None:
-            places.insert(0, ("warehouse", self.network.warehouse_lead, f"{WAREHOUSE_UNIT:g} units"))
+            places.insert(0, ("warehouse", self.network.warehouse_lead, depot_unit))
         waiting = "; below zero, customers who wait" if self.network.backlog else ""
         quantities = (
             Component(f"{name}_arriving_{ahead}", f"units on the way that arrive in {ahead} period(s)", unit)
@@ -245,16 +349,17 @@ class Inventory(Task[Params, State]):
             for name, lead, unit in places
             for ahead in range(lead)
         )
+        holding_unit, penalty_unit = f"{self.holding_scale:g} money", f"{10 * self.penalty_scale:g} money"
         costs = (
             part
             for name in shops
             for part in (
-                Component(f"{name}_demand", "mean demand of the shop a period", "10 units"),
-                Component(f"{name}_holding", "holding cost of the shop, a unit and period", "1 money"),
-                Component(f"{name}_penalty", "penalty of the shop, a unit not served", "10 money"),
+                Component(f"{name}_demand", "mean demand of the shop a period", shop_unit),
+                Component(f"{name}_holding", "holding cost of the shop, a unit and period", holding_unit),
+                Component(f"{name}_penalty", "penalty of the shop, a unit not served", penalty_unit),
             )
         )
-        holding = Component("warehouse_holding", "holding cost of the warehouse, a unit and period", "1 money")
+        holding = Component("warehouse_holding", "holding cost of the warehouse, a unit and period", holding_unit)
         return *quantities, *costs, *([] if self.network.warehouse_lead is None else [holding])
 
     def action_components(self) -> tuple[Component, ...]:
@@ -291,8 +396,9 @@ class Inventory(Task[Params, State]):
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
         shops = len(self.network.leads)
-        first = "" if self.network.warehouse_lead is None else f"the warehouse's order, 0 to {WAREHOUSE_ORDER}, then "
-        return f"Answer with whole numbers: {first}the order of each of {shops} shop(s), 0 to {SHOP_ORDER}."
+        most = self.warehouse_order
+        first = "" if self.network.warehouse_lead is None else f"the warehouse's order, 0 to {most}, then "
+        return f"Answer with whole numbers: {first}the order of each of {shops} shop(s), 0 to {self.shop_order}."
 
     def describe(self, state: State, params: Params) -> str:
         """Describe every place with its stock, its shipments and its costs."""
@@ -314,8 +420,8 @@ class Inventory(Task[Params, State]):
         canvas = ImageDraw.Draw(image)
         ground = height - 60
         canvas.line((0, ground, width, ground), fill="black")
-        places = [("W", state.warehouse, 100.0)] if state.warehouse is not None else []
-        places += [(str(i + 1), shop, 30.0) for i, shop in enumerate(state.shops)]
+        places = [("W", state.warehouse, 100.0 * self.size)] if state.warehouse is not None else []
+        places += [(str(i + 1), shop, 30.0 * self.size) for i, shop in enumerate(state.shops)]
         across = width / len(places)
         for i, (name, place, full) in enumerate(places):
             left = i * across + 8
@@ -347,11 +453,11 @@ def share(orders: list[Scalar], stock: Scalar) -> list[Scalar]:
     return shipped
 
 
-def poisson(unit: Scalar, mean: Scalar) -> Scalar:
+def poisson(unit: Scalar, mean: Scalar, largest: int = LARGEST_DEMAND) -> Scalar:
     """Draw a Poisson number by inverse transform: count the values of the distribution below a uniform number."""
     probability = jnp.exp(-mean)
     cumulated, number = probability, jnp.int32(0)
-    for k in range(1, LARGEST_DEMAND + 1):
+    for k in range(1, largest + 1):
         number = number + (unit >= cumulated).astype(jnp.int32)
         probability = probability * (mean * (1 / k))
         cumulated = cumulated + probability

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from rlbench_suite.evaluation.sweeping import Sweep
 
 _LOG_WIDTH = 140
+MOST_MULTIPLES = 51
+"""Largest number of multiples of a sweep."""
 
 RunPath = Annotated[Path, typer.Argument(help="Run directory of `rlsuite-eval`.", show_default=False)]
 TaskId = Annotated[str, typer.Option("--task", help="Id of a task of the run.", show_default=False)]
@@ -23,21 +25,42 @@ TaskId = Annotated[str, typer.Option("--task", help="Id of a task of the run.", 
 
 def sweep(
     run: RunPath,
-    task: TaskId,
+    task: Annotated[
+        str | None, typer.Option(help="Id of a task of the run. [default: its only one]", show_default=False)
+    ] = None,
     parameter: Annotated[
-        str, typer.Option(help="Setting of the task, such as `conditions`, or `difficulty`.", show_default=False)
-    ],
-    values: Annotated[str, typer.Option(help="Values to play at, separated by commas.", show_default=False)],
+        str | None, typer.Option(help="Setting of the task, such as `conditions`, or `difficulty`.", show_default=False)
+    ] = None,
+    values: Annotated[str, typer.Option(help="Values to play at, separated by commas.", show_default=False)] = "",
+    multiples: Annotated[
+        str | None,
+        typer.Option(
+            "--set", help="Constant of the plant and its multiples, `NAME=LOW:HIGH:NUMBER`.", show_default=False
+        ),
+    ] = None,
 ) -> None:
-    """Play the saved policies of a run at several values of a setting of a task. Nothing is trained.
+    """Play the saved policies of a run at several values of a setting, or on plants with another constant.
 
-    Scores use the anchors of the run's task, so 1 is its reference player at the conditions of the run.
+    Nothing is trained. Scores use the anchors of the run's task, so 1 is its reference player at the conditions of the
+    run. `--set inertia=0.7:1.3:7` asks how wrong the inertia of a data sheet may be: policies and reference stay those
+    of the data sheet, and the plant has 0.7, 0.8, ... 1.3 times its inertia.
 
-    **Example**: `rlsuite-eval sweep runs/mine --task QuadcopterHover-v0 --parameter conditions --values calm,rough`
+    **Examples**
+
+    * `rlsuite-eval sweep runs/mine --task QuadcopterHover-v0 --parameter conditions --values calm,rough`
+
+    * `rlsuite-eval sweep runs/mine --set inertia=0.7:1.3:7`
     """
+    if (parameter is None) == (multiples is None):
+        raise ValueError("A sweep has either --parameter with --values, or --set.")
     prepare_jax()
     from rlbench_suite.evaluation import sweeping
 
+    if multiples is not None:
+        name, factors = _multiples(multiples)
+        _report(sweeping.sweep_constant(run, task, name, factors))
+        return
+    assert parameter is not None
     given = [value.strip() for value in values.split(",") if value.strip()]
     _report(sweeping.sweep_setting(run, task, parameter, given))
 
@@ -65,6 +88,31 @@ def frequency(
     except ValueError:
         raise ValueError(f"--intervals are whole numbers separated by commas, got {intervals!r}.") from None
     _report(sweeping.sweep_frequency(run, task, given))
+
+
+def _multiples(given: str) -> tuple[str, list[float]]:
+    """Return the name and the multiples of ``name=low:high:number``.
+
+    Raises:
+        ValueError: it is not of this form.
+    """
+    from rlbench_suite.card import LONGEST_GIVEN
+    from rlbench_suite.numerals import read_integer, read_real
+
+    name, _, spread = given.partition("=")
+    try:
+        low, high, number = (
+            read(part) for read, part in zip((read_real, read_real, read_integer), spread.split(":"), strict=True)
+        )
+    except ValueError:
+        raise ValueError(
+            f"--set is NAME=LOW:HIGH:NUMBER, as in inertia=0.7:1.3:7, got {given[:LONGEST_GIVEN]!r}."
+        ) from None
+    if not (low < high and 2 <= number <= MOST_MULTIPLES):
+        raise ValueError(
+            f"--set has LOW below HIGH and a NUMBER from 2 to {MOST_MULTIPLES}, got {given[:LONGEST_GIVEN]!r}."
+        )
+    return name.strip(), [low + (high - low) * i / (int(number) - 1) for i in range(int(number))]
 
 
 def _report(found: "Sweep") -> None:

@@ -1,7 +1,10 @@
-"""Play the saved policies of a run under other conditions: other settings of the task, or slower decisions.
+"""Play the saved policies of a run under other conditions: other settings or constants of the task, slower decisions.
 
 A sweep trains nothing. Each policy of a run plays the evaluation episodes of its own seed once for every value. Scores
 use the anchors of the run, so 0 and 1 mean the same at every value. The player ``reference`` is that of each value.
+
+A sweep of a constant asks how wrong a data sheet may be. The plant has another constant than the task says. Scales,
+limits, goals and the design of the reference stay as the run had them.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from gymnasium import spaces
 
 from rlbench_suite.agent import Agent, HostPolicy
 from rlbench_suite.card import TaskCard, unknown
+from rlbench_suite.context import times
 from rlbench_suite.episode import scalar_return
 from rlbench_suite.evaluation import chart
 from rlbench_suite.evaluation.page import render
@@ -30,11 +34,14 @@ from rlbench_suite.evaluation.statistics import Estimate, frequency_averaged_sco
 from rlbench_suite.evaluation.store import Run, read_manifest
 from rlbench_suite.evaluation.writing import replacing, writing
 from rlbench_suite.policy import Policy, View
+from rlbench_suite.process import precision
 from rlbench_suite.registry import card as find_card
-from rlbench_suite.task import Task
+from rlbench_suite.task import Split, Task
 
 INTERVAL = "decision interval"
 """Name of what :func:`sweep_frequency` varies: the number of steps for which a policy holds each action."""
+TIMES = "times"
+"""Beginning of the parameter that :func:`sweep_constant` varies: ``times inertia``."""
 FOLDER = "sweeps"
 SCHEMA = pa.schema([
     ("agent", pa.string()), ("task", pa.string()), ("seed", pa.int64()), ("parameter", pa.string()),
@@ -90,7 +97,7 @@ class Sweep:
         }
 
 
-def sweep_setting(path: Path, task_id: str, parameter: str, values: Sequence[str]) -> Sweep:
+def sweep_setting(path: Path, task_id: str | None, parameter: str, values: Sequence[str]) -> Sweep:
     """Play the policies of a run at each value of a setting of a task, or at each of its difficulties.
 
     Raises:
@@ -102,11 +109,63 @@ def sweep_setting(path: Path, task_id: str, parameter: str, values: Sequence[str
     card = task.card
     known = [*card.settings, *(["difficulty"] if card.difficulties else [])]
     if parameter not in known:
+        if constants := [constant.name for constant in task.constants()]:
+            if parameter in constants:
+                raise ValueError(
+                    f"{parameter} of {card.id} is a constant: sweep it by --set {parameter}=LOW:HIGH:NUMBER."
+                )
+            known += constants
         raise ValueError(unknown(f"parameter of {card.id}", parameter, known) if known else f"{card.id} has none.")
     tasks = {value: find_card(card.id, **{parameter: value}).build() for value in values}
     for other in tasks.values():
         refuse_other_spaces(task, other)
     return _sweep(run, task, parameter, {value: (other, 1) for value, other in tasks.items()})
+
+
+def sweep_constant(path: Path, task_id: str | None, name: str, factors: Sequence[float]) -> Sweep:
+    """Play the policies of a run on plants in which a constant is a multiple of the one that the task has.
+
+    What an episode draws is that of the other plant. What is built into the task stays. If no draw depends on the
+    constant, the task of the other constant is played as a whole.
+
+    Raises:
+        ValueError: the run does not have the task, or the task has no such constant, or not with this multiple.
+    """
+    run, task = _open(path, task_id)
+    card, constants = task.card, {constant.name: constant for constant in task.constants()}
+    if name not in constants:
+        raise ValueError(
+            unknown(f"constant of {card.id}", name, constants) if constants else f"{card.id} takes no context."
+        )
+    conditions: dict[str, tuple[Task[Any, Any], int]] = {}
+    for factor in factors:
+        other = find_card(_without_context(card.id), context=times(card.context, constants[name], factor)).build()
+        if drawn := _with_draws_of(task, other):
+            other = drawn
+        else:
+            refuse_other_spaces(task, other)
+        conditions[f"{factor:.6g}"] = other, 1
+    return _sweep(run, task, f"{TIMES} {name}", conditions)
+
+
+def _without_context(task_id: str) -> str:
+    name, _, query = task_id.partition("?")
+    kept = "&".join(pair for pair in query.split("&") if not pair.startswith("context="))
+    return f"{name}?{kept}" if kept else name
+
+
+def _with_draws_of(task: Task[Any, Any], other: Task[Any, Any]) -> Task[Any, Any] | None:
+    """Return the task with the contexts that another one draws; None if both draw the same."""
+    with precision(task):
+        key, split = jax.random.key(0), jnp.int32(Split.TEST)
+        mine, theirs = task.sample_params(key, split), other.sample_params(key, split)
+    if jax.tree.structure(mine) != jax.tree.structure(theirs):  # type: ignore[operator]
+        return None
+    if all(map(np.array_equal, jax.tree.leaves(mine), jax.tree.leaves(theirs))):
+        return None
+    changed = object.__new__(type(task))  # a copy would be the task itself
+    changed.__dict__.update(task.__dict__, sample_params=other.sample_params)
+    return changed
 
 
 def refuse_other_spaces(task: Task[Any, Any], other: Task[Any, Any]) -> None:
@@ -140,13 +199,19 @@ def sweep_frequency(path: Path, task_id: str, intervals: Sequence[int]) -> Sweep
     return _sweep(run, task, INTERVAL, {str(interval): (task, interval) for interval in intervals})
 
 
-def _open(path: Path, task_id: str) -> tuple[Run, Task[Any, Any]]:
-    """Return a run and one of its tasks.
+def _open(path: Path, task_id: str | None) -> tuple[Run, Task[Any, Any]]:
+    """Return a run and one of its tasks; without an id, its only one.
 
     Raises:
-        ValueError: it is no run, or has no finished cell of the task.
+        ValueError: it is no run, or has no finished cell of the task, or several tasks and none is named.
     """
     manifest = read_manifest(path)
+    if task_id is None:
+        if len(manifest.references) > 1:
+            raise ValueError(
+                f"The run in {path} has several tasks: name one by --task. {', '.join(manifest.references)}."
+            )
+        (task_id,) = manifest.references
     card = find_card(task_id)
     if card.id not in manifest.references:
         raise ValueError(unknown(f"task of the run in {path}", task_id, manifest.references))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -12,23 +13,25 @@ from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines import configuration
 from rlbench_suite.cli import evaluate as program
+from rlbench_suite.cli.sweep import _multiples
+from rlbench_suite.envs.offline.point_maze import MASS
 from rlbench_suite.evaluation import runner, sweeping
 from rlbench_suite.evaluation.protocol import EPISODES, evaluate, evaluation_seeds
 from rlbench_suite.evaluation.store import Run, read_manifest
 from rlbench_suite.policy import reference_player
 from rlbench_suite.registry import agent as find_agent
 
-DRIVE, MAZE = "rlsuite/PMSMCurrent-v0", "rlsuite/PointMaze-v0"
+DRIVE, MAZE, SHEET = "rlsuite/PMSMCurrent-v0", "rlsuite/PointMaze-v0", "rlsuite/PMSMTorque-v0"
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Make a run of two tasks with two seeds, eight episodes each."""
+    """Make a run of three tasks with two seeds, eight episodes each."""
     path = tmp_path_factory.mktemp("runs") / "run"
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(EPISODES, "smoke", 8)
         patch.setattr(configuration, "training_steps", lambda *_: 2_048)
-        for agents, task in (("ppo,reference,random", DRIVE), ("reference,random", MAZE)):
+        for agents, task in (("ppo,reference,random", DRIVE), ("reference,random", MAZE), ("reference", SHEET)):
             with Run.open(path, runner.plan(agents, task, 2, "smoke")) as run, run.sitting():
                 for event in runner.in_process(run):
                     assert event.kind != "failed", event.value
@@ -58,6 +61,33 @@ def test_a_setting_is_swept_with_the_policies_of_the_run(run: Run):
     assert table.num_rows == 2 * 2 * 2
     assert "<svg" in page.read_text()
     assert run.results()  # the files of the run are whole
+
+
+def test_a_data_sheet_may_be_wrong(run: Run):
+    """The plant changes, and nothing that the task and its reference were designed for."""
+    found = sweeping.sweep_constant(run.path, SHEET, "magnet_flux", [1.0, 1.3])
+    assert found.parameter == "times magnet_flux"
+    assert found.values == ("1", "1.3")
+    scores = found.scores()
+    assert {agent: table[:, 0].tolist() for agent, table in scores.items()} == own_scores(run, SHEET)
+    assert (scores["reference"][:, 1] < scores["reference"][:, 0]).all()  # its gains are those of the data sheet
+    task: Any = registry.card(SHEET).build()
+    other: Any = registry.card(SHEET, context={"resistance": 0.3, "inertia": 0.01}).build()
+    changed: Any = sweeping._with_draws_of(task, other)
+    params = changed.sample_params(jax.random.key(0), 1)
+    assert float(params.machine.resistance) == pytest.approx(0.3)
+    assert (changed.period, changed.goal, changed.plant) == (task.period, task.goal, task.plant)
+
+
+def test_a_constant_that_is_built_in_is_swept_with_the_task(run: Run):
+    found = sweeping.sweep_constant(run.path, MAZE, "mass", [1.0, 2.0])
+    heavy = registry.card(MAZE, context={"mass": 2 * MASS}).build()
+    anchors = registry.card(MAZE).scores()
+    record = play(heavy, reference_player(heavy), evaluation_seeds(0, "smoke"))
+    score = (record.total.astype(float).mean() - anchors["random"].mean) / (
+        anchors["reference"].mean - anchors["random"].mean
+    )
+    assert found.scores()["reference"][0, 1] == pytest.approx(score, abs=1e-12)
 
 
 def test_slower_decisions_are_averaged(run: Run):
@@ -124,11 +154,30 @@ def test_wrong_arguments_cost_a_sentence(run: Run):
         sweeping.refuse_other_spaces(card.build(), registry.card(card.id, noise="0.03").build())
     with pytest.raises(ValueError, match="cannot play rlsuite/PMSMCurrentFinite-v0: its action space is another"):
         sweeping.refuse_other_spaces(card.build(), registry.card(card.id, control="finite").build())
+    with pytest.raises(ValueError, match=f"Unknown constant of {SHEET} 'inerta'. Did you mean 'inertia'?"):
+        sweeping.sweep_constant(run.path, SHEET, "inerta", [1.0])
+    with pytest.raises(ValueError, match="pole_pairs is a whole number: it has no multiples"):
+        sweeping.sweep_constant(run.path, SHEET, "pole_pairs", [1.0])
+    with pytest.raises(ValueError, match="sweep it by --set inertia=LOW:HIGH:NUMBER"):
+        sweeping.sweep_setting(run.path, SHEET, "inertia", ["1"])
+    with pytest.raises(ValueError, match=f"{DRIVE} takes no context"):
+        sweeping.sweep_constant(run.path, DRIVE, "inertia", [1.0])
+    with pytest.raises(ValueError, match="has several tasks: name one by --task"):
+        sweeping.sweep_constant(run.path, None, "inertia", [1.0])
     for intervals in ([1], [2, 1], [0, 1]):
         with pytest.raises(ValueError, match="at least two positive, increasing"):
             sweeping.sweep_frequency(run.path, MAZE, intervals)
     with pytest.raises(ValueError, match="not a run directory"):
         sweeping.sweep_frequency(run.path.parent, MAZE, [1, 2])
+
+
+@pytest.mark.parametrize(
+    "given", ["inertia", "inertia=1", "inertia=1:2", "inertia=2:1:3", "inertia=1:2:1", "inertia=1:2:1e9"]
+)
+def test_multiples_are_a_range(given: str):
+    assert _multiples("inertia=0.7:1.3:7") == ("inertia", pytest.approx([0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3]))
+    with pytest.raises(ValueError, match=r"--set (is|has) "):
+        _multiples(given)
 
 
 def test_the_commands(run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):

@@ -149,7 +149,7 @@ def anything(view: View, key: jax.Array) -> jax.Array:
 
 
 def reference(view: View, key: jax.Array) -> jax.Array:
-    return NeighbourAveraging.act(None, (), view, key)[0]
+    return NeighbourAveraging().act((), view, key)[0]
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-14), ("float32", 1e-6)])

@@ -14,12 +14,12 @@ from rlbench_suite.adapters.single import TaskEnv
 from rlbench_suite.envs.offline.maze import LAYOUTS, UNREACHED, Maze, Motion, move
 from rlbench_suite.envs.offline.point_maze import (
     CLEARANCE,
-    FASTEST,
     GOAL_RADIUS,
     MASS,
     RADIUS,
     SCATTER,
     STEP,
+    Ball,
     Params,
     PointMaze,
     WaypointPD,
@@ -30,6 +30,7 @@ from rlbench_suite.registry import card
 from rlbench_suite.task import Split
 
 CARD = card("PointMaze-v0")
+FASTEST = Ball().fastest
 SPARSE, DENSE = ("umaze", "medium", "large"), ("umaze-dense", "medium-dense", "large-dense")
 
 every_maze = pytest.mark.parametrize("name", LAYOUTS)

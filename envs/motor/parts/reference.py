@@ -11,7 +11,9 @@ switched    one of these, drawn anew for every sub-episode of a tenth to half of
             last one ended
 =========== ==========================================================================================================
 
-All stay within the goal's bounds. Source: the reference generators of gym-electric-motor 3.0.3
+All stay within the goal's bounds. A context may give a record instead (:class:`Recorded`).
+
+Source: the reference generators of gym-electric-motor 3.0.3
 (doi:10.21105/joss.02498). There amplitudes and frequencies ignore what a drive can follow, and sub-episodes begin with
 a jump.
 """
@@ -24,9 +26,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from rlbench_suite import keys
 
+from ...own_constants import begin_in_record
 from ..machines.frames import Scalar, Values
 from ..references.wave import SHAPES, Wave, through
 from .part import Part
@@ -68,6 +72,14 @@ class Reference(Part, abc.ABC):
 
     def __init__(self, horizon: int) -> None:
         self.horizon = horizon
+
+    def pace(self, unit: Scalar, split: Scalar) -> Scalar:
+        """Return the pace of an episode, from a uniform number in [0, 1)."""
+        return unit
+
+    def first(self, values: Values, pace: Scalar) -> Values:
+        """Return the first values, given those that the drive would begin with."""
+        return values
 
     @abc.abstractmethod
     def begin(self, values: Values, ranges: tuple[Range, ...], pace: Scalar, key: jax.Array) -> Any:
@@ -200,6 +212,36 @@ class Switched(Reference):
         for number, shape in enumerate(SHAPES.values(), 2):
             after = jnp.where(kind == number, jnp.clip(wave.at(shape), r.low, r.high), after)
         return after, SubEpisode(wave, kind, left)
+
+
+class Recorded(Reference):
+    """A record of a context, row by row. The row at which an episode begins is its pace."""
+
+    def __init__(self, horizon: int, table: np.ndarray) -> None:
+        super().__init__(horizon)
+        self.table = table
+
+    def pace(self, unit: Scalar, split: Scalar) -> Scalar:
+        """Return the first row; training episodes lie in the first half of the record, test episodes in the second."""
+        return begin_in_record(unit, split, len(self.table), self.horizon + 1).astype(self.table.dtype)
+
+    def first(self, values: Values, pace: Scalar) -> Values:
+        """Return the first row."""
+        return self._row(pace.astype(jnp.int32))
+
+    def begin(self, values: Values, ranges: tuple[Range, ...], pace: Scalar, key: jax.Array) -> Any:
+        """Return the present row, int32."""
+        return pace.astype(jnp.int32)
+
+    def step(
+        self, values: Values, memory: Any, ranges: tuple[Range, ...], pace: Scalar, key: jax.Array
+    ) -> tuple[Values, Any]:
+        """Return the next row."""
+        return self._row(memory + 1), memory + 1
+
+    def _row(self, row: Scalar) -> Values:
+        values = jnp.asarray(self.table)[row]
+        return tuple(values[i] for i in range(self.table.shape[1]))
 
 
 REFERENCES: dict[str, type[Reference]] = {

@@ -75,6 +75,7 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, scaled
 from rlbench_suite.context import Constant
 from rlbench_suite.task import Task
+from rlbench_suite.time_series import Column, Series
 
 from ...runge_kutta import rk4
 from ..machines.frames import Scalar, Values
@@ -89,7 +90,7 @@ from ..parts.link import IdealLink, SuppliedLink
 from ..parts.load import LOADS, near
 from ..parts.part import Design, Part
 from ..parts.quantity import QUANTITIES
-from ..parts.reference import REFERENCES, Range
+from ..parts.reference import REFERENCES, Range, Recorded
 from ..plants import data_sheet
 from ..plants.catalogue import plant_of
 from ..plants.plant import Plant
@@ -182,7 +183,12 @@ class Drive(Task[Params, State]):
         self.names, self.loaded = self.quantity.names, self.quantity.loaded
         self.jump = self.goal.jump * (0.5 if self.finite else 1)  # episodes of switch states are shorter, in s
         self.ranges = self._ranges()
-        self.references = REFERENCES[card.settings["reference"]](card.horizon)
+        record = card.context.record("reference") if card.context else None
+        self.references = (
+            Recorded(card.horizon, record.values().astype(self.dtype))
+            if record
+            else REFERENCES[card.settings["reference"]](card.horizon)
+        )
         load, supply, solver = card.settings["load"], card.settings["supply"], card.settings["solver"]
         if solver == "exact" and (supply.startswith("ac") or load == "profile"):
             raise ValueError(
@@ -213,6 +219,15 @@ class Drive(Task[Params, State]):
             return ()
         return data_sheet.constants(self.plant, self.goal.period)
 
+    def series(self) -> tuple[Series, ...]:
+        """Return what is to be followed, within the goal's range."""
+        if not self.constants():
+            return ()
+        ends = zip(self.names, self.goal.low, self.goal.high, strict=True)
+        columns = tuple(Column(name, self.quantity.unit, low, high, "") for name, low, high in ends)
+        words, least = "what is to be followed, in place of drawn references", 2 * (self.card.horizon + 1)
+        return (Series("reference", words, columns, "s", self.period, least),)
+
     def chosen_plant(self, plant: Plant) -> Plant:
         """Return the controlled plant: the machine's, or another plant that a subclass puts in its place."""
         return plant
@@ -238,7 +253,7 @@ class Drive(Task[Params, State]):
         u = self.uniform(key, len(nominal) + 4)
         machine = type(nominal)(*(near(n, t, u[i]) for i, (n, t) in enumerate(zip(nominal, tolerance, strict=True))))
         load, speed = self.load.sample(u, split)
-        return Params(machine, load, speed, u[-2])
+        return Params(machine, load, speed, self.references.pace(u[-2], split))
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Begin without torque. References begin anywhere, those of speed or position near the present value."""
@@ -250,7 +265,7 @@ class Drive(Task[Params, State]):
         reference = self.quantity.first(reference, params.speed, self.jump * (2 * u[0] - 1))
         angle = self.angle.begin(u[-1], zero)
         still = self.plant.still(params.machine)
-        reference = self.quantity.attainable(reference)
+        reference = self.quantity.attainable(self.references.first(reference, params.pace))
         parts = Parts(
             self.references.begin(reference, self.ranges, params.pace, jax.random.fold_in(key, 1)),
             self.link.begin(jax.random.fold_in(key, 2), self.dtype),

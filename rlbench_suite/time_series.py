@@ -1,0 +1,232 @@
+"""Records of one's own: conditions over time, such as weather, prices or demand, as columns of a CSV or Parquet file.
+
+A task names the series that it takes (:meth:`~rlbench_suite.task.Described.series`). A context gives a record by the
+name of the series, as the path of a file or, in Python, as a mapping of columns::
+
+    weather: my_weather.csv
+
+The first row of a CSV file names the columns: ``time``, and those of the series. Other columns are ignored. Time
+increases from row to row. Where a series allows it, values between two rows are interpolated linearly.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from rlbench_suite.card import LONGEST_GIVEN
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SUFFIXES = (".csv", ".parquet")
+LARGEST = 2**25
+"""Largest size of a file in bytes."""
+LONGEST_HEADER = 2**16
+"""Largest number of bytes of a CSV file's first row."""
+LONGEST_REASON = 200
+"""Largest number of characters of a reader's message that an error repeats."""
+LONGEST = 200_000
+"""Largest number of rows of a file, and of steps of a record."""
+
+
+class Column(NamedTuple):
+    """A quantity of a series."""
+
+    name: str
+    unit: str
+    least: float
+    most: float
+    """Least and largest value that makes sense"""
+    meaning: str
+    optional: bool = False
+    """True if a record may leave it out; the task then draws it as shipped"""
+
+
+class Series(NamedTuple):
+    """A series of which a context may give a record."""
+
+    name: str
+    meaning: str
+    columns: tuple[Column, ...]
+    time_unit: str
+    step: float
+    """Step of the task in the unit of time. Records are brought to this step"""
+    least: int
+    """Least number of steps"""
+    whole: bool = False
+    """True for whole numbers, one row a step: nothing is interpolated"""
+
+
+class Record(NamedTuple):
+    """A record of a series, at the steps of the task."""
+
+    name: str
+    columns: tuple[str, ...]
+    sha256: str
+    """Hash of the data"""
+    data: bytes
+    """float64, little-endian, row by row"""
+
+    def values(self) -> np.ndarray:
+        """Return the record, float64 ``(steps, columns)``."""
+        return np.frombuffer(self.data, "<f8").reshape(-1, len(self.columns))
+
+
+def sha256_of(data: bytes) -> str:
+    """Return the hash of a record's data."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def read_record(given: Any, series: Series, folder: Path) -> Record:
+    """Return the record that a file or a mapping of columns describes.
+
+    Args:
+        given: path of a CSV or Parquet file; or columns by name, each a sequence of numbers.
+        series: the series.
+        folder: folder from which a relative path starts.
+
+    Raises:
+        ValueError: it is no record of the series. The message is a part of a sentence.
+    """
+    if not isinstance(given, Mapping | str | Path):
+        raise ValueError(f"{series.name} is a file ({', '.join(SUFFIXES)}), got {str(given)[:LONGEST_GIVEN]!r}")
+    where = series.name if isinstance(given, Mapping) else f"{series.name} {str(given)[:LONGEST_GIVEN]!r}"
+    try:
+        names, columns = _given(given, series) if isinstance(given, Mapping) else _read(folder / given, series)
+        table = _checked(columns, names, series)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+    data = np.ascontiguousarray(table, "<f8").tobytes()
+    return Record(series.name, tuple(names[1:]), sha256_of(data), data)
+
+
+def _checked(columns: Sequence[np.ndarray], names: Sequence[str], series: Series) -> np.ndarray:
+    """Return the table of a record at the steps of the task, float64 ``(steps, columns)``.
+
+    Raises:
+        ValueError: the columns make no record.
+    """
+    time, *values = columns
+    for name, column in zip(names, columns, strict=True):
+        if not np.isfinite(column).all():
+            raise ValueError(f"{name} is not finite in row {int(np.argmin(np.isfinite(column))) + 1}")
+    rises = np.diff(time) > 0
+    if len(time) < 2 or not rises.all():
+        row = int(np.argmin(rises)) + 2 if len(time) > 1 else 1
+        raise ValueError(f"time must increase from row to row, and does not in row {row}")
+    quantities = {column.name: column for column in series.columns}
+    for name, column in zip(names[1:], values, strict=True):
+        _refuse_outside(quantities[name], column)
+    if series.whole:
+        if not (np.diff(time) == series.step).all():
+            raise ValueError(f"time must go up by {series.step:g} {series.time_unit} from row to row")
+        table = np.stack(values, 1)
+        if (table != np.round(table)).any():
+            raise ValueError("its values must be whole numbers")
+    else:
+        table = _at_steps(time, values, series)
+    if len(table) < series.least:
+        raise ValueError(
+            f"it has {len(table)} steps of {series.step:g} {series.time_unit}, and at least {series.least} are needed, "
+            f"so that episodes of train and test lie apart in it"
+        )
+    return table
+
+
+def _refuse_outside(quantity: Column, values: np.ndarray) -> None:
+    outside = (values < quantity.least) | (values > quantity.most)
+    if outside.any():
+        row, unit = int(np.argmax(outside)), f" {quantity.unit}" if quantity.unit else ""
+        raise ValueError(
+            f"{quantity.name} must be from {quantity.least:g} to {quantity.most:g}{unit}, got {values[row]:g} in row "
+            f"{row + 1}"
+        )
+
+
+def _at_steps(time: np.ndarray, values: Sequence[np.ndarray], series: Series) -> np.ndarray:
+    """Interpolate columns at the steps of the task."""
+    steps = (time[-1] - time[0]) / series.step
+    if not steps < LONGEST:
+        raise ValueError(f"it has more than {LONGEST:,} steps of {series.step:g} {series.time_unit}")
+    at = time[0] + series.step * np.arange(int(steps + 1e-9) + 1)
+    return np.stack([np.interp(at, time, column) for column in values], 1)
+
+
+def _present(columns: Collection[str], series: Series) -> list[str]:
+    """Return the columns to read, time first.
+
+    Raises:
+        ValueError: one that is needed is missing, or all are.
+    """
+    for name in ("time", *(column.name for column in series.columns if not column.optional)):
+        if name not in columns:
+            raise ValueError(f"it has no column {name!r}")
+    present = [column.name for column in series.columns if column.name in columns]
+    if not present:
+        raise ValueError(f"it has none of the columns {', '.join(column.name for column in series.columns)}")
+    return ["time", *present]
+
+
+def _given(given: Mapping[Any, Any], series: Series) -> tuple[list[str], list[np.ndarray]]:
+    """Return names and columns of a mapping."""
+    names = _present(given, series)
+    try:
+        columns = [np.asarray(given[name], np.float64) for name in names]
+    except (TypeError, ValueError):
+        raise ValueError("its columns must be sequences of numbers") from None
+    if any(column.ndim != 1 or len(column) != len(columns[0]) or len(column) > LONGEST for column in columns):
+        raise ValueError(f"its columns must be of equal length, at most {LONGEST:,}")
+    return names, columns
+
+
+def _read(path: Path, series: Series) -> tuple[list[str], list[np.ndarray]]:
+    """Return names and columns of a file."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise ValueError(f"it is not a {' or '.join(SUFFIXES)} file")
+    import pyarrow as pa
+
+    try:
+        if not path.is_file():
+            raise ValueError("there is no such file")
+        if path.stat().st_size > LARGEST:
+            raise ValueError(f"it is larger than {LARGEST:,} bytes")
+        table = (_read_csv if path.suffix.lower() == ".csv" else _read_parquet)(path, series)
+        return table.column_names, [np.asarray(column, np.float64) for column in table.columns]
+    except (pa.ArrowException, OSError) as error:
+        words = " ".join(str(error.args[0] if error.args else error).split())
+        raise ValueError(words[:LONGEST_REASON].removesuffix(".")) from None
+
+
+def _read_csv(path: Path, series: Series) -> pa.Table:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    with path.open("rb") as file:
+        header = file.readline(LONGEST_HEADER).decode("utf-8-sig", "replace")
+        names = _present([name.strip().strip('"') for name in header.split(",")], series)
+        if sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(2**20), b"")) > LONGEST:
+            raise ValueError(f"it has more than {LONGEST:,} rows")
+    kinds = dict.fromkeys(names, pa.float64())
+    convert = csv.ConvertOptions(column_types=kinds, include_columns=names, null_values=[])
+    return csv.read_csv(path, convert_options=convert)
+
+
+def _read_parquet(path: Path, series: Series) -> pa.Table:
+    import pyarrow as pa
+    from pyarrow import parquet, types
+
+    with parquet.ParquetFile(path) as file:
+        if file.metadata.num_rows > LONGEST:
+            raise ValueError(f"it has more than {LONGEST:,} rows")
+        schema = file.schema_arrow
+        names = _present(schema.names, series)
+        for name in names:
+            if not (types.is_floating(schema.field(name).type) or types.is_integer(schema.field(name).type)):
+                raise ValueError(f"the column {name!r} is not of numbers")
+        table = file.read(columns=names)
+    return table.select(names).cast(pa.schema([(name, pa.float64()) for name in names]))

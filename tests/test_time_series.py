@@ -1,0 +1,193 @@
+"""Records of one's own: what tasks play is what the file says, splits lie apart in it, bad files cost one sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rlbench_suite.registry import card
+from rlbench_suite.time_series import LARGEST, Column, Series, read_record
+
+SERIES = Series("load", "torque", (Column("torque", "N m", -5, 5, ""), Column("speed", "rad/s", 0, 9, "")), "s", 0.5, 3)
+DEMAND = np.random.default_rng(0).poisson(6, (400, 3))
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RLSUITE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("rlbench_suite.context._KNOWN", {})
+
+
+def demand_file(folder: Path, demand: np.ndarray = DEMAND) -> Path:
+    rows = "\n".join(",".join(map(str, (t, *row))) for t, row in enumerate(demand.tolist()))
+    (folder / "demand.csv").write_text(f"time,shop_1,shop_2,shop_3\n{rows}\n")
+    (folder / "mine.yaml").write_text("demand: demand.csv\n")
+    return folder / "mine.yaml"
+
+
+def test_files_and_mappings_are_one_record(tmp_path: Path) -> None:
+    columns = {"time": [0.0, 1.0, 2.0], "torque": [0.0, 2.0, -2.0], "speed": [1.0, 1.0, 3.0]}
+    (tmp_path / "a.csv").write_text("speed,other,time,torque\n1,x,0,0\n1,y,1,2\n3,z,2,-2\n")
+    pq.write_table(pa.table({**columns, "other": ["x", "y", "z"]}), tmp_path / "a.parquet")
+    one = read_record(columns, SERIES, tmp_path)
+    assert one == read_record("a.csv", SERIES, tmp_path) == read_record(tmp_path / "a.parquet", SERIES, Path("/none"))
+    np.testing.assert_array_equal(one.values(), [[0, 1], [1, 1], [2, 1], [0, 2], [-2, 3]])  # linear between rows
+
+
+def test_demand_is_that_of_the_record(tmp_path: Path) -> None:
+    found = card("Inventory-v0", context=demand_file(tmp_path))
+    (tmp_path / "demand.csv").unlink()
+    assert card(found.id) == found  # from this process; below from the cache
+    task: Any = card(found.id).build()
+    keys = jax.random.split(jax.random.key(0), 1000)
+    starts = [np.asarray(jax.vmap(task.sample_params, (0, None))(keys, np.int32(split)).start) for split in (0, 1)]
+    assert (starts[0].min(), starts[0].max()) == (0, 100)
+    assert (starts[1].min(), starts[1].max()) == (200, 300)
+    key = jax.random.key(3)
+    params = task.sample_params(key, np.int32(1))
+    state = task.initial(key, params)
+    assert float(params.shops[1].demand) == pytest.approx(DEMAND[:, 1].mean())
+    step = jax.jit(task.transition)
+    for period in range(3):
+        after = step(state, np.zeros(4, np.int32), jax.random.fold_in(key, period), params)
+        assert int(after.demanded - state.demanded) == DEMAND[int(params.start) + period].sum()
+        state = after
+
+
+def test_a_record_is_a_part_of_the_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = card("Inventory-v0", context=demand_file(tmp_path))
+    changed = DEMAND.copy()
+    changed[7, 1] += 1
+    assert card("Inventory-v0", context=demand_file(tmp_path, changed)).id != found.id
+    monkeypatch.setattr("rlbench_suite.context._KNOWN", {})
+    assert card(found.id).context == found.context
+    for kept in (tmp_path / "cache" / "contexts").glob("*.record"):
+        kept.write_bytes(b"\0" * 8 + kept.read_bytes()[8:])
+    monkeypatch.setattr("rlbench_suite.context._KNOWN", {})
+    with pytest.raises(ValueError, match="its copy in the cache was changed"):
+        card(found.id)
+
+
+def test_weather_and_prices_are_those_of_the_records() -> None:
+    hours = np.arange(100 * 24 + 1.0)
+    sheet = {
+        "weather": {
+            "time": 3600 * hours,
+            "radiation": 100 + 50 * np.sin(hours),
+            "temperature": 5 + 0.001 * hours,
+            "humidity": np.full(len(hours), 80.0),
+        },
+        "prices": {"time": 3600 * hours, "heat": 0.1 + 1e-5 * hours},
+        "first_day": 31,
+    }
+    task: Any = card("Lettuce-v0", context=sheet).build()
+    key = jax.random.key(0)
+    for split, (first, last) in enumerate([(0, 9), (50, 59)]):
+        params = task.sample_params(key, np.int32(split))
+        day = int(params.row) // 48
+        assert int(params.row) % 48 == 0
+        assert first <= day <= last
+        assert float(params.site.start) == 31 + day
+        state = task.initial(key, params)
+        step = jax.jit(task.transition)
+        for steps in range(3):
+            hour = 24 * day + 0.5 * steps
+            shown = np.asarray(task.observation(state, key, params)) * np.concatenate(
+                [[1] * 4, [500, 20, 100], [1] * 11]
+            )
+            np.testing.assert_allclose(shown[5:7], [5 + 0.001 * hour, 80], rtol=1e-5)
+            assert float(shown[16]) * task.price_scales[1] == pytest.approx(0.1 + 1e-5 * hour, rel=1e-5)
+            after = step(state, np.array([0, 0, 1], np.float32), key, params)
+            reward = float(task.reward(state, None, after, key, params))
+            gained = float(after.climate.dry_weight - state.climate.dry_weight) * float(params.prices.lettuce)
+            assert gained - reward == pytest.approx(0.075 * (0.1 + 1e-5 * hour), rel=1e-3)  # 150 W/m2, half an hour
+            state = after
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("time,torque\n0,1\n", "it has no column 'speed'"),
+        ("time,torque,speed\n0,1,1\n1,1,1\n1,1,1\n", "time must increase from row to row, and does not in row 3"),
+        ("time,torque,speed\n0,1,1\n1,nan,1\n2,1,1\n", "torque is not finite in row 2"),
+        ("time,torque,speed\n0,1,1\n1,1e999,1\n2,1,1\n", "torque is not finite in row 2"),
+        ("time,torque,speed\n0,1,1\n1,-6,1\n2,1,1\n", "torque must be from -5 to 5 N m, got -6 in row 2"),
+        ("time,torque,speed\n0,1,1\n1,abc,1\n", "abc"),
+        ("time,torque,speed\n0,1,1\n1,,1\n", "conversion error"),
+        ("time,torque,speed\n0,1,1\n0.5,1,1\n", "it has 2 steps of 0.5 s, and at least 3 are needed"),
+        ("time,torque,speed\n0,1,1\n1e9,1,1\n", "more than 200,000 steps"),
+        ("time,torque,speed\n0,1\n", "Expected 3 columns, got 2"),
+        ("time,torque,speed\n", "time must increase"),
+        ("time,torque,speed\n" + "1\n" * 200_002, "more than 200,000 rows"),
+        ("\0" * (LARGEST + 1), "larger than 33,554,432 bytes"),
+        ("", "it has no column 'time'"),
+        ("\xff" * 100, "it has no column 'time'"),
+    ],
+    ids=[
+        "missing column",
+        "time stands",
+        "nan",
+        "infinite",
+        "range",
+        "word",
+        "empty cell",
+        "short",
+        "long time",
+        "ragged",
+        "header only",
+        "many rows",
+        "huge",
+        "empty",
+        "binary",
+    ],
+)
+def test_a_bad_record_costs_one_sentence(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "bad.csv").write_text(text, "latin-1")
+    with pytest.raises(ValueError, match=r"load 'bad\.csv': ") as caught:
+        read_record("bad.csv", SERIES, tmp_path)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+def test_a_drive_follows_the_record_of_its_reference() -> None:
+    task: Any = card("PMSMTorque-v0").build()
+    rows = 2 * (task.card.horizon + 1) + 40
+    torque = 50 * np.sin(0.01 * np.arange(rows))
+    own: Any = card("PMSMTorque-v0", context={"reference": {"time": task.period * np.arange(rows), "torque": torque}})
+    own = own.build()
+    key = jax.random.key(5)
+    for split in (0, 1):
+        params = own.sample_params(key, np.int32(split))
+        first = int(params.pace)
+        assert split * rows // 2 <= first <= split * rows // 2 + 20
+        state, step = own.initial(key, params), jax.jit(own.transition)
+        for after in range(3):
+            assert float(state.reference[0]) == pytest.approx(torque[first + after], rel=1e-4)
+            state = step(state, np.zeros(own.action_space.shape, np.float32), key, params)
+    with pytest.raises(ValueError, match="torque must be from -120 to 120 N m, got 200 in row 1"):
+        card("PMSMTorque-v0", context={"reference": {"time": [0, 1], "torque": [200, 0]}})
+
+
+def test_what_is_no_record_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_bytes(b"PAR1" + b"\0" * 100)
+    for given, said in (
+        ("a.parquet", "Parquet"),
+        ("none.csv", "there is no such file"),
+        ("/etc/passwd", "not a .csv or .parquet file"),
+        (3, "load is a file"),
+        ({"time": [0, 1]}, "it has no column 'torque'"),
+        ({"time": [0, 1], "torque": ["a", "b"], "speed": [1, 1]}, "sequences of numbers"),
+    ):
+        with pytest.raises(ValueError, match=r"^load") as caught:
+            read_record(given, SERIES, tmp_path)
+        assert said in str(caught.value)
+    with pytest.raises(ValueError, match="shop_1_demand follows from the record of demand"):
+        card("Inventory-v0", context={"shop_1_demand": 3, "demand": {
+            "time": range(400), **{f"shop_{i}": [1] * 400 for i in (1, 2, 3)}}}).build()  # fmt: skip
