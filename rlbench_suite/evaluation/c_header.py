@@ -136,6 +136,7 @@ def _comment(
         f"Written by rlbench-suite {_words(origin.version)}. C99; needs math.h (link with -lm) and nothing else.",
         "",
         f"Call {name}_reset once, then {name}_step{every}. All quantities are in the units below.",
+        "Observations must be numbers: NaN in gives NaN out.",
         "",
         f"Constants {4 * (numbers - whole + steps) + whole} bytes ({numbers} numbers), state "
         f"{4 * max(1, network.units)} bytes, stack about {stack} bytes. One step: {products} multiplications with an "

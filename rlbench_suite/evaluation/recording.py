@@ -47,6 +47,13 @@ def policy_of_cell(task: Task[Any, Any], run: Path, cell_name: str) -> tuple[str
     opened, cell = find_cell(run, cell_name)
     trained, policy = read_policy(opened, cell)
     refuse_other_spaces(trained, task)
+    for side, known in trained.signals.items():
+        for there, here in zip(known, task.signals[side], strict=False):
+            if (there.name, there.scale) != (here.name, here.scale):
+                raise ValueError(
+                    f"A policy for {trained.card.id} cannot play {task.card.id}: the value 1 of {there.name} stands "
+                    f"for {there.scale:.6g} {there.unit} there and for {here.scale:.6g} {here.unit} here."
+                )
     return cell.agent, policy
 
 
