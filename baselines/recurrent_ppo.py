@@ -28,7 +28,7 @@ from . import ppo
 from .actor import Actor, actor_inputs, append_code, encode_image
 from .distributions import Categorical, Gaussian
 from .flat_task import FlatTask
-from .memory_units import GRU, UNITS, Unit, reset_memory
+from .memory_units import GRU, LSTM, UNITS, MinGRU, Unit, reset_memory
 from .networks import Encoder, Linear, Moments, initial_layers, mlp
 from .ppo import (
     Batch,
@@ -106,15 +106,16 @@ class RecurrentPolicy(eqx.Module):
         """Return the acting network.
 
         Raises:
-            ValueError: it reads an image, scores actions by their features, or has another memory than a GRU.
+            ValueError: it reads an image, scores actions by their features, or has a transformer's memory.
         """
-        unit, head = self.actor
-        if not isinstance(unit, GRU):
-            raise ValueError(f"A memory of {self.config.recurrent!r} cannot be exported; 'gru' can.")
+        unit: Any = self.actor.unit
+        kinds: dict[Any, Any] = {GRU: acting.GRU, LSTM: acting.LSTM, MinGRU: acting.MinGRU}
+        if type(unit) not in kinds:
+            raise ValueError(f"A memory of {self.config.recurrent!r} cannot be exported; gru, lstm and mingru can.")
         if self.flat.action_features is not None:
             raise ValueError(f"A policy of {self.flat.task.card.id} with a memory cannot be exported.")
-        memory = acting.GRU(acting.affine(unit.inputs), acting.affine(unit.recurrence))
-        layers = [*acting.normalise(self.moments), memory, *head.acting_layers(self.flat)]
+        memory = kinds[type(unit)](*(acting.affine(part) for part in unit))
+        layers = [*acting.normalise(self.moments), memory, *self.actor.head.acting_layers(self.flat)]
         return Network(tuple(layers), self.flat.choices, self.config.evaluate == "sample")
 
 

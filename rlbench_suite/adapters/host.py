@@ -161,7 +161,7 @@ class HostVectorEnv(SyncVectorEnv):
         weights: Sequence[float] | None = None,
     ) -> None:
         self.task: Any = find_card(task_id).build(difficulty=difficulty, dtype=dtype)
-        self.card = self.task.card
+        self.card, self.signals = self.task.card, self.task.signals
         mode, limit = check_batch(self.card, num_envs, max_episode_steps, autoreset_mode, backend, render_mode)
         self.backend = backend
         self.single_reward_space = self.task.reward_space

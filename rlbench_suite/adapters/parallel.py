@@ -50,7 +50,7 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
             raise ValueError(f"max_cycles is at least 1, got {max_cycles!r}.")
         self._joint = JointEnv(task, split, render_mode)
         self.task = task
-        self.card = task.card
+        self.card, self.signals = task.card, task.signals
         self.render_mode = render_mode
         self.metadata = {"name": task.card.name, "render_modes": list(RENDER_MODES), "is_parallelizable": True}
         self.max_cycles = max_cycles

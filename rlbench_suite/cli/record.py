@@ -122,8 +122,9 @@ def _responses(followed: Any) -> Table:
     for column in heads:
         table.add_column(column, justify="left" if column in heads[:2] else "right")
     rows = {name: summarise(own) for name, own in followed.items()}
-    for together in zip(*rows.values(), strict=True):
-        for name, one in zip(rows, together, strict=True):
+    quantities = dict.fromkeys(one.name for own in rows.values() for one in own)
+    for quantity in quantities:
+        for name, one in ((name, one) for name, own in rows.items() for one in own if one.name == quantity):
             percents = ("" if math.isnan(part) else f"{part:.1%}" for part in (one.settled, one.overshoot))
             settled, overshoot = percents
             ripple = "" if math.isnan(one.ripple) else f"{one.ripple:.3g} {one.unit}"

@@ -127,7 +127,7 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
     facts = {
         "source": card.source,
         "family": card.family,
-        "horizon": f"{card.horizon} steps",
+        "horizon": f"{card.horizon} steps{f' of {task.period:.6g} s' if task.period else ''}",
         "difficulties": ", ".join(f"{tier} ({number:g})" for tier, number in card.difficulties.items()) or "one",
         "as a question": f"difficulty is {load(card.puzzle).known_tiers()}" if card.puzzle else "",
         "contexts": "sampled; train and test differ" if card.contexts else "one",

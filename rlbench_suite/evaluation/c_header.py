@@ -20,10 +20,13 @@ import numpy as np
 from rlbench_suite.component import Signal
 from rlbench_suite.evaluation.network import (
     GRU,
+    LSTM,
     Affine,
     Clip,
     Join,
     Layer,
+    Memory,
+    MinGRU,
     Network,
     Relu,
     Scale,
@@ -129,13 +132,14 @@ def _comment(
     products, functions = multiply_adds(network)
     numbers, (whole, steps) = parameters(network), weights(network) if eight_bits else (0, 0)
     widest = max(network.widths())
-    stack = 4 * (2 * widest + (network.features if _joins(network) else 0) + 6 * network.units)
+    stack = 4 * (2 * widest + (network.features if _joins(network) else 0) + sum(_gates(network)))
     every = f" every {origin.period:g} s" if origin.period else " at every step"
     lines = [
         f"{name}: controller for {_words(origin.task)}, trained by {_words(origin.agent)}.",
         f"Written by rlbench-suite {_words(origin.version)}. C99; needs math.h (link with -lm) and nothing else.",
         "",
         f"Call {name}_reset once, then {name}_step{every}. All quantities are in the units below.",
+        "Observations must be numbers: NaN in gives NaN out.",
         "",
         f"Constants {4 * (numbers - whole + steps) + whole} bytes ({numbers} numbers), state "
         f"{4 * max(1, network.units)} bytes, stack about {stack} bytes. One step: {products} multiplications with an "
@@ -249,8 +253,8 @@ class _Body:
             case Tanh() | Relu():
                 y = f"tanhf({x})" if isinstance(layer, Tanh) else f"{x} > 0.0f ? {x} : 0.0f"
                 return _loop(width, f"{x} = {y};")
-            case GRU():
-                return self._gru(layer, number, width)
+            case GRU() | LSTM() | MinGRU():
+                return self._memory(layer, number, width)
             case Join():
                 return _loop(self.network.features, f"{self.here}[{width} + i] = normalised[i];")
 
@@ -291,20 +295,43 @@ class _Body:
         n, m = layer.weight.shape
         return f"{self.name}_affine({weight}, {self._table(f'bias{number}', layer.bias)}, {x}, {n}, {m}, {y});"
 
-    def _gru(self, layer: GRU, number: int, width: int) -> list[str]:
-        units = self.network.units
-        return [
-            self._dense(layer.inputs, f"{number}_seen", self.here, "seen"),
-            self._dense(layer.recurrence, f"{number}_known", "state->memory", "known"),
-            *_loop(
-                units,
-                "float reset = 0.5f * tanhf(0.5f * (seen[i] + known[i])) + 0.5f;",
-                f"float keep = 0.5f * tanhf(0.5f * (seen[{units} + i] + known[{units} + i])) + 0.5f;",
-                f"float candidate = tanhf(seen[{2 * units} + i] + reset * known[{2 * units} + i]);",
-                "state->memory[i] = keep * state->memory[i] + (1.0f - keep) * candidate;",
-                f"{self.here}[{width} + i] = state->memory[i];",
-            ),
-        ]
+    def _memory(self, layer: Memory, number: int, width: int) -> list[str]:
+        units, memory = layer.units, "state->memory"
+        lines = [self._dense(layer.inputs, f"{number}_seen", self.here, "seen")]
+        if not isinstance(layer, MinGRU):
+            known = memory if isinstance(layer, GRU) else f"{memory} + {units}"
+            lines.append(self._dense(layer.recurrence, f"{number}_known", known, "known"))
+
+        def gate(place: int) -> str:
+            both = f"seen[{place * units} + i]" + (
+                "" if isinstance(layer, MinGRU) else f" + known[{place * units} + i]"
+            )
+            return f"0.5f * tanhf(0.5f * ({both})) + 0.5f"
+
+        match layer:
+            case GRU():
+                body = [
+                    f"float reset = {gate(0)};",
+                    f"float keep = {gate(1)};",
+                    f"float candidate = tanhf(seen[{2 * units} + i] + reset * known[{2 * units} + i]);",
+                    f"{memory}[i] = keep * {memory}[i] + (1.0f - keep) * candidate;",
+                ]
+            case LSTM():
+                body = [
+                    f"float write = {gate(0)};",
+                    f"float keep = {gate(1)};",
+                    f"float candidate = tanhf(seen[{2 * units} + i] + known[{2 * units} + i]);",
+                    f"float show = {gate(3)};",
+                    f"{memory}[i] = keep * {memory}[i] + write * candidate;",
+                    f"{memory}[{units} + i] = show * tanhf({memory}[i]);",
+                ]
+            case MinGRU():
+                body = [
+                    f"float share = {gate(0)};",
+                    f"{memory}[i] = (1.0f - share) * {memory}[i] + share * seen[{units} + i];",
+                ]
+        start = layer.size - units
+        return [*lines, *_loop(units, *body, f"{self.here}[{width} + i] = {memory}[{start} + i];")]
 
     def _choose(self) -> list[str]:
         lines, start, x = [], 0, self.here
@@ -317,10 +344,10 @@ class _Body:
 
 
 def _step(name: str, network: Network, body: list[str]) -> list[str]:
-    widest, units = max(network.widths()), network.units
+    widest, (seen, known) = max(network.widths()), _gates(network)
     arrays = [f"a[{widest}]", f"b[{widest}]"]
     arrays += [f"normalised[{network.features}]"] if _joins(network) else []
-    arrays += [f"seen[{3 * units}]", f"known[{3 * units}]"] if units else []
+    arrays += [f"{name}[{size}]" for name, size in (("seen", seen), ("known", known)) if size]
     given = "const unsigned char *legal, int *choice" if network.choices else "float *action"
     what = "the chosen actions; legal: which actions are, or 0" if network.choices else "the action"
     return [
@@ -329,7 +356,7 @@ def _step(name: str, network: Network, body: list[str]) -> list[str]:
         "{",
         f"    float {', '.join(arrays)};",
         f"    int i{', best' if network.choices else ''};",
-        *([] if units else ["    (void)state;"]),
+        *([] if network.units else ["    (void)state;"]),
         *(f"    {line}" for line in body),
         "}",
         "",
@@ -425,6 +452,14 @@ def _number(value: float) -> str:
         raise ValueError(f"A policy with a number that is not finite ({value}) cannot be exported.")
     text = f"{np.float32(value):.9g}"
     return f"{text}{'' if '.' in text or 'e' in text else '.0'}f"
+
+
+def _gates(network: Network) -> tuple[int, int]:
+    """Return the sizes of the arrays that hold what a memory's gates see and what they know; 0 without them."""
+    memory = next((layer for layer in network.layers if isinstance(layer, Memory)), None)
+    if memory is None:
+        return 0, 0
+    return len(memory.inputs.bias), 0 if isinstance(memory, MinGRU) else len(memory.recurrence.bias)
 
 
 def _joins(network: Network) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 from rlbench_suite.card import file_name_of, unknown
 from rlbench_suite.evaluation.protocol import Cell, training_task
+from rlbench_suite.evaluation.reading import cell_folder
 from rlbench_suite.evaluation.runner import player
 from rlbench_suite.evaluation.store import Run, read_manifest
 from rlbench_suite.registry import card as find_card
@@ -25,7 +26,7 @@ def find_cell(path: Path, name: str) -> tuple[Run, Cell]:
     cells = {
         f"{cell.agent}/{file_name_of(cell.task)}/{cell.seed}": cell
         for cell in run.manifest.cells()
-        if cell.agent not in run.manifest.models and run.result(cell)
+        if cell.agent not in run.manifest.models and (cell_folder(path, *cell) / "result.json").exists()
     }
     given = name.strip("/").removeprefix("cells/")
     if given in cells:

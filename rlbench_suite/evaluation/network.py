@@ -56,12 +56,81 @@ class GRU(NamedTuple):
     inputs: Affine
     recurrence: Affine
 
+    @property
+    def units(self) -> int:
+        """Number of entries that it appends to its input: ``U``."""
+        return len(self.recurrence.weight)
+
+    @property
+    def size(self) -> int:
+        """Size of the memory."""
+        return self.units
+
+    def ahead(self, x: np.ndarray, memory: np.ndarray) -> np.ndarray:
+        """Return the next memory."""
+        seen = np.split(x @ self.inputs.weight + self.inputs.bias, 3, -1)
+        known = np.split(memory @ self.recurrence.weight + self.recurrence.bias, 3, -1)
+        reset, keep = (_sigmoid(seen[i] + known[i]) for i in (0, 1))
+        return keep * memory + (1 - keep) * np.tanh(seen[2] + reset * known[2])
+
+
+class LSTM(NamedTuple):
+    """Long short-term memory of ``U`` cells, whose weights hold input gate, forget gate, candidate and output gate.
+
+    Its memory holds cells, then outputs; it appends the outputs.
+    """
+
+    inputs: Affine
+    recurrence: Affine
+
+    @property
+    def units(self) -> int:
+        """Number of entries that it appends to its input: ``U``."""
+        return len(self.recurrence.weight)
+
+    @property
+    def size(self) -> int:
+        """Size of the memory, ``2 U``."""
+        return 2 * self.units
+
+    def ahead(self, x: np.ndarray, memory: np.ndarray) -> np.ndarray:
+        """Return the next memory."""
+        cell, output = np.split(memory, 2, -1)
+        seen = np.split(x @ self.inputs.weight + self.inputs.bias, 4, -1)
+        known = np.split(output @ self.recurrence.weight + self.recurrence.bias, 4, -1)
+        write, keep, candidate, show = (a + b for a, b in zip(seen, known, strict=True))
+        cell = _sigmoid(keep) * cell + _sigmoid(write) * np.tanh(candidate)
+        return np.concatenate([cell, _sigmoid(show) * np.tanh(cell)], -1)
+
+
+class MinGRU(NamedTuple):
+    """Linear recurrence of ``U`` units, whose weights hold a gate and a candidate that see the input alone."""
+
+    inputs: Affine
+
+    @property
+    def units(self) -> int:
+        """Number of entries that it appends to its input: ``U``."""
+        return len(self.inputs.bias) // 2
+
+    @property
+    def size(self) -> int:
+        """Size of the memory."""
+        return self.units
+
+    def ahead(self, x: np.ndarray, memory: np.ndarray) -> np.ndarray:
+        """Return the next memory."""
+        gate, candidate = np.split(x @ self.inputs.weight + self.inputs.bias, 2, -1)
+        share = _sigmoid(gate)
+        return (1 - share) * memory + share * candidate
+
 
 class Join(NamedTuple):
     """Layer that appends the output of the first :class:`Clip`: the normalised observation."""
 
 
-Layer = Scale | Clip | Affine | Tanh | Relu | GRU | Join
+Memory = GRU | LSTM | MinGRU
+Layer = Scale | Clip | Affine | Tanh | Relu | Memory | Join
 
 
 @dataclass(frozen=True)
@@ -88,7 +157,7 @@ class Network:
     @property
     def units(self) -> int:
         """Size of the memory; 0 without one."""
-        return next((len(layer.recurrence.weight) for layer in self.layers if isinstance(layer, GRU)), 0)
+        return next((layer.size for layer in self.layers if isinstance(layer, Memory)), 0)
 
     @property
     def outputs(self) -> int:
@@ -102,8 +171,8 @@ class Network:
             if isinstance(layer, Affine):
                 widths.append(len(layer.bias))
             else:
-                more = self.units if isinstance(layer, GRU) else self.features if isinstance(layer, Join) else 0
-                widths.append(widths[-1] + more)
+                joined = self.features if isinstance(layer, Join) else 0
+                widths.append(widths[-1] + (layer.units if isinstance(layer, Memory) else joined))
         return widths
 
     def run(self, x: np.ndarray, mask: np.ndarray | None, memory: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -131,9 +200,9 @@ class Network:
                     x = np.tanh(x)
                 case Relu():
                     x = np.maximum(x, 0)
-                case GRU():
-                    memory = _gru(layer, x, memory)
-                    x = np.concatenate([x, memory], -1)
+                case GRU() | LSTM() | MinGRU():
+                    memory = layer.ahead(x, memory)
+                    x = np.concatenate([x, memory[..., -layer.units :]], -1)
                 case Join():
                     assert normalised is not None
                     x = np.concatenate([x, normalised], -1)
@@ -240,20 +309,15 @@ def _affine(layers: Sequence[Layer]) -> Affine:
     return next(layer for layer in layers if isinstance(layer, Affine))
 
 
-def _gru(layer: GRU, x: np.ndarray, memory: np.ndarray) -> np.ndarray:
-    seen = np.split(x @ layer.inputs.weight + layer.inputs.bias, 3, -1)
-    known = np.split(memory @ layer.recurrence.weight + layer.recurrence.bias, 3, -1)
-    reset, keep = (0.5 * np.tanh(0.5 * (seen[i] + known[i])) + 0.5 for i in (0, 1))
-    return keep * memory + (1 - keep) * np.tanh(seen[2] + reset * known[2])
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    half: np.ndarray = 0.5 * np.tanh(0.5 * x) + 0.5
+    return half
 
 
 def _quantised(layer: Layer) -> Layer:
-    match layer:
-        case Affine():
-            return _eight_bits(layer)
-        case GRU(inputs, recurrence):
-            return GRU(_eight_bits(inputs), _eight_bits(recurrence))
-    return layer
+    if isinstance(layer, Affine):
+        return _eight_bits(layer)
+    return type(layer)(*map(_eight_bits, layer)) if isinstance(layer, Memory) else layer
 
 
 def _eight_bits(layer: Affine) -> Affine:
@@ -267,14 +331,15 @@ def _float32(values: Any) -> np.ndarray:
 
 def multiply_adds(network: Network) -> tuple[int, int]:
     """Count the multiplications with an addition and the hyperbolic tangents of one step."""
-    products = functions = 0
+    products, functions = weights(network)[0], 0
     for layer, width in zip(network.layers, network.widths(), strict=False):
         match layer:
-            case Affine(weight, _):
-                products += weight.size
-            case GRU(inputs, recurrence):
-                products += inputs.weight.size + recurrence.weight.size + 3 * network.units
-                functions += 3 * network.units
+            case GRU() | MinGRU():
+                products += 3 * layer.units
+                functions += (3 if isinstance(layer, GRU) else 1) * layer.units
+            case LSTM():
+                products += 3 * layer.units
+                functions += 5 * layer.units
             case Tanh():
                 functions += width
             case Scale():
@@ -284,18 +349,15 @@ def multiply_adds(network: Network) -> tuple[int, int]:
 
 def weights(network: Network) -> tuple[int, int]:
     """Count the weights that eight bits may hold, and the outputs that then need a step each."""
-    layers = [
-        part for layer in network.layers for part in (layer if isinstance(layer, GRU) else [layer])
-        if isinstance(part, Affine)
-    ]  # fmt: skip
+    layers = [part for layer in network.layers for part in parts(layer) if isinstance(part, Affine)]
     return sum(part.weight.size for part in layers), sum(part.bias.size for part in layers)
 
 
 def parameters(network: Network) -> int:
     """Count the numbers that a network stores."""
-    return sum(
-        math.prod(array.shape)
-        for layer in network.layers
-        for part in (layer if isinstance(layer, GRU) else [layer])
-        for array in part
-    )
+    return sum(math.prod(array.shape) for layer in network.layers for part in parts(layer) for array in part)
+
+
+def parts(layer: Layer) -> tuple[Any, ...]:
+    """Return the affine layers of a memory, or the layer alone."""
+    return tuple(layer) if isinstance(layer, Memory) else (layer,)

@@ -6,7 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from rlbench_suite.evaluation.network import GRU, Affine, Clip, Join, Layer, Network, Relu, Scale, Tanh
+from rlbench_suite.evaluation.network import (
+    GRU,
+    LSTM,
+    Affine,
+    Clip,
+    Join,
+    Layer,
+    Memory,
+    MinGRU,
+    Network,
+    Relu,
+    Scale,
+    Tanh,
+)
 from rlbench_suite.evaluation.onnx_policy import NEEDED
 
 OPSET, IR = 17, 8
@@ -86,22 +99,39 @@ class _Graph:
                 return self.apply("Gemm", x, weight, bias)
             case Tanh() | Relu():
                 return self.apply(type(layer).__name__, x)
-            case GRU():
+            case GRU() | LSTM() | MinGRU():
                 return self.apply("Concat", x, self._memory(layer, x), axis=1)
             case Join():
                 return self.apply("Concat", x, self.normalised, axis=1)
 
-    def _memory(self, layer: GRU, x: str) -> str:
-        units = len(layer.recurrence.weight)
-        seen, known = (
-            [
-                self.apply("Slice", y, np.array([i * units]), np.array([(i + 1) * units]), np.array([1]))
-                for i in range(3)
-            ]
-            for y in (self._layer(layer.inputs, x), self._layer(layer.recurrence, "state"))
-        )
-        reset, keep = (self.apply("Sigmoid", self.apply("Add", seen[i], known[i])) for i in (0, 1))
-        candidate = self.apply("Tanh", self.apply("Add", seen[2], self.apply("Mul", reset, known[2])))
-        forget = self.apply("Sub", np.ones(1, np.float32), keep)
-        kept, new = self.apply("Mul", keep, "state"), self.apply("Mul", forget, candidate)
-        return self.apply("Add", kept, new, output="next_state")
+    def _parts(self, x: str, count: int, units: int) -> list[str]:
+        """Split rows into parts of equal length."""
+        ends, axis = np.arange(count + 1)[:, None] * units, np.array([1])
+        return [self.apply("Slice", x, ends[i], ends[i + 1], axis) for i in range(count)]
+
+    def _mixed(self, share: str, there: str, here: str, output: str = "") -> str:
+        """Return ``share * there + (1 - share) * here``."""
+        rest = self.apply("Sub", np.ones(1, np.float32), share)
+        return self.apply("Add", self.apply("Mul", share, there), self.apply("Mul", rest, here), output=output)
+
+    def _memory(self, layer: Memory, x: str) -> str:
+        """Add a memory; return what it appends to its input."""
+        units, seen = layer.units, self._layer(layer.inputs, x)
+        match layer:
+            case GRU():
+                a, b = self._parts(seen, 3, units), self._parts(self._layer(layer.recurrence, "state"), 3, units)
+                reset, keep = (self.apply("Sigmoid", self.apply("Add", a[i], b[i])) for i in (0, 1))
+                candidate = self.apply("Tanh", self.apply("Add", a[2], self.apply("Mul", reset, b[2])))
+                return self._mixed(keep, "state", candidate, "next_state")
+            case MinGRU():
+                gate, candidate = self._parts(seen, 2, units)
+                return self._mixed(self.apply("Sigmoid", gate), candidate, "state", "next_state")
+            case LSTM():
+                cell, output = self._parts("state", 2, units)
+                gates = self._parts(self.apply("Add", seen, self._layer(layer.recurrence, output)), 4, units)
+                write, keep, show = (self.apply("Sigmoid", gates[i]) for i in (0, 1, 3))
+                new = self.apply("Mul", write, self.apply("Tanh", gates[2]))
+                cell = self.apply("Add", self.apply("Mul", keep, cell), new)
+                output = self.apply("Mul", show, self.apply("Tanh", cell))
+                self.apply("Concat", cell, output, axis=1, output="next_state")
+                return output

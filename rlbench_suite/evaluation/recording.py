@@ -47,6 +47,13 @@ def policy_of_cell(task: Task[Any, Any], run: Path, cell_name: str) -> tuple[str
     opened, cell = find_cell(run, cell_name)
     trained, policy = read_policy(opened, cell)
     refuse_other_spaces(trained, task)
+    for side, known in trained.signals.items():
+        for there, here in zip(known, task.signals[side], strict=False):
+            if (there.name, there.scale) != (here.name, here.scale):
+                raise ValueError(
+                    f"A policy for {trained.card.id} cannot play {task.card.id}: the value 1 of {there.name} stands "
+                    f"for {there.scale:.6g} {there.unit} there and for {here.scale:.6g} {here.unit} here."
+                )
     return cell.agent, policy
 
 
@@ -123,24 +130,26 @@ def plot(path: Path, title: str, found: Mapping[str, Sequence[Sequence[Tracked]]
     from matplotlib.figure import Figure
 
     first = {name: episodes[0] for name, episodes in found.items()}
-    quantities = next(iter(first.values()))
+    quantities = {quantity.name: quantity for one in first.values() for quantity in one}
     if not quantities:
         raise ValueError(f"{title} tracks no reference, so there is nothing to draw.")
     rows = len(quantities)
     figure = Figure(figsize=(9, 2.2 * rows + 0.6), layout="constrained")
     FigureCanvasAgg(figure)
-    axes = np.ravel(figure.subplots(rows, 1, sharex=True))
+    axes = dict(zip(quantities, np.ravel(figure.subplots(rows, 1, sharex=True)), strict=True))
     longest = max(float(quantity.time[-1]) for one in first.values() for quantity in one)
     factor, unit = (1e3, "ms") if longest < 1 else (1.0, "s")
-    for axis, quantity in zip(axes, quantities, strict=True):
+    for name, quantity in quantities.items():
+        axis = axes[name]
         axis.plot(quantity.time * factor, quantity.reference, "k--", linewidth=0.9, label="asked for")
         axis.set_ylabel(f"{quantity.name} ({quantity.unit})")
     for player, one in first.items():
-        for axis, quantity in zip(axes, one, strict=True):
-            axis.plot(quantity.time * factor, quantity.value, linewidth=1.1, label=player)
-    axes[0].legend(loc="best", fontsize="small")
-    axes[0].set_title(title)
-    axes[-1].set_xlabel(unit)
+        for quantity in one:
+            axes[quantity.name].plot(quantity.time * factor, quantity.value, linewidth=1.1, label=player)
+    upper, *_, lower = [*axes.values(), *axes.values()]
+    upper.legend(loc="best", fontsize="small")
+    upper.set_title(title)
+    lower.set_xlabel(unit)
     with writing(path), replacing(path) as unfinished:
         figure.savefig(unfinished, format="png", dpi=110)
 

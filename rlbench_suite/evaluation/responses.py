@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlbench_suite.evaluation.trajectory import Trajectory, columns
+from rlbench_suite.evaluation.trajectory import Trajectory, columns, observed
 from rlbench_suite.task import Task
 
 STEP = 0.05
@@ -121,7 +121,8 @@ def responses(tracked: Tracked) -> list[Response]:
 def tracked(task: Task[Any, Any], episode: Trajectory, agent: int = 0) -> list[Tracked]:
     """Return the tracked quantities of an episode: ``X`` with ``reference_X``, and the errors that the task names.
 
-    Where an observation shows no ``X`` the measure of that name is taken, which is of the end of each step.
+    Where an observation shows no ``X`` the measure of that name is taken, which is of the end of each step; else the
+    reference minus ``error_X``, from where that error is within its instrument's range for good.
     """
     table = columns(task, episode, agent)
     time = table.get("time [s]", table["step"]).astype(np.float64)
@@ -129,20 +130,30 @@ def tracked(task: Task[Any, Any], episode: Trajectory, agent: int = 0) -> list[T
     found = []
     for name, column in by_name.items():
         unit = column.rsplit("[", 1)[-1].rstrip("]")
-        if name.startswith("reference_") and (source := _source(name.removeprefix("reference_"), by_name)):
+        subject = name.removeprefix("reference_")
+        if name.startswith("reference_") and (source := _source(subject, by_name)):
             asked, value, at = table[column], table[by_name[source]], time
             if source.startswith("measure."):  # one step later
                 asked, value, at = asked[1:], value[:-1], time[1:]
-            found.append(Tracked(name.removeprefix("reference_"), unit, at, asked, value))
+            elif source.startswith("error_"):
+                [shown] = [signal for signal in observed(task) if signal.name == source]
+                beyond = np.flatnonzero(np.abs(value) >= 0.999 * float(shown.high or np.inf))
+                known = slice(beyond[-1] + 1 if beyond.size else 0, None)
+                asked, value, at = asked[known], (asked - value)[known], time[known]
+            if len(at) > 1:
+                found.append(Tracked(subject, unit, at, asked, value))
         elif name.split(".")[0] in task.errors:
             found.append(Tracked(name, unit, time, np.zeros(len(time)), table[column]))
     return found
 
 
 def summarise(episodes: Sequence[Sequence[Tracked]]) -> list[Summary]:
-    """Summarise each tracked quantity over episodes."""
+    """Summarise each tracked quantity over the episodes that have it."""
     found = []
-    for together in zip(*episodes, strict=True):
+    named: dict[str, list[Tracked]] = {}
+    for one in (quantity for episode in episodes for quantity in episode):
+        named.setdefault(one.name, []).append(one)
+    for together in named.values():
         answers = np.array([response for one in together for response in responses(one)]).reshape(-1, 4)
         rise, overshoot, settling, ripple = (_median(column) for column in answers.T)
         errors = np.concatenate([one.value - one.reference for one in together])
@@ -157,7 +168,7 @@ def summarise(episodes: Sequence[Sequence[Tracked]]) -> list[Summary]:
 
 
 def _source(name: str, known: Mapping[str, str]) -> str | None:
-    return next((source for source in (name, f"measure.{name}") if source in known), None)
+    return next((source for source in (name, f"measure.{name}", f"error_{name}") if source in known), None)
 
 
 def _median(values: np.ndarray) -> float:

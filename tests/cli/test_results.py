@@ -143,6 +143,10 @@ def test_export_prints_or_writes(call: Callable[..., tuple], tmp_path: Path, nam
         (("query", "SELECT 1"), "needs a run directory after the SQL"),
         (("query", "SELECT 1", "{run}", "--csv", "--json"), "Choose one of --csv and --json"),
         (("export", "{run}", "--format", "latx"), "Unknown format 'latx'. Did you mean 'latex'?"),
+        (("export", "{run}", "ppo/Made0-v0/9", "--format", "c", "--out", "x.h"), "Unknown cell of the run in"),
+        (("export", "{run}", "ppo/Made0-v0/0", "--format", "c"), "Name the file to write with --out"),
+        (("export", "{run}", "--format", "c", "--out", "x.h"), "name it after the run"),
+        (("export", "{run}", "--format", "csv", "--int8"), "--int8 and --most-likely are for policies"),
         (("--seeds", "3", "compare", "{run}"), "--seeds belongs to an evaluation; compare does not take it."),
     ],
 )

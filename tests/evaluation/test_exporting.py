@@ -65,6 +65,8 @@ KINDS = {
     "discrete": ("DeepSeaTreasure-v0", lambda task: policy_of(PPO(evaluate="mode"), task)),
     "masked": ("SAT-v0", lambda task: policy_of(DQN(hidden=[32], evaluate_epsilon=0.0), task)),
     "recurrent": ("TMaze-v0", lambda task: policy_of(PPO(memory=16), task)),
+    "lstm": ("PMSMCurrent-v0", lambda task: policy_of(PPO(recurrent="lstm", memory=8), task)),
+    "mingru": ("PMSMCurrent-v0", lambda task: policy_of(PPO(recurrent="mingru", memory=8), task)),
     "recurrent, continuous": ("PMSMCurrent-v0", lambda task: policy_of(PPO(recurrent="gru", memory=16), task)),
 }
 

@@ -14,8 +14,8 @@ from scipy.optimize import brentq
 from rlbench_suite import registry
 from rlbench_suite.adapters.entry_points import make
 from rlbench_suite.cli import suite
-from rlbench_suite.evaluation.responses import Tracked, responses, step_response, steps_of, summarise
-from rlbench_suite.evaluation.trajectory import columns, play
+from rlbench_suite.evaluation.responses import Tracked, responses, step_response, steps_of, summarise, tracked
+from rlbench_suite.evaluation.trajectory import Trajectory, columns, play
 from rlbench_suite.policy import reference_player
 
 TIME = np.linspace(0, 8, 80_001)
@@ -101,6 +101,22 @@ def test_a_recording_is_the_environments_own_episode_in_physical_units(
         if terminated:
             break
     assert t == len(rows) - 1
+
+
+def test_a_position_is_known_where_its_error_is() -> None:
+    task = registry.card("PMSMPosition-v0").build()
+    named = [signal.name for signal in task.signals["observation"]]
+    scale = {signal.name: signal.scale for signal in task.signals["observation"]}
+    seen = np.zeros((100, 1, len(named)), np.float32)
+    value = 1 - np.exp(-np.arange(100) / 10)  # towards a reference of one
+    seen[:, 0, named.index("reference_position")] = 1 / scale["reference_position"]
+    seen[:, 0, named.index("error_position")] = np.clip((1 - value) / scale["error_position"], -1.5, 1.5)
+    none = np.zeros((100, 1, 2))
+    episode = Trajectory(0, seen, None, none, np.zeros(100), None, {}, False, True)
+    [position] = tracked(task, episode)
+    end = 1.5 * scale["error_position"]
+    assert 0 < position.time[0] == task.period * np.argmax(1 - value < 0.999 * end)
+    np.testing.assert_allclose(position.value, value[-len(position.value) :], atol=1e-6)
 
 
 def test_a_machines_energy_is_torque_losses_and_field() -> None:

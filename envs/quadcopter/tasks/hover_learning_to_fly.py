@@ -117,6 +117,7 @@ class HoverLearningToFly(Flight[Wrench, State]):
         "distance": "from the origin, m",
         "speed": "m/s",
     }
+    errors = ("position",)
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
