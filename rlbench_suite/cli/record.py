@@ -105,7 +105,8 @@ def _players(task: "Task[Any, Any]", played: "dict[str, list[Trajectory]]", *, t
         many = task.card.objectives
         returns = [float(scalar_return(task, one.rewards.sum(0))) if many else float(one.rewards.sum()) for one in own]
         costs = [float(one.costs.sum()) for one in own if one.costs is not None]
-        cost = f"{sum(costs) / len(costs):.4g}" if costs else ""
+        mean, rule = sum(costs) / len(costs) if costs else 0.0, task.card.constraint
+        cost = f"{mean:.4g}{' !' if rule and rule.broken_by(mean) else ''}" if costs else ""
         success = sum(one.success for one in own)
         row = [f"{sum(returns) / len(own):.4g}", cost, f"{success} of {len(own)}", f"{trips(own)} of {len(own)}"]
         energy = [f"{sum(known[name]) / len(known[name]):.4g} J"] if known[name] else []
