@@ -20,7 +20,7 @@ SHOWN = (
     "Vicsek-v0",
     "DeepSeaTreasure-v0",
     "PointMaze-v0",
-    "MarsCoverage-v0",
+    "MarsCoverage-v1",
     "TMaze-v0",
     "Lettuce-v0",
     "Inventory-v0",

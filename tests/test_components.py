@@ -212,7 +212,7 @@ def test_small_observations_show_what_is_named() -> None:
         "row": 3,
         "column": 7,
     }
-    task, params, state = begun("MarsCoverage-v0")
+    task, params, state = begun("MarsCoverage-v1")
     seen = shown(task, state._replace(x=jnp.int32(5), y=jnp.int32(9)), params)
     assert (round(float(seen["x"])), round(float(seen["y"]))) == (5, 9)
     task, params, state = begun("Lettuce-v0")

@@ -91,6 +91,40 @@ def _add(a: jax.Array, b: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Array
     return a ^ b ^ c, a & b | c & (a ^ b)
 
 
+def box_counts(cells: jax.Array, radius: int) -> list[jax.Array]:
+    """Count the cells of a set in the square about each cell, as planes of bits: ones, twos, fours and so on."""
+    row, most = [cells], 1
+    for i in range(1, radius + 1):
+        for moved in (cells << i, cells >> i):
+            most += 1
+            row = _plus(row, [moved], most)
+    total, up, down = row, row, row
+    for i in range(radius):
+        up, down = [below(plane) for plane in up], [above(plane) for plane in down]
+        total = _plus(total, _plus(up, down, 2 * most), (2 * i + 3) * most)
+    return total
+
+
+def at_least(planes: list[jax.Array], number: Any) -> jax.Array:
+    """Return the cells whose number, in planes of bits, is at least ``number``, an integer that may be traced."""
+    less, equal = jnp.zeros_like(planes[0]), ~jnp.zeros_like(planes[0])
+    for place in reversed(range(len(planes))):
+        digit = number >> place & 1 == 1
+        less = jnp.where(digit, less | equal & ~planes[place], less)
+        equal = equal & jnp.where(digit, planes[place], ~planes[place])
+    return jnp.where(number < 2 ** len(planes), ~less, 0)
+
+
+def _plus(a: list[jax.Array], b: list[jax.Array], most: int) -> list[jax.Array]:
+    """Add numbers in planes of bits; no sum exceeds ``most``."""
+    carry, total = jnp.zeros_like(a[0]), []
+    for place in range(most.bit_length()):
+        one, other = (n[place] if place < len(n) else jnp.zeros_like(carry) for n in (a, b))
+        digit, carry = _add(one, other, carry)
+        total.append(digit)
+    return total
+
+
 def random_ground(bits: jax.Array, density: Any, odd: Any) -> jax.Array:
     """Draw connected ground of caves, never empty.
 
