@@ -194,3 +194,10 @@ def test_the_commands(run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     code, out, err = call("sweep", str(run.path), "--task", MAZE, "--parameter", "difficulty", "--values", "umaze")
     assert (code, err) == (0, "")
     assert call("sweep", str(run.path), "--task", MAZE, "--parameter", "difficulty", "--values", "9")[0] == 2
+    assert call("sweep", str(run.path), "--task", MAZE)[0] == 2
+    code, _, err = call("sweep", str(run.path), "--set", "mass=0.5:2:2")
+    assert code == 2
+    assert "has several tasks: name one by --task" in err
+    code, out, _ = call("sweep", str(run.path), "--task", MAZE, "--set", "goal_radius=1:2:2")
+    assert code == 0
+    assert "times goal_radius" in out
