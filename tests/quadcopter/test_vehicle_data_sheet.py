@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import runpy
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from rlbench_suite.policy import reference_player
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card, cards
 
+PAGE = Path(__file__).parents[2] / "docs" / "your_drone.md"
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "random_vehicles.py"
 RACER = {
     "mass": 0.716,
@@ -118,10 +120,12 @@ def test_another_vehicle_moves_as_scipy_says() -> None:
     np.testing.assert_allclose([float(value) for value in state.rotors], truth[13:], rtol=1e-9)
 
 
-def test_limits_and_the_reference_follow_the_data_sheet() -> None:
-    one = card("QuadcopterHover-v0", context=RACER)
+def test_limits_and_the_reference_follow_the_data_sheet_of_the_page(tmp_path: Path) -> None:
+    [sheet] = re.findall(r"^```yaml\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    (tmp_path / "my_drone.yaml").write_text(sheet)
+    one = card("QuadcopterHover-v0", context=tmp_path / "my_drone.yaml")
     task: Any = one.build()
-    hover = math.sqrt(0.716 * 9.81 / (4 * RACER["thrust_coefficient"]))
+    hover = math.sqrt(0.715 * 9.81 / (4 * 8.54858e-6))
     assert task.noop_action()[0] == pytest.approx(2 * hover / 838 - 1, rel=1e-5)
     record = play(task, reference_player(task), range(64))
     assert record.info["success"].mean() > 0.95
