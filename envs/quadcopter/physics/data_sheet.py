@@ -18,6 +18,8 @@ from .dynamics import HOVER_ACTION, NOMINAL, ROTOR_ARM, ROTOR_SPEED_LIMIT, STEP,
 from .rigid_body import GRAVITY, Inertia
 from .vehicles import CRAZYFLIE_AIR, Air
 
+BANDS = 40
+"""Bands of the mass, train and test in turn"""
 LEAST_THRUST_TO_WEIGHT = 1.2
 """Least thrust by weight of the heaviest, weakest vehicle of a data sheet; below, no margin is left to turn."""
 QUICKEST = 60.0
@@ -92,9 +94,9 @@ SHIPPED = DataSheet(
 def constants(sheet: DataSheet = SHIPPED) -> tuple[Constant, ...]:
     """Return the constants that a context may set, with the values of a data sheet."""
 
-    def drawn(name: str, unit: str, middle: float, spread: float, meaning: str) -> Constant:
+    def drawn(name: str, unit: str, middle: float, spread: float, meaning: str, bands: int = 0) -> Constant:
         low, high = (float(f"{middle * (1 + sign * spread):.6g}") for sign in (-1, 1))
-        return Constant(name, unit, low, high, meaning)
+        return Constant(name, unit, low, high, meaning, bands=bands)
 
     def fixed(name: str, unit: str, number: float, meaning: str) -> Constant:
         value = float(f"{number:.6g}")
@@ -104,7 +106,7 @@ def constants(sheet: DataSheet = SHIPPED) -> tuple[Constant, ...]:
     (mass_spread, *sides), thrust_spread, torque_spread, lag_spread, _ = sheet.spread
     axes = zip("xyz", ("ahead", "left", "up"), moments, sides, strict=True)
     return (
-        drawn("mass", "kg", mass, mass_spread, "of everything that flies"),
+        drawn("mass", "kg", mass, mass_spread, "of everything that flies", BANDS),
         *(
             drawn(f"inertia_{axis}", "kg m^2", moment, side, f"about the body's {axis} axis ({where})")
             for axis, where, moment, side in axes

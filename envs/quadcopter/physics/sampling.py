@@ -8,12 +8,9 @@ import jax
 import jax.numpy as jnp
 
 from ...alternating_bands import alternating_bands
-from .data_sheet import SHIPPED, DataSheet
+from .data_sheet import BANDS, SHIPPED, DataSheet
 from .dynamics import Airframe
 from .rigid_body import Inertia, RigidBody, Scalar
-
-BANDS = 40
-"""Bands of the mass, train and test in turn."""
 
 
 def sample_airframe(units: jax.Array, split: jax.Array, sheet: DataSheet = SHIPPED) -> Airframe:
