@@ -206,7 +206,7 @@ def test_a_spin_without_thrust_dies_by_drag_alone() -> None:
 
 def test_hover_and_full_speed_are_the_paper_s() -> None:
     speed = float(hover_speed(Airframe(*jax.tree.map(np.float64, NOMINAL))))
-    assert 2 * speed / ROTOR_SPEED_LIMIT - 1 == pytest.approx(CARD.build().hover_action, abs=5e-4)
+    assert 2 * speed / ROTOR_SPEED_LIMIT - 1 == pytest.approx(CARD.build().sheet.hover_action, abs=5e-4)
     full_thrust = KF * ROTOR_SPEED_LIMIT**2
     assert full_thrust == pytest.approx(3.8)
 

@@ -10,17 +10,44 @@ doi:10.1109/CDC.2010.5717652 (z points up here; the set point's acceleration is 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from rlbench_suite.policy import View
-from rlbench_suite.task import Task
 
 from ..physics import dynamics
+from ..physics.data_sheet import SHIPPED, DataSheet
 from ..physics.dynamics import STEP, Airframe, Quadcopter, Rotors, rotor_action
 from ..physics.rigid_body import GRAVITY, Scalar, rotation_matrix
+
+SLOWER = 3.0
+"""Least ratio of the gains of attitude and position."""
+
+
+def equipped(task: Any, pilot: Any) -> Any:
+    """Return a pilot as a task lets it fly: with what the task's conditions need, if they need anything."""
+    return task.equipped(pilot) if hasattr(task, "equipped") else pilot
+
+
+def attitude_gains(sheet: DataSheet) -> tuple[float, float]:
+    """Return the highest gains (rad/s) of attitude about x and y, and about z.
+
+    Those of the shipped vehicle, lower for one whose rotors turn it more weakly (by the root of the angular
+    acceleration) or follow more slowly (by their lag).
+    """
+    lag = lag_ratio(sheet)
+    return (
+        GeometricControl.tilt * min(1.0, lag, (sheet.turning() / SHIPPED.turning()) ** 0.5),
+        GeometricControl.yaw * min(1.0, lag, (sheet.yawing() / SHIPPED.yawing()) ** 0.5),
+    )
+
+
+def lag_ratio(sheet: DataSheet) -> float:
+    """Return how fast the rotors follow, by those of the shipped vehicle."""
+    return float(SHIPPED.nominal.motor_time_constant / sheet.nominal.motor_time_constant)
 
 
 class SetPoint(NamedTuple):
@@ -37,7 +64,7 @@ class SetPoint(NamedTuple):
     az: Scalar = 0.0
 
 
-class GeometricControl(NamedTuple):
+class GeometricControl(eqx.Module):
     """Hover at the origin with the body's x axis along the world's. Knows the vehicle's constants and state.
 
     Gains are natural frequencies (rad/s) of critically damped error dynamics: two for translation, two for attitude.
@@ -54,11 +81,28 @@ class GeometricControl(NamedTuple):
     """Tangent of the largest tilt that it asks for."""
     least_thrust: Any = 0.8
     """Least thrust, relative to the weight: rotors that turn slowly cannot turn the vehicle."""
+    height: Any = None
+    """rad/s: gain of the height, which does not wait for the attitude; None for that of the position"""
+    sheet: DataSheet = eqx.field(static=True, default=SHIPPED)
 
     @classmethod
-    def for_task(cls, task: Task[Any, Any]) -> GeometricControl:
-        """Make the player; it is the same for every task of this kind."""
-        return cls()
+    def for_task(cls, task: Any) -> Any:
+        """Make the player of the task's vehicle."""
+        return equipped(task, cls.of(task))
+
+    @classmethod
+    def of(cls, task: Any, **gains: Any) -> Self:
+        """Make control of the task's vehicle; ``gains``: those of the shipped one, where they are not the defaults.
+
+        Attitude follows no faster than rotors turn the vehicle, and position at most ``SLOWER`` times more slowly.
+        """
+        sheet: DataSheet = getattr(task, "sheet", SHIPPED)
+        usual = cls(**gains)
+        tilt, yaw = attitude_gains(sheet)
+        tilt = min(usual.tilt, tilt)
+        height = usual.height and usual.height * min(1.0, lag_ratio(sheet))
+        position, yaw = min(usual.position, tilt / SLOWER), min(usual.yaw, yaw)
+        return cls(position, tilt, yaw, usual.lean, usual.least_thrust, height, sheet)
 
     def initial(self, params: Airframe) -> tuple[()]:
         """Return no memory."""
@@ -79,7 +123,13 @@ class GeometricControl(NamedTuple):
 
     def command(self, state: Quadcopter, airframe: Airframe, goal: SetPoint) -> jax.Array:
         """Return rotor commands ``(4,)`` in [-1, 1] towards a set point."""
-        return rotor_commands(state, airframe, *self.thrust_and_torques(state, airframe, goal))
+        return self.rotors(state, airframe, *self.thrust_and_torques(state, airframe, goal))
+
+    def rotors(
+        self, state: Quadcopter, airframe: Airframe, thrust: Scalar, tx: Scalar, ty: Scalar, tz: Scalar
+    ) -> jax.Array:
+        """Return rotor commands ``(4,)`` that give this thrust (N) and torque (N m)."""
+        return rotor_commands(state, airframe, thrust, tx, ty, tz, self.sheet.speed_limit, self.sheet.arm)
 
     def thrust_and_torques(
         self, state: Quadcopter, airframe: Airframe, goal: SetPoint
@@ -92,8 +142,9 @@ class GeometricControl(NamedTuple):
         # The force towards the set point, height first, within the limits of rotors and tilt; then the thrust along the
         # z axis as it points now.
         stiffness, damping = self.position**2, 2 * self.position
-        full = 4 * airframe.thrust_coefficient * dynamics.ROTOR_SPEED_LIMIT**2
-        fz = mass * (-stiffness * (body.z - goal.z) - damping * (body.vz - goal.vz) + (goal.az + GRAVITY))
+        full = 4 * airframe.thrust_coefficient * self.sheet.speed_limit**2
+        height = self.position if self.height is None else self.height
+        fz = mass * (-(height**2) * (body.z - goal.z) - 2 * height * (body.vz - goal.vz) + (goal.az + GRAVITY))
         fz = jnp.clip(fz, 0.3 * mass * GRAVITY, 0.9 * full)
         fx = mass * (-stiffness * (body.x - goal.x) - damping * (body.vx - goal.vx) + goal.ax)
         fy = mass * (-stiffness * (body.y - goal.y) - damping * (body.vy - goal.vy) + goal.ay)
@@ -128,12 +179,13 @@ def rotor_commands(
     ty: Scalar,
     tz: Scalar,
     limit: Scalar = dynamics.ROTOR_SPEED_LIMIT,
+    arm: float = dynamics.ROTOR_ARM,
 ) -> jax.Array:
     """Return commands ``(4,)`` in [-1, 1] by which rotors give this thrust (N) and torque (N m) after one step.
 
-    ``limit`` (rad/s) is the rotor speed that the highest command gives.
+    ``limit`` (rad/s) is the rotor speed that the highest command gives, ``arm`` (m) that of ``dynamics.allocate``.
     """
-    return compensate_lag(state, airframe, dynamics.allocate(thrust, tx, ty, tz, airframe), limit)
+    return compensate_lag(state, airframe, dynamics.allocate(thrust, tx, ty, tz, airframe, arm), limit)
 
 
 def compensate_lag(

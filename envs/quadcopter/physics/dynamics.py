@@ -22,7 +22,7 @@ gym-pybullet-drones, arXiv:2103.02142. The lag: rl-tools' newer identification o
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -30,7 +30,7 @@ import jax.numpy as jnp
 from .aerodynamics import in_ground_effect, rotor_drag
 from .payload import Payload, loaded, loaded_derivative
 from .rigid_body import GRAVITY, Inertia, RigidBody, Scalar, Wrench, body_z, derivative, integrated, normalised
-from .vehicles import RPM, Air
+from .vehicles import RPM, Air, Four
 
 STEP = 0.01
 """s: an episode's step, over which commands are constant."""
@@ -50,8 +50,14 @@ ROTOR_ARM = 0.028
 """m: distance of a rotor from the body's x axis, and from its y axis."""
 ROTOR_NAMES = ("front right", "rear right", "rear left", "front left")
 """Places of rotors 1 to 4."""
-ROTOR_X = (ROTOR_ARM, -ROTOR_ARM, -ROTOR_ARM, ROTOR_ARM)
-ROTOR_Y = (-ROTOR_ARM, -ROTOR_ARM, ROTOR_ARM, ROTOR_ARM)
+
+
+def rotor_places(arm: float) -> tuple[Four, Four]:
+    """Return x and y of the four rotors (m), ``arm`` (m) away from the body's x axis and from its y axis."""
+    return (arm, -arm, -arm, arm), (-arm, -arm, arm, arm)
+
+
+ROTOR_X, ROTOR_Y = rotor_places(ROTOR_ARM)
 
 
 class Rotors(NamedTuple):
@@ -106,13 +112,14 @@ def step(
     wind: tuple[Scalar, Scalar, Scalar] | None = None,
     payload: Payload | None = None,
     disturbance: Wrench | None = None,
+    arm: float = ROTOR_ARM,
 ) -> Quadcopter:
     """Return the vehicle ``duration`` seconds later under constant commanded rotor speeds (rad/s).
 
     With ``air``, rotors drag; with ``ground`` as well, they feel the ground at z = 0. ``push`` is a further force along
     world z (N), ``wind`` the velocity of the air (m/s, world frame), both constant over the step. With a ``payload``
     the state is that of the common centre of mass. A ``disturbance`` (force in the world frame, torque in the body
-    frame) adds to what rotors do, constant over the step.
+    frame) adds to what rotors do, constant over the step. Rotors are ``arm`` (m) away from the body's x and y axes.
     """
     decay = jnp.exp(-0.5 * duration / airframe.motor_time_constant)
     falling = airframe.motor_falling_time_constant
@@ -121,14 +128,14 @@ def step(
     end = lag(middle, command, decay, falling_decay)
     speeds = {0.0: vehicle.rotors, 0.5: middle, 1.0: end}
     forces = {passed: rotor_forces(rotors, airframe) for passed, rotors in speeds.items()}
-    loads = {passed: thrust_and_torques(pushing, airframe) for passed, pushing in forces.items()}
+    loads = {passed: thrust_and_torques(pushing, airframe, arm) for passed, pushing in forces.items()}
     whole = None if payload is None else loaded(airframe.inertia, payload)
 
     def motion(passed: float, body: RigidBody) -> RigidBody:
         thrust, tx, ty, tz = loads[passed]
         if air is not None and ground:
             thrust, tx, ty, tz = thrust_and_torques(
-                Rotors(*in_ground_effect(forces[passed], body, ROTOR_X, ROTOR_Y, air)), airframe
+                Rotors(*in_ground_effect(forces[passed], body, *rotor_places(arm), air)), airframe, arm
             )
         zx, zy, zz = body_z(body)
         fx, fy, fz = thrust * zx, thrust * zy, thrust * zz
@@ -214,6 +221,6 @@ def rotor_action(speed: Scalar, limit: Scalar = ROTOR_SPEED_LIMIT) -> Scalar:
     return 2 / limit * speed - 1
 
 
-def commanded_speeds(action: jax.Array, limit: Scalar = ROTOR_SPEED_LIMIT) -> Rotors:
+def commanded_speeds(action: Any, limit: Scalar = ROTOR_SPEED_LIMIT) -> Rotors:
     """Return the rotor speeds (rad/s) that an action ``(4,)`` commands."""
     return Rotors(*(rotor_speed(action[rotor], limit) for rotor in range(4)))

@@ -8,32 +8,35 @@ import jax
 import jax.numpy as jnp
 
 from ...alternating_bands import alternating_bands
-from .dynamics import NOMINAL, Airframe
+from .data_sheet import BANDS, SHIPPED, DataSheet
+from .dynamics import Airframe
 from .rigid_body import Inertia, RigidBody, Scalar
 
 
-def sample_airframe(units: jax.Array, split: jax.Array, nominal: Airframe = NOMINAL) -> Airframe:
-    """Return a vehicle drawn by five numbers in [0, 1): constants uniform in their ranges, the mass in the split's
-    bands.
+def sample_airframe(units: jax.Array, split: jax.Array, sheet: DataSheet = SHIPPED) -> Airframe:
+    """Return a vehicle of a data sheet, drawn by five numbers in [0, 1): constants uniform in their ranges, the mass in
+    the split's bands.
 
-    Mass +-20 %, inertia +-20 %, thrust coefficient +-10 %, torque coefficient +-20 %, motor time constant +-25 %. Train
-    and test masses lie in alternating bands of 1 % of the nominal mass.
+    Shipped: mass +-20 %, inertia +-20 %, thrust coefficient +-10 %, torque coefficient +-20 %, motor time constant
+    +-25 %. Train and test masses lie in alternating bands of 1 % of the nominal mass. One number scales all moments of
+    inertia.
     """
+    nominal, spread = sheet.nominal, sheet.spread
     mass, inertia, thrust, torque, lag = units
 
     def near(nominal: float, spread: float, unit: Scalar) -> Scalar:
         return nominal * (1 - spread + 2 * spread * unit)
 
-    scale = near(1.0, 0.2, inertia)
-    nominal_mass, *moments = nominal.inertia
+    middle, *moments = nominal.inertia
+    side, *sides = spread.inertia
     return Airframe(
         inertia=Inertia(
-            alternating_bands(mass, split, 0.8 * nominal_mass, 1.2 * nominal_mass, bands=40),
-            *(moment * scale for moment in moments),
+            alternating_bands(mass, split, (1 - side) * middle, (1 + side) * middle, bands=BANDS),
+            *(moment * near(1.0, part, inertia) for moment, part in zip(moments, sides, strict=True)),
         ),
-        thrust_coefficient=near(nominal.thrust_coefficient, 0.1, thrust),
-        torque_coefficient=near(nominal.torque_coefficient, 0.2, torque),
-        motor_time_constant=near(nominal.motor_time_constant, 0.25, lag),
+        thrust_coefficient=near(nominal.thrust_coefficient, spread.thrust_coefficient, thrust),
+        torque_coefficient=near(nominal.torque_coefficient, spread.torque_coefficient, torque),
+        motor_time_constant=near(nominal.motor_time_constant, spread.motor_time_constant, lag),
     )
 
 

@@ -42,9 +42,13 @@ def attitude_and_rates(state: Quadcopter, limit: float = dynamics.ROTOR_SPEED_LI
     return (*rotation_matrix(body), body.vx, body.vy, body.vz, body.wx, body.wy, body.wz, *rotors)
 
 
-def attitude_and_rates_bound(velocity: float) -> list[float]:
-    """Return the largest absolute value of each of :func:`attitude_and_rates`, given that of a velocity (m/s)."""
-    return [1 + ROUNDING] * 9 + [velocity] * 3 + [ANGULAR_VELOCITY_BOUND] * 3 + [1 + ROUNDING] * 4
+def attitude_and_rates_bound(velocity: float, turning: float = 1.0) -> list[float]:
+    """Return the largest absolute value of each of :func:`attitude_and_rates`, given that of a velocity (m/s).
+
+    ``turning``: largest angular acceleration, by that of the Crazyflie.
+    """
+    rate = GYROSCOPE_RANGE + turning * (ANGULAR_VELOCITY_BOUND - GYROSCOPE_RANGE)
+    return [1 + ROUNDING] * 9 + [velocity] * 3 + [rate] * 3 + [1 + ROUNDING] * 4
 
 
 def offset(name: str, meaning: str) -> Component:

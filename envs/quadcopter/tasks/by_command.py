@@ -55,6 +55,7 @@ class Commanded(FreeFlight[Params, State]):
     bases.
     """
 
+    takes_data_sheet = False
     pilot: ClassVar[Any] = GeometricControl
     """Reference player of the task by rotors; it knows the set point."""
     action_size: ClassVar[int]

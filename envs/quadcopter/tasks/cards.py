@@ -23,6 +23,17 @@ _COURSES = {
 }
 """Goals that are also flown by body rates and by velocities: instruction, tag."""
 
+_LATENCY = ("0", "10", "20", "30")
+"""Milliseconds by which commands arrive late."""
+
+_LATE = {
+    "Hover": ("Reach and hold a hover", 500, "stabilisation", "control.geometric:GeometricControl"),
+    "Trajectory": (_COURSES["Trajectory"][0], 1000, "tracking", "tasks.trajectory:TrajectoryPilot"),
+    "Land": ("Touch down softly on a pad", 600, "landing", "tasks.land:LandingPilot"),
+    "Gates": ("Race through a ring of gates", 1000, "navigation", "tasks.gates:GatePilot"),
+}
+"""Goals that are also flown with latency and noise: instruction, steps, tag, reference player."""
+
 CARDS = (
     TaskCard(
         id="rlsuite/QuadcopterHover-v0",
@@ -33,6 +44,7 @@ CARDS = (
         reference="rlbench_suite.envs.quadcopter.control.geometric:GeometricControl",
         horizon=500,
         settings={"goal": "hover", "conditions": "calm", "action": "rotors"},
+        choices={"latency": _LATENCY},
         replay_tolerance=1.0,
         tags=("continuous", "stabilisation"),
     ),
@@ -89,6 +101,8 @@ CARDS = (
         entry_point="rlbench_suite.envs.quadcopter.tasks.recover:QuadcopterRecover",
         reference="rlbench_suite.envs.quadcopter.tasks.recover:RecoveryControl",
         horizon=400,
+        settings={"goal": "recover", "conditions": "calm", "action": "rotors"},
+        choices={"latency": _LATENCY},
         replay_tolerance=1.0,
         tags=("continuous", "stabilisation"),
     ),
@@ -101,6 +115,7 @@ CARDS = (
         reference="rlbench_suite.envs.quadcopter.tasks.waypoints:WaypointPilot",
         horizon=1000,
         settings={"goal": "waypoints", "conditions": "calm", "action": "rotors"},
+        choices={"latency": _LATENCY},
         replay_tolerance=1.0,
         tags=("continuous", "navigation"),
     ),
@@ -113,6 +128,7 @@ CARDS = (
         reference="rlbench_suite.envs.quadcopter.tasks.trajectory:TrajectoryPilot",
         horizon=1000,
         settings={"goal": "trajectory", "conditions": "calm", "action": "rotors"},
+        choices={"latency": _LATENCY},
         replay_tolerance=1.0,
         tags=("continuous", "tracking"),
     ),
@@ -141,6 +157,8 @@ CARDS = (
         entry_point="rlbench_suite.envs.quadcopter.tasks.land:QuadcopterLand",
         reference="rlbench_suite.envs.quadcopter.tasks.land:LandingPilot",
         horizon=600,
+        settings={"goal": "land", "conditions": "calm", "action": "rotors"},
+        choices={"latency": _LATENCY},
         replay_tolerance=0.5,
         tags=("continuous", "landing"),
     ),
@@ -152,6 +170,8 @@ CARDS = (
         entry_point="rlbench_suite.envs.quadcopter.tasks.gates:QuadcopterGates",
         reference="rlbench_suite.envs.quadcopter.tasks.gates:GatePilot",
         horizon=1000,
+        settings={"goal": "gates", "conditions": "calm", "action": "rotors"},
+        choices={"latency": _LATENCY},
         replay_tolerance=1.0,
         tags=("continuous", "navigation", "racing"),
     ),
@@ -194,5 +214,23 @@ CARDS = (
             tags=("continuous", tag, "disturbance"),
         )
         for goal, (what, horizon, tag) in _ROUGH.items()
+    ),
+    *(
+        TaskCard(
+            id=f"rlsuite/Quadcopter{goal}Latency-v0",
+            family="quadcopter",
+            summary=f"{what} with commands that arrive 20 ms late, noisy sensors and an inertia known within a factor.",
+            source="Eschmann, Albani & Loianno 2024, arXiv:2311.13081; Forster 2015, doi:10.3929/ethz-b-000214143",
+            entry_point=f"rlbench_suite.envs.quadcopter.tasks.latency:{goal}Latency",
+            reference=f"rlbench_suite.envs.quadcopter.{player}",
+            horizon=horizon,
+            settings={"goal": goal.lower(), "conditions": "latency", "action": "rotors"},
+            choices={"latency": ("20", "0", "10", "30")},
+            variant=True,
+            partially_observed=True,
+            replay_tolerance=1.0,
+            tags=("continuous", tag, "disturbance"),
+        )
+        for goal, (what, horizon, tag, player) in _LATE.items()
     ),
 )

@@ -36,7 +36,8 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 
 from ..physics import dynamics
-from ..physics.dynamics import HOVER_ACTION, STEP, Airframe, Quadcopter
+from ..physics.data_sheet import SHIPPED, DataSheet
+from ..physics.dynamics import Airframe, Quadcopter
 from ..physics.rigid_body import RigidBody, leaves_cube, speed_of, squared_length
 from ..physics.sampling import random_attitude, sample_airframe
 from ..rendering import picture
@@ -65,13 +66,15 @@ class QuadcopterHover(FreeFlight[Airframe, Quadcopter]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        bound = np.array([POSITION_BOUND] * 3 + motion.attitude_and_rates_bound(VELOCITY_BOUND))
+        self.reach = arena(self.sheet)
+        overshoot = self.quicker * (POSITION_BOUND - ARENA)
+        bound = np.array([self.reach + overshoot] * 3 + self.felt_bound(VELOCITY_BOUND * (self.reach / ARENA) ** 0.5))
         self.observation_space = self.box(-bound, bound)
         self.reward_space = self.box(0, 1)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Airframe:
         """Draw a vehicle: every constant uniform in its range, the mass from the split's bands."""
-        return sample_airframe(self.uniform(key, 5), split)
+        return sample_airframe(self.uniform(key, 5), split, self.sheet)
 
     def initial(self, key: jax.Array, params: Airframe) -> Quadcopter:
         """Draw a start from the ranges of the table."""
@@ -83,7 +86,7 @@ class QuadcopterHover(FreeFlight[Airframe, Quadcopter]):
 
     def transition(self, state: Quadcopter, action: jax.Array, key: jax.Array, params: Airframe) -> Quadcopter:
         """Make one Runge-Kutta step under constant commands."""
-        return dynamics.step(state, dynamics.commanded_speeds(action), params, STEP)
+        return self.flown(state, action, params)
 
     def vehicle(self, state: Quadcopter) -> Quadcopter:
         """Return the state itself."""
@@ -93,6 +96,14 @@ class QuadcopterHover(FreeFlight[Airframe, Quadcopter]):
         """Return the context itself."""
         return params
 
+    def with_vehicle(self, state: Quadcopter, vehicle: Quadcopter) -> Quadcopter:
+        """Return the vehicle, which is the whole state."""
+        return vehicle
+
+    def assumed(self, params: Airframe, airframe: Airframe) -> Airframe:
+        """Return the vehicle, which is the whole context."""
+        return airframe
+
     def moved(self, state: Quadcopter, vehicle: Quadcopter, params: Airframe) -> Quadcopter:
         """Return the vehicle, which is the whole state."""
         return vehicle
@@ -100,7 +111,7 @@ class QuadcopterHover(FreeFlight[Airframe, Quadcopter]):
     def observation(self, state: Quadcopter, key: jax.Array, params: Airframe) -> jax.Array:
         """Return shape ``(22,)``; see the table."""
         body = state.body
-        return self.stack(body.x, body.y, body.z, *motion.attitude_and_rates(state))
+        return self.stack(body.x, body.y, body.z, *self.felt(state))
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
@@ -111,7 +122,7 @@ class QuadcopterHover(FreeFlight[Airframe, Quadcopter]):
     ) -> jax.Array:
         """Return exp(-cost) of the state after the step."""
         body = next_state.body
-        effort = [action[rotor] - HOVER_ACTION for rotor in range(4)]
+        effort = [action[rotor] - self.sheet.hover_action for rotor in range(4)]
         cost = (
             5 * squared_length(body.x, body.y, body.z)
             + 5 * squared_length(body.qx, body.qy, body.qz)  # 1 - q_w^2 of a unit quaternion
@@ -123,7 +134,7 @@ class QuadcopterHover(FreeFlight[Airframe, Quadcopter]):
     def terminal(self, state: Quadcopter, key: jax.Array, params: Airframe) -> jax.Array:
         """Say whether it left the arena or spins faster than its gyroscope measures."""
         body = state.body
-        return leaves_cube(body.x, body.y, body.z, ARENA) | motion.spins_too_fast(body)
+        return leaves_cube(body.x, body.y, body.z, self.reach) | motion.spins_too_fast(body)
 
     def info(self, state: Quadcopter, params: Airframe) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
@@ -133,16 +144,21 @@ class QuadcopterHover(FreeFlight[Airframe, Quadcopter]):
         """Say which of the two limits was passed."""
         if bool(motion.spins_too_fast(state.body)):
             return motion.SPINS
-        return f"crash: it is more than {ARENA} m from the origin along an axis"
+        return f"crash: it is more than {self.reach:.3g} m from the origin along an axis"
 
     def describe(self, state: Quadcopter, params: Airframe) -> str:
         """Describe position, attitude, velocities and rotor speeds, with units."""
         x, y, z = (float(value) for value in state.body[:3])
-        return f"Position x {x:+.3f}, y {y:+.3f}, z {z:+.3f} m; hover at the origin. {motion.describe_vehicle(state)}"
+        return f"Position x {x:+.3f}, y {y:+.3f}, z {z:+.3f} m; hover at the origin. {self.felt_words(state)}"
 
     def shot(self, state: Quadcopter, params: Airframe) -> Shot:
         """Show the vehicle over the lower face of the arena, and the origin (green)."""
-        return Shot(state, ARENA, [picture.goal((0.0, 0.0, 0.0), 0.025)])
+        return Shot(state, self.reach, [picture.goal((0.0, 0.0, 0.0), 0.025)])
+
+
+def arena(sheet: DataSheet) -> float:
+    """Return the arena's half edge (m): it grows by the height that a vehicle falls while it turns upright."""
+    return ARENA * max(1.0, (sheet.righting / SHIPPED.righting) ** 2)
 
 
 def hover_info(body: RigidBody) -> dict[str, jax.Array]:

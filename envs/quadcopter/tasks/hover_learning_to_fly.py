@@ -113,6 +113,7 @@ class State(NamedTuple):
 class HoverLearningToFly(Flight[Wrench, State]):
     """The task of this file's docstring. Context: the disturbance."""
 
+    takes_data_sheet = False
     measures: ClassVar[dict[str, str]] = {
         "distance": "from the origin, m",
         "speed": "m/s",

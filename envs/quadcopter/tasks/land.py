@@ -38,15 +38,13 @@ import numpy as np
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.policy import View
-from rlbench_suite.task import Task
 
-from ..control.geometric import GeometricControl, SetPoint
+from ..control.geometric import GeometricControl, SetPoint, equipped
 from ..physics import dynamics
 from ..physics.aerodynamics import ground_effect, rotor_heights
-from ..physics.dynamics import ROTOR_X, ROTOR_Y, STEP, Airframe, Quadcopter
+from ..physics.dynamics import Airframe, Quadcopter, rotor_places
 from ..physics.rigid_body import GRAVITY, RigidBody, Scalar, rotation_matrix, speed_of, squared_length
 from ..physics.sampling import random_attitude, sample_airframe
-from ..physics.vehicles import CRAZYFLIE_AIR
 from ..rendering import picture
 from ..rendering.picture import Shot
 from ..rendering.scene import Face
@@ -91,14 +89,14 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        bound = np.array([POSITION_BOUND] * 3 + motion.attitude_and_rates_bound(VELOCITY_BOUND))
+        bound = np.array([self.quicker * POSITION_BOUND] * 3 + self.felt_bound(VELOCITY_BOUND))
         self.observation_space = self.box(-bound, bound)
         self.reward_space = self.box(-LOST, PRIZE, ())
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a vehicle, and how strongly it feels the ground."""
         u = self.uniform(key, 6)
-        return Params(sample_airframe(u[:5], split), CRAZYFLIE_AIR.ground * (0.5 + u[5]))
+        return Params(sample_airframe(u[:5], split, self.sheet), self.sheet.air.ground * (0.5 + u[5]))
 
     def initial(self, key: jax.Array, params: Params) -> Quadcopter:
         """Start above the pad."""
@@ -110,13 +108,25 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
 
     def transition(self, state: Quadcopter, action: jax.Array, key: jax.Array, params: Params) -> Quadcopter:
         """Make one Runge-Kutta step under constant commands."""
-        air = CRAZYFLIE_AIR._replace(ground=params.ground)
-        return dynamics.step(state, dynamics.commanded_speeds(action), params.airframe, STEP, air, ground=True)
+        air = self.sheet.air._replace(ground=params.ground)
+        return self.flown(state, action, params.airframe, air=air, ground=True)
+
+    def vehicle(self, state: Quadcopter) -> Quadcopter:
+        """Return the state itself."""
+        return state
+
+    def with_vehicle(self, state: Quadcopter, vehicle: Quadcopter) -> Quadcopter:
+        """Return the vehicle, which is the whole state."""
+        return vehicle
+
+    def assumed(self, params: Params, airframe: Airframe) -> Params:
+        """Assume the usual ground effect."""
+        return Params(airframe, self.sheet.air.ground)
 
     def observation(self, state: Quadcopter, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(22,)``; see the table."""
         body = state.body
-        return self.stack(body.x, body.y, body.z, *motion.attitude_and_rates(state))
+        return self.stack(body.x, body.y, body.z, *self.felt(state))
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
@@ -129,7 +139,7 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
         body = next_state.body
         speed, tilt, miss = squared_length(body.vx, body.vy, body.vz), _tilt(body), squared_length(body.x, body.y, 0.0)
         cost = speed * (1 / SOFT**2) + tilt * tilt * (1 / STRAIGHT**2) + miss * (1 / NEAR**2)
-        prize = jnp.where(touches(body), PRIZE * jnp.exp(-cost), 0)
+        prize = jnp.where(self.touches(body), PRIZE * jnp.exp(-cost), 0)
         over = self.terminal(next_state, key, params)
         return distance(state.body) - jnp.where(over, LOST, distance(body)) + prize
 
@@ -137,20 +147,25 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
         """Say whether it touches the ground, left the arena or spins faster than its gyroscope measures."""
         body = state.body
         outside = (jnp.abs(body.x) > REACH) | (jnp.abs(body.y) > REACH) | (body.z > CEILING)
-        return touches(body) | outside | motion.spins_too_fast(body)
+        return self.touches(body) | outside | motion.spins_too_fast(body)
 
     def info(self, state: Quadcopter, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
         body = state.body
         tilt, miss = _tilt(body), squared_length(body.x, body.y, 0.0)
         speed = speed_of(body)
-        landed = touches(body) & (speed < SOFTLY) & (tilt < LEVEL) & (miss < ON_THE_PAD**2)
+        landed = self.touches(body) & (speed < SOFTLY) & (tilt < LEVEL) & (miss < ON_THE_PAD**2)
         return {"success": landed, "distance": distance(body), "speed": speed, "tilt": tilt}
+
+    def touches(self, body: RigidBody) -> Scalar:
+        """Say whether a rotor is as low as the legs are high."""
+        h1, h2, h3, h4 = rotor_heights(body, *rotor_places(self.sheet.arm))
+        return jnp.minimum(jnp.minimum(h1, h2), jnp.minimum(h3, h4)) < LEGS
 
     def why_over(self, state: Quadcopter, params: Params, info: dict[str, Any]) -> str:
         """Say how hard it touched down, or which of the limits was passed."""
         body = state.body
-        if bool(touches(body)):
+        if bool(self.touches(body)):
             how = "landed" if info["success"] else "crash"
             speed, away = math.sqrt(squared_length(body.vx, body.vy, body.vz)), math.hypot(body.x, body.y)
             tilt = math.degrees(float(_tilt(body)))
@@ -162,10 +177,7 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
     def describe(self, state: Quadcopter, params: Params) -> str:
         """Describe position, attitude, velocities and rotor speeds, with units."""
         x, y, z = (float(value) for value in state.body[:3])
-        return (
-            f"From the pad x {x:+.3f}, y {y:+.3f}, height {z:+.3f} m; land on it softly. "
-            f"{motion.describe_vehicle(state)}"
-        )
+        return f"From the pad x {x:+.3f}, y {y:+.3f}, height {z:+.3f} m; land on it softly. {self.felt_words(state)}"
 
     def shot(self, state: Quadcopter, params: Params) -> Shot:
         """Show the vehicle over the ground, and the pad (green)."""
@@ -179,12 +191,6 @@ def distance(body: RigidBody) -> Scalar:
     return jnp.sqrt(squared_length(body.x, body.y, body.z))
 
 
-def touches(body: RigidBody) -> Scalar:
-    """Say whether a rotor is as low as the legs are high."""
-    h1, h2, h3, h4 = rotor_heights(body, ROTOR_X, ROTOR_Y)
-    return jnp.minimum(jnp.minimum(h1, h2), jnp.minimum(h3, h4)) < LEGS
-
-
 def _tilt(body: RigidBody) -> Scalar:
     return jnp.arccos(jnp.clip(rotation_matrix(body)[8], -1, 1))
 
@@ -196,19 +202,20 @@ class LandingPilot(NamedTuple):
     """
 
     control: GeometricControl
-    approach: Any = 1.5
+    approach: Any = 1.6
     """1/s: horizontal speed by distance from the middle."""
-    sink: Any = 1.2
+    sink: Any = 0.9
     """1/s: sink rate by height."""
-    fastest: Any = 0.6
+    fastest: Any = 0.87
     """m/s"""
-    slowest: Any = 0.12
+    slowest: Any = 0.03
     """m/s: sink rate at touch-down."""
 
     @classmethod
-    def for_task(cls, task: Task[Any, Any]) -> LandingPilot:
-        """Make geometric control with the gains of hover, and less thrust for the ground effect."""
-        return cls(GeometricControl(least_thrust=0.6))
+    def for_task(cls, task: Any) -> Any:
+        """Make geometric control that turns more gently than in hover and leans further."""
+        control = GeometricControl.of(task, position=4.6, tilt=23.0, yaw=10.0, lean=1.2, least_thrust=0.5, height=12.5)
+        return equipped(task, cls(control))
 
     def initial(self, params: Params) -> tuple[()]:
         """Return no memory."""
@@ -222,7 +229,7 @@ class LandingPilot(NamedTuple):
         # The sink rate falls with the distance from the pad's middle, to zero at 0.3 m.
         over = jnp.clip(1 - (away - ON_THE_PAD / 3) / 0.25, 0, 1)
         sinking = over * jnp.clip(self.sink * body.z, self.slowest, self.fastest)
-        cushion = ground_effect(body.z, CRAZYFLIE_AIR._replace(ground=view.params.ground))
+        cushion = ground_effect(body.z, self.control.sheet.air._replace(ground=view.params.ground))
         lift = -GRAVITY * cushion / (1 + cushion)
         vx, vy = -self.approach * body.x, -self.approach * body.y
         goal = SetPoint(body.x, body.y, body.z, vx, vy, -sinking, az=lift)

@@ -24,8 +24,9 @@ context                 the vehicle, as in hover: mass +-20 % (train and test in
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -33,14 +34,13 @@ import numpy as np
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.policy import View
-from rlbench_suite.task import Task
 
-from ..control.geometric import rotor_commands
+from ..control.geometric import SLOWER, attitude_gains, equipped, rotor_commands
 from ..physics import dynamics
-from ..physics.dynamics import STEP, Airframe, Quadcopter
+from ..physics.data_sheet import SHIPPED, DataSheet
+from ..physics.dynamics import Airframe, Quadcopter
 from ..physics.rigid_body import GRAVITY, RigidBody, rotation_matrix, speed_of, squared_length
 from ..physics.sampling import random_attitude, sample_airframe
-from ..physics.vehicles import CRAZYFLIE_AIR
 from ..rendering.picture import Shot
 from ..sensing import motion
 from .flight import Flight
@@ -77,13 +77,13 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        bound = np.array([POSITION_BOUND, *motion.attitude_and_rates_bound(VELOCITY_BOUND)])
+        bound = np.array([self.quicker * POSITION_BOUND, *self.felt_bound(VELOCITY_BOUND)])
         self.observation_space = self.box(-bound, bound)
         self.reward_space = self.box(0, 1)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Airframe:
         """Draw a vehicle."""
-        return sample_airframe(self.uniform(key, 5), split)
+        return sample_airframe(self.uniform(key, 5), split, self.sheet)
 
     def initial(self, key: jax.Array, params: Airframe) -> Quadcopter:
         """Throw the vehicle into the air."""
@@ -96,11 +96,19 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
 
     def transition(self, state: Quadcopter, action: jax.Array, key: jax.Array, params: Airframe) -> Quadcopter:
         """Make one Runge-Kutta step under constant commands."""
-        return dynamics.step(state, dynamics.commanded_speeds(action), params, STEP, CRAZYFLIE_AIR)
+        return self.flown(state, action, params, air=self.sheet.air)
+
+    def vehicle(self, state: Quadcopter) -> Quadcopter:
+        """Return the state itself."""
+        return state
+
+    def airframe(self, params: Airframe) -> Airframe:
+        """Return the context itself."""
+        return params
 
     def observation(self, state: Quadcopter, key: jax.Array, params: Airframe) -> jax.Array:
         """Return shape ``(20,)``; see the table."""
-        return self.stack(state.body.z, *motion.attitude_and_rates(state))
+        return self.stack(state.body.z, *self.felt(state))
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
@@ -147,14 +155,14 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
 
     def describe(self, state: Quadcopter, params: Airframe) -> str:
         """Describe height, attitude, velocities and rotor speeds, with units."""
-        return f"Height {float(state.body.z):+.3f} m; get level and stop. {motion.describe_vehicle(state)}"
+        return f"Height {float(state.body.z):+.3f} m; get level and stop. {self.felt_words(state)}"
 
     def shot(self, state: Quadcopter, params: Airframe) -> Shot:
         """Show the vehicle in the lower 12 m over the ground."""
         return Shot(state, CEILING / 2, centre=(0.0, 0.0, CEILING / 2), larger=13.0)
 
 
-class RecoveryControl(NamedTuple):
+class RecoveryControl(eqx.Module):
     """The reference player: it controls tilt first and yaw not at all; its force follows from velocity alone.
 
     A force that stops the vehicle in a moderate time gives the thrust and the direction of the body's z axis. The
@@ -173,11 +181,14 @@ class RecoveryControl(NamedTuple):
     """Tangent of the largest tilt that it asks for."""
     least_thrust: Any = 0.4
     """Least thrust, relative to the weight: rotors that turn slowly cannot turn the vehicle."""
+    sheet: DataSheet = eqx.field(static=True, default=SHIPPED)
 
     @classmethod
-    def for_task(cls, task: Task[Any, Any]) -> RecoveryControl:
-        """Make the player; it is the same for every task of this kind."""
-        return cls()
+    def for_task(cls, task: Any) -> Any:
+        """Make the player of the task's vehicle."""
+        usual, (tilt, yaw) = cls(), attitude_gains(task.sheet)
+        gains = min(usual.velocity, tilt / SLOWER), min(usual.tilt, tilt), min(usual.yaw, yaw)
+        return equipped(task, cls(*gains, sheet=task.sheet))
 
     def initial(self, params: Airframe) -> tuple[()]:
         """Return no memory."""
@@ -192,7 +203,7 @@ class RecoveryControl(NamedTuple):
         r11, r12, r13, r21, r22, r23, r31, r32, r33 = rotation_matrix(body)
 
         # The desired force, height first, within the limits of rotors and tilt.
-        full = 4 * airframe.thrust_coefficient * dynamics.ROTOR_SPEED_LIMIT**2
+        full = 4 * airframe.thrust_coefficient * self.sheet.speed_limit**2
         fz = jnp.clip(mass * (GRAVITY - self.velocity * body.vz), 0.4 * mass * GRAVITY, 0.9 * full)
         fx, fy = -mass * self.velocity * body.vx, -mass * self.velocity * body.vy
         side = jnp.sqrt(fx * fx + fy * fy)
@@ -212,4 +223,4 @@ class RecoveryControl(NamedTuple):
         tx = jx * self.tilt * (-self.tilt * size * by - 2 * wx) + (jz - jy) * wy * wz
         ty = jy * self.tilt * (self.tilt * size * bx - 2 * wy) + (jx - jz) * wz * wx
         tz = -jz * self.yaw * wz + (jy - jx) * wx * wy
-        return rotor_commands(state, airframe, thrust, tx, ty, tz), memory
+        return rotor_commands(state, airframe, thrust, tx, ty, tz, self.sheet.speed_limit, self.sheet.arm), memory

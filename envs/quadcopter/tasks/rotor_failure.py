@@ -47,6 +47,7 @@ from rlbench_suite.task import Task
 
 from ...runge_kutta import rk4
 from ..physics import dynamics
+from ..physics.data_sheet import SHIPPED, DataSheet
 from ..physics.dynamics import STEP, Airframe, Quadcopter, Rotors, allocate, lag, rotor_forces, thrust_and_torques
 from ..physics.rigid_body import (
     GRAVITY,
@@ -77,6 +78,7 @@ ARM = 0.17 / math.sqrt(2)
 """m: distance of a rotor from the body's x axis, and from its y axis."""
 ROTOR_SPEED_LIMIT = math.sqrt(3.8 / 6.41e-6)
 """rad/s"""
+SHEET = SHIPPED._replace(nominal=NOMINAL, arm=ARM, speed_limit=ROTOR_SPEED_LIMIT, hover_action=0.136)
 REACTION = (-1.0, 1.0, -1.0, 1.0)
 """+1 for a rotor whose torque on the body is about +z; it turns the other way."""
 ALONG_X, ALONG_Y = (1.0, -1.0, -1.0, 1.0), (-1.0, -1.0, 1.0, 1.0)
@@ -118,7 +120,8 @@ class State(NamedTuple):
 class QuadcopterRotorFailure(Flight[Params, State]):
     """The task of this file's docstring."""
 
-    hover_action: ClassVar[float] = 0.136
+    shipped: ClassVar[DataSheet] = SHEET
+    takes_data_sheet = False
     measures: ClassVar[dict[str, str]] = {
         "distance": "from the goal, m",
         "mean_distance": "the same, averaged over about the last second, m",
@@ -128,7 +131,7 @@ class QuadcopterRotorFailure(Flight[Params, State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        bound = np.array([POSITION_BOUND] * 3 + motion.attitude_and_rates_bound(VELOCITY_BOUND))
+        bound = np.array([POSITION_BOUND] * 3 + self.felt_bound(VELOCITY_BOUND))
         self.observation_space = self.box(-bound, bound)
         self.reward_space = self.box(0, 1)
 
@@ -136,7 +139,7 @@ class QuadcopterRotorFailure(Flight[Params, State]):
         """Draw a vehicle, and which rotor fails when."""
         u = self.uniform(key, 8)
         return Params(
-            sample_airframe(u[:5], split, NOMINAL),
+            sample_airframe(u[:5], split, self.sheet),
             SPIN_DRAG * (0.8 + 0.4 * u[5]),
             jnp.floor(4 * u[6]).astype(jnp.int32),
             jnp.floor(10 + 50 * u[7]).astype(jnp.int32),
@@ -160,7 +163,7 @@ class QuadcopterRotorFailure(Flight[Params, State]):
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(22,)``; see the table."""
         body = state.vehicle.body
-        return self.stack(body.x, body.y, body.z, *motion.attitude_and_rates(state.vehicle, ROTOR_SPEED_LIMIT))
+        return self.stack(body.x, body.y, body.z, *self.felt(state.vehicle))
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
@@ -197,7 +200,7 @@ class QuadcopterRotorFailure(Flight[Params, State]):
         x, y, z = (float(value) for value in state.vehicle.body[:3])
         return (
             f"Position x {x:+.3f}, y {y:+.3f}, z {z:+.3f} m; stay at the origin, with the rotors that are left. "
-            f"{motion.describe_vehicle(state.vehicle, ROTOR_SPEED_LIMIT)}"
+            f"{self.felt_words(state.vehicle)}"
         )
 
     def shot(self, state: State, params: Params) -> Shot:

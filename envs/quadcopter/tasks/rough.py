@@ -98,6 +98,7 @@ class Rough(Flight[Params, State]):
     task: ClassVar[type[FreeFlight[Any, Any]]]
     pilot: ClassVar[type[GeometricControl | WaypointPilot | TrajectoryPilot]]
     """The reference player of the calm task."""
+    takes_data_sheet = False
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)

@@ -39,14 +39,13 @@ import numpy as np
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.policy import View
-from rlbench_suite.task import Task
 
-from ..control.geometric import GeometricControl, SetPoint
+from ..control.geometric import GeometricControl, SetPoint, equipped
 from ..physics import dynamics
+from ..physics.aerodynamics import rotor_drag
 from ..physics.dynamics import STEP, Airframe, Quadcopter
 from ..physics.rigid_body import Scalar, squared_length
 from ..physics.sampling import nearly_at_rest, sample_airframe
-from ..physics.vehicles import CRAZYFLIE_AIR
 from ..rendering import picture
 from ..rendering.picture import Shot
 from ..sensing import motion
@@ -66,7 +65,8 @@ TOP_SPEED = 1.8
 """m/s: highest speed of any reference."""
 # It stays within 1.5 m of a reference that moves at 1.8 m/s at most; over 3 m, 41 m/s^2 at most end at 15.7 m/s.
 VELOCITY_BOUND = 20.0
-DISTANCE_BOUND = LOST + 0.3 + TOP_SPEED * PREVIEW[-1]
+SLACK = 0.3
+DISTANCE_BOUND = LOST + SLACK + TOP_SPEED * PREVIEW[-1]
 
 
 class Sinusoid(NamedTuple):
@@ -129,9 +129,9 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         bound = np.array(
-            [DISTANCE_BOUND] * 3 * len(PREVIEW)
-            + [VELOCITY_BOUND + TOP_SPEED] * 3
-            + motion.attitude_and_rates_bound(VELOCITY_BOUND)
+            [DISTANCE_BOUND + (self.quicker - 1) * SLACK] * 3 * len(PREVIEW)
+            + [self.quicker * VELOCITY_BOUND + TOP_SPEED] * 3
+            + self.felt_bound(VELOCITY_BOUND)
         )
         self.observation_space = self.box(-bound, bound)
         self.reward_space = self.box(0, 1)
@@ -154,7 +154,7 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
         fastest = squared_length(*(a * f for a, f in zip(amplitudes, frequencies, strict=True)))
         rate = (0.8 + (TOP_SPEED - 0.8) * u[14]) / jnp.maximum(jnp.sqrt(fastest), 0.1)
         path = Path(*(Sinusoid(a, rate * f, p) for a, f, p in zip(amplitudes, frequencies, phases, strict=True)))
-        return Params(sample_airframe(u[:5], split), path)
+        return Params(sample_airframe(u[:5], split, self.sheet), path)
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start near the reference and nearly as fast."""
@@ -166,7 +166,7 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Make one Runge-Kutta step under constant commands."""
-        vehicle = dynamics.step(state.vehicle, dynamics.commanded_speeds(action), params.airframe, STEP, CRAZYFLIE_AIR)
+        vehicle = self.flown(state.vehicle, action, params.airframe, air=self.sheet.air)
         return self.moved(state, vehicle, params)
 
     def moved(self, state: State, vehicle: Quadcopter, params: Params) -> State:
@@ -175,13 +175,18 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
         error = jnp.sqrt(squared_length(*self._ahead(moved, params)))
         return moved._replace(mean_error=state.mean_error + STEP / MEMORY * (error - state.mean_error))
 
+    def place(self, observation: jax.Array, state: Any, params: Any) -> tuple[Scalar, Scalar, Scalar]:
+        """Return the place (m) from which the reference is seen there."""
+        x, y, z = place(params.path, self._time(state))
+        return x - observation[0], y - observation[1], z - observation[2]
+
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(40,)``; see the table."""
         body = state.vehicle.body
         preview = [part for later in PREVIEW for part in self._ahead(state, params, later)]
         vx, vy, vz = velocity(params.path, self._time(state))
         slip = (vx - body.vx, vy - body.vy, vz - body.vz)
-        return self.stack(*preview, *slip, *motion.attitude_and_rates(state.vehicle))
+        return self.stack(*preview, *slip, *self.felt(state.vehicle))
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
@@ -233,10 +238,7 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
             f"{later:.1f} s later {motion.format_point(self._ahead(state, params, later))}" for later in PREVIEW
         )
         moving = motion.format_point(velocity(params.path, self._time(state)))
-        return (
-            f"From here the reference is at (m): {ahead}; it moves at {moving} m/s. "
-            f"{motion.describe_vehicle(state.vehicle)}"
-        )
+        return f"From here the reference is at (m): {ahead}; it moves at {moving} m/s. {self.felt_words(state.vehicle)}"
 
     def shot(self, state: State, params: Params) -> Shot:
         """Show the vehicle, the reference (green) and its path over the next eight seconds."""
@@ -263,7 +265,8 @@ def velocity(path: Path, time: Scalar) -> tuple[Scalar, Scalar, Scalar]:
 class TrajectoryPilot(NamedTuple):
     """The reference player: geometric tracking control with the path's velocity and acceleration fed forward.
 
-    It aims at the reference's place ``lead`` s later, because thrust lags behind motors and tilt.
+    Acceleration is fed forward ``lead`` s early, because thrust lags behind motors and tilt. The rotors' drag is
+    computed and added.
     """
 
     control: GeometricControl
@@ -271,9 +274,9 @@ class TrajectoryPilot(NamedTuple):
     """s"""
 
     @classmethod
-    def for_task(cls, task: Task[Any, Any]) -> TrajectoryPilot:
+    def for_task(cls, task: Any) -> Any:
         """Make geometric control that may lean further than in hover."""
-        return cls(GeometricControl(lean=1.0, least_thrust=0.5))
+        return equipped(task, cls(GeometricControl.of(task, position=8.0, lean=1.0, least_thrust=0.5)))
 
     def initial(self, params: Params) -> tuple[()]:
         """Return no memory."""
@@ -281,7 +284,11 @@ class TrajectoryPilot(NamedTuple):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return four rotor commands, shape ``(4,)``, in [-1, 1]."""
-        return self.control.command(*self.aim(view.state, view.params)), memory
+        vehicle, airframe, goal = self.aim(view.state, view.params)
+        mass = airframe.inertia.mass
+        dx, dy, dz = rotor_drag(vehicle.body, vehicle.rotors, self.control.sheet.air)
+        goal = goal._replace(ax=goal.ax - dx / mass, ay=goal.ay - dy / mass, az=goal.az - dz / mass)
+        return self.control.command(vehicle, airframe, goal), memory
 
     def aim(self, state: State, params: Params) -> tuple[Quadcopter, Airframe, SetPoint]:
         """Return the vehicle, its constants, and the set point: the reference, with its acceleration a little later."""

@@ -36,14 +36,12 @@ import numpy as np
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.policy import View
-from rlbench_suite.task import Task
 
-from ..control.geometric import GeometricControl, SetPoint
+from ..control.geometric import GeometricControl, SetPoint, equipped
 from ..physics import dynamics
-from ..physics.dynamics import STEP, Airframe, Quadcopter
-from ..physics.rigid_body import squared_length
+from ..physics.dynamics import Airframe, Quadcopter
+from ..physics.rigid_body import Scalar, squared_length
 from ..physics.sampling import nearly_at_rest, sample_airframe
-from ..physics.vehicles import CRAZYFLIE_AIR
 from ..rendering import picture
 from ..rendering.picture import Shot
 from ..sensing import motion
@@ -61,7 +59,8 @@ LOST = 6.0
 """m from the waypoint"""
 # The vehicle stays within 6 m of some waypoint, where 41 m/s^2 at most end below 32 m/s; a step is at most 0.35 m.
 VELOCITY_BOUND = 35.0
-DISTANCE_BOUND = LOST + 0.4
+SLACK = 0.4
+DISTANCE_BOUND = LOST + SLACK
 NEXT_BOUND = DISTANCE_BOUND + 2 * max(BOX)
 
 
@@ -94,17 +93,18 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
+        more = (self.quicker - 1) * SLACK
         bound = np.array(
-            [DISTANCE_BOUND] * 3 + [NEXT_BOUND] * 3 + motion.attitude_and_rates_bound(VELOCITY_BOUND),
+            [DISTANCE_BOUND + more] * 3 + [NEXT_BOUND + more] * 3 + self.felt_bound(VELOCITY_BOUND),
         )
         self.observation_space = self.box(-bound, bound)
-        self.reward_space = self.box(-LOST, BONUS + 0.5, ())
+        self.reward_space = self.box(-LOST, BONUS + 0.5 * self.quicker, ())
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Tour:
         """Draw a vehicle and its waypoints."""
         u = self.uniform(key, 5 + 3 * COUNT)
         x, y, z = 2 * u[5:].reshape(3, COUNT) - 1
-        return Tour(sample_airframe(u[:5], split), BOX[0] * x, BOX[1] * y, BOX[2] * z)
+        return Tour(sample_airframe(u[:5], split, self.sheet), BOX[0] * x, BOX[1] * y, BOX[2] * z)
 
     def initial(self, key: jax.Array, params: Tour) -> State:
         """Start near the origin, nearly at rest."""
@@ -113,7 +113,7 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Tour) -> State:
         """Make one Runge-Kutta step under constant commands, then check whether the waypoint is reached."""
-        vehicle = dynamics.step(state.vehicle, dynamics.commanded_speeds(action), params.airframe, STEP, CRAZYFLIE_AIR)
+        vehicle = self.flown(state.vehicle, action, params.airframe, air=self.sheet.air)
         return self.moved(state, vehicle, params)
 
     def moved(self, state: State, vehicle: Quadcopter, params: Tour) -> State:
@@ -121,11 +121,16 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
         near = squared_length(*offset_to_point(vehicle, state.reached, params)) < REACHED**2
         return State(vehicle, state.reached + near)
 
+    def place(self, observation: jax.Array, state: Any, params: Any) -> tuple[Scalar, Scalar, Scalar]:
+        """Return the place (m) from which the waypoint is seen there."""
+        x, y, z = (axis[state.reached % COUNT] for axis in (params.x, params.y, params.z))
+        return x - observation[0], y - observation[1], z - observation[2]
+
     def observation(self, state: State, key: jax.Array, params: Tour) -> jax.Array:
         """Return shape ``(25,)``; see the table."""
         goal = offset_to_point(state.vehicle, state.reached, params)
         after = offset_to_point(state.vehicle, state.reached + 1, params)
-        return self.stack(*goal, *after, *motion.attitude_and_rates(state.vehicle))
+        return self.stack(*goal, *after, *self.felt(state.vehicle))
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
@@ -163,7 +168,7 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
         goal, after = (offset_to_point(state.vehicle, state.reached + later, params) for later in (0, 1))
         return (
             f"{int(state.reached)} waypoints reached. From here the next is at {motion.format_point(goal)} m, "
-            f"the one after it at {motion.format_point(after)} m. {motion.describe_vehicle(state.vehicle)}"
+            f"the one after it at {motion.format_point(after)} m. {self.felt_words(state.vehicle)}"
         )
 
     def shot(self, state: State, params: Tour) -> Shot:
@@ -190,9 +195,9 @@ class WaypointPilot(NamedTuple):
     """m/s^2"""
 
     @classmethod
-    def for_task(cls, task: Task[Any, Any]) -> WaypointPilot:
+    def for_task(cls, task: Any) -> Any:
         """Make geometric control that leans further and brakes harder than in hover."""
-        return cls(GeometricControl(position=3.0, lean=1.0, least_thrust=0.5))
+        return equipped(task, cls(GeometricControl.of(task, position=3.0, lean=1.0, least_thrust=0.5)))
 
     def initial(self, params: Tour) -> tuple[()]:
         """Return no memory."""

@@ -1,0 +1,145 @@
+"""Flight by commands that arrive late: a Smith predictor, and the vehicle's constants learned in flight.
+
+The pilot of the flight without latency acts on the state that the model predicts for the moment at which its command
+arrives: the commands under way are known. Where sensors are noisy, vehicle and constants come from observations alone:
+two least-squares estimates say how much acceleration the vehicle gets for the thrust, and how much angular
+acceleration for the torques, that its data sheet predicts.
+
+Sources: Smith 1957, Closer control of loops with dead time; Astrom & Wittenmark 1995, Adaptive Control, ch. 2.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from rlbench_suite.policy import View
+
+from ..physics import dynamics
+from ..physics.data_sheet import DataSheet
+from ..physics.dynamics import STEP, Airframe, Quadcopter
+from ..physics.rigid_body import GRAVITY, Inertia, Scalar, body_z
+
+CONFIDENCE = (50 * GRAVITY**2, 1e5, 1e3)
+"""Weight of the data sheet, as a sum of squares: of acceleration ((m/s^2)^2), and of angular acceleration about x and y
+together and about z ((rad/s^2)^2).
+"""
+
+
+class Sums(NamedTuple):
+    """Sums of a least-squares estimate of ``measured = share * model``."""
+
+    products: Scalar
+    squares: Scalar
+
+    def with_one(self, model: tuple[Scalar, ...], measured: tuple[Scalar, ...], weight: Scalar) -> Sums:
+        """Add one measurement."""
+        products, squares = self
+        for one, other in zip(model, measured, strict=True):
+            products, squares = products + weight * one * other, squares + weight * one * one
+        return Sums(products, squares)
+
+    @property
+    def share(self) -> Scalar:
+        """The estimate, within a factor of four of the data sheet."""
+        return jnp.clip(self.products / self.squares, 0.25, 4.0)
+
+
+class Motion(NamedTuple):
+    """Velocities at a step, and the accelerations that the data sheet predicts there."""
+
+    velocity: tuple[Scalar, Scalar, Scalar]
+    rates: tuple[Scalar, Scalar, Scalar]
+    pushed: tuple[Scalar, Scalar, Scalar]
+    """m/s^2, world frame: by thrust"""
+    turned: tuple[Scalar, Scalar, Scalar]
+    """rad/s^2, body frame: by torques"""
+
+
+class Learned(NamedTuple):
+    """Knowledge of the vehicle's constants."""
+
+    begun: Scalar
+    """0 before the first step, then 1"""
+    before: Motion
+    thrust: Sums
+    tilting: Sums
+    yawing: Sums
+
+    @classmethod
+    def nothing(cls) -> Learned:
+        """Return the data sheet's constants."""
+        still = (jnp.zeros(()),) * 3
+        sums = (Sums(jnp.full((), weight), jnp.full((), weight)) for weight in CONFIDENCE)
+        return cls(jnp.zeros(()), Motion(still, still, still, still), *sums)
+
+    def after(self, vehicle: Quadcopter, sheet: DataSheet) -> Learned:
+        """Return what is known one step later."""
+        now, before = predicted_motion(vehicle, sheet), self.before
+        accelerated = tuple((a - b) / STEP for a, b in zip(now.velocity, before.velocity, strict=True))
+        spun = tuple((a - b) / STEP for a, b in zip(now.rates, before.rates, strict=True))
+        pushed, turned = (
+            tuple(0.5 * (a + b) for a, b in zip(one, other, strict=True))
+            for one, other in ((now.pushed, before.pushed), (now.turned, before.turned))
+        )
+        ax, ay, az = accelerated
+        return Learned(
+            jnp.ones_like(self.begun),
+            now,
+            self.thrust.with_one(pushed, (ax, ay, az + GRAVITY), self.begun),
+            self.tilting.with_one(turned[:2], spun[:2], self.begun),
+            self.yawing.with_one(turned[2:], spun[2:], self.begun),
+        )
+
+    def airframe(self, sheet: DataSheet) -> Airframe:
+        """Return the vehicle's constants as far as they are known."""
+        mass, jx, jy, jz = sheet.nominal.inertia
+        tilting = self.tilting.share
+        return sheet.nominal._replace(
+            inertia=Inertia(mass / self.thrust.share, jx / tilting, jy / tilting, jz / self.yawing.share)
+        )
+
+
+def predicted_motion(vehicle: Quadcopter, sheet: DataSheet) -> Motion:
+    """Return a vehicle's velocities, and the accelerations that its data sheet predicts at these rotor speeds."""
+    body, airframe = vehicle.body, sheet.nominal
+    mass, jx, jy, jz = airframe.inertia
+    thrust, tx, ty, tz = dynamics.thrust_and_torques(
+        dynamics.rotor_forces(vehicle.rotors, airframe), airframe, sheet.arm
+    )
+    zx, zy, zz = body_z(body)
+    push = thrust / mass
+    return Motion(
+        (body.vx, body.vy, body.vz),
+        (body.wx, body.wy, body.wz),
+        (push * zx, push * zy, push * zz),
+        (tx / jx, ty / jy, tz / jz),
+    )
+
+
+class Predictor(eqx.Module):
+    """The reference player of flights with latency: the pilot without it, on the predicted state."""
+
+    task: Any = eqx.field(static=True)
+    pilot: Any
+
+    def initial(self, params: Any) -> tuple[Learned, Any]:
+        """Return the data sheet's constants, and the pilot's memory."""
+        return Learned.nothing(), self.pilot.initial(params)
+
+    def act(self, memory: tuple[Learned, Any], view: View, key: jax.Array) -> tuple[jax.Array, tuple[Learned, Any]]:
+        """Return four rotor commands, shape ``(4,)``, in [-1, 1]."""
+        task, (learned, inner) = self.task, memory
+        calm, params = view.state.calm, view.params
+        if task.noisy:
+            vehicle = task.seen(view.observation, calm, params)
+            learned = learned.after(vehicle, task.sheet)
+            calm = task.with_vehicle(calm, vehicle)
+            params = task.assumed(params, learned.airframe(task.sheet))
+        for command in view.state.commands:
+            calm = task.arrived(calm, jnp.stack(command), key, params)
+        action, inner = self.pilot.act(inner, View(view.observation, view.action_mask, calm, params), key)
+        return action, (learned, inner)

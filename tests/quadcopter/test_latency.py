@@ -1,0 +1,100 @@
+"""Flights with latency: hand-shifted commands give the same bits; observations show what waits, and the noise."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+import pytest
+
+import rlbench_suite  # noqa: F401 - registers the ids
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.envs.quadcopter.physics.vehicles import CF2P, CF2X, CRAZYFLIE
+from rlbench_suite.envs.quadcopter.tasks.flight import MOTION_NOISE, PLACE_NOISE
+from rlbench_suite.envs.quadcopter.tasks.latency import INERTIA, UNCERTAIN
+from rlbench_suite.policy import View, reference_player
+from rlbench_suite.registry import card
+
+pytestmark = pytest.mark.of_variants
+
+
+class Unaware(NamedTuple):
+    """The player of the flight without latency."""
+
+    pilot: Any
+
+    def initial(self, params: Any) -> Any:
+        return self.pilot.initial(params)
+
+    def act(self, memory: Any, view: View, key: Any) -> Any:
+        return self.pilot.act(memory, view._replace(state=view.state.calm), key)
+
+
+@pytest.mark.parametrize(("name", "late"), [("QuadcopterHover-v0", 3), ("QuadcopterGates-v0", 1)])
+def test_latency_is_the_same_flight_with_commands_shifted_by_hand(name: str, late: int) -> None:
+    steps, rng = 60, np.random.default_rng(0)
+    flight = gymnasium.make(f"rlsuite/{name}", latency=f"{10 * late}")
+    calm = gymnasium.make(f"rlsuite/{name}")
+    seen, _ = flight.reset(seed=5)
+    known, _ = calm.reset(seed=5)
+    held = np.array(flight.unwrapped.state.commands, np.float32)  # type: ignore[attr-defined]
+    given = rng.uniform(0.2, 0.5, (steps, 4)).astype(np.float32)
+    shifted = np.concatenate([held, given])
+    np.testing.assert_array_equal(seen, np.concatenate([known, held.ravel()]))
+    for step in range(steps):
+        seen, reward, ended, *_ = flight.step(given[step])
+        known, same, over, *_ = calm.step(shifted[step])
+        np.testing.assert_array_equal(seen, np.concatenate([known, shifted[step + 1 : step + 1 + late].ravel()]))
+        assert (reward, ended) == (same, over)
+        if over:
+            break
+    assert step > 20
+
+
+def test_noise_is_that_of_the_docstring_and_of_one_measurement() -> None:
+    env: Any = gymnasium.make("rlsuite/QuadcopterTrajectoryLatency-v0")
+    env.reset(seed=0)
+    task, off = env.unwrapped.task, []
+    for _ in range(20):
+        for _ in range(8):
+            seen, _, over, *_ = env.step(np.full(4, task.sheet.hover_action, np.float32))
+            calm, params = env.unwrapped.state.calm, env.unwrapped.params
+            x, y, z = (axis.amplitude * np.sin(axis.rate * 0.01 * calm.steps + axis.phase) for axis in params.path)
+            body = calm.vehicle.body
+            off.append([*(np.array([x - body.x, y - body.y, z - body.z]) - seen[:3]), *(seen[30:33] - body[7:10])])
+            assert not over
+            # Place and preview come from one measurement: their difference has no noise.
+            later = params.path.x.amplitude * np.sin(
+                params.path.x.rate * (0.01 * calm.steps + 0.1) + params.path.x.phase
+            )
+            assert seen[3] - seen[0] == pytest.approx(later - x, abs=1e-5)
+        env.reset()
+    place, velocity = np.std(np.array(off)[:, :3]), np.std(np.array(off)[:, 3:])
+    assert place == pytest.approx(PLACE_NOISE, rel=0.15)  # 480 numbers: 3 % standard error
+    assert velocity == pytest.approx(MOTION_NOISE, rel=0.15)
+
+
+def test_the_inertia_range_contains_the_published_identifications() -> None:
+    low, high = INERTIA
+    published = [3.85e-6, 1.657171e-5, *(v.inertia.jx for v in (CF2X, CF2P, CRAZYFLIE))]
+    assert low < min(published)
+    assert max(published) < high
+    middle, side = UNCERTAIN.nominal.inertia.jx, UNCERTAIN.spread.inertia.jx
+    assert (middle * (1 - side), middle * (1 + side)) == pytest.approx(INERTIA)
+
+
+def test_the_reference_survives_20_ms_by_observations_alone() -> None:
+    task: Any = card("QuadcopterHoverLatency-v0").build()
+    assert task.noisy
+    assert task.delay == 2
+    record = play(task, reference_player(task), range(128))
+    assert record.terminated.mean() < 0.05
+    assert record.info["success"].mean() > 0.9
+
+
+def test_without_the_predictor_the_reference_crashes() -> None:
+    task: Any = card("QuadcopterHover-v0", latency="10").build()
+    pilot = Unaware(reference_player(task).pilot)  # type: ignore[attr-defined]
+    record = play(task, pilot, range(64), limit=200)
+    assert record.terminated.mean() > 0.9
