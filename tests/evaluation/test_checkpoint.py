@@ -19,7 +19,8 @@ from safetensors.numpy import load_file, save_file
 from rlbench_suite import registry
 from rlbench_suite.baselines import configuration
 from rlbench_suite.evaluation.checkpoint import Checkpoint, open_checkpoint, read_header
-from rlbench_suite.evaluation.report import Report, _remarks
+from rlbench_suite.evaluation.remarks import remarks
+from rlbench_suite.evaluation.report import Report
 from rlbench_suite.evaluation.runner import in_pool, in_process, plan
 from rlbench_suite.evaluation.store import Run, read_manifest
 
@@ -94,7 +95,7 @@ def test_it_stands_beside_others_in_one_run_and_is_not_called_trained(trained: P
     report = Report.of(run)
     row = next(row for row in report.rows if row.agent == checkpoint.label)
     assert (row.step_unit, row.steps_per_second) == ("", None)
-    said = " ".join(_remarks(report))
+    said = " ".join(remarks(report))
     assert f"{checkpoint.label} is one saved policy of ppo, not trained here" in said
     assert "Unequal" not in said
 

@@ -22,7 +22,8 @@ from rlbench_suite.evaluation import onnx_policy
 from rlbench_suite.evaluation.checkpoint import open_checkpoint
 from rlbench_suite.evaluation.onnx_policy import OnnxAgent, OnnxPolicy
 from rlbench_suite.evaluation.protocol import evaluate, evaluation_seeds
-from rlbench_suite.evaluation.report import Report, _remarks
+from rlbench_suite.evaluation.remarks import remarks
+from rlbench_suite.evaluation.report import Report
 from rlbench_suite.evaluation.runner import in_pool, in_process, plan
 from rlbench_suite.evaluation.store import Run
 from rlbench_suite.leaderboard.pack import pack
@@ -176,7 +177,7 @@ def test_it_is_judged_like_any_saved_policy(tmp_path: Path):
     one, two = (run.read_episodes(run.results()[0].cell).to_pylist() for run in runs)
     assert one == two
     assert len(one) == 50
-    assert f"{checkpoint.label} is one saved policy of onnx" in " ".join(_remarks(Report.of(runs[0])))
+    assert f"{checkpoint.label} is one saved policy of onnx" in " ".join(remarks(Report.of(runs[0])))
     # A board replays actions. It neither has the file nor needs it.
     pack(runs[0].path, Entry(name="mine", agent=checkpoint.label), tmp_path / "a.zip")
     assert verify(tmp_path / "a.zip").accepted
