@@ -18,7 +18,7 @@ from control_peers import single
 from rlbench_suite.cli import speed
 from rlbench_suite.registry import card
 
-TASK = "rlsuite/Highway-v0"
+TASK = "rlsuite/Highway-v1"
 ENVS = 1024
 ROUNDS = 3
 SECONDS = 3.0

@@ -17,7 +17,7 @@ def _constraint(step: float) -> Constraint:
 
 CARDS = (
     TaskCard(
-        id="rlsuite/Highway-v0",
+        id="rlsuite/Highway-v1",
         family="driving",
         summary="Drive fast and keep right among 49 IDM and MOBIL drivers on four lanes, by lane and speed commands.",
         source="Leurent 2018, highway-env; Treiber et al. 2000, doi:10.1103/PhysRevE.62.1805; Kesting et al. 2007, "
@@ -28,11 +28,10 @@ CARDS = (
         replay_tolerance=0.0001,
         difficulties=DENSITIES,
         constraint=_constraint(1.0),
-        chance="success asks for no crash, and lane and speed commands are carried out smoothly",
         tags=("discrete", "masked", "safe", "driving"),
     ),
     TaskCard(
-        id="rlsuite/HighwayContinuous-v0",
+        id="rlsuite/HighwayContinuous-v1",
         family="driving",
         summary="Drive fast and keep right among 49 IDM and MOBIL drivers on four lanes, by pedals and steering.",
         source="Leurent 2018, highway-env; Treiber et al. 2000, doi:10.1103/PhysRevE.62.1805; Kesting et al. 2007, "

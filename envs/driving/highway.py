@@ -3,7 +3,7 @@
 Traffic: ``traffic.py`` (IDM, MOBIL, kinematic bicycle), 49 cars and trucks besides the ego on four lanes, simulated at
 15 Hz for 40 s. The task is highway-env's highway-v0 (Leurent 2018), with these changes: tyres bound speeds, lane
 changes and braking; the ego may be told to slow down to 10 m/s (traffic does); collisions are found between sub-steps
-too; and standing still or creeping along pays nothing.
+too; driving on at the first speed pays nothing; and a crash takes back what was earned.
 
 ======================  ====================================================================================
 action, ``Highway``     once a second, one of LANE_LEFT, IDLE, LANE_RIGHT, FASTER, SLOWER. Target speeds are 10,
@@ -14,19 +14,23 @@ action,                 five times a second, ``(2,)`` in [-1, 1]: acceleration (
 ``HighwayContinuous``   beyond 0 and 40 m/s) and steering, as a fraction of the largest angle to the left: 45
                         degrees or the angle of a lateral acceleration of 4.9 m/s^2, whichever is less
 observation             the ego: speed (by 40 m/s), y (by the road's width of 16 m), heading (by 90 degrees), offset
-                        from its lane's centre (by a lane's width of 4 m, to the left); ``Highway`` adds the
-                        target speed, the target lane (0 the right one, 1 the left one), and whether it changes lanes.
+                        from its lane's centre (by a lane's width of 4 m, to the left), return so far (by that of
+                        40 s of the best driving); ``Highway`` adds the target speed, the target lane (0 the right
+                        one, 1 the left one), and whether it changes lanes.
                         Then nine places, in the lane to the right, its own, and to the left, each nearest
                         ahead, second ahead, nearest behind: occupied (0 or 1), gap from bumper to bumper (by
                         150 m; 1 if nobody is within that), speed along the road relative to the ego (by
                         20 m/s), y relative to the ego (by 8 m), own lateral speed (by 4 m/s). Its own lane is the
                         target lane in ``Highway``, the one it is in otherwise. Left is positive. Cut off at +-1
 reward                  u (1 - 0.2 r), in [0, 1]; u is the mean speed along the road over the step, from 0 at
-                        10 m/s to 1 at 30 m/s and above; r is the distance from the centre of the right lane, as
-                        a fraction of the road: keep right. A crash costs the reward of ten seconds of the best
-                        driving, besides that of the rest of the episode
+                        the ego's first speed to 1 at 30 m/s and above, as in highway-env; r is the distance from the
+                        centre of the right lane, as a fraction of the road: keep right. A crash takes back all
+                        that the episode has earned, so that its return is 0 (at most what 40 s can earn)
 terminated              a crash: the ego touches a vehicle or an edge of the road, or turns by more than 90 degrees
-success                 no crash
+success                 no crash, and the ego has overtaken more vehicles than have overtaken it: it drove faster
+                        than the traffic
+start                   in any lane at 20 m/s, the lower end of highway-env's rewarded speeds; in denser traffic, where
+                        gaps are too short for that, at 15 or 10 m/s
 cost                    1 for a step that ends in a crash or with less than 1.5 s to a collision with a vehicle
                         ahead in its lanes, at present speeds
 context                 the drivers: cars (desired speed 23..31 m/s, 5 x 2 m) and, up to a quarter, trucks (20..23
@@ -61,7 +65,7 @@ from ..own_constants import OwnConstants
 from . import bicycle, traffic
 from .bicycle import Pose
 from .car_following import Scalar
-from .road_constants import FASTEST, SLOWEST, drawn_fleet, road_constants, start_gap
+from .road_constants import CLOSE_GAPS, CRASH, FASTEST, SLOWEST, drawn_fleet, first_speed, road_constants, start_gap
 from .traffic import INDEX_BITS, LANE_WIDTH, LANES, ROAD_WIDTH, SUBSTEP, VEHICLES, Fleet, Traffic, lane_centre
 
 LANE_LEFT, IDLE, LANE_RIGHT, FASTER, SLOWER = range(5)
@@ -93,6 +97,10 @@ class State(NamedTuple):
     """int32: target speed, 0 to LEVELS - 1."""
     lane_changes: Scalar
     """int32: lines the ego has crossed."""
+    overtaken: Scalar
+    """int32: vehicles that the ego has overtaken minus those that have overtaken it."""
+    earned: Scalar
+    """Return so far."""
     crashed: Scalar
     """bool"""
     steps: Scalar
@@ -117,6 +125,7 @@ class Road(Task[Fleet, State]):
         "mean_speed": "of the ego along the road since the start, m/s",
         "distance": "travelled by the ego along the road, m",
         "lane_changes": "lines between lanes that the ego has crossed",
+        "overtaken": "vehicles that the ego has overtaken minus those that have overtaken it",
         "time_to_collision": f"with a vehicle ahead in the ego's lanes, at present speeds, s; {FAR:.0f} at most",
     }
     picture_shape: ClassVar[tuple[int, int, int]] = (160, 800, 3)
@@ -138,21 +147,19 @@ class Road(Task[Fleet, State]):
         self.acceleration, self.braking = self.own.value("acceleration"), self.own.value("braking")
         self.top_speed, self.keep_right = self.own.value("top_speed"), self.own.weight("keep_right")
         self.start_gap = start_gap(card, self.own)
-        low = np.concatenate([np.tile([0, 0, -1, -1, 0, 0, 0][: self.own_entries], 1), np.tile([0, -1, -1, -1, -1], 9)])
+        self.first_level = int((first_speed(self.own) - SLOWEST) // LEVEL_STEP)
+        self.first_speed = SLOWEST + LEVEL_STEP * self.first_level
+        low = np.concatenate([[0, 0, -1, -1, 0, 0, 0, 0][: self.own_entries], np.tile([0, -1, -1, -1, -1], 9)])
         self.observation_space = self.box(low, np.ones(len(low)))
         self.period = self.substeps * SUBSTEP
+        self.most_taken = self.own.weight("crash") / self.period
         speed = self.own.weight("speed")
-        worst = self.crash_cost + self.own.weight("near_miss") + speed * max(0.0, self.keep_right - 1)
+        worst = self.most_taken + self.own.weight("near_miss") + speed * max(0.0, self.keep_right - 1)
         self.reward_space = self.box(-worst, speed)
 
     def constants(self) -> tuple[Constant, ...]:
         """Return density, drivers, vehicles, limits of the ego, and the weights of the reward's terms."""
         return road_constants(self.density)
-
-    @property
-    def crash_cost(self) -> float:
-        """Return the cost of a crash, in rewards of one step of the best driving."""
-        return self.own.weight("crash") / self.period
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Fleet:
         """Draw drivers, vehicles and density."""
@@ -170,13 +177,13 @@ class Road(Task[Fleet, State]):
         x = jnp.where(x - x[0] >= 0.5 * params.circumference, x - params.circumference, x)
         shift = jnp.floor(LANES * u[-1]).astype(jnp.int32)
         lane = (column.astype(np.int32) + shift) % LANES
-        fitting = 0.7 * (slot - self.car_length) / params.driver.time_gap
+        fitting = CLOSE_GAPS * (slot - self.car_length) / params.driver.time_gap
         speed = jnp.minimum(0.95 * params.driver.desired_speed, jnp.minimum(fitting, 25))
+        speed = jnp.where(traffic.is_ego(), self.first_speed, speed)
         pose = Pose(x, lane_centre(lane).astype(self.dtype), jnp.zeros_like(x), speed)
         start, _ = traffic.recentre(Traffic(pose, lane, lane), params)
-        nothing = jnp.int32(0)
-        level = jnp.clip(jnp.round((speed[0] - SLOWEST) * (1 / LEVEL_STEP)), 0, LEVELS - 1).astype(jnp.int32)
-        return State(start, jnp.zeros((), self.dtype), level, nothing, jnp.bool_(False), nothing)
+        none, nothing = jnp.int32(0), jnp.zeros((), self.dtype)
+        return State(start, nothing, jnp.int32(self.first_level), none, none, nothing, jnp.bool_(False), none)
 
     def drive(
         self, state: State, params: Fleet, control: traffic.Control, direction: Scalar, substeps: Scalar
@@ -189,10 +196,18 @@ class Road(Task[Fleet, State]):
             traffic=traffic.finish_changes(ended, params), travelled=state.travelled + moved, crashed=crashed
         )
 
-    def close_step(self, before: State, after: State) -> State:
-        """Update the counts."""
+    def close_step(self, before: State, after: State, params: Fleet) -> State:
+        """Update the counts and the return."""
         crossed = lane_of(ego_pose(before).y) != lane_of(ego_pose(after).y)
-        return after._replace(lane_changes=after.lane_changes + crossed.astype(jnp.int32), steps=after.steps + 1)
+        old, new = before.traffic.pose.x, after.traffic.pose.x
+        beside = jnp.abs(new) < 0.25 * params.circumference  # not half a ring away, where ahead becomes behind
+        passed = (beside & (old > 0) & (new <= 0)).sum() - (beside & (old <= 0) & (new > 0)).sum()
+        return after._replace(
+            lane_changes=after.lane_changes + crossed.astype(jnp.int32),
+            overtaken=after.overtaken + passed.astype(jnp.int32),
+            earned=before.earned + self.pay(before, after, params),
+            steps=after.steps + 1,
+        )
 
     # -- what the ego sees -----------------------------------------------------------------------------------------
 
@@ -242,13 +257,14 @@ class Road(Task[Fleet, State]):
         return seen
 
     def see_itself(self, state: State, lane: Scalar) -> list[Scalar]:
-        """Return the first four entries, about the ego."""
+        """Return the first five entries, about the ego."""
         ego = ego_pose(state)
         return [
             jnp.clip(ego.speed * (1 / self.top_speed), 0, 1),
             jnp.clip(ego.y * (1 / ROAD_WIDTH), 0, 1),
             jnp.clip(ego.heading * (2 / math.pi), -1, 1),
             jnp.clip((ego.y - lane_centre(lane)) * (1 / LANE_WIDTH), -1, 1),
+            jnp.clip(state.earned * (self.period / CRASH), 0, 1),
         ]
 
     def own_components(self) -> tuple[Component, ...]:
@@ -258,6 +274,7 @@ class Road(Task[Fleet, State]):
             Component("y", "place across the road, from its right edge", f"{ROAD_WIDTH:g} m"),
             Component("heading", "direction, relative to the road; left is positive", "90 degrees"),
             Component("offset", "place relative to the centre of its lane; left is positive", f"{LANE_WIDTH:g} m"),
+            Component("earned", "return so far, which a crash takes back", f"{CRASH / self.period:g}"),
         )
 
     def others_components(self) -> tuple[Component, ...]:
@@ -297,15 +314,19 @@ class Road(Task[Fleet, State]):
         return jnp.minimum(ahead(state.traffic.lane[0]), ahead(state.traffic.target[0]))
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Fleet) -> jax.Array:
-        """Return the mean speed over the step, reduced in lanes to the left, minus the cost of a crash."""
-        speed = (next_state.travelled - state.travelled) * (1 / self.period)
-        fast = jnp.clip((speed - SLOWEST) * (1 / (FASTEST - SLOWEST)), 0, 1)
-        left = jnp.clip((ego_pose(next_state).y - lane_centre(0)) * (1 / (ROAD_WIDTH - LANE_WIDTH)), 0, 1)
+        """Return the mean speed over the step, reduced in lanes to the left; after a crash what it takes back."""
+        return self.pay(state, next_state, params)
+
+    def pay(self, before: State, after: State, params: Fleet) -> Scalar:
+        """Return the reward of a step."""
+        speed = (after.travelled - before.travelled) * (1 / self.period)
+        fast = jnp.clip((speed - self.first_speed) * (1 / (FASTEST - self.first_speed)), 0, 1)
+        left = jnp.clip((ego_pose(after).y - lane_centre(0)) * (1 / (ROAD_WIDTH - LANE_WIDTH)), 0, 1)
         driven = fast * (1 - self.keep_right * left)
         if "reward.speed" in self.own or "reward.near_miss" in self.own:
-            near = self.time_to_collision(next_state, params) < TIME_TO_COLLISION
+            near = self.time_to_collision(after, params) < TIME_TO_COLLISION
             driven = self.own.weight("speed") * driven - jnp.where(near, self.own.weight("near_miss"), 0)
-        return jnp.where(next_state.crashed, -self.crash_cost, driven)
+        return jnp.where(after.crashed, -jnp.clip(before.earned, 0, self.most_taken), driven)
 
     def terminal(self, state: State, key: jax.Array, params: Fleet) -> jax.Array:
         """Say whether the ego crashed."""
@@ -320,11 +341,12 @@ class Road(Task[Fleet, State]):
         """Return ``success`` and the measures."""
         time = jnp.maximum(state.steps, 1) * np.asarray(self.period, self.dtype)
         return {
-            "success": ~state.crashed,
+            "success": ~state.crashed & (state.overtaken > 0),
             "collision": state.crashed,
             "mean_speed": state.travelled / time,
             "distance": state.travelled,
             "lane_changes": state.lane_changes,
+            "overtaken": state.overtaken,
             "time_to_collision": self.time_to_collision(state, params),
         }
 
@@ -405,7 +427,7 @@ class Highway(Road):
     """Five meta-actions, once a second."""
 
     substeps = SECOND
-    own_entries = 7
+    own_entries = 8
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
@@ -448,10 +470,10 @@ class Highway(Road):
             return self.drive(now, params, control, 1 - 2 * right, FIRST_HALF - right)
 
         after = jax.lax.fori_loop(0, 2, half, state._replace(traffic=told, level=level))
-        return self.close_step(state, after)
+        return self.close_step(state, after, params)
 
     def observation(self, state: State, key: jax.Array, params: Fleet) -> jax.Array:
-        """Return shape ``(52,)``; see the table."""
+        """Return shape ``(53,)``; see the table."""
         lane, target = state.traffic.lane[0], state.traffic.target[0]
         return self.stack(
             *self.see_itself(state, target),
@@ -514,7 +536,7 @@ class HighwayContinuous(Road):
     """Acceleration and steering, five times a second."""
 
     substeps = SECOND // 5
-    own_entries = 4
+    own_entries = 5
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
@@ -533,7 +555,7 @@ class HighwayContinuous(Road):
             room = (self.top_speed - pose.speed) * (1 / SUBSTEP)
             return jnp.minimum(push, room), action[1] * bicycle.slip_bound(pose.speed, params.length[0])
 
-        return self.close_step(state, self.drive(told, params, control, direction, self.substeps))
+        return self.close_step(state, self.drive(told, params, control, direction, self.substeps), params)
 
     def counted_where_it_is(self, state: State, params: Fleet) -> State:
         """Return traffic in which the ego counts in every lane that its body reaches into, up to two."""
@@ -552,7 +574,7 @@ class HighwayContinuous(Road):
         )
 
     def observation(self, state: State, key: jax.Array, params: Fleet) -> jax.Array:
-        """Return shape ``(49,)``; see the table."""
+        """Return shape ``(50,)``; see the table."""
         lane = lane_of(ego_pose(state).y)
         return self.stack(*self.see_itself(state, lane), *self.see(state, params, lane))
 

@@ -20,7 +20,7 @@ from .car_following import Driver, Scalar
 from .traffic import LANES, VEHICLES, Fleet
 
 SLOWEST, FASTEST = 10.0, 30.0
-"""m/s: range of target speeds, and of the reward."""
+"""m/s: range of target speeds."""
 STRONGEST_ACCELERATION = 3.0
 """m/s^2: largest acceleration of the ego."""
 STRONGEST_BRAKING = 6.0
@@ -29,8 +29,8 @@ TOP_SPEED = 40.0
 """m/s"""
 KEEP_RIGHT = 0.2
 """Fraction of the reward lost in the left lane."""
-CRASH = 10.0
-"""s of the best driving that a crash costs; without this, driving close would gain more than the crashes cost."""
+CRASH = 40.0
+"""s of the best driving: the most that a crash takes back. That is a whole episode at its usual length."""
 CAR_LENGTH, CAR_WIDTH = 5.0, 2.0
 TRUCK_LENGTH, TRUCK_WIDTH = 12.0, 2.5
 """m"""
@@ -47,6 +47,12 @@ TIME_GAP, JAM_GAP = (1.0, 1.8), 2.0
 CAR_ACCELERATION, TRUCK_ACCELERATION, COMFORTABLE_BRAKING = (1.0, 2.0), (0.6, 1.0), (1.5, 3.0)
 """m/s^2"""
 POLITENESS = (0.0, 0.5)
+START = 20.0
+"""m/s: highest first speed of the ego, which pays nothing."""
+CLOSE_GAPS = 0.7
+"""Part of the gap that fits a speed at which the start leaves vehicles."""
+USUAL_TIME_GAP = 1.4
+"""s: time gap of the first speed, that of a usual driver."""
 
 
 def road_constants(density: float) -> tuple[Constant, ...]:
@@ -77,10 +83,16 @@ def road_constants(density: float) -> tuple[Constant, ...]:
         *weights(
             speed=(1.0, "of the best driving, a step"),
             keep_right=(KEEP_RIGHT, "part of it lost in the left lane"),
-            crash=(CRASH, "s of shipped best driving that a crash costs"),
+            crash=(CRASH, "s of shipped best driving that a crash takes back at most"),
             near_miss=(0.0, "taken off for a step that ends in a near miss"),
         ),
     )
+
+
+def first_speed(own: OwnConstants) -> float:
+    """Return a first speed of the ego that fits the gaps, m/s."""
+    road = 2000 / sum(own.range("density"))  # m of a lane for a vehicle
+    return max(SLOWEST, min(START, CLOSE_GAPS * (road - own.value("car_length")) / USUAL_TIME_GAP))
 
 
 def start_gap(card: TaskCard, own: OwnConstants) -> float:

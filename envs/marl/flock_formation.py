@@ -49,7 +49,6 @@ from PIL import Image, ImageDraw
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.context import Constant, weights
-from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
 from ..alternating_bands import alternating_bands
@@ -465,95 +464,3 @@ def separations(vehicles: Vehicles) -> jax.Array:
 
 def _words(vector: np.ndarray) -> str:
     return "(" + ", ".join(f"{value:+.2f}" for value in vector) + ")"
-
-
-K_P, K_I, K_D = 3.0, 1.0, 3.5
-"""1/s^2, 1/s^3, 1/s. They are stable for every lag up to 0.2 s: Routh-Hurwitz for lag s^4 + s^3 + K_D s^2 + K_P s + K_I
-(without drag, which damps) requires K_D > lag K_P and K_P (K_D - lag K_P) > K_I.
-"""
-LONGEST_LAG = 0.2
-"""s: for longer lags the loop is slowed, so that the roots keep their places by the lag."""
-DRAG = 0.35
-"""1/s: the middle of the shipped range."""
-NEAR = 0.65
-"""m: neighbours nearer than this repel."""
-CLEAR = 0.7
-"""m: the controller leaves a course that passes a neighbour nearer than this."""
-HORIZON = 2.0
-"""s: how far ahead the controller compares courses."""
-GAIN = 1.5
-"""Gain of evasion, relative to the least constant acceleration that opens the gap in time."""
-REACH = 1.2
-"""m: a slot farther off along an axis attracts no harder, which bounds the speed of approach."""
-
-
-class FormationPID(NamedTuple):
-    """Each vehicle by itself: PID to its slot, with the slot's acceleration fed forward, and evasion of neighbours.
-
-    The integral compensates the wind, which the vehicle does not know; far from the slot it rests (anti-windup).
-    Evasion has two parts: the gradient of Khatib's potential (1986, doi:10.1177/027836498600500106) at close range,
-    and a sidestep. The sidestep leads away from the place of the closest approach to a neighbour on a colliding
-    course, after the collision cones of Fiorini & Shiller 1998 (doi:10.1177/027836499801700706). Vehicles that meet
-    head-on both go to the right. The controller uses the vehicles' own observations only.
-    """
-
-    agents: np.ndarray
-    """int32: number of vehicles."""
-    limits: Any = np.array([HORIZONTAL, HORIZONTAL, VERTICAL], np.float32)
-    """m/s^2"""
-    turn_scale: Any = TURN_RATE
-    """rad/s that an observation shows as 1"""
-    drag: Any = DRAG
-    """1/s: drag that the controller assumes, the middle of its range"""
-    pace: Any = 1.0
-    """Part of the shipped speed of the loop, for vehicles with a longer lag"""
-
-    @classmethod
-    def for_task(cls, task: FlockFormation) -> FormationPID:
-        """Make the controller for the air and the limits of a task."""
-        agents = np.zeros(task.card.agents, np.int32)
-        if not task.own.own:
-            return cls(agents)
-        limits = np.array([task.horizontal, task.horizontal, task.vertical], np.float32)
-        drag, pace = 0.5 * sum(task.own.range("drag")), min(1.0, LONGEST_LAG / task.own.range("lag")[1])
-        return cls(agents, limits, task.turn_scale, drag, pace)
-
-    def initial(self, params: Params) -> jax.Array:
-        """Return the integrals of the slot errors, ``(n, 3)`` m s."""
-        return jnp.zeros((len(self.agents), 3), params.drag.dtype)
-
-    def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Return the commands of all vehicles."""
-        seen = view.observation
-        error, rate, velocity = (SCALE * seen[:, i : i + 3] for i in (0, 3, 6))
-        turn_rate = self.turn_scale * seen[:, 24:25]
-        slot_velocity = velocity + rate
-        close = jnp.sqrt((error * error).sum(1, keepdims=True)) < 0.5
-        integral = jnp.clip(memory + jnp.where(close, STEP * error, 0), -2, 2)
-        # A slot moves on a circle at the leader's turn rate: its acceleration is turn rate x velocity.
-        forward = turn_rate * jnp.stack([-slot_velocity[:, 1], slot_velocity[:, 0], 0 * slot_velocity[:, 2]], 1)
-        k_p, k_i, k_d = K_P * self.pace**2, K_I * self.pace**3, K_D * self.pace
-        pull = k_p * jnp.clip(error, -REACH, REACH)
-        command = forward + self.drag * slot_velocity + pull + k_d * rate + k_i * integral
-        for i in (12, 18):
-            command = command + _evasion(SCALE * seen[:, i : i + 3], SCALE * seen[:, i + 3 : i + 6])
-        return jnp.clip(command / self.limits, -1, 1), integral
-
-
-def _evasion(place: jax.Array, velocity: jax.Array) -> jax.Array:
-    """Return the acceleration away from a neighbour, given its place and velocity relative to one's own, ``(n, 3)``."""
-    distance = jnp.maximum(_length(place), 0.05)
-    push = jnp.where(distance < NEAR, 0.5 * (1 / distance - 1 / NEAR) / (distance * distance), 0)
-    right = jnp.stack([place[:, 1], -place[:, 0], 0 * place[:, 2]], 1) / distance
-    # Time to the closest approach at these velocities, and the neighbour's place then.
-    squared_speed = (velocity * velocity).sum(1, keepdims=True)
-    time = -(place * velocity).sum(1, keepdims=True) / jnp.maximum(squared_speed, 1e-6)
-    miss = place + time * velocity - 0.1 * right
-    length = jnp.maximum(_length(miss), 0.05)
-    meets = (time > 0) & (time < HORIZON) & (length < CLEAR)
-    sidestep = jnp.where(meets, GAIN * (CLEAR - length) / jnp.maximum(time, 0.3) ** 2, 0)
-    return -push * place / distance - sidestep * miss / length
-
-
-def _length(vectors: jax.Array) -> jax.Array:
-    return jnp.sqrt((vectors * vectors).sum(1, keepdims=True))

@@ -4,9 +4,9 @@ from rlbench_suite.card import TaskCard
 
 CARDS = (
     TaskCard(
-        id="rlsuite/PointMaze-v0",
+        id="rlsuite/PointMaze-v1",
         family="offline",
-        summary="Push a ball through a maze to a goal, with forces; sparse or dense reward.",
+        summary="Push a ball through a maze to a goal, with forces, as fast as you can; sparse or dense reward.",
         source="Fu et al. 2020 (D4RL), arXiv:2004.07219, section 5 (Maze2D)",
         entry_point="rlbench_suite.envs.offline.point_maze:PointMaze",
         reference="rlbench_suite.envs.offline.point_maze:WaypointPD",

@@ -10,11 +10,13 @@ observation ``(6,)``    ball's x, y (m), its velocity along x and y (m/s), goal'
 dynamics                v <- clip(v, +-5 m/s) along each axis, then (m + b dt) v' = m v + dt * 100 N * action and
                         x' = x + dt v', dt = 0.01 s, m = 4.19 kg, b = 1 kg/s: MuJoCo's Euler step (implicit in
                         damping) of the source's model. The ball's radius is 0.1 m
-reward, sparse          1 on coming within 0.5 m of the goal, and 0 before
+reward, sparse          -1/600 a step, and 1 on coming within 0.5 m of the goal: a goal after 120 steps returns 0.8
 terminated, sparse      within 0.5 m of the goal
 reward, dense           exp(-distance to the goal in m), at the end of the step
 terminated, dense       never: staying pays, so ending would punish success
-success                 within 0.5 m of the goal
+success, sparse         within 0.5 m of the goal, not later than at 2 m/s along the shortest path over the
+                        cells' centres
+success, dense          within 0.5 m of the goal
 start                   at rest, in the start cell, within 0.1 m of its centre along each axis
 context                 the cells of start and goal, at least two cells apart along the shortest path, and the goal's
                         place within 0.1 m of its cell's centre along each axis. Every fourth pair of cells, by
@@ -22,7 +24,8 @@ context                 the cells of start and goal, at least two cells apart al
 difficulty              0, 1, 2: umaze, medium, large with sparse reward; 10, 11, 12: the same with dense reward
 ======================  ====================================================================================
 
-Differences from D4RL: there the sparse task never ends, so that its return counts the steps at the goal; the goal is
+Time counts, because random pushes also reach near goals at some time. Differences from D4RL: there the sparse task
+never ends, so that its return counts the steps at the goal; the goal is
 one fixed cell and is not observed; the ball is drawn and collides 0.2 m away from the position observed.
 """
 
@@ -61,6 +64,8 @@ GOAL_RADIUS = 0.5
 """m"""
 SCATTER = 0.1
 """m: largest distance of starts and goals from the centres of their cells, along each axis."""
+PACE = 2.0
+"""m/s along the shortest path that success needs."""
 CLEARANCE = 1e-5
 """m between ball and wall in contact, so that no rounding makes them overlap."""
 
@@ -100,8 +105,16 @@ class Params(NamedTuple):
     """Drawn for the episode; None if every episode has the ball of the task"""
 
 
-class PointMaze(Task[Params, Motion]):
-    """The task of this file's docstring. State: the ball's :class:`.maze.Motion`."""
+class State(NamedTuple):
+    """The ball, and the time."""
+
+    ball: Motion
+    steps: jax.Array
+    """int32: since the start"""
+
+
+class PointMaze(Task[Params, State]):
+    """The task of this file's docstring."""
 
     measures: ClassVar[dict[str, str]] = {"distance": "from the goal, straight, m"}
     picture_shape = (360, 480, 3)
@@ -118,12 +131,13 @@ class PointMaze(Task[Params, Motion]):
         self.ball, self.radius, self.goal_radius = self._ball()
         train, test = maze.pairs
         self.pairs = np.concatenate([train, test])
+        self.step_cost = 1 / card.horizon
         self.first, self.count = np.array([0, len(train)], np.int32), np.array([len(train), len(test)], np.int32)
         # A corner may turn both axes' velocity into one axis' until the next step.
         place, speed = [maze.width, maze.height], 1.001 * math.sqrt(2) * self.fastest
         self.observation_space = self.box([0, 0, -speed, -speed, 0, 0], [*place, speed, speed, *place])
         self.action_space = self.box([-1, -1], [1, 1])
-        self.reward_space = self.box(0, 1)
+        self.reward_space = self.box(0 if self.dense else -self.step_cost, 1)
 
     def constants(self) -> tuple[Constant, ...]:
         """Return the ball, its drive and the size of the goal."""
@@ -174,21 +188,23 @@ class PointMaze(Task[Params, Motion]):
             ball,
         )
 
-    def initial(self, key: jax.Array, params: Params) -> Motion:
+    def initial(self, key: jax.Array, params: Params) -> State:
         """Start at rest near the centre of the start cell."""
         u = self.uniform(key, 2)
         zero = jnp.zeros((), self.dtype)
-        return Motion(params.start_x + SCATTER * (2 * u[0] - 1), params.start_y + SCATTER * (2 * u[1] - 1), zero, zero)
+        x, y = params.start_x + SCATTER * (2 * u[0] - 1), params.start_y + SCATTER * (2 * u[1] - 1)
+        return State(Motion(x, y, zero, zero), jnp.int32(0))
 
-    def transition(self, state: Motion, action: jax.Array, key: jax.Array, params: Params) -> Motion:
+    def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Apply the force, then move between the walls."""
         ball = params.ball or self.ball
-        pushed = Motion(state.x, state.y, ball.accelerated(state.vx, action[0]), ball.accelerated(state.vy, action[1]))
-        return move(self.maze.rows, pushed, STEP, self.radius + CLEARANCE)
+        x, y, vx, vy = state.ball
+        pushed = Motion(x, y, ball.accelerated(vx, action[0]), ball.accelerated(vy, action[1]))
+        return State(move(self.maze.rows, pushed, STEP, self.radius + CLEARANCE), state.steps + 1)
 
-    def observation(self, state: Motion, key: jax.Array, params: Params) -> jax.Array:
+    def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(6,)``; see the table."""
-        return self.stack(*state, params.goal_x, params.goal_y)
+        return self.stack(*state.ball, params.goal_x, params.goal_y)
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
@@ -202,21 +218,29 @@ class PointMaze(Task[Params, Motion]):
         """List the force."""
         return (Component("force", "force on the ball along x and y", f"{self.ball.force:g} N", (2,)),)
 
-    def reward(self, state: Motion, action: jax.Array, next_state: Motion, key: jax.Array, params: Params) -> jax.Array:
+    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the reward of the table."""
         distance = distance_to_goal(next_state, params)
-        return jnp.exp(-distance) if self.dense else (distance <= self.goal_radius).astype(self.dtype)
+        reached = (distance <= self.goal_radius).astype(self.dtype)
+        return jnp.exp(-distance) if self.dense else reached - self.step_cost
 
-    def terminal(self, state: Motion, key: jax.Array, params: Params) -> jax.Array:
+    def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether it is at the goal, if the reward is sparse."""
         return jnp.bool_(False) if self.dense else distance_to_goal(state, params) <= self.goal_radius
 
-    def info(self, state: Motion, params: Params) -> dict[str, jax.Array]:
+    def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the distance."""
         distance = distance_to_goal(state, params)
-        return {"success": distance <= self.goal_radius, "distance": distance}
+        in_time = self.dense | (state.steps <= self.deadline(params))
+        return {"success": (distance <= self.goal_radius) & in_time, "distance": distance}
 
-    def why_over(self, state: Motion, params: Params, info: dict[str, Any]) -> str:
+    def deadline(self, params: Params) -> jax.Array:
+        """Return the steps in which a goal must be reached to count as success, int32."""
+        start_x, start_y, goal_x, goal_y = (jnp.floor(value).astype(jnp.int32) for value in params[:4])
+        cells = jnp.asarray(self.maze.steps)[self.maze.number(goal_x, goal_y), self.maze.number(start_x, start_y)]
+        return cells * round(1 / (PACE * STEP))
+
+    def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Name the only end there is."""
         return f"the ball is within {self.goal_radius} m of the goal"
 
@@ -224,10 +248,10 @@ class PointMaze(Task[Params, Motion]):
         """Tell a text player how to answer."""
         return "Answer with two numbers from -1 to 1: the force along x (to the right) and along y (up)."
 
-    def describe(self, state: Motion, params: Params) -> str:
+    def describe(self, state: State, params: Params) -> str:
         """Describe the map, and positions and velocity with units."""
         lines = [list(line) for line in self.maze.picture]
-        x, y, vx, vy = (float(value) for value in state)
+        x, y, vx, vy = (float(value) for value in state.ball)
         goal_x, goal_y = float(params.goal_x), float(params.goal_y)
         lines[self.maze.height - 1 - int(goal_y)][int(goal_x)] = "G"
         lines[self.maze.height - 1 - int(y)][int(x)] = "B"
@@ -238,7 +262,7 @@ class PointMaze(Task[Params, Motion]):
             f"y {goal_y:.3f} m, {math.hypot(goal_x - x, goal_y - y):.3f} m away.",
         ])  # fmt: skip
 
-    def draw(self, state: Motion, params: Params) -> np.ndarray:
+    def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw from above, x to the right, y up: walls, goal (green, with the circle that counts), ball, velocity."""
         height, width, _ = self.picture_shape
         scale = min(height // self.maze.height, width // self.maze.width)
@@ -256,16 +280,16 @@ class PointMaze(Task[Params, Motion]):
         goal_x, goal_y = float(params.goal_x), float(params.goal_y)
         disc(goal_x, goal_y, self.goal_radius, outline="green")
         disc(goal_x, goal_y, 0.12, fill="green")
-        x, y, vx, vy = (float(value) for value in state)
+        x, y, vx, vy = (float(value) for value in state.ball)
         disc(x, y, self.radius, fill="royalblue")
         here = left + scale * x, bottom - scale * y
         canvas.line((*here, here[0] + 0.2 * scale * vx, here[1] - 0.2 * scale * vy), fill="black", width=2)
         return np.asarray(image)
 
 
-def distance_to_goal(state: Motion, params: Params) -> jax.Array:
+def distance_to_goal(state: State, params: Params) -> jax.Array:
     """Return the distance to the goal in a straight line, through walls, m."""
-    dx, dy = params.goal_x - state.x, params.goal_y - state.y
+    dx, dy = params.goal_x - state.ball.x, params.goal_y - state.ball.y
     return jnp.sqrt(dx * dx + dy * dy)
 
 

@@ -21,7 +21,7 @@ from rlbench_suite.evaluation.store import Run, read_manifest
 from rlbench_suite.policy import reference_player
 from rlbench_suite.registry import agent as find_agent
 
-DRIVE, MAZE, SHEET = "rlsuite/PMSMCurrent-v0", "rlsuite/PointMaze-v0", "rlsuite/PMSMTorque-v0"
+DRIVE, MAZE, SHEET = "rlsuite/PMSMCurrent-v0", "rlsuite/PointMaze-v1", "rlsuite/PMSMTorque-v0"
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def own_scores(run: Run, task: str) -> dict[str, list[float]]:
 
 
 def test_a_setting_is_swept_with_the_policies_of_the_run(run: Run):
-    found = sweeping.sweep_setting(run.path, "PointMaze-v0", "difficulty", ["umaze", "medium"])
+    found = sweeping.sweep_setting(run.path, "PointMaze-v1", "difficulty", ["umaze", "medium"])
     scores = found.scores()
     assert {agent: table[:, 0].tolist() for agent, table in scores.items()} == own_scores(run, MAZE)  # the default
     medium = registry.card(MAZE).build(difficulty="medium")

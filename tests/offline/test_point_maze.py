@@ -22,6 +22,7 @@ from rlbench_suite.envs.offline.point_maze import (
     Ball,
     Params,
     PointMaze,
+    State,
     WaypointPD,
 )
 from rlbench_suite.episode import Draw
@@ -29,7 +30,7 @@ from rlbench_suite.process import precision
 from rlbench_suite.registry import card
 from rlbench_suite.task import Split
 
-CARD = card("PointMaze-v0")
+CARD = card("PointMaze-v1")
 FASTEST = Ball().fastest
 SPARSE, DENSE = ("umaze", "medium", "large"), ("umaze-dense", "medium-dense", "large-dense")
 
@@ -174,11 +175,11 @@ def test_the_ball_never_overlaps_a_wall(name: str) -> None:
     def trace(key: jax.Array, policy: jax.Array) -> Motion:
         params = task.sample_params(key, jnp.int32(0))
 
-        def step(state: Motion, key: jax.Array) -> tuple[Motion, Motion]:
+        def step(state: State, key: jax.Array) -> tuple[State, Motion]:
             observation = task.observation(state, key, params)
             action = jnp.stack([hostile(observation, key) for hostile in HOSTILE])[policy]
             after = task.transition(state, action, key, params)
-            return after, after
+            return after, after.ball
 
         return jax.lax.scan(step, task.initial(key, params), jax.random.split(key, 600))[1]
 
@@ -294,16 +295,18 @@ def test_free_flight_is_the_closed_form() -> None:
     task: PointMaze = CARD.build(dtype="float64")
     with precision(task):
         zero = jnp.zeros(())
-        state, params = Motion(jnp.asarray(1.2), jnp.asarray(1.5), zero, zero), Params(zero, zero, zero, zero)
+        state = State(Motion(jnp.asarray(1.2), jnp.asarray(1.5), zero, zero), jnp.int32(0))
+        params = Params(zero, zero, zero, zero)
         step = jax.jit(task.transition)
         n = 20
         for _ in range(n):
             state = step(state, jnp.array([0.5, 0.0]), None, params)
     q = MASS / (MASS + 0.01)
     assert pytest.approx(4.18879, rel=1e-6) == MASS
-    assert float(state.vx) == pytest.approx(50 * (1 - q**n), rel=1e-12)
-    assert float(state.x) == pytest.approx(1.2 + 0.01 * 50 * (n - q * (1 - q**n) / (1 - q)), rel=1e-12)
-    assert (float(state.y), float(state.vy)) == (1.5, 0.0)
+    ball = state.ball
+    assert float(ball.vx) == pytest.approx(50 * (1 - q**n), rel=1e-12)
+    assert float(ball.x) == pytest.approx(1.2 + 0.01 * 50 * (n - q * (1 - q**n) / (1 - q)), rel=1e-12)
+    assert (float(ball.y), float(ball.vy)) == (1.5, 0.0)
 
 
 @pytest.mark.parametrize("name", SPARSE)
@@ -319,14 +322,14 @@ def test_the_planner_solves_every_pair_in_time(name: str) -> None:
         params = Params(*(pair + 0.5))
         zero = jnp.zeros(())
 
-        def step(carry: tuple[Motion, jax.Array], t: jax.Array) -> tuple[tuple[Motion, jax.Array], None]:
+        def step(carry: tuple[State, jax.Array], t: jax.Array) -> tuple[tuple[State, jax.Array], None]:
             state, when = carry
             observation = task.observation(state, None, params)
             action, _ = player.act((), type("View", (), {"observation": observation}), None)
             state = task.transition(state, action, None, params)
             return (state, jnp.where(task.terminal(state, None, params), jnp.minimum(when, t), when)), None
 
-        start = Motion(params.start_x, params.start_y, zero, zero)
+        start = State(Motion(params.start_x, params.start_y, zero, zero), jnp.int32(0))
         return jax.lax.scan(step, (start, jnp.int32(10_000)), jnp.arange(1, CARD.horizon + 1))[0][1]
 
     steps = np.asarray(arrival(pairs.astype(np.float32)))
@@ -336,14 +339,22 @@ def test_the_planner_solves_every_pair_in_time(name: str) -> None:
     assert (steps * STEP * FASTEST >= span).all()
 
 
-def test_sparse_episodes_end_with_their_only_reward() -> None:
+def test_sparse_returns_count_time() -> None:
+    """The goal pays 1, each step costs 1/600. Who comes too late has no success, and noop loses the time."""
     for name in SPARSE:
         task: PointMaze = CARD.build(difficulty=name)
         record = play(task, WaypointPD.for_task(task), range(50))
-        assert (record.total == 1).all()
+        np.testing.assert_allclose(record.total, 1 - record.length / 600, atol=1e-5)
         assert record.terminated.all()
         assert record.info["success"].all()
         assert (record.info["distance"] <= GOAL_RADIUS).all()
+    params = Params(*np.array([1.5, 1.5, 1.5, 3.5], np.float32))  # six cells about the wall of the U
+    assert int(CARD.build(difficulty="umaze").deadline(params)) == 6 * 50
+    there = State(Motion(*np.array([1.5, 3.5, 0.0, 0.0], np.float32)), np.int32(300))
+    task = CARD.build(difficulty="umaze")
+    assert bool(task.info(there, params)["success"])
+    assert not bool(task.info(there._replace(steps=np.int32(301)), params)["success"])
+    assert float(task.reward(there, None, there, None, params)) == pytest.approx(1 - 1 / 600)
 
 
 def test_dense_reward_is_the_distance_and_never_ends() -> None:
@@ -378,7 +389,7 @@ def test_a_fixed_context_is_a_training_pair() -> None:
 def test_words_and_picture() -> None:
     task: PointMaze = CARD.build(difficulty="umaze")
     params = Params(*np.array([1.5, 3.5, 1.5, 1.5], np.float32))
-    state = Motion(*np.array([3.5, 2.5, 0.0, 2.0], np.float32))
+    state = State(Motion(*np.array([3.5, 2.5, 0.0, 2.0], np.float32)), np.int32(0))
     text = task.describe(state, params)
     assert text.splitlines()[1:6] == ["#####", "#...#", "###B#", "#G..#", "#####"]
     assert "2.236 m away" in text
@@ -386,7 +397,7 @@ def test_words_and_picture() -> None:
     assert picture.shape == task.picture_shape
     blue = np.argwhere((picture == (65, 105, 225)).all(-1)).mean(0)
     np.testing.assert_allclose(blue, [180, 240 + 72], atol=3)  # cells of 72 pixels about the middle of the picture
-    assert (task.draw(state._replace(x=np.float32(2.5)), params) != picture).any()
+    assert (task.draw(state._replace(ball=state.ball._replace(x=np.float32(2.5))), params) != picture).any()
 
 
 def test_a_difficulty_that_is_no_maze_is_refused() -> None:

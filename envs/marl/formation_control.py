@@ -1,0 +1,170 @@
+"""The reference player of the formation: each vehicle tracks its slot, learns wind and lag, and evades neighbours."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.policy import View
+
+from .flock_formation import HORIZONTAL, SCALE, STEP, TURN_RATE, VERTICAL, FlockFormation, Params, accelerations
+
+LAG = 0.15
+"""s: the middle of the shipped range."""
+LONGEST_LAG = 0.2
+"""s: for longer lags the loop is slowed."""
+SEEN_ENOUGH = 0.01
+"""(m/s^2)^2: weight of that assumption against measurements."""
+
+
+class Memory(NamedTuple):
+    """Memory of :class:`FormationControl`: the last step of each vehicle, ``(n, 3)``, and what it has learned."""
+
+    velocity: jax.Array
+    """m/s"""
+    acceleration: jax.Array
+    """m/s^2"""
+    command: jax.Array
+    """m/s^2"""
+    disturbance: jax.Array
+    """m/s^2: estimated acceleration by wind and drag."""
+    response: jax.Array
+    """``(n, 1)``: sum of changes of the acceleration times the commanded changes."""
+    asked: jax.Array
+    """``(n, 1)``: sum of the squares of the commanded changes."""
+    steps: jax.Array
+    """int32"""
+
+
+class FormationControl(NamedTuple):
+    """Each vehicle by itself: a speed profile to its slot, a disturbance observer, and evasion of neighbours.
+
+    The vehicle closes in on its slot at the speed from which it can brake in time, and near the slot in proportion to
+    the distance; this asks for an acceleration. The slot's own acceleration is fed forward. Wind and drag are estimated
+    as the part of the acceleration that the thrust does not explain, and compensated (a disturbance observer, Chen,
+    Yang, Guo & Li 2016, doi:10.1109/TIE.2015.2478397). The lag is measured by least squares from the responses to
+    commands, and inverted as far as ``lead`` allows.
+
+    Evasion has two parts: the gradient of Khatib's potential (1986, doi:10.1177/027836498600500106) at close range,
+    and a sidestep. The sidestep leads away from the place of the closest approach to a neighbour on a colliding
+    course, after the collision cones of Fiorini & Shiller 1998 (doi:10.1177/027836499801700706). Vehicles that meet
+    head-on both go to the right. The controller uses the vehicles' own observations only.
+
+    Its numbers are the best of a random search on training episodes (``benchmarks/yardsticks.py``).
+    """
+
+    agents: np.ndarray
+    """int32: number of vehicles."""
+    limits: Any = np.array([HORIZONTAL, HORIZONTAL, VERTICAL], np.float32)
+    """m/s^2"""
+    turn_scale: Any = TURN_RATE
+    """rad/s that an observation shows as 1"""
+    lag: Any = LAG
+    """s: lag that the controller assumes until it has measured it, the middle of its range"""
+    pace: Any = 1.0
+    """Part of the shipped speed of the loop, for vehicles with a longer lag"""
+    braking: Any = 1.6
+    """m/s^2: deceleration that the speed profile plans with"""
+    fastest: Any = 1.6
+    """m/s: largest speed relative to the slot"""
+    slope: Any = 5.0
+    """1/s: speed a metre near the slot"""
+    stiffness: Any = 8.0
+    """1/s: acceleration for a speed that is wrong by 1 m/s"""
+    lead: Any = 4.0
+    """Largest factor by which a wanted change of the acceleration is exaggerated against the lag"""
+    trust: Any = 0.5
+    """Weight of the last step in the estimate of the disturbance"""
+    near: Any = 0.55
+    """m: neighbours nearer than this repel"""
+    push: Any = 1.0
+    """m^4/s^2: strength of that potential"""
+    clear: Any = 0.82
+    """m: the vehicle leaves a course that passes a neighbour nearer than this"""
+    horizon: Any = 2.1
+    """s: how far ahead courses are compared"""
+    gain: Any = 4.0
+    """Gain of the sidestep, relative to the least constant acceleration that opens the gap in time"""
+
+    @classmethod
+    def for_task(cls, task: FlockFormation) -> FormationControl:
+        """Make the controller for the air and the limits of a task."""
+        agents = np.zeros(task.card.agents, np.int32)
+        if not task.own.own:
+            return cls(agents)
+        limits = np.array([task.horizontal, task.horizontal, task.vertical], np.float32)
+        lag = task.own.range("lag")
+        return cls(agents, limits, task.turn_scale, 0.5 * sum(lag), min(1.0, LONGEST_LAG / lag[1]))
+
+    def initial(self, params: Params) -> Memory:
+        """Return the memory at the start: nothing is known about air and lag."""
+        none = jnp.zeros((len(self.agents), 3), params.drag.dtype)
+        guess = jnp.full((len(self.agents), 1), SEEN_ENOUGH, params.drag.dtype)
+        return Memory(none, none, none, none, guess * (1 - jnp.exp(-STEP / self.lag)), guess, jnp.int32(0))
+
+    def act(self, memory: Memory, view: View, key: jax.Array) -> tuple[jax.Array, Memory]:
+        """Return the commands of all vehicles."""
+        seen = view.observation
+        error, rate, velocity = (SCALE * seen[:, i : i + 3] for i in (0, 3, 6))
+        acceleration = self.limits * seen[:, 9:12]
+        before = self._learn(memory, velocity, acceleration)
+
+        slot_velocity, turn_rate = velocity + rate, self.turn_scale * seen[:, 24:25]
+        # A slot moves on a circle at the leader's turn rate: its acceleration is turn rate x velocity.
+        forward = turn_rate * jnp.stack([-slot_velocity[:, 1], slot_velocity[:, 0], 0 * slot_velocity[:, 2]], 1)
+        distance = jnp.maximum(_length(error), 1e-3)
+        closing = jnp.minimum(
+            jnp.minimum(self.pace * self.slope * distance, jnp.sqrt(2 * self.braking * distance)), self.fastest
+        )
+        wanted = forward - before.disturbance + self.pace * self.stiffness * (rate + closing * error / distance)
+        first, second = (self._evasion(SCALE * seen[:, i : i + 3], SCALE * seen[:, i + 3 : i + 6]) for i in (12, 18))
+        # Evasion comes first: the way to the slot gets what it leaves of the thrust.
+        evasion = _shortened(first + second, self.limits[0])
+        wanted = evasion + _shortened(wanted, self.limits[0] - _length(evasion))
+        # A change is exaggerated against the lag.
+        lead = jnp.minimum(before.asked / jnp.maximum(before.response, 1e-6), self.lead)
+        action = jnp.clip((acceleration + lead * (wanted - acceleration)) / self.limits, -1, 1)
+        command = jnp.stack(accelerations(action, self.limits[0], self.limits[2]), 1)
+        return action, before._replace(
+            velocity=velocity, acceleration=acceleration, command=command, steps=memory.steps + 1
+        )
+
+    def _learn(self, memory: Memory, velocity: jax.Array, acceleration: jax.Array) -> Memory:
+        """Return the memory with new estimates of disturbance and lag, from the last step."""
+        begun = memory.steps > 0
+        thrust = 0.5 * (memory.acceleration + acceleration)
+        rest = (velocity - memory.velocity) * (1 / STEP) - thrust
+        # The first estimate counts in full.
+        trust = jnp.where(memory.steps == 1, 1, self.trust)
+        asked, changed = memory.command - memory.acceleration, acceleration - memory.acceleration
+        return memory._replace(
+            disturbance=jnp.where(begun, memory.disturbance + trust * (rest - memory.disturbance), 0),
+            response=memory.response + jnp.where(begun, (asked * changed).sum(1, keepdims=True), 0),
+            asked=memory.asked + jnp.where(begun, (asked * asked).sum(1, keepdims=True), 0),
+        )
+
+    def _evasion(self, place: jax.Array, velocity: jax.Array) -> jax.Array:
+        """Return the acceleration away from a neighbour at a place and velocity relative to one's own, ``(n, 3)``."""
+        distance = jnp.maximum(_length(place), 0.05)
+        push = jnp.where(distance < self.near, self.push * (1 / distance - 1 / self.near) / (distance * distance), 0)
+        right = jnp.stack([place[:, 1], -place[:, 0], 0 * place[:, 2]], 1) / distance
+        # Time to the closest approach at these velocities, and the neighbour's place then.
+        squared_speed = (velocity * velocity).sum(1, keepdims=True)
+        time = -(place * velocity).sum(1, keepdims=True) / jnp.maximum(squared_speed, 1e-6)
+        miss = place + time * velocity - 0.1 * right
+        length = jnp.maximum(_length(miss), 0.05)
+        meets = (time > 0) & (time < self.horizon) & (length < self.clear)
+        sidestep = jnp.where(meets, self.gain * (self.clear - length) / jnp.maximum(time, 0.3) ** 2, 0)
+        return -push * place / distance - sidestep * miss / length
+
+
+def _length(vectors: jax.Array) -> jax.Array:
+    return jnp.sqrt((vectors * vectors).sum(1, keepdims=True))
+
+
+def _shortened(vectors: jax.Array, most: Any) -> jax.Array:
+    """Return vectors ``(n, 3)`` of at most this length."""
+    return vectors * jnp.minimum(1, most / jnp.maximum(_length(vectors), 1e-3))
