@@ -126,7 +126,7 @@ def shown(task: Any, state: Any, params: Any) -> dict[str, np.ndarray]:
 
 
 def test_a_drive_shows_what_is_named() -> None:
-    task, params, state = begun("PMSMTorqueFinite-v0?supply=rc&dead_time=1")
+    task, params, state = begun("PMSMTorqueFinite-v0?supply=rc&delay=1")
     state = state._replace(
         electrical=state.electrical._replace(d=-40.0, q=80.0),
         speed=100.0,

@@ -48,11 +48,9 @@ def test_a_difficulty_of_an_id_is_the_difficulty_of_its_task_and_of_its_scores()
 
 
 def test_keywords_of_a_task_lead_to_its_card(tmp_path: Path):
-    text = GOOD.replace(
-        "[SAT-v0]", "[{id: PMSMCurrent-v0, noise: 0.03, dead_time: 1}, {id: PMSMCurrent-v0, goal: torque}]"
-    )
+    text = GOOD.replace("[SAT-v0]", "[{id: PMSMCurrent-v0, noise: 0.03, delay: 1}, {id: PMSMCurrent-v0, goal: torque}]")
     assert read_suite_file(written(tmp_path, text)).tasks == (
-        "rlsuite/PMSMCurrent-v0?dead_time=1&noise=0.03", "rlsuite/PMSMTorque-v0",
+        "rlsuite/PMSMCurrent-v0?delay=1&noise=0.03", "rlsuite/PMSMTorque-v0",
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,14 @@ from rlbench_suite.adapters.rollout import play
 from rlbench_suite.card import TaskCard
 from rlbench_suite.context import template
 from rlbench_suite.envs.motor.control.cascade import Cascade
+from rlbench_suite.envs.motor.plants.catalogue import PLANTS
 from rlbench_suite.envs.motor.plants.data_sheet import constants, own_plant
 from rlbench_suite.envs.motor.plants.three_phase import PMSM
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card, cards
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from random_plants import DRAWS, data_sheet, judged, stable
 
 SERVO = {
     "resistance": [0.32, 0.40],
@@ -45,7 +50,7 @@ def played(one: TaskCard, episodes: int = 8) -> Any:
     return play(task, Cascade.for_task(task), range(episodes))
 
 
-@pytest.mark.parametrize("name", ["PMSMSpeed-v0", "SCIMTorque-v0"])
+@pytest.mark.parametrize("name", ["PMSMSpeed-v0", "SCIMTorque-v0", "SeriesDcSpeed-v0"])
 def test_the_shipped_data_sheet_gives_the_same_bits(name: str, tmp_path: Path) -> None:
     shipped = card(name)
     sheet = tmp_path / "sheet.yaml"
@@ -149,8 +154,24 @@ def test_what_the_model_cannot_hold_is_refused(change: dict[str, float], said: s
 
 def test_every_drive_either_takes_a_data_sheet_or_says_that_it_does_not() -> None:
     taken = {one.settings["machine"] for one in cards().values() if one.family == "motor" and one.build().constants()}
-    assert taken == {"PMSM", "SynRM", "SCIM", "PermExDc"}
+    assert taken == {"PMSM", "SynRM", "SCIM", "PermExDc", "SeriesDc"}
     assert constants(PMSM(), 1e-4)[-1].derived
     with pytest.raises(ValueError, match="takes no context"):
         card("EESMTorque-v0", context=SERVO)
     assert own_plant(PMSM(), card("PMSMTorque-v0", context={"pole_pairs": 4}).context).pole_pairs == 4
+
+
+@pytest.mark.parametrize(("machine", "seed"), [("SCIM", 2), ("SynRM", 5)])
+def test_random_plausible_machines_are_controlled(machine: str, seed: int) -> None:
+    """Two of those that ``benchmarks/random_plants.py`` draws; it reports all of them."""
+    assert stable(judged(machine, seed))
+
+
+def test_random_machines_can_be_simulated() -> None:
+    """Another machine for each seed, and none is refused before it is built."""
+    for machine in DRAWS:
+        sheets = [data_sheet(machine, seed) for seed in range(5)]
+        assert len({sheet["link_voltage"] for sheet in sheets}) == len(sheets)
+        for sheet in sheets:
+            plant = own_plant(PLANTS[machine](), card(f"{machine}Speed-v0", context=sheet).context)
+            assert plant.base().speed > 0

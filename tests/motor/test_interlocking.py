@@ -75,7 +75,7 @@ def test_averaged_interlocking_of_a_bridge_is_a_square_wave_against_the_current(
 @pytest.mark.parametrize("name", ["PermExDcSpeed-v0", "PMSMCurrentFinite-v0"])
 def test_a_delayed_drive_is_the_other_one_period_later(name: str) -> None:
     """Under the same actions after a first one that waited from the start; to the bit of float64 arithmetic."""
-    plain, late = (card(name, dead_time=steps).build(dtype="float64") for steps in ("0", "1"))
+    plain, late = (card(name, delay=steps).build(dtype="float64") for steps in ("0", "1"))
     episode, delayed = first(plain), first(late)
     params, state = episode.params, delayed.state
     rng = np.random.default_rng(0)

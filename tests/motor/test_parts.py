@@ -19,12 +19,12 @@ pytestmark = pytest.mark.of_variants
 
 CHOSEN = (
     "PMSMCurrent-v0?reference=switched&supply=rc&interlocking=0.01&solver=exact",
-    "PMSMTorque-v0?reference=sinus&supply=ac1&dead_time=1&load=profile&noise=0.01",
+    "PMSMTorque-v0?reference=sinus&supply=ac1&delay=1&load=profile&noise=0.01",
     "PMSMPosition-v0?reference=sawtooth&interlocking=0.03&load=ornstein-uhlenbeck",
-    "PermExDcSpeed-v0?converter=2qc&reference=step&supply=ac3&dead_time=1&load=constant&solver=euler&noise=0.03",
+    "PermExDcSpeed-v0?converter=2qc&reference=step&supply=ac3&delay=1&load=constant&solver=euler&noise=0.03",
     "ShuntDcTorque-v0?converter=1qc",
     "SCIMCurrent-v0?reference=laplace&interlocking=0.03&load=profile&solver=euler",
-    "PMSMCurrentFinite-v0?reference=triangle&supply=rc&dead_time=1&interlocking=0.03&noise=0.01",
+    "PMSMCurrentFinite-v0?reference=triangle&supply=rc&delay=1&interlocking=0.03&noise=0.01",
 )
 """Every choice of every setting is in one of them."""
 
@@ -39,7 +39,7 @@ def test_contract(name: str) -> None:
     env.reset(seed=0)
     words, chosen = env.task.describe(env.state, env.params), env.card.settings
     assert ("Link 1.0000 of nominal" in words) == (chosen["supply"] != "ideal")
-    assert ("Waiting: " in words) == (chosen["dead_time"] == "1")
+    assert ("Waiting: " in words) == (chosen["delay"] == "1")
     env.action_space.seed(5)
     batch = make_vec(name, 2, autoreset_mode="SameStep")
     assert batch.single_observation_space == env.observation_space
@@ -73,7 +73,7 @@ def test_reference_player_never_trips(name: str) -> None:
         ({}, ()),
         ({"reference": "sinus"}, ("reference",)),
         ({"supply": "rc"}, ("link",)),
-        ({"supply": "ac3", "dead_time": "1"}, ("link", "waiting")),
+        ({"supply": "ac3", "delay": "1"}, ("link", "waiting")),
         ({"load": "profile"}, ("load",)),
         ({"noise": "0.01", "interlocking": "0.03", "solver": "euler"}, ()),
     ],

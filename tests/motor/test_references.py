@@ -12,6 +12,8 @@ import pytest
 from scipy import signal, stats
 
 from rlbench_suite.envs.motor.parts.reference import LONGEST, REFERENCES, SHORTEST, Range
+from rlbench_suite.envs.motor.plants.catalogue import PLANTS
+from rlbench_suite.envs.motor.references.goals import GOALS
 from rlbench_suite.envs.motor.references.wave import SHAPES, through
 
 pytestmark = pytest.mark.of_variants
@@ -145,3 +147,26 @@ def test_switched_references_do_each_kind_in_turn() -> None:
         assert stats.kstest(some[:20000], law.cdf).pvalue > 0.01
     begun = np.abs(moves)[begins[:, 1:] & (kind[:, 1:] > 1) & (kind[:, 1:] < 4)]
     assert begun.max() <= deviation * (1 + 1e-9), "sine and triangle begin where the last kind ended"
+
+
+def test_halving_errors_are_the_parts_that_goals_say() -> None:
+    """Of the nominal current, of the largest requested torque, and of the largest requested speed."""
+    for (machine, kind), goal in GOALS.items():
+        largest = max(map(abs, goal.low + goal.high))
+        if kind == "current":
+            largest = PLANTS[machine]().nominal_current
+        least, most = {"speed": (0.01, 0.022), "position": (0.0, 1.0)}.get(kind, (0.045, 0.058))
+        for halving in goal.halving:
+            assert least <= halving / largest <= most, (machine, kind)
+
+
+def test_ramps_climb_by_their_slope_and_hold_their_levels() -> None:
+    """A move is a slope, nothing, or the rest of the way; levels are the middle or the outer half of either side."""
+    r, values = RANGES[0], run("ramps", 200, 2 * HORIZON, pace=1.0)[1, :, :, 0]
+    moves = np.abs(np.diff(values, axis=-1))
+    assert moves.max() <= r.steepest * (1 + 1e-9)
+    held = values[:, 1:][moves == 0]
+    middle, half = 0.5 * (r.low + r.high), 0.5 * (r.high - r.low)
+    away = np.abs(held[np.abs(held - values[0, 0]) > 1e-9] - middle) / half
+    assert ((away < 1e-9) | (away >= 0.5)).all()
+    assert (away < 1e-9).mean() > 0.05

@@ -13,10 +13,14 @@
 * position: a proportional controller of the speed, no faster than half of the torque brakes in time; its speed has no
   integrator, so that nothing winds up on the way.
 
-With a dead time it controls the state that the voltages will meet, predicted by the data sheet's machine (Cortes et al.
-2012, doi:10.1109/TIE.2011.2157284), and integrates the measured errors. It knows the present voltage of the link.
+With a computation delay it controls the state that the voltages will meet, predicted by the data sheet's machine
+(Cortes et al. 2012, doi:10.1109/TIE.2011.2157284), and integrates the measured errors. It knows the present voltage of
+the link.
 
 An induction machine's flux is taken from the simulated machine, as an ideal observer gives it.
+
+With noisy instruments the player is :class:`ObservingCascade`, which sees the observation only. Otherwise instruments
+are exact, and it reads the state.
 
 Sources: Schroeder, Elektrische Antriebe - Regelung von Antriebssystemen (2015), cascaded and field-oriented control;
 Rodriguez et al. 2007, doi:10.1109/TIE.2006.888802, predictive current control.
@@ -24,6 +28,7 @@ Rodriguez et al. 2007, doi:10.1109/TIE.2006.888802, predictive current control.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -34,6 +39,9 @@ from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
 from ..machines.frames import Scalar, Values
+from ..parts.instruments import EncoderAndNoise, NoisyInstruments
+from ..parts.load import Profile
+from ..plants.three_phase import Synchronous
 from ..tasks.drive import Drive, Params, State
 
 POSITION_PERIODS = 50.0
@@ -87,9 +95,9 @@ class Cascade(eqx.Module):
         """
         if not isinstance(task, Drive):
             raise TypeError(f"Cascade controls drives, got {type(task).__name__}.")
-        return cls(task)
+        return (ObservingCascade if isinstance(task.instruments, NoisyInstruments) else cls)(task)
 
-    def initial(self, params: Params) -> Memory:
+    def initial(self, params: Params) -> Any:
         """Begin with integrators at zero, but the torque's at the data sheet's friction at this speed."""
         task, zero = self.task, jnp.zeros_like(params.speed)
         friction = zero
@@ -98,23 +106,24 @@ class Cascade(eqx.Module):
             friction = -inertia * task.goal.friction._replace(inertia=0.0).acceleration(params.speed, 0.0, inertia)
         return Memory((zero,) * len(task.plant.currents), friction)
 
-    def act(self, memory: Memory, view: View, key: jax.Array) -> tuple[jax.Array, Memory]:
+    def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
         """Return voltages, or a switch state."""
-        state: State = self._met(view.state)
+        state: State = self._met(view.state, view.state.parts.waiting)
         wanted, torque = self._currents(memory.torque, state, view.params)
         if self.task.finite:
             return self._switch_state(wanted, state), Memory(memory.voltage, torque)
         action, voltage = self._voltages(wanted, memory.voltage, state, view.state)
         return jnp.stack(action), Memory(voltage, torque)
 
-    def _met(self, state: State) -> State:
-        """Return the state that the voltage will meet: with a dead time, one period ahead by the data sheet."""
+    def _met(self, state: State, waiting: Any) -> State:
+        """Return the state that the voltage will meet: with a delay, one period ahead by the data sheet."""
+        return self._ahead(state, waiting) if self.task.delayed else state
+
+    def _ahead(self, state: State, applied: Any) -> State:
+        """Return currents and angle one period later by the data sheet; ``applied``: voltages, or a switch state."""
         task = self.task
-        if not task.delayed:
-            return state
-        waiting = state.parts.waiting
         nominal = Params(task.plant.nominal, None, state.speed, state.speed)
-        voltage = task.actuator.voltage(waiting, state.electrical, state.angle)
+        voltage = task.actuator.voltage(applied, state.electrical, state.angle)
         ahead = task.machine_after(state.electrical, state.speed, self._from_link(voltage, state), nominal)
         angle = state.angle
         if task.turned and task.kind != "position":
@@ -167,7 +176,7 @@ class Cascade(eqx.Module):
         induced = plant.induced(state.electrical, state.speed)
         holding = tuple(r + i + learnt for r, i, learnt in zip(resistive, induced, integral, strict=True))
         wished = plant.changing(errors, self.task.period, state.speed)
-        changing = plant.together(wished, holding)
+        changing = self._together(wished, holding)
         units = self._from_link(plant.units, state)
         parts = tuple(
             jnp.clip((held + change) * (1 / unit), -3, 3)
@@ -176,12 +185,16 @@ class Cascade(eqx.Module):
         action = tuple(jnp.clip(part, -1, 1) for part in plant.within_reach(parts))
         if self.task.delayed:  # a prediction hides the unknown part, which the integrators are to learn
             errors = tuple(w - i for w, i in zip(wanted, self._measured(now), strict=False))
-            changing = plant.together(plant.changing(errors, self.task.period, now.speed), holding)
+            changing = self._together(plant.changing(errors, self.task.period, now.speed), holding)
         lacking = tuple(
             (held + wish) * (1 / unit) - part
             for held, wish, unit, part in zip(holding, wished, units, action, strict=True)
         )
         return action, learn(integrals, changing, plant.waiting(lacking))
+
+    def _together(self, changing: Values, holding: Values) -> Values:
+        """Return the changing voltages, V, to request besides those that hold the currents."""
+        return self.task.plant.together(changing, holding)
 
     def _measured(self, state: State) -> list[Scalar]:
         """Return the currents of the voltages, A."""
@@ -204,3 +217,151 @@ class Cascade(eqx.Module):
             return total
 
         return jnp.argmin(jax.vmap(distance)(jnp.arange(plant.states)))
+
+
+class Observed(NamedTuple):
+    """Memory of the cascade behind an observer."""
+
+    voltage: Values
+    """V, of each current's loop: by how much holding a current needs more than the data sheet says"""
+    torque: Scalar
+    """N m, of the load"""
+    covariance: Values
+    """Of the errors of speed and load: variance of the first, covariance, variance of the second"""
+    state: State
+    """Estimate for the step before"""
+    steps: Scalar
+    """Number of steps so far"""
+
+
+class ObservingCascade(Cascade):
+    """The cascade on estimates, for noisy instruments: it sees what an agent sees.
+
+    A Kalman filter with a constant gain predicts the currents by the machine and the voltages of the last step. It
+    learns the voltages that the data sheet lacks, which tell the torque. A second filter predicts the
+    speed by the torque and learns the load. The gains follow from the instruments' noise and from how far the machine
+    may be from its data sheet.
+
+    Source: Simon, Optimal State Estimation (2006), sections 5.1 and 7.3 (constant gains).
+    """
+
+    LEARNING = 0.02
+    """Part of an unexpected change of a current by which the learnt voltages follow."""
+    MISMATCH, UNKNOWN_LOAD = 0.1, 1 / 3
+    """Parts of a step's change of a current, and of a speed, that the data sheet gets wrong."""
+    LOAD = 0.2
+    """Deviation of the load, in parts of the largest torque; within an episode it may change as much again."""
+    POSITION = 0.1
+    """Part of an unexpected position by which the estimate follows."""
+    HARDLY = 0.08
+    """Speed, in parts of the limit, below which an induced voltage tells little of a flux."""
+
+    def initial(self, params: Params) -> Any:
+        """Begin with nothing observed."""
+        task, zero = self.task, jnp.zeros_like(params.speed)
+        state = task.shown_state(jnp.ones(task.observation_space.shape, task.dtype))  # unused; no quotient is infinite
+        unknown = zero + self._speed_noise**2, zero, zero + (self.LOAD * task.goals["torque"].high[0]) ** 2
+        return Observed((zero,) * len(task.plant.currents), zero, unknown, state, zero)
+
+    def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
+        """Return voltages, or a switch state, from the observation alone."""
+        task = self.task
+        shown, started = task.shown_state(view.observation), memory.steps > 0
+        learnt, electrical = self._currents_seen(memory, shown)
+        speed, load, covariance = self._speed_seen(memory, shown.speed)
+        angle = shown.angle
+        if task.kind == "position":
+            turned = memory.state.angle + task.period * memory.state.speed
+            angle = turned + self.POSITION * (angle - turned)
+        observed = learnt, load, covariance, shown._replace(electrical=electrical, speed=speed, angle=angle)
+        begun = memory.voltage, memory.torque, memory.covariance, shown
+        learnt, load, covariance, state = jax.tree.map(lambda a, b: jnp.where(started, a, b), observed, begun)
+        nominal = Params(task.plant.nominal, None, state.speed, state.speed)
+        met = self._met(state, self._less(state.parts.waiting, learnt, state))
+        if task.kind == "torque":
+            met = met._replace(reference=(met.reference[0] - self._unknown_torque(learnt, state),))
+        wanted, _ = self._currents(load, met, nominal)
+        if task.finite:
+            action = self._switch_state(wanted, met)
+        else:
+            action = jnp.stack(self._voltages(wanted, learnt, met, state)[0])
+        return action, Observed(learnt, load, covariance, state, memory.steps + 1)
+
+    def _unknown_torque(self, learnt: Values, state: State) -> Scalar:
+        """Return the torque, N m, beyond the data sheet's: the learnt voltages' power by the speed."""
+        plant = self.task.plant
+        if self.task.finite or not isinstance(plant, Synchronous):
+            return 0.0 * state.speed
+        power = 1.5 * (learnt[0] * state.electrical.d + learnt[1] * state.electrical.q)
+        hardly = self.HARDLY * plant.speed_limit
+        return power * state.speed / (state.speed * state.speed + hardly * hardly)
+
+    def _less(self, applied: Any, learnt: Values, state: State) -> Any:
+        """Subtract what holding the currents needs more than the data sheet says from applied voltages."""
+        if self.task.finite or applied == ():
+            return applied
+        units = self._from_link(self.task.plant.units, state)
+        learnt = (*learnt, *[0.0] * (len(applied) - len(learnt)))
+        return tuple(part - volts * (1 / unit) for part, volts, unit in zip(applied, learnt, units, strict=True))
+
+    @property
+    def _current_gain(self) -> float:
+        """Part of the difference between measured and predicted currents that corrects the prediction."""
+        plant = self.task.plant
+        moved = max(unit / inductance for unit, inductance in zip(plant.units, plant.inductances(), strict=False))
+        return _gain(self.MISMATCH * moved * self.task.period / plant.current_limit, self._deviation)
+
+    @property
+    def _speed_noise(self) -> float:
+        """Deviation of the shown speed, rad/s. An encoder's errors cancel over two steps, and so count for less."""
+        instruments = self.task.instruments
+        if isinstance(instruments, EncoderAndNoise):
+            return instruments.quantum / 6
+        return self._deviation * self.task.plant.speed_limit
+
+    @property
+    def _deviation(self) -> float:
+        instruments = self.task.instruments
+        assert isinstance(instruments, NoisyInstruments)
+        return instruments.deviation
+
+    def _currents_seen(self, memory: Observed, shown: State) -> tuple[Values, Any]:
+        """Return the learnt voltages, and the electrical state."""
+        task, plant, before, gain = self.task, self.task.plant, memory.state, self._current_gain
+        applied = self._less(task.actuator.choice(shown.applied), memory.voltage, before)
+        seen = plant.measured(shown.electrical)
+        expected = plant.measured(self._ahead(before, applied).electrical)
+        off = tuple(s - e for s, e in zip(seen, expected, strict=True))
+        electrical = plant.electrical_of(
+            tuple(e + gain * o for e, o in zip(expected, off, strict=True)),
+            plant.directions(shown.electrical, shown.angle),
+        )
+        amperes = tuple(o * plant.current_limit for o in off[: len(plant.currents)])
+        changing = plant.changing(amperes, task.period, shown.speed)
+        rate = self.LEARNING * gain
+        learnt = tuple(volts - rate * more for volts, more in zip(memory.voltage, changing, strict=False))
+        return learnt, electrical
+
+    def _speed_seen(self, memory: Observed, shown: Scalar) -> tuple[Scalar, Scalar, Values]:
+        """Return speed, load and their covariance, by one step of a Kalman filter."""
+        task, plant, before = self.task, self.task.plant, memory.state
+        per = task.period / (1.5 * plant.nominal.inertia) if task.loaded else 0.0
+        most = task.goals["torque"].high[0]
+        unknown = self.UNKNOWN_LOAD * per * most
+        if isinstance(task.load, Profile):
+            unknown = task.period * task.design.steady_acceleration
+        pushed = per * (plant.nominal.torque(before.electrical) - memory.torque)
+        first, joint, second = memory.covariance
+        first = first - 2 * per * joint + per * per * second + unknown**2
+        joint = joint - per * second
+        second = second + (self.LOAD * most) ** 2 * (1 / task.card.horizon)
+        share = 1 / (first + self._speed_noise**2)
+        off, gain, load_gain = shown - (before.speed + pushed), first * share, joint * share
+        covariance = (1 - gain) * first, (1 - gain) * joint, second - load_gain * joint
+        return before.speed + pushed + gain * off, memory.torque + load_gain * off, covariance
+
+
+def _gain(change: float, noise: float) -> float:
+    """Return a Kalman filter's constant gain for a value that moves unpredictably by ``change`` a step."""
+    ratio = change / noise
+    return 0.5 * ratio * (math.sqrt(ratio * ratio + 4) - ratio)

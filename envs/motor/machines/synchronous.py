@@ -66,18 +66,19 @@ class Reluctance(NamedTuple):
     inertia: Scalar = 0.8e-3
     """kg m^2"""
 
-    def _without_magnets(self) -> PermanentMagnet:
+    def without_magnets(self) -> PermanentMagnet:
+        """Return the same machine as one whose magnets have no flux."""
         return PermanentMagnet(
             self.resistance, self.inductance_d, self.inductance_q, 0.0, self.pole_pairs, self.inertia
         )
 
     def derivative(self, current: DQ, voltage: DQ, speed: Scalar) -> DQ:
         """Return dI/dt, A/s."""
-        return self._without_magnets().derivative(current, voltage, speed)
+        return self.without_magnets().derivative(current, voltage, speed)
 
     def torque(self, current: DQ) -> Scalar:
         """Return the torque, N m."""
-        return self._without_magnets().torque(current)
+        return self.without_magnets().torque(current)
 
 
 class Excited(NamedTuple):

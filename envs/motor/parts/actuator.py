@@ -48,6 +48,10 @@ class Voltages:
         """Return the numbers by which a choice is observed."""
         return tuple(chosen)
 
+    def choice(self, shown: Values) -> Any:
+        """Invert :meth:`shown`."""
+        return shown
+
     @property
     def width(self) -> int:
         """Length of :meth:`shown`."""
@@ -101,6 +105,10 @@ class SwitchStates(Voltages):
     def shown(self, chosen: Any) -> Values:
         """Return 0 or 1 for each leg at the lower or upper end of the link."""
         return self.plant.legs(chosen)
+
+    def choice(self, shown: Values) -> jax.Array:
+        """Return the switch state of these legs."""
+        return sum((jnp.int32(leg) << bit for bit, leg in enumerate(shown)), jnp.int32(0))
 
     @property
     def width(self) -> int:

@@ -2,37 +2,120 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+from typing import Any, NamedTuple
+
 import jax
+import jax.numpy as jnp
+
+from rlbench_suite.component import Component
 
 from ..machines.frames import Scalar, Values
+from . import components
 from .part import Design
 from .quantity import Quantity
 
+COUNTS = 20_000
+"""Counts in a turn of the encoder: 5,000 lines, and four edges of the two tracks for each."""
+
 
 class Instruments:
-    """Instruments without errors."""
+    """Instruments without errors, for torque too."""
 
-    note = ""
-    """Note added to the description of the measured quantities"""
+    def __init__(self, design: Design) -> None:
+        self.design, self.plant = design, design.plant
+
+    def begin(self, speed: Scalar, key: jax.Array) -> Any:
+        """Return the memory at the start."""
+        return ()
+
+    def ahead(self, memory: Any, before: Scalar, after: Scalar) -> Any:
+        """Return the memory one period later, in which the speed (rad/s) went from ``before`` to ``after``."""
+        return memory
 
     def read(
-        self, measured: list[Scalar], values: Values, quantity: Quantity, key: jax.Array
+        self, measured: list[Scalar], values: Values, quantity: Quantity, memory: Any, key: jax.Array
     ) -> tuple[list[Scalar], Values]:
         """Return the shown values of the measured and of the controlled quantities."""
         return measured, values
 
+    def components(self, quantity: Quantity) -> list[Component]:
+        """Describe each measured quantity."""
+        return [*components.measured(self.plant, self.design.machine), *quantity.components()]
+
 
 class NoisyInstruments(Instruments):
-    """Each instrument has one Gaussian error at each step. It enters measured and controlled quantities alike."""
+    """Each instrument has one Gaussian error at each step. It enters measured and controlled quantities alike.
 
-    def __init__(self, deviation: float, design: Design) -> None:
-        self.deviation, self.dtype = deviation, design.dtype
+    Nobody measures the torque: the data sheet's machine makes it at the measured currents.
+    """
+
+    def __init__(self, design: Design, deviation: float) -> None:
+        super().__init__(design)
+        self.deviation = deviation
         self.note = f", with a Gaussian error of {deviation:g} of full scale"
 
     def read(
-        self, measured: list[Scalar], values: Values, quantity: Quantity, key: jax.Array
+        self, measured: list[Scalar], values: Values, quantity: Quantity, memory: Any, key: jax.Array
     ) -> tuple[list[Scalar], Values]:
         """Add the errors."""
-        errors = self.deviation * jax.random.normal(key, (len(measured) + 1,), self.dtype)
-        measured = [value + errors[i] for i, value in enumerate(measured)]
-        return measured, quantity.read(measured, values, errors)
+        errors = self.deviation * jax.random.normal(key, (len(measured) + 1,), self.design.dtype)
+        noisy = [value + errors[i] for i, value in enumerate(measured)]
+        shown = quantity.estimated(self.with_speed(noisy, memory))
+        return shown, quantity.read(shown, values, errors)
+
+    def with_speed(self, measured: list[Scalar], memory: Any) -> list[Scalar]:
+        """Return the measured quantities with the speed that is shown."""
+        return measured
+
+    def components(self, quantity: Quantity) -> list[Component]:
+        """Describe each measured quantity with its error, and the estimated torque."""
+        estimated = [
+            replace(one, meaning=f"{one.meaning} of the data sheet at the measured currents")
+            for one in quantity.components()
+        ]
+        return [*components.measured(self.plant, self.design.machine, self.note), *estimated]
+
+
+class Counts(NamedTuple):
+    """Memory of an encoder."""
+
+    fraction: Scalar
+    """0..1: turned since the last edge, in counts"""
+    counted: Scalar
+    """Number of edges in the last period, negative backwards"""
+
+
+class EncoderAndNoise(NoisyInstruments):
+    """Noisy currents, and an incremental encoder. The speed is the difference of two of its counts.
+
+    One count in a period is :attr:`quantum` (rad/s), so that the shown speed jumps by it. The counts add up without
+    error. The angle between the speeds of a period's ends is that of their mean.
+    """
+
+    def __init__(self, design: Design, deviation: float) -> None:
+        super().__init__(design, deviation)
+        self.quantum = 2 * math.pi / (COUNTS * design.period)
+
+    def begin(self, speed: Scalar, key: jax.Array) -> Counts:
+        """Return any angle between two edges, and the edges of a period at this speed."""
+        fraction = jax.random.uniform(key, (), self.design.dtype)
+        return Counts(fraction, -jnp.floor(fraction - speed * (1 / self.quantum)))
+
+    def ahead(self, memory: Counts, before: Scalar, after: Scalar) -> Counts:
+        """Count the edges of a period."""
+        place = memory.fraction + (before + after) * (0.5 / self.quantum)
+        counted = jnp.floor(place)
+        return Counts(place - counted, counted)
+
+    def with_speed(self, measured: list[Scalar], memory: Counts) -> list[Scalar]:
+        """Show the speed of the counts instead."""
+        at = len(self.plant.measured_names)
+        return [*measured[:at], memory.counted * (self.quantum / self.plant.speed_limit), *measured[at + 1 :]]
+
+    def components(self, quantity: Quantity) -> list[Component]:
+        """Describe the speed by its source."""
+        shown, at = super().components(quantity), len(self.plant.measured_names)
+        meaning = f"mechanical speed of the shaft, by an encoder's counts in a period of {self.quantum:.4g} rad/s each"
+        return [*shown[:at], replace(shown[at], meaning=meaning), *shown[at + 1 :]]

@@ -25,6 +25,10 @@ class IdealLink(Part):
         """Return what a step integrates: the voltage in parts of the nominal one, if it varies."""
         return ()
 
+    def memory(self, shown: Values) -> Any:
+        """Return the memory, as far as the observation shows it."""
+        return ()
+
     def given(self, voltage: Any, link: Any) -> Any:
         """Return the machine's voltage, V, from that on a nominal link; ``link``: as by :meth:`voltage`."""
         return voltage
@@ -51,6 +55,10 @@ class SuppliedLink(IdealLink):
     def voltage(self, memory: Link) -> Scalar:
         """Return the voltage in parts of the nominal one."""
         return memory.voltage
+
+    def memory(self, shown: Values) -> Link:
+        """Return a link of this voltage; the phase of the mains is not shown."""
+        return Link(shown[0], 0.0 * shown[0])
 
     def given(self, voltage: Any, link: Scalar) -> Any:
         """Scale the voltages with the link's."""

@@ -21,6 +21,8 @@ HOISTED = 0.3
 """Fraction of the torque's range, about its middle, that a constant load takes."""
 DISTURBANCE, DISTURBED = 0.1, 0.02
 """Ornstein-Uhlenbeck load: deviation by half the torque's range, and time constant, s."""
+STEPPED, BETWEEN = 0.2, 0.05
+"""Load that jumps: its largest torque by half the torque's range, and the mean time between jumps, s."""
 SINUS = SHAPES["sinus"]
 
 
@@ -141,11 +143,30 @@ class Disturbed(Friction):
         return ornstein_uhlenbeck.ahead(memory, normal, self.deviation, DISTURBED, self.design.period)
 
 
+class Stepped(Friction):
+    """Friction and a torque that jumps at random times; the memory is that torque, N m."""
+
+    def begin(self, speed: Scalar, key: jax.Array) -> Scalar:
+        """Begin without it."""
+        return jnp.zeros_like(speed)
+
+    def acceleration(self, load: Any, memory: Any, speed: Scalar, torque: Scalar, inertia: Scalar) -> Scalar:
+        """Return the acceleration by the machine's torque minus friction and the torque of the load."""
+        return super().acceleration(load, memory, speed, torque - memory, inertia)
+
+    def ahead(self, memory: Any, key: jax.Array) -> Scalar:
+        """Draw another torque now and then."""
+        u = self.design.uniform(jax.random.fold_in(key, 1), 2)
+        most = STEPPED * self.design.torques[1]
+        return jnp.where(u[0] < self.design.period / BETWEEN, most * (2 * u[1] - 1), memory)
+
+
 LOADS: dict[str, type[Bench]] = {
     "bench": Bench,
     "profile": Profile,
     "friction": Friction,
     "constant": Hoist,
     "ornstein-uhlenbeck": Disturbed,
+    "steps": Stepped,
 }
 """Loads by their names in ``card.settings``."""

@@ -30,6 +30,10 @@ class Quantity(abc.ABC):
     def value(self, machine: Any, electrical: Any, speed: Scalar, angle: Scalar) -> Values:
         """Return the values, in :attr:`unit`."""
 
+    def estimated(self, measured: list[Scalar]) -> list[Scalar]:
+        """Return what instruments show, with all that nobody measures computed by the data sheet's machine."""
+        return measured
+
     def read(self, measured: list[Scalar], values: Values, errors: jax.Array) -> Values:
         """Return the values that instruments show; ``errors``: of each in ``measured``, and one more."""
         return (values[0] + errors[-1] * self.goal.scale,)
@@ -93,8 +97,13 @@ class Torque(Quantity):
         """Return the torque."""
         return (machine.torque(electrical),)
 
+    def estimated(self, measured: list[Scalar]) -> list[Scalar]:
+        """Replace the torque by that of the data sheet's machine at the measured currents and flux."""
+        electrical = self.plant.electrical_of(tuple(measured[: len(self.plant.measured_names)]))
+        return [*measured[:-1], self.plant.nominal.torque(electrical) * (1 / self.goal.scale)]
+
     def read(self, measured: list[Scalar], values: Values, errors: jax.Array) -> Values:
-        """Return the measured torque."""
+        """Return the shown torque."""
         return (measured[-1] * self.goal.scale,)
 
     def instruments(self, values: Values) -> list[Scalar]:

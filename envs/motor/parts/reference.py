@@ -9,6 +9,7 @@ sawtooth,   fastest walk, or the acceleration by part of the torque. A speed or 
 step        ``Goal.jump``
 switched    one of these, drawn anew for every sub-episode of a tenth to half of the time limit; each begins where the
             last one ended
+ramps       ramps between levels that are held for a tenth to half of the time limit, for wide-speed drives
 =========== ==========================================================================================================
 
 All stay within the goal's bounds. A context may give a record instead (:class:`Recorded`).
@@ -36,7 +37,9 @@ from ..references.wave import SHAPES, Wave, through
 from .part import Part
 
 SHORTEST, LONGEST = 0.1, 0.5
-"""Lengths of a sub-episode, in parts of the time limit."""
+"""Lengths of a sub-episode or of a level, in parts of the time limit."""
+STILL = 0.2
+"""Share of the levels in the middle of the range."""
 
 
 class Range(NamedTuple):
@@ -214,6 +217,42 @@ class Switched(Reference):
         return after, SubEpisode(wave, kind, left)
 
 
+class Ramp(NamedTuple):
+    """Memory of :class:`Ramps`."""
+
+    level: Scalar
+    left: Scalar
+    """int32: steps until the next level"""
+
+
+class Ramps(Reference):
+    """Ramps between levels: the middle of the range, or the outer half of either side."""
+
+    def begin(self, values: Values, ranges: tuple[Range, ...], pace: Scalar, key: jax.Array) -> Any:
+        """Let the first step draw a level."""
+        return tuple(Ramp(value, jnp.int32(0)) for value in values)
+
+    def step(
+        self, values: Values, memory: Any, ranges: tuple[Range, ...], pace: Scalar, key: jax.Array
+    ) -> tuple[Values, Any]:
+        """Move each value towards its level."""
+        u = jax.random.uniform(key, (len(values), 3), values[0].dtype)
+        both = [
+            self._one(at, now, r, pace, (u[i, 0], u[i, 1], u[i, 2]))
+            for i, (at, now, r) in enumerate(zip(values, memory, ranges, strict=True))
+        ]
+        return tuple(value for value, _ in both), tuple(now for _, now in both)
+
+    def _one(self, value: Scalar, now: Ramp, r: Range, pace: Scalar, u: Values) -> tuple[Scalar, Ramp]:
+        middle, away = 0.5 * (r.low + r.high), 0.25 * (r.high - r.low) * (1 + u[1])
+        side = jnp.where(u[0] < STILL, 0.0, jnp.where(u[0] < 0.5 * (1 + STILL), -1.0, 1.0))
+        steps = jnp.int32(self.horizon * (SHORTEST + (LONGEST - SHORTEST) * u[2]))
+        over = now.left == 0
+        level = jnp.where(over, middle + side * away, now.level)
+        slope = r.steepest * jnp.exp(r.quicker * (pace - 1))
+        return value + jnp.clip(level - value, -slope, slope), Ramp(level, jnp.where(over, steps, now.left) - 1)
+
+
 class Recorded(Reference):
     """A record of a context, row by row. The row at which an episode begins is its pace."""
 
@@ -252,5 +291,6 @@ REFERENCES: dict[str, type[Reference]] = {
     "sawtooth": Sawtooth,
     "step": Step,
     "switched": Switched,
+    "ramps": Ramps,
 }
 """Kinds of references by their names in ``card.choices``."""

@@ -24,6 +24,11 @@ from .three_phase import PMSM, SynRM, ThreePhase
 _PARAMETERS = {
     "resistance": ("Ohm", "of a phase, or of the armature"),
     "inductance": ("H", "of the armature"),
+    "armature_resistance": ("Ohm", "of the armature"),
+    "field_resistance": ("Ohm", "of the field winding"),
+    "armature_inductance": ("H", "of the armature"),
+    "field_inductance": ("H", "of the field winding"),
+    "rotation_inductance": ("H", "voltage that a field current of 1 A induces at 1 rad/s"),
     "inductance_d": ("H", "of a phase, d axis"),
     "inductance_q": ("H", "of a phase, q axis"),
     "magnet_flux": ("V s", "linked with a phase, amplitude; or the torque constant of a direct-current machine"),

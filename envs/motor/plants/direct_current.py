@@ -39,6 +39,11 @@ class DirectCurrent(Plant):
         """Return the currents."""
         return tuple(current * (1 / self.current_limit) for current in electrical)
 
+    def electrical_of(self, measured: Values, directions: Values = ()) -> Any:
+        """Return the currents, A."""
+        currents = dc.Windings if len(measured) > 1 else dc.Armature
+        return currents(*(value * self.current_limit for value in measured))
+
     def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> Any:
         """Return the voltage of each converter."""
         return self.terminals(*(self.unit * part for part in applied))
@@ -139,6 +144,12 @@ class SeriesDc(DirectCurrent):
 
     nominal = dc.Series()
     tolerance = dc.Series(0.2, 0.2, 0.15, 0.15, 0.1, 0.0)
+
+    def base(self) -> Base:
+        """Return L' I^2, the speed at which U = (R + L' w) I, and U / L."""
+        current, linked = self.nominal_current, self.nominal.rotation_inductance * self.nominal_current
+        speed = (self.unit - self.resistances()[0] * current) / linked
+        return Base(linked * current, speed, self.unit / self.inductances()[0])
 
     def resistances(self) -> tuple[float, ...]:
         """Return that of both windings together."""

@@ -79,6 +79,17 @@ class SCIM(ThreePhase):
         current, per = self.seen(electrical.current, electrical), 1 / self.current_limit
         return current.d * per, current.q * per, self.field(electrical)[0] * (1 / self.nominal_flux)
 
+    def electrical_of(self, measured: Values, directions: Values = ()) -> Any:
+        """Return currents and flux. The flux lies along alpha unless its direction is given."""
+        (d, q, flux), (cos, sin, *_) = measured, directions or (1.0, 0.0)
+        length = flux * self.nominal_flux
+        return induction.Electrical(self._ahead_of(d, q, cos, sin), AlphaBeta(cos * length, sin * length))
+
+    def _ahead_of(self, d: Scalar, q: Scalar, cos: Scalar, sin: Scalar) -> AlphaBeta:
+        """Return a current, A, in the stator's coordinates; it is measured along and across a direction."""
+        limit = self.current_limit
+        return AlphaBeta((cos * d - sin * q) * limit, (sin * d + cos * q) * limit)
+
     def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> Any:
         """Turn the voltage with the field's angle at the start of a step, then hold it in the stator's coordinates."""
         return self._short_circuited(self.turned(DQ(self.unit * applied[0], self.unit * applied[1]), electrical))
@@ -176,6 +187,11 @@ class DFIM(SCIM, Coupled):
         per = 1 / self.current_limit
         flux = self.field(electrical)[0] * (1 / self.nominal_flux)
         return stator.d * per, stator.q * per, rotor.d * per, rotor.q * per, flux
+
+    def electrical_of(self, measured: Values, directions: Values = ()) -> Any:
+        """Return the currents of stator and rotor. The flux lies along alpha unless its direction is given."""
+        (d, q, rotor_d, rotor_q, _), (cos, sin, *_) = measured, directions or (1.0, 0.0)
+        return induction.Currents(self._ahead_of(d, q, cos, sin), self._ahead_of(rotor_d, rotor_q, cos, sin))
 
     def length(self, electrical: Any) -> Scalar:
         """Return the length of the longer vector of both windings."""

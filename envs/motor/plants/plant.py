@@ -93,6 +93,10 @@ class Plant(abc.ABC):
         """Return the quantities of ``measured_names``: currents by the limit, others by their nominal value."""
 
     @abc.abstractmethod
+    def electrical_of(self, measured: Values, directions: Values = ()) -> Any:
+        """Invert :meth:`measured`; ``directions``: of an induction machine's flux, as by :meth:`directions`."""
+
+    @abc.abstractmethod
     def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> Any:
         """Return the machine's voltage, V, for a continuous action within the converter's limits."""
 

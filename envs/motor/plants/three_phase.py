@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import jax.numpy as jnp
@@ -86,16 +87,8 @@ class Coupled(ThreePhase):
         """Return each converter's voltage in parts of its largest."""
 
     def together(self, changing: Values, holding: Values) -> Values:
-        """Scale all by one share, the largest that keeps both converters within their limits.
-
-        The share solves |holding + share changing| = 1, so too large a current may use the whole range on its way back.
-        """
-        share: Scalar = 1.0
-        for held, changed in zip(self.parts(holding), self.parts(changing), strict=True):
-            free = jnp.maximum(1 - _product(held, held), LEAST_FREE)
-            along = _product(held, changed)
-            reach = along + jnp.sqrt(along * along + free * _product(changed, changed))
-            share = jnp.minimum(share, free / jnp.maximum(reach, free))
+        """Scale all by one share, the largest that keeps both converters within their limits."""
+        share = room(zip(self.parts(holding), self.parts(changing), strict=True))
         return tuple(volts * share for volts in changing)
 
     def waiting(self, lacking: Values) -> Values:
@@ -107,6 +100,23 @@ class Coupled(ThreePhase):
         for lack in lacking:
             most = jnp.maximum(most, jnp.abs(lack))
         return (most,) * len(lacking)
+
+
+def room(voltages: Iterable[tuple[Values, Values]]) -> Scalar:
+    """Return the largest share of a change, up to one, for which each converter's voltage is within its limit.
+
+    The share solves |holding + share changing| = 1, so too large a current may use the whole range on its way back.
+
+    Args:
+        voltages: what holds the currents and what changes them, for each converter, in parts of its largest voltage.
+    """
+    share: Scalar = 1.0
+    for held, changed in voltages:
+        free = jnp.maximum(1 - _product(held, held), LEAST_FREE)
+        along = _product(held, changed)
+        reach = along + jnp.sqrt(along * along + free * _product(changed, changed))
+        share = jnp.minimum(share, free / jnp.maximum(reach, free))
+    return share
 
 
 def _product(left: Values, right: Values) -> Scalar:
@@ -129,6 +139,10 @@ class Synchronous(ThreePhase):
         """Return the currents."""
         per = 1 / self.current_limit
         return tuple(current * per for current in electrical)
+
+    def electrical_of(self, measured: Values, directions: Values = ()) -> Any:
+        """Return the currents, A."""
+        return self.vector(*(value * self.current_limit for value in measured))
 
     def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> Any:
         """Return a voltage that is constant in rotor coordinates over a step."""

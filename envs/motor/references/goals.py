@@ -1,10 +1,11 @@
 """Goals by machine: ranges, pace and accuracy of references, speeds and sampling periods.
 
 Ranges lie within nominal currents, and the converter's voltage can hold them at every speed of the task. References
-move more slowly than the voltage moves the controlled quantity. The reward is one half at an error of 5 % of the
-nominal current or torque, or 1 % of the nominal speed; a switch state is so short that its ripple is no larger. A
-position's first step is the distance that half of the torque covers in some 40 ms, and its halving error is a twentieth
-of that. Series and shunt machines make torque of one sign only, so they can hold no position.
+move more slowly than the voltage moves the controlled quantity. The reward is one half at an error of about 5 % of the
+nominal current or of the largest requested torque, or of 1 to 2.2 % of the largest requested speed; a switch state is
+so short that its ripple is no larger. A position's first step is the distance that half of the torque covers in some
+40 ms, and its halving error is a twentieth of that. Series and shunt machines make torque of one sign only, so they
+can hold no position. The tasks of this table do not weaken the flux; those of ``tasks/wide.py`` do.
 """
 
 from __future__ import annotations

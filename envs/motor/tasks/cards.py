@@ -91,7 +91,7 @@ def _choices(machine: str, goal: str) -> dict[str, tuple[str, ...]]:
     return _converters(machine, goal) | {
         "reference": _REFERENCES,
         "supply": ("ideal", "rc", "ac1", "ac3"),
-        "dead_time": ("0", "1"),
+        "delay": ("0", "1"),
         "interlocking": ("0", "0.01", "0.03"),
         "load": ("bench", "profile") if bench else ("friction", "constant", "ornstein-uhlenbeck"),
         "solver": ("rk4", "euler", *["exact"] * bench),
@@ -203,6 +203,55 @@ _REAL = tuple(
 )
 """Drives under real conditions; see ``real.py``."""
 
+_INDUSTRIAL = tuple(
+    TaskCard(
+        id=f"rlsuite/{machine}{goal.capitalize()}Industrial-v0",
+        family="motor",
+        summary=(
+            f"Make the {goal} of {_MACHINES[machine]} follow a reference behind a period of computation delay, noisy "
+            "currents and an encoder."
+        ),
+        source="Schroeder, Elektrische Antriebe (2015); Cortes et al. 2012, doi:10.1109/TIE.2011.2157284 (delay)",
+        entry_point="rlbench_suite.envs.motor.tasks.drive:Drive",
+        reference="rlbench_suite.envs.motor.control.cascade:Cascade",
+        horizon=horizon,
+        settings=_settings(machine, goal, conditions="industrial"),
+        constraint=_constraint(horizon),
+        variant=True,
+        partially_observed=True,
+        replay_tolerance=0.05,
+        tags=("continuous", "tracking"),
+        choices=_references_only(machine, goal) | {"delay": ("1",), "noise": ("0.01",)},
+    )
+    for machine, goal, horizon in (
+        ("PMSM", "torque", 500),
+        ("PMSM", "speed", 1000),
+        ("SCIM", "speed", 1000),
+        ("PermExDc", "speed", 1000),
+    )
+)
+"""Drives with the instruments and the delay of a digital control."""
+
+_WIDE = tuple(
+    TaskCard(
+        id=f"rlsuite/{machine}SpeedWide-v0",
+        family="motor",
+        summary=f"Take {_MACHINES[machine]} far beyond its base speed and back, against load steps: weaken its flux.",
+        source="Morimoto et al. 1990, doi:10.1109/28.60058; Schroeder, Elektrische Antriebe (2015)",
+        entry_point="rlbench_suite.envs.motor.tasks.wide:WideDrive",
+        reference="rlbench_suite.envs.motor.control.field_weakening:WeakeningCascade",
+        horizon=5000,
+        settings=_settings(machine, "speed", conditions="wide"),
+        constraint=_constraint(5000),
+        variant=True,
+        replay_tolerance=0.05,
+        tags=("continuous", "tracking"),
+        choices=_references_only(machine, "speed") | {"reference": ("ramps",), "load": ("steps",)},
+    )
+    for machine in ("PMSM", "SynRM", "SCIM")
+)
+"""Drives beyond their base speed; see ``wide.py``."""
+
 _SENSORLESS = tuple(
     TaskCard(
         id=f"rlsuite/{machine}SpeedSensorless-v0",
@@ -285,6 +334,8 @@ CARDS = (
     *_DRIVES,
     *(_gem_compatible(drive) for drive in _DRIVES if drive.settings["goal"] != "position"),
     *_REAL,
+    *_INDUSTRIAL,
+    *_WIDE,
     *_SENSORLESS,
     _FAULTY,
     _DEMAGNETISED,

@@ -46,7 +46,7 @@ field of the state; what can be measured of them ends the observation.
                         half, where the induced voltage takes a current down. One-quadrant: no current below zero
                         either, so currents and torques are positive. One quadrant controls no speed where torque has
                         both signs; two bring a series machine no gain; positions and field currents need four
-``dead_time``           periods after which an action is applied, as digital control has it. The action that waits is
+``delay``               periods after which an action is applied, as digital control has it. The action that waits is
                         observed. The first one to wait keeps the currents, by the data sheet, or has all switches low
 ``load``                for speed and position: friction; a constant torque instead of it (``HOISTED``); or friction
                         and an Ornstein-Uhlenbeck torque. For currents and torque: a bench that holds the speed, or
@@ -54,8 +54,11 @@ field of the state; what can be measured of them ends the observation.
 ``solver``              integration method: ``machines/solver.py``; ``exact`` serves currents and torque on a constant
                         or RC link
 ``noise``               deviation of every instrument in parts of its full scale: a Gaussian error at each step of
-                        currents, flux, speed, torque and position. Rewards, text, pictures and the reference player
-                        use the true values
+                        currents, flux, speed and position. The torque is then estimated: that of the data sheet's
+                        machine at the measured currents and flux. The reference player sees the observation only;
+                        rewards, text and pictures use the true values
+``conditions``          industrial: a delay of one period, a noise of 0.01, and an encoder whose counts in the last
+                        period are the speed: ``parts/instruments.py``. The field's coordinates are exact
 ======================  ====================================================================================
 """
 
@@ -83,8 +86,8 @@ from ..machines.solver import SOLVERS
 from ..parts import components
 from ..parts.actuator import ACTUATORS
 from ..parts.angle import Angle, RotorAngle, ShaftAngle
-from ..parts.dead_time import DeadTime, NoDeadTime
-from ..parts.instruments import Instruments, NoisyInstruments
+from ..parts.delay import Delay, NoDelay
+from ..parts.instruments import EncoderAndNoise, Instruments, NoisyInstruments
 from ..parts.limit import Limit, OverCurrent, OverSpeed
 from ..parts.link import IdealLink, SuppliedLink
 from ..parts.load import LOADS, near
@@ -127,6 +130,8 @@ class Parts(NamedTuple):
     """Voltages or switch state that were chosen in the last step and are applied in the next one"""
     load: Any = ()
     """See ``parts/load.py``"""
+    instruments: Any = ()
+    """See ``parts/instruments.py``"""
 
 
 class Moving(NamedTuple):
@@ -200,10 +205,11 @@ class Drive(Task[Params, State]):
         self.link = IdealLink() if supply == "ideal" else SuppliedLink(SUPPLIES[supply](), self.plant)
         interlocking = float(card.settings["interlocking"])
         self.actuator = ACTUATORS[card.settings["control"]](design, interlocking)
-        self.delayed = card.settings["dead_time"] == "1"
-        self.dead_time = DeadTime(self.actuator) if self.delayed else NoDeadTime()
+        self.delayed = card.settings["delay"] == "1"
+        self.delay = Delay(self.actuator) if self.delayed else NoDelay()
         noise = float(card.settings["noise"])
-        self.instruments = NoisyInstruments(noise, design) if noise else Instruments()
+        noisy = EncoderAndNoise if card.settings.get("conditions") == "industrial" else NoisyInstruments
+        self.instruments = noisy(design, noise) if noise else Instruments(design)
         self.turned = isinstance(self.plant, ThreePhase) and (self.finite or interlocking > 0 or self.plant.fixed)
         """True if the rotor's angle matters."""
         counted = self.kind == "position"
@@ -269,18 +275,20 @@ class Drive(Task[Params, State]):
         parts = Parts(
             self.references.begin(reference, self.ranges, params.pace, jax.random.fold_in(key, 1)),
             self.link.begin(jax.random.fold_in(key, 2), self.dtype),
-            self.dead_time.begin(still, params.speed),
+            self.delay.begin(still, params.speed),
             self.load.begin(params.speed, jax.random.fold_in(key, 3)),
+            self.instruments.begin(params.speed, jax.random.fold_in(key, 4)),
         )
         return State(still, params.speed, angle, reference, (zero,) * self.actuator.width, parts)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Move the drive by one period; then draw new references."""
-        given, waiting = self.dead_time.exchange(state.parts.waiting, self.actuator.chosen(action))
+        given, waiting = self.delay.exchange(state.parts.waiting, self.actuator.chosen(action))
         after = self.driven(state, given, params)
         reference, memory = self.references.step(state.reference, state.parts.reference, self.ranges, params.pace, key)
         load = self.load.ahead(after.parts.load, key)
-        parts = after.parts._replace(reference=memory, waiting=waiting, load=load)
+        read = self.instruments.ahead(after.parts.instruments, state.speed, after.speed)
+        parts = after.parts._replace(reference=memory, waiting=waiting, load=load, instruments=read)
         return after._replace(reference=self.quantity.attainable(reference), parts=parts)
 
     def driven(self, state: State, given: Any, params: Params) -> State:
@@ -297,7 +305,7 @@ class Drive(Task[Params, State]):
 
         ``voltage``: V, for a nominal link; it is constant over this time except for the link's variation.
         """
-        machine, held, (_, linked, _, loaded) = params.machine, state.speed, state.parts
+        machine, held, linked, loaded = params.machine, state.speed, state.parts.link, state.parts.load
         load, link, angle, turns = self.load, self.link, self.angle, duration / self.period
 
         def rate(part: float, now: Moving) -> Moving:
@@ -335,7 +343,7 @@ class Drive(Task[Params, State]):
         measured = [*self.plant.measured(state.electrical), state.speed * (1 / self.plant.speed_limit)]
         controlled = self.controlled(state, params)
         measured += self.quantity.instruments(controlled)
-        measured, controlled = self.instruments.read(measured, controlled, self.quantity, key)
+        measured, controlled = self.instruments.read(measured, controlled, self.quantity, state.parts.instruments, key)
         references = [reference * (1 / self.goal.scale) for reference in state.reference]
         errors = [
             (reference - value) * (1 / (ERROR_UNIT * halving))
@@ -348,8 +356,28 @@ class Drive(Task[Params, State]):
 
     def _parts(self, memories: Parts) -> list[tuple[Part, Any]]:
         """Return each part that remembers, with its memory."""
-        parts: list[Part] = [self.references, self.link, self.dead_time, self.load]
-        return list(zip(parts, memories, strict=True))
+        parts: list[Part] = [self.references, self.link, self.delay, self.load]
+        return list(zip(parts, memories, strict=False))
+
+    def shown_state(self, observation: jax.Array) -> State:
+        """Return the state as far as an observation shows it. An angle that nothing shows is zero."""
+        seen = iter([observation[i] for i in range(len(self.observation_components()))])
+
+        def next_ones(count: int) -> Values:
+            return tuple(next(seen) for _ in range(count))
+
+        measured, speed = next_ones(len(self.plant.measured_names)), next(seen) * self.plant.speed_limit
+        next_ones(len(self.quantity.components()))
+        reference = tuple(value * self.goal.scale for value in next_ones(len(self.names)))
+        errors = next_ones(len(self.names))
+        directions, applied = next_ones(len(self.angle.components())), next_ones(self.actuator.width)
+        angle = jnp.arctan2(directions[-1], directions[-2]) if directions else jnp.zeros_like(speed)
+        if self.kind == "position":
+            angle = reference[0] - errors[0] * (ERROR_UNIT * self.goal.halving[0])
+        link = self.link.memory(next_ones(len(self.link.components())))
+        waiting = self.actuator.choice(next_ones(self.actuator.width)) if self.delayed else ()
+        parts = Parts(link=link, waiting=waiting)
+        return State(self.plant.electrical_of(measured, directions), speed, angle, reference, applied, parts)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return a reward for the quantities' distance from the references that the action was chosen for."""
@@ -390,8 +418,7 @@ class Drive(Task[Params, State]):
     def observation_components(self) -> tuple[Component, ...]:
         """Describe each entry, in the order of :meth:`observation`."""
         return (
-            *components.measured(self.plant, self.design.machine, self.instruments.note),
-            *self.quantity.components(),
+            *self.instruments.components(self.quantity),
             *self._asked(),
             *(
                 scaled(

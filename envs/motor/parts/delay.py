@@ -1,4 +1,4 @@
-"""Dead time: periods that pass before an action is applied."""
+"""Computation delay: periods that pass before an action is applied."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .actuator import Voltages
 from .part import Part
 
 
-class NoDeadTime(Part):
+class NoDelay(Part):
     """Actions are applied at once."""
 
     def begin(self, electrical: Any, speed: Scalar) -> Any:
@@ -23,7 +23,7 @@ class NoDeadTime(Part):
         return chosen, memory
 
 
-class DeadTime(NoDeadTime):
+class Delay(NoDelay):
     """Actions are applied one period late, as by digital control. The memory is the waiting action."""
 
     def __init__(self, actuator: Voltages) -> None:

@@ -1,0 +1,186 @@
+"""The reference player of wide-speed drives: the cascade of ``cascade.py`` with currents that the voltage can hold.
+
+At speed the voltage leaves the flux linkage |psi| <= |u - R i| / (p w), an ellipse of currents. The player takes the
+least currents for a torque (MTPA) where they lie within it. Otherwise it moves along the ellipse towards lower i_d
+(flux weakening), no further than to its largest torque (MTPV) or to the circle of the nominal current. A resistance
+takes from the voltage, in steady state
+
+    (p w |psi|)^2 = |u|^2 - (R |i|)^2 - 2 R p w T / (3/2 p),
+
+which leaves more of it while the machine brakes. An induction machine lowers its flux by i_d instead.
+
+``MARGIN`` of the voltage is left to change currents. If a change wants more, it is shortened, and the voltage that
+holds the currents is not. A machine may need more voltage than its data sheet says: a slow integrator of the voltage
+beyond that margin lowers the flux. The speed's integrator waits while less torque is made than is requested.
+
+Sources: Morimoto, Takeda, Hirasa & Taniguchi 1990, doi:10.1109/28.60058 (ellipse, MTPA and MTPV);
+Schroeder, Elektrische Antriebe - Regelung von Antriebssystemen (2015), flux weakening of induction machines.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from rlbench_suite.policy import View
+from rlbench_suite.task import Task
+
+from ..machines.frames import DQ, Scalar, Values
+from ..machines.synchronous import PermanentMagnet
+from ..plants.induction import SCIM
+from ..plants.plant import Plant
+from ..plants.three_phase import SynRM, room
+from ..tasks.drive import Params, State
+from ..tasks.wide import WideDrive
+from .cascade import SPEED_PERIODS, Cascade
+
+MARGIN = 0.05
+"""Part of the voltage that holding the currents leaves free."""
+LEAST_VOLTAGE = 0.3
+"""Part of the voltage that is always counted on for the flux."""
+MOST_CURRENT = 0.97
+"""Part of the nominal current, and of its torque, that is requested."""
+VOLTAGE_GAIN, LEAST_SHARE = 0.02, 0.7
+"""Gain of the voltage's integrator a step, and its least value, in parts of the data sheet's flux."""
+HALVINGS = 16
+"""Halvings of the angle along the ellipse, which leave 2e-5 of a right angle."""
+FLUX_GAIN = 5.0
+"""Gain of an induction machine's flux, in parts of the current that holds it."""
+
+
+def weakened(machine: PermanentMagnet, torque: Scalar, least: DQ, flux: Scalar, most: Scalar) -> DQ:
+    """Return the currents, A, within a flux and a current that come nearest to a torque.
+
+    With the flux at an angle delta from the d axis, L_d i_d + psi = flux cos(delta) and L_q i_q = flux sin(delta). Both
+    torque and current grow with delta from i_d = 0 (without magnets: from zero) to the largest torque, where
+    cos(delta) = 2 b / (a + sqrt(a^2 + 8 b^2)) with a = psi L_q / L_d and b = (1 - L_q / L_d) flux.
+
+    Args:
+        machine: the machine; without magnets for a reluctance machine.
+        torque: N m, of either sign.
+        least: the currents of maximum torque per ampere for it, A.
+        flux: largest flux linkage, V s.
+        most: largest current, A.
+    """
+    magnets, per_d, per_q = machine.magnet_flux, 1 / machine.inductance_d, 1 / machine.inductance_q
+    a, b = magnets * machine.inductance_q * per_d, (1 - machine.inductance_q * per_d) * flux
+    steepest = 2 * b / jnp.maximum(a + jnp.sqrt(a * a + 8 * b * b), 1e-12)
+    wanted = jnp.abs(torque)
+
+    def at(angle: Scalar) -> DQ:
+        return DQ((flux * jnp.cos(angle) - magnets) * per_d, flux * jnp.sin(angle) * per_q)
+
+    def halved(_: int, ends: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
+        low, high = ends
+        middle = 0.5 * (low + high)
+        current = at(middle)
+        below = (machine.torque(current) < wanted) & (current.d * current.d + current.q * current.q < most * most)
+        return jnp.where(below, middle, low), jnp.where(below, high, middle)
+
+    begun = jnp.arccos(jnp.minimum(magnets / flux, 1.0)) if magnets else 0.0 * flux
+    found = at(jax.lax.fori_loop(0, HALVINGS, halved, (begun, jnp.arccos(jnp.clip(steepest, -1, 1))))[0])
+    linked = machine.flux(least)
+    inside = (linked.d * linked.d + linked.q * linked.q) <= flux * flux
+    sign = jnp.where(torque < 0, -1.0, 1.0)
+    return DQ(jnp.where(inside, least.d, found.d), jnp.where(inside, least.q, sign * found.q))
+
+
+def voltage_for_flux(plant: Plant, resistance: float, electrical: Any, speed: Scalar) -> Scalar:
+    """Return p w |psi|, V, that the resistance leaves at the present current and torque; see the file's docstring."""
+    current = plant.length(electrical) * (plant.current_limit * resistance)
+    lost = 2 * resistance * speed * plant.nominal.torque(electrical) / 1.5
+    held = ((1 - MARGIN) * plant.unit) ** 2 - current * current - lost
+    return jnp.sqrt(jnp.maximum(held, (LEAST_VOLTAGE * plant.unit) ** 2))
+
+
+class Memory(NamedTuple):
+    """Integrators."""
+
+    voltage: Values
+    """V, of each current's loop"""
+    torque: Scalar
+    """N m"""
+    share: Scalar
+    """Part of the data sheet's flux that the voltage holds"""
+
+
+class WeakeningCascade(Cascade):
+    """The player of one wide-speed drive."""
+
+    def initial(self, params: Params) -> Any:
+        """Begin with the data sheet."""
+        begun = super().initial(params)
+        return Memory(begun.voltage, begun.torque, jnp.ones_like(params.speed))
+
+    def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
+        """Return voltages."""
+        state: State = view.state
+        applied = jnp.sqrt(state.applied[0] * state.applied[0] + state.applied[1] * state.applied[1])
+        share = jnp.clip(memory.share + VOLTAGE_GAIN * (1 - MARGIN - applied), LEAST_SHARE, 1.0)
+        wanted, torque = self._asked(memory.torque, share, state)
+        action, voltage = self._voltages(wanted, memory.voltage, state, state)
+        return jnp.stack(action), Memory(voltage, torque, share)
+
+    @classmethod
+    def for_task(cls, task: Task[Any, Any]) -> WeakeningCascade:
+        """Return the player of such a drive.
+
+        Raises:
+            TypeError: another kind of task.
+        """
+        if not isinstance(task, WideDrive):
+            raise TypeError(f"WeakeningCascade controls wide-speed drives, got {type(task).__name__}.")
+        return cls(task)
+
+    def _asked(self, integral: Scalar, share: Scalar, state: State) -> tuple[Values, Scalar]:
+        """Return the currents to reach, A, and the integrator's next value."""
+        task = self.task
+        base = task.plant.base()
+        assert base is not None
+        most = MOST_CURRENT * base.torque
+        gain = 1.5 * task.plant.nominal.inertia / (SPEED_PERIODS * task.period)
+        off = gain * (state.reference[0] - state.speed)
+        torque = jnp.clip(off + integral, -most, most)
+        wanted, made = self._weakened(torque, share, state)
+        within = jnp.abs(off + integral - made) < 0.01 * most
+        return wanted, integral + jnp.where(within, 0.1 / SPEED_PERIODS * off, 0.0)
+
+    def _weakened(self, torque: Scalar, share: Scalar, state: State) -> tuple[Values, Scalar]:
+        """Return currents, A, and their torque, N m."""
+        plant, electrical = self.task.plant, state.electrical
+        turning = jnp.maximum(plant.pole_pairs * jnp.abs(state.speed), 1.0)
+        most = MOST_CURRENT * plant.nominal_current
+        if isinstance(plant, SCIM):
+            return self._induction(plant, torque, share, state, most)
+        flux = share * voltage_for_flux(plant, plant.nominal.resistance, electrical, state.speed) / turning
+        machine = plant.nominal.without_magnets() if isinstance(plant, SynRM) else plant.nominal
+        current = weakened(machine, torque, DQ(*plant.currents_for(torque, electrical)), flux, most)
+        return tuple(current), machine.torque(current)
+
+    def _induction(
+        self, plant: SCIM, torque: Scalar, share: Scalar, state: State, most: float
+    ) -> tuple[Values, Scalar]:
+        """Lower the flux to what the voltage holds besides i_q, and control it by i_d."""
+        machine, nominal = plant.nominal, plant.nominal_flux
+        current, flux = plant.seen(state.electrical.current, state.electrical), plant.field(state.electrical)[0]
+        coupling = machine.mutual_inductance / machine.rotor_inductance()
+        flux = jnp.maximum(flux, 0.1 * nominal)
+        slip = machine.rotor_resistance * coupling * current.q / flux
+        turning = jnp.maximum(jnp.abs(plant.pole_pairs * state.speed + slip), 1.0)
+        held = share * voltage_for_flux(plant, machine.stator_resistance, state.electrical, state.speed) / turning
+        across = machine.transient_inductance() * current.q
+        along = jnp.sqrt(jnp.maximum(held * held - across * across, (0.1 * nominal) ** 2))
+        aim = jnp.minimum(along * (machine.mutual_inductance / machine.stator_inductance()), nominal)
+        d = jnp.clip((aim + FLUX_GAIN * (aim - flux)) * (1 / machine.mutual_inductance), 0.0, 0.8 * most)
+        per = 1.5 * plant.pole_pairs * coupling * flux
+        reach = jnp.sqrt(most * most - d * d)
+        q = jnp.clip(torque / per, -reach, reach)
+        return (d, q), q * per
+
+    def _together(self, changing: Values, holding: Values) -> Values:
+        """Shorten the change to what the holding voltage leaves."""
+        per = 1 / self.task.plant.unit
+        share = room([(tuple(part * per for part in holding), tuple(part * per for part in changing))])
+        return tuple(volts * share for volts in changing)

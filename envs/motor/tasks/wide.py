@@ -1,0 +1,69 @@
+"""Control the speed of a drive far beyond the speed at which its voltage runs out: starts, reversals and load steps.
+
+The task is that of ``drive.py`` except for this table. Up to its base speed the voltage holds the nominal current at
+maximum torque per ampere (PMSM 253 rad/s, SynRM 142, SCIM 353). Beyond it a controller must weaken the flux, and has
+less torque.
+
+======================  ====================================================================================
+start                   within +-5 rad/s; the reference begins there too
+reference               ramps between levels that are held: standstill, or half to all of the largest speed, either way.
+                        A level lasts a tenth to half of the time limit. The slope is drawn for the episode, up to the
+                        acceleration by the torque task's largest torque with the largest inertia (SynRM: half of it)
+speed                   references reach 93 % of the trip speed (PMSM and SCIM: 390 rad/s). The SynRM's reach 300 of
+                        450 rad/s, 2.1 times its base speed, where it still has a third of its torque
+load                    friction, and a torque of either sign that changes at random, on average every 50 ms, within a
+                        fifth of the torque task's largest
+======================  ====================================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar, NamedTuple
+
+from ..loads.load import Polynomial
+from ..parts.reference import Range
+from ..references.goals import Goal
+from .drive import Drive
+
+
+class Wide(NamedTuple):
+    """One machine's task."""
+
+    most: float
+    """rad/s, of a reference"""
+    friction: Polynomial
+    slope: float
+    """Steepest slope of a reference by the acceleration of the largest torque with the largest inertia"""
+
+
+class WideDrive(Drive):
+    """The task of this file's docstring."""
+
+    RANGES: ClassVar[dict[str, Wide]] = {
+        "PMSM": Wide(390.0, Polynomial(1.0, 0.05), 1.0),
+        "SynRM": Wide(300.0, Polynomial(0.01, 0.0002), 0.5),
+        "SCIM": Wide(390.0, Polynomial(0.01, 0.0005), 1.0),
+    }
+    START: ClassVar[float] = 5.0
+    """rad/s: fastest rotor at the start."""
+    SLOWEST: ClassVar[float] = 1 / 3
+    """Slowest slope by the fastest."""
+
+    @property
+    def wide(self) -> Wide:
+        """The machine's task."""
+        return self.RANGES[self.card.settings["machine"]]
+
+    def chosen_goal(self, goal: Goal) -> Goal:
+        """Ask for more speed, nearly from standstill."""
+        wide = self.wide
+        return goal._replace(
+            low=(-wide.most,), high=(wide.most,), speeds=(-self.START, self.START), friction=wide.friction, jump=0.0
+        )
+
+    def _ranges(self) -> tuple[Range, ...]:
+        """Return the range of the speed, with the steepest slope in rad/s a step."""
+        (low,), (high,) = self.goal.low, self.goal.high
+        steepest = self.wide.slope * self.period * self.design.torques[1] / (2 * self.plant.nominal.inertia)
+        return (Range(low, high, self.SLOWEST * steepest, -math.log(self.SLOWEST), steepest, 0.0),)

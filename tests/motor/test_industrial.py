@@ -1,0 +1,136 @@
+"""Industrial drives: the delay by shifted commands, the encoder by counting, the torque by the machine's equation."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.envs.motor.control.cascade import ObservingCascade
+from rlbench_suite.envs.motor.parts.instruments import COUNTS
+from rlbench_suite.envs.motor.plants.catalogue import PLANTS
+from rlbench_suite.episode import Draw, begin, seed_key
+from rlbench_suite.policy import View, reference_player
+from rlbench_suite.process import precision
+from rlbench_suite.registry import card
+
+pytestmark = pytest.mark.of_variants
+
+IDS = "PMSMTorqueIndustrial-v0", "PMSMSpeedIndustrial-v0", "SCIMSpeedIndustrial-v0", "PermExDcSpeedIndustrial-v0"
+TEST = Draw(np.int32(1), np.int32(-1))
+
+
+def first(task: Any, seed: int = 0) -> Any:
+    with precision(task):
+        return jax.jit(partial(begin, task))(seed_key(seed), 0, TEST)[0]
+
+
+def test_conditions_choose_the_id() -> None:
+    for name in IDS:
+        plain = name.replace("Industrial", "")
+        assert gymnasium.make(f"rlsuite/{plain}", conditions="industrial").unwrapped.card.name == name
+    with pytest.raises(TypeError, match=r"Unknown keyword 'dead_time'.* delay,"):
+        gymnasium.make("rlsuite/PMSMSpeed-v0", dead_time="1")
+
+
+def test_commands_take_effect_one_period_later() -> None:
+    """The plain drive under the commands shifted by hand, operation by operation: equal to the bit."""
+    plain: Any = card("PMSMSpeed-v0").build()
+    late: Any = card("PMSMSpeedIndustrial-v0").build()
+    episode = first(late)
+    state, params = episode.state, episode.params
+    now = state._replace(parts=plain.initial(jax.random.key(0), params).parts)
+    actions = np.random.default_rng(0).uniform(-0.2, 0.2, (6, 2)).astype(np.float32)
+    shifted = [jnp.stack(state.parts.waiting), *actions[:-1]]
+    with jax.disable_jit():
+        for ours, theirs in zip(actions, shifted, strict=True):
+            state = late.transition(state, jnp.asarray(ours), jax.random.key(1), params)
+            now = plain.transition(now, jnp.asarray(theirs), jax.random.key(1), params)
+            assert jax.tree.leaves(state._replace(parts=())) == jax.tree.leaves(now._replace(parts=()))
+
+
+def test_speed_is_a_difference_of_counts() -> None:
+    """At constant speed the edges up to step n are floor(start + n w T N / 2 pi); the shown speed is whole counts."""
+    task: Any = card("PMSMTorqueIndustrial-v0").build(dtype="float64")
+    at = [one.name for one in task.observation_components()].index("speed")
+    episode = first(task, 3)
+    state, params, steps = episode.state, episode.params, 200
+    quantum, speed = 2 * np.pi / (COUNTS * 1e-4), float(params.speed)
+    begun, total = float(state.parts.instruments.fraction), 0.0
+    with precision(task):
+        step, seen = jax.jit(task.transition), jax.jit(task.observation)
+        for n in range(1, steps + 1):
+            state = step(state, jnp.zeros(2), jax.random.key(n), params)
+            shown = float(seen(state, jax.random.key(n), params)[at]) * task.plant.speed_limit
+            total += shown / quantum
+            assert shown / quantum == pytest.approx(round(shown / quantum), abs=1e-6)
+            assert abs(shown - speed) < quantum
+            assert round(total) == np.floor(begun + n * speed / quantum)
+
+
+def test_torque_is_estimated_from_the_shown_currents() -> None:
+    """3/2 p (psi + (L_d - L_q) i_d) i_q of the data sheet; the machine's own torque is another one."""
+    task: Any = card("PMSMTorqueIndustrial-v0").build(dtype="float64")
+    episode = first(task)
+    electrical = type(episode.state.electrical)(np.float64(-80.0), np.float64(150.0))
+    with precision(task):
+        state = episode.state._replace(electrical=electrical)
+        shown = np.asarray(jax.jit(task.observation)(state, jax.random.key(0), episode.params))
+        own = float(episode.params.machine.torque(electrical))
+    i_d, i_q, torque = 400 * shown[0], 400 * shown[1], 160 * shown[3]
+    assert torque == pytest.approx(1.5 * 3 * (66e-3 + (0.37e-3 - 1.2e-3) * i_d) * i_q, rel=1e-12)
+    assert (abs(i_d + 80) < 20, abs(i_q - 150) < 20, i_d != -80) == (True, True, True)  # four deviations of 4 A
+    assert abs(torque - own) > 1
+
+
+@pytest.mark.parametrize("machine", PLANTS)
+def test_measurements_tell_the_electrical_state(machine: str) -> None:
+    """Measured quantities of the state that they tell are themselves, in the flux's direction where there is one."""
+    plant = PLANTS[machine]()
+    with jax.enable_x64(True):
+        values = [jnp.float64(0.1 + 0.07 * k) for k in range(len(plant.measured_names))]
+        if machine == "DFIM":  # its flux is that of its currents, and gives the direction
+            current, sheet = plant.current_limit, plant.nominal
+            values[3] = -sheet.mutual_inductance / sheet.rotor_inductance() * values[1]
+            linked = sheet.mutual_inductance * values[0] + sheet.rotor_inductance() * values[2]
+            values[4] = linked * current / plant.nominal_flux
+        electrical = plant.electrical_of(tuple(values), (np.float64(0.6), np.float64(0.8)))
+        np.testing.assert_allclose(plant.measured(electrical), values, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["PMSMCurrentFinite-v0?supply=rc&delay=1", "DFIMTorqueFinite-v0", "SCIMSpeed-v0"])
+def test_exact_instruments_show_the_state(name: str) -> None:
+    task: Any = card(name).build(dtype="float64")
+    episode = first(task)
+    with precision(task):
+        observation = jax.jit(task.observation)(episode.state, jax.random.key(0), episode.params)
+        shown, state = task.shown_state(observation), episode.state
+        for ours, theirs in ((shown, state), (shown.parts.link, state.parts.link)):
+            for field in ("speed", "reference", "applied", "voltage"):
+                if hasattr(ours, field):
+                    np.testing.assert_allclose(getattr(ours, field), getattr(theirs, field), rtol=1e-12)
+        seen = task.plant.measured(shown.electrical)
+        np.testing.assert_allclose(seen, task.plant.measured(state.electrical), rtol=1e-9, atol=1e-12)
+        if task.delayed:
+            assert shown.parts.waiting == state.parts.waiting
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_reference_player_needs_the_observation_only(name: str) -> None:
+    """It never trips, and ends near its reference; only a torque that nobody measures is missed now and then."""
+    task: Any = card(name).build()
+    player: Any = reference_player(task)
+    assert isinstance(player, ObservingCascade)
+    record = play(task, player, range(64))
+    assert not record.terminated.any()
+    assert record.info["success"].mean() > (0.8 if "Torque" in name else 0.95)
+    episode = first(task)
+    observation = task.observation(episode.state, jax.random.key(0), episode.params)
+    action, _ = player.act(player.initial(episode.params), View(observation, None, None, None), jax.random.key(0))
+    assert np.isfinite(action).all()
