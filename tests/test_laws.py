@@ -1,11 +1,12 @@
 """The laws of the house that a machine can check, over the source and over every card."""
 
 import ast
+import json
 import re
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -219,6 +220,21 @@ def test_nothing_of_one_machine() -> None:
     every = [*PYTHON, *TEXTS]
     assert not matches(every, r"(?<![\w./])/(home|root|Users|work|opt)/\w")
     assert not matches(every, r"--(extra-)?index-url[= ]\S+|--find-link[s]|/simpl[e]/")
+
+
+def test_no_measured_value_stands_twice() -> None:
+    """Of two equal keys of a JSON object Python keeps the last without a word, as after a careless merge."""
+    twice: list[str] = []
+
+    def note(path: Path, pairs: list[tuple[str, object]]) -> dict[str, object]:
+        keys = [key for key, _ in pairs]
+        twice.extend(f"{path.relative_to(ROOT)}: {key}" for key in {*keys} if keys.count(key) > 1)
+        return dict(pairs)
+
+    for folder in ("envs", "tests/adapters/golden"):
+        for path in (ROOT / folder).rglob("*.json"):
+            json.loads(path.read_text(), object_pairs_hook=partial(note, path))
+    assert not twice
 
 
 def test_every_third_party_import_is_a_declared_requirement() -> None:
