@@ -77,16 +77,21 @@ class Standing:
         return scores
 
     @cached_property
-    def costs(self) -> dict[str, float]:
-        """Replayed mean constraint cost of an episode by task id."""
+    def seed_costs(self) -> dict[str, list[float]]:
+        """Replayed mean constraint cost of an episode by task id, one for each seed."""
         costs: dict[str, list[float]] = {}
         for cell in self.verdict.cells:
             costs.setdefault(cell.task, []).append(cell.mean_cost)
-        return {task: sum(each) / len(each) for task, each in costs.items()}
+        return costs
+
+    @cached_property
+    def costs(self) -> dict[str, float]:
+        """Replayed mean constraint cost of an episode by task id."""
+        return {task: sum(each) / len(each) for task, each in self.seed_costs.items()}
 
     def violated(self, tasks: Iterable[TaskCard]) -> tuple[TaskCard, ...]:
         """Return the tasks whose constraints the entry violates."""
-        return tuple(card for card in tasks if card.violates(self.costs[card.id]))
+        return tuple(card for card in tasks if card.violates(*self.seed_costs[card.id]))
 
     @cached_property
     def training(self) -> dict[str, Training]:

@@ -67,7 +67,9 @@ def board_page(board: Board) -> str:
         ),
         columns=columns,
         best={
-            card.id: max((not card.violates(entry.costs[card.id]), entry.by_task[card.id].point) for entry in columns)
+            card.id: max(
+                (not card.violates(*entry.seed_costs[card.id]), entry.by_task[card.id].point) for entry in columns
+            )
             for card in board.tasks
         },
     )
@@ -131,14 +133,15 @@ class TaskRow(NamedTuple):
     """``yes`` if the entry's interval lies above that of the random player, ``no`` if below it, else ``unclear``."""
     constrained: Estimate
     mean_cost: float
+    seed_costs: list[float]
     success_rate: float
     mean_length: float
     seeds: int
 
     @property
     def violates(self) -> bool:
-        """True if the mean cost exceeds the task's limit."""
-        return self.card.violates(self.mean_cost)
+        """True if the mean cost exceeds the task's limit, or that of most seeds does."""
+        return self.card.violates(*self.seed_costs)
 
     @classmethod
     def of(cls, entry: Standing, task: str) -> TaskRow:
@@ -157,6 +160,7 @@ class TaskRow(NamedTuple):
             beats_random="yes" if score.low > high else "no" if score.high < low else "unclear",
             constrained=mean({task: entry.constrained[task]}),
             mean_cost=entry.costs[task],
+            seed_costs=entry.seed_costs[task],
             success_rate=sum(cell.success_rate for cell in cells) / len(cells),
             mean_length=sum(cell.mean_length for cell in cells) / len(cells),
             seeds=len(cells),

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -111,8 +112,15 @@ class Constraint:
         return f"an episode costs at most {self.limit:g} on average; cost: {self.counts}. Limit: {self.reason}"
 
     def broken_by(self, cost: Any) -> Any:
-        """Return whether a cost exceeds the limit; also for arrays."""
-        return cost > self.limit
+        """Return whether a cost does not keep the limit; also for arrays. A cost that is not a number does not."""
+        return (cost <= self.limit) ^ True
+
+    def broken_by_seeds(self, *mean_costs: float) -> bool:
+        """Return whether seeds whose episodes cost this much on average break the constraint.
+
+        They do if their mean does, or if most of them do: a seed that idles does not make up for the others.
+        """
+        return any(bool(self.broken_by(cost)) for cost in (fmean(mean_costs), median(mean_costs)))
 
     def constrained(self, score: float, mean_cost: float) -> float:
         """Return a normalised score where the constraint holds, else that of the random player, 0, or less."""
@@ -370,9 +378,9 @@ class TaskCard:
             raise ValueError(f"{self.id}: random and reference score the same ({low}); it cannot be normalised.")
         return (episode_return - low) / (high - low)
 
-    def violates(self, mean_cost: float) -> bool:
-        """Return whether episodes of this mean cost break the task's constraint."""
-        return self.constraint is not None and bool(self.constraint.broken_by(mean_cost))
+    def violates(self, *mean_costs: float) -> bool:
+        """Return whether seeds of these mean costs break the task's constraint; False without one."""
+        return self.constraint is not None and self.constraint.broken_by_seeds(*mean_costs)
 
     def constrained(self, score: float, mean_cost: float) -> float:
         """Return the constrained score, see :meth:`Constraint.constrained`; the score itself without a constraint."""

@@ -316,8 +316,11 @@ def _remembered(label: str, constants: Sequence[Constant], series: Sequence[Seri
     Raises:
         ValueError: none is known, or the copy in the cache is damaged.
     """
-    if label in _KNOWN:
-        return _KNOWN[label]
+    if label in _KNOWN:  # perhaps as a context of another task
+        known = _KNOWN[label]
+        given: dict[str, Any] = {name: [low, high] if low != high else low for name, low, high in known.values}
+        given |= {record.name: record for record in known.records}
+        return _checked(known.name, given, constants, series, known.file)
     if not _LABEL.fullmatch(label) or not _kept(label).is_file():
         raise ValueError(f"{label[:LONGEST_GIVEN]!r} is neither a file ({', '.join(SUFFIXES)}) nor known by this name")
     kept = read_plain_yaml(read_small_file(_kept(label), "a context"))

@@ -5,6 +5,7 @@ JSON is YAML, so JSON files are read as well.
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,10 @@ def read_plain_yaml(data: bytes) -> Any:
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > _DEEPEST:
             raise ValueError(f"it is nested more than {_DEEPEST} levels deep in line {line}")
-    return _UniqueKeys(text).get_single_data()
+    try:
+        return _UniqueKeys(text).get_single_data()
+    except OverflowError:  # numbers to the base 60 have no end
+        raise ValueError("it has a number that is too large") from None
 
 
 def fault(error: Exception) -> str:
@@ -76,7 +80,8 @@ class _UniqueKeys(yaml.SafeLoader):
         keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
         if len(keys) < len(node.value):
             raise ValueError("a key is not plain text")
+        counts = Counter(keys)
         for key in keys:
-            if key == "<<" or keys.count(key) > 1:
+            if key == "<<" or counts[key] > 1:
                 raise ValueError(f"it has the key {key!r} twice" if key != "<<" else "it merges mappings")
         return {key: self.construct_object(value, deep=True) for key, (_, value) in zip(keys, node.value, strict=True)}

@@ -112,6 +112,8 @@ def _checked(columns: Sequence[np.ndarray], names: Sequence[str], series: Series
         ValueError: the columns make no record.
     """
     time, *values = columns
+    if len(time) > LONGEST:
+        raise ValueError(f"it has more than {LONGEST:,} rows")
     for name, column in zip(names, columns, strict=True):
         if not np.isfinite(column).all():
             raise ValueError(f"{name} is not finite in row {int(np.argmin(np.isfinite(column))) + 1}")
@@ -166,6 +168,10 @@ def _present(columns: Collection[str], series: Series) -> list[str]:
     for name in ("time", *(column.name for column in series.columns if not column.optional)):
         if name not in columns:
             raise ValueError(f"it has no column {name!r}")
+    names = list(columns)
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"it has the column {name!r} more than once")
     present = [column.name for column in series.columns if column.name in columns]
     if not present:
         raise ValueError(f"it has none of the columns {', '.join(column.name for column in series.columns)}")
@@ -221,7 +227,8 @@ def _read_parquet(path: Path, series: Series) -> pa.Table:
     from pyarrow import parquet, types
 
     with parquet.ParquetFile(path) as file:
-        if file.metadata.num_rows > LONGEST:
+        groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+        if max(file.metadata.num_rows, sum(group.num_rows for group in groups)) > LONGEST:
             raise ValueError(f"it has more than {LONGEST:,} rows")
         schema = file.schema_arrow
         names = _present(schema.names, series)

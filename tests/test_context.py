@@ -171,6 +171,18 @@ def test_what_is_no_context_is_refused(tmp_path: Path) -> None:
         card(ID, context=written(tmp_path, SERVO, "a b?.yaml"))
 
 
+def test_a_context_of_another_task_is_refused_by_its_name() -> None:
+    dense = card("Highway-v1", context={"density": 40})
+    assert card(dense.id) == dense
+    with pytest.raises(ValueError, match="density"):
+        card(f"Vicsek-v0?context={dense.id.partition('context=')[2]}").build()
+
+
+def test_a_number_to_the_base_60_costs_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="a number that is too large"):
+        card(ID, context=written(tmp_path, f"inertia: {':'.join(['1'] * 300)}.5"))
+
+
 def test_a_context_changes_nothing_of_the_shipped_card() -> None:
     shipped: TaskCard = card(ID)
     own = card(ID, context={"link_voltage": 200})

@@ -156,6 +156,25 @@ def test_a_bad_record_costs_one_sentence(tmp_path: Path, text: str, said: str) -
     assert len(str(caught.value)) < 300
 
 
+def test_a_table_is_refused_for_its_size_and_for_names_that_stand_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times, zeros = pa.array(np.arange(30.0)), pa.array(np.zeros(30))
+    twice = pa.table([times, zeros, zeros, zeros], ["time", "speed", "torque", "torque"])
+    pq.write_table(twice, tmp_path / "twice.parquet")
+    (tmp_path / "twice.csv").write_text("time,speed,torque,torque\n0,1,2,2\n1,1,2,2\n")
+    for name in ("twice.parquet", "twice.csv"):
+        with pytest.raises(ValueError, match="the column 'torque' more than once"):
+            read_record(name, SERIES, tmp_path)
+    monkeypatch.setattr("rlbench_suite.time_series.LONGEST", 20)
+    table = pa.table([times, zeros, zeros], ["time", "speed", "torque"])
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=5)
+    (tmp_path / "a.csv").write_bytes(b"time,speed,torque,z\r" + b"".join(b"%d,0,0,0\r" % t for t in range(30)))
+    for name in ("a.parquet", "a.csv"):
+        with pytest.raises(ValueError, match="more than 20 rows"):
+            read_record(name, SERIES, tmp_path)
+
+
 def test_a_drive_follows_the_record_of_its_reference() -> None:
     task: Any = card("PMSMTorque-v0").build()
     rows = 2 * (task.card.horizon + 1) + 40
@@ -173,6 +192,9 @@ def test_a_drive_follows_the_record_of_its_reference() -> None:
             state = step(state, np.zeros(own.action_space.shape, np.float32), key, params)
     with pytest.raises(ValueError, match="torque must be from -120 to 120 N m, got 200 in row 1"):
         card("PMSMTorque-v0", context={"reference": {"time": [0, 1], "torque": [200, 0]}})
+    both = {"reference": {"time": task.period * np.arange(rows), "torque": torque}, "inertia": 0.01}
+    with pytest.raises(ValueError, match="leave the record or the other constants out"):
+        card("PMSMTorque-v0", context=both).build()
 
 
 def test_what_is_no_record_is_refused(tmp_path: Path) -> None:

@@ -379,6 +379,8 @@ def _saved(context: typer.Context) -> "Checkpoint | None":
         from rlbench_suite.evaluation.shared_library import open_controller
 
         return open_controller(library, trust=context.params["trust"])
+    if agent == "controller":
+        raise ValueError("Native code is evaluated with --controller FILE --trust, not as an agent by its name.")
     if not path:
         return None
     from rlbench_suite.evaluation.checkpoint import open_checkpoint

@@ -166,7 +166,7 @@ def _listed(signals: Sequence[Signal]) -> Iterator[str]:
         end = start + len(signal.columns())
         where = str(start) if signal.shape == () else f"{start}..{end - 1}"
         yield (
-            f"  {where:>7}  {_words(signal.name)} in {signal.unit.replace('/', ' per ')}, {signal.low:.6g} to "
+            f"  {where:>7}  {_words(signal.name)} in {_words(signal.unit.replace('/', ' per '))}, {signal.low:.6g} to "
             f"{signal.high:.6g}: {_words(signal.meaning)}"
         )
         start = end

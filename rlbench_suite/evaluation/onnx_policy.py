@@ -26,7 +26,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.agent import CannotPlay
-from rlbench_suite.card import unknown
+from rlbench_suite.card import LONGEST_GIVEN, unknown
 from rlbench_suite.task import Task
 
 NAME = "onnx"
@@ -117,7 +117,12 @@ class OnnxPolicy:
             given["action_mask"] = np.ones((len(x), self.rows.outputs), bool) if mask is None else mask
         if "state" in self._inputs:
             given["state"] = self._state(len(x)) if self._memory is None else self._memory
-        found = dict(zip(self._outputs, self._session.run(self._outputs, given), strict=True))
+        try:
+            results = self._session.run(self._outputs, given)
+        except Exception as error:  # onnxruntime has an exception of its own for every kind of fault
+            words = " ".join(str(error).split())
+            raise ValueError(f"{self.path} fails where it is run: {words[:LONGEST_GIVEN]}") from None
+        found = dict(zip(self._outputs, results, strict=True))
         for name, value in found.items():
             if value.dtype.kind == "f" and not np.isfinite(value).all():
                 raise ValueError(f"{self.path} gave a number in {name!r} that is not finite.")

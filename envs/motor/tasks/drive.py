@@ -189,6 +189,11 @@ class Drive(Task[Params, State]):
         self.jump = self.goal.jump * (0.5 if self.finite else 1)  # episodes of switch states are shorter, in s
         self.ranges = self._ranges()
         record = card.context.record("reference") if card.context else None
+        if record and card.context and card.context.values:
+            raise ValueError(
+                f"{card.id}: a record of the reference is read at the period of the shipped machine and within its "
+                "range, which a data sheet changes; leave the record or the other constants out."
+            )
         self.references = (
             Recorded(card.horizon, record.values().astype(self.dtype))
             if record
