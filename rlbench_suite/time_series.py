@@ -169,7 +169,7 @@ def _present(columns: Collection[str], series: Series) -> list[str]:
         if name not in columns:
             raise ValueError(f"it has no column {name!r}")
     names = list(columns)
-    for name in names:
+    for name in ("time", *(column.name for column in series.columns)):
         if names.count(name) > 1:
             raise ValueError(f"it has the column {name!r} more than once")
     present = [column.name for column in series.columns if column.name in columns]
