@@ -20,6 +20,7 @@ from rlbench_suite.task import Task
 from . import ppo, recurrent_ppo
 from .flat_task import FlatTask, flatten_task
 from .learning_agent import LearningAgent
+from .memory_units import UNITS
 from .networks import Moments
 from .ppo import Config, PPOPolicy
 from .ppo_on_host import HostPrograms
@@ -49,7 +50,7 @@ RECURRENT = Variant(
 
 def variant(config: Config) -> Variant:
     """Return the variant that the configuration asks for."""
-    return FEEDFORWARD if config.recurrent == "none" else RECURRENT
+    return RECURRENT if config.recurrent in UNITS else FEEDFORWARD
 
 
 def flatten_for_ppo(task: Task[Any, Any]) -> FlatTask:
@@ -125,7 +126,7 @@ class PPO(LearningAgent):
     def layer_widths(self, task: Task[Any, Any], config: Config) -> list[tuple[int, ...]]:
         """Return the widths of the actor's layers and of its memory."""
         widths: list[tuple[int, ...]] = [(flatten_for_ppo(task).features, *config.hidden)]
-        return widths if config.recurrent == "none" else [*widths, (config.memory, config.memory)]
+        return [*widths, (config.memory, config.memory)] if config.recurrent in UNITS else widths
 
     def untrained_policy(self, task: Task[Any, Any], config: Config) -> Any:
         """Return a policy with initial weights."""

@@ -10,7 +10,6 @@ All vehicles share one compiled program.
 
 from __future__ import annotations
 
-import copy
 import sys
 import warnings
 from collections import Counter
@@ -65,6 +64,13 @@ def random_vehicle(rng: np.random.Generator) -> Context:
     return Context("random", tuple(sorted([*ranges, *fixed])))
 
 
+def changed(task: Any, **attributes: Any) -> Any:
+    """Return another task with some attributes changed; ``copy.copy`` would return the one that all share."""
+    other = object.__new__(type(task))
+    other.__dict__.update(task.__dict__ | attributes)
+    return other
+
+
 def fly(count: int, seed: int = 0) -> Flown:
     """Fly this many random vehicles."""
     rng, sheets, refused = np.random.default_rng(seed), [], []
@@ -77,8 +83,7 @@ def fly(count: int, seed: int = 0) -> Flown:
     keys = jax.random.split(jax.random.key(seed), EPISODES)
 
     def succeeded(sheet: DataSheet, gains: tuple[Any, ...], reach: Any) -> jax.Array:
-        task, player = copy.copy(hover), GeometricControl(*gains, sheet=sheet)
-        task.sheet, task.reach = sheet, reach
+        task, player = changed(hover, sheet=sheet, reach=reach), GeometricControl(*gains, sheet=sheet)
 
         def episode(key: jax.Array) -> jax.Array:
             params = task.sample_params(jax.random.fold_in(key, 0), 1)
@@ -97,9 +102,7 @@ def fly(count: int, seed: int = 0) -> Flown:
 
     designs = []
     for sheet in sheets:
-        own = copy.copy(hover)
-        own.sheet = sheet
-        control = GeometricControl.of(own)
+        control = GeometricControl.of(changed(hover, sheet=sheet))
         designs.append((control.position, control.tilt, control.yaw, control.lean, control.least_thrust))
     stacked = jax.tree.map(lambda *parts: np.array(parts, np.float32), *sheets)
     gains = tuple(np.array(designs, np.float32).T)

@@ -362,7 +362,7 @@ def _attempts(model: Passing) -> dict[str, str]:
         **{name: _rate(score) for name, score in ({"pass@1": model.at_least_one[1]} | several).items()},
         "tokens in": chart.number(model.input_tokens),
         "tokens out": chart.number(model.output_tokens) + "*" * model.estimated,
-        "cost": "-" if model.dollars is None else f"${model.dollars:.4g}",
+        "price": "-" if model.dollars is None else f"${model.dollars:.4g}",
     }
 
 

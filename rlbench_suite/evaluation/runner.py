@@ -82,6 +82,7 @@ def plan(
         raise ValueError(f"The number of seeds is at most {TRAINING_SEEDS} and at least 1, got {seeds}.")
     cards = registry.resolve_suite(suite)
     players: Mapping[str, Any] = {model.name: model} if model else _players(agents, checkpoint)
+    on_train = _on_train(suite, model)
     references = {}
     for card in cards:
         scores = model.anchors(card) if model else card.scores()
@@ -112,7 +113,7 @@ def plan(
         not_applicable=not_applicable,
         checkpoints={checkpoint.label: {"agent": checkpoint.agent, "sha256": checkpoint.sha256}} if checkpoint else {},
         models={model.name: {"model": model.endpoint.model, "base_url": model.endpoint.base_url}} if model else {},
-        on_train=_on_train(suite, model),
+        on_train=on_train,
     )
 
 
