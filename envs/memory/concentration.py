@@ -19,9 +19,9 @@ context        none
 forgets nothing, by dynamic programming. Velleman and Warrington 2013 (American Mathematical Monthly 120:9, "What to
 expect in a game of memory") derive that this player needs about (3 - 2 ln 2) n + 7/8 - 2 ln 2 turns.
 
-**Ceiling without memory** 1. With k pairs left, the partner of any card is each of the 2 k - 1 others with equal
-probability, and a stateless player does after a turn in vain what it did before. It needs at least 2 k - 1 turns on
-average (Jensen's inequality), n^2 in all, hence n - (n^2 - n) / n at best; stopping earlier earns less than that, or 0.
+**Two random cards a turn** earn 1 on average: with k pairs left they are a pair with probability 1 / (2 k - 1), so that it
+takes n^2 turns, n^2 - n of them in vain. That is no ceiling for players without a memory, because both cards of a turn in
+vain are still in sight when the next one begins.
 """
 
 from __future__ import annotations
@@ -95,7 +95,6 @@ class Concentration(Task[Params, State]):
     Attributes:
         pairs: number of pairs.
         optimum: best expected return.
-        memoryless_ceiling: best expected return of a policy that sees only the present observation.
     """
 
     measures: ClassVar[dict[str, str]] = {"pairs": "pairs found", "misses": "turns in vain"}
@@ -112,7 +111,6 @@ class Concentration(Task[Params, State]):
         self.pairs = int(number)
         self.cards = 2 * self.pairs
         self.optimum = self.pairs - least_misses(self.cards, 0) / self.pairs
-        self.memoryless_ceiling = 1.0
         self.observation_space = self.box(0.0, 1.0, (self.cards * (self.pairs + 1),))
         self.action_space = spaces.Discrete(self.cards)
         self.reward_space = self.box(-1 / self.pairs, 1.0, ())
