@@ -19,9 +19,9 @@ context        none
 forgets nothing, by dynamic programming. Velleman and Warrington 2013 (American Mathematical Monthly 120:9, "What to
 expect in a game of memory") derive that this player needs about (3 - 2 ln 2) n + 7/8 - 2 ln 2 turns.
 
-**Two random cards a turn** earn 1 on average: with k pairs left they are a pair with probability 1 / (2 k - 1), so that it
-takes n^2 turns, n^2 - n of them in vain. That is no ceiling for players without a memory, because both cards of a turn in
-vain are still in sight when the next one begins.
+**Two random cards a turn** earn 1 on average: with k pairs left they are a pair with probability 1 / (2 k - 1), so that
+it takes n^2 turns, n^2 - n of them in vain. That is no ceiling for players without a memory, because both cards of a
+turn in vain are still in sight when the next one begins.
 """
 
 from __future__ import annotations
