@@ -102,7 +102,7 @@ class Constraint:
     """Limit on the cost of an episode, apart from the reward. It is set on the mean over episodes, as in safe RL."""
 
     counts: str
-    """What the cost of a step counts, with its unit."""
+    """Meaning of the cost of a step, with its unit."""
     limit: float
     """Largest mean cost of an episode that keeps the constraint."""
     reason: str

@@ -227,7 +227,7 @@ class Observed(NamedTuple):
     torque: Scalar
     """N m, of the load"""
     covariance: Values
-    """Of the errors of speed and load: variance of the first, covariance, variance of the second"""
+    """Covariance of the errors of speed and load: variance of the first, covariance, variance of the second"""
     state: State
     """Estimate for the step before"""
     steps: Scalar
