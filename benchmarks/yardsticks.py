@@ -390,7 +390,7 @@ class Line(NamedTuple):
 
     @property
     def lead(self) -> tuple[float, float]:
-        """How much the tuned policy exceeds the reference on the same episodes: mean, and half of the interval."""
+        """Lead of the tuned policy over the reference on the same episodes: mean, and half of the interval."""
         return interval(self.tuned.total - self.reference.total)
 
     @property

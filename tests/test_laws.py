@@ -223,7 +223,7 @@ def test_nothing_of_one_machine() -> None:
 
 
 def test_no_measured_value_stands_twice() -> None:
-    """Of two equal keys of a JSON object Python keeps the last without a word, as after a careless merge."""
+    """Python keeps the last of two equal keys of a JSON object without a word, as after a careless merge."""
     twice: list[str] = []
 
     def note(path: Path, pairs: list[tuple[str, object]]) -> dict[str, object]:

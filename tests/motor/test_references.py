@@ -150,7 +150,7 @@ def test_switched_references_do_each_kind_in_turn() -> None:
 
 
 def test_halving_errors_are_the_parts_that_goals_say() -> None:
-    """Of the nominal current, of the largest requested torque, and of the largest requested speed."""
+    """Parts of the nominal current, of the largest requested torque, and of the largest requested speed."""
     for (machine, kind), goal in GOALS.items():
         largest = max(map(abs, goal.low + goal.high))
         if kind == "current":
