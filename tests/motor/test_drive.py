@@ -29,6 +29,8 @@ from rlbench_suite.registry import agent, card, cards
 
 DRIVES = [one for one in cards().values() if one.entry_point.endswith(":Drive")]
 CONTINUOUS = [one for one in DRIVES if one.settings["control"] == "continuous"]
+MEASURED = [one for one in CONTINUOUS if one.settings["goal"] != "torque" or one.settings["noise"] == "0"]
+"""Without the noisy torques, which are those of the data sheet's machine."""
 TEST = Draw(np.int32(1), np.int32(-1))
 
 
@@ -62,15 +64,17 @@ def test_transition_equals_scipy(one: TaskCard) -> None:
     if task.kind == "position":
         state = state._replace(speed=state.speed + 20)  # away from the friction's corner
     start = (state.electrical, state.speed, state.speed * 0)
+    given: Any = state.parts.waiting  # under a delay: what the first period applies
     with precision(task):
         step = jax.jit(task.transition)
         for k in range(30):
-            action = np.int32(k % task.plant.states) if task.finite else rng.uniform(-0.02, 0.02, task.plant.inputs)
+            chosen = np.int32(k % task.plant.states) if task.finite else rng.uniform(-0.02, 0.02, task.plant.inputs)
+            action, given = (np.asarray(given), chosen) if task.delayed else (chosen, chosen)
             if task.finite:
                 voltages.append(task.plant.switched(action, state.electrical, state.angle))
             else:
                 voltages.append(task.plant.voltage(tuple(action), state.electrical, state.angle))
-            state = step(state, action, jax.random.key(k), params)
+            state = step(state, chosen, jax.random.key(k), params)
         flat, unravel = ravel_pytree(start)
 
         @jax.jit
@@ -106,14 +110,15 @@ def test_reference_player_tracks_and_never_trips(one: TaskCard) -> None:
     assert loaded(one.reference) is Cascade
     record = play(task, Cascade.for_task(task), range(64))
     assert not record.terminated.any()
-    assert record.info["success"].mean() > 0.9
+    noisy_torque = one in CONTINUOUS and one not in MEASURED  # nobody measures it, so it is missed now and then
+    assert record.info["success"].mean() > (0.8 if noisy_torque else 0.9)
     assert record.total.mean() > 0.7 * one.horizon
     assert one.normalise(float(record.total.mean())) == pytest.approx(1, abs=0.05)
 
 
-@pytest.mark.parametrize("one", CONTINUOUS, ids=named)
+@pytest.mark.parametrize("one", MEASURED, ids=named)
 def test_reference_player_leaves_no_steady_error(one: TaskCard) -> None:
-    """References that stand still, on a machine that is not the data sheet's."""
+    """References that stand still, on a machine that is not the data sheet's; noise has a mean of zero."""
     task: Any = one.build()
     player = Cascade.for_task(task)
     episode = first(task, 3)
@@ -124,15 +129,17 @@ def test_reference_player_leaves_no_steady_error(one: TaskCard) -> None:
     if task.kind == "speed":
         middle = (np.float32(np.clip(params.speed + 5, task.goal.low[0], task.goal.high[0])),)
 
-    def body(carry: Any, _: None) -> Any:
+    def body(carry: Any, k: jax.Array) -> Any:
         state, memory = carry
-        action, memory = player.act(memory, View(None, None, state, params), jax.random.key(0))
-        state = task.transition(state, action, jax.random.key(0), params)._replace(reference=middle)
+        key = jax.random.fold_in(jax.random.key(0), k)
+        seen = task.observation(state, key, params)
+        action, memory = player.act(memory, View(seen, None, state, params), jax.random.key(0))
+        state = task.transition(state, action, key, params)._replace(reference=middle)
         return (state, memory), jnp.stack(task.controlled(state, params))
 
     start = episode.state._replace(reference=middle)
-    run = jax.jit(lambda s: jax.lax.scan(body, (s, player.initial(params)), None, 4 * one.horizon)[1])
-    values = np.asarray(run(start))[-1]
+    run = jax.jit(lambda s: jax.lax.scan(body, (s, player.initial(params)), jnp.arange(4 * one.horizon))[1])
+    values = np.asarray(run(start))[-one.horizon :].mean(axis=0)
     assert (np.abs(values - np.array(middle)) < 0.2 * np.array(task.goal.halving)).all()
 
 
