@@ -24,6 +24,10 @@ SIGNS = {"worker": ("spawn_main", "ray::_Player"), "node": ("/raylet/raylet",)}
 """Parts of the command lines of processes that a run starts."""
 
 
+LONGEST_WAIT = {"local": 10.0, "ray": 3.0}
+"""Time in s from the first worker to a kill: about as long as a run takes. Ray's workers start late."""
+
+
 def children(kind: str, path: str) -> list[int]:
     """Return the processes of a kind that belong to a run."""
     found = []
@@ -56,19 +60,22 @@ def torture(path: Path, kills: int, victims: tuple[str, ...], executor: str, alo
     environment = os.environ | {"TOY_PAUSE": "0.4", "TOY_MARKS": str(path)}
     command = [*COMMAND, "--executor", executor, "--out", str(path)]
     kept: dict[Path, bytes] = {}
+    killed: list[str] = []
     for kill in range(kills):
+        outliving = {*children("worker", str(path)), *children("node", str(path))}  # Ray's processes, for a moment
         program = subprocess.Popen(
             command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
         deadline = time.monotonic() + 60
-        while not children("worker", str(path)):
+        while outliving.issuperset(children("worker", str(path))):
             assert program.poll() is None, program.communicate()[0]
             assert time.monotonic() < deadline, "no worker was started in a minute"
             time.sleep(0.1)
-        time.sleep(chance.uniform(0.0, 10.0))
+        time.sleep(chance.uniform(0.0, LONGEST_WAIT[executor]))
         kind = victims[kill % len(victims)]
-        candidates = children(kind, str(path)) if kind != "main" else []
+        candidates = sorted({*children(kind, str(path))} - outliving) if kind != "main" else []
         victim = chance.choice(candidates or [program.pid])
+        killed.append(kind if candidates or kind == "main" and program.poll() is None else "nothing")
         with suppress(ProcessLookupError):
             os.kill(victim, signal.SIGKILL)
         if victim != program.pid:
@@ -78,7 +85,7 @@ def torture(path: Path, kills: int, victims: tuple[str, ...], executor: str, alo
         now = snapshot(path)
         assert kept.items() <= now.items(), "a finished cell was lost or written again"
         assert len(now) % 5 == 0, "a part of a cell is there"
-        print(f"kill {kill + 1}: {kind if candidates else 'main'}, {len(now) // 5} cells done")
+        print(f"kill {kill + 1}: {killed[-1]}, {len(now) // 5} cells done")
         kept = now
         if len(kept) == 5 * 2 * SEEDS:
             for file in list(kept)[: chance.randint(1, 2 * SEEDS)]:  # all are done: run some again
@@ -95,6 +102,7 @@ def torture(path: Path, kills: int, victims: tuple[str, ...], executor: str, alo
     while left := children("worker", str(path)) + children("node", str(path)):
         assert time.monotonic() < deadline, f"processes outlived the program: {left}"
         time.sleep(0.2)
+    assert set(victims) <= set(killed)
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="no /proc here")
