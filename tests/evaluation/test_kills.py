@@ -75,7 +75,7 @@ def torture(path: Path, kills: int, victims: tuple[str, ...], executor: str, alo
         kind = victims[kill % len(victims)]
         candidates = sorted({*children(kind, str(path))} - outliving) if kind != "main" else []
         victim = chance.choice(candidates or [program.pid])
-        killed.append(kind if candidates or kind == "main" and program.poll() is None else "nothing")
+        killed.append(kind if candidates or (kind == "main" and program.poll() is None) else "nothing")
         with suppress(ProcessLookupError):
             os.kill(victim, signal.SIGKILL)
         if victim != program.pid:
