@@ -23,11 +23,11 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.registry import SMOKE, cards
 
 ROOT = Path(__file__).parents[1]
-CORE_PART = 3
+CORE_PART = 6
 """Number of runs in which an id of ``all`` or a test file has one turn, where nothing it depends on has changed."""
-PART = 8
+PART = 12
 """The same number for variants, further difficulties and files about variants."""
-KERNEL_PART = 6
+KERNEL_PART = 8
 """The latter number where the kernel has changed, on which every id depends."""
 MOST = 16
 """Number of changed variants up to which all of them run. Of more, about so many run."""
