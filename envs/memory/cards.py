@@ -113,6 +113,16 @@ CARDS = (
         26.30666666666667,
     ),
     _symbols(
+        "ColourCubes-v0",
+        "Walk to the cube of the wanted colour, on a floor whose cubes are seen only when one has moved.",
+        "Shchendrigin et al. 2026, arXiv:2601.15086 (Color-Cubes)",
+        "colour_cubes:ColourCubes:Tracker",
+        100,
+        # Negative: colours are seen at the start only.
+        {"medium": 4, "trivial": 1, "hard": 8, "extreme": -4},
+        22.803550295855327,
+    ),
+    _symbols(
         "Concentration-v0",
         "Turn cards over two by two, and find the pairs with few turns in vain.",
         f"{POPGYM}, Concentration; Velleman and Warrington 2013, American Mathematical Monthly 120:9 (optimum)",

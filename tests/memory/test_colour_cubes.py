@@ -1,0 +1,83 @@
+"""ColourCubes against an account of its rules that knows no more than was observed, and its optimum against play."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+import rlbench_suite  # noqa: F401  (registers the ids)
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.card import load
+from rlbench_suite.envs.memory.colour_cubes import most_taken
+from rlbench_suite.registry import card
+
+pytestmark = pytest.mark.of_variants
+
+STEPS = ((-1, 0), (1, 0), (0, -1), (0, 1), (0, 0))
+
+
+def cells(part: np.ndarray) -> list[tuple[int, int]]:
+    """Return row and column of each ten numbers; nothing if they are zeros."""
+    lines = part.reshape(-1, 2, 5)
+    assert set(lines.sum(2).reshape(-1)) in ({0.0}, {1.0})
+    return [(int(row.argmax()), int(column.argmax())) for row, column in lines] if lines.any() else []
+
+
+@pytest.mark.parametrize("difficulty", [1, 4, -4])
+def test_steps_are_those_of_the_rules(difficulty: int) -> None:
+    """Walls hold, only wanted cubes pay, one cube moves at a time, and what is seen is where cubes are."""
+    env: Any = gymnasium.make("rlsuite/ColourCubes-v0", difficulty=difficulty)
+    count, rng = abs(difficulty), np.random.default_rng(0)
+    moves = taken = steps = 0
+    for seed in range(6):
+        observation, _ = env.reset(seed=seed)
+        own, wanted, cubes, floor = np.split(observation, np.cumsum([10, count, 10 * count]))
+        where, over = cells(cubes), False
+        assert len(set(where)) == count
+        while not over:
+            (agent,), target = cells(own), int(wanted.argmax())
+            assert wanted.sum() == 1
+            goal = where[target]
+            action = int(rng.integers(5))
+            if rng.random() < 0.7:  # towards the wanted cube
+                nearer = [np.abs(np.add(agent, step) - goal).sum() for step in STEPS]
+                action = 4 if agent == goal else int(np.argmin(nearer))
+            observation, reward, _, over, _ = env.step(action)
+            own, wanted, cubes, floor = np.split(observation, np.cumsum([10, count, 10 * count]))
+            assert cells(own) == [tuple(np.clip(np.add(agent, STEPS[action]), 0, 4))]
+            assert reward == (action == 4 and agent == goal)
+            assert (wanted.argmax() != target) == (reward == 1 and count > 1)
+            before, now = set(where), {(int(cell) // 5, int(cell) % 5) for cell in floor.nonzero()[0]}
+            assert bool(cells(cubes)) == (bool(now) and difficulty > 0)
+            if now:
+                (left,), (new,) = before - now, now - before
+                mover = where.index(left)
+                assert (mover == target) == bool(reward)
+                where[mover] = new
+                assert cells(cubes) in ([], where)
+            else:
+                assert not reward
+            moves, taken, steps = moves + bool(now) - int(reward), taken + int(reward), steps + 1
+    assert taken > 20
+    waits = steps - taken
+    expected = waits / 10 if count > 1 else 0
+    assert abs(moves - expected) <= 4 * (expected * 0.9) ** 0.5
+
+
+@pytest.mark.parametrize("mode", ["trivial", "medium", "extreme"])
+def test_the_tracker_reaches_the_optimum(mode: str) -> None:
+    """Colours that are hidden cost it nothing."""
+    task: Any = card("ColourCubes-v0").build(difficulty=card("ColourCubes-v0").difficulties[mode])
+    record = play(task, load(task.card.reference).for_task(task), range(600))
+    assert record.info["success"].all()
+    assert abs(record.total.mean() - task.optimum) <= 4 * record.total.std() / 600**0.5
+    assert task.card.optimum == task.optimum
+
+
+def test_first_steps_of_the_optimum() -> None:
+    """One step reaches a cube under the agent, 1 of 25; two also the one beside, 80 of 625 ordered pairs of cells."""
+    assert most_taken(1) == pytest.approx(1 / 25, rel=1e-12)
+    assert most_taken(2) == pytest.approx(1 / 25 + 80 / 625, rel=1e-12)
