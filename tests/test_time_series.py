@@ -11,6 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.policy import reference_player
+from rlbench_suite.process import precision
 from rlbench_suite.registry import card
 from rlbench_suite.time_series import LARGEST, Column, Series, read_record
 
@@ -195,6 +198,37 @@ def test_a_drive_follows_the_record_of_its_reference() -> None:
     both = {"reference": {"time": task.period * np.arange(rows), "torque": torque}, "inertia": 0.01}
     with pytest.raises(ValueError, match="leave the record or the other constants out"):
         card("PMSMTorque-v0", context=both).build()
+
+
+def test_a_drive_works_against_the_record_of_its_load() -> None:
+    """A step of a machine at rest under no voltage gains -T dt / (J + J_L); a record of zeros changes no bit."""
+    plain: Any = card("PMSMSpeed-v0").build(dtype="float64")
+    rows = 2 * (plain.card.horizon + 1)
+    time = plain.period * np.arange(rows)
+    torque = np.where(np.arange(rows) % 2, 3.0, -1.0)
+    own, idle = (
+        card("PMSMSpeed-v0", context={"load": {"time": time, "load_torque": values}}).build(dtype="float64")
+        for values in (torque, np.zeros(rows))
+    )
+    key = jax.random.key(2)
+    with precision(plain):
+        params: Any = own.sample_params(key, np.int32(0))
+        ours, theirs, none = (task.initial(key, task.sample_params(key, np.int32(0))) for task in (own, plain, idle))
+        steps = [jax.jit(task.transition) for task in (own, plain, idle)]
+        inertia = float(params.machine.inertia + params.load.inertia)
+        for number in range(3):
+            still, before = np.zeros(2), float(ours.speed - theirs.speed)
+            ours = steps[0](ours, still, key, params)
+            theirs = steps[1](theirs, still, key, plain.sample_params(key, np.int32(0)))
+            none = steps[2](none, still, key, idle.sample_params(key, np.int32(0)))
+            gained = float(ours.speed - theirs.speed) - before
+            against = torque[int(params.load.row) + number]
+            assert gained == pytest.approx(-against * plain.period / inertia, rel=2e-2)
+            assert (none.speed, none.electrical) == (theirs.speed, theirs.electrical)
+    record = play(own, reference_player(own), range(16))
+    assert not record.terminated.any()
+    with pytest.raises(ValueError, match="Unknown constant 'load'"):
+        card("PMSMTorque-v0", context={"load": {"time": time, "load_torque": torque}})
 
 
 def test_what_is_no_record_is_refused(tmp_path: Path) -> None:

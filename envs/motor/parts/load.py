@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ...alternating_bands import alternating_bands
+from ...own_constants import begin_in_record
 from ..loads import ornstein_uhlenbeck
 from ..loads.load import Constant, ConstantSpeed, Polynomial
 from ..machines.frames import Scalar
@@ -159,6 +161,53 @@ class Stepped(Friction):
         u = self.design.uniform(jax.random.fold_in(key, 1), 2)
         most = STEPPED * self.design.torques[1]
         return jnp.where(u[0] < self.design.period / BETWEEN, most * (2 * u[1] - 1), memory)
+
+
+class RecordedFriction(NamedTuple):
+    """Friction, and the row of a record at which the episode begins."""
+
+    friction: Polynomial
+    row: Any
+    """int32"""
+
+    @property
+    def inertia(self) -> Scalar:
+        """kg m^2, of the load alone."""
+        return self.friction.inertia
+
+    def acceleration(self, speed: Scalar, torque: Scalar, rotor_inertia: Scalar) -> Scalar:
+        """Return dw/dt, rad/s^2, under an inner torque (N m) less that of the record."""
+        return self.friction.acceleration(speed, torque, rotor_inertia)
+
+
+class RecordedLoad(Friction):
+    """Friction and the torque of a record; the memory is the step, int32."""
+
+    def __init__(self, design: Design, table: np.ndarray, horizon: int) -> None:
+        super().__init__(design)
+        self.table, self.horizon = table, horizon
+
+    def sample(self, u: jax.Array, split: jax.Array) -> tuple[Any, Scalar]:
+        """Return friction, a row in the split's half of the record, and any speed.
+
+        The row comes from the number that chooses the row of a recorded reference, so that records as long as each
+        other run together.
+        """
+        friction, speed = super().sample(u, split)
+        return RecordedFriction(friction, begin_in_record(u[-2], split, len(self.table), self.horizon + 1)), speed
+
+    def begin(self, speed: Scalar, key: jax.Array) -> Any:
+        """Return step 0."""
+        return jnp.int32(0)
+
+    def acceleration(self, load: Any, memory: Any, speed: Scalar, torque: Scalar, inertia: Scalar) -> Scalar:
+        """Return the acceleration by the machine's torque minus friction and the record's torque at this step."""
+        against = jnp.asarray(self.table)[load.row + memory]
+        return super().acceleration(load, memory, speed, torque - against, inertia)
+
+    def ahead(self, memory: Any, key: jax.Array) -> Any:
+        """Return the next step."""
+        return memory + 1
 
 
 LOADS: dict[str, type[Bench]] = {

@@ -90,7 +90,7 @@ from ..parts.delay import Delay, NoDelay
 from ..parts.instruments import EncoderAndNoise, Instruments, NoisyInstruments
 from ..parts.limit import Limit, OverCurrent, OverSpeed
 from ..parts.link import IdealLink, SuppliedLink
-from ..parts.load import LOADS, near
+from ..parts.load import LOADS, RecordedLoad, near
 from ..parts.part import Design, Part
 from ..parts.quantity import QUANTITIES
 from ..parts.reference import REFERENCES, Range, Recorded
@@ -188,15 +188,10 @@ class Drive(Task[Params, State]):
         self.names, self.loaded = self.quantity.names, self.quantity.loaded
         self.jump = self.goal.jump * (0.5 if self.finite else 1)  # episodes of switch states are shorter, in s
         self.ranges = self._ranges()
-        record = card.context.record("reference") if card.context else None
-        if record and card.context and card.context.values:
-            raise ValueError(
-                f"{card.id}: a record of the reference is read at the period of the shipped machine and within its "
-                "range, which a data sheet changes; leave the record or the other constants out."
-            )
+        reference, torque_against = (self._record(name) for name in ("reference", "load"))
         self.references = (
-            Recorded(card.horizon, record.values().astype(self.dtype))
-            if record
+            Recorded(card.horizon, reference)
+            if reference is not None
             else REFERENCES[card.settings["reference"]](card.horizon)
         )
         load, supply, solver = card.settings["load"], card.settings["supply"], card.settings["solver"]
@@ -206,7 +201,11 @@ class Drive(Task[Params, State]):
                 f"{load!r}; take supply 'ideal' or 'rc' and load 'bench', or solver 'rk4'."
             )
         self.solve = SOLVERS[solver]
-        self.load = LOADS[load](design)
+        self.load = (
+            RecordedLoad(design, torque_against[:, 0], card.horizon)
+            if torque_against is not None
+            else LOADS[load](design)
+        )
         self.link = IdealLink() if supply == "ideal" else SuppliedLink(SUPPLIES[supply](), self.plant)
         interlocking = float(card.settings["interlocking"])
         self.actuator = ACTUATORS[card.settings["control"]](design, interlocking)
@@ -237,7 +236,29 @@ class Drive(Task[Params, State]):
         ends = zip(self.names, self.goal.low, self.goal.high, strict=True)
         columns = tuple(Column(name, self.quantity.unit, low, high, "") for name, low, high in ends)
         words, least = "what is to be followed, in place of drawn references", 2 * (self.card.horizon + 1)
-        return (Series("reference", words, columns, "s", self.period, least),)
+        found = (Series("reference", words, columns, "s", self.period, least),)
+        if not self.loaded:
+            return found
+        torque = self.goals["torque"]
+        against = Column(
+            "load_torque", "N m", torque.low[0], torque.high[0], "positive: slows a shaft that turns forwards"
+        )
+        words = "torque of the load beside friction, in place of a drawn one"
+        return (*found, Series("load", words, (against,), "s", self.period, least))
+
+    def _record(self, name: str) -> np.ndarray | None:
+        """Return a record of the context, ``(steps, columns)``, or None.
+
+        Raises:
+            ValueError: a data sheet stands beside it.
+        """
+        record = self.card.context.record(name) if self.card.context else None
+        if record and self.card.context and self.card.context.values:
+            raise ValueError(
+                f"{self.card.id}: a record of the {name} is read at the period of the shipped machine and within its "
+                "range, which a data sheet changes; leave the record or the other constants out."
+            )
+        return record.values().astype(self.dtype) if record else None
 
     def chosen_plant(self, plant: Plant) -> Plant:
         """Return the controlled plant: the machine's, or another plant that a subclass puts in its place."""
