@@ -87,14 +87,15 @@ def calibration_seeds(episodes: int) -> range:
 
 
 def training_task(task: Task[Any, Any]) -> Task[Any, Any]:
-    """Return the task to train on for an evaluation on ``task``: itself, or the one that its card names.
+    """Return the task to train on for an evaluation on ``task``: itself, or what its card names, in the same context.
 
     Raises:
         ValueError: there is no such task, or its observation or action space differs.
     """
     if not task.card.trained_on:
         return task
-    trained = find_card(task.card.trained_on).build(dtype=task.dtype.name)
+    one = find_card(task.card.trained_on)
+    trained = (one.with_context(task.card.context) if task.card.context else one).build(dtype=task.dtype.name)
     for name in ("observation_space", "action_space"):
         here, there = getattr(task, name), getattr(trained, name)
         if here != there:

@@ -39,6 +39,7 @@ from rlbench_suite.evaluation.store import Run
 from rlbench_suite.leaderboard.pack import pack
 from rlbench_suite.leaderboard.schema import Entry
 from rlbench_suite.leaderboard.verify import verify
+from rlbench_suite.policy import reference_player
 from rlbench_suite.registry import card
 
 pybullet = pytest.importorskip("pybullet")
@@ -212,6 +213,21 @@ def test_the_reference_flies_as_well_as_in_the_pure_task() -> None:
     pure, host = (play(card(name).build(), GeometricControl(), range(32)) for name in (PURE, HOST))
     assert not host.terminated.any()
     np.testing.assert_allclose(host.total, pure.total, rtol=0.01)
+
+
+def test_a_data_sheet_flies_alike_in_both_simulators() -> None:
+    """A vehicle 27 times as heavy, with arms six times as long; the shipped arm or full speed would crash it."""
+    sheet = {
+        "mass": [0.68, 0.75],
+        **{"inertia_x": 0.007, "inertia_y": 0.007, "inertia_z": 0.012},
+        **{"thrust_coefficient": 8.54858e-6, "torque_coefficient": 0.016, "motor_time_constant": 0.02},
+        **{"arm_length": 0.17, "rotor_speed_limit": 838},
+    }
+    pure, host = (card(name, context=sheet).build() for name in (PURE, HOST))
+    assert protocol.training_task(host).card == pure.card
+    flights = [play(task, reference_player(task), range(16)) for task in (pure, host)]
+    assert not flights[1].terminated.any()
+    np.testing.assert_allclose(flights[1].total, flights[0].total, rtol=0.01)
 
 
 def test_its_actions_replay_to_the_bit() -> None:

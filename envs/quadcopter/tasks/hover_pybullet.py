@@ -32,12 +32,13 @@ from rlbench_suite.adapters.single import order, programs
 from rlbench_suite.card import TaskCard
 from rlbench_suite.compat import calling_thread_device
 from rlbench_suite.component import Component
+from rlbench_suite.context import Constant
 from rlbench_suite.episode import Draw
 from rlbench_suite.host import HostTask
 from rlbench_suite.process import precision, refuse_after_fork
 
 from ..physics import dynamics
-from ..physics.dynamics import STEP, Airframe, Quadcopter, Rotors
+from ..physics.dynamics import ROTOR_ARM, STEP, Airframe, Quadcopter, Rotors
 from ..physics.rigid_body import GRAVITY, Inertia, RigidBody, rotation_matrix
 from ..rendering.picture import Pictured, Shot
 from .hover import QuadcopterHover
@@ -76,8 +77,11 @@ class Bullet:
         self.body = pybullet.createMultiBody(baseMass=dynamics.MASS, physicsClientId=self.client)
         pybullet.changeDynamics(self.body, -1, linearDamping=0, angularDamping=0, physicsClientId=self.client)
 
-    def fly(self, vehicle: Quadcopter, command: Rotors, airframe: Airframe) -> Quadcopter:
-        """Return the vehicle one step of the episode later under constant commanded speeds (rad/s); all floats."""
+    def fly(self, vehicle: Quadcopter, command: Rotors, airframe: Airframe, arm: float = ROTOR_ARM) -> Quadcopter:
+        """Return the vehicle one step of the episode later under constant commanded speeds (rad/s); all floats.
+
+        Rotors are ``arm`` (m) away from the body's x and y axes.
+        """
         time_constant = airframe.motor_time_constant
         # The C library's exponential: NumPy's differs between processors.
         middles = np.array([math.exp(-passed / time_constant) for passed in self._middles])
@@ -85,7 +89,7 @@ class Bullet:
         forces = dynamics.rotor_forces(dynamics.lag(vehicle.rotors, command, middles, middles), airframe)
         with self._lock:
             self._put(vehicle.body, airframe.inertia)
-            self._push(np.stack(dynamics.thrust_and_torques(forces, airframe), axis=1).tolist())
+            self._push(np.stack(dynamics.thrust_and_torques(forces, airframe, arm), axis=1).tolist())
             body = self._get()
         return Quadcopter(body, dynamics.lag(vehicle.rotors, command, end, end))
 
@@ -156,9 +160,9 @@ class BulletHover(gymnasium.Env[np.ndarray, np.ndarray]):
         """
         if self.bullet is None:
             raise gymnasium.error.Error("This simulator was closed; make a new one.")
-        before, airframe = self.vehicle, jax.tree.map(float, self.airframe)
-        command = Rotors(*(dynamics.rotor_speed(float(part)) for part in action))
-        self.vehicle = self.bullet.fly(before, command, airframe)
+        before, airframe, sheet = self.vehicle, jax.tree.map(float, self.airframe), self.task.sheet
+        command = Rotors(*(dynamics.rotor_speed(float(part), sheet.speed_limit) for part in action))
+        self.vehicle = self.bullet.fly(before, command, airframe, sheet.arm)
         observation, reward, terminated, told = self.task.judge(before, action, self.vehicle, airframe)
         return observation, reward, terminated, False, told
 
@@ -179,10 +183,15 @@ class QuadcopterHoverPyBullet(Pictured, HostTask[Quadcopter]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.pure = QuadcopterHover(card, difficulty=difficulty, dtype=dtype)
+        self.sheet = self.pure.sheet
         self._told = ("reward", "over", "success", *self.measures)
         self.observation_space = self.pure.observation_space
         self.action_space = self.pure.action_space
         self.reward_space = self.pure.reward_space
+
+    def constants(self) -> tuple[Constant, ...]:
+        """Return those of the pure task."""
+        return self.pure.constants()
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of the pure task."""
