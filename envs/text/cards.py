@@ -26,4 +26,18 @@ CARDS = (
         optimum=0.775,  # no table allows more, and each of many thousand drawn tables allows it
         tags=("discrete", "masked", "text", "partially-observed"),
     ),
+    TaskCard(
+        id="rlsuite/Diagnosis-v0",
+        family="text",
+        summary="Ask for symptoms and order tests, each at a cost, then name the disease.",
+        source="Gorry and Barnett 1968, doi:10.1016/0010-4809(68)90016-5 (sequential diagnosis); naive Bayes model",
+        entry_point="rlbench_suite.envs.text.diagnosis:Diagnosis",
+        # Bayes-optimal by dynamic programming up to six diseases; two questions of look-ahead in the hard tier.
+        reference="rlbench_suite.envs.text.bayes_optimal:BayesOptimal",
+        horizon=30,  # a conclusion ends the episode; the rest is for masked questions
+        variant=True,
+        difficulties={"medium": 6, "easy": 4, "hard": 12},
+        chance="one conclusion in as many as there are diseases is right by chance",
+        tags=("discrete", "masked", "text", "partially-observed"),
+    ),
 )
