@@ -40,4 +40,19 @@ CARDS = (
         chance="one conclusion in as many as there are diseases is right by chance",
         tags=("discrete", "masked", "text", "partially-observed"),
     ),
+    TaskCard(
+        id="rlsuite/CarDealer-v0",
+        family="text",
+        summary="Haggle over a car by alternating offers with somebody of unknown limit and temper.",
+        source="Abdulhai et al. 2023, arXiv:2311.18232 (scene); Faratin et al. 1998, "
+        "doi:10.1016/S0921-8890(98)00029-3 (tactics)",
+        entry_point="rlbench_suite.envs.text.car_dealer:CarDealer",
+        reference="rlbench_suite.envs.text.haggler:Haggler",
+        horizon=12,  # ten rounds end the talks
+        variant=True,
+        difficulties={"medium": 10, "easy": 6, "hard": 14},
+        optimum=0.4558662821248834,  # of a player who knows the population of the test split
+        chance="many of the other sides take any demand up to half of the surplus",
+        tags=("discrete", "text", "partially-observed"),
+    ),
 )
