@@ -55,4 +55,18 @@ CARDS = (
         chance="many of the other sides take any demand up to half of the surplus",
         tags=("discrete", "text", "partially-observed"),
     ),
+    TaskCard(
+        id="rlsuite/Recommend-v0",
+        family="text",
+        summary="Ask a customer about attributes, each question at a cost, then recommend an item.",
+        source="Boutilier 2002, AAAI-02, A POMDP formulation of preference elicitation problems",
+        entry_point="rlbench_suite.envs.text.recommend:Recommend",
+        # Bayes-optimal by dynamic programming up to six attributes; two questions of look-ahead in the hard tier.
+        reference="rlbench_suite.envs.text.elicitation:Elicitor",
+        horizon=20,  # a recommendation ends the episode; the rest is for masked questions
+        variant=True,
+        difficulties={"medium": 6, "easy": 4, "hard": 10},
+        chance="one item in nine or so is the best one or as good",
+        tags=("discrete", "masked", "text", "partially-observed"),
+    ),
 )
