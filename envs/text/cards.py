@@ -26,4 +26,47 @@ CARDS = (
         optimum=0.775,  # no table allows more, and each of many thousand drawn tables allows it
         tags=("discrete", "masked", "text", "partially-observed"),
     ),
+    TaskCard(
+        id="rlsuite/Diagnosis-v0",
+        family="text",
+        summary="Ask for symptoms and order tests, each at a cost, then name the disease.",
+        source="Gorry and Barnett 1968, doi:10.1016/0010-4809(68)90016-5 (sequential diagnosis); naive Bayes model",
+        entry_point="rlbench_suite.envs.text.diagnosis:Diagnosis",
+        # Bayes-optimal by dynamic programming up to six diseases; two questions of look-ahead in the hard tier.
+        reference="rlbench_suite.envs.text.bayes_optimal:BayesOptimal",
+        horizon=30,  # a conclusion ends the episode; the rest is for masked questions
+        variant=True,
+        difficulties={"medium": 6, "easy": 4, "hard": 12},
+        chance="one conclusion in as many as there are diseases is right by chance",
+        tags=("discrete", "masked", "text", "partially-observed"),
+    ),
+    TaskCard(
+        id="rlsuite/CarDealer-v0",
+        family="text",
+        summary="Haggle over a car by alternating offers with somebody of unknown limit and temper.",
+        source="Abdulhai et al. 2023, arXiv:2311.18232 (scene); Faratin et al. 1998, "
+        "doi:10.1016/S0921-8890(98)00029-3 (tactics)",
+        entry_point="rlbench_suite.envs.text.car_dealer:CarDealer",
+        reference="rlbench_suite.envs.text.haggler:Haggler",
+        horizon=12,  # ten rounds end the talks
+        variant=True,
+        difficulties={"medium": 10, "easy": 6, "hard": 14},
+        optimum=0.4558662821248834,  # of a player who knows the population of the test split
+        chance="many of the other sides take any demand up to half of the surplus",
+        tags=("discrete", "text", "partially-observed"),
+    ),
+    TaskCard(
+        id="rlsuite/Recommend-v0",
+        family="text",
+        summary="Ask a customer about attributes, each question at a cost, then recommend an item.",
+        source="Boutilier 2002, AAAI-02, A POMDP formulation of preference elicitation problems",
+        entry_point="rlbench_suite.envs.text.recommend:Recommend",
+        # Bayes-optimal by dynamic programming up to six attributes; two questions of look-ahead in the hard tier.
+        reference="rlbench_suite.envs.text.elicitation:Elicitor",
+        horizon=20,  # a recommendation ends the episode; the rest is for masked questions
+        variant=True,
+        difficulties={"medium": 6, "easy": 4, "hard": 10},
+        chance="one item in nine or so is the best one or as good",
+        tags=("discrete", "masked", "text", "partially-observed"),
+    ),
 )

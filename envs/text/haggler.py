@@ -1,0 +1,156 @@
+"""The reference player of CarDealer: Bayes-optimal against the whole population, by dynamic programming.
+
+The other side is one of (Z - 1) surpluses x 5 tempers x 5 levels of firmness, all equally likely beforehand; the player
+does not know the split. What it does is determined by these, the round and the agent's lowest demand m. So after each
+answer the player keeps the set B of those who would have given it, and the state of play is (t, m, B, standing offer
+o).
+With V its value times the number of B, and z the surplus of each member,
+
+    V(t, m, B, o) = max( 0.95**t o sum(1 / z over B),  max over demands d of the sum, over answers, of
+                         0.95**t d sum(1 / z over those who take d), or V(t + 1, min(m, d), those who answer o', o') ).
+
+Those who leave give 0. A set is a Python integer. A process solves it once (8,468 states for ten steps); the player
+keeps the part that it can meet as a decision tree.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.policy import View
+
+from .car_dealer import DISCOUNT, FIRMNESS, LEAST, ROUNDS, TEMPERS, CarDealer, Params, leaving, offer_table
+
+ACCEPT = 0
+"""The demand that stands for taking the offer."""
+
+
+class Answer(NamedTuple):
+    """An answer to a demand."""
+
+    offer: int
+    left: bool
+
+
+class Programme:
+    """The dynamic programme over a population.
+
+    Args:
+        steps: Z.
+        tempers: indices of the tempers in the population.
+        firmness: levels of firmness in the population.
+    """
+
+    def __init__(self, steps: int, tempers: tuple[int, ...], firmness: tuple[int, ...]) -> None:
+        self.steps = steps
+        self.people = [(z, k, f) for z in range(LEAST, steps + 1) for k in tempers for f in firmness]
+        self.everyone = (1 << len(self.people)) - 1
+        table = offer_table(steps)
+        self._answers: list[list[dict[Answer, int]]] = [[{} for _ in range(steps + 1)] for _ in range(ROUNDS + 1)]
+        for number, (z, k, f) in enumerate(self.people):
+            for time in range(ROUNDS + 1):
+                for lowest in range(steps + 1):
+                    answer = Answer(int(table[k, f, z, time, lowest]), bool(leaving(k, f, time)))
+                    sets = self._answers[time][lowest]
+                    sets[answer] = sets.get(answer, 0) | 1 << number
+        self._shares: dict[int, float] = {}
+        self._known: dict[tuple[int, int, int], tuple[float, int]] = {}
+
+    def openings(self) -> dict[int, int]:
+        """Return who opens with each offer."""
+        return {answer.offer: people for answer, people in self._answers[0][self.steps].items()}
+
+    def answers(self, time: int, demand: int, lowest: int, people: int) -> list[tuple[Answer, int]]:
+        """Return the answers to a demand in a round, and who of some people gives them."""
+        given = self._answers[time + 1][min(lowest, demand)]
+        return [(answer, people & those) for answer, those in given.items() if people & those]
+
+    def shares(self, people: int) -> float:
+        """Return the sum of 1 / z over some people."""
+        if people not in self._shares:
+            inverse = (1 / z for number, (z, _, _) in enumerate(self.people) if people >> number & 1)
+            self._shares[people] = sum(inverse)
+        return self._shares[people]
+
+    def solve(self, time: int, lowest: int, people: int, offer: int) -> tuple[float, int]:
+        """Return V and the best demand; :data:`ACCEPT` to take the offer."""
+        state = time, lowest, people
+        if state in self._known:
+            return self._known[state]
+        discount = DISCOUNT**time
+        best, choice = discount * offer * self.shares(people), ACCEPT
+        for demand in range(self.steps, 0, -1):
+            value = 0.0
+            for answer, those in self.answers(time, demand, lowest, people):
+                if demand <= answer.offer:
+                    value += discount * demand * self.shares(those)
+                elif not answer.left:
+                    value += self.solve(time + 1, min(lowest, demand), those, answer.offer)[0]
+            if value > best + 1e-12:
+                best, choice = value, demand
+        self._known[state] = best, choice
+        return best, choice
+
+    def value(self) -> float:
+        """Return the best expected return."""
+        total = sum(self.solve(0, self.steps, people, offer)[0] for offer, people in self.openings().items())
+        return total / len(self.people)
+
+
+@cache
+def decision_tree(steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the best play: root by opening offer, demand of each node, next node by node and offer; -1 for none."""
+    programme = Programme(steps, tuple(range(len(TEMPERS))), tuple(range(FIRMNESS)))
+    nodes = [(0, steps, people, offer) for offer, people in programme.openings().items()]
+    root = np.full(steps + 1, -1, np.int32)
+    root[[offer for *_, offer in nodes]] = np.arange(len(nodes))
+    demands, children = [], []
+    for time, lowest, people, offer in nodes:  # grows while it is read
+        demand = programme.solve(time, lowest, people, offer)[1]
+        child = np.full(steps + 1, -1, np.int32)
+        for answer, those in programme.answers(time, demand, lowest, people) if demand != ACCEPT else ():
+            if demand > answer.offer and not answer.left:
+                child[answer.offer] = len(nodes)
+                nodes.append((time + 1, min(lowest, demand), those, answer.offer))
+        demands.append(demand)
+        children.append(child)
+    return root, np.array(demands, np.int32), np.stack(children)
+
+
+class Haggler(eqx.Module):
+    """The player. Off its tree (after demands of another player) it takes the offer.
+
+    Attributes:
+        root: node by opening offer, int32 ``(Z + 1,)``.
+        demand: demand at each node, int32 ``(nodes,)``; 0 to take the offer.
+        child: next node by offer, int32 ``(nodes, Z + 1)``.
+    """
+
+    root: np.ndarray
+    demand: np.ndarray
+    child: np.ndarray
+    steps: int = eqx.field(static=True)
+
+    @classmethod
+    def for_task(cls, task: CarDealer) -> Haggler:
+        """Make the player of a number of steps; the first call solves the programme."""
+        return cls(*decision_tree(task.steps), task.steps)
+
+    def initial(self, params: Params) -> jax.Array:
+        """Return no node."""
+        return jnp.int32(-1)
+
+    def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Go to the node of the newest offer and return its demand."""
+        state = view.state
+        offer = jnp.where(np.arange(ROUNDS) == state.round, state.offers, 0).sum(dtype=jnp.int32)
+        node = jnp.where(state.round == 0, jnp.asarray(self.root)[offer], jnp.asarray(self.child)[memory, offer])
+        node = jnp.where((state.round > 0) & (memory < 0), -1, node).astype(jnp.int32)
+        demand = jnp.where(node < 0, ACCEPT, jnp.asarray(self.demand)[node])
+        return jnp.where(demand == ACCEPT, self.steps, self.steps - demand).astype(jnp.int32), node
