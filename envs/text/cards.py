@@ -2,6 +2,26 @@
 
 from rlbench_suite.card import TaskCard
 
+
+def _maze(name: str, summary: str, observed: str, difficulties: dict[str, float]) -> TaskCard:
+    """Make the card of a maze of which so much is observed."""
+    return TaskCard(
+        id=f"rlsuite/{name}",
+        family="text",
+        summary=summary,
+        source="Abdulhai et al. 2023, arXiv:2311.18232 (LMRL-Gym)",
+        entry_point="rlbench_suite.envs.text.text_maze:TextMaze",
+        reference="rlbench_suite.envs.text.text_maze:ShortestWay",
+        horizon=100,
+        settings={"observed": observed},
+        choices={"layout": ("drawn", "double_t", "umaze")},
+        variant=True,
+        difficulties=difficulties,
+        partially_observed=observed == "partially",
+        tags=("discrete", "text", "navigation"),
+    )
+
+
 CARDS = (
     TaskCard(
         id="rlsuite/Wordle-v0",
@@ -68,5 +88,17 @@ CARDS = (
         difficulties={"medium": 6, "easy": 4, "hard": 10},
         chance="one item in nine or so is the best one or as good",
         tags=("discrete", "masked", "text", "partially-observed"),
+    ),
+    _maze(
+        "TextMaze-v0",
+        "Walk the shortest way through a maze that is shown.",
+        "fully",
+        {"medium": 5, "easy": 3, "hard": 7},
+    ),
+    _maze(
+        "TextMazePartial-v0",
+        "Find the goal of a maze of which only the walls beside the walker are seen.",
+        "partially",
+        {"medium": 4, "easy": 3, "hard": 5},
     ),
 )
