@@ -101,4 +101,17 @@ CARDS = (
         "partially",
         {"medium": 4, "easy": 3, "hard": 5},
     ),
+    TaskCard(
+        id="rlsuite/Endgame-v0",
+        family="text",
+        summary="Mate a perfect defender with king and queen, king and rook, or king and pawn.",
+        source="Abdulhai et al. 2023, arXiv:2311.18232 (LMRL-Gym); tables: Thompson 1986, ICCA Journal 9:3",
+        entry_point="rlbench_suite.envs.text.endgame:Endgame",
+        reference="rlbench_suite.envs.text.endgame:TablePlayer",
+        horizon=60,  # fifty moves end the game; the rest is for moves that are not legal
+        variant=True,
+        difficulties={"medium": 2, "easy": 1, "hard": 3},
+        optimum=0.8221190644932672,
+        tags=("discrete", "masked", "text", "game"),
+    ),
 )

@@ -1,0 +1,454 @@
+"""Mate a perfect defender in a chess endgame.
+
+LMRL-Gym (Abdulhai et al. 2023, arXiv:2311.18232) plays endgames against an engine, and an illegal move costs 1 each
+time. Here White, the agent, has a king and one piece. Black, a king alone, plays the best reply of a table of every
+position (``endgame_tables.py``): it draws if it can, else it lasts longest. Illegal moves are masked.
+
+==========  ======  =======================================  =================
+difficulty  number  White                                    longest mate
+==========  ======  =======================================  =================
+``easy``    1       king and queen                           10 moves
+``medium``  2       king and rook                            16 moves
+``hard``    3       king and pawn, which becomes a queen     28 moves
+==========  ======  =======================================  =================
+
+=============  =====================================================================================================
+action         ``Discrete(64)``: 0 to 7 the king's step north, north-east, ... clockwise; 8 + 7 d + k - 1 the piece's
+               move by k squares in direction d. Masked: moves that are not legal
+observation    ``(193,)``, with a pawn ``(257,)``: the square of the white king, the piece (pawn; queen), the black
+               king, one-hot from a1 along the ranks to h8; the fraction of the 50 moves that is left
+reward         1 - (n - 1) / 50 for mate with move n; 0 for everything else
+termination    mate; stalemate, the piece is lost, or 50 moves without mate: a draw
+success        mate
+context        a position that is won, White to move: uniform over those that no turn or mirror image of the board makes
+               equal, then turned or mirrored at random. A hash of the position decides its split: every fourth, test
+=============  =====================================================================================================
+
+**Optimum.** Against this defender the quickest mate takes the number of moves of the table, so that the best return is
+1 - (n - 1) / 50 for a position with n. The means over positions of the test split are exact (:attr:`Endgame.optimum`).
+
+A pawn that promotes always becomes a queen.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
+from rlbench_suite.policy import View
+from rlbench_suite.task import Split, Task
+
+from .endgame_tables import (
+    DIRECTIONS,
+    FARTHEST,
+    KING_MOVES,
+    MATE,
+    MOVES,
+    NEAR,
+    NORTH,
+    PAWN,
+    QUEEN,
+    RAYS,
+    REACH,
+    ROOK,
+    SLIDES,
+    STALEMATE,
+    STEPS,
+    solved,
+)
+
+LIMIT = 50
+"""Moves of White after which the game is drawn."""
+PIECES = (QUEEN, ROOK, PAWN)
+PLAYING, WON, STALEMATED, LOST_PIECE = range(4)
+DRAWS = {STALEMATED: "stalemate", LOST_PIECE: "Black has captured the last piece"}
+NAMES = {QUEEN: "queen", ROOK: "rook", PAWN: "pawn"}
+COMPASS = ("north", "north-east", "east", "south-east", "south", "south-west", "west", "north-west")
+SQUARES = tuple(f"{file}{rank}" for rank in "12345678" for file in "abcdefgh")
+SQUARE = 40
+LIGHT, DARK, WHITE, BLACK = (238, 226, 200), (170, 130, 95), (255, 255, 255), (20, 20, 24)
+
+
+class Params(NamedTuple):
+    """The first position: squares 0 to 63 from a1 along the ranks, int32."""
+
+    king: Any
+    piece: Any
+    foe: Any
+    shortest: Any
+    """Moves of the quickest mate."""
+
+
+class State(NamedTuple):
+    """The position, int32."""
+
+    king: Any
+    """Square of the white king."""
+    piece: Any
+    """Square of the piece."""
+    foe: Any
+    """Square of the black king."""
+    queen: Any
+    """Whether the piece is a queen, bool; a pawn may become one."""
+    moves: Any
+    """Moves of White so far."""
+    end: Any
+    """0 while the game goes on, 1 mate, 2 stalemate, 3 the piece is lost."""
+
+
+def turned(square: Any, by: Any) -> Any:
+    """Return a square on a board that is mirrored left to right (bit 0), top to bottom (1), in the diagonal (2)."""
+    rank, file = square >> 3, square & 7
+    rank, file = rank ^ 7 * (by >> 1 & 1), file ^ 7 * (by & 1)
+    swap = by >> 2 & 1
+    return 8 * (rank + swap * (file - rank)) + file + swap * (rank - file)
+
+
+def king_steps(king: Any) -> list[tuple[Any, Any]]:
+    """Return for each direction the square to which a king steps, and whether it is on the board."""
+    rank, file = king >> 3, king & 7
+    steps = [(rank + up, file + right) for up, right in STEPS.tolist()]
+    return [(8 * up + right, ((up | right) & ~7) == 0) for up, right in steps]
+
+
+def touch(one: Any, other: Any) -> Any:
+    """Return whether two squares touch or are the same."""
+    rank, file = (one >> 3) - (other >> 3), (one & 7) - (other & 7)
+    return (rank * rank <= 1) & (file * file <= 1)
+
+
+class Endgame(Task[Params, State]):
+    """The task; see the module's docstring.
+
+    Attributes:
+        piece: the piece besides the king: ``Q``, ``R`` or ``P``.
+    """
+
+    measures: ClassVar[dict[str, str]] = {
+        "moves": "moves of White so far",
+        "shortest": "moves of the quickest mate from the first position",
+        "end": "0 while the game goes on, 1 mate, 2 stalemate, 3 the piece is lost",
+    }
+    counts_turns = True
+    picture_shape = (8 * SQUARE, 8 * SQUARE, 3)
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        number = 2.0 if difficulty is None else difficulty
+        if number not in range(1, len(PIECES) + 1):
+            raise ValueError(
+                f"A difficulty of {card.id} is 1 (queen), 2 (rook) or 3 (pawn); got {difficulty!r}."
+            )  # fmt: skip
+        self.piece = PIECES[int(number) - 1]
+        self.planes = 4 if self.piece == PAWN else 3
+        self.observation_space = self.box(0.0, 1.0, (64 * self.planes + 1,))
+        self.action_space = spaces.Discrete(MOVES)
+        self.reward_space = self.box(0.0, 1.0, ())
+
+    # -- positions, on the host --------------------------------------------------------------------------------
+
+    @cached_property
+    def _starts(self) -> tuple[np.ndarray, int]:
+        """Return won positions as numbers, one of each set of equal ones, those of the train split first; their count.
+
+        A number is ``4096 white king + 64 piece + black king``.
+        """
+        distance = solved(self.piece).distance
+        position = np.stack(np.nonzero(distance > 0)).astype(np.int32)
+        images = [
+            (turned(position, by) * np.array([[4096], [64], [1]])).sum(0)
+            for by in range(2 if self.piece == PAWN else 8)
+        ]
+        least = np.unique(np.min(images, 0)).astype(np.int32)
+        test = hashed(least) % 4 == 0
+        return np.concatenate([least[~test], least[test]]), int((~test).sum())
+
+    @cached_property
+    def optimum(self) -> float:
+        """Best expected return on the test split."""
+        starts, train = self._starts
+        distance = solved(self.piece).distance.ravel()[starts[train:]].astype(float)
+        return float(1 - (distance.mean() - 1) / LIMIT)
+
+    @cached_property
+    def _replies(self) -> np.ndarray:
+        """Return Black's replies of all endgames that may come up, int8 ``(n 64**3,)``: a queen's are the last."""
+        pieces = (PAWN, QUEEN) if self.piece == PAWN else (self.piece,)
+        return np.concatenate([solved(piece).reply.ravel() for piece in pieces])
+
+    @cached_property
+    def _best(self) -> np.ndarray:
+        """Return White's best moves, likewise."""
+        pieces = (PAWN, QUEEN) if self.piece == PAWN else (self.piece,)
+        return np.concatenate([solved(piece).best.ravel() for piece in pieces])
+
+    # -- the game ----------------------------------------------------------------------------------------------
+
+    def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
+        """Draw a won position of the split."""
+        starts, train = self._starts
+        bits = jax.random.bits(key, (2,), jnp.uint32)
+        test = split == Split.TEST
+        size = jnp.where(test, len(starts) - train, train).astype(jnp.uint32)
+        place = (bits[0] % size).astype(jnp.int32) + jnp.where(test, train, 0)
+        number = jnp.asarray(starts)[place]
+        by = (bits[1] & (1 if self.piece == PAWN else 7)).astype(jnp.int32)
+        king, piece, foe = (turned(number >> shift & 63, by) for shift in (12, 6, 0))
+        distance = jnp.asarray(solved(self.piece).distance.ravel()[starts])
+        return Params(king, piece, foe, distance[place].astype(jnp.int32))
+
+    def initial(self, key: jax.Array, params: Params) -> State:
+        """Set up the position."""
+        queen = jnp.bool_(self.piece == QUEEN)
+        return State(params.king, params.piece, params.foe, queen, jnp.int32(0), jnp.int32(PLAYING))
+
+    def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
+        """Move, then let Black reply."""
+        action = action.astype(jnp.int32)
+        rise, right = (jnp.asarray(STEPS[:, axis], jnp.int32) for axis in (0, 1))
+        by_king = action < KING_MOVES
+        move = jnp.maximum(action - KING_MOVES, 0)
+        direction = jnp.where(by_king, action, move // FARTHEST)
+        step = 8 * rise[direction] + right[direction]
+        king = jnp.where(by_king, state.king + step, state.king)
+        piece = jnp.where(by_king, state.piece, state.piece + step * (move % FARTHEST + 1))
+        queen = state.queen | ((piece >= 56) if self.piece == PAWN else False)
+
+        number = 4096 * king + 64 * piece + state.foe
+        reply = jnp.asarray(self._replies)[number + (64**3 * queen if self.piece == PAWN else 0)]
+        toward = jnp.minimum(reply.astype(jnp.int32), DIRECTIONS - 1)
+        foe = jnp.where(reply < DIRECTIONS, state.foe + 8 * rise[toward] + right[toward], state.foe)
+        draw = jnp.where(reply == STALEMATE, STALEMATED, jnp.where(foe == piece, LOST_PIECE, PLAYING))
+        end = jnp.where(reply == MATE, WON, draw).astype(jnp.int32)
+        after = State(king, piece, foe, queen, state.moves + 1, end)
+        if self.piece == PAWN:  # other pieces always have a move
+            stuck = ~self.action_mask(after, params).any() & (end == PLAYING)
+            after = after._replace(end=jnp.where(stuck, STALEMATED, end).astype(jnp.int32))
+        return after
+
+    def action_mask(self, state: State, params: Params) -> jax.Array:
+        """Return which moves are legal, bool ``(64,)``."""
+        king = [
+            on & (square != state.piece) & ~touch(square, state.foe) for square, on in king_steps(state.king)
+        ]  # fmt: skip
+        reach = jnp.asarray(self._reach)[64 * state.piece + state.king] >> np.arange(0, 24, 3, dtype=np.uint32) & 7
+        far = np.arange(FARTHEST, dtype=np.uint32) < reach[:, None]
+        ways = np.isin(np.arange(DIRECTIONS), SLIDES[ROOK if self.piece == ROOK else QUEEN])
+        slides = jnp.asarray(ways)[:, None] & far
+        if self.piece == PAWN:
+            ahead = [(state.piece + 8 * steps != state.foe) for steps in (1, 2)]
+            one = far[NORTH, 0] & ahead[0]
+            two = far[NORTH, 1] & ahead[0] & ahead[1] & (state.piece < 16)
+            pushes = jnp.zeros((DIRECTIONS, FARTHEST), bool).at[NORTH, 0].set(one).at[NORTH, 1].set(two)
+            slides = jnp.where(state.queen, slides, pushes)
+        return jnp.concatenate([jnp.stack(king), slides.ravel()])
+
+    @cached_property
+    def _reach(self) -> np.ndarray:
+        """Return :data:`.endgame_tables.REACH` with the eight directions in three bits each, uint32 ``(4096,)``."""
+        return (REACH.astype(np.uint32) << np.arange(0, 24, 3, dtype=np.uint32)).sum(-1).astype(np.uint32).ravel()
+
+    def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Return the pieces' squares, one-hot, and the fraction of moves left."""
+        board, piece = np.arange(64), state.piece
+        planes = [board == state.king, board == piece, board == state.foe]
+        if self.piece == PAWN:
+            planes[1:2] = [planes[1] & ~state.queen, planes[1] & state.queen]
+        left = ((LIMIT - state.moves).astype(self.dtype) / LIMIT)[None]
+        return jnp.concatenate([*(plane.astype(self.dtype) for plane in planes), left])
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """List the entries of :meth:`observation`, in order."""
+        pieces = [NAMES[self.piece], "queen"][: self.planes - 2]
+        squares = "squares a1, b1, ..., h8"
+        return (
+            *(Component(name.replace(" ", "_"), f"where the {name} stands, one-hot; {squares}", shape=(64,))
+              for name in ("white king", *pieces, "black king")),
+            Component("moves_left", "fraction of the 50 moves that is left"),
+        )  # fmt: skip
+
+    def action_components(self) -> tuple[Component, ...]:
+        """List the moves."""
+        directions = "north, north-east, ... clockwise"
+        return (
+            Component("king", f"move the king by a step: {directions}", shape=(KING_MOVES,)),
+            Component("piece", f"[direction, squares - 1]: move the piece; {directions}", shape=(DIRECTIONS, FARTHEST)),
+        )
+
+    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Return 1 for mate, minus a fiftieth for every move before."""
+        won = (next_state.end == WON) & (state.end != WON)
+        return jnp.where(won, LIMIT + 1 - next_state.moves, 0).astype(self.dtype) / LIMIT
+
+    def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether the game is over."""
+        return (state.end != PLAYING) | (state.moves >= LIMIT)
+
+    def info(self, state: State, params: Params) -> dict[str, jax.Array]:
+        """Return ``success``, mate, and the measures."""
+        return {
+            "success": state.end == WON,
+            "moves": state.moves,
+            "shortest": params.shortest,
+            "end": state.end,
+        }
+
+    # -- host side -----------------------------------------------------------------------------------------------
+
+    def _board(self, state: State) -> dict[int, str]:
+        """Return the pieces by square, in letters of the Forsyth-Edwards notation."""
+        letter = QUEEN if bool(state.queen) else self.piece
+        return {int(state.piece): letter, int(state.king): "K", int(state.foe): "k"}
+
+    def describe(self, state: State, params: Params) -> str:
+        """Describe the board: a diagram, the squares in words, and the moves that are left."""
+        board = self._board(state)
+        lines = [
+            f"{rank + 1} {' '.join(board.get(8 * rank + file, '.') for file in range(8))}" for rank in range(7, -1, -1)
+        ]
+        names = {"K": "white king", "k": "black king"} | {letter: f"white {name}" for letter, name in NAMES.items()}
+        places = ", ".join(f"{names[letter]} {SQUARES[square]}" for square, letter in sorted(board.items()))
+        return "\n".join(
+            [*lines, "  a b c d e f g h", f"{places[0].upper()}{places[1:]}. Moves left: {LIMIT - int(state.moves)}."]
+        )
+
+    def rules(self) -> str:
+        """Return the rules."""
+        piece = f"a {NAMES[self.piece]}" + (", which becomes a queen on the last rank" if self.piece == PAWN else "")
+        return (
+            f"A chess endgame: you are White, with a king (K) and {piece}; Black has a king (k) alone and defends "
+            f"perfectly. Mate Black in as few moves as possible. Mate with move 1, 2, 3, ... earns 1, "
+            f"{1 - 1 / LIMIT:g}, {1 - 2 / LIMIT:g}, ... Stalemate, the loss of your piece, and {LIMIT} moves without "
+            "mate are draws, which earn nothing. A move that is not legal is refused. After "
+            f"{self.card.horizon} replies the game is over."
+        )
+
+    def how_to_act(self) -> str:
+        """Tell a text player how moves are written."""
+        return "Answer with one move: from and to square, such as e2e3, or in algebraic notation, such as Ke3."
+
+    def parse(self, text: str, state: State, params: Params) -> np.ndarray:
+        """Return the move of a text: ``e2e3``, ``e7e8q``, ``Ke3``, ``Qd7#``, ``e8=Q``.
+
+        Raises:
+            ValueError: the text is no move of the king or the piece along a line.
+        """
+        move = text.strip().rstrip("+#")
+        if found := re.fullmatch(r"([a-h][1-8])([a-h][1-8])q?", move.lower()):
+            from_square, to_square = map(SQUARES.index, found.groups())
+        elif found := re.fullmatch(r"([KQR]?)([a-h][1-8])(=?Q)?", move):
+            letter = found[1] or PAWN
+            from_square = next((square for square, own in self._board(state).items() if own == letter), -1)
+            to_square = SQUARES.index(found[2])
+        else:
+            raise ValueError(f"expected a move such as e2e3 or Ke3, got {text.strip()[:100]!r}")
+        if from_square not in (int(state.king), int(state.piece)):
+            raise ValueError(f"no white piece for {text.strip()[:100]!r}: {self._pieces(state)}")
+        directions, steps = np.nonzero(RAYS[from_square] == to_square)
+        if not len(directions) or (from_square == int(state.king) and steps[0]):
+            raise ValueError(
+                f"no king or {NAMES[self.piece]} moves from {SQUARES[from_square]} to {SQUARES[to_square]}"
+            )
+        direction, step = int(directions[0]), int(steps[0])
+        number = direction if from_square == int(state.king) else KING_MOVES + FARTHEST * direction + step
+        return np.array(number, self.action_space.dtype)
+
+    def _pieces(self, state: State) -> str:
+        """Say where White's pieces stand."""
+        places = {square: letter for square, letter in self._board(state).items() if letter != "k"}
+        return "yours are " + " and ".join(f"{letter} on {SQUARES[square]}" for square, letter in places.items())
+
+    def _squares(self, action: int, state: State) -> tuple[int, int]:
+        """Return the square from which a move goes, and that to which it goes; -1 off the board."""
+        if action < KING_MOVES:
+            return int(state.king), int(RAYS[int(state.king), action, 0])
+        direction, step = divmod(action - KING_MOVES, FARTHEST)
+        return int(state.piece), int(RAYS[int(state.piece), direction, step])
+
+    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
+        """Return the move in UCI notation; a move off the board by its number of squares and direction."""
+        start, target = self._squares(int(action), state)
+        if target >= 0:
+            return SQUARES[start] + SQUARES[target]
+        direction, step = divmod(int(action) - KING_MOVES, FARTHEST) if action >= KING_MOVES else (int(action), 0)
+        return f"{SQUARES[start]} {step + 1} {COMPASS[direction]}"
+
+    def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
+        """Say which rule forbids the move."""
+        start, target = self._squares(int(action), state)
+        if target < 0:
+            return f"{self.spell(action, state, params)} leads off the board"
+        name = "king" if action < KING_MOVES else NAMES[QUEEN if bool(state.queen) else self.piece]
+        move = f"{SQUARES[start]}{SQUARES[target]}"
+        if target in (int(state.king), int(state.piece)):
+            return f"{move}: your own piece stands on {SQUARES[target]}"
+        if name == "king" and NEAR[target, int(state.foe)]:
+            return f"{move}: the kings would touch"
+        direction = (int(action) - KING_MOVES) // FARTHEST
+        if (name == "rook" and direction % 2) or name == "pawn":
+            return f"{move}: a {name} does not move like this here"
+        return f"{move}: a piece stands between"
+
+    def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
+        """Say how the game ended."""
+        quickest = f"the quickest mate took {int(params.shortest)}"
+        if int(state.end) == WON:
+            return f"mate with move {int(state.moves)}; {quickest}"
+        return f"a draw: {DRAWS.get(int(state.end), f'{LIMIT} moves without mate')}; {quickest}"
+
+    def draw(self, state: State, params: Params) -> np.ndarray:
+        """Draw the board with letters for pieces, White's white and Black's black."""
+        from PIL import Image, ImageDraw
+
+        height, width, _ = self.picture_shape
+        picture = Image.new("RGB", (width, height), LIGHT)
+        pen, board = ImageDraw.Draw(picture), self._board(state)
+        for square in range(64):
+            left, top = SQUARE * (square % 8), SQUARE * (7 - square // 8)
+            if (square // 8 + square) % 2 == 0:
+                pen.rectangle((left, top, left + SQUARE - 1, top + SQUARE - 1), fill=DARK)
+            if letter := board.get(square):
+                fill, edge = (BLACK, WHITE) if letter == "k" else (WHITE, BLACK)
+                centre = left + SQUARE / 2, top + SQUARE / 2
+                pen.text(centre, letter.upper(), fill=fill, font_size=26, anchor="mm", stroke_width=2, stroke_fill=edge)
+        return np.asarray(picture)
+
+
+def hashed(number: np.ndarray) -> np.ndarray:
+    """Mix the bits of numbers, uint32 (Wellons 2018, lowbias32)."""
+    number = number.astype(np.uint32)
+    for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
+        number = (number ^ number >> np.uint32(shift)) * np.uint32(factor)
+    return number ^ number >> np.uint32(16)
+
+
+class TablePlayer(eqx.Module):
+    """The optimal player: it looks the quickest mate up. In a position that is not won it makes any legal move."""
+
+    task: Endgame = eqx.field(static=True)
+
+    @classmethod
+    def for_task(cls, task: Endgame) -> TablePlayer:
+        """Make the player."""
+        return cls(task)
+
+    def initial(self, params: Params) -> tuple[()]:
+        """Return no memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Return the move of the table."""
+        state = view.state
+        number = 4096 * state.king + 64 * state.piece + state.foe
+        shift = 64**3 * state.queen if self.task.piece == PAWN else 0
+        best = jnp.asarray(self.task._best)[number + shift].astype(jnp.int32)
+        return jnp.where(best < 0, jnp.argmax(jnp.asarray(view.action_mask)).astype(jnp.int32), best), ()

@@ -1,0 +1,248 @@
+"""Endgames against published tables and against rules of chess that are written apart (and tested by perft)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium
+import jax
+import numpy as np
+import pytest
+
+import rlbench_suite  # noqa: F401  (registers the ids)
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.baselines.scripted import Uniform
+from rlbench_suite.envs.puzzles.games import chess_moves
+from rlbench_suite.envs.text.endgame import SQUARES, Endgame, State, turned
+from rlbench_suite.envs.text.endgame_tables import PAWN, QUEEN, ROOK, STEPS, solved
+from rlbench_suite.policy import reference_player
+from rlbench_suite.registry import card
+from rlbench_suite.task import Split
+
+pytestmark = pytest.mark.of_variants
+
+CARD = card("Endgame-v0")
+PIECE = {QUEEN: chess_moves.QUEEN, ROOK: chess_moves.ROOK, PAWN: chess_moves.PAWN}
+KINDS = {"medium": ROOK, "easy": QUEEN, "hard": PAWN}
+Position = tuple[int, int, int]
+
+
+def build(tier: str) -> Endgame:
+    task: Any = CARD.build(difficulty=tier)
+    return task
+
+
+def squares(words: str) -> Position:
+    king, piece, foe = (SQUARES.index(word[-2:]) for word in words.split())
+    return king, piece, foe
+
+
+def images(position: Any, piece: str) -> set[tuple[int, ...]]:
+    return {tuple(int(turned(square, by)) for square in position) for by in range(2 if piece == PAWN else 8)}
+
+
+# -- published values ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("piece", "longest", "positions", "to_move", "black_to_move"),
+    [
+        (QUEEN, 10, ["Ka1 Qb2 kf5"], 1, 8),
+        (ROOK, 16, ["Ka1 Rb2 kc3"], 121, 390),
+        (PAWN, 28, ["Ka2 Pg2 kb5", "Kb2 Pg2 kb5", "Ka3 Pg2 kb5"], 3, 2),
+    ],
+)
+def test_the_longest_mates_are_the_published_ones(
+    piece: str, longest: int, positions: list[str], to_move: int, black_to_move: int
+) -> None:
+    """From Nalimov's tables, by G. Duranti: kirill-kryukov.com/chess/discussion-board/viewtopic.php?t=920.
+
+    Positions that a turn or mirror image of the board makes equal count once.
+    """
+    tables = solved(piece)
+    for table, count in ((tables.distance, to_move), (tables.lost, black_to_move)):
+        assert table.max() == longest
+        found = {min(images(tuple(position), piece)) for position in np.argwhere(table == longest).tolist()}
+        assert len(found) == count
+    for position in positions:
+        assert tables.distance[squares(position)] == longest
+
+
+# -- the rules of chess ----------------------------------------------------------------------------------------------
+
+
+def board(position: Position, piece: str) -> list[int]:
+    king, at, foe = position
+    squares = [0] * 64
+    squares[king], squares[at], squares[foe] = chess_moves.KING, PIECE[piece], -chess_moves.KING
+    return squares
+
+
+def white_moves(position: Position, piece: str) -> Iterator[tuple[str, Position, str]]:
+    """Yield name, position and piece after each legal move of White; a pawn becomes a queen."""
+    king, at, foe = position
+    for move in chess_moves.legal_moves(board(position, piece), chess_moves.WHITE):
+        if move.promotion in (0, chess_moves.QUEEN):
+            after = (move.end, at, foe) if move.start == king else (king, move.end, foe)
+            yield SQUARES[move.start] + SQUARES[move.end], after, QUEEN if move.promotion else piece
+
+
+def black_moves(position: Position, piece: str) -> list[int]:
+    return [move.end for move in chess_moves.legal_moves(board(position, piece), chess_moves.BLACK)]
+
+
+def state_of(position: Position, piece: str) -> Any:
+    king, at, foe = (np.int32(square) for square in position)
+    return State(king, at, foe, np.bool_(piece == QUEEN), np.int32(0), np.int32(0))
+
+
+def positions(piece: str, count: int) -> Iterator[Position]:
+    """Yield random positions in which the kings do not touch."""
+    rng = np.random.default_rng(0)
+    for _ in range(count):
+        king, at, foe = map(int, rng.choice(64, 3, replace=False))
+        if (piece != PAWN or 8 <= at < 56) and max(abs(king // 8 - foe // 8), abs(king % 8 - foe % 8)) > 1:
+            yield king, at, foe
+
+
+@pytest.mark.parametrize(("tier", "piece"), KINDS.items())
+def test_a_won_position_is_one_move_from_a_lost_one_and_moves_are_those_of_chess(tier: str, piece: str) -> None:
+    task: Any = build(tier)
+    mask, tables, won = jax.jit(task.action_mask), solved(piece), 0
+    for position in positions(piece, 250):
+        if chess_moves.attacked(board(position, piece), position[2], chess_moves.WHITE):
+            assert tables.distance[position] == -1  # not White's turn
+            continue
+        state = state_of(position, piece)
+        legal = {task.spell(np.int64(action), state, None) for action in np.flatnonzero(mask(state, None))}
+        losses = {name: int(solved(kind).lost[after]) for name, after, kind in white_moves(position, piece)}
+        assert legal == set(losses)
+        quickest = min((value for value in losses.values() if value >= 0), default=-2)
+        assert tables.distance[position] == quickest + 1
+        if quickest >= 0:
+            assert losses[task.spell(np.int64(tables.best[position]), state, None)] == quickest
+            won += 1
+    assert won > 40
+
+
+@pytest.mark.parametrize("piece", KINDS.values())
+def test_every_reply_of_a_lost_position_is_to_a_won_one_and_the_best_is_played(piece: str) -> None:
+    tables, drawn = solved(piece), 0
+    cornered = [(squares("Kb6 Qc7 ka8"), 9), (squares("Kb6 Qb7 ka8"), 8)] if piece == QUEEN else []
+    for position, reply in cornered:
+        assert tables.reply[position] == reply
+        assert not black_moves(position, piece)
+    for king, at, foe in positions(piece, 600):
+        replies = {
+            end: -1 if end == at else int(tables.distance[king, at, end]) for end in black_moves((king, at, foe), piece)
+        }
+        reply = int(tables.reply[king, at, foe])
+        if not replies:
+            assert reply in (8, 9)
+            continue
+        assert tables.lost[king, at, foe] == (-1 if min(replies.values()) < 0 else max(replies.values()))
+        up, right = STEPS[reply].tolist()
+        played = foe + 8 * up + right
+        assert replies[played] == tables.lost[king, at, foe]  # a draw if there is one
+        assert (played == at) == (at in replies)
+        drawn += replies[played] < 0
+    assert drawn > 20
+
+
+# -- the task --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tier", KINDS)
+def test_the_reference_mates_in_the_fewest_moves(tier: str) -> None:
+    task: Any = build(tier)
+    record = play(task, reference_player(task), range(600), split="test")
+    assert record.info["success"].all()
+    np.testing.assert_array_equal(record.info["moves"], record.info["shortest"])
+    np.testing.assert_allclose(record.total, 1 - (record.info["shortest"] - 1) / 50, atol=1e-6)
+    assert abs(record.total.mean() - task.optimum) <= 4 * record.total.std() / 600**0.5
+    if tier == "medium":
+        assert CARD.optimum == pytest.approx(task.optimum, abs=1e-12)
+
+
+@pytest.mark.parametrize("tier", KINDS)
+def test_splits_share_no_position_however_it_is_turned(tier: str) -> None:
+    task: Any = build(tier)
+    draw = jax.jit(jax.vmap(task.sample_params, in_axes=(0, None)))
+    seen = []
+    for split in Split:
+        params = jax.tree.map(np.asarray, draw(jax.random.split(jax.random.key(5), 2000), int(split)))
+        found = [*zip(params.king.tolist(), params.piece.tolist(), params.foe.tolist(), strict=True)]
+        assert [int(solved(task.piece).distance[position]) for position in found] == params.shortest.tolist()
+        assert params.shortest.min() > 0
+        seen.append({min(images(position, task.piece)) for position in found})
+        assert np.bincount(params.king // 8, minlength=8).min() > 100
+    assert not seen[0] & seen[1]
+    starts, train = task._starts
+    assert 0.2 < 1 - train / len(starts) < 0.3
+
+
+def test_random_play_loses_its_piece_and_never_earns() -> None:
+    task = build("hard")
+    record = play(task, Uniform(task.action_space), range(200), split="test")
+    assert record.total.sum() < 1
+    assert {2, 3} <= set(record.info["end"].tolist())
+
+
+def test_games_end_as_the_rules_say() -> None:
+    env: Any = gymnasium.make(CARD.id, view="text", difficulty="hard")
+    for position, queen, move, end, words in (
+        ("Kb6 Qc6 ka8", True, "Qb7#", 1, "mate with move 1"),
+        ("Kb6 Qc6 ka8", True, "c6c7", 2, "stalemate"),
+        ("Kh1 Qb7 kb8", True, "Qb7c7", 0, ""),
+        ("Kb8 Pa7 kd7", False, "Ka8", 2, "stalemate"),  # of White, behind its own pawn
+        ("Kh1 Qd6 ke8", True, "Qd7+", 3, "captured the last piece"),
+        ("Kb6 Pc7 ka8", False, "c8=Q#", 1, "mate with move 1"),
+    ):
+        env.reset(seed=0)
+        state = state_of(squares(position), QUEEN if queen else PAWN)
+        env.unwrapped.episode = env.unwrapped.episode._replace(state=state)
+        _, reward, terminated, _, info = env.step(move)
+        if end == 0:
+            assert "invalid_reason" in info
+            continue
+        assert (int(info["end"]), terminated, reward) == (end, True, end == 1)
+        assert words in info["end_reason"]
+        assert info["success"] == (end == 1)
+
+
+@pytest.mark.parametrize(
+    ("move", "words"),
+    [
+        ("e2e4", "yours are R on d4 and K on b1"),
+        ("b1b3", "no king or rook moves from b1 to b3"),
+        ("Kb2", "the kings would touch"),
+        ("Re5", "a rook does not move like this"),
+        ("Rd4d4", "expected a move such as e2e3"),
+        ("Rb5", "no king or rook moves from d4 to b5"),
+        ("b1a1a2", "expected a move such as"),
+        ("checkmate", "expected a move such as"),
+        ("1-0", "expected a move such as"),
+        ("Qd8#", "no white piece for 'Qd8#'"),
+        ("Rd1 Rd2 Rd3", "expected a move such as"),
+        ("Rxb3", "expected a move such as"),
+    ],
+)
+def test_junk_and_illegal_moves_pay_nothing_and_change_nothing(move: str, words: str) -> None:
+    env: Any = gymnasium.make(CARD.id, view="text")
+    env.reset(seed=0)
+    state = state_of(squares("Kb1 Rd4 kb3"), ROOK)
+    env.unwrapped.episode = env.unwrapped.episode._replace(state=state)
+    shown, reward, terminated, _, info = env.step(move)
+    assert (reward, terminated, info["success"]) == (0, False, False)
+    assert words in info["invalid_reason"]
+    assert "3 . k . . . . . ." in shown
+    assert "Black king b3" in shown or "black king b3" in shown
+    if "touch" in words or "like this" in words:  # understood, so that no no-op is played
+        jax.tree.map(np.testing.assert_array_equal, state, env.unwrapped.state)
+
+
+def test_a_difficulty_is_one_of_three() -> None:
+    for wrong in (0, 4, 1.5):
+        with pytest.raises(ValueError, match="queen"):
+            CARD.build(difficulty=wrong)
