@@ -114,4 +114,17 @@ CARDS = (
         optimum=0.8221190644932672,
         tags=("discrete", "masked", "text", "game"),
     ),
+    TaskCard(
+        id="rlsuite/GuessMyCity-v0",
+        family="text",
+        summary="Find a hidden city of 100 by yes/no questions, or one of a fictional country.",
+        source="Abdulhai et al. 2023, arXiv:2311.18232 (LMRL-Gym)",
+        entry_point="rlbench_suite.envs.text.guess_my_city:GuessMyCity",
+        reference="rlbench_suite.envs.text.optimal_questions:OptimalQuestions",
+        horizon=30,  # as in Twenty Questions
+        variant=True,
+        difficulties={"real": 100, "medium": 32, "easy": 16},
+        chance="answers to random questions rule most cities out, and few guesses are then left",
+        tags=("discrete", "masked", "text", "partially-observed"),
+    ),
 )

@@ -30,6 +30,19 @@ FICTIONAL_PROPERTIES = (
 )  # fmt: skip
 
 
+class Fiction(NamedTuple):
+    """Words of which a fictional table takes some."""
+
+    first: tuple[str, ...]
+    """Beginnings of names."""
+    second: tuple[str, ...]
+    """Their endings."""
+    properties: tuple[str, ...]
+
+
+THINGS = Fiction(FIRST, SECOND, FICTIONAL_PROPERTIES)
+
+
 class Knowledge(NamedTuple):
     """Names only; a table of bits says which thing has which property."""
 
@@ -38,28 +51,37 @@ class Knowledge(NamedTuple):
 
 
 @cache
-def real_knowledge() -> tuple[Knowledge, np.ndarray]:
-    """Return the things and properties of ``knowledge.txt``, and the table, bool ``(properties, things)``."""
+def real_knowledge(file: str = "knowledge.txt") -> tuple[Knowledge, np.ndarray]:
+    """Return the things and properties of a file in this folder, and the table, bool ``(properties, things)``.
+
+    A line ``key: statement`` is a property, ``name = key key ...`` a thing and the properties that hold of it. A line
+    ``@name = key key ...`` gives a name to several properties.
+    """
     properties: dict[str, str] = {}
+    groups: dict[str, set[str]] = {}
     things: dict[str, set[str]] = {}
-    for line in Path(__file__).with_name("knowledge.txt").read_text("ascii").splitlines():
+    for line in Path(__file__).with_name(file).read_text("ascii").splitlines():
         if name := re.fullmatch(r"(\w+): (.+)", line):
             properties[name[1]] = name[2]
-        elif name := re.fullmatch(r"(\w+) = (.+)", line):
-            things[name[1]] = set(name[2].split())
+        elif name := re.fullmatch(r"(@?)([\w ]+) = (.+)", line):
+            held = {key for word in name[3].split() for key in groups.get(word, {word})}
+            (groups if name[1] else things)[name[1] + name[2]] = held
+    if unknown := set().union(*things.values()) - properties.keys():
+        raise ValueError(f"{file} names properties that it does not define: {', '.join(sorted(unknown))}")
     holds = np.array([[key in held for held in things.values()] for key in properties])
     return Knowledge(tuple(things), tuple(properties.values())), holds
 
 
 @cache
-def fictional_knowledge(names: int, things: int, properties: int) -> Knowledge:
+def fictional_knowledge(names: int, things: int, properties: int, fiction: Fiction = THINGS) -> Knowledge:
     """Return names of a fictional table: the first in the order of their hashes with the number ``names``."""
 
     def first(pool: list[str], count: int) -> tuple[str, ...]:
         return tuple(sorted(pool, key=lambda name: hashlib.sha256(f"{names} {name}".encode()).digest())[:count])
 
     return Knowledge(
-        first([a + b for a in FIRST for b in SECOND], things), first(list(FICTIONAL_PROPERTIES), properties)
+        first([a + b for a in fiction.first for b in fiction.second], things),
+        first(list(fiction.properties), properties),
     )
 
 
@@ -73,7 +95,9 @@ def question(statement: str) -> str:
 
 
 def guess(thing: str) -> str:
-    """Return the question that asks for a thing by name."""
+    """Return the question that asks for a thing by name; a proper name, with a capital letter, has no article."""
+    if thing[0].isupper():
+        return f"Is it {thing}?"
     return f"Is it {'an' if thing[0] in 'aeiou' else 'a'} {thing}?"
 
 

@@ -129,7 +129,7 @@ class OptimalQuestions(eqx.Module):
     @classmethod
     def for_task(cls, task: TwentyQuestions) -> OptimalQuestions:
         """Make the optimal player of the task's tables."""
-        return cls(OneTable(*decision_tree(), task) if task.real else AnyTable(task))
+        return cls(OneTable(*decision_tree(task.file), task) if task.real else AnyTable(task))
 
     def initial(self, params: Params) -> Any:
         """Return the memory of the tables' player."""
@@ -181,9 +181,9 @@ class Solver:
 
 
 @cache
-def decision_tree() -> tuple[np.ndarray, np.ndarray]:
-    """Return optimal play of the real table: see :class:`OneTable`."""
-    _, holds = real_knowledge()
+def decision_tree(file: str = TwentyQuestions.file) -> tuple[np.ndarray, np.ndarray]:
+    """Return optimal play of the real table of a file: see :class:`OneTable`."""
+    _, holds = real_knowledge(file)
     solver = Solver(tuple(sum(1 << int(i) for i in np.flatnonzero(row)) for row in holds))
     nodes = [(1 << holds.shape[1]) - 1]
     ask, child = [], []

@@ -54,11 +54,10 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.task import Split, Task
 
-from .knowledge import Knowledge, fictional_knowledge, real_knowledge, spoken, understand
+from .knowledge import THINGS, Fiction, Knowledge, fictional_knowledge, real_knowledge, spoken, understand
 
 TURNS = 20
 WORD = 32
-REAL = 64
 ROUNDS = 6
 FEWEST, MOST = 8, 32
 """Sizes of a fictional table, in things."""
@@ -154,7 +153,13 @@ class TwentyQuestions(Task[Params, State]):
     """The task; see the module's docstring.
 
     Attributes:
-        real: whether the table is that of ``knowledge.txt``; else it is fictional.
+        game: the game's name.
+        noun: a thing, in one word, and many of them.
+        file: the real table, see :func:`.knowledge.real_knowledge`.
+        real_things: number of its things.
+        fiction: the words of fictional tables.
+        examples: questions and guesses, to show a text player how to ask.
+        real: whether the table is the real one; else it is fictional.
         things: number of things, N.
         properties: number of properties, A.
         few: turns within which the thing is to be guessed for ``success``.
@@ -163,20 +168,29 @@ class TwentyQuestions(Task[Params, State]):
     measures: ClassVar[dict[str, str]] = {"turns": "questions and guesses", "possible": "things still possible"}
     counts_turns = True
     picture_shape = (460, 400, 3)
+    game: ClassVar[str] = "Twenty questions"
+    noun: ClassVar[tuple[str, str]] = ("thing", "things")
+    file: ClassVar[str] = "knowledge.txt"
+    real_things: ClassVar[int] = 64
+    fiction: ClassVar[Fiction] = THINGS
+    examples: ClassVar[tuple[str, str]] = (
+        "'Can it fly?', 'Does it have ...?', 'Is it ...?'",
+        "'Is it a ...?', 'I guess ...'",
+    )
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         number = MOST if difficulty is None else difficulty
-        if number != REAL and not (FEWEST <= number <= MOST and number % 1 == 0):
+        if number != self.real_things and not (FEWEST <= number <= MOST and number % 1 == 0):
             raise ValueError(
-                f"A difficulty of {card.id} is {FEWEST} to {MOST}, the number of fictional things, or {REAL} for the "
-                f"real ones; got {difficulty!r}."
+                f"A difficulty of {card.id} is {FEWEST} to {MOST}, the number of fictional {self.noun[1]}, or "
+                f"{self.real_things} for the real ones; got {difficulty!r}."
             )
-        self.real, self.things = number == REAL, int(number)
+        self.real, self.things = number == self.real_things, int(number)
         self._telling = (self.things - 1).bit_length() + 1
         self._rare = self._telling - 2
         self.few = (self.things - 1).bit_length() + 2
-        self.properties = len(real_knowledge()[0].properties) if self.real else self._telling + self._rare
+        self.properties = len(real_knowledge(self.file)[0].properties) if self.real else self._telling + self._rare
         self.words = -(-self.things // WORD)
         a, n = self.properties, self.things
         low = np.concatenate([np.full(a, -1.0), np.zeros(a + n + 1 + (0 if self.real else a * n))])
@@ -186,12 +200,12 @@ class TwentyQuestions(Task[Params, State]):
 
     @cached_property
     def _real_table(self) -> np.ndarray:
-        return as_words(real_knowledge()[1])
+        return as_words(real_knowledge(self.file)[1])
 
     @cached_property
     def _by_split(self) -> tuple[np.ndarray, int]:
         """Return the real things, train first, and the number of those."""
-        splits = np.array([split_of(thing) for thing in real_knowledge()[0].things])
+        splits = np.array([split_of(thing) for thing in real_knowledge(self.file)[0].things])
         return np.argsort(splits, kind="stable").astype(np.int32), int((splits == Split.TRAIN).sum())
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
@@ -283,18 +297,24 @@ class TwentyQuestions(Task[Params, State]):
         a, n = self.properties, self.things
         parts = (
             Component("answers", "answer to the question for each property: 1 yes, -1 no, 0 not asked", shape=(a,)),
-            Component("shares", "part of the things still possible that has each property", shape=(a,)),
-            Component("possible", "whether each thing is still possible", shape=(n,)),
+            Component("shares", f"part of the {self.noun[1]} still possible that has each property", shape=(a,)),
+            Component("possible", f"whether each {self.noun[0]} is still possible", shape=(n,)),
             Component("turns_left", "fraction of the turns that are left"),
         )
-        table = Component("table", "[property, thing]: whether the thing has the property", shape=(a, n))
+        table = Component(
+            "table", f"[property, {self.noun[0]}]: whether the {self.noun[0]} has the property", shape=(a, n)
+        )
         return parts if self.real else (*parts, table)
 
     def action_components(self) -> tuple[Component, ...]:
         """List questions, then guesses."""
         return (
             Component("ask", "ask for the property of this number", shape=(self.properties,)),
-            Component("guess", "guess the thing of this number, counted from the first guess on", shape=(self.things,)),
+            Component(
+                "guess",
+                f"guess the {self.noun[0]} of this number, counted from the first guess on",
+                shape=(self.things,),
+            ),
         )
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
@@ -324,8 +344,8 @@ class TwentyQuestions(Task[Params, State]):
     def knowledge(self, params: Params) -> Knowledge:
         """Return the names of things and properties."""
         if self.real:
-            return real_knowledge()[0]
-        return fictional_knowledge(int(params.names), self.things, self.properties)
+            return real_knowledge(self.file)[0]
+        return fictional_knowledge(int(params.names), self.things, self.properties, self.fiction)
 
     def holds(self, params: Params) -> np.ndarray:
         """Return the table, bool ``(properties, things)``."""
@@ -334,7 +354,7 @@ class TwentyQuestions(Task[Params, State]):
     def describe(self, state: State, params: Params) -> str:
         """Describe the things (fictional: with all their properties), and the questions and answers so far."""
         turns = int(state.turns)
-        lines = [f"Twenty questions: {turns} of {TURNS} turns used. One of {self.things} things was thought of."]
+        lines = [f"{self.game}: {turns} of {TURNS} turns used. One of {self.things} {self.noun[1]} was thought of."]
         lines += [*self._known(params), *self._said(state, params, 0)]
         if self._over(state):
             lines.append(f"The game is over: {self._ending(state, params)}.")
@@ -343,9 +363,9 @@ class TwentyQuestions(Task[Params, State]):
     def rules(self) -> str:
         """Return the rules of the game."""
         return (
-            f"Twenty questions: one of {self.things} things was thought of. Find it. In each turn, ask about one "
-            "property or guess one thing. Answers are yes or no, and always true.\n"
-            f"You have {TURNS} turns. Guessing the thing in turn 1, 2, 3, ... earns 1, {1 - 1 / TURNS:g}, "
+            f"{self.game}: one of {self.things} {self.noun[1]} was thought of. Find it. In each turn, ask about one "
+            f"property or guess one {self.noun[0]}. Answers are yes or no, and always true.\n"
+            f"You have {TURNS} turns. Guessing the {self.noun[0]} in turn 1, 2, 3, ... earns 1, {1 - 1 / TURNS:g}, "
             f"{1 - 2 / TURNS:g}, ...\n"
             "A question that was asked before, and a guess that the answers rule out, is refused. It uses up no turn, "
             f"but after {self.card.horizon} replies the game is over."
@@ -365,8 +385,10 @@ class TwentyQuestions(Task[Params, State]):
         known = self.knowledge(params)
         if self.real:
             questions = " ".join(spoken(known)[: self.properties])
-            return [f"Things: {', '.join(known.things)}.", f"Questions: {questions}"]
-        lines = ["The things, and all that is true of each; what is not said of a thing is not true of it:"]
+            return [f"{self.noun[1].capitalize()}: {', '.join(known.things)}.", f"Questions: {questions}"]
+        lines = [
+            f"The {self.noun[1]}, and all that is true of each; what is not said of a {self.noun[0]} is not true of it:"
+        ]
         for thing, column in zip(known.things, self.holds(params).T, strict=True):
             true = [statement for statement, holds in zip(known.properties, column, strict=True) if holds]
             lines.append(f"- {thing}: {'; '.join(true) or 'nothing of all this'}")
@@ -390,8 +412,8 @@ class TwentyQuestions(Task[Params, State]):
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
         return (
-            "Ask for one property in a question that can be answered yes or no ('Can it fly?', 'Does it have ...?', "
-            "'Is it ...?'), or guess one thing ('Is it a ...?', 'I guess ...'). One question or guess in each reply."
+            f"Ask for one property in a question that can be answered yes or no ({self.examples[0]}), or guess one "
+            f"{self.noun[0]} ({self.examples[1]}). One question or guess in each reply."
         )
 
     def parse(self, text: str, state: State, params: Params) -> np.ndarray:
@@ -418,7 +440,7 @@ class TwentyQuestions(Task[Params, State]):
                 return f"{words[before]!r} was answered in turn {turn + 1}: {answer}"
             if before < self.properties and thing >= 0 and rows[before, thing] != (answer == "Yes."):
                 return f"{words[int(action)]!r} is ruled out by turn {turn + 1}: {words[before]} {answer}"
-        return f"{words[int(action)]!r} is ruled out: the thing was found"
+        return f"{words[int(action)]!r} is ruled out: the {self.noun[0]} was found"
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say how the game ended; a lost game shows the thing."""
@@ -427,8 +449,8 @@ class TwentyQuestions(Task[Params, State]):
     def _ending(self, state: State, params: Params) -> str:
         thing = self.knowledge(params).things[int(params.hidden)]
         if bool(state.found):
-            return f"the thing is {thing!r}, found in turn {int(state.turns)}"
-        return f"all {TURNS} turns are used; the thing was {thing!r}"
+            return f"the {self.noun[0]} is {thing!r}, found in turn {int(state.turns)}"
+        return f"all {TURNS} turns are used; the {self.noun[0]} was {thing!r}"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw the table: a row a thing, a column a property; things ruled out are pale, columns show their answers."""
