@@ -12,9 +12,9 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -61,23 +61,37 @@ ALIKE = (
 """Words of nearly one meaning, by which an invented name is compared with the APIs."""
 
 
+class Documented(Protocol):
+    """Anything with a name and named arguments."""
+
+    @property
+    def name(self) -> str:
+        """Name by which it is called."""
+        ...
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """Arguments by name, in the order of the documentation."""
+        ...
+
+
 def parse_call(apis: Sequence[Api], text: str) -> np.ndarray:
     """Return the action, int ``(5,)``, of one call; the module's head has its forms.
 
     Raises:
         ValueError: the text is anything else; the message says what is wrong, and the nearest valid name.
     """
-    name, arguments = _read_call(apis, text.strip())
+    name, arguments = read_call(text)
     names = {spelling: number for number, one in enumerate(apis) for spelling in (one.name, tool_name(one))}
     if not isinstance(name, str) or name not in names:
-        raise ValueError(f"unknown API {_short(name)}.{suggestion(apis, name) if isinstance(name, str) else ''}")
+        raise ValueError(f"unknown API {short(name)}.{suggestion(apis, name) if isinstance(name, str) else ''}")
     one = apis[names[name]]
-    arguments = _read_arguments(one, arguments)
+    arguments = read_arguments(one, arguments)
     for given in arguments:
         if given not in one.arguments:
             takes = ", ".join(one.arguments) or "no arguments"
             raise ValueError(
-                f"{one.name} has no argument {_short(given)}.{_nearest(given, one.arguments)} It takes: {takes}"
+                f"{one.name} has no argument {short(given)}.{nearest(given, one.arguments)} It takes: {takes}"
             )
     missing = [name for name in one.arguments if name not in arguments]
     if missing:
@@ -89,18 +103,23 @@ def parse_call(apis: Sequence[Api], text: str) -> np.ndarray:
     return action
 
 
-def _read_call(apis: Sequence[Api], text: str) -> tuple[Any, Any]:
-    """Return name and arguments of a call, neither of them checked; arguments of a line without names are a tuple."""
+def read_call(text: str) -> tuple[Any, Any]:
+    """Return name and arguments of a call, neither of them checked; arguments of a line without names are a tuple.
+
+    Raises:
+        ValueError: the text has none of the forms of a call.
+    """
+    text = text.strip()
     if line := LINE.fullmatch(text):
         return line[1], _arguments_of_line(line[2])
     given = _json(text)
     if isinstance(given, dict) and set(given) <= {"type", "id", "function"} and isinstance(given.get("function"), dict):
         given = given["function"]
     if not isinstance(given, dict):
-        raise ValueError(f"{FORM}; got {_short(given)}")
+        raise ValueError(f"{FORM}; got {short(given)}")
     names, arguments = ([key for key in keys if key in given] for keys in (NAME_KEYS, ARGUMENT_KEYS))
     if len(names) != 1 or len(arguments) > 1 or len(given) > len(names) + len(arguments):
-        raise ValueError(f"{FORM}; got {_short(given)}")
+        raise ValueError(f"{FORM}; got {short(given)}")
     return given[names[0]], given[arguments[0]] if arguments else {}
 
 
@@ -116,19 +135,19 @@ def _arguments_of_line(text: str) -> dict[str, Any] | tuple[Any, ...]:
     while text.strip() and at < len(text):
         found = ARGUMENT.match(text, at)
         if not found or (found[3] and not text[found.end() :].strip()) or (found[1] and bare):
-            raise ValueError(f"{FORM}; the arguments {_short(text)} cannot be read")
+            raise ValueError(f"{FORM}; the arguments {short(text)} cannot be read")
         value: Any = found[2][1:-1] if found[2][0] in "\"'" else found[2].strip()
         if found[1]:
             named.append((found[1], value))
         elif named:
-            raise ValueError(f"{FORM}; the arguments {_short(text)} cannot be read")
+            raise ValueError(f"{FORM}; the arguments {short(text)} cannot be read")
         else:
             bare.append(value)
         at = found.end()
     return tuple(bare) or _object(named)
 
 
-def _read_arguments(one: Api, given: Any) -> dict[str, Any]:
+def read_arguments(one: Documented, given: Any) -> dict[str, Any]:
     """Return arguments by name.
 
     Raises:
@@ -141,7 +160,7 @@ def _read_arguments(one: Api, given: Any) -> dict[str, Any]:
             raise ValueError(f"{one.name} takes {', '.join(one.arguments) or 'no arguments'}; got {len(given)} values")
         return dict(zip(one.arguments, given, strict=False))
     if not isinstance(given, dict):
-        raise ValueError(f"arguments of {one.name} are a JSON object, got {_short(given)}")
+        raise ValueError(f"arguments of {one.name} are a JSON object, got {short(given)}")
     return given
 
 
@@ -229,16 +248,18 @@ def _number_of(api: str, name: str, kind: Kind, value: Any) -> int:
         return number
     if kind.words:
         shown = ", ".join(kind.words) if len(kind.words) <= 16 else f"{kind.words[0]} to {kind.words[-1]}"
-        raise ValueError(f"{api}: {name} is one of {shown}; got {_short(value)}.{_nearest(value, kind.words)}")
-    raise ValueError(f"{api}: {name} is a whole number from 1 to {kind.size} ({kind.meaning}); got {_short(value)}")
+        raise ValueError(f"{api}: {name} is one of {shown}; got {short(value)}.{nearest(value, kind.words)}")
+    raise ValueError(f"{api}: {name} is a whole number from 1 to {kind.size} ({kind.meaning}); got {short(value)}")
 
 
-def _nearest(given: Any, known: Any) -> str:
+def nearest(given: Any, known: Any) -> str:
+    """Return a sentence that names the known word nearest to a given one; empty if none is near."""
     near = difflib.get_close_matches(str(given)[:100], list(known), n=1, cutoff=0.4)
     return f" Did you mean {near[0]!r}?" if near else ""
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """Return the JSON of a value, cut to 60 characters."""
     try:
         text = json.dumps(value)
     except RecursionError:

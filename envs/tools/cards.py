@@ -2,6 +2,9 @@
 
 from rlbench_suite.card import TaskCard
 
+REWARDS = ("success", "thrifty")
+"""Values of the setting ``reward``: what the card's page says, or that with a price on calls of tools."""
+
 CARDS = (
     TaskCard(
         id="rlsuite/OfficeApps-v0",
@@ -14,5 +17,18 @@ CARDS = (
         difficulties={"easy": 1.0, "medium": 2.0, "hard": 3.0},
         optimum=1.0,
         tags=("multi-discrete", "text", "tool-use", "partially-observed"),
+    ),
+    TaskCard(
+        id="rlsuite/Routing-v0",
+        family="tools",
+        summary="Send each query of a stream to one of several experts, or answer it yourself, within a budget.",
+        source="Zhang, Feng & You 2025, arXiv:2506.09033 (Router-R1: price against accuracy)",
+        entry_point="rlbench_suite.envs.tools.routing:Routing",
+        reference="rlbench_suite.envs.tools.routing:Planner",
+        horizon=24,
+        choices={"reward": REWARDS},
+        variant=True,
+        difficulties={"medium": 4, "easy": 2, "hard": 8},
+        tags=("discrete", "text", "tool-use", "planning"),
     ),
 )
