@@ -46,4 +46,18 @@ CARDS = (
         optimum=1.0,
         tags=("multi-discrete", "text", "tool-use"),
     ),
+    TaskCard(
+        id="rlsuite/Interpreter-v0",
+        family="tools",
+        summary="Write a program in a small language that turns lists into the wanted lists.",
+        source="Balog et al. 2017, arXiv:1611.01989 (DeepCoder: programs on lists from examples)",
+        entry_point="rlbench_suite.envs.tools.interpreter:Interpreter",
+        reference="rlbench_suite.envs.tools.interpreter:Programmer",
+        horizon=10,
+        choices={"reward": REWARDS},
+        variant=True,
+        difficulties={"easy": 1.0, "medium": 2.0, "hard": 3.0},
+        optimum=1.0,
+        tags=("multi-discrete", "text", "tool-use", "programs"),
+    ),
 )

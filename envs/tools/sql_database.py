@@ -132,7 +132,7 @@ class Database:
         sizes = dice.sample(range(5, 60), things)
         # Half of the people and things live in few cities and kinds, so that groups have several members.
         cities, names = dice.sample(CITIES, 4), dice.sample(PEOPLE, people)
-        rows = {
+        rows: dict[str, list[tuple[Any, ...]]] = {
             one.a: [(i + 1, names[i], dice.choice(cities), dice.between(18, 80)) for i in range(people)],
             one.b: [
                 (i + 1, name, dice.choice(one.kinds), sizes[i])
