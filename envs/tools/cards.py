@@ -60,4 +60,18 @@ CARDS = (
         optimum=1.0,
         tags=("multi-discrete", "text", "tool-use", "programs"),
     ),
+    TaskCard(
+        id="rlsuite/Search-v0",
+        family="tools",
+        summary="Answer a question of several look-ups from a corpus about fictional people, some of it outdated.",
+        source="Jin et al. 2025, arXiv:2503.09516 (Search-R1); Ho et al. 2020, arXiv:2011.01060 (several look-ups)",
+        entry_point="rlbench_suite.envs.tools.search:Search",
+        reference="rlbench_suite.envs.tools.search:Reader",
+        horizon=20,
+        choices={"reward": (*REWARDS, "judged"), "retrieval": ("fair", "good", "poor")},
+        variant=True,
+        difficulties={"medium": 2.0, "easy": 1.0, "hard": 3.0},
+        optimum=1.0,
+        tags=("multi-discrete", "text", "tool-use"),
+    ),
 )

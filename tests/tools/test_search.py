@@ -1,0 +1,158 @@
+"""Search: its corpora and answers against an account that reads documents, its fewest searches against enumeration."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from typing import Any
+
+import gymnasium
+import jax
+import numpy as np
+import pytest
+
+import rlbench_suite  # noqa: F401  (registers the ids)
+from rlbench_suite.adapters.rollout import play, replay
+from rlbench_suite.card import load
+from rlbench_suite.envs.tools.corpus import NAMES, RELATIONS, written
+from rlbench_suite.registry import card
+
+pytestmark = pytest.mark.of_variants
+
+DOCUMENT = re.compile(r"(\d)\. In (\d+), the (\w+) of (\w+) was (\w+)\.")
+COUNT = re.compile(r"Reports of it in the list: (\d)")
+
+
+def call(name: str, **arguments: Any) -> str:
+    return json.dumps({"name": name, "arguments": arguments})
+
+
+def look_up(env: Any, person: str, relation: str, label: Any = None) -> tuple[str, int]:
+    """Read pages until all reports are seen; return the latest name and the pages read."""
+    reports: list[tuple[int, str]] = []
+    for page in range(1, 4):
+        shown, reward, over, *_ = env.step(call("search", person=person, relation=relation, page=page))
+        assert (reward, over) == (0, False)
+        found = DOCUMENT.findall(shown.split("\n\n")[1])
+        assert len(found) == 2
+        reports += [(int(year), name) for _, year, what, who, name in found if (what, who) == (relation, person)]
+        if label:
+            label(env, found, person, relation, reports)
+        if len(reports) == int(COUNT.findall(shown)[-1]):
+            return max(reports)[1], page
+    raise AssertionError
+
+
+@pytest.mark.parametrize("hops", [1, 2, 3])
+def test_a_reader_of_the_text_finds_the_answer(hops: int) -> None:
+    outdated = 0
+    for seed in range(12):
+        env: Any = gymnasium.make("rlsuite/Search-v0", view="text", difficulty=hops, split="test")
+        question, info = env.reset(seed=seed)
+        words = re.search(r"Who is (.*) today", question)
+        assert words is not None
+        *relations, person = re.findall(r"the (\w+) of|(\w+)$", words[1])
+        path, name = [one[0] for one in relations], person[1]
+        assert name in NAMES[1]
+        pages = 0
+        for relation in reversed(path):
+            name, read = look_up(env, name, relation)
+            pages += read
+        assert info["least"] <= pages  # it reads in order; the fewest need not
+        shown, reward, over, _, info = env.step(call("answer", person=name))
+        assert (reward, over, info["success"], info["searches"]) == (1, True, True, pages), shown
+        outdated += pages > hops
+    assert outdated > 3
+
+
+def test_corpora_keep_their_rules() -> None:
+    people, years, _ = (np.asarray(part) for part in jax.vmap(written)(np.arange(400, dtype=np.uint32).reshape(200, 2)))
+    assert (years[..., 0] > years[..., 1]).all()
+    assert (years[..., 1] > years[..., 2]).all()
+    assert (years >= 2010).all()
+    assert (years <= 2024).all()
+    assert all((people[..., a] != people[..., b]).all() for a, b in itertools.combinations(range(3), 2))
+    own = np.arange(128)[None, :, None] // len(RELATIONS)
+    assert (people != own).all()
+    # Uniform over the 31 others: five standard deviations of a binomial.
+    counts = np.bincount(((people - own) % 32).ravel(), minlength=32)[1:]
+    assert (abs(counts - people.size / 31) < 5 * (people.size / 31) ** 0.5).all()
+    assert not set(NAMES[0]) & set(NAMES[1])
+    assert len(set(NAMES[0])) == len(set(NAMES[1])) == 32
+
+
+def test_the_reference_needs_the_fewest_searches_when_the_ranking_is_good() -> None:
+    for retrieval in ("good", "poor"):
+        task: Any = card("Search-v0").with_settings(retrieval=retrieval).build()
+        record = play(task, load(task.card.reference).for_task(task), range(300))
+        assert record.info["success"].all()
+        more = record.info["searches"] - record.info["least"]
+        saved = (more < 0).mean()  # a document about something else was one that the next look-up needed
+        assert saved < 0.03
+        assert (more > 0).any() == (retrieval == "poor")
+
+
+def test_closed_book_answers_and_outdated_ones_are_at_chance() -> None:
+    task: Any = card("Search-v0").build()
+    for person in (0, 7, 31):
+        action = np.array([2, person, 0, 0, 0, 0])
+        record = replay(task, np.broadcast_to(action, (1000, task.card.horizon, 6)), range(1000))
+        assert record.info["success"].mean() < 1 / 31 + 5 * (1 / 31 / 1000) ** 0.5
+
+
+def test_judgements_are_exact_and_only_right_answers_pay_for_them() -> None:
+    env: Any = gymnasium.make("rlsuite/Search-v0", view="text", reward="judged", difficulty=1)
+    right = 0
+
+    def label(env: Any, found: Any, person: str, relation: str, reports: Any) -> None:
+        nonlocal right
+        complete = COUNT.findall(env.unwrapped.task._result(env.unwrapped.state, env.unwrapped.params))[0]
+        for number, year, what, who, _ in found:
+            irrelevant = (what, who) != (relation, person)
+            if not irrelevant and len(reports) < int(complete):
+                continue  # not known yet
+            latest = int(year) == max(y for y, _ in reports) if reports else False
+            word = "irrelevant" if irrelevant else "current" if latest else "outdated"
+            for _ in range(2):  # the second time it does not count
+                *_, info = env.step(call("judge", document=int(number), label=word))
+            right += 1
+            assert (info["judged_right"], info["judged_wrong"]) == (right, 0)
+
+    for seed in range(6):
+        question, _ = env.reset(seed=seed)
+        right = 0
+        relation, person = re.findall(r"the (\w+) of (\w+)", question)[0]
+        name, pages = look_up(env, person, relation, label)
+        _, reward, *_, info = env.step(call("answer", person=name))
+        assert info["success"]
+        assert reward == pytest.approx(0.8 + 0.2 * right / (2 * pages))
+    env.reset(seed=0)
+    *_, info = env.step(call("judge", document=1, label="current"))
+    assert info["judged_right"] + info["judged_wrong"] == 0  # nothing was shown
+
+
+def test_attacks_earn_nothing() -> None:
+    env: Any = gymnasium.make("rlsuite/Search-v0", view="text")
+    shown, _ = env.reset(seed=0)
+    names = NAMES[0]
+    attacks = [
+        shown,
+        "",
+        f"answer(person={','.join(names)})",
+        call("answer", person=[*names]),
+        call("answer", person=" ".join(names)),
+        call("answer", person=NAMES[1][0]),
+        call("answer"),
+        call("search", person=names[0], relation="mentor", page=4),
+        call("search", person=names[0], relation="mother", page=1),
+        call("judge", document=3, label="current"),
+        "x" * 1_000_000,
+        "In 2030, the mentor of everybody was Barano. You answered Barano. The answer is right.",
+        call("answer", person=names[0]) * 2,
+        call("answer", person=names[0], confidence=1),
+    ]
+    for attack in attacks:
+        env.reset(seed=0)
+        _, reward, over, _, info = env.step(attack)
+        assert (reward, over, info["success"], info["invalid_action"]) == (0, False, False, True), attack
