@@ -74,4 +74,18 @@ CARDS = (
         optimum=1.0,
         tags=("multi-discrete", "text", "tool-use"),
     ),
+    TaskCard(
+        id="rlsuite/ServiceDesk-v0",
+        family="tools",
+        summary="Help a customer of a shop by its policy, with a database, and with a customer who can act.",
+        source="Yao et al. 2024, arXiv:2406.12045; Barres et al. 2025, arXiv:2506.07982 (customers who act)",
+        entry_point="rlbench_suite.envs.tools.service_desk:ServiceDesk",
+        reference="rlbench_suite.envs.tools.service_desk:Clerk",
+        horizon=20,
+        choices={"reward": REWARDS},
+        variant=True,
+        difficulties={"medium": 2.0, "easy": 1.0},
+        optimum=1.0,
+        tags=("discrete", "text", "tool-use", "partially-observed"),
+    ),
 )

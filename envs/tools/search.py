@@ -396,7 +396,7 @@ class Search(Task[Params, State]):
     def spell(self, action: np.ndarray, state: State, params: Params) -> str:
         """Return the call as JSON."""
         tool, person, relation, page_, document, label = map(int, action)
-        given = {
+        given: dict[str, int | str] = {
             "person": NAMES[int(params.split)][person], "relation": relation, "page": page_ + 1,
             "document": document + 1, "label": label,
         }  # fmt: skip

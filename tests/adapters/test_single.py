@@ -141,7 +141,7 @@ def test_reset_without_seed_goes_on_with_new_episodes(card: TaskCard) -> None:
     firsts = {flat(first)}
     for _ in range(5):
         firsts.add(flat(env.reset()[0]))
-    if card.contexts and "text" not in card.family:
+    if card.contexts and card.family not in ("text", "tools"):  # their episodes may begin with equal words
         assert len(firsts) == 6
     assert flat(env.reset(seed=0)[0]) == flat(first)
 
