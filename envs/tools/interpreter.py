@@ -20,6 +20,7 @@ context        function, K, and inputs. Functions of the test split are never as
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -104,7 +105,8 @@ class Interpreter(Task[Params, State]):
         self.action_space = spaces.MultiDiscrete([len(TOOLS), *machine.SIZES * LINES])
         self.observation_space = self.box(-LARGEST_SHOWN, LARGEST_SHOWN, (self._count + 88,))
         self.reward_space = self.box(0.0, 1.0, ())
-        self._wanted = jax.jit(self.wanted)  # for the host side, compiled at its first use
+        # For the host side, compiled at its first use.
+        self._wanted, self._outputs = jax.jit(self.wanted), lru_cache(maxsize=256)(self._wanted_outputs)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a function and the inputs, all from one draw; remainders of 2**32 favour no number noticeably."""
@@ -242,13 +244,21 @@ class Interpreter(Task[Params, State]):
     def describe(self, state: State, params: Params) -> str:
         """Describe the wanted function, the examples, and the last run."""
         words = SPECIFICATIONS[int(params.function)].words.replace("K", str(int(params.constant)))
-        wanted, lengths = map(np.asarray, self._wanted(params))
+        numbers = (params.inputs, params.lengths)
+        shown = (np.asarray(part, np.int32).tobytes() for part in numbers)
+        wanted, lengths = self._outputs(int(params.function), int(params.constant), *shown)
         lines = [f"Write {words}."]
         for number in range(EXAMPLES):
             given = params.inputs[number][: int(params.lengths[number])]
             output = wanted[number][: int(lengths[number])]
             lines.append(f"Example {number + 1}: input {_listed(given)}, wanted output {_listed(output)}")
         return "\n\n".join(["\n".join(lines), self._result(state)])
+
+    def _wanted_outputs(self, function: int, constant: int, inputs: bytes, lengths: bytes) -> tuple[Any, Any]:
+        numbers, counts = np.frombuffer(inputs, np.int32), np.frombuffer(lengths, np.int32)
+        params = Params(np.int32(function), np.int32(constant), numbers.reshape(CASES, MOST_READ), counts)
+        outputs, many = self._wanted(params)
+        return np.asarray(outputs), np.asarray(many)
 
     def describe_turn(self, before: State | None, state: State, params: Params) -> str:
         """Describe all at first, then the last run."""
