@@ -138,7 +138,7 @@ CARDS = (
         variant=True,
         difficulties={"medium": 2, "easy": 1, "hard": 3},
         partially_observed=True,
-        tags=("discrete", "masked", "text", "partially-observed", "sparse"),
+        tags=("discrete", "masked", "text", "partially-observed"),
     ),
     TaskCard(
         id="rlsuite/TextNav-v0",
