@@ -27,6 +27,7 @@ eight are equally likely. Priors are in the ratio of 1, 2 and 4.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -262,7 +263,7 @@ class Diagnosis(Task[Params, State]):
         """Return the reply for an action."""
         return self._commands[int(action)]
 
-    @property
+    @cached_property
     def _commands(self) -> list[str]:
         asks = [f"{('ask', 'order')[kind]} {name}" for kind, name in zip(self.kinds, self.names, strict=True)]
         return asks + [f"conclude {disease}" for disease in DISEASES[: self.diseases]]

@@ -28,6 +28,7 @@ three answers are in ``PERCENT``. Types have priors in the ratio of 1, 2 and 4.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -269,16 +270,19 @@ class Recommend(Task[Params, State]):
 
     def describe(self, state: State, params: Params) -> str:
         """Tell items and types, then the answers."""
-        names = np.array(ATTRIBUTES[: self.attributes])
+        names = ATTRIBUTES[: self.attributes]
+
+        def listed(attributes: Any) -> str:
+            return ", ".join(name for number, name in enumerate(names) if int(attributes) >> number & 1)
+
         weights = [int(weight) for weight in params.weights]
         lines = ["The items, and all attributes of each:"]
         lines += [
-            f"- {ITEMS[item]}: {', '.join(names[np.flatnonzero(row)]) or 'none of all'}"
-            for item, row in enumerate(members(np.asarray(params.items), self.attributes))
+            f"- {ITEMS[item]}: {listed(attributes) or 'none of all'}" for item, attributes in enumerate(params.items)
         ]
         lines.append("The types of customers:")
-        for kind, sets in enumerate(members(np.asarray(params.attitudes), self.attributes)):
-            parts = [f"{ATTITUDES[n]} {', '.join(names[row == 1])}" for n, row in enumerate(sets) if row.any()]
+        for kind, sets in enumerate(params.attitudes):
+            parts = [f"{ATTITUDES[n]} {listed(attributes)}" for n, attributes in enumerate(sets) if int(attributes)]
             lines.append(f"- {TYPES[kind]} (prior {weights[kind]} in {sum(weights)}): {'; '.join(parts)}")
         told = [self._told(n, state) for n in range(self.attributes) if self._answer(n, state) != NONE]
         return "\n".join(lines) + f"\n\nThe customer says: {'; '.join(told) or 'nothing yet'}."
@@ -302,7 +306,7 @@ class Recommend(Task[Params, State]):
         """Tell a text player both kinds of replies."""
         return "Answer 'ask ATTRIBUTE' or 'recommend ITEM'."
 
-    @property
+    @cached_property
     def _commands(self) -> list[str]:
         asks = [f"ask {name}" for name in ATTRIBUTES[: self.attributes]]
         return asks + [f"recommend {name}" for name in ITEMS[: self.items]]
