@@ -122,7 +122,8 @@ def test_wanted_outputs_are_those_of_plain_lists_and_the_reference_reaches_them(
     for split in (0, 1):
         keys = jax.random.split(jax.random.key(split), 200)
         params = jax.vmap(task.sample_params, (0, None))(keys, jnp.int32(split))
-        wanted, lengths = jax.jit(jax.vmap(task.wanted))(params)
+        wanted, lengths = map(np.asarray, jax.jit(jax.vmap(task.wanted))(params))
+        params = jax.tree.map(np.asarray, params)
         for i in range(200):
             function = FUNCTIONS[SPECIFICATIONS[int(params.function[i])].words]
             for case in range(11):
