@@ -137,7 +137,6 @@ CARDS = (
         horizon=60,
         variant=True,
         difficulties={"medium": 2, "easy": 1, "hard": 3},
-        partially_observed=True,
         tags=("discrete", "masked", "text", "partially-observed"),
     ),
     TaskCard(
@@ -149,7 +148,6 @@ CARDS = (
         reference="rlbench_suite.envs.text.household_planner:Planner",
         horizon=20,
         variant=True,
-        partially_observed=True,
         chance="a random walk through the rooms comes by many places in time",
         tags=("discrete", "masked", "text", "partially-observed"),
     ),

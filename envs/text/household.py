@@ -341,14 +341,13 @@ class Household(Task[Params, State]):
         kind, task = KINDS[int(params.kind)], int(params.task)
         thing = f"{'sliced ' if bool(params.sliced) else ''}{kind}"
         where = f"{'in' if int(params.goal) in OPENS else 'on'} the {NAMES[int(params.goal)]}"
-        if task == FIND:
-            return f"find a {thing} and take it"
-        if task == EXAMINE:
-            return f"examine a {thing} under the lamp on the desk"
         if task == TWO:
             return f"put two {thing}s {where}"
-        done = {PLACE: "", CLEAN: "clean ", HEAT: "hot ", COOL: "cold "}[task]
-        return f"put a {done}{thing} {where}"
+        thing = {CLEAN: "clean ", HEAT: "hot ", COOL: "cold "}.get(task, "") + thing
+        thing = f"{'an' if thing[0] in 'aeiou' else 'a'} {thing}"
+        if task == FIND:
+            return f"find {thing} and take it"
+        return f"examine {thing} under the lamp on the desk" if task == EXAMINE else f"put {thing} {where}"
 
     def describe(self, state: State, params: Params) -> str:
         """Tell the goal, the plan, what was seen elsewhere, and what is in sight."""
