@@ -42,7 +42,6 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.bitset import unpack_bits
 from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.component import Component, singles
 from rlbench_suite.policy import View
@@ -305,7 +304,8 @@ class TextMaze(Task[Params, State]):
             cells = np.arange(h * w)
             goal, here = (row * w + column for row, column in
                           ((params.goal_row, params.goal_column), (state.row, state.column)))  # fmt: skip
-            flags = jnp.concatenate([unpack_bits(list(params.free), w), cells == goal, cells == here, walls])
+            free = (params.free[:, None] >> np.arange(w, dtype=np.uint32) & 1 == 1).ravel()
+            flags = jnp.concatenate([free, cells == goal, cells == here, walls])
         return flags.astype(self.dtype)
 
     def observation_components(self) -> tuple[Component, ...]:
@@ -358,7 +358,7 @@ class TextMaze(Task[Params, State]):
 
     def describe(self, state: State, params: Params) -> str:
         """Describe what is shown, in the words of LMRL-Gym; the map is a paragraph before them."""
-        walls = [side for side, wall in zip(SIDES, np.asarray(self.walls(state, params)), strict=True) if wall]
+        walls = [side for side, wall in zip(SIDES, self._walls_beside(state, params), strict=True) if wall]
         said = [f"The goal is at position {int(params.goal_row)}, {int(params.goal_column)}."]
         if not self.partial or int(state.moves) == 0:
             said.append(f"Your current position is at position {int(state.row)}, {int(state.column)}.")
@@ -369,6 +369,12 @@ class TextMaze(Task[Params, State]):
         if self.partial:
             return " ".join(said)
         return f"The maze, row by row from row 0 (# wall, G goal):\n{self._map(params)}\n\n{' '.join(said)}"
+
+    def _walls_beside(self, state: State, params: Params) -> list[bool]:
+        """Return what :meth:`walls` returns, without JAX."""
+        row, column = int(state.row), int(state.column)
+        beside = zip(ROW_STEPS.tolist(), COLUMN_STEPS.tolist(), strict=True)
+        return [not int(params.free[row + down]) >> column + right & 1 for down, right in beside]
 
     def _map(self, params: Params) -> str:
         """Return the map."""
@@ -428,7 +434,7 @@ class TextMaze(Task[Params, State]):
         if not self.partial or int(state.moves) == 0:
             paint(row, column, WALKER)
         paint(1, BESIDE, WALKER)
-        for i, wall in enumerate(np.asarray(self.walls(state, params))):
+        for i, wall in enumerate(self._walls_beside(state, params)):
             paint(1 + int(ROW_STEPS[i]), BESIDE + int(COLUMN_STEPS[i]), WALL if wall else FLOOR)
         return picture
 
