@@ -104,13 +104,13 @@ CARDS = (
     TaskCard(
         id="rlsuite/Endgame-v0",
         family="text",
-        summary="Mate a perfect defender with king and queen, king and rook, or king and pawn.",
+        summary="Mate a perfect defender with a king and queen, rook, pawn or two bishops.",
         source="Abdulhai et al. 2023, arXiv:2311.18232 (LMRL-Gym); tables: Thompson 1986, ICCA Journal 9:3",
         entry_point="rlbench_suite.envs.text.endgame:Endgame",
         reference="rlbench_suite.envs.text.endgame:TablePlayer",
         horizon=60,  # fifty moves end the game; the rest is for moves that are not legal
         variant=True,
-        difficulties={"medium": 2, "easy": 1, "hard": 3},
+        difficulties={"medium": 2, "easy": 1, "hard": 3, "bishops": 4},
         optimum=0.8221190644932672,
         tags=("discrete", "masked", "text", "game"),
     ),

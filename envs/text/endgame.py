@@ -1,10 +1,20 @@
 """Mate a perfect defender in a chess endgame.
 
 LMRL-Gym (Abdulhai et al. 2023, arXiv:2311.18232) plays endgames against an engine, and an illegal move costs 1 each
-time. Here White, the agent, has a king and one piece. Black, a king alone, plays the best reply of a table of every
-position (``endgame_tables.py``): it draws if it can, else it lasts longest. Illegal moves are masked.
+time. Here White, the agent, has a king and one piece, or two bishops. Black, a king alone, plays the best reply of a
+table of every position (``endgame_tables.py``, ``two_bishops.py``): it draws if it can, else it lasts longest. Illegal
+moves are masked.
 
-==========  ======  =======================================  =================
+===========  ======  =========================================  ============
+difficulty   number  White                                      longest mate
+===========  ======  =========================================  ============
+``easy``     1       king and queen                             10 moves
+``medium``   2       king and rook                              16 moves
+``hard``     3       king and pawn, which becomes a queen       28 moves
+``bishops``  4       king and two bishops, one on each colour   19 moves
+===========  ======  =========================================  ============
+
+=============  =================
 difficulty  number  White                                    longest mate
 ==========  ======  =======================================  =================
 ``easy``    1       king and queen                           10 moves
@@ -14,11 +24,13 @@ difficulty  number  White                                    longest mate
 
 =============  =====================================================================================================
 action         ``Discrete(64)``: 0 to 7 the king's step north, north-east, ... clockwise; 8 + 7 d + k - 1 the piece's
-               move by k squares in direction d. Masked: moves that are not legal
-observation    ``(193,)``, with a pawn ``(257,)``: the square of the white king, the piece (pawn; queen), the black
-               king, one-hot from a1 along the ranks to h8; the fraction of the 50 moves that is left
+               move by k squares in direction d. Two bishops: those of the one on light squares, then, from 64 on, of
+               the other, ``Discrete(120)``. Masked: moves that are not legal
+observation    ``(193,)``, with a pawn or bishops ``(257,)``: the squares of the white king, the piece (pawn, queen;
+               light, dark bishop) and the black king, one-hot from a1 along the ranks to h8; the fraction of the 50
+               moves that is left
 reward         1 - (n - 1) / 50 for mate with move n; 0 for everything else
-termination    mate; stalemate, the piece is lost, or 50 moves without mate: a draw
+termination    mate; stalemate, a piece is lost, or 50 moves without mate: a draw
 success        mate
 context        a position that is won, White to move: uniform over those that no turn or mirror image of the board makes
                equal, then turned or mirrored at random. A hash of the position decides its split: every fourth, test
@@ -33,7 +45,8 @@ A pawn that promotes always becomes a queen.
 from __future__ import annotations
 
 import re
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import and_
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -48,6 +61,7 @@ from rlbench_suite.policy import View
 from rlbench_suite.task import Split, Task
 
 from .endgame_tables import (
+    BISHOP,
     DIRECTIONS,
     FARTHEST,
     KING_MOVES,
@@ -63,15 +77,20 @@ from .endgame_tables import (
     SLIDES,
     STALEMATE,
     STEPS,
+    Tables,
     solved,
 )
+from .two_bishops import solved_bishops
 
 LIMIT = 50
 """Moves of White after which the game is drawn."""
-PIECES = (QUEEN, ROOK, PAWN)
+PIECES = (QUEEN, ROOK, PAWN, BISHOP)
 PLAYING, WON, STALEMATED, LOST_PIECE = range(4)
-DRAWS = {STALEMATED: "stalemate", LOST_PIECE: "Black has captured the last piece"}
-NAMES = {QUEEN: "queen", ROOK: "rook", PAWN: "pawn"}
+DRAWS = {STALEMATED: "stalemate", LOST_PIECE: "Black has captured a piece"}
+NAMES = {QUEEN: "queen", ROOK: "rook", PAWN: "pawn", BISHOP: "bishop"}
+PLACED = {
+    QUEEN: "a queen", ROOK: "a rook", PAWN: "a pawn, which becomes a queen on the last rank", BISHOP: "two bishops",
+}  # fmt: skip
 COMPASS = ("north", "north-east", "east", "south-east", "south", "south-west", "west", "north-west")
 SQUARES = tuple(f"{file}{rank}" for rank in "12345678" for file in "abcdefgh")
 SQUARE = 40
@@ -83,6 +102,7 @@ class Params(NamedTuple):
 
     king: Any
     piece: Any
+    second: Any
     foe: Any
     shortest: Any
     """Moves of the quickest mate."""
@@ -94,7 +114,9 @@ class State(NamedTuple):
     king: Any
     """Square of the white king."""
     piece: Any
-    """Square of the piece."""
+    """Square of the piece; of two bishops that on light squares."""
+    second: Any
+    """Square of the bishop on dark squares; -1 where there is none."""
     foe: Any
     """Square of the black king."""
     queen: Any
@@ -102,7 +124,7 @@ class State(NamedTuple):
     moves: Any
     """Moves of White so far."""
     end: Any
-    """0 while the game goes on, 1 mate, 2 stalemate, 3 the piece is lost."""
+    """0 while the game goes on, 1 mate, 2 stalemate, 3 a piece is lost."""
 
 
 def turned(square: Any, by: Any) -> Any:
@@ -111,6 +133,11 @@ def turned(square: Any, by: Any) -> Any:
     rank, file = rank ^ 7 * (by >> 1 & 1), file ^ 7 * (by & 1)
     swap = by >> 2 & 1
     return 8 * (rank + swap * (file - rank)) + file + swap * (rank - file)
+
+
+def colour(square: int) -> int:
+    """Return 1 for a light square, 0 for a dark one."""
+    return (square // 8 + square) % 2
 
 
 def king_steps(king: Any) -> list[tuple[Any, Any]]:
@@ -130,13 +157,13 @@ class Endgame(Task[Params, State]):
     """The task; see the module's docstring.
 
     Attributes:
-        piece: the piece besides the king: ``Q``, ``R`` or ``P``.
+        piece: the piece besides the king: ``Q``, ``R``, ``P``, or ``B`` for two bishops.
     """
 
     measures: ClassVar[dict[str, str]] = {
         "moves": "moves of White so far",
         "shortest": "moves of the quickest mate from the first position",
-        "end": "0 while the game goes on, 1 mate, 2 stalemate, 3 the piece is lost",
+        "end": "0 while the game goes on, 1 mate, 2 stalemate, 3 a piece is lost",
     }
     counts_turns = True
     picture_shape = (8 * SQUARE, 8 * SQUARE, 3)
@@ -146,50 +173,75 @@ class Endgame(Task[Params, State]):
         number = 2.0 if difficulty is None else difficulty
         if number not in range(1, len(PIECES) + 1):
             raise ValueError(
-                f"A difficulty of {card.id} is 1 (queen), 2 (rook) or 3 (pawn); got {difficulty!r}."
+                f"A difficulty of {card.id} is 1 (queen), 2 (rook), 3 (pawn) or 4 (bishops); got {difficulty!r}."
             )  # fmt: skip
         self.piece = PIECES[int(number) - 1]
-        self.planes = 4 if self.piece == PAWN else 3
+        self.planes = 4 if self.piece in (PAWN, BISHOP) else 3
         self.observation_space = self.box(0.0, 1.0, (64 * self.planes + 1,))
-        self.action_space = spaces.Discrete(MOVES)
+        self.action_space = spaces.Discrete(MOVES + DIRECTIONS * FARTHEST * (self.piece == BISHOP))
         self.reward_space = self.box(0.0, 1.0, ())
 
     # -- positions, on the host --------------------------------------------------------------------------------
 
     @cached_property
     def _starts(self) -> tuple[np.ndarray, int]:
-        """Return won positions as numbers, one of each set of equal ones, those of the train split first; their count.
-
-        A number is ``4096 white king + 64 piece + black king``.
-        """
-        distance = solved(self.piece).distance
-        position = np.stack(np.nonzero(distance > 0)).astype(np.int32)
-        images = [
-            (turned(position, by) * np.array([[4096], [64], [1]])).sum(0)
-            for by in range(2 if self.piece == PAWN else 8)
-        ]
+        """Return won positions as numbers, one of each set of equal ones, train first, and the count of those."""
+        squares = self._squares_of(np.flatnonzero(self._tables[0].distance > 0).astype(np.int32))
+        images = [self._number(*self._turned(squares, by)) for by in range(self._images)]
         least = np.unique(np.min(images, 0)).astype(np.int32)
         test = hashed(least) % 4 == 0
         return np.concatenate([least[~test], least[test]]), int((~test).sum())
+
+    @property
+    def _images(self) -> int:
+        """Number of turns and mirror images of the board that keep the rules."""
+        return 2 if self.piece == PAWN else 8
+
+    @property
+    def _tables(self) -> list[Tables]:
+        """Return the tables of all endgames that may come up: a pawn becomes a queen."""
+        if self.piece == BISHOP:
+            return [solved_bishops()]
+        return [solved(piece) for piece in ((PAWN, QUEEN) if self.piece == PAWN else self.piece)]
+
+    def _number(self, king: Any, piece: Any, second: Any, foe: Any) -> Any:
+        """Return the number of a position in its table."""
+        if self.piece == BISHOP:
+            return king << 16 | piece >> 1 << 11 | second >> 1 << 6 | foe
+        return king << 12 | piece << 6 | foe
+
+    def _squares_of(self, number: Any) -> tuple[Any, Any, Any, Any]:
+        """Return white king, piece, second bishop and black king of a number."""
+        if self.piece != BISHOP:
+            return number >> 12, number >> 6 & 63, number * 0 - 1, number & 63
+        light, dark = number >> 11 & 31, number >> 6 & 31
+        return number >> 16, 2 * light + (light >> 2 & 1 ^ 1), 2 * dark + (dark >> 2 & 1), number & 63
+
+    def _turned(self, squares: tuple[Any, Any, Any, Any], by: Any) -> tuple[Any, Any, Any, Any]:
+        """Return a position on a board that is turned; see :func:`turned`. Light squares may become dark."""
+        king, piece, second, foe = squares
+        king, piece, foe = turned(king, by), turned(piece, by), turned(foe, by)
+        if self.piece == BISHOP:
+            second, swap = turned(second, by), (by ^ by >> 1) & 1
+            piece, second = piece + swap * (second - piece), second + swap * (piece - second)
+        return king, piece, second, foe
 
     @cached_property
     def optimum(self) -> float:
         """Best expected return on the test split."""
         starts, train = self._starts
-        distance = solved(self.piece).distance.ravel()[starts[train:]].astype(float)
+        distance = self._tables[0].distance.ravel()[starts[train:]].astype(float)
         return float(1 - (distance.mean() - 1) / LIMIT)
 
     @cached_property
     def _replies(self) -> np.ndarray:
-        """Return Black's replies of all endgames that may come up, int8 ``(n 64**3,)``: a queen's are the last."""
-        pieces = (PAWN, QUEEN) if self.piece == PAWN else (self.piece,)
-        return np.concatenate([solved(piece).reply.ravel() for piece in pieces])
+        """Return Black's replies by number, int8; those to a queen that was a pawn come last."""
+        return np.concatenate([tables.reply.ravel() for tables in self._tables])
 
     @cached_property
     def _best(self) -> np.ndarray:
         """Return White's best moves, likewise."""
-        pieces = (PAWN, QUEEN) if self.piece == PAWN else (self.piece,)
-        return np.concatenate([solved(piece).best.ravel() for piece in pieces])
+        return np.concatenate([tables.best.ravel() for tables in self._tables])
 
     # -- the game ----------------------------------------------------------------------------------------------
 
@@ -201,35 +253,37 @@ class Endgame(Task[Params, State]):
         size = jnp.where(test, len(starts) - train, train).astype(jnp.uint32)
         place = (bits[0] % size).astype(jnp.int32) + jnp.where(test, train, 0)
         number = jnp.asarray(starts)[place]
-        by = (bits[1] & (1 if self.piece == PAWN else 7)).astype(jnp.int32)
-        king, piece, foe = (turned(number >> shift & 63, by) for shift in (12, 6, 0))
-        distance = jnp.asarray(solved(self.piece).distance.ravel()[starts])
-        return Params(king, piece, foe, distance[place].astype(jnp.int32))
+        by = (bits[1] & np.uint32(self._images - 1)).astype(jnp.int32)
+        distance = jnp.asarray(self._tables[0].distance.ravel()[starts])
+        return Params(*self._turned(self._squares_of(number), by), distance[place].astype(jnp.int32))
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Set up the position."""
         queen = jnp.bool_(self.piece == QUEEN)
-        return State(params.king, params.piece, params.foe, queen, jnp.int32(0), jnp.int32(PLAYING))
+        return State(params.king, params.piece, params.second, params.foe, queen, jnp.int32(0), jnp.int32(PLAYING))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Move, then let Black reply."""
         action = action.astype(jnp.int32)
         rise, right = (jnp.asarray(STEPS[:, axis], jnp.int32) for axis in (0, 1))
-        by_king = action < KING_MOVES
-        move = jnp.maximum(action - KING_MOVES, 0)
-        direction = jnp.where(by_king, action, move // FARTHEST)
-        step = 8 * rise[direction] + right[direction]
+        by_king, by_second = action < KING_MOVES, action >= MOVES
+        move = jnp.maximum(action - KING_MOVES, 0) % (MOVES - KING_MOVES)
+        direction = jnp.where(by_king, jnp.minimum(action, DIRECTIONS - 1), move // FARTHEST)
+        step = (8 * rise[direction] + right[direction]) * jnp.where(by_king, 1, move % FARTHEST + 1)
         king = jnp.where(by_king, state.king + step, state.king)
-        piece = jnp.where(by_king, state.piece, state.piece + step * (move % FARTHEST + 1))
+        piece = jnp.where(by_king | by_second, state.piece, state.piece + step)
+        second = jnp.where(by_second, state.second + step, state.second)
         queen = state.queen | ((piece >= 56) if self.piece == PAWN else False)
 
-        number = 4096 * king + 64 * piece + state.foe
+        number = self._number(king, piece, second, state.foe)
         reply = jnp.asarray(self._replies)[number + (64**3 * queen if self.piece == PAWN else 0)]
         toward = jnp.minimum(reply.astype(jnp.int32), DIRECTIONS - 1)
         foe = jnp.where(reply < DIRECTIONS, state.foe + 8 * rise[toward] + right[toward], state.foe)
-        draw = jnp.where(reply == STALEMATE, STALEMATED, jnp.where(foe == piece, LOST_PIECE, PLAYING))
+        draw = jnp.where(
+            reply == STALEMATE, STALEMATED, jnp.where((foe == piece) | (foe == second), LOST_PIECE, PLAYING)
+        )
         end = jnp.where(reply == MATE, WON, draw).astype(jnp.int32)
-        after = State(king, piece, foe, queen, state.moves + 1, end)
+        after = State(king, piece, second, foe, queen, state.moves + 1, end)
         if self.piece == PAWN:  # other pieces always have a move
             stuck = ~self.action_mask(after, params).any() & (end == PLAYING)
             after = after._replace(end=jnp.where(stuck, STALEMATED, end).astype(jnp.int32))
@@ -237,20 +291,26 @@ class Endgame(Task[Params, State]):
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
         """Return which moves are legal, bool ``(64,)``."""
+        own = [state.piece, state.second] if self.piece == BISHOP else [state.piece]
         king = [
-            on & (square != state.piece) & ~touch(square, state.foe) for square, on in king_steps(state.king)
-        ]  # fmt: skip
-        reach = jnp.asarray(self._reach)[64 * state.piece + state.king] >> np.arange(0, 24, 3, dtype=np.uint32) & 7
-        far = np.arange(FARTHEST, dtype=np.uint32) < reach[:, None]
-        ways = np.isin(np.arange(DIRECTIONS), SLIDES[ROOK if self.piece == ROOK else QUEEN])
-        slides = jnp.asarray(ways)[:, None] & far
+            reduce(and_, (square != piece for piece in own), on & ~touch(square, state.foe))
+            for square, on in king_steps(state.king)
+        ]
+        ways = np.isin(np.arange(DIRECTIONS), SLIDES[QUEEN if self.piece == PAWN else self.piece])
+        far = [self._far(piece, state.king) for piece in own]
+        slides = [jnp.asarray(ways)[:, None] & reach for reach in far]
         if self.piece == PAWN:
             ahead = [(state.piece + 8 * steps != state.foe) for steps in (1, 2)]
-            one = far[NORTH, 0] & ahead[0]
-            two = far[NORTH, 1] & ahead[0] & ahead[1] & (state.piece < 16)
+            one = far[0][NORTH, 0] & ahead[0]
+            two = far[0][NORTH, 1] & ahead[0] & ahead[1] & (state.piece < 16)
             pushes = jnp.zeros((DIRECTIONS, FARTHEST), bool).at[NORTH, 0].set(one).at[NORTH, 1].set(two)
-            slides = jnp.where(state.queen, slides, pushes)
-        return jnp.concatenate([jnp.stack(king), slides.ravel()])
+            slides = [jnp.where(state.queen, slides[0], pushes)]
+        return jnp.concatenate([jnp.stack(king), *(moves.ravel() for moves in slides)])
+
+    def _far(self, piece: Any, king: Any) -> jax.Array:
+        """Return whether a piece that slides reaches the square k + 1 steps away: bool ``(8, 7)``."""
+        reach = jnp.asarray(self._reach)[64 * piece + king] >> np.arange(0, 24, 3, dtype=np.uint32) & 7
+        return jnp.arange(FARTHEST, dtype=jnp.uint32) < reach[:, None]
 
     @cached_property
     def _reach(self) -> np.ndarray:
@@ -263,12 +323,15 @@ class Endgame(Task[Params, State]):
         planes = [board == state.king, board == piece, board == state.foe]
         if self.piece == PAWN:
             planes[1:2] = [planes[1] & ~state.queen, planes[1] & state.queen]
+        if self.piece == BISHOP:
+            planes.insert(2, board == state.second)
         left = ((LIMIT - state.moves).astype(self.dtype) / LIMIT)[None]
         return jnp.concatenate([*(plane.astype(self.dtype) for plane in planes), left])
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
-        pieces = [NAMES[self.piece], "queen"][: self.planes - 2]
+        bishops = ["bishop on light squares", "bishop on dark squares"]
+        pieces = bishops if self.piece == BISHOP else [NAMES[self.piece], "queen"][: self.planes - 2]
         squares = "squares a1, b1, ..., h8"
         return (
             *(Component(name.replace(" ", "_"), f"where the {name} stands, one-hot; {squares}", shape=(64,))
@@ -281,7 +344,10 @@ class Endgame(Task[Params, State]):
         directions = "north, north-east, ... clockwise"
         return (
             Component("king", f"move the king by a step: {directions}", shape=(KING_MOVES,)),
-            Component("piece", f"[direction, squares - 1]: move the piece; {directions}", shape=(DIRECTIONS, FARTHEST)),
+            *(
+                Component(name, f"[direction, squares - 1]: move it; {directions}", shape=(DIRECTIONS, FARTHEST))
+                for name in (("light_bishop", "dark_bishop") if self.piece == BISHOP else ("piece",))
+            ),
         )
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -307,7 +373,8 @@ class Endgame(Task[Params, State]):
     def _board(self, state: State) -> dict[int, str]:
         """Return the pieces by square, in letters of the Forsyth-Edwards notation."""
         letter = QUEEN if bool(state.queen) else self.piece
-        return {int(state.piece): letter, int(state.king): "K", int(state.foe): "k"}
+        second = {int(state.second): letter} if self.piece == BISHOP else {}
+        return {int(state.piece): letter, **second, int(state.king): "K", int(state.foe): "k"}
 
     def describe(self, state: State, params: Params) -> str:
         """Describe the board: a diagram, the squares in words, and the moves that are left."""
@@ -323,11 +390,10 @@ class Endgame(Task[Params, State]):
 
     def rules(self) -> str:
         """Return the rules."""
-        piece = f"a {NAMES[self.piece]}" + (", which becomes a queen on the last rank" if self.piece == PAWN else "")
         return (
-            f"A chess endgame: you are White, with a king (K) and {piece}; Black has a king (k) alone and defends "
-            f"perfectly. Mate Black in as few moves as possible. Mate with move 1, 2, 3, ... earns 1, "
-            f"{1 - 1 / LIMIT:g}, {1 - 2 / LIMIT:g}, ... Stalemate, the loss of your piece, and {LIMIT} moves without "
+            f"A chess endgame: you are White, with a king (K) and {PLACED[self.piece]}; Black has a king (k) "
+            "alone and defends perfectly. Mate Black in as few moves as possible. Mate with move 1, 2, 3, ... earns 1, "
+            f"{1 - 1 / LIMIT:g}, {1 - 2 / LIMIT:g}, ... Stalemate, the loss of a piece, and {LIMIT} moves without "
             "mate are draws, which earn nothing. A move that is not legal is refused. After "
             f"{self.card.horizon} replies the game is over."
         )
@@ -345,13 +411,15 @@ class Endgame(Task[Params, State]):
         move = text.strip().rstrip("+#")
         if found := re.fullmatch(r"([a-h][1-8])([a-h][1-8])q?", move.lower()):
             from_square, to_square = map(SQUARES.index, found.groups())
-        elif found := re.fullmatch(r"([KQR]?)([a-h][1-8])(=?Q)?", move):
+        elif found := re.fullmatch(r"([KQRB]?)([a-h][1-8])(=?Q)?", move):
             letter = found[1] or PAWN
-            from_square = next((square for square, own in self._board(state).items() if own == letter), -1)
             to_square = SQUARES.index(found[2])
+            fits = [square for square, own in self._board(state).items() if own == letter]
+            fits = [square for square in fits if letter != BISHOP or colour(square) == colour(to_square)]
+            from_square = fits[0] if fits else -1
         else:
             raise ValueError(f"expected a move such as e2e3 or Ke3, got {text.strip()[:100]!r}")
-        if from_square not in (int(state.king), int(state.piece)):
+        if from_square < 0 or from_square not in (int(state.king), int(state.piece), int(state.second)):
             raise ValueError(f"no white piece for {text.strip()[:100]!r}: {self._pieces(state)}")
         directions, steps = np.nonzero(RAYS[from_square] == to_square)
         if not len(directions) or (from_square == int(state.king) and steps[0]):
@@ -359,7 +427,8 @@ class Endgame(Task[Params, State]):
                 f"no king or {NAMES[self.piece]} moves from {SQUARES[from_square]} to {SQUARES[to_square]}"
             )
         direction, step = int(directions[0]), int(steps[0])
-        number = direction if from_square == int(state.king) else KING_MOVES + FARTHEST * direction + step
+        first = MOVES if from_square == int(state.second) else KING_MOVES
+        number = direction if from_square == int(state.king) else first + FARTHEST * direction + step
         return np.array(number, self.action_space.dtype)
 
     def _pieces(self, state: State) -> str:
@@ -371,15 +440,21 @@ class Endgame(Task[Params, State]):
         """Return the square from which a move goes, and that to which it goes; -1 off the board."""
         if action < KING_MOVES:
             return int(state.king), int(RAYS[int(state.king), action, 0])
-        direction, step = divmod(action - KING_MOVES, FARTHEST)
-        return int(state.piece), int(RAYS[int(state.piece), direction, step])
+        start = int(state.second if action >= MOVES else state.piece)
+        return start, int(RAYS[(start, *self._way(action))])
+
+    def _way(self, action: int) -> tuple[int, int]:
+        """Return direction and squares, less 1, of a move."""
+        if action < KING_MOVES:
+            return action, 0
+        return divmod((action - KING_MOVES) % (MOVES - KING_MOVES), FARTHEST)
 
     def spell(self, action: np.ndarray, state: State, params: Params) -> str:
         """Return the move in UCI notation; a move off the board by its number of squares and direction."""
         start, target = self._squares(int(action), state)
         if target >= 0:
             return SQUARES[start] + SQUARES[target]
-        direction, step = divmod(int(action) - KING_MOVES, FARTHEST) if action >= KING_MOVES else (int(action), 0)
+        direction, step = self._way(int(action))
         return f"{SQUARES[start]} {step + 1} {COMPASS[direction]}"
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
@@ -389,12 +464,12 @@ class Endgame(Task[Params, State]):
             return f"{self.spell(action, state, params)} leads off the board"
         name = "king" if action < KING_MOVES else NAMES[QUEEN if bool(state.queen) else self.piece]
         move = f"{SQUARES[start]}{SQUARES[target]}"
-        if target in (int(state.king), int(state.piece)):
+        if target in (int(state.king), int(state.piece), int(state.second)):
             return f"{move}: your own piece stands on {SQUARES[target]}"
         if name == "king" and NEAR[target, int(state.foe)]:
             return f"{move}: the kings would touch"
-        direction = (int(action) - KING_MOVES) // FARTHEST
-        if (name == "rook" and direction % 2) or name == "pawn":
+        odd = self._way(int(action))[0] % 2
+        if name == "pawn" or (name == "rook" and odd) or (name == "bishop" and not odd):
             return f"{move}: a {name} does not move like this here"
         return f"{move}: a piece stands between"
 
@@ -414,7 +489,7 @@ class Endgame(Task[Params, State]):
         pen, board = ImageDraw.Draw(picture), self._board(state)
         for square in range(64):
             left, top = SQUARE * (square % 8), SQUARE * (7 - square // 8)
-            if (square // 8 + square) % 2 == 0:
+            if not colour(square):
                 pen.rectangle((left, top, left + SQUARE - 1, top + SQUARE - 1), fill=DARK)
             if letter := board.get(square):
                 fill, edge = (BLACK, WHITE) if letter == "k" else (WHITE, BLACK)
@@ -448,7 +523,7 @@ class TablePlayer(eqx.Module):
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the move of the table."""
         state = view.state
-        number = 4096 * state.king + 64 * state.piece + state.foe
+        number = self.task._number(state.king, state.piece, state.second, state.foe)
         shift = 64**3 * state.queen if self.task.piece == PAWN else 0
         best = jnp.asarray(self.task._best)[number + shift].astype(jnp.int32)
         return jnp.where(best < 0, jnp.argmax(jnp.asarray(view.action_mask)).astype(jnp.int32), best), ()

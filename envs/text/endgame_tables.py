@@ -15,14 +15,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-QUEEN, ROOK, PAWN = "Q", "R", "P"
+QUEEN, ROOK, PAWN, BISHOP = "Q", "R", "P", "B"
 STEPS = np.array([(1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1), (0, -1), (1, -1)])
 """Rank and file of a step in each direction: north, north-east, ... clockwise."""
 DIRECTIONS, FARTHEST = 8, 7
 KING_MOVES = DIRECTIONS
 MOVES = KING_MOVES + DIRECTIONS * FARTHEST
 """Moves of White: the king's by direction, then the piece's by direction and distance (1 to 7)."""
-SLIDES = {QUEEN: range(8), ROOK: range(0, 8, 2), PAWN: range(0)}
+SLIDES = {QUEEN: range(8), ROOK: range(0, 8, 2), BISHOP: range(1, 8, 2), PAWN: range(0)}
 """Directions in which a piece slides."""
 MATE, STALEMATE = 8, 9
 """Replies of Black that has none."""

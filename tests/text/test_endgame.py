@@ -16,6 +16,7 @@ from rlbench_suite.baselines.scripted import Uniform
 from rlbench_suite.envs.puzzles.games import chess_moves
 from rlbench_suite.envs.text.endgame import SQUARES, Endgame, State, turned
 from rlbench_suite.envs.text.endgame_tables import PAWN, QUEEN, ROOK, STEPS, solved
+from rlbench_suite.envs.text.two_bishops import DARK_SQUARES, LIGHT_SQUARES, solved_bishops
 from rlbench_suite.policy import reference_player
 from rlbench_suite.registry import card
 from rlbench_suite.task import Split
@@ -94,7 +95,7 @@ def black_moves(position: Position, piece: str) -> list[int]:
 
 def state_of(position: Position, piece: str) -> Any:
     king, at, foe = (np.int32(square) for square in position)
-    return State(king, at, foe, np.bool_(piece == QUEEN), np.int32(0), np.int32(0))
+    return State(king, at, np.int32(-1), foe, np.bool_(piece == QUEEN), np.int32(0), np.int32(0))
 
 
 def positions(piece: str, count: int) -> Iterator[Position]:
@@ -150,10 +151,79 @@ def test_every_reply_of_a_lost_position_is_to_a_won_one_and_the_best_is_played(p
     assert drawn > 20
 
 
+def test_two_bishops_keep_the_rules_of_chess_and_mate_in_the_published_number_of_moves() -> None:
+    """Longest mate 19: Nalimov's tables, by B. Moreland, stmintz.com/ccc/index.php?id=138918."""
+    task: Any = build("bishops")
+    tables, mask, rng = solved_bishops(), jax.jit(task.action_mask), np.random.default_rng(1)
+    assert tables.distance.max() == tables.lost.max() == 19
+    distance, lost, best, replies = (
+        table.ravel() for table in (tables.distance, tables.lost, tables.best, tables.reply)
+    )
+    won = drawn = 0
+    for _ in range(250):
+        king, foe = map(int, rng.choice(64, 2, replace=False))
+        light, dark = int(rng.choice(LIGHT_SQUARES)), int(rng.choice(DARK_SQUARES))
+        if len({king, foe, light, dark}) < 4 or max(abs(king // 8 - foe // 8), abs(king % 8 - foe % 8)) <= 1:
+            continue
+        state = State(*map(np.int32, (king, light, dark, foe)), np.bool_(False), np.int32(0), np.int32(0))
+        squares = [0] * 64
+        squares[king], squares[foe] = chess_moves.KING, -chess_moves.KING
+        squares[light] = squares[dark] = chess_moves.BISHOP
+        number = task._number(king, light, dark, foe)
+        assert tuple(map(int, task._squares_of(number))) == (king, light, dark, foe)
+        ends = [move.end for move in chess_moves.legal_moves(squares, chess_moves.BLACK)]
+        ahead = {
+            end: -1 if end in (light, dark) else int(distance[task._number(king, light, dark, end)]) for end in ends
+        }
+        if ends:
+            assert lost[number] == (-1 if min(ahead.values()) < 0 else max(ahead.values()))
+            up, right = STEPS[int(replies[number])].tolist()
+            played = foe + 8 * up + right
+            assert ahead[played] == lost[number]
+            assert (played in (light, dark)) == bool({light, dark} & {*ends})
+            drawn += ahead[played] < 0
+        if chess_moves.attacked(squares, foe, chess_moves.WHITE):
+            assert distance[number] == -1
+            continue
+        legal = {task.spell(np.int64(action), state, None) for action in np.flatnonzero(mask(state, None))}
+        losses = {}
+        for move in chess_moves.legal_moves(squares, chess_moves.WHITE):
+            after = (move.end if square == move.start else square for square in (king, light, dark, foe))
+            losses[SQUARES[move.start] + SQUARES[move.end]] = int(lost[task._number(*after)])
+        assert legal == set(losses)
+        quickest = min((value for value in losses.values() if value >= 0), default=-2)
+        assert distance[number] == quickest + 1
+        if quickest >= 0:
+            assert losses[task.spell(np.int64(best[number]), state, None)] == quickest
+            won += 1
+    assert won > 60
+    assert drawn > 10
+
+
+def test_each_bishop_is_moved_by_its_name() -> None:
+    env: Any = gymnasium.make(CARD.id, view="text", difficulty="bishops")
+    env.reset(seed=0)
+    light, dark, king, foe = (np.int32(SQUARES.index(square)) for square in ("f1", "c1", "e1", "e8"))
+    state = State(king, light, dark, foe, np.bool_(False), np.int32(0), np.int32(0))
+    env.unwrapped.episode = env.unwrapped.episode._replace(state=state)
+    env.step("Bc4")
+    assert (SQUARES[env.unwrapped.state.piece], SQUARES[env.unwrapped.state.second]) == ("c4", "c1")
+    env.step("Bg5")
+    assert (SQUARES[env.unwrapped.state.piece], SQUARES[env.unwrapped.state.second]) == ("c4", "g5")
+    env.step("c4b5")
+    assert SQUARES[env.unwrapped.state.piece] == "b5"
+    for words, reason in {
+        "Bb4": "no king or bishop moves",
+        "Bb5": "no king or bishop",
+        "Ke9": "expected a move",
+    }.items():
+        assert reason in env.step(words)[4]["invalid_reason"]
+
+
 # -- the task --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("tier", KINDS)
+@pytest.mark.parametrize("tier", [*KINDS, "bishops"])
 def test_the_reference_mates_in_the_fewest_moves(tier: str) -> None:
     task: Any = build(tier)
     record = play(task, reference_player(task), range(600), split="test")
@@ -173,6 +243,7 @@ def test_splits_share_no_position_however_it_is_turned(tier: str) -> None:
     for split in Split:
         params = jax.tree.map(np.asarray, draw(jax.random.split(jax.random.key(5), 2000), int(split)))
         found = [*zip(params.king.tolist(), params.piece.tolist(), params.foe.tolist(), strict=True)]
+        assert (params.second == -1).all()
         assert [int(solved(task.piece).distance[position]) for position in found] == params.shortest.tolist()
         assert params.shortest.min() > 0
         seen.append({min(images(position, task.piece)) for position in found})
@@ -196,7 +267,7 @@ def test_games_end_as_the_rules_say() -> None:
         ("Kb6 Qc6 ka8", True, "c6c7", 2, "stalemate"),
         ("Kh1 Qb7 kb8", True, "Qb7c7", 0, ""),
         ("Kb8 Pa7 kd7", False, "Ka8", 2, "stalemate"),  # of White, behind its own pawn
-        ("Kh1 Qd6 ke8", True, "Qd7+", 3, "captured the last piece"),
+        ("Kh1 Qd6 ke8", True, "Qd7+", 3, "captured a piece"),
         ("Kb6 Pc7 ka8", False, "c8=Q#", 1, "mate with move 1"),
     ):
         env.reset(seed=0)
@@ -242,7 +313,7 @@ def test_junk_and_illegal_moves_pay_nothing_and_change_nothing(move: str, words:
         jax.tree.map(np.testing.assert_array_equal, state, env.unwrapped.state)
 
 
-def test_a_difficulty_is_one_of_three() -> None:
-    for wrong in (0, 4, 1.5):
+def test_a_difficulty_is_one_of_four() -> None:
+    for wrong in (0, 5, 1.5):
         with pytest.raises(ValueError, match="queen"):
             CARD.build(difficulty=wrong)
