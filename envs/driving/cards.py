@@ -4,6 +4,10 @@ from rlbench_suite.card import Constraint, TaskCard
 
 DENSITIES = {"medium": 16.0, "easy": 10.0, "hard": 25.0}
 """Vehicles per kilometre and lane."""
+SOURCE = (
+    "Leurent 2018, highway-env; Treiber et al. 2000, doi:10.1103/PhysRevE.62.1805; Kesting et al. 2007, "
+    "doi:10.3141/1999-10; Polack et al. 2017, doi:10.1109/IVS.2017.7995816"
+)
 
 
 def _constraint(step: float) -> Constraint:
@@ -20,22 +24,20 @@ CARDS = (
         id="rlsuite/Highway-v1",
         family="driving",
         summary="Drive fast and keep right among 49 IDM and MOBIL drivers on four lanes, by lane and speed commands.",
-        source="Leurent 2018, highway-env; Treiber et al. 2000, doi:10.1103/PhysRevE.62.1805; Kesting et al. 2007, "
-        "doi:10.3141/1999-10; Polack et al. 2017, doi:10.1109/IVS.2017.7995816",
+        source=SOURCE,
         entry_point="rlbench_suite.envs.driving.highway:Highway",
         reference="rlbench_suite.envs.driving.reference_driver:ReferenceDriver",
         horizon=40,
         replay_tolerance=0.0001,
         difficulties=DENSITIES,
         constraint=_constraint(1.0),
-        tags=("discrete", "masked", "safe", "driving"),
+        tags=("discrete", "safe", "driving"),
     ),
     TaskCard(
         id="rlsuite/HighwayContinuous-v1",
         family="driving",
         summary="Drive fast and keep right among 49 IDM and MOBIL drivers on four lanes, by pedals and steering.",
-        source="Leurent 2018, highway-env; Treiber et al. 2000, doi:10.1103/PhysRevE.62.1805; Kesting et al. 2007, "
-        "doi:10.3141/1999-10; Polack et al. 2017, doi:10.1109/IVS.2017.7995816",
+        source=SOURCE,
         entry_point="rlbench_suite.envs.driving.highway:HighwayContinuous",
         reference="rlbench_suite.envs.driving.reference_driver:ContinuousReferenceDriver",
         horizon=200,
@@ -43,5 +45,48 @@ CARDS = (
         difficulties=DENSITIES,
         constraint=_constraint(0.2),
         tags=("continuous", "safe", "driving"),
+    ),
+    TaskCard(
+        id="rlsuite/Merge-v0",
+        chance="drivers on the highway brake for an ego that cuts in, so that a change at random may do",
+        family="driving",
+        summary="Merge from a ramp into 40 IDM and MOBIL drivers on two lanes before the ramp ends.",
+        source=SOURCE,
+        entry_point="rlbench_suite.envs.driving.merge:Merge",
+        reference="rlbench_suite.envs.driving.merge:MergingDriver",
+        horizon=25,
+        replay_tolerance=0.0001,
+        difficulties=DENSITIES,
+        constraint=_constraint(1.0),
+        variant=True,
+        tags=("discrete", "safe", "driving"),
+    ),
+    TaskCard(
+        id="rlsuite/Exit-v0",
+        family="driving",
+        summary="Cross three lanes of IDM and MOBIL drivers to the exit on the right, and do not miss it.",
+        source=SOURCE,
+        entry_point="rlbench_suite.envs.driving.motorway_exit:Exit",
+        reference="rlbench_suite.envs.driving.motorway_exit:ExitingDriver",
+        horizon=30,
+        replay_tolerance=0.0001,
+        difficulties=DENSITIES,
+        constraint=_constraint(1.0),
+        variant=True,
+        tags=("discrete", "safe", "driving"),
+    ),
+    TaskCard(
+        id="rlsuite/TwoWay-v0",
+        family="driving",
+        summary="Overtake slow vehicles on a country road through the lane of oncoming traffic.",
+        source=SOURCE,
+        entry_point="rlbench_suite.envs.driving.two_way:TwoWay",
+        reference="rlbench_suite.envs.driving.two_way:OvertakingDriver",
+        horizon=40,
+        replay_tolerance=0.0001,
+        difficulties={"medium": 4.5, "easy": 3.0, "hard": 6.0},
+        constraint=_constraint(1.0),
+        variant=True,
+        tags=("discrete", "safe", "driving"),
     ),
 )
