@@ -38,7 +38,7 @@ CARDS = (
         family="driving",
         summary="Drive fast and keep right among 49 IDM and MOBIL drivers on four lanes, by pedals and steering.",
         source=SOURCE,
-        entry_point="rlbench_suite.envs.driving.highway:HighwayContinuous",
+        entry_point="rlbench_suite.envs.driving.highway_continuous:HighwayContinuous",
         reference="rlbench_suite.envs.driving.reference_driver:ContinuousReferenceDriver",
         horizon=200,
         replay_tolerance=0.001,
@@ -88,5 +88,36 @@ CARDS = (
         constraint=_constraint(1.0),
         variant=True,
         tags=("discrete", "safe", "driving"),
+    ),
+    TaskCard(
+        id="rlsuite/Parking-v0",
+        family="driving",
+        summary="Park a car in a given spot of a lot, forwards or backwards, and stand still there.",
+        source="Leurent 2018, highway-env; Reeds & Shepp 1990; Polack et al. 2017, doi:10.1109/IVS.2017.7995816",
+        entry_point="rlbench_suite.envs.driving.parking:Parking",
+        reference="rlbench_suite.envs.driving.parking:ParkingDriver",
+        horizon=200,
+        replay_tolerance=1.0,
+        constraint=Constraint(
+            counts="crashes", limit=0.01, reason="one crash in a hundred episodes, as in fleets of quadcopters"
+        ),
+        variant=True,
+        tags=("continuous", "goal-conditioned", "safe", "driving"),
+    ),
+    TaskCard(
+        id="rlsuite/LaneKeeping-v0",
+        family="driving",
+        summary="Keep a car of unknown mass and friction on a winding lane at constant speed, by steering alone.",
+        source="Rajamani 2012, sections 2.3 and 2.5; Hoffmann et al. 2007, doi:10.1109/ACC.2007.4282788; Leurent 2018, "
+        "highway-env",
+        entry_point="rlbench_suite.envs.driving.lane_keeping:LaneKeeping",
+        reference="rlbench_suite.envs.driving.lane_keeping:Stanley",
+        horizon=200,
+        replay_tolerance=0.01,
+        constraint=Constraint(
+            counts="steps of 0.1 s that end with a wheel on the line", limit=2.0, reason="a hundredth of an episode"
+        ),
+        variant=True,
+        tags=("continuous", "safe", "driving"),
     ),
 )
