@@ -257,10 +257,10 @@ class LaneKeeping(Task[Params, State]):
         ahead = ", ".join(f"{float(curvature(car.s + way, params)):.4f}" for way in AHEAD)
         side = "left" if car.d >= 0 else "right"
         return (
-            f"You drive {float(params.speed):.1f} m/s, {abs(car.d):.2f} m to the {side} of the lane's centre. To the left: "
-            f"your angle to the lane is {car.e:.3f} rad, your sideways speed {car.v:.2f} m/s, your yaw rate {car.r:.3f} "
-            f"rad/s. The lane's curvature 0, 5, 10, 20 and 40 m ahead is {ahead} per metre. You have earned "
-            f"{float(state.earned):.2f}."
+            f"You drive {float(params.speed):.1f} m/s, {abs(car.d):.2f} m to the {side} of the lane's centre. To the "
+            f"left: your angle to the lane is {car.e:.3f} rad, your sideways speed {car.v:.2f} m/s, your yaw rate "
+            f"{car.r:.3f} rad/s. The lane's curvature 0, 5, 10, 20 and 40 m ahead is {ahead} per metre. You have "
+            f"earned {float(state.earned):.2f}."
         )
 
     def how_to_act(self) -> str:
