@@ -107,8 +107,7 @@ def rear_axle(length: Scalar) -> Scalar:
 
 def slip_of_steering(steering: Scalar) -> Scalar:
     """Return the sine of the slip angle, given the angle of the front wheels (rad)."""
-    half = 0.5 * jnp.tan(steering)
-    return half / jnp.sqrt(1 + half * half)
+    return jnp.sin(jnp.arctan(0.5 * jnp.tan(steering)))
 
 
 def slip_bound(speed: Scalar, length: Scalar) -> Scalar:

@@ -4,6 +4,10 @@ from rlbench_suite.card import Constraint, TaskCard
 
 DENSITIES = {"medium": 16.0, "easy": 10.0, "hard": 25.0}
 """Vehicles per kilometre and lane."""
+SOURCE = (
+    "Leurent 2018, highway-env; Treiber et al. 2000, doi:10.1103/PhysRevE.62.1805; Kesting et al. 2007, "
+    "doi:10.3141/1999-10; Polack et al. 2017, doi:10.1109/IVS.2017.7995816"
+)
 
 
 def _constraint(step: float) -> Constraint:
@@ -20,28 +24,100 @@ CARDS = (
         id="rlsuite/Highway-v1",
         family="driving",
         summary="Drive fast and keep right among 49 IDM and MOBIL drivers on four lanes, by lane and speed commands.",
-        source="Leurent 2018, highway-env; Treiber et al. 2000, doi:10.1103/PhysRevE.62.1805; Kesting et al. 2007, "
-        "doi:10.3141/1999-10; Polack et al. 2017, doi:10.1109/IVS.2017.7995816",
+        source=SOURCE,
         entry_point="rlbench_suite.envs.driving.highway:Highway",
         reference="rlbench_suite.envs.driving.reference_driver:ReferenceDriver",
         horizon=40,
         replay_tolerance=0.0001,
         difficulties=DENSITIES,
         constraint=_constraint(1.0),
-        tags=("discrete", "masked", "safe", "driving"),
+        tags=("discrete", "safe", "driving"),
     ),
     TaskCard(
         id="rlsuite/HighwayContinuous-v1",
         family="driving",
         summary="Drive fast and keep right among 49 IDM and MOBIL drivers on four lanes, by pedals and steering.",
-        source="Leurent 2018, highway-env; Treiber et al. 2000, doi:10.1103/PhysRevE.62.1805; Kesting et al. 2007, "
-        "doi:10.3141/1999-10; Polack et al. 2017, doi:10.1109/IVS.2017.7995816",
-        entry_point="rlbench_suite.envs.driving.highway:HighwayContinuous",
+        source=SOURCE,
+        entry_point="rlbench_suite.envs.driving.highway_continuous:HighwayContinuous",
         reference="rlbench_suite.envs.driving.reference_driver:ContinuousReferenceDriver",
         horizon=200,
         replay_tolerance=0.001,
         difficulties=DENSITIES,
         constraint=_constraint(0.2),
+        tags=("continuous", "safe", "driving"),
+    ),
+    TaskCard(
+        id="rlsuite/Merge-v0",
+        chance="drivers on the highway brake for an ego that cuts in, so that a change at random may do",
+        family="driving",
+        summary="Merge from a ramp into 40 IDM and MOBIL drivers on two lanes before the ramp ends.",
+        source=SOURCE,
+        entry_point="rlbench_suite.envs.driving.merge:Merge",
+        reference="rlbench_suite.envs.driving.merge:MergingDriver",
+        horizon=25,
+        replay_tolerance=0.0001,
+        difficulties=DENSITIES,
+        constraint=_constraint(1.0),
+        variant=True,
+        tags=("discrete", "safe", "driving"),
+    ),
+    TaskCard(
+        id="rlsuite/Exit-v0",
+        family="driving",
+        summary="Cross three lanes of IDM and MOBIL drivers to the exit on the right, and do not miss it.",
+        source=SOURCE,
+        entry_point="rlbench_suite.envs.driving.motorway_exit:Exit",
+        reference="rlbench_suite.envs.driving.motorway_exit:ExitingDriver",
+        horizon=30,
+        replay_tolerance=0.0001,
+        difficulties=DENSITIES,
+        constraint=_constraint(1.0),
+        variant=True,
+        tags=("discrete", "safe", "driving"),
+    ),
+    TaskCard(
+        id="rlsuite/TwoWay-v0",
+        family="driving",
+        summary="Overtake slow vehicles on a country road through the lane of oncoming traffic.",
+        source=SOURCE,
+        entry_point="rlbench_suite.envs.driving.two_way:TwoWay",
+        reference="rlbench_suite.envs.driving.two_way:OvertakingDriver",
+        horizon=40,
+        replay_tolerance=0.0001,
+        difficulties={"medium": 4.5, "easy": 3.0, "hard": 6.0},
+        constraint=_constraint(1.0),
+        variant=True,
+        tags=("discrete", "safe", "driving"),
+    ),
+    TaskCard(
+        id="rlsuite/Parking-v0",
+        family="driving",
+        summary="Park a car in a given spot of a lot, forwards or backwards, and stand still there.",
+        source="Leurent 2018, highway-env; Reeds & Shepp 1990; Polack et al. 2017, doi:10.1109/IVS.2017.7995816",
+        entry_point="rlbench_suite.envs.driving.parking:Parking",
+        reference="rlbench_suite.envs.driving.parking:ParkingDriver",
+        horizon=200,
+        replay_tolerance=1.0,
+        constraint=Constraint(
+            counts="crashes", limit=0.01, reason="one crash in a hundred episodes, as in fleets of quadcopters"
+        ),
+        variant=True,
+        tags=("continuous", "goal-conditioned", "safe", "driving"),
+    ),
+    TaskCard(
+        id="rlsuite/LaneKeeping-v0",
+        family="driving",
+        summary="Keep a car of unknown mass and friction on a winding lane at constant speed, by steering alone.",
+        source="Rajamani 2012, sections 2.3 and 2.5; Hoffmann et al. 2007, doi:10.1109/ACC.2007.4282788; Leurent 2018, "
+        "highway-env",
+        entry_point="rlbench_suite.envs.driving.lane_keeping:LaneKeeping",
+        reference="rlbench_suite.envs.driving.lane_keeping:Stanley",
+        horizon=200,
+        replay_tolerance=0.01,
+        constraint=Constraint(
+            counts="steps of 0.1 s that end with a wheel on the line", limit=2.0, reason="a hundredth of an episode"
+        ),
+        variant=True,
         tags=("continuous", "safe", "driving"),
     ),
 )

@@ -8,8 +8,8 @@ too; driving on at the first speed pays nothing; and a crash takes back what was
 ======================  ====================================================================================
 action, ``Highway``     once a second, one of LANE_LEFT, IDLE, LANE_RIGHT, FASTER, SLOWER. Target speeds are 10,
                         15, 20, 25, 30 m/s, reached with 3 m/s^2 at most, 6 m/s^2 in braking; a lane change takes
-                        about 3 s. Masked: speeds beyond the ends, lanes beyond the edges, and during a change
-                        all lanes but the old one, to turn back
+                        about 3 s. Every action is legal, as in highway-env: a speed beyond the ends, a lane beyond
+                        the edges, and during a change any lane but the old one, to turn back, is IDLE
 action,                 five times a second, ``(2,)`` in [-1, 1]: acceleration (1 is +3 m/s^2, -1 is -6 m/s^2; not
 ``HighwayContinuous``   beyond 0 and 40 m/s) and steering, as a fraction of the largest angle to the left: 45
                         degrees or the angle of a lateral acceleration of 4.9 m/s^2, whichever is less
@@ -66,7 +66,7 @@ from . import bicycle, traffic
 from .bicycle import Pose
 from .car_following import Scalar
 from .road_constants import CLOSE_GAPS, CRASH, FASTEST, SLOWEST, drawn_fleet, first_speed, road_constants, start_gap
-from .traffic import INDEX_BITS, LANE_WIDTH, LANES, ROAD_WIDTH, SUBSTEP, VEHICLES, Fleet, Traffic, lane_centre
+from .traffic import INDEX_BITS, LANE_WIDTH, LANES, SUBSTEP, VEHICLES, Fleet, Rules, Traffic, lane_centre
 
 LANE_LEFT, IDLE, LANE_RIGHT, FASTER, SLOWER = range(5)
 ACTIONS = ("LANE_LEFT", "IDLE", "LANE_RIGHT", "FASTER", "SLOWER")
@@ -112,13 +112,13 @@ def ego_pose(state: State) -> Pose:
     return Pose(*(value[0] for value in state.traffic.pose))
 
 
-def lane_of(y: Scalar) -> Scalar:
+def lane_of(y: Scalar, lanes: int = LANES) -> Scalar:
     """Return the lane at a lateral position, int32."""
-    return jnp.clip(jnp.floor(y * (1 / LANE_WIDTH)), 0, LANES - 1).astype(jnp.int32)
+    return jnp.clip(jnp.floor(y * (1 / LANE_WIDTH)), 0, lanes - 1).astype(jnp.int32)
 
 
 class Road(Task[Fleet, State]):
-    """Base class of both tasks: drivers, start, rewards, ends, pictures."""
+    """Base class of tasks on straight roads: drivers, start, rewards, ends, pictures."""
 
     measures: ClassVar[dict[str, str]] = {
         "collision": "whether the ego has crashed",
@@ -129,6 +129,17 @@ class Road(Task[Fleet, State]):
         "time_to_collision": f"with a vehicle ahead in the ego's lanes, at present speeds, s; {FAR:.0f} at most",
     }
     picture_shape: ClassVar[tuple[int, int, int]] = (160, 800, 3)
+    #: Number of vehicles, with the ego, and of lanes.
+    vehicles: ClassVar[int] = VEHICLES
+    lanes: ClassVar[int] = LANES
+    #: Vehicles and lanes of the ring, where traffic flows around.
+    flowing: ClassVar[tuple[int, int]] = (VEHICLES, LANES)
+    #: Lane that counts as the right one.
+    right_lane: ClassVar[int] = 0
+    #: m, ahead and behind.
+    sight: ClassVar[float] = SIGHT
+    #: m/s, by which the observation divides relative speeds.
+    speed_scale: ClassVar[float] = 20.0
     #: Sub-steps of a step.
     substeps: ClassVar[int]
     #: Number of entries of the observation about the ego itself.
@@ -146,12 +157,14 @@ class Road(Task[Fleet, State]):
         self.car_length, self.truck_length = self.own.value("car_length"), self.own.value("truck_length")
         self.acceleration, self.braking = self.own.value("acceleration"), self.own.value("braking")
         self.top_speed, self.keep_right = self.own.value("top_speed"), self.own.weight("keep_right")
-        self.start_gap = start_gap(card, self.own)
+        self.start_gap = start_gap(card, self.own, *self.flowing)
         self.first_level = int((first_speed(self.own) - SLOWEST) // LEVEL_STEP)
         self.first_speed = SLOWEST + LEVEL_STEP * self.first_level
-        low = np.concatenate([[0, 0, -1, -1, 0, 0, 0, 0][: self.own_entries], np.tile([0, -1, -1, -1, -1], 9)])
+        own = [[0, 0, -1, -1, 0, 0, 0, 0][: self.own_entries], [-1] * len(self.road_components())]
+        low = np.concatenate([*own, np.tile([0, -1, -1, -1, -1], 9)])
         self.observation_space = self.box(low, np.ones(len(low)))
         self.period = self.substeps * SUBSTEP
+        self.road_width = LANE_WIDTH * self.lanes
         self.most_taken = self.own.weight("crash") / self.period
         speed = self.own.weight("speed")
         worst = self.most_taken + self.own.weight("near_miss") + speed * max(0.0, self.keep_right - 1)
@@ -163,34 +176,57 @@ class Road(Task[Fleet, State]):
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Fleet:
         """Draw drivers, vehicles and density."""
-        return drawn_fleet(self.own, self.density, self.uniform(key, 5 * VEHICLES + 3), split)
+        u = self.uniform(key, 5 * self.vehicles + 3)
+        return drawn_fleet(self.own, self.density, u, split, self.vehicles, self.flowing[0] / self.flowing[1])
 
     def initial(self, key: jax.Array, params: Fleet) -> State:
         """Start every vehicle in the middle of a lane, in slots of equal length, at a speed that suits the gaps."""
-        u = self.uniform(key, VEHICLES + LANES + 1)
-        index = np.arange(VEHICLES)
-        column = index % LANES
+        lanes = self.lanes
+        u = self.uniform(key, self.vehicles + lanes + 1)
+        x, column, speed = self.slots(u[:-1], params, 0)
+        x = jnp.where(x - x[0] >= 0.5 * params.circumference, x - params.circumference, x)
+        shift = jnp.floor(lanes * u[-1]).astype(jnp.int32)
+        lane = (column.astype(np.int32) + shift) % lanes
+        speed = jnp.where(traffic.is_ego(self.vehicles), self.first_speed, speed)
+        return self.start(Pose(x, lane_centre(lane).astype(self.dtype), jnp.zeros_like(x), speed), lane, params)
+
+    def slots(self, u: Scalar, params: Fleet, first: int) -> tuple[Scalar, np.ndarray, Scalar]:
+        """Return x (m), column and speed (m/s) of the traffic that flows, in slots of equal length.
+
+        Args:
+            u: uniform numbers, one for each vehicle and each lane.
+            params: the drivers.
+            first: number of the first vehicle that flows.
+        """
+        vehicles, lanes = self.flowing
+        index = np.arange(vehicles)
+        column = index % lanes
         in_column = np.bincount(column)[column]
         slot = params.circumference * (1 / in_column).astype(self.dtype)
         spread = 0.5 * (slot - self.start_gap)
-        x = slot * (index // LANES + u[VEHICLES : VEHICLES + LANES][column]) + spread * (u[:VEHICLES] - 0.5)
-        x = jnp.where(x - x[0] >= 0.5 * params.circumference, x - params.circumference, x)
-        shift = jnp.floor(LANES * u[-1]).astype(jnp.int32)
-        lane = (column.astype(np.int32) + shift) % LANES
-        fitting = CLOSE_GAPS * (slot - self.car_length) / params.driver.time_gap
-        speed = jnp.minimum(0.95 * params.driver.desired_speed, jnp.minimum(fitting, 25))
-        speed = jnp.where(traffic.is_ego(), self.first_speed, speed)
-        pose = Pose(x, lane_centre(lane).astype(self.dtype), jnp.zeros_like(x), speed)
+        x = slot * (index // lanes + u[vehicles : vehicles + lanes][column]) + spread * (u[:vehicles] - 0.5)
+        those = slice(first, first + vehicles)
+        fitting = CLOSE_GAPS * (slot - self.car_length) / params.driver.time_gap[those]
+        speed = jnp.minimum(0.95 * params.driver.desired_speed[those], jnp.minimum(fitting, 25))
+        return x, column, speed
+
+    def start(self, pose: Pose, lane: Scalar, params: Fleet) -> State:
+        """Return the state of an episode that begins with these poses and lanes."""
         start, _ = traffic.recentre(Traffic(pose, lane, lane), params)
         none, nothing = jnp.int32(0), jnp.zeros((), self.dtype)
         return State(start, nothing, jnp.int32(self.first_level), none, none, nothing, jnp.bool_(False), none)
+
+    def road_rules(self, state: State) -> Rules:
+        """Return the rules of the road at the ego's place."""
+        return Rules(self.lanes)
 
     def drive(
         self, state: State, params: Fleet, control: traffic.Control, direction: Scalar, substeps: Scalar
     ) -> State:
         """Let everyone look around, then drive for some sub-steps; positions are relative to the ego again."""
-        begun, leaders = traffic.look(state.traffic, params, direction)
-        ended, crashed = traffic.drive(begun, params, leaders, state.crashed, control, substeps)
+        rules = self.road_rules(state)
+        begun, leaders = traffic.look(state.traffic, params, direction, rules)
+        ended, crashed = traffic.drive(begun, params, leaders, state.crashed, control, substeps, rules)
         ended, moved = traffic.recentre(ended, params)
         return state._replace(
             traffic=traffic.finish_changes(ended, params), travelled=state.travelled + moved, crashed=crashed
@@ -198,9 +234,12 @@ class Road(Task[Fleet, State]):
 
     def close_step(self, before: State, after: State, params: Fleet) -> State:
         """Update the counts and the return."""
-        crossed = lane_of(ego_pose(before).y) != lane_of(ego_pose(after).y)
+        crossed = lane_of(ego_pose(before).y, self.lanes) != lane_of(ego_pose(after).y, self.lanes)
         old, new = before.traffic.pose.x, after.traffic.pose.x
         beside = jnp.abs(new) < 0.25 * params.circumference  # not half a ring away, where ahead becomes behind
+        steady = self.road_rules(before).steady
+        if steady is not None:
+            beside = beside & ~steady
         passed = (beside & (old > 0) & (new <= 0)).sum() - (beside & (old <= 0) & (new > 0)).sum()
         return after._replace(
             lane_changes=after.lane_changes + crossed.astype(jnp.int32),
@@ -216,12 +255,12 @@ class Road(Task[Fleet, State]):
         m, each.
         """
         x = state.traffic.pose.x
-        index = jnp.arange(VEHICLES, dtype=jnp.int32)
-        there = ((state.traffic.lane == lane) | (state.traffic.target == lane)) & ~traffic.is_ego()
-        nobody = VEHICLES << INDEX_BITS
+        index = jnp.arange(self.vehicles, dtype=jnp.int32)
+        there = ((state.traffic.lane == lane) | (state.traffic.target == lane)) & ~traffic.is_ego(self.vehicles)
+        nobody = self.vehicles << INDEX_BITS
 
         def order(between: Scalar) -> Scalar:
-            between = jnp.where(between < 0, between + VEHICLES, between)
+            between = jnp.where(between < 0, between + self.vehicles, between)
             return jnp.where(there, (between << INDEX_BITS) | index, nobody)
 
         ahead, behind = order(place - place[0]), order(place[0] - place)
@@ -245,11 +284,11 @@ class Road(Task[Fleet, State]):
         seen = []
         for neighbour in (lane - 1, lane, lane + 1):
             for who, gap in self.neighbours(state, params, place, neighbour):
-                near = (who != 0) & (gap < SIGHT)
+                near = (who != 0) & (gap < self.sight)
                 seen.append(near)
-                seen.append(jnp.where(near, jnp.clip(gap * (1 / SIGHT), -1, 1), 1))
+                seen.append(jnp.where(near, jnp.clip(gap * (1 / self.sight), -1, 1), 1))
                 for value, scale in (
-                    (forward[who] - forward[0], 20.0),
+                    (forward[who] - forward[0], self.speed_scale),
                     (pose.y[who] - ego.y, 8.0),
                     (sideways[who], 4.0),
                 ):
@@ -261,17 +300,25 @@ class Road(Task[Fleet, State]):
         ego = ego_pose(state)
         return [
             jnp.clip(ego.speed * (1 / self.top_speed), 0, 1),
-            jnp.clip(ego.y * (1 / ROAD_WIDTH), 0, 1),
+            jnp.clip(ego.y * (1 / self.road_width), 0, 1),
             jnp.clip(ego.heading * (2 / math.pi), -1, 1),
             jnp.clip((ego.y - lane_centre(lane)) * (1 / LANE_WIDTH), -1, 1),
             jnp.clip(state.earned * (self.period / CRASH), 0, 1),
         ]
 
+    def see_road(self, state: State) -> list[Scalar]:
+        """Return the entries about the road itself."""
+        return []
+
+    def road_components(self) -> tuple[Component, ...]:
+        """List the entries of :meth:`see_road`."""
+        return ()
+
     def own_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`see_itself`."""
         return (
             Component("speed", "speed of the ego", f"{self.top_speed:g} m/s"),
-            Component("y", "place across the road, from its right edge", f"{ROAD_WIDTH:g} m"),
+            Component("y", "place across the road, from its right edge", f"{self.road_width:g} m"),
             Component("heading", "direction, relative to the road; left is positive", "90 degrees"),
             Component("offset", "place relative to the centre of its lane; left is positive", f"{LANE_WIDTH:g} m"),
             Component("earned", "return so far, which a crash takes back", f"{CRASH / self.period:g}"),
@@ -288,12 +335,16 @@ class Road(Task[Fleet, State]):
             )
             for place, which in (("ahead", "nearest ahead"), ("second", "second ahead"), ("behind", "nearest behind"))
             for part in (
-                Component(f"{lane}_{place}_there", f"whether a vehicle is within {SIGHT:g} m: {which} {where}"),
+                Component(f"{lane}_{place}_there", f"whether a vehicle is within {self.sight:g} m: {which} {where}"),
                 Component(
-                    f"{lane}_{place}_gap", f"gap to it, bumper to bumper; 1 for none: {which} {where}", f"{SIGHT:g} m"
+                    f"{lane}_{place}_gap",
+                    f"gap to it, bumper to bumper; 1 for none: {which} {where}",
+                    f"{self.sight:g} m",
                 ),
                 Component(
-                    f"{lane}_{place}_speed", f"its speed along the road minus the ego's: {which} {where}", "20 m/s"
+                    f"{lane}_{place}_speed",
+                    f"its speed along the road minus the ego's: {which} {where}",
+                    f"{self.speed_scale:g} m/s",
                 ),
                 Component(f"{lane}_{place}_y", f"its y minus the ego's: {which} {where}", "8 m"),
                 Component(f"{lane}_{place}_sideways", f"its speed to the left: {which} {where}", "4 m/s"),
@@ -321,7 +372,8 @@ class Road(Task[Fleet, State]):
         """Return the reward of a step."""
         speed = (after.travelled - before.travelled) * (1 / self.period)
         fast = jnp.clip((speed - self.first_speed) * (1 / (FASTEST - self.first_speed)), 0, 1)
-        left = jnp.clip((ego_pose(after).y - lane_centre(0)) * (1 / (ROAD_WIDTH - LANE_WIDTH)), 0, 1)
+        most = LANE_WIDTH * (self.lanes - 1 - self.right_lane)
+        left = jnp.clip((ego_pose(after).y - lane_centre(self.right_lane)) * (1 / most), 0, 1)
         driven = fast * (1 - self.keep_right * left)
         if "reward.speed" in self.own or "reward.near_miss" in self.own:
             near = self.time_to_collision(after, params) < TIME_TO_COLLISION
@@ -359,7 +411,7 @@ class Road(Task[Fleet, State]):
             return "the ego turned around"
         width = self.own.value("car_width")
         half = 0.5 * (self.car_length * abs(math.sin(ego.heading)) + width * abs(math.cos(ego.heading)))
-        if ego.y < half + 0.1 or ego.y > ROAD_WIDTH - half - 0.1:
+        if ego.y < half + 0.1 or ego.y > self.road_width - half - 0.1:
             return "the ego hit the edge of the road"
         return "the ego collided with another vehicle"
 
@@ -370,24 +422,32 @@ class Road(Task[Fleet, State]):
         lanes, targets = np.asarray(state.traffic.lane), np.asarray(state.traffic.target)
         turn, side = abs(math.degrees(ego.heading)), "left" if ego.heading >= 0 else "right"
         lines = [
-            f"You drive {ego.speed:.1f} m/s at {ego.y:.1f} m from the right edge of a road of {LANES} lanes of "
+            f"You drive {ego.speed:.1f} m/s at {ego.y:.1f} m from the right edge of a road of {self.lanes} lanes of "
             f"{LANE_WIDTH:.0f} m (lane 0 is the right one), heading {turn:.1f} degrees to the {side}. "
             f"{self.describe_plan(state)}"
         ]
         length = np.asarray(params.length, np.float64)
         for i in np.argsort(-pose.x).tolist():
             gap = abs(pose.x[i]) - 0.5 * (length[0] + length[i])
-            if i == 0 or gap > SIGHT:
+            if i == 0 or gap > self.sight:
                 continue
             where = f"lane {lanes[i]}" if lanes[i] == targets[i] else f"changing from lane {lanes[i]} to {targets[i]}"
             side = "beside you" if gap < 0 else f"{gap:.0f} m {'ahead' if pose.x[i] > 0 else 'behind'}"
-            kind = "truck" if length[i] > self.car_length else "car"
-            lines.append(f"A {kind} {side}, {where}, {pose.speed[i]:.1f} m/s.")
+            oncoming = " towards you" if math.cos(pose.heading[i]) < 0 else ""
+            lines.append(f"A {self.kind(i, params)} {side}, {where}, {pose.speed[i]:.1f} m/s{oncoming}.")
         return "\n".join(lines)
 
     def describe_plan(self, state: State) -> str:
         """Describe the ego's target speed and lane; nothing if it is driven by hand."""
         return ""
+
+    def kind(self, vehicle: int, params: Fleet) -> str:
+        """Return what a vehicle is."""
+        return "truck" if params.length[vehicle] > self.car_length else "car"
+
+    def grass(self, state: State) -> list[tuple[float, float, float, float]]:
+        """List where lanes are missing: from and to x, relative to the ego, and from and to y, m."""
+        return []
 
     def draw(self, state: State, params: Fleet) -> np.ndarray:
         """Draw the road from above, driving to the right: the others blue, the ego green, red after a crash."""
@@ -397,20 +457,24 @@ class Road(Task[Fleet, State]):
         scale, middle = 4.0, 0.35 * width  # pixels a metre
 
         def pixel(x: float, y: float) -> tuple[float, float]:
-            return middle + scale * x, height / 2 - scale * (y - ROAD_WIDTH / 2)
+            return middle + scale * x, height / 2 - scale * (y - self.road_width / 2)
 
-        canvas.rectangle((0, pixel(0, ROAD_WIDTH)[1], width, pixel(0, 0)[1]), fill="dimgray")
+        canvas.rectangle((0, pixel(0, self.road_width)[1], width, pixel(0, 0)[1]), fill="dimgray")
+        for near, far, low, high in self.grass(state):
+            begin, end = pixel(max(near, -middle / scale), 0)[0], pixel(min(far, width / scale), 0)[0]
+            if begin < end:
+                canvas.rectangle((begin, pixel(0, high)[1], end, pixel(0, low)[1]), fill="darkseagreen")
         dash = 12.0
         first = -float(state.travelled) % dash - dash * math.ceil(middle / scale / dash)
-        for lane in range(LANES + 1):
+        for lane in range(self.lanes + 1):
             y = pixel(0, lane * LANE_WIDTH)[1]
-            if lane in (0, LANES):
+            if lane in (0, self.lanes):
                 canvas.line((0, y, width, y), fill="white", width=2)
                 continue
             for x in np.arange(first, (width - middle) / scale, dash):
                 canvas.line((pixel(x, 0)[0], y, pixel(x + dash / 3, 0)[0], y), fill="white")
         pose = Pose(*(np.asarray(value, np.float64) for value in state.traffic.pose))
-        for i in reversed(range(VEHICLES)):
+        for i in reversed(range(self.vehicles)):
             ahead = np.array([math.cos(pose.heading[i]), math.sin(pose.heading[i])])
             left = np.array([-ahead[1], ahead[0]])
             half = 0.5 * np.array([params.length[i], params.width[i]], np.float64)
@@ -433,14 +497,15 @@ class Highway(Road):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.action_space = spaces.Discrete(len(ACTIONS))
 
-    def action_mask(self, state: State, params: Fleet) -> jax.Array:
-        """Return the mask of the table; shape ``(5,)``."""
+    def possible_actions(self, state: State) -> jax.Array:
+        """Return which actions are not played as IDLE, bool ``(5,)``."""
+        may = self.road_rules(state).ego_may
         lane, target = state.traffic.lane[0], state.traffic.target[0]
         return jnp.stack(
             [
-                (target < LANES - 1) & (target <= lane),
+                (target < self.lanes - 1) & ((target < lane) | ((target == lane) & may(target, target + 1))),
                 jnp.bool_(True),
-                (target > 0) & (target >= lane),
+                (target > 0) & ((target > lane) | ((target == lane) & may(target, target - 1))),
                 state.level < LEVELS - 1,
                 state.level > 0,
             ]
@@ -448,12 +513,13 @@ class Highway(Road):
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Fleet) -> State:
         """Drive for a second."""
+        action = jnp.where(self.possible_actions(state)[action], action, IDLE)
         lane, target = state.traffic.lane[0], state.traffic.target[0]
         aside = (action == LANE_LEFT).astype(jnp.int32) - (action == LANE_RIGHT).astype(jnp.int32)
         new_target = target + aside
         # Turning back swaps both lanes, because the ego still counts in the one it leaves.
         new_lane = jnp.where(new_target == lane, target, lane)
-        ego = traffic.is_ego()
+        ego = traffic.is_ego(self.vehicles)
         level = state.level + (action == FASTER).astype(jnp.int32) - (action == SLOWER).astype(jnp.int32)
         told = state.traffic._replace(
             lane=jnp.where(ego & (aside != 0), new_lane, state.traffic.lane),
@@ -478,18 +544,21 @@ class Highway(Road):
         return self.stack(
             *self.see_itself(state, target),
             state.level * (1 / (LEVELS - 1)),
-            target * (1 / (LANES - 1)),
+            target * (1 / (self.lanes - 1)),
             lane != target,
+            *self.see_road(state),
             *self.see(state, params, target),
         )
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
+        steps = f"{self.lanes - 1} lane{'s' * (self.lanes > 2)}"
         return (
             *self.own_components(),
             Component("speed_to_keep", "number of the speed that it keeps, of 10 to 30 m/s", f"{LEVELS - 1} levels"),
-            Component("target_lane", "lane it drives in or changes to, counted from the right", f"{LANES - 1} lanes"),
+            Component("target_lane", "lane it drives in or changes to, counted from the right", steps),
             Component("changing", "whether it is changing lanes"),
+            *self.road_components(),
             *self.others_components(),
         )
 
@@ -518,83 +587,7 @@ class Highway(Road):
         """Tell a text player how to answer."""
         return f"Answer with one of {', '.join(ACTIONS)}, once a second."
 
-    def why_illegal(self, action: np.ndarray, state: State, params: Fleet) -> str:
-        """Say which limit forbids it."""
-        if action in (FASTER, SLOWER):
-            return f"{ACTIONS[int(action)]}: the speed to keep is between {SLOWEST:.0f} and {FASTEST:.0f} m/s"
-        if state.traffic.lane[0] != state.traffic.target[0]:
-            return f"{ACTIONS[int(action)]}: a lane change is under way, it can only be turned back"
-        return f"{ACTIONS[int(action)]}: there is no lane on that side"
-
     def describe_plan(self, state: State) -> str:
         """Describe target speed and lane."""
         speed = SLOWEST + LEVEL_STEP * int(state.level)
         return f"You are to keep {speed:.0f} m/s in lane {int(state.traffic.target[0])}."
-
-
-class HighwayContinuous(Road):
-    """Acceleration and steering, five times a second."""
-
-    substeps = SECOND // 5
-    own_entries = 5
-
-    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
-        super().__init__(card, difficulty=difficulty, dtype=dtype)
-        self.action_space = self.box([-1] * 2, [1] * 2)
-
-    def transition(self, state: State, action: jax.Array, key: jax.Array, params: Fleet) -> State:
-        """Drive for a fifth of a second. Drivers weigh the left lane at a second's first look, the right one at its
-        third.
-        """
-        told = self.counted_where_it_is(state, params)
-        push = jnp.where(action[0] > 0, self.acceleration, self.braking) * action[0]
-        phase = state.steps % 5
-        direction = (phase == 0).astype(jnp.int32) - (phase == 2).astype(jnp.int32)
-
-        def control(pose: Pose) -> tuple[Scalar, Scalar]:
-            room = (self.top_speed - pose.speed) * (1 / SUBSTEP)
-            return jnp.minimum(push, room), action[1] * bicycle.slip_bound(pose.speed, params.length[0])
-
-        return self.close_step(state, self.drive(told, params, control, direction, self.substeps), params)
-
-    def counted_where_it_is(self, state: State, params: Fleet) -> State:
-        """Return traffic in which the ego counts in every lane that its body reaches into, up to two."""
-        ego = ego_pose(state)
-        half = 0.5 * (
-            params.length[0] * jnp.abs(jnp.sin(ego.heading)) + params.width[0] * jnp.abs(jnp.cos(ego.heading))
-        )
-        half = jnp.minimum(half, 0.49 * LANE_WIDTH)
-        first = traffic.is_ego()
-        now = state.traffic
-        return state._replace(
-            traffic=now._replace(
-                lane=jnp.where(first, lane_of(ego.y - half), now.lane),
-                target=jnp.where(first, lane_of(ego.y + half), now.target),
-            )
-        )
-
-    def observation(self, state: State, key: jax.Array, params: Fleet) -> jax.Array:
-        """Return shape ``(50,)``; see the table."""
-        lane = lane_of(ego_pose(state).y)
-        return self.stack(*self.see_itself(state, lane), *self.see(state, params, lane))
-
-    def observation_components(self) -> tuple[Component, ...]:
-        """List the entries of :meth:`observation`, in order."""
-        return *self.own_components(), *self.others_components()
-
-    def _pedals(self) -> str:
-        return f"1 is +{self.acceleration:g} m/s^2, -1 is -{self.braking:g} m/s^2"
-
-    def action_components(self) -> tuple[Component, ...]:
-        """List pedals and wheel."""
-        return (
-            Component("acceleration", f"{self._pedals()}, linear on either side of 0"),
-            Component("steering", "steering angle to the left, in parts of the largest safe one"),
-        )
-
-    def how_to_act(self) -> str:
-        """Tell a text player how to answer."""
-        return (
-            f"Answer with two numbers from -1 to 1: acceleration ({self._pedals()}) and steering to the "
-            "left, in parts of the largest safe angle, for the next 0.2 s."
-        )

@@ -17,7 +17,7 @@ from ..alternating_bands import alternating_bands
 from ..own_constants import OwnConstants
 from . import traffic
 from .car_following import Driver, Scalar
-from .traffic import LANES, VEHICLES, Fleet
+from .traffic import Fleet
 
 SLOWEST, FASTEST = 10.0, 30.0
 """m/s: range of target speeds."""
@@ -95,14 +95,20 @@ def first_speed(own: OwnConstants) -> float:
     return max(SLOWEST, min(START, CLOSE_GAPS * (road - own.value("car_length")) / USUAL_TIME_GAP))
 
 
-def start_gap(card: TaskCard, own: OwnConstants) -> float:
+def start_gap(card: TaskCard, own: OwnConstants, vehicles: int, lanes: int) -> float:
     """Return the gap of a slot at the start that the longest vehicle and the spread of positions leave, m.
+
+    Args:
+        card: the task's.
+        own: the constants.
+        vehicles: number of vehicles around the ring.
+        lanes: number of lanes of the ring.
 
     Raises:
         ValueError: the vehicles do not fit the road at the start.
     """
     needed = max(own.value("car_length"), own.value("truck_length")) + SLACK
-    slot = VEHICLES / LANES / -(-VEHICLES // LANES) / (own.range("density")[1] / 1000)
+    slot = vehicles / lanes / -(-vehicles // lanes) / (own.range("density")[1] / 1000)
     if slot < needed:
         raise ValueError(
             f"{card.id}: at density {own.range('density')[1]:g} a vehicle has {slot:.1f} m of road, "
@@ -111,29 +117,33 @@ def start_gap(card: TaskCard, own: OwnConstants) -> float:
     return needed
 
 
-def drawn_fleet(own: OwnConstants, density: float, u: jax.Array, split: jax.Array) -> Fleet:
+def drawn_fleet(
+    own: OwnConstants, density: float, u: jax.Array, split: jax.Array, vehicles: int, per_lane: float
+) -> Fleet:
     """Draw drivers, vehicles and density.
 
     Args:
         own: the constants.
         density: vehicles a metre and lane, as shipped.
-        u: uniform numbers, ``(5 * VEHICLES + 3,)``.
+        u: uniform numbers, ``(5 * vehicles + 3,)``.
         split: a :class:`~rlbench_suite.task.Split` value.
+        vehicles: number of vehicles, with the ego.
+        per_lane: vehicles a lane, around the ring.
     """
 
     def drawn(name: str, unit: Scalar, shipped: Scalar, scale: float = 1.0) -> Scalar:
         return own.draw(name, unit, split, shipped, scale)
 
     drawn_density = drawn("density", u[-1], density * alternating_bands(u[-1], split, 0.9, 1.1, bands=20), 1e-3)
-    kind, speed, time_gap, eagerness, braking = (u[i * VEHICLES : (i + 1) * VEHICLES] for i in range(5))
-    ego = traffic.is_ego()
+    kind, speed, time_gap, eagerness, braking = (u[i * vehicles : (i + 1) * vehicles] for i in range(5))
+    ego = traffic.is_ego(vehicles)
     truck = (kind < own.value("trucks") * u[-2]) & ~ego
     driver = Driver(
         desired_speed=jnp.where(
             truck, drawn("truck_speed", speed, 20 + 3 * speed), drawn("car_speed", speed, 23 + 8 * speed)
         ),
         time_gap=drawn("time_gap", time_gap, 1 + 0.8 * time_gap),
-        jam_gap=jnp.full(VEHICLES, own.value("jam_gap"), u.dtype),
+        jam_gap=jnp.full(vehicles, own.value("jam_gap"), u.dtype),
         acceleration=jnp.where(
             truck,
             drawn("truck_acceleration", eagerness, 0.6 + 0.4 * eagerness),
@@ -148,5 +158,5 @@ def drawn_fleet(own: OwnConstants, density: float, u: jax.Array, split: jax.Arra
         length=jnp.where(truck, own.value("truck_length"), own.value("car_length")).astype(u.dtype),
         width=jnp.where(truck, own.value("truck_width"), own.value("car_width")).astype(u.dtype),
         politeness=drawn("politeness", u[-3], 0.5 * u[-3]),
-        circumference=VEHICLES / LANES / drawn_density,
+        circumference=per_lane / drawn_density,
     )

@@ -11,7 +11,8 @@ weigh the left lane at one look and the right lane at the other, so that no two 
 sides. Between looks nobody joins or leaves a lane and everyone keeps its leader, so sub-steps search nothing.
 
 A driver who changes lanes counts in both until its body is within the new one; so does the ego. Everyone keeps its
-distance from the nearest vehicle ahead in each lane it counts in. Lanes are numbered from the right, 0 to LANES - 1.
+distance from the nearest vehicle ahead in each lane it counts in. Lanes are numbered from the right. :class:`Rules` say
+how many there are, where one may change lanes, where the road ends, and which vehicles only go straight on.
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ from .collision import Sweep
 from .lane_changing import Prospect
 
 LANES = 4
+"""Number of lanes of the highway."""
 LANE_WIDTH = 4.0
 """m"""
-ROAD_WIDTH = LANES * LANE_WIDTH
 VEHICLES = 50
-"""Number of vehicles, with the ego."""
+"""Number of vehicles of the highway, with the ego."""
 SUBSTEP = 1 / 15
 """s"""
 INDEX_BITS = 6
-"""Bits of a vehicle's index: VEHICLES are at most 64."""
+"""Bits of a vehicle's index: there are at most 64 vehicles."""
 
 
 class Fleet(NamedTuple):
-    """Properties constant during an episode; arrays ``(VEHICLES,)`` unless said otherwise."""
+    """Properties constant during an episode; arrays ``(vehicles,)`` unless said otherwise."""
 
     driver: Driver
     """Parameters of each driver; the ego's are those that others assume."""
@@ -56,7 +57,7 @@ class Fleet(NamedTuple):
 
 
 class Traffic(NamedTuple):
-    """Poses and lanes of all vehicles; arrays ``(VEHICLES,)``."""
+    """Poses and lanes of all vehicles; arrays ``(vehicles,)``."""
 
     pose: Pose
     """x relative to the ego at the last look; within half a circumference then."""
@@ -67,7 +68,7 @@ class Traffic(NamedTuple):
 
 
 class Leaders(NamedTuple):
-    """Leader of each vehicle until the next look; ``(VEHICLES,)`` each."""
+    """Leader of each vehicle until the next look; ``(vehicles,)`` each."""
 
     index: Scalar
     """int32: the nearest ahead in ``lane``; a vehicle alone in its lane follows itself, once around."""
@@ -76,6 +77,23 @@ class Leaders(NamedTuple):
     target_index: Scalar
     """int32: the nearest ahead in ``target``."""
     target_offset: Scalar
+
+
+class Rules(NamedTuple):
+    """Rules of a road at one moment; positions are relative to the ego."""
+
+    lanes: int = LANES
+    others_may: Callable[[Scalar], Any] = lambda new: True
+    """Function of a lane: may the others change to it?"""
+    ego_may: Callable[[Scalar, Scalar], Any] = lambda lane, new: True
+    """Function of two neighbouring lanes: may the ego, where it is, change from the one to the other?"""
+    edges: Callable[[Scalar, Scalar], tuple[Scalar, Scalar]] | None = None
+    """Function of x and y of the ego that gives the edges of the road there, m; by default those of all lanes."""
+    steady: Any = None
+    """Marks of vehicles that keep speed and direction, ``(vehicles,)`` bool; None if there are none."""
+
+
+HIGHWAY = Rules()
 
 
 def lane_centre(lane: Scalar) -> Scalar:
@@ -88,9 +106,9 @@ def forward_speed(pose: Pose) -> Scalar:
     return pose.speed * jnp.cos(pose.heading)
 
 
-def is_ego() -> Any:
-    """Mark the ego, ``(VEHICLES,)`` bool."""
-    return jnp.arange(VEHICLES) == 0
+def is_ego(vehicles: int = VEHICLES) -> Any:
+    """Mark the ego, ``(vehicles,)`` bool."""
+    return jnp.arange(vehicles) == 0
 
 
 # -- looking around ------------------------------------------------------------------------------------------------
@@ -117,7 +135,7 @@ def finish_changes(traffic: Traffic, fleet: Fleet) -> Traffic:
 
 def ranks(x: Scalar) -> Scalar:
     """Return everyone's rank in the order of x, 0 for the last, int32; equal x are ordered by index."""
-    index = jnp.arange(VEHICLES)
+    index = jnp.arange(x.shape[0])
     before = (x < x[:, None]) | ((x == x[:, None]) & (index < index[:, None]))
     return before.sum(1, dtype=jnp.int32)
 
@@ -128,11 +146,12 @@ def nearest(traffic: Traffic, place: Scalar, lane: Scalar, *, ahead: bool) -> Sc
     A vehicle that finds nobody finds itself. Rank and index are packed into one whole number, so that a minimum
     replaces a search and there are no ties.
     """
-    index = jnp.arange(VEHICLES, dtype=jnp.int32)
+    vehicles = place.shape[0]
+    index = jnp.arange(vehicles, dtype=jnp.int32)
     between = (place - place[:, None] if ahead else place[:, None] - place) - 1
-    between = jnp.where(between < 0, between + VEHICLES, between)  # of a vehicle to itself: all others
+    between = jnp.where(between < 0, between + vehicles, between)  # of a vehicle to itself: all others
     counts = (traffic.lane == lane[:, None]) | (traffic.target == lane[:, None]) | (index == index[:, None])
-    key = jnp.where(counts, (between << INDEX_BITS) | index, VEHICLES << INDEX_BITS)
+    key = jnp.where(counts, (between << INDEX_BITS) | index, vehicles << INDEX_BITS)
     return key.min(1) & ((1 << INDEX_BITS) - 1)
 
 
@@ -144,7 +163,7 @@ def wrap_offset(x: Scalar, front: Scalar, index: Scalar, front_index: Scalar, fl
 
 def find_leaders(traffic: Traffic, fleet: Fleet, place: Scalar) -> Leaders:
     """Find everyone's leaders."""
-    index = jnp.arange(VEHICLES, dtype=jnp.int32)
+    index = jnp.arange(place.shape[0], dtype=jnp.int32)
     x = traffic.pose.x
 
     def ahead(lane: Scalar) -> tuple[Scalar, Scalar]:
@@ -157,7 +176,7 @@ def find_leaders(traffic: Traffic, fleet: Fleet, place: Scalar) -> Leaders:
 
 def prospect(traffic: Traffic, fleet: Fleet, place: Scalar, direction: Scalar) -> Prospect:
     """Return everyone's gain and impositions from changing to the next lane in ``direction`` (1 left, -1 right)."""
-    index = jnp.arange(VEHICLES, dtype=jnp.int32)
+    index = jnp.arange(place.shape[0], dtype=jnp.int32)
     x, speed = traffic.pose.x, traffic.pose.speed
     forward = forward_speed(traffic.pose)
     new = traffic.target + direction
@@ -193,25 +212,26 @@ def prospect(traffic: Traffic, fleet: Fleet, place: Scalar, direction: Scalar) -
     return Prospect(own(old_leader), own(new_leader), new_without, new_with, old_with, old_without)
 
 
-def change_lanes(traffic: Traffic, fleet: Fleet, place: Scalar, direction: Scalar) -> Traffic:
+def change_lanes(traffic: Traffic, fleet: Fleet, place: Scalar, direction: Scalar, rules: Rules = HIGHWAY) -> Traffic:
     """Let the others decide by MOBIL whether to change to the lane in ``direction`` (1 left, -1 right, 0 none)."""
     new = traffic.target + direction
     may = (
         (traffic.lane == traffic.target)
         & (new != traffic.target)
         & (new >= 0)
-        & (new < LANES)
+        & (new < rules.lanes)
+        & rules.others_may(new)
         & (traffic.pose.speed > bicycle.CRAWL)
-        & ~is_ego()
+        & ~is_ego(place.shape[0])
     )
     wants = lane_changing.wants_to_change(prospect(traffic, fleet, place, direction), fleet.politeness)
     return traffic._replace(target=jnp.where(may & wants, new, traffic.target))
 
 
-def look(traffic: Traffic, fleet: Fleet, direction: Scalar) -> tuple[Traffic, Leaders]:
+def look(traffic: Traffic, fleet: Fleet, direction: Scalar, rules: Rules = HIGHWAY) -> tuple[Traffic, Leaders]:
     """Update lanes and leaders. Expects positions just made relative to the ego."""
     place = ranks(traffic.pose.x)
-    traffic = change_lanes(traffic, fleet, place, direction)
+    traffic = change_lanes(traffic, fleet, place, direction, rules)
     return traffic, find_leaders(traffic, fleet, place)
 
 
@@ -236,37 +256,47 @@ def follow(traffic: Traffic, fleet: Fleet, leaders: Leaders) -> Scalar:
 
 
 def substep(
-    traffic: Traffic, fleet: Fleet, leaders: Leaders, crashed: Scalar, control: Control
+    traffic: Traffic, fleet: Fleet, leaders: Leaders, crashed: Scalar, control: Control, rules: Rules = HIGHWAY
 ) -> tuple[Traffic, Scalar]:
     """Move everyone by SUBSTEP and say whether the ego has crashed by then. After a crash time stands still."""
     pose = traffic.pose
     ego_acceleration, ego_slip = control(Pose(*(value[0] for value in pose)))
-    acceleration = jnp.where(is_ego(), ego_acceleration, follow(traffic, fleet, leaders))
-    slip = jnp.where(is_ego(), ego_slip, bicycle.steer_to(pose, lane_centre(traffic.target), fleet.length))
+    ego = is_ego(pose.x.shape[0])
+    acceleration = jnp.where(ego, ego_acceleration, follow(traffic, fleet, leaders))
+    slip = jnp.where(ego, ego_slip, bicycle.steer_to(pose, lane_centre(traffic.target), fleet.length))
+    if rules.steady is not None:
+        acceleration, slip = (jnp.where(rules.steady, 0, value) for value in (acceleration, slip))
     motion = bicycle.move(pose, acceleration, slip, fleet.length, SUBSTEP)
-    hit = ego_crashes(pose, motion, fleet)
+    hit = ego_crashes(pose, motion, fleet, rules)
     end = jax.tree.map(lambda new, old: jnp.where(crashed, old, new), motion.end, pose)
     return traffic._replace(pose=end), crashed | hit
 
 
-def ego_crashes(start: Pose, motion: Motion, fleet: Fleet) -> Scalar:
+def ego_crashes(start: Pose, motion: Motion, fleet: Fleet, rules: Rules = HIGHWAY) -> Scalar:
     """Say whether the ego touched another vehicle or an edge of the road during a sub-step, or turned around."""
     everyone = Sweep(start, motion, fleet.length, fleet.width)
     ego: Sweep = jax.tree.map(lambda value: value[0], everyone)
-    hit = (collision.collided(ego, everyone, SUBSTEP) & ~is_ego()).any()
+    hit = (collision.collided(ego, everyone, SUBSTEP) & ~is_ego(start.x.shape[0])).any()
     half = 0.5 * (ego.length * jnp.abs(ego.motion.sine) + ego.width * jnp.abs(ego.motion.cosine))
     half = half + collision.turn_margin(ego) + collision.chord_margin(SUBSTEP)
     low, high = jnp.minimum(ego.start.y, ego.motion.end.y), jnp.maximum(ego.start.y, ego.motion.end.y)
     turned = jnp.abs(ego.motion.end.heading) > 0.5 * jnp.pi
-    return hit | (low < half) | (high > ROAD_WIDTH - half) | turned
+    right, left = rules.edges(ego.motion.end.x, ego.motion.end.y) if rules.edges else (0, LANE_WIDTH * rules.lanes)
+    return hit | (low < right + half) | (high > left - half) | turned
 
 
 def drive(
-    traffic: Traffic, fleet: Fleet, leaders: Leaders, crashed: Scalar, control: Control, substeps: Scalar
+    traffic: Traffic,
+    fleet: Fleet,
+    leaders: Leaders,
+    crashed: Scalar,
+    control: Control,
+    substeps: Scalar,
+    rules: Rules = HIGHWAY,
 ) -> tuple[Traffic, Scalar]:
     """Move everyone by ``substeps`` sub-steps, without new leaders."""
 
     def one(_: Any, carry: tuple[Traffic, Scalar]) -> tuple[Traffic, Scalar]:
-        return substep(carry[0], fleet, leaders, carry[1], control)
+        return substep(carry[0], fleet, leaders, carry[1], control, rules)
 
     return jax.lax.fori_loop(0, substeps, one, (traffic, crashed))

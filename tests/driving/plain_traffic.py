@@ -37,6 +37,11 @@ class PlainTraffic:
     leaders: list[tuple[np.ndarray, np.ndarray]] = field(init=False)
     others_touched: np.ndarray = field(init=False)
     """Whether two other vehicles overlapped at the end of a sub-step, ``(episodes,)``."""
+    lanes: int = LANES
+    lowest: int = 0
+    """The rightmost lane to which others may change."""
+    steady: Any = None
+    """Vehicles that keep speed and direction."""
 
     def __post_init__(self) -> None:
         self.touched = np.zeros(len(self.x), bool)
@@ -94,7 +99,7 @@ class PlainTraffic:
         others = new_after - without(new_follower, new_behind, new_leader, new_ahead)
         others += without(old_follower, old_behind, old_leader, old_ahead) - behind(old_follower, old_behind)
         wants = (new_after > -4) & (own_after > -4) & (gain + self.fleet.politeness[:, None] * others > 0.1)
-        may = (self.lane == self.target) & (direction[:, None] != 0) & (aside >= 0) & (aside < LANES)
+        may = (self.lane == self.target) & (direction[:, None] != 0) & (aside >= self.lowest) & (aside < self.lanes)
         may &= (self.speed > 1) & (me > 0)
         self.target = np.where(may & wants, aside, self.target)
 
@@ -119,6 +124,8 @@ class PlainTraffic:
             )
         acceleration = np.maximum(acceleration, -9)
         slip = steer(self.y, self.heading, self.speed, WIDTH * (self.target + 0.5), length)
+        if self.steady is not None:
+            acceleration[:, self.steady] = slip[:, self.steady] = 0
         acceleration[:, 0], slip[:, 0] = ego(self.x[:, 0], self.y[:, 0], self.heading[:, 0], self.speed[:, 0])
 
         rear, beta = 0.3 * length, np.arcsin(slip)
@@ -143,7 +150,7 @@ class PlainTraffic:
     def ego_touches(self, x: np.ndarray, y: np.ndarray, heading: np.ndarray, length: Any, width: Any) -> np.ndarray:
         bodies = np.stack([x, y, heading, length, width], -1)
         edges = corners(bodies[:, 0])[..., 1]
-        touched = (edges.min(-1) < 0) | (edges.max(-1) > LANES * WIDTH) | (np.abs(heading[:, 0]) > np.pi / 2)
+        touched = (edges.min(-1) < 0) | (edges.max(-1) > self.lanes * WIDTH) | (np.abs(heading[:, 0]) > np.pi / 2)
         near = (np.abs(x - x[:, :1]) < 14) & (np.abs(y - y[:, :1]) < 8)
         near[:, 0] = False
         which, other = np.nonzero(near)

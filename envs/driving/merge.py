@@ -1,0 +1,192 @@
+"""Merge from a ramp into the traffic of a highway before the acceleration lane ends.
+
+The road is that of :mod:`.highway` (IDM, MOBIL, kinematic bicycle at 15 Hz, five decisions, once a second), with 40
+cars and trucks on two lanes that close on themselves. The ego comes on a ramp beside them, where nobody else drives.
+From 150 m on it may change to the highway. At 400 m the ramp ends at a barrier. Behind it the drive goes on.
+
+highway-env's merge-v0 (Leurent 2018) lets the ego drive on the highway while a scripted car merges. There, braking
+pays best, because the episode ends at the end of the road and each step pays (SLOWER earns 13.3, IDLE 5.2). Here the
+ego merges, an episode lasts 25 s whatever happens, and only speed above the first one pays.
+
+======================  ====================================================================================
+action                  as in :mod:`.highway`. A change onto the ramp, or off it before 150 m, is IDLE
+observation             as in :mod:`.highway`, with two entries before the neighbours: the way to the place where
+                        the ego may merge, and to the barrier (by 150 m, cut off at +-1). Lane 0 is the ramp
+reward                  as in :mod:`.highway`: u (1 - 0.2 r), in [0, 1]; lane 1 counts as the right lane. A crash takes
+                        back all that the episode has earned
+terminated              a crash: the ego touches a vehicle, the barrier or an edge of the road
+success                 no crash, past the barrier, and more vehicles overtaken than have overtaken the ego
+start                   on the ramp, at 20 m/s, in denser traffic at 15 or 10 m/s
+cost                    1 for a step that ends in a crash or with less than 1.5 s to a collision, with a vehicle ahead
+                        or with one behind: cutting in counts
+context, difficulty     as in :mod:`.highway`; traffic on two lanes
+======================  ====================================================================================
+
+Source: Leurent 2018, highway-env, https://github.com/Farama-Foundation/HighwayEnv (merge-v0).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from rlbench_suite.component import Component
+from rlbench_suite.policy import View
+
+from . import lane_changing, traffic
+from .bicycle import Pose
+from .car_following import Driver, Scalar
+from .highway import FAR, LANE_LEFT, LANE_RIGHT, SIGHT, Highway, Road, State
+from .reference_driver import HURRIED, follow_both, mind_for, pace_towards, situation_of
+from .traffic import LANE_WIDTH, Fleet, Rules, lane_centre
+
+MERGING, BARRIER = 150.0, 400.0
+"""m, from the start: where the ego may begin to merge, and where the ramp ends."""
+FLOWING, MAIN_LANES = 40, 2
+"""Vehicles on the highway, and its lanes."""
+VEHICLES = FLOWING + 2
+"""With the ego, number 0, and the barrier, number 1."""
+
+
+def rules_of(state: State) -> Rules:
+    """Return the rules of the ramp: nobody enters it, and the ego leaves it between both places."""
+    place = state.travelled
+
+    def ego_may(lane: Scalar, new: Scalar) -> Scalar:
+        return (new > 0) & ((lane > 0) | ((place >= MERGING) & (place < BARRIER)))
+
+    def edges(x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
+        return jnp.where(x + place > BARRIER, LANE_WIDTH, 0), LANE_WIDTH * (MAIN_LANES + 1)
+
+    return Rules(MAIN_LANES + 1, lambda new: new > 0, ego_may, edges, jnp.arange(VEHICLES) == 1)
+
+
+class Merge(Highway):
+    """Five meta-actions on a ramp, once a second."""
+
+    vehicles = VEHICLES
+    lanes = MAIN_LANES + 1
+    flowing = FLOWING, MAIN_LANES
+    right_lane = 1
+    measures = Highway.measures | {
+        "time_to_collision": f"with a vehicle ahead or behind in its lanes, at present speeds, s; {FAR:.0f} at most"
+    }
+
+    def initial(self, key: jax.Array, params: Fleet) -> State:
+        """Start the highway's traffic in slots of equal length, the ego at the beginning of the ramp."""
+        x, column, speed = self.slots(self.uniform(key, FLOWING + MAIN_LANES), params, 2)
+        ramp = [0.0, BARRIER + 0.5 * params.length[1]]
+        x = jnp.concatenate([self.stack(*ramp), x])
+        lane = jnp.concatenate([jnp.zeros(2, jnp.int32), jnp.asarray(1 + column, jnp.int32)])
+        speed = jnp.concatenate([self.stack(self.first_speed, 0.0), speed])
+        return self.start(Pose(x, lane_centre(lane).astype(self.dtype), jnp.zeros_like(x), speed), lane, params)
+
+    def road_rules(self, state: State) -> Rules:
+        """Return the rules of the ramp."""
+        return rules_of(state)
+
+    def see_road(self, state: State) -> list[Scalar]:
+        """Return the way to both ends of the place for merging."""
+        return [jnp.clip((place - state.travelled) * (1 / SIGHT), -1, 1) for place in (MERGING, BARRIER)]
+
+    def road_components(self) -> tuple[Component, ...]:
+        """List the entries of :meth:`see_road`."""
+        return (
+            Component("merging", "way to the place where it may leave the ramp; negative behind it", f"{SIGHT:g} m"),
+            Component("barrier", "way to the end of the ramp; negative behind it", f"{SIGHT:g} m"),
+        )
+
+    def time_to_collision(self, state: State, params: Fleet) -> Scalar:
+        """Return the time to collision (s) with the vehicles ahead and behind in its lanes; FAR at most."""
+        return jnp.minimum(super().time_to_collision(state, params), self.time_to_be_hit(state, params))
+
+    def time_to_be_hit(self, state: State, params: Fleet) -> Scalar:
+        """Return the time (s) until the vehicle behind, in the ego's lanes, would hit it; FAR at most."""
+        forward = traffic.forward_speed(state.traffic.pose)
+        place = traffic.ranks(state.traffic.pose.x)
+
+        def behind(lane: Scalar) -> Scalar:
+            who, gap = self.neighbours(state, params, place, lane)[2]
+            closing = forward[who] - forward[0]
+            time = jnp.maximum(gap, 0) / jnp.where(closing > 0, closing, 1)
+            return jnp.where((closing > 0) & (who != 0), jnp.minimum(time, FAR), FAR)
+
+        return jnp.minimum(behind(state.traffic.lane[0]), behind(state.traffic.target[0]))
+
+    def info(self, state: State, params: Fleet) -> dict[str, jax.Array]:
+        """Return ``success`` and the measures."""
+        measured = super().info(state, params)
+        return measured | {"success": measured["success"] & (state.travelled > BARRIER)}
+
+    def kind(self, vehicle: int, params: Fleet) -> str:
+        """Return what a vehicle is."""
+        return "barrier" if vehicle == 1 else super().kind(vehicle, params)
+
+    def describe_plan(self, state: State) -> str:
+        """Describe target speed and lane, and the ramp."""
+        begin, end = MERGING - float(state.travelled), BARRIER - float(state.travelled)
+        if end < 0:
+            return super().describe_plan(state)
+        when = f"in {begin:.0f} m" if begin > 0 else "from here on"
+        ramp = f"Lane 0 is a ramp. It may be left {when}, and it ends at a barrier in {end:.0f} m."
+        return f"{super().describe_plan(state)} {ramp}"
+
+    def grass(self, state: State) -> list[tuple[float, float, float, float]]:
+        """Draw no ramp behind the barrier, and a gap beside the ramp."""
+        place = float(state.travelled)
+        return [
+            (BARRIER - place, float("inf"), 0.0, LANE_WIDTH - 0.1),
+            (float("-inf"), MERGING - place, LANE_WIDTH - 0.5, LANE_WIDTH + 0.5),
+        ]
+
+
+class MergingDriver(NamedTuple):
+    """Player of ``Merge``: the driver of ``Highway`` with an incentive to leave the ramp.
+
+    On the ramp it drives as if it had to follow the vehicle ahead on the highway, too.
+    """
+
+    mind: Driver = HURRIED
+    preview: Any = 2.2
+    """s: how far ahead the speed of IDM is predicted."""
+    haste: Any = 0.8
+    """Speed levels that are added before the next lower level is taken."""
+    politeness: Any = 0.1
+    keep_right: Any = 0.3
+    """m/s^2: incentive to change to the right"""
+    urgency: Any = 30.0
+    """m/s^2: incentive to leave the ramp; so large that it takes the first safe gap"""
+    early: Any = 0.0
+    """m: way before the place for merging at which it begins to yield"""
+    yielding: Any = 1.0
+    """m/s^2: braking to let a vehicle pass"""
+
+    @classmethod
+    def for_task(cls, task: Road) -> MergingDriver:
+        """Make the player of an ego with these limits."""
+        return cls(mind_for(task, HURRIED))
+
+    def initial(self, params: Fleet) -> tuple[()]:
+        """Return no memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Return one of the five actions."""
+        state: State = view.state
+        target = state.traffic.target[0]
+        settled = state.traffic.lane[0] == target
+        bias = jnp.where(target == 0, -self.urgency, self.keep_right)
+        rules = rules_of(state)
+        anywhere = rules._replace(ego_may=lambda lane, new: new > 0)
+        now = situation_of(self.mind, state, view.params, target, self.politeness, bias, anywhere)
+        # On the ramp it also keeps its distance from the vehicle ahead on the highway, and lets one behind it pass.
+        aligned = follow_both(self.mind, state, view.params, jnp.maximum(target, 1))
+        blocked = (target == 0) & jnp.isinf(now.left) & (state.travelled > MERGING - self.early)
+        aligned = jnp.where(blocked, jnp.minimum(aligned, -self.yielding), aligned)
+        pace = pace_towards(state, self.preview * aligned, self.haste)
+        side = jnp.where(now.left >= now.right, LANE_LEFT, LANE_RIGHT)
+        change = settled & (jnp.maximum(now.left, now.right) > lane_changing.THRESHOLD)
+        change = change & rules.ego_may(target, target + jnp.where(side == LANE_LEFT, 1, -1))
+        return jnp.where(change, side, pace), memory

@@ -1,0 +1,188 @@
+"""Merge, exit and country road: whole steps against plain NumPy, ends in closed form, no cheap way to a reward."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.envs.driving import merge, motorway_exit, two_way
+from rlbench_suite.envs.driving.highway import ACTIONS, FASTER, IDLE, LANE_LEFT, LANE_RIGHT, SLOWER
+from rlbench_suite.episode import Draw, advance, begin, seed_key
+from rlbench_suite.process import precision
+from rlbench_suite.registry import card
+
+sys.path.insert(0, str(Path(__file__).parent))
+import plain_traffic
+from plain_traffic import PlainTraffic
+
+pytestmark = pytest.mark.of_variants
+ROADS = "Merge-v0", "Exit-v0", "TwoWay-v0"
+TEST = Draw(np.int32(1), np.int32(-1))
+
+
+@cache
+def task(name: str, dtype: str = "float32") -> Any:
+    return card(name).build(dtype=dtype)
+
+
+class Constant(NamedTuple):
+    """A player of one action."""
+
+    action: Any
+
+    def initial(self, params: Any) -> tuple[()]:
+        return ()
+
+    def act(self, memory: tuple[()], view: Any, key: Any) -> Any:
+        return self.action, memory
+
+
+def hostile_episodes(which: Any, count: int, steps: int) -> Any:
+    """Params, states before, actions and states after of episodes under random actions."""
+
+    def one(episode: Any, key: Any) -> Any:
+        actions = jax.random.randint(key, (count,), 0, len(ACTIONS))
+        after = jax.vmap(lambda e, a: advance(which, e, a, np.int32(steps))[0])(episode, actions)
+        return after, (episode.state, actions, after.state)
+
+    with precision(which):
+        seeds = np.stack([seed_key(seed) for seed in range(count)])
+        start = jax.jit(jax.vmap(lambda seed: begin(which, seed, 0, TEST)[0]))(seeds)
+        keys = jax.random.split(jax.random.key(3), steps)
+        _, run = jax.jit(lambda episode: jax.lax.scan(one, episode, keys))(start)
+        return jax.tree.map(np.asarray, (start.params, *run))
+
+
+def plain_step(name: str, params: Any, before: Any, action: np.ndarray) -> PlainTraffic:
+    """One step of the task's docstring in plain NumPy."""
+    lane, target = before.traffic.lane.copy(), before.traffic.target.copy()
+    lanes, lowest, steady = {"Merge-v0": (3, 1, [1]), "TwoWay-v0": (2, 9, list(range(12, 17)))}[name]
+    road = PlainTraffic(
+        params, *before.traffic.pose, lane, target, before.travelled, lanes=lanes, lowest=lowest, steady=steady
+    )
+    aside = np.select([action == LANE_LEFT, action == LANE_RIGHT], [1, -1], 0)
+    wanted, settled = target[:, 0] + aside, lane[:, 0] == target[:, 0]
+    allowed = (wanted >= 0) & (wanted < lanes) & settled
+    if name == "Merge-v0":
+        at = before.travelled
+        allowed &= (wanted > 0) & ((target[:, 0] > 0) | ((at >= 150) & (at < 400)))
+    back = (aside != 0) & ~settled & (wanted == lane[:, 0])
+    lane[back, 0], target[back, 0] = target[back, 0], lane[back, 0]
+    target[:, 0] += np.where(allowed, aside, 0)
+    speed = 10 + 5 * np.clip(before.level + (action == FASTER) - (action == SLOWER), 0, 4)
+    y = 4 * target[:, 0] + 2
+
+    def ego(_: Any, at: Any, heading: Any, v: Any) -> Any:
+        return np.clip((speed - v) / 0.6, -6, 3), plain_traffic.steer(at, heading, v, y, 5.0)
+
+    for direction, substeps in ((1, 8), (-1, 7)):
+        road.weigh_lanes(np.full(len(action), direction))
+        road.choose_leaders()
+        for _ in range(substeps):
+            road.substep(ego)
+        road.settle()
+    return road
+
+
+@pytest.mark.parametrize("name", ["Merge-v0", "TwoWay-v0"])
+def test_every_step_is_that_of_a_plain_simulation(name: str) -> None:
+    """Positions to a nanometre, lanes exactly, crashes never missed: brute force in NumPy at float64."""
+    steps = 14
+    params, before, actions, after = hostile_episodes(task(name, "float64"), 24, steps)
+    at = lambda tree, index: jax.tree.map(lambda leaf: leaf[index], tree)  # noqa: E731
+    compared = 0
+    for t in range(steps):
+        running = np.flatnonzero(~before.crashed[t])
+        road = plain_step(name, at(params, running), at(at(before, t), running), actions[t, running])
+        mine = at(at(after, t), running)
+        assert not (road.touched & ~mine.crashed).any()
+        whole = ~mine.crashed
+        close = partial(np.testing.assert_allclose, rtol=0, atol=1e-9)
+        for field in ("x", "y", "heading", "speed"):
+            close(getattr(mine.traffic.pose, field)[whole], getattr(road, field)[whole])
+        np.testing.assert_array_equal(mine.traffic.lane[whole], road.lane[whole])
+        np.testing.assert_array_equal(mine.traffic.target[whole], road.target[whole])
+        compared += whole.sum()
+    assert compared > 100
+
+
+def test_an_ego_that_stays_on_the_ramp_meets_the_barrier_and_nobody_joins_it() -> None:
+    """At 20 m/s the front of the ego reaches 400 m after 19.9 s; lane changes before 150 m do nothing."""
+    played = play(task("Merge-v0"), Constant(jnp.int32(IDLE)), range(20), split="test")
+    assert (played.length == 20).all()
+    assert played.terminated.all()
+    env = gymnasium.make("rlsuite/Merge-v0").unwrapped
+    env.reset(seed=0)
+    for _ in range(7):
+        env.step(LANE_LEFT)
+    assert env.state.travelled < merge.MERGING
+    assert env.state.traffic.pose.y[0] == 2
+    while not env.step(IDLE)[2]:
+        assert (env.state.traffic.target[2:] > 0).all()
+    length = env.params.length
+    gap = env.state.traffic.pose.x[1] - (length[0] + length[1]) / 2
+    assert -20 / 15 <= gap <= 0.1  # m, from bumper to barrier; a sub-step takes a fifteenth of a second
+
+
+def test_a_missed_exit_takes_back_all_and_ends_the_episode() -> None:
+    """420 m at 20 m/s take 21 s. Only a fast ego in the exit lane succeeds, and an edge lies on either side of it."""
+    played = play(task("Exit-v0"), Constant(jnp.int32(FASTER)), range(40), split="test")
+    missed = ~played.info["collision"]
+    assert not played.info["success"].any()
+    assert played.terminated.all()
+    np.testing.assert_allclose(played.total, 0, atol=1e-4)
+    assert missed.sum() >= 1
+    env = gymnasium.make("rlsuite/Exit-v0").unwrapped
+    env.reset(seed=1)
+    for _ in range(30):
+        *_, terminated, _, info = env.step(IDLE)
+        if terminated:
+            break
+    assert env.state.steps == 22
+    assert info["end_reason"] == "the ego missed the exit"
+    far = task("Exit-v0")
+    state = env.state._replace(overtaken=np.int32(1))
+    y = state.traffic.pose.y.copy()
+    for place, left in ((2.0, True), (6.0, False)):
+        y[0] = place
+        now = state._replace(traffic=state.traffic._replace(pose=state.traffic.pose._replace(y=y)))
+        assert bool(far.info(now, env.params)["success"]) == left
+        assert not far.info(now._replace(overtaken=np.int32(0)), env.params)["success"]
+        right, end = motorway_exit.rules_of(now).edges(np.float32(0), np.float32(place))
+        assert (float(right), float(end)) == ((0, 4) if left else (4, 16))
+
+
+def test_oncoming_vehicles_keep_one_speed_and_overtaking_counts_only_its_own_lane() -> None:
+    """Each of the five is where a uniform motion takes it, and the ego passes none of them in the count."""
+    env = gymnasium.make("rlsuite/TwoWay-v0").unwrapped
+    env.reset(seed=2)
+    first, ring = env.state, float(env.params.circumference)
+    speed = first.traffic.pose.speed[two_way.OWN :]
+    assert len(set(speed.tolist())) == 1
+    assert 18 <= speed[0] <= 22
+    for step in range(1, 16):
+        env.step(SLOWER)
+        pose = env.state.traffic.pose
+        moved = pose.x[two_way.OWN :] + env.state.travelled - first.traffic.pose.x[two_way.OWN :] + speed * step
+        np.testing.assert_allclose((moved + ring / 2) % ring - ring / 2, 0, atol=2e-2)
+        assert (pose.speed[two_way.OWN :] == speed).all()
+    assert env.state.overtaken <= 0
+
+
+@pytest.mark.parametrize("name", ROADS)
+def test_no_constant_action_pays(name: str) -> None:
+    """Waiting, cutting in, racing and braking earn next to nothing against the reference; no success either."""
+    best = card(name).scores()["reference"].mean
+    for action in range(len(ACTIONS)):
+        played = play(task(name), Constant(jnp.int32(action)), range(40), split="test")
+        assert played.total.mean() < 0.1 * best, ACTIONS[action]
+        assert played.info["success"].mean() < 0.2, ACTIONS[action]
