@@ -170,7 +170,7 @@ class Endgame(Task[Params, State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        number = 2.0 if difficulty is None else difficulty
+        number = 1.0 if difficulty is None else difficulty
         if number not in range(1, len(PIECES) + 1):
             raise ValueError(
                 f"A difficulty of {card.id} is 1 (queen), 2 (rook), 3 (pawn) or 4 (bishops); got {difficulty!r}."
