@@ -230,8 +230,8 @@ class Routing(Task[Params, State]):
     def action_components(self) -> tuple[Component, ...]:
         """List the choices."""
         return (
-            Component("answer", "answer oneself"),
-            *(Component(f"ask_{name.lower()}", f"ask {name}") for name in self._names),
+            Component("answer", "answer the query oneself, which costs nothing"),
+            *(Component(f"ask_{name.lower()}", f"send the query to {name}, who is paid") for name in self._names),
         )
 
     # -- host side -----------------------------------------------------------------------------------------------------

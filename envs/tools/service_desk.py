@@ -335,7 +335,14 @@ class ServiceDesk(Task[Params, State]):
 
     def action_components(self) -> tuple[Component, ...]:
         """List the actions."""
-        return singles({name: name.replace("_", " ") for name in ACTIONS})
+        orders = range(1, ORDERS + 1)
+        found = {name: f"ask the customer for the {name.removeprefix('ask_')}" for name in ACTIONS[:LOOK_UP]}
+        found |= {f"look_up_{order}": f"look order {order} up in the database" for order in orders}
+        found |= {f"{wish}_{n}": f"write to the database: {wish} order {n}" for wish in WISHES for n in orders}
+        found["restart"] = "have the customer restart the device"
+        found |= {f"deny_{reason}": f"deny the wish, for {reason.replace('_', ' ')}" for reason in REASONS}
+        found["done"] = "end the conversation"
+        return singles(found)
 
     # -- host side -----------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ import socket
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,7 +35,7 @@ _LOSSES = 10
 """Number of lost nodes after which a cell is reported as failed. They rarely are the cell's fault."""
 
 _RECOUNT = 2.0
-"""Seconds between two counts of the nodes' resources."""
+"""Seconds between two looks at the nodes and their resources."""
 
 _LOST = "its node was lost"
 
@@ -115,7 +115,8 @@ def _connection(address: str | None) -> Iterator[None]:
 def _run_all(run: Run, resources: Resources, workers: int | None, silence: float) -> Generator[Event, None, None]:
     import ray
 
-    if not _room(resources):
+    nodes = _nodes()
+    if not _room(resources, nodes):
         cpus, gpus, memory = resources
         raise OSError(
             f"No node of the cluster has room for a cell: {cpus:g} CPUs, {gpus:g} GPUs, {memory:g} GiB of memory."
@@ -132,22 +133,20 @@ def _run_all(run: Run, resources: Resources, workers: int | None, silence: float
     waiting = groups_of_missing(run)
     troubles: Counter[tuple[Cell, str]] = Counter()
     team: list[_Actor] = []
-    size, counted = workers or 0, -math.inf
+    size, counted, losses = workers or 0, -math.inf, 0
     try:
         while waiting or any(worker.cell for worker in team):
-            if not workers and time.monotonic() - counted > _RECOUNT:  # nodes join and leave
-                size, counted = max(1, _room(resources)), time.monotonic()  # the only worker waits for a node
-            list(hand_out(waiting, team, size, lambda: _Actor(player.remote(*arguments))))
+            if time.monotonic() - counted > _RECOUNT:  # nodes join and leave
+                before, nodes, counted = nodes, _nodes(), time.monotonic()
+                losses += len(before.keys() - nodes.keys())
+                size = workers or max(1, _room(resources, nodes))  # the only worker waits for a node
+            list(hand_out(waiting, team, size, lambda: _Actor(player.remote(*arguments), losses)))  # noqa: B023
             at_work = [worker for worker in team if worker.cell]
             events = [worker.events for worker in at_work]
             ready, _ = ray.wait(events, num_returns=1, timeout=min(1.0, silence / 4))
             for worker in at_work:
-                if worker.events in ready:
-                    trouble = yield from worker.listen(run)
-                elif time.monotonic() - worker.heard > silence:
-                    trouble = f"gave no sign of life for {silence:g} s"
-                else:
-                    trouble = None
+                ready_now = worker.events in ready
+                trouble = (yield from worker.listen(run)) if ready_now else worker.trouble(nodes, losses, silence)
                 if trouble and (lost := worker.cell):
                     team.remove(worker)
                     worker.end()
@@ -204,12 +203,14 @@ class _Player:
 class _Actor(Worker):
     """Driver's side of an actor."""
 
-    def __init__(self, actor: Any) -> None:
+    def __init__(self, actor: Any, losses: int) -> None:
         super().__init__()
         self.actor = actor
         self.events: Any = None
         self.node: str | None = None
         """Id of the node of the actor. Until it has one, it cannot give a sign of life."""
+        self.losses = losses
+        """Nodes lost before it was made. If another is lost and it has no node yet, that may have been its own."""
 
     def begin(self, cell: Cell) -> None:
         super().begin(cell)
@@ -243,6 +244,20 @@ class _Actor(Worker):
         yield event
         return None
 
+    def trouble(self, nodes: Collection[str], losses: int, silence: float) -> str | None:
+        """Return why a worker that says nothing is given up, or None.
+
+        Args:
+            nodes: ids of the nodes that live.
+            losses: nodes lost so far.
+            silence: see :func:`in_cluster`.
+        """
+        # Ray may never report a node that was lost while a worker began on it.
+        if self.node not in nodes if self.node else losses > self.losses:
+            return _LOST
+        quiet = time.monotonic() - self.heard > silence
+        return f"gave no sign of life for {silence:g} s" if quiet else None
+
     def end(self) -> None:
         """End the worker; its node forgets the cell."""
         import ray
@@ -252,13 +267,14 @@ class _Actor(Worker):
             ray.kill(self.actor)
 
 
-def _room(resources: Resources) -> int:
-    """Return the number of cells that all nodes together have room for."""
+def _nodes() -> dict[str, Mapping[str, float]]:
+    """Return the resources of each node that lives, by its id."""
     import ray
 
+    return {node["NodeID"]: node["Resources"] for node in ray.nodes() if node["Alive"]}
+
+
+def _room(resources: Resources, nodes: Mapping[str, Mapping[str, float]]) -> int:
+    """Return the number of cells that all nodes together have room for."""
     needs = resources.needs()
-    return sum(
-        int(min(node["Resources"].get(name, 0.0) // amount for name, amount in needs.items()))
-        for node in ray.nodes()
-        if node["Alive"]
-    )
+    return sum(int(min(has.get(name, 0.0) // amount for name, amount in needs.items())) for has in nodes.values())
