@@ -218,7 +218,7 @@ def _outcome(one: Instance, call: bytes) -> tuple[str, bool]:
 
 def _shown(value: Any) -> str:
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
-    return text[:60].encode("ascii", "backslashreplace").decode().replace("\n", " ")
+    return "".join(c if c.isascii() and c.isprintable() else "?" for c in text[:60])
 
 
 def judge(one: Instance, query: str) -> bool:
@@ -375,7 +375,7 @@ class SQL(HostTask[State]):
             name, query = tool.name, given.get("query", "")
         if len(query) > LONGEST:
             raise ValueError(f"a query has at most {LONGEST} characters, got {len(query)}")
-        query = " ".join(query.split()).rstrip("; ")
+        query = " ".join(_without_comments(query).split()).rstrip("; ")
         tokens = to_tokens(_upper(query), LENGTH + 1)
         if tokens[LENGTH]:
             raise ValueError(f"a query has at most {LENGTH} tokens (words of SQL and the schema, else characters)")
@@ -409,6 +409,13 @@ class SQL(HostTask[State]):
 
 
 _QUOTED = re.compile(r"('[^']*')")
+_QUOTED_OR_COMMENT = re.compile(r"('[^']*'|--[^\n]*|/\*.*?(?:\*/|$))", re.DOTALL)
+
+
+def _without_comments(query: str) -> str:
+    """Return a query without comments outside quotes: joined to one line, a comment would swallow what follows."""
+    parts = _QUOTED_OR_COMMENT.split(query)
+    return "".join(" " if part.startswith(("--", "/*")) else part for part in parts)
 
 
 def _upper(query: str) -> str:

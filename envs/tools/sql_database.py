@@ -35,7 +35,7 @@ _HARMLESS = (
 FUNCTIONS = frozenset(_HARMLESS.split())
 _ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ})
 _LIMITS = {
-    sqlite3.SQLITE_LIMIT_LENGTH: 100_000,
+    sqlite3.SQLITE_LIMIT_LENGTH: 8_000,  # also of strings, so that one LIKE stays short
     sqlite3.SQLITE_LIMIT_SQL_LENGTH: LONGEST,
     sqlite3.SQLITE_LIMIT_COLUMN: 32,
     sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 50,

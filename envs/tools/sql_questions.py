@@ -151,7 +151,8 @@ def instance(tier: int, split: int, number: int) -> Instance:
         seeds = tuple(POOL * split + seed for seed in dice.sample(range(POOL), DATABASES))
         query = one.query.format(**gaps)
         results = [database(theme, seed).run(query) for seed in seeds]
-        if len(set(results)) >= 3 and all(results):
+        empty = any(value is None for rows in results for row in rows for value in row)  # no one right answer
+        if len(set(results)) >= 3 and all(results) and not empty:
             return Instance(theme, one.question.format(**gaps), query, one.ordered, seeds)
 
 

@@ -169,3 +169,33 @@ def test_a_right_answer_in_other_words_earns_one_and_thrift_counts_calls() -> No
             assert over
             assert info["success"]
             assert earned == pytest.approx(wanted[extra])
+
+
+def test_replies_of_models_are_read_whole_and_bytes_do_not_stop_an_episode() -> None:
+    """Comments do not swallow what follows them, and what cannot be printed is shown as a question mark."""
+    env: Any = gymnasium.make("rlsuite/SQL-v0", view="text", difficulty="easy").unwrapped
+    env.reset(seed=5)
+    table = THEMES[int(instance(1, 0, int(env.params.number)).theme)].a
+    parse = env.task.parse
+    commented = f"run SELECT COUNT(*) FROM {table} -- all of them\nWHERE name <> 'a -- b' /* or\nnot */ AND 1 = 1"
+    plain = f"run SELECT COUNT(*) FROM {table} WHERE name <> 'a -- b' AND 1 = 1"
+    np.testing.assert_array_equal(parse(commented, env.state, env.params), parse(plain, env.state, env.params))
+    text, *_ = env.step("run SELECT CAST(x'0941' AS TEXT)")
+    assert "?A" in str(text)
+
+
+@pytest.mark.parametrize("tier", [1, 2, 3])
+def test_no_right_answer_is_nothing(tier: int) -> None:
+    """A sum over no rows is NULL in SQL and zero to most people, so such questions are not asked."""
+    for number in range(60):
+        one = instance(tier, 1, number)
+        rows = [row for seed in one.seeds for row in database(one.theme, seed).run(one.query)]
+        assert rows
+        assert not any(value is None for row in rows for value in row)
+
+
+def test_one_step_of_a_query_is_short() -> None:
+    """Strings are short, so that a LIKE, which counts as one step, cannot take milliseconds."""
+    one = THEMES[0]
+    with pytest.raises(ValueError, match="too big"):
+        database(0, 1).run(f"SELECT group_concat('aaaaaaa', '') FROM {one.c}, {one.c} b, {one.c} c")
