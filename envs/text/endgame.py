@@ -14,14 +14,6 @@ difficulty   number  White                                      longest mate
 ``bishops``  4       king and two bishops, one on each colour   19 moves
 ===========  ======  =========================================  ============
 
-=============  =================
-difficulty  number  White                                    longest mate
-==========  ======  =======================================  =================
-``easy``    1       king and queen                           10 moves
-``medium``  2       king and rook                            16 moves
-``hard``    3       king and pawn, which becomes a queen     28 moves
-==========  ======  =======================================  =================
-
 =============  =====================================================================================================
 action         ``Discrete(64)``: 0 to 7 the king's step north, north-east, ... clockwise; 8 + 7 d + k - 1 the piece's
                move by k squares in direction d. Two bishops: those of the one on light squares, then, from 64 on, of
