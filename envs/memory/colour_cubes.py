@@ -50,7 +50,7 @@ MOVES = ((-1, 0), (1, 0), (0, -1), (0, 1))
 """Change of row and column, by action."""
 TAKE = len(MOVES)
 NOTHING, CELLS_ONLY, ALL = range(3)
-"""What is seen of the cubes."""
+"""Degrees to which the cubes are seen."""
 ONE_IN = 10
 """Reciprocal of the probability that a cube moves at a step."""
 

@@ -81,7 +81,7 @@ class Params(NamedTuple):
     sells: Any
     """1 if the agent sells, 0 if it buys."""
     limit: Any
-    """What the car is worth to the agent, in dollars."""
+    """Worth of the car to the agent, in dollars."""
     car: Any
     """Colour and kind of the car, 0 to 63."""
 
@@ -96,7 +96,7 @@ class State(NamedTuple):
     demands: Any
     """The agent's demand in each round, int32 ``(10,)``; -1 where none yet."""
     gain: Any
-    """What the deal gives the agent, int32; -1 without one."""
+    """Gain of the agent by the deal, in steps, int32; -1 without one."""
     left: Any
     """True if the other side has left, bool."""
     walked: Any

@@ -67,7 +67,7 @@ PRESENT, ABSENT, OPEN, PAPER, INK = (86, 160, 90), (200, 90, 80), (90, 110, 150)
 
 
 class Params(NamedTuple):
-    """What is known of the diseases, and the patient."""
+    """Table and priors of the diseases, and the patient."""
 
     levels: Any
     """Level of the probability of each finding given each disease, int32 ``(D, F)``."""

@@ -1,4 +1,4 @@
-"""What a program shall compute: in words, as a function of the input, and as a program.
+"""Functions that programs shall compute: in words, as functions of the input, and as programs.
 
 K stands for a number from 4 to 9 that differs between instances.
 """

@@ -43,7 +43,7 @@ TASKS = ["place", "examine", "clean", "heat", "cool", "two", "find"]
 
 
 class Goal(NamedTuple):
-    """What is to be done."""
+    """Task in words."""
 
     task: str
     kind: str
