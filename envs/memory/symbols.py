@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from rlbench_suite import keys
 from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.component import Component, singles
 from rlbench_suite.task import Task
@@ -172,7 +173,7 @@ PER_NUMBER = 16
 
 def drawn(key: jax.Array) -> jax.Array:
     """Draw one of four symbols, int32."""
-    return (jax.random.bits(key, (), jnp.uint32) & 3).astype(jnp.int32)
+    return (keys.bits(jax.random.key_data(key), 1)[0] & 3).astype(jnp.int32)
 
 
 def empty(count: int) -> jax.Array:

@@ -35,7 +35,7 @@ CARDS = (
         tags=("discrete", "text", "partially-observed"),
     ),
     TaskCard(
-        id="rlsuite/TwentyQuestions-v0",
+        id="rlsuite/TwentyQuestions-v1",
         family="text",
         summary="Find a hidden thing by yes/no questions, on tables that are made up anew or of the real world.",
         source="Abdulhai et al. 2023, arXiv:2311.18232 (LMRL-Gym); the parlour game",
@@ -115,7 +115,7 @@ CARDS = (
         tags=("discrete", "masked", "text", "game"),
     ),
     TaskCard(
-        id="rlsuite/GuessMyCity-v0",
+        id="rlsuite/GuessMyCity-v1",
         family="text",
         summary="Find a hidden city of 100 by yes/no questions, or one of a fictional country.",
         source="Abdulhai et al. 2023, arXiv:2311.18232 (LMRL-Gym)",

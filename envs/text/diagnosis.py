@@ -27,7 +27,7 @@ eight are equally likely. Priors are in the ratio of 1, 2 and 4.
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -90,6 +90,16 @@ class State(NamedTuple):
     """Cost so far in hundredths, int32."""
     concluded: Any
     """Disease that was concluded, int32; -1 before."""
+
+
+@lru_cache(maxsize=64)
+def written(names: tuple[str, ...], weights: tuple[int, ...], percent: tuple[tuple[int, ...], ...]) -> str:
+    """Return the table of chances ``[disease][finding]``, in per cent, in words."""
+    lines = ["Chances of each finding, in per cent, given each disease:"]
+    for disease, weight, row in zip(DISEASES, weights, percent, strict=False):
+        chances = ", ".join(f"{name} {chance}" for name, chance in zip(names, row, strict=True))
+        lines.append(f"- {disease} (prior {weight} in {sum(weights)}): {chances}")
+    return "\n".join(lines)
 
 
 class Diagnosis(Task[Params, State]):
@@ -232,15 +242,11 @@ class Diagnosis(Task[Params, State]):
 
     def describe(self, state: State, params: Params) -> str:
         """Tell the table, then what is known of the patient."""
-        weights = [int(weight) for weight in params.weights]
-        lines = ["Chances of each finding, in per cent, given each disease:"]
-        for disease, row in enumerate(np.asarray(params.levels)):
-            percent = PERCENT[self.kinds, row]
-            chances = ", ".join(f"{name} {p}" for name, p in zip(self.names, percent, strict=True))
-            lines.append(f"- {DISEASES[disease]} (prior {weights[disease]} in {sum(weights)}): {chances}")
+        percent = PERCENT[self.kinds, np.asarray(params.levels)].tolist()
+        table = written(tuple(self.names), tuple(np.asarray(params.weights).tolist()), tuple(map(tuple, percent)))
         known = [self._told(f, state) for f in range(self.findings) if int(state.asked) >> f & 1]
         said = f"The patient: {'; '.join(known) or 'nothing is known yet'}. Spent: {int(state.spent) / 100:.2f}."
-        return "\n".join(lines) + "\n\n" + said
+        return f"{table}\n\n{said}"
 
     def rules(self) -> str:
         """Return the rules."""

@@ -154,7 +154,7 @@ class Endgame(Task[Params, State]):
 
     measures: ClassVar[dict[str, str]] = {
         "moves": "moves of White so far",
-        "shortest": "moves of the quickest mate from the first position",
+        "shortest": "moves of the quickest mate from the first position once the game is over, -1 before",
         "end": "0 while the game goes on, 1 mate, 2 stalemate, 3 a piece is lost",
     }
     counts_turns = True
@@ -353,10 +353,11 @@ class Endgame(Task[Params, State]):
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success``, mate, and the measures."""
+        over = (state.end != PLAYING) | (state.moves >= LIMIT)
         return {
             "success": state.end == WON,
             "moves": state.moves,
-            "shortest": params.shortest,
+            "shortest": jnp.where(over, params.shortest, -1),
             "end": state.end,
         }
 

@@ -17,7 +17,7 @@ difficulty                  table
 ==========================  ========================================================================================
 
 Actions, observations, rewards, splits, fictional tables and optimal play are those of :mod:`.twenty_questions`. A real
-city is found within nine turns for ``success``.
+city is found within eight turns for ``success``.
 """
 
 from __future__ import annotations

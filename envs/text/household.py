@@ -38,7 +38,7 @@ counts in any order: what is put in place first and heated later has to be taken
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Any, ClassVar
 
 import jax
@@ -99,6 +99,20 @@ from .house import (
 )
 
 PAPER, INK, WALL, GOOD, SHUT = (250, 250, 247), (40, 40, 46), (150, 150, 155), (86, 160, 90), (200, 190, 170)
+
+
+@cache
+def named(thing: int, *done: int) -> str:
+    """Return the name of a thing; ``done`` says whether it is hot, cold, clean, sliced."""
+    states = ("hot", "cold", "clean", "sliced")
+    return " ".join([*(state for state, now in zip(states, done, strict=True) if now), THINGS[thing]])
+
+
+@lru_cache(maxsize=64)
+def doors(ways: bytes) -> str:
+    """Return the doors in words, from the bytes of :attr:`.house.House.ways`."""
+    steps = np.frombuffer(ways, np.int32).reshape(R, R).tolist()
+    return "; ".join(f"{ROOMS[a]} - {ROOMS[b]}" for a in range(R) for b in range(a + 1, R) if steps[a][b] == 1)
 
 
 class Household(Task[Params, State]):
@@ -321,11 +335,6 @@ class Household(Task[Params, State]):
 
     # -- host side: no more than was seen ------------------------------------------------------------------------
 
-    def _thing(self, thing: int, state: State) -> str:
-        """Return the name of a thing with what was done to it."""
-        states = {"hot": state.hot, "cold": state.cold, "clean": state.clean, "sliced": state.sliced}
-        return " ".join([*(name for name, things in states.items() if int(things) >> thing & 1), THINGS[thing]])
-
     def _contents(self, state: State) -> list[list[int]]:
         """Return the things that were last seen in each place, then in the hand."""
         contents: list[list[int]] = [[] for _ in range(P + 2)]
@@ -334,7 +343,15 @@ class Household(Task[Params, State]):
         return contents
 
     def _listed(self, things: Any, state: State) -> str:
-        return ", ".join(self._thing(int(thing), state) for thing in things) or "nothing"
+        """Return the names of things with what was done to them."""
+        done = self._done(state)
+        return ", ".join(named(int(thing), *done[thing]) for thing in things) or "nothing"
+
+    def _done(self, state: State) -> list[list[int]]:
+        """Return for each thing whether it is hot, cold, clean, sliced."""
+        sets = np.array([state.hot, state.cold, state.clean, state.sliced], np.uint32)
+        done: list[list[int]] = (sets >> np.arange(len(THINGS), dtype=np.uint32)[:, None] & 1).tolist()
+        return done
 
     def goal(self, params: Params) -> str:
         """Return the goal in words."""
@@ -351,28 +368,26 @@ class Household(Task[Params, State]):
 
     def describe(self, state: State, params: Params) -> str:
         """Tell the goal, the plan, what was seen elsewhere, and what is in sight."""
-        room, hand = int(state.room), self._contents(state)[HAND]
-        reach = int(IN_ROOM[room]) & (int(SURFACES) | int(state.opened))
-        ways = np.asarray(params.ways).tolist()
-        doors = [f"{ROOMS[a]} - {ROOMS[b]}" for a in range(R) for b in range(a + 1, R) if ways[a][b] == 1]
+        room, looked, opened = int(state.room), int(state.looked), int(state.opened)
+        reach = int(IN_ROOM[room]) & (int(SURFACES) | opened)
         here, elsewhere, contents = [], [], self._contents(state)
+        done = self._done(state)
+        listed = [", ".join([named(thing, *done[thing]) for thing in things]) or "nothing" for things in contents]
         for place, name in enumerate(NAMES):
-            things = contents[place]
             word = "In" if name in CONTAINERS else "On"
             if PLACES[name] == room:
-                inside = int(state.looked) >> place & 1
-                seen = f"{word} the {name}: {self._listed(things, state)}."
-                closed = f"The {name} is closed" + (f", with {self._listed(things, state)}." if inside else ".")
+                seen = f"{word} the {name}: {listed[place]}."
+                closed = f"The {name} is closed" + (f", with {listed[place]}." if looked >> place & 1 else ".")
                 here.append(seen if reach >> place & 1 else closed)
-            elif int(state.looked) >> place & 1:
-                where = ROOMS[PLACES[name]] + (", open" if int(state.opened) >> place & 1 else "")
-                elsewhere.append(f"{word.lower()} the {name} ({where}): {self._listed(things, state)}")
+            elif looked >> place & 1:
+                where = ROOMS[PLACES[name]] + (", open" if opened >> place & 1 else "")
+                elsewhere.append(f"{word.lower()} the {name} ({where}): {listed[place]}")
         unseen = [name for number, name in enumerate(ROOMS) if not int(state.visited) >> number & 1]
         return "\n\n".join([
             f"Your task: {self.goal(params)}.",
-            f"Doors: {'; '.join(doors)}.",
+            f"Doors: {doors(np.asarray(params.ways).tobytes())}.",
             f"Seen elsewhere: {'; '.join(elsewhere) or 'nothing'}. Rooms not seen yet: {', '.join(unseen) or 'none'}.",
-            f"You are in the {ROOMS[room]}. {' '.join(here)} You hold {self._listed(hand, state)}.",
+            f"You are in the {ROOMS[room]}. {' '.join(here)} You hold {listed[HAND]}.",
         ])  # fmt: skip
 
     def rules(self) -> str:

@@ -28,6 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.policy import View
+from rlbench_suite.task import Split
 
 from .knowledge import real_knowledge
 from .twenty_questions import Params, State, TwentyQuestions, count, members
@@ -91,11 +92,11 @@ class AnyTable(eqx.Module):
 
 
 class OneTable(eqx.Module):
-    """Player of a precomputed decision tree; after questions off the tree it joins the tree again if it can.
+    """Player of precomputed decision trees, one a split; after questions off a tree it joins the tree again if it can.
 
     Attributes:
         ask: the property asked for at each node, int32 ``(nodes,)``; -1 where guessing begins.
-        child: the next node by answer (no, yes), int32 ``(nodes, 2)``.
+        child: the next node by answer (no, yes), int32 ``(nodes, 2)``; nodes 0 and 1 are the roots for train and test.
     """
 
     ask: np.ndarray
@@ -115,7 +116,8 @@ class OneTable(eqx.Module):
             known = (ask[node] >= 0) & (state.asked & bit != 0)
             return jnp.where(known, child[node, (state.yes & bit != 0).astype(jnp.int32)], node)
 
-        node = jax.lax.fori_loop(0, self.task.properties, down, jnp.int32(0))
+        root = (view.params.candidates == self.task.candidates(Split.TEST)).all().astype(jnp.int32)
+        node = jax.lax.fori_loop(0, self.task.properties, down, root)
         # If only one thing is left, no question of the tree adds information.
         guess = (ask[node] < 0) | (count(state.possible) == 1)
         return jnp.where(guess, first_possible(self.task, state), ask[node]), memory
@@ -129,7 +131,7 @@ class OptimalQuestions(eqx.Module):
     @classmethod
     def for_task(cls, task: TwentyQuestions) -> OptimalQuestions:
         """Make the optimal player of the task's tables."""
-        return cls(OneTable(*decision_tree(task.file), task) if task.real else AnyTable(task))
+        return cls(OneTable(*decision_trees(task), task) if task.real else AnyTable(task))
 
     def initial(self, params: Params) -> Any:
         """Return the memory of the tables' player."""
@@ -181,11 +183,11 @@ class Solver:
 
 
 @cache
-def decision_tree(file: str = TwentyQuestions.file) -> tuple[np.ndarray, np.ndarray]:
-    """Return optimal play of the real table of a file: see :class:`OneTable`."""
-    _, holds = real_knowledge(file)
+def decision_trees(task: TwentyQuestions) -> tuple[np.ndarray, np.ndarray]:
+    """Return optimal play of a real table, for the things of each split: see :class:`OneTable`."""
+    _, holds = real_knowledge(task.file)
     solver = Solver(tuple(sum(1 << int(i) for i in np.flatnonzero(row)) for row in holds))
-    nodes = [(1 << holds.shape[1]) - 1]
+    nodes = [sum(1 << i for i in task.by_split[split]) for split in (Split.TRAIN, Split.TEST)]
     ask, child = [], []
     for things in nodes:  # grows while it is read
         question = solver.solve(things)[1]

@@ -28,7 +28,7 @@ three answers are in ``PERCENT``. Types have priors in the ratio of 1, 2 and 4.
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -90,6 +90,24 @@ class State(NamedTuple):
     """Attributes that got each answer, uint32 ``(3,)``."""
     recommended: Any
     """Item that was recommended, int32; -1 before."""
+
+
+@lru_cache(maxsize=64)
+def written(
+    count: int, items: tuple[int, ...], attitudes: tuple[tuple[int, ...], ...], weights: tuple[int, ...]
+) -> str:
+    """Return the lines about items and types of customers, with so many attributes."""
+
+    def listed(attributes: int) -> str:
+        return ", ".join(name for number, name in enumerate(ATTRIBUTES[:count]) if attributes >> number & 1)
+
+    lines = ["The items, and all attributes of each:"]
+    lines += [f"- {ITEMS[item]}: {listed(attributes) or 'none of all'}" for item, attributes in enumerate(items)]
+    lines.append("The types of customers:")
+    for kind, sets in enumerate(attitudes):
+        parts = [f"{ATTITUDES[n]} {listed(attributes)}" for n, attributes in enumerate(sets) if attributes]
+        lines.append(f"- {TYPES[kind]} (prior {weights[kind]} in {sum(weights)}): {'; '.join(parts)}")
+    return "\n".join(lines)
 
 
 def members(sets: Any, count: int) -> Any:
@@ -270,22 +288,11 @@ class Recommend(Task[Params, State]):
 
     def describe(self, state: State, params: Params) -> str:
         """Tell items and types, then the answers."""
-        names = ATTRIBUTES[: self.attributes]
-
-        def listed(attributes: Any) -> str:
-            return ", ".join(name for number, name in enumerate(names) if int(attributes) >> number & 1)
-
-        weights = [int(weight) for weight in params.weights]
-        lines = ["The items, and all attributes of each:"]
-        lines += [
-            f"- {ITEMS[item]}: {listed(attributes) or 'none of all'}" for item, attributes in enumerate(params.items)
-        ]
-        lines.append("The types of customers:")
-        for kind, sets in enumerate(params.attitudes):
-            parts = [f"{ATTITUDES[n]} {listed(attributes)}" for n, attributes in enumerate(sets) if int(attributes)]
-            lines.append(f"- {TYPES[kind]} (prior {weights[kind]} in {sum(weights)}): {'; '.join(parts)}")
         told = [self._told(n, state) for n in range(self.attributes) if self._answer(n, state) != NONE]
-        return "\n".join(lines) + f"\n\nThe customer says: {'; '.join(told) or 'nothing yet'}."
+        drawn = (np.asarray(part).tolist() for part in (params.items, params.attitudes, params.weights))
+        items, attitudes, weights = drawn
+        sheet = written(self.attributes, tuple(items), tuple(map(tuple, attitudes)), tuple(weights))
+        return f"{sheet}\n\nThe customer says: {'; '.join(told) or 'nothing yet'}."
 
     def rules(self) -> str:
         """Return the rules."""

@@ -177,7 +177,7 @@ class TextMaze(Task[Params, State]):
     measures: ClassVar[dict[str, str]] = {
         "moves": "moves so far",
         "bumps": "moves that met a wall",
-        "shortest": "moves of a shortest way from start to goal",
+        "shortest": "moves of a shortest way from start to goal once the episode is over, -1 before",
         "reached": "whether the goal is reached",
     }
     picture_shape = ((2 * MOST + 1) * TILE, (BESIDE + 2) * TILE, 3)
@@ -350,7 +350,7 @@ class TextMaze(Task[Params, State]):
             "success": reached & (state.moves <= most),
             "moves": state.moves,
             "bumps": state.bumps,
-            "shortest": params.shortest,
+            "shortest": jnp.where(reached | (state.moves >= self.card.horizon), params.shortest, -1),
             "reached": reached,
         }
 

@@ -11,8 +11,9 @@ difficulty            table
                       10 properties). Every episode draws which things have which. Nothing can be known
                       beforehand; the observation and the text view show the whole table
 ``easy`` 16           the same with 16 things and 8 properties
-``real`` 64           64 animals, foods, vehicles, ... and 24 properties (``knowledge.txt``). The text view does not
-                      show the table: a text player has to know the things
+``real`` 64           64 animals, foods, vehicles, ... and 24 properties (``knowledge.txt``). The hidden thing is one of
+                      those of the split, which are listed. The text view does not show the table: a text player has
+                      to know the things
 ====================  ==============================================================================================
 
 =============  =====================================================================================================
@@ -24,10 +25,12 @@ observation    ``(2 A + N + 1 [+ A N],)``: the answer to each question (1 yes, -
 reward         1 - (k - 1) / 20 for the right guess in turn k; 0 for everything else
 termination    the thing is guessed, or 20 turns (questions and wrong guesses) are used
 success        the thing is guessed within log2 N (rounded up) + 2 turns, 7 of 32 things: the questions that
-               separate N things, the guess, and one turn to spare. In 20 turns random play too finds almost every thing
+               separate N things, the guess, and one turn to spare. Real: N is the larger number of things of a split.
+               In 20 turns random play too finds almost every thing
 context        the table and the thing. Fictional: the number of ones in the table is even for train, odd for test,
-               however things and properties are renamed. Real: the thing is one of those whose SHA-256 is divisible
-               by four on the test split, one of the others on the train split
+               however things and properties are renamed. Real: the thing is one of those whose SHA-256 is even
+               on the test split, one of the others on the train split. Only those of the split are possible from the
+               start, so that nobody gains by knowing the split
 =============  =====================================================================================================
 
 **Fictional tables.** Things differ in log2 N + 1 properties: their patterns there are 0, 1, 2, ... under a random
@@ -42,7 +45,7 @@ fewer than (k + 1/2) turns, on average, with N = 2**k things: 0.775 for 32.
 from __future__ import annotations
 
 import hashlib
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -52,6 +55,7 @@ from gymnasium import spaces
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
+from rlbench_suite.keys import bits
 from rlbench_suite.task import Split, Task
 
 from .knowledge import THINGS, Fiction, Knowledge, fictional_knowledge, real_knowledge, spoken, understand
@@ -73,6 +77,8 @@ class Params(NamedTuple):
     """Number of the hidden thing, int32."""
     names: Any
     """Seed of a fictional table's names, uint32."""
+    candidates: Any
+    """Set of things that may be hidden, uint32 ``(words,)``."""
 
 
 class State(NamedTuple):
@@ -101,8 +107,8 @@ def count(words: jax.Array) -> jax.Array:
 
 def members(words: Any, size: int) -> Any:
     """Unpack a set into bools: ``(..., words)`` to ``(..., size)``, NumPy or JAX."""
-    bits = words[..., None] >> np.arange(WORD, dtype=np.uint32) & 1 == 1
-    return bits.reshape(*words.shape[:-1], -1)[..., :size]
+    flags = words[..., None] >> np.arange(WORD, dtype=np.uint32) & 1 == 1
+    return flags.reshape(*words.shape[:-1], -1)[..., :size]
 
 
 def only(thing: jax.Array, words: int) -> jax.Array:
@@ -122,8 +128,8 @@ def ranks(draws: jax.Array) -> jax.Array:
     return (distinct[:, None] > distinct).sum(1, dtype=jnp.int32)
 
 
-def scrambled(draws: jax.Array, bits: int, size: int) -> jax.Array:
-    """Return ``size`` different numbers of this many bits, uint32: 0, 1, 2, ... under a random bijection, a round for
+def scrambled(draws: jax.Array, width: int, size: int) -> jax.Array:
+    """Return ``size`` different numbers of ``width`` bits, uint32: 0, 1, 2, ... under a random bijection, a round for
     each draw.
 
     Every operation of a round (multiplying by an odd number, adding, folding the upper half onto the lower) can be
@@ -131,8 +137,8 @@ def scrambled(draws: jax.Array, bits: int, size: int) -> jax.Array:
     """
     number = jnp.arange(size, dtype=jnp.uint32)
     for draw in draws:
-        number = (number * (draw | 1) + (draw >> 16)) & np.uint32(2**bits - 1)
-        number ^= number >> np.uint32((bits + 1) // 2)
+        number = (number * (draw | 1) + (draw >> 16)) & np.uint32(2**width - 1)
+        number ^= number >> np.uint32((width + 1) // 2)
     return number
 
 
@@ -140,13 +146,24 @@ def as_words(holds: np.ndarray) -> np.ndarray:
     """Pack a table of bools ``(properties, things)`` into sets, uint32 ``(properties, words)``."""
     padded = np.zeros((holds.shape[0], -(-holds.shape[1] // WORD) * WORD), np.uint64)
     padded[:, : holds.shape[1]] = holds
-    bits = padded.reshape(holds.shape[0], -1, WORD) << np.arange(WORD, dtype=np.uint64)
-    return bits.sum(-1).astype(np.uint32)
+    shifted = padded.reshape(holds.shape[0], -1, WORD) << np.arange(WORD, dtype=np.uint64)
+    return shifted.sum(-1).astype(np.uint32)
 
 
 def split_of(thing: str) -> Split:
     """Return the split that may hide a real thing."""
-    return Split.TEST if int(hashlib.sha256(thing.encode()).hexdigest(), 16) % 4 == 0 else Split.TRAIN
+    return Split.TEST if int(hashlib.sha256(thing.encode()).hexdigest(), 16) % 2 == 0 else Split.TRAIN
+
+
+@lru_cache(maxsize=64)
+def written(known: Knowledge, table: bytes) -> str:
+    """Return a line a thing with all that is true of it, by a table of bools ``(properties, things)``."""
+    holds = np.frombuffer(table, bool).reshape(-1, len(known.things))
+    lines = []
+    for thing, column in zip(known.things, holds.T.tolist(), strict=True):
+        true = [statement for statement, holds in zip(known.properties, column, strict=True) if holds]
+        lines.append(f"- {thing}: {'; '.join(true) or 'nothing of all this'}")
+    return "\n".join(lines)
 
 
 class TwentyQuestions(Task[Params, State]):
@@ -189,8 +206,8 @@ class TwentyQuestions(Task[Params, State]):
         self.real, self.things = number == self.real_things, int(number)
         self._telling = (self.things - 1).bit_length() + 1
         self._rare = self._telling - 2
-        self.few = (self.things - 1).bit_length() + 2
         self.properties = len(real_knowledge(self.file)[0].properties) if self.real else self._telling + self._rare
+        self.few = (max(map(len, self.by_split.values())) - 1).bit_length() + 2
         self.words = -(-self.things // WORD)
         a, n = self.properties, self.things
         low = np.concatenate([np.full(a, -1.0), np.zeros(a + n + 1 + (0 if self.real else a * n))])
@@ -203,25 +220,35 @@ class TwentyQuestions(Task[Params, State]):
         return as_words(real_knowledge(self.file)[1])
 
     @cached_property
-    def _by_split(self) -> tuple[np.ndarray, int]:
-        """Return the real things, train first, and the number of those."""
-        splits = np.array([split_of(thing) for thing in real_knowledge(self.file)[0].things])
-        return np.argsort(splits, kind="stable").astype(np.int32), int((splits == Split.TRAIN).sum())
+    def by_split(self) -> dict[Split, list[int]]:
+        """Numbers of the things that each split may hide."""
+        if not self.real:
+            return {split: list(range(self.things)) for split in Split}
+        splits = [split_of(thing) for thing in real_knowledge(self.file)[0].things]
+        return {split: [i for i, own in enumerate(splits) if own == split] for split in Split}
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a table of the split and a thing, each thing equally likely; or the real table and a thing of the
         split.
         """
+        key = jax.random.key_data(key)
         if self.real:
-            order, train = self._by_split
-            test = split == Split.TEST
-            size = jnp.where(test, len(order) - train, train).astype(jnp.uint32)
-            place = (jax.random.bits(key, (), jnp.uint32) % size).astype(jnp.int32) + jnp.where(test, train, 0)
-            return Params(jnp.asarray(self._real_table), jnp.asarray(order)[place], jnp.uint32(0))
-        bits = jax.random.bits(key, (ROUNDS + self.properties + 3 * self._rare + 3,), jnp.uint32)
-        draws, places, rare, rest = jnp.split(bits, np.cumsum([ROUNDS, self.properties, 3 * self._rare]))
+            train, test = self.by_split[Split.TRAIN], self.by_split[Split.TEST]
+            is_test = split == Split.TEST
+            size = jnp.where(is_test, len(test), len(train)).astype(jnp.uint32)
+            place = (bits(key, 1)[0] % size).astype(jnp.int32) + jnp.where(is_test, len(train), 0)
+            hidden = jnp.asarray(np.array(train + test, np.int32))[place]
+            candidates = jnp.where(is_test, *(self.candidates(own) for own in (Split.TEST, Split.TRAIN)))
+            return Params(jnp.asarray(self._real_table), hidden, jnp.uint32(0), candidates)
+        drawn = bits(key, ROUNDS + self.properties + 3 * self._rare + 3)
+        draws, places, rare, rest = jnp.split(drawn, np.cumsum([ROUNDS, self.properties, 3 * self._rare]))
         table = self._table(draws, rare.reshape(3, self._rare), rest[0], split)[ranks(places)]
-        return Params(table[:, None], (rest[1] % self.things).astype(jnp.int32), rest[2])
+        hidden = (rest[1] % self.things).astype(jnp.int32)
+        return Params(table[:, None], hidden, rest[2], jnp.asarray(self.candidates(Split.TRAIN)))
+
+    def candidates(self, split: Split) -> np.ndarray:
+        """Return the set of things that a split may hide, uint32 ``(words,)``."""
+        return as_words(np.isin(np.arange(self.things), self.by_split[split])[None])[0]
 
     def _table(self, draws: jax.Array, rare: jax.Array, place: jax.Array, split: jax.Array) -> jax.Array:
         """Draw sets of things by property, informative ones first, uint32 ``(A,)``, with a number of ones that fits
@@ -250,13 +277,10 @@ class TwentyQuestions(Task[Params, State]):
         return table.at[self._telling].set(table[self._telling] ^ jnp.where(odd != split, beside, 0))
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """Start with nothing said and everything possible."""
-        everyone = as_words(np.ones((1, self.things), bool))[0]
+        """Start with nothing said and every candidate possible."""
         none = jnp.zeros(self.words, jnp.uint32)
         said = jnp.full(TURNS, -1, jnp.int32)
-        return State(
-            jnp.uint32(0), jnp.uint32(0), none, jnp.asarray(everyone), jnp.int32(0), jnp.bool_(False), said
-        )  # fmt: skip
+        return State(jnp.uint32(0), jnp.uint32(0), none, params.candidates, jnp.int32(0), jnp.bool_(False), said)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Answer a question or a guess, and rule things out by it."""
@@ -354,7 +378,8 @@ class TwentyQuestions(Task[Params, State]):
     def describe(self, state: State, params: Params) -> str:
         """Describe the things (fictional: with all their properties), and the questions and answers so far."""
         turns = int(state.turns)
-        lines = [f"{self.game}: {turns} of {TURNS} turns used. One of {self.things} {self.noun[1]} was thought of."]
+        candidates = f"{len(self._candidates(params))} {self.noun[1]}"
+        lines = [f"{self.game}: {turns} of {TURNS} turns used. One of {candidates} was thought of."]
         lines += [*self._known(params), *self._said(state, params, 0)]
         if self._over(state):
             lines.append(f"The game is over: {self._ending(state, params)}.")
@@ -362,8 +387,9 @@ class TwentyQuestions(Task[Params, State]):
 
     def rules(self) -> str:
         """Return the rules of the game."""
+        where = "one of those that are listed" if self.real else f"one of {self.things} {self.noun[1]}"
         return (
-            f"{self.game}: one of {self.things} {self.noun[1]} was thought of. Find it. In each turn, ask about one "
+            f"{self.game}: {where} was thought of. Find it. In each turn, ask about one "
             f"property or guess one {self.noun[0]}. Answers are yes or no, and always true.\n"
             f"You have {TURNS} turns. Guessing the {self.noun[0]} in turn 1, 2, 3, ... earns 1, {1 - 1 / TURNS:g}, "
             f"{1 - 2 / TURNS:g}, ...\n"
@@ -385,14 +411,16 @@ class TwentyQuestions(Task[Params, State]):
         known = self.knowledge(params)
         if self.real:
             questions = " ".join(spoken(known)[: self.properties])
-            return [f"{self.noun[1].capitalize()}: {', '.join(known.things)}.", f"Questions: {questions}"]
-        lines = [
-            f"The {self.noun[1]}, and all that is true of each; what is not said of a {self.noun[0]} is not true of it:"
-        ]
-        for thing, column in zip(known.things, self.holds(params).T, strict=True):
-            true = [statement for statement, holds in zip(known.properties, column, strict=True) if holds]
-            lines.append(f"- {thing}: {'; '.join(true) or 'nothing of all this'}")
-        return lines
+            listed = ", ".join(known.things[i] for i in self._candidates(params))
+            return [f"{self.noun[1].capitalize()}: {listed}.", f"Questions: {questions}"]
+        one, many = self.noun
+        title = f"The {many}, and all that is true of each; what is not said of a {one} is not true of it:"
+        return [title, written(known, self.holds(params).tobytes())]
+
+    def _candidates(self, params: Params) -> list[int]:
+        """Return the numbers of the things that may be hidden."""
+        candidates: list[int] = np.flatnonzero(members(np.asarray(params.candidates), self.things)).tolist()
+        return candidates
 
     def _said(self, state: State, params: Params, first: int) -> list[str]:
         """Return the questions and answers from turn ``first`` on, counted from 0."""
@@ -431,9 +459,12 @@ class TwentyQuestions(Task[Params, State]):
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Say which earlier answer makes it illegal: the same question's, or the first that rules the thing out."""
         said = [int(action) for action in state.said[: int(state.turns)]]
-        words = spoken(self.knowledge(params))
+        known = self.knowledge(params)
+        words = spoken(known)
         thing = int(action) - self.properties
         rows = self.holds(params)
+        if thing >= 0 and thing not in (candidates := self._candidates(params)):
+            return f"{known.things[thing]!r} is none of the {len(candidates)} {self.noun[1]} that are listed"
         for turn, before in enumerate(said):
             answer = self._answer(before, turn, state)
             if before == int(action):

@@ -42,6 +42,7 @@ word would have marked every guess so far just as the hidden word did.
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_left
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -337,7 +338,7 @@ class Wordle(Task[Params, State]):
         word = text.strip().lower()
         if not (len(word) == LENGTH and word.isascii() and word.isalpha()):
             raise ValueError(f"expected one word of five letters a-z, got {text!r}")
-        index = int(np.searchsorted(self.words, word))
+        index = bisect_left(self.words, word)
         if self.words[index : index + 1] != (word,):
             near = ", ".join(self._nearest(word, 3))
             raise ValueError(f"{word!r} is not in the game's list of words; the nearest that are: {near}")

@@ -96,7 +96,7 @@ class Routing(Task[Params, State]):
     measures: ClassVar[dict[str, str]] = {
         "right": "right answers",
         "spent": "part of the budget of 48 that was spent",
-        "par": "expected return of the best policy in this context",
+        "par": "expected return of the best policy in this context once the stream is over, -1 before",
     }
     picture_shape: ClassVar[tuple[int, int, int]] = (300, 520, 3)
 
@@ -192,7 +192,7 @@ class Routing(Task[Params, State]):
             "success": (state.left <= 0) & (state.merit >= ENOUGH * params.par),
             "right": state.right,
             "spent": BUDGET - state.budget,
-            "par": params.par,
+            "par": jnp.where(state.left <= 0, params.par, -1).astype(self.dtype),
         }
 
     def action_mask(self, state: State, params: Params) -> jax.Array:

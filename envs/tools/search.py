@@ -130,7 +130,8 @@ class Search(Task[Params, State]):
 
     measures: ClassVar[dict[str, str]] = {
         "searches": "searches made",
-        "least": "fewest searches of a player who looks every fact up by itself and wants to be sure",
+        "least": "fewest searches of a player who looks every fact up by itself and wants to be sure, once an answer "
+        "was given, -1 before",
         "judged_right": "documents judged rightly",
         "judged_wrong": "documents judged wrongly",
         "answered": "1 if an answer was given, right or wrong, else 0",
@@ -221,7 +222,7 @@ class Search(Task[Params, State]):
         return {
             "success": self._solved(state, params),
             "searches": state.searches,
-            "least": params.least,
+            "least": jnp.where(state.said >= 0, params.least, -1),
             "judged_right": state.right,
             "judged_wrong": state.wrong,
             "answered": (state.said >= 0).astype(jnp.int32),

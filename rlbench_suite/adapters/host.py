@@ -100,6 +100,9 @@ class HostEnv(TaskEnv):
         observation, reward, terminated, info = self._told
         return np.array(observation, self.task.dtype), reward, terminated, False, dict(info)
 
+    def _seen(self) -> Episode:
+        return self.episode
+
     @property
     def episode(self) -> Episode:
         """The running episode: save it, restore it, branch from it.

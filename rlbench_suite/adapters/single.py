@@ -39,7 +39,7 @@ from rlbench_suite.process import KEPT, precision, refuse_after_fork
 from rlbench_suite.task import Task
 
 RENDER_MODES = ("rgb_array", "ansi")
-_NOT_COPIED = {"_programs", "_advance", "_buffer", "_read", "_action", "_following"}
+_NOT_COPIED = {"_programs", "_advance", "_buffer", "_read", "_action", "_following", "_unpacked"}
 """Attributes of an env that a copy makes again."""
 
 
@@ -170,6 +170,8 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         """Buffer of the running episode and its last step, with the action behind them."""
         self._following: np.ndarray | None = None
         """Buffer of the next episode if the last reset has begun that one too."""
+        self._unpacked: Episode | None = None
+        """The running episode if it was unpacked since the last change of the buffer."""
         self._trail: list[Any] = []
 
     @property
@@ -200,6 +202,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             self._buffer[:], self._following = np.asarray(begun)
         else:
             self._buffer[:], self._following = self._following, None
+        self._unpacked = None
         observation, *_, info = self._show()
         return observation, info
 
@@ -226,7 +229,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         Raises:
             RuntimeError: an episode is running, and JAX would hang in this process (:func:`refuse_after_fork`).
         """
-        self.__dict__.update(state, _following=None)
+        self.__dict__.update(state, _following=None, _unpacked=None)
         if state["_memory"] is not None:
             refuse_after_fork()
             self._open()[:] = state["_memory"]
@@ -258,12 +261,13 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         checked = self._check_action(action)
         self._action[...] = checked
         self._buffer[:] = self._advance(self._memory)
+        self._unpacked = None
         observation, reward, terminated, truncated, info = self._show()
         if info.get("invalid_action"):
-            episode = self.episode
+            episode = self._seen()
             info["invalid_reason"] = self.task.why_illegal(checked, episode.state, episode.params)
         if terminated:
-            episode = self.episode
+            episode = self._seen()
             info["end_reason"] = self.task.why_over(episode.state, episode.params, info)
         return observation, reward, terminated, truncated, info
 
@@ -295,6 +299,12 @@ class TaskEnv(gymnasium.Env[Any, Any]):
 
     # -- what planning, masking agents and curious people need ---------------------------------------------------
 
+    def _seen(self) -> Episode:
+        """Return the running episode, unpacked once a step, to be read by the task only."""
+        if self._unpacked is None:
+            self._unpacked = self.episode
+        return self._unpacked
+
     @property
     def episode(self) -> Episode:
         """The running episode as NumPy values: save it, restore it, branch from it.
@@ -312,7 +322,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         if self._memory is None:
             raise gymnasium.error.ResetNeeded("Call reset() before restoring an episode.")
         self._seed, self._index = np.asarray(episode.seed, np.uint32), int(episode.index)
-        self._following, self._trail = None, []
+        self._following, self._unpacked, self._trail = None, None, []
         _, step = self._programs.layout.unpack_numpy(self._buffer)
         if "action_mask" in step.info:
             with precision(self.task):
@@ -372,4 +382,5 @@ class PixelEnv(TaskEnv):
 
     def _show(self) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         _, *rest = super()._show()
-        return self.task.draw(self.state, self.params), *rest
+        episode = self._seen()
+        return self.task.draw(episode.state, episode.params), *rest

@@ -86,7 +86,7 @@ class TextEnv(TaskEnv):
             played = self._read_reply(action)
         except (ValueError, TypeError) as error:
             played = self.task.noop_action()
-            before = self.episode
+            before = self._seen()
             refusal = str(error)[:500].encode("ascii", "backslashreplace").decode()
         observation, reward, terminated, truncated, info = super().step(played)
         self.remarks = []
@@ -103,7 +103,7 @@ class TextEnv(TaskEnv):
             self.remarks = [f"Not understood: {refusal}", instead]
         elif "invalid_reason" in info:
             self.remarks = [f"Not allowed: {info['invalid_reason']}"]
-        over = terminated or int(self.episode.t) >= self.task.card.horizon  # then Gymnasium's TimeLimit truncates
+        over = terminated or int(self._seen().t) >= self.task.card.horizon  # then Gymnasium's TimeLimit truncates
         last = why_over(info) if over else self.task.how_to_act()
         return "\n".join((observation, *self.remarks, last)), reward, terminated, truncated, info
 
@@ -131,8 +131,10 @@ class TextEnv(TaskEnv):
             raise ValueError(f"expected at most {LONGEST_ACTION} characters, got {len(action)}")
         if odd := sorted(set(action) - CHARACTERS):
             raise ValueError(f"expected printable ASCII characters, got {odd[0]!r}")
-        return self._check_action(self.task.parse(action, self.state, self.params))
+        episode = self._seen()
+        return self._check_action(self.task.parse(action, episode.state, episode.params))
 
     def _show(self) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         _, *rest = super()._show()
-        return self.task.describe(self.state, self.params), *rest
+        episode = self._seen()
+        return self.task.describe(episode.state, episode.params), *rest

@@ -61,7 +61,7 @@ def test_the_programme_is_the_best_of_all_histories() -> None:
     task: Any = card("Routing-v0").build(difficulty=2)
     env: Any = gymnasium.make("rlsuite/Routing-v0", difficulty=2)
     for seed in range(2):
-        env.reset(seed=seed)
+        assert env.reset(seed=seed)[1]["par"] == -1
         params = jax.tree.map(lambda leaf: np.asarray(leaf, float), env.unwrapped.params)
         table = best_values(task, env.unwrapped.params)
         for queries, budget in ((1, 0), (1, 8), (2, 5), (3, 4), (3, 9)):
