@@ -23,13 +23,13 @@ CALLS = {
         "payments.list_requests()",
     ),
     "Routing-v0": ("answer()", "ask(expert=Ada)", "ask(expert=Bruno)"),
-    "SQL-v0": ("schema", "run SELECT 1 + 1 AS two", "run SELECT name FROM products", "run SELECT name FROM books"),
+    "SQL-v1": ("schema", "run SELECT 1 + 1 AS two", "run SELECT name FROM products", "run SELECT name FROM books"),
     "Interpreter-v0": (
         "run\na = read; write a; goto 1",
         "run\nif left == 0 goto 5; a = read; b = b + a; goto 1; write b",
     ),
-    "Search-v0": ("search(person=Barano, relation=heir, page=1)", "judge(document=1, label=current)"),
-    "ServiceDesk-v0": ("ask(what=pin)", "ask(what=wish)", "ask(what=order)", "look_up(order=1)", "look_up(order=2)"),
+    "Search-v1": ("search(person=Barano, relation=heir, page=1)", "judge(document=1, label=current)"),
+    "ServiceDesk-v1": ("ask(what=pin)", "ask(what=wish)", "ask(what=order)", "look_up(order=1)", "look_up(order=2)"),
 }
 
 

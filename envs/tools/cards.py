@@ -32,7 +32,7 @@ CARDS = (
         tags=("discrete", "text", "tool-use", "planning"),
     ),
     TaskCard(
-        id="rlsuite/SQL-v0",
+        id="rlsuite/SQL-v1",
         family="tools",
         summary="Answer a question about a database with an SQL query that is right on other rows, too.",
         source="Yu et al. 2018, arXiv:1809.08887 ; Zhong, Yu & Klein 2020, arXiv:2010.02840",
@@ -61,7 +61,7 @@ CARDS = (
         tags=("multi-discrete", "text", "tool-use", "programs"),
     ),
     TaskCard(
-        id="rlsuite/Search-v0",
+        id="rlsuite/Search-v1",
         family="tools",
         summary="Answer a question of several look-ups from a corpus about fictional people, some of it outdated.",
         source="Jin et al. 2025, arXiv:2503.09516 (Search-R1); Ho et al. 2020, arXiv:2011.01060 (several look-ups)",
@@ -75,7 +75,7 @@ CARDS = (
         tags=("multi-discrete", "text", "tool-use"),
     ),
     TaskCard(
-        id="rlsuite/ServiceDesk-v0",
+        id="rlsuite/ServiceDesk-v1",
         family="tools",
         summary="Help a customer of a shop by its policy, with a database, and with a customer who can act.",
         source="Yao et al. 2024, arXiv:2406.12045; Barres et al. 2025, arXiv:2506.07982 (customers who act)",

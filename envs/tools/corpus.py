@@ -15,6 +15,7 @@ import numpy as np
 
 PEOPLE, REPORTS, LISTED, PER_PAGE = 32, 3, 6, 2
 """People; most reports of a fact; documents that a search finds; documents on a page."""
+FIRST_YEAR, YEARS = 1000, 1000
 RELATIONS = ("mentor", "neighbour", "heir", "rival")
 FACTS = PEOPLE * len(RELATIONS)
 """Fact ``4 person + relation``."""
@@ -51,17 +52,25 @@ def person_in(seed: Any, fact: Any, report: Any) -> jax.Array:
     Nobody stands in a relation to themselves.
     """
     person = fact // len(RELATIONS)
-    word = mixed(seed, 2, fact)
-    first = _below(PEOPLE - 1, word)
-    apart = 1 + _below(14, mixed(seed, 3, fact))  # 0, apart and 2 apart differ modulo 31
-    return (person + 1 + (first + report * apart) % (PEOPLE - 1)) % PEOPLE
+    first, second, third = (_below(PEOPLE - 1 - number, mixed(seed, 2 + number, fact)) for number in range(REPORTS))
+    second = second + (second >= first)  # the next of those that are left
+    low, high = jnp.minimum(first, second), jnp.maximum(first, second)
+    third = third + (third >= low)
+    third = third + (third >= high)
+    chosen = jnp.where(report == 0, first, jnp.where(report == 1, second, third))
+    return (person + 1 + chosen) % PEOPLE
 
 
 def year(seed: Any, fact: Any, report: Any) -> jax.Array:
-    """Return the year of a report."""
-    word = mixed(seed, 4, fact)
-    gaps = 1 + _below(3, word), 1 + _below(3, word >> 8)
-    return 2016 + _below(9, word >> 16) - (report > 0) * gaps[0] - (report > 1) * gaps[1]
+    """Return the year of a report, 1000 to 1999.
+
+    Reports of a fact are few years apart, and facts many, so that a year alone does not tell whether its report is the
+    latest one.
+    """
+    word = mixed(seed, 8, fact)
+    gaps = 1 + _below(3, word), 1 + _below(3, word >> 2)
+    latest = FIRST_YEAR + 6 + _below(YEARS - 6, word >> 4)
+    return latest - (report > 0) * gaps[0] - (report > 1) * gaps[1]
 
 
 def found(seed: Any, fact: Any, boost: float) -> tuple[jax.Array, jax.Array]:

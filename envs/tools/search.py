@@ -5,8 +5,8 @@ but searching tells. Each fact was reported in one to three years with different
 search lists six documents in pages of two: all reports of the fact, among documents about something else.
 
 =============  =====================================================================================================
-action         ``MultiDiscrete([3, 32, 4, 3, 2, 3])``: 0 search, 1 judge, 2 answer; person (to search or to answer);
-               relation; page; document of the last page to judge; label: current, outdated, irrelevant
+action         ``MultiDiscrete([4, 32, 4, 3, 2, 3])``: 0 wait, 1 search, 2 judge, 3 answer; person (to search or to
+               answer); relation; page; document of the last page to judge; label: current, outdated, irrelevant
 observation    ``Box(0, 1, (701,))``: the question; the two documents of the last page; how many reports the fact has
                that was searched for; a notebook of all facts: newest name seen, reports seen, reports there are, pages
                read
@@ -44,12 +44,14 @@ from rlbench_suite.task import Task
 from .calls import nearest, short
 from .corpus import (
     FACTS,
+    FIRST_YEAR,
     LISTED,
     NAMES,
     PEOPLE,
     PER_PAGE,
     RELATIONS,
     REPORTS,
+    YEARS,
     found,
     person_in,
     reports,
@@ -64,6 +66,7 @@ PAGES, MOST_HOPS = LISTED // PER_PAGE, 3
 LABELS = ("current", "outdated", "irrelevant")
 BOOSTS = {"fair": 0.4, "good": 1.0, "poor": 0.0}
 TOOLS = (
+    Tool("wait", "Let a turn pass. Nothing happens."),
     Tool(
         "search",
         "List documents about a relation of a person, two on a page.",
@@ -80,8 +83,7 @@ TOOLS = (
     ),
     Tool("answer", "Answer the question with a name. It ends the episode.", {"person": Argument("name of the person")}),
 )
-SEARCH, JUDGE, ANSWER = range(3)
-_FIRST_YEAR, _YEARS = 2010, 15
+WAIT, SEARCH, JUDGE, ANSWER = range(4)
 
 
 class Params(NamedTuple):
@@ -249,7 +251,7 @@ class Search(Task[Params, State]):
                 there & (people == about[number] // len(RELATIONS)),
                 there & (relations == about[number] % len(RELATIONS)),
                 there & (people == person_in(params.seed, about[number], report[number])),
-                (there * (year(params.seed, about[number], report[number]) - _FIRST_YEAR + 1) / _YEARS)[None],
+                (there * (year(params.seed, about[number], report[number]) - FIRST_YEAR + 1) / YEARS)[None],
             ])
             for number in range(PER_PAGE)
         ]  # fmt: skip
@@ -278,8 +280,8 @@ class Search(Task[Params, State]):
             ),
             Component(
                 "documents",
-                "[document of the last page]: person and relation, one-hot; person named, one-hot; years since 2009",
-                f"1, {_YEARS} years",
+                "[document of the last page]: person and relation, one-hot; person named, one-hot; years since 999",
+                f"1, {YEARS} years",
                 (PER_PAGE, document),
             ),
             Component("hits", "reports of the fact that was searched for", f"{REPORTS} reports", scale=REPORTS),
@@ -343,6 +345,8 @@ class Search(Task[Params, State]):
         last, fact = int(state.last), int(state.fact)
         if last < 0:
             return "No search yet."
+        if last == WAIT:
+            return "A turn has passed."
         if last == JUDGE:
             return "The judgement is noted." if fact >= 0 else "There is no document to judge."
         if last == ANSWER:

@@ -2,15 +2,16 @@
 
 A customer wants one of five things for one of three orders. The agent asks, looks orders up, writes to the database,
 asks the customer to restart a device, and ends the conversation: done, or denied with a reason. Some customers are not
-who they say, some wishes come to nothing under the policy (:data:`POLICY`), and nobody but the agent checks it: the
-database carries out whatever it is told. After tau-bench (Yao et al. 2024, arXiv:2406.12045), with a script in place
-of the model that plays the customer, and with a denial that has to be said, because doing nothing must not pay.
+who they say, half of the wishes are denied by the policy (:data:`POLICY`), some are granted in part, and nobody but the
+agent checks it: the database carries out whatever it is told. After tau-bench (Yao et al. 2024, arXiv:2406.12045), with
+a script in place of the model that plays the customer, and with a denial that has to be said, because doing nothing
+must not pay.
 
 =============  =====================================================================================================
-action         one of 28: ask for the PIN, the wish, the number of the order; look up, cancel, return, redirect,
-               compensate or replace one of the orders; ask the customer to restart the device; deny for one of five
-               reasons; done
-observation    ``Box(0, 1, (97,))``: the last action; what the customer has said; the rows that were looked up; turns
+action         one of 32: wait; ask for the PIN, the wish, the number of the order; look up, cancel, return, redirect,
+               compensate, replace or credit one of the orders; ask the customer to restart the device; deny for one
+               of five reasons; done
+observation    ``Box(0, 1, (104,))``: the last action; what the customer has said; the rows that were looked up; turns
                used
 reward         1 for the right end, else 0; ``reward="thrifty"``: times :func:`.thrift.thrift` of the actions
 termination    the agent ended the conversation, or the customer left
@@ -48,38 +49,44 @@ ORDERS = 3
 ITEMS = ("router", "lamp", "kettle", "tent", "scale", "radio")
 STATUSES = ("processing", "shipped", "delivered", "cancelled")
 WISHES = ("cancel", "return", "redirect", "compensate", "replace")
+CHANGES = (*WISHES, "credit")
 REASONS = ("not_verified", "wrong_status", "final_sale", "too_late", "not_late_enough")
 TEMPERS = ("clear", "vague", "confused", "impatient")
+_FITTING = (0, 2, 0, 1, 2)
+"""Status that an order must have, for each wish."""
+_REASONS = ((1, 1, 2, 2), (2, 3, 3, 3), (1, 1, 2, 2), (1, 4, 4, 4), (1, 3, 3, 3))
+"""Reasons to deny that are drawn for each wish; those that are drawn more often are repeated."""
 PATIENCE, TURNS = 8, 20
 """Turns after which an impatient customer leaves, and after which everybody has left."""
 ACTIONS = (
+    "wait",
     "ask_pin",
     "ask_wish",
     "ask_order",
-    *(f"{verb}_{order}" for verb in ("look_up", *WISHES) for order in range(1, ORDERS + 1)),
+    *(f"{verb}_{order}" for verb in ("look_up", *CHANGES) for order in range(1, ORDERS + 1)),
     "restart",
     *(f"deny_{reason}" for reason in REASONS),
     "done",
 )
-ASK_PIN, ASK_WISH, ASK_ORDER, LOOK_UP, WRITE = 0, 1, 2, 3, 3 + ORDERS
-RESTART = WRITE + ORDERS * len(WISHES)
+ASK_PIN, ASK_WISH, ASK_ORDER, LOOK_UP, WRITE = 1, 2, 3, 4, 4 + ORDERS
+RESTART = WRITE + ORDERS * len(CHANGES)
 DENY, DONE = RESTART + 1, RESTART + 1 + len(REASONS)
 POLICY = """\
 1. Check the PIN before you look anything up or write. If it is wrong, deny: not_verified. Else look the order up before
    you end the conversation.
-2. cancel and redirect: only orders in processing; else deny: wrong_status.
-3. return: only delivered orders (wrong_status), not of a final sale (final_sale), at most 30 days after delivery, for
-gold
-   customers 60 (too_late).
+2. cancel and redirect: only orders in processing; else deny: wrong_status. Not of a final sale; else deny: final_sale.
+3. return: only delivered orders (wrong_status), not of a final sale (final_sale). Up to 30 days after delivery, for
+   gold customers 60, write return; up to 30 days more, write credit instead; then deny: too_late.
 4. compensate: only shipped orders (wrong_status) that are at least 6 days late, for gold customers 3 (not_late_enough).
 5. replace: only delivered orders (wrong_status), at most 90 days after delivery (too_late). First ask the customer to
    restart the device. If the light turns green, you are done, and nothing is replaced.
 6. Do what the customer wants, nothing else. Where several reasons hold, give the first in the order above."""
 _ORDER = {"order": Argument("number of the order", low=1, high=ORDERS)}
 TOOLS = (
+    Tool("wait", "Say nothing. A turn passes."),
     Tool("ask", "Ask the customer.", {"what": Argument("what to ask for", ("pin", "wish", "order"))}),
     Tool("look_up", "Look an order up.", _ORDER),
-    Tool("write", "Change an order in the database.", {"change": Argument("the change", WISHES), **_ORDER}),
+    Tool("write", "Change an order in the database.", {"change": Argument("the change", CHANGES), **_ORDER}),
     Tool("restart", "Ask the customer to restart the device."),
     Tool("deny", "Deny the wish. It ends the conversation.", {"reason": Argument("the first that holds", REASONS)}),
     Tool("done", "End the conversation: the wish is fulfilled."),
@@ -121,7 +128,7 @@ class State(NamedTuple):
     seen: Any
     """Orders looked up, ``(3,)``."""
     changed: Any
-    """Changes written, ``(3, 5)``: order and wish."""
+    """Changes written, ``(3, 6)``: order and change."""
     restarted: Any
     breach: Any
     """Whether the policy's order of things was broken."""
@@ -159,50 +166,73 @@ class ServiceDesk(Task[Params, State]):
         self.reward_space = self.box(0.0, 1.0, ())
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw a customer and three orders from one draw. About a fifth of the wishes must be denied."""
-        bits = jax.random.bits(key, (12 + 5 * ORDERS,), jnp.uint32)
+        """Draw a customer and three orders from one draw: half of the honest customers have a reason to be denied."""
+        bits = jax.random.bits(key, (16 + 4 * ORDERS,), jnp.uint32)
 
-        def below(number: int, count: int) -> jax.Array:
-            return (bits[number] % np.uint32(count)).astype(jnp.int32)
+        def below(number: int, count: Any) -> jax.Array:
+            return (bits[number] % jnp.asarray(count, jnp.uint32)).astype(jnp.int32)
 
-        wish, order = below(4, len(WISHES)), below(5, ORDERS)
-        rows = bits[12:].reshape(5, ORDERS)
-        fitting = jnp.asarray(np.array([0, 2, 0, 1, 2], np.int32))[wish]
-        statuses = (rows[1] % 4).astype(jnp.int32)
+        def between(number: int, low: Any, high: Any) -> jax.Array:
+            return low + below(number, high - low + 1)
+
+        wish, order, gold = below(4, len(WISHES)), below(5, ORDERS), below(2, 3) == 0
+        reasons = jnp.asarray(np.array(_REASONS, np.int32))[wish]
+        reason = jnp.where(below(7, 2) == 0, reasons[below(8, len(_REASONS[0]))], -1)
+        names = {name: reason == number for number, name in enumerate(REASONS)}
+        rows = bits[16:].reshape(4, ORDERS)
+        fitting = jnp.asarray(np.array(_FITTING, np.int32))[wish]
+        # The last day on which the policy still grants something, and the first day late.
+        last = jnp.where(wish == WISHES.index("replace"), 90, jnp.where(gold, 90, 60))
+        enough = jnp.where(gold, 3, 6)
+        at_bound = below(10, 4) == 0
+        in_time = jnp.where(at_bound, last - 30 * below(11, 2), between(12, 1, last))
+        days = jnp.where(names["too_late"], jnp.where(at_bound, last + 1, between(12, last + 1, 120)), in_time)
+        late = jnp.where(at_bound, enough, between(13, enough, 11))
+        late = jnp.where(names["not_late_enough"], jnp.where(at_bound, enough - 1, below(13, enough)), late)
         meant = jnp.arange(ORDERS) == order
-        first, step = below(8, len(ITEMS)), 1 + below(9, 2)  # steps of 1 and 2 give three different items of six
+        first, step = below(9, len(ITEMS)), 1 + below(6, 2)  # steps of 1 and 2 give three different items of six
         return Params(
             pin=2 * (500 + below(0, 4500)) + jnp.asarray(split, jnp.int32),
-            honest=(below(1, 16) > 0) if self.all_customers else jnp.bool_(True),
-            gold=below(2, 3) == 0,
+            honest=(below(1, 8) > 0) if self.all_customers else jnp.bool_(True),
+            gold=gold,
             temper=below(3, len(TEMPERS)) if self.all_customers else jnp.int32(0),
             wish=wish,
             order=order,
-            fixable=below(6, 4) == 0,
+            fixable=below(14, 2) == 0,
             items=(first + step * jnp.arange(ORDERS)) % len(ITEMS),
-            statuses=jnp.where(meant & (below(7, 16) > 0), fitting, statuses),
-            days=(1 + rows[2] % jnp.where(meant & (below(10, 4) > 0), 30, 120).astype(jnp.uint32)).astype(jnp.int32),
-            late=jnp.where(meant & (below(11, 4) > 0), 6 + rows[3] % 6, rows[3] % 12).astype(jnp.int32),
-            final=rows[4] % 8 == 0,
+            statuses=jnp.where(
+                meant, (fitting + names["wrong_status"] * (1 + below(15, 3))) % 4, (rows[0] % 4).astype(jnp.int32)
+            ),
+            days=jnp.where(meant, days, 1 + (rows[1] % 120).astype(jnp.int32)),
+            late=jnp.where(meant, late, (rows[2] % 12).astype(jnp.int32)),
+            final=jnp.where(meant & (wish <= WISHES.index("redirect")), names["final_sale"], rows[3] % 4 == 0),
         )
 
     def verdict(self, params: Params) -> jax.Array:
         """Return the number of the reason for which the policy denies the wish, -1 if it grants it."""
         status, days, late = (part[params.order] for part in (params.statuses, params.days, params.late))
-        final = params.final[params.order]
-        fitting = jnp.asarray(np.array([0, 2, 0, 1, 2], np.int32))[params.wish]
-        too_late = ((params.wish == 1) & (days > jnp.where(params.gold, 60, 30))) | ((params.wish == 4) & (days > 90))
-        early = (params.wish == 3) & (late < jnp.where(params.gold, 3, 6))
+        wish, fitting = params.wish, jnp.asarray(np.array(_FITTING, np.int32))[params.wish]
+        returned, replaced = wish == WISHES.index("return"), wish == WISHES.index("replace")
+        too_late = (returned & (days > jnp.where(params.gold, 90, 60))) | (replaced & (days > 90))
+        early = (wish == WISHES.index("compensate")) & (late < jnp.where(params.gold, 3, 6))
         reason = jnp.int32(-1)
         for holds, name in (
             (early, "not_late_enough"),
             (too_late, "too_late"),
-            ((params.wish == 1) & final, "final_sale"),
+            ((wish <= WISHES.index("redirect")) & params.final[params.order], "final_sale"),
             (status != fitting, "wrong_status"),
             (~params.honest, "not_verified"),
         ):
             reason = jnp.where(holds, REASONS.index(name), reason)
         return reason.astype(jnp.int32)
+
+    def granted(self, params: Params) -> jax.Array:
+        """Return the number of the change that the policy grants, -1 for none; credit is a return in part."""
+        days = params.days[params.order]
+        part = (params.wish == WISHES.index("return")) & (days > jnp.where(params.gold, 60, 30))
+        mended = (params.wish == WISHES.index("replace")) & params.fixable
+        change = jnp.where(part, CHANGES.index("credit"), params.wish)
+        return jnp.where((self.verdict(params) < 0) & ~mended, change, -1).astype(jnp.int32)
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Begin with the customer's first sentence."""
@@ -212,7 +242,7 @@ class ServiceDesk(Task[Params, State]):
             wish_known=params.temper == 0,
             told=none,
             seen=jnp.zeros(ORDERS, bool),
-            changed=jnp.zeros((ORDERS, len(WISHES)), bool),
+            changed=jnp.zeros((ORDERS, len(CHANGES)), bool),
             restarted=no,
             breach=no,
             turns=jnp.int32(0),
@@ -224,10 +254,10 @@ class ServiceDesk(Task[Params, State]):
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Carry out the action; the customer answers, acts, or leaves."""
         action = action.astype(jnp.int32)
-        orders, wishes = jnp.arange(ORDERS), jnp.arange(len(WISHES))
+        orders, changes = jnp.arange(ORDERS), jnp.arange(len(CHANGES))
         looks = (action >= LOOK_UP) & (action < WRITE)
         writes = (action >= WRITE) & (action < RESTART)
-        order, wish = (action - WRITE) % ORDERS, (action - WRITE) // ORDERS
+        order, change = (action - WRITE) % ORDERS, (action - WRITE) // ORDERS
         turns = state.turns + 1
         denies = (action >= DENY) & (action < DONE)
         patience = jnp.where(params.temper == TEMPERS.index("impatient"), PATIENCE, TURNS)
@@ -235,13 +265,13 @@ class ServiceDesk(Task[Params, State]):
         confused = (params.temper == TEMPERS.index("confused")) & (state.told < 0)
         named = jnp.where(confused, (params.order + 1) % ORDERS, params.order)
         verified = state.checked & params.honest
-        hasty = writes & (wish == WISHES.index("replace")) & ~state.restarted
+        hasty = writes & (change == WISHES.index("replace")) & ~state.restarted
         return State(
             checked=state.checked | (action == ASK_PIN),
             wish_known=state.wish_known | (action == ASK_WISH),
             told=jnp.where(action == ASK_ORDER, named, state.told).astype(jnp.int32),
             seen=state.seen | (looks & (orders == action - LOOK_UP)),
-            changed=state.changed | (writes & (orders[:, None] == order) & (wishes[None] == wish)),
+            changed=state.changed | (writes & (orders[:, None] == order) & (changes[None] == change)),
             restarted=state.restarted | (action == RESTART),
             breach=state.breach | ((looks | writes) & ~verified) | hasty,
             turns=turns,
@@ -253,13 +283,13 @@ class ServiceDesk(Task[Params, State]):
     def solved(self, state: State, params: Params) -> jax.Array:
         """Judge the conversation: database, end, and order of things."""
         reason = self.verdict(params)
-        mended = (params.wish == WISHES.index("replace")) & params.fixable
-        granted = (reason < 0) & ~mended
-        meant = (jnp.arange(ORDERS)[:, None] == params.order) & (jnp.arange(len(WISHES))[None] == params.wish)
+        wanted = jnp.arange(len(CHANGES))[None] == self.granted(params)
+        wanted = wanted & (jnp.arange(ORDERS)[:, None] == params.order)
+        device = params.wish == WISHES.index("replace")
         end = jnp.where(reason < 0, state.ending == 1, (state.ending == 2) & (state.reason == reason))
         careful = state.checked & ~state.breach & (state.seen[params.order] | ~params.honest)
-        restarted = state.restarted | ~(mended & (reason < 0))
-        return end & careful & restarted & (state.changed == (meant & granted)).all()
+        restarted = state.restarted | ~device | (reason >= 0)
+        return end & careful & restarted & (state.changed == wanted).all()
 
     def least(self, params: Params) -> jax.Array:
         """Return the fewest actions of an agent who checks everything."""
@@ -293,7 +323,7 @@ class ServiceDesk(Task[Params, State]):
         }
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return last action, what was said, rows and turns; ``(97,)``."""
+        """Return last action, what was said, rows and turns; ``(104,)``."""
         seen = state.seen
         light = state.restarted & (params.wish == WISHES.index("replace"))
         blocks = [
@@ -328,7 +358,7 @@ class ServiceDesk(Task[Params, State]):
             Component("row_days", "[order]: days since delivery", "120 days", (ORDERS,), 120),
             Component("row_late", "[order]: days late", "12 days", (ORDERS,), 12),
             Component("row_final", "[order]: whether the sale was final", shape=(ORDERS,)),
-            Component("changed", "[order, wish]: whether it was written", shape=(ORDERS, len(WISHES))),
+            Component("changed", "[order, change]: whether it was written", shape=(ORDERS, len(CHANGES))),
             Component("light", "after a restart: whether the light is green, whether it is red", shape=(2,)),
             Component("turns", "turns used", f"{TURNS} turns", scale=TURNS),
         )
@@ -336,9 +366,10 @@ class ServiceDesk(Task[Params, State]):
     def action_components(self) -> tuple[Component, ...]:
         """List the actions."""
         orders = range(1, ORDERS + 1)
-        found = {name: f"ask the customer for the {name.removeprefix('ask_')}" for name in ACTIONS[:LOOK_UP]}
+        found = {"wait": "say nothing while a turn passes"}
+        found |= {name: f"ask the customer for the {name.removeprefix('ask_')}" for name in ACTIONS[ASK_PIN:LOOK_UP]}
         found |= {f"look_up_{order}": f"look order {order} up in the database" for order in orders}
-        found |= {f"{wish}_{n}": f"write to the database: {wish} order {n}" for wish in WISHES for n in orders}
+        found |= {f"{change}_{n}": f"write to the database: {change} order {n}" for change in CHANGES for n in orders}
         found["restart"] = "have the customer restart the device"
         found |= {f"deny_{reason}": f"deny the wish, for {reason.replace('_', ' ')}" for reason in REASONS}
         found["done"] = "end the conversation"
@@ -377,7 +408,9 @@ class ServiceDesk(Task[Params, State]):
         last, order = int(state.last), int(state.told) + 1
         if last < 0:
             return f"Customer: {self._wish(params) if int(params.temper) == 0 else 'Hello, I need help with an order.'}"
-        if last == ASK_PIN:
+        if last == 0:
+            said = "Customer: Are you still there?"
+        elif last == ASK_PIN:
             fits = "It is right" if params.honest else "It is wrong"
             gold = ", and the customer is gold" if params.honest and params.gold else ""
             pin = int(params.pin) if params.honest else 10_999 - int(params.pin)
@@ -389,8 +422,8 @@ class ServiceDesk(Task[Params, State]):
         elif last < WRITE:
             said = self._row(last - LOOK_UP, params)
         elif last < RESTART:
-            wish, number = divmod(last - WRITE, ORDERS)
-            said = f"System: {WISHES[wish]} is written to order {number + 1}."
+            change, number = divmod(last - WRITE, ORDERS)
+            said = f"System: {CHANGES[change]} is written to order {number + 1}."
         elif last == RESTART:
             light = "green" if params.fixable else "still red"
             device = int(params.wish) == WISHES.index("replace")
@@ -417,7 +450,7 @@ class ServiceDesk(Task[Params, State]):
         if int(state.told) >= 0:
             lines.append(f"The customer named order {int(state.told) + 1}.")
         lines += [self._row(order, params) for order in range(ORDERS) if state.seen[order]]
-        lines += [f"Written to order {o + 1}: {WISHES[w]}." for o, w in np.argwhere(np.asarray(state.changed))]
+        lines += [f"Written to order {o + 1}: {CHANGES[c]}." for o, c in np.argwhere(np.asarray(state.changed))]
         return "\n".join(lines)
 
     def tools(self) -> list[dict[str, Any]]:
@@ -436,7 +469,8 @@ class ServiceDesk(Task[Params, State]):
         """
         tool, given = read_tool_call(TOOLS, text)
         number = {
-            "ask": given.get("what", 0),
+            "wait": 0,
+            "ask": ASK_PIN + given.get("what", 0),
             "look_up": LOOK_UP + given.get("order", 1) - 1,
             "write": WRITE + ORDERS * given.get("change", 0) + given.get("order", 1) - 1,
             "restart": RESTART,
@@ -448,16 +482,17 @@ class ServiceDesk(Task[Params, State]):
     def spell(self, action: np.ndarray, state: State, params: Params) -> str:
         """Return the call as JSON."""
         number = int(action)
-        if number < LOOK_UP:
-            return TOOLS[0].call(what=number)
-        if number < WRITE:
-            return TOOLS[1].call(order=number - LOOK_UP + 1)
-        if number < RESTART:
+        tools = {tool.name: tool for tool in TOOLS}
+        if ASK_PIN <= number < LOOK_UP:
+            return tools["ask"].call(what=number - ASK_PIN)
+        if LOOK_UP <= number < WRITE:
+            return tools["look_up"].call(order=number - LOOK_UP + 1)
+        if WRITE <= number < RESTART:
             change, order = divmod(number - WRITE, ORDERS)
-            return TOOLS[2].call(change=change, order=order + 1)
+            return tools["write"].call(change=change, order=order + 1)
         if DENY <= number < DONE:
-            return TOOLS[4].call(reason=number - DENY)
-        return TOOLS[5 if number == DONE else 3].call()
+            return tools["deny"].call(reason=number - DENY)
+        return tools[ACTIONS[number]].call()
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say how it ended, and what the judge says."""
@@ -495,10 +530,9 @@ class Clerk(eqx.Module):
         state, params = view.state, view.params
         told = jnp.maximum(state.told, 0)
         wrong = params.items[told] != params.items[params.order]  # the row shows another item than the wish
-        reason = self.task.verdict(params)
+        reason, granted = self.task.verdict(params), self.task.granted(params)
         device = params.wish == WISHES.index("replace")
-        written = state.changed[params.order, params.wish]
-        mended = device & params.fixable
+        written = state.changed[params.order, granted]
         steps = (
             (~state.checked, ASK_PIN),
             (~params.honest, DENY + REASONS.index("not_verified")),
@@ -508,7 +542,7 @@ class Clerk(eqx.Module):
             (wrong, ASK_ORDER),
             (reason >= 0, DENY + reason),
             (device & ~state.restarted, RESTART),
-            (~mended & ~written, WRITE + ORDERS * params.wish + params.order),
+            ((granted >= 0) & ~written, WRITE + ORDERS * granted + params.order),
         )
         action = jnp.int32(DONE)
         for missing, step in reversed(steps):

@@ -12,7 +12,8 @@ observation    ``Box(0, 1, (328,))``: the last tool, one-hot; whether it failed;
                question and result of the last call in tokens, each as a share of V
 reward         1 for the right answer, else 0; ``reward="thrifty"``: times :func:`.thrift.thrift` with 2 calls at least
 termination    a query was given as the answer and could be run; one that cannot be run is an error like any other
-success        the answer has the right rows on all five databases, in the right order where the question asks for one
+success        the answer has the right rows on all five databases, in the right order where the question asks for one.
+               They have rows just below, at and just above the constants of the question, and ties
 difficulty     1 one table, 2 several tables or groups, 3 nested queries
 context        schema, rows and question; templates of the test split are never asked on the train split
 =============  =====================================================================================================
@@ -280,6 +281,12 @@ class SQL(HostTask[State]):
             Component("query", "query in tokens, 0 from its end on", shape=(LENGTH,)),
         )
 
+    def noop_action(self) -> np.ndarray:
+        """Return an empty query, which fails: the schema is worth knowing."""
+        action = super().noop_action()
+        action[0] = TOOLS.index("run")
+        return action
+
     def simulator(self) -> Console:
         """Make a console."""
         return Console(self.tier, self.thrifty)
@@ -329,8 +336,8 @@ class SQL(HostTask[State]):
         return (
             "A question about a database is to be answered with one SQL query in SQLite's dialect. The answer is "
             "judged by its rows, on the database that you can look at and on four others of the same schema. Names of "
-            "columns do not count; the order of rows counts only if the question asks for one. You may only "
-            "read.\n" + "\n".join(tool.line() for tool in self._tools)
+            "columns do not count; the order of rows counts only if the question asks for one. Within a table, ids and "
+            "names are unique. You may only read.\n" + "\n".join(tool.line() for tool in self._tools)
         )
 
     def describe(self, state: State, params: Params) -> str:

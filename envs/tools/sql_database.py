@@ -6,6 +6,10 @@ orders; readers, books and loans; and so on. The same seed fills the same rows.
 A query runs in SQLite on a copy in memory. An authoriser lets it read these tables and call harmless functions, and
 nothing else: no ATTACH, no PRAGMA, no write, no function that is random, tells the time or makes long values. Work,
 length of values, depth and number of rows are limited, so that an answer comes within milliseconds.
+
+Databases come in groups. Each group has a :class:`Focus`, the constants of the questions that are asked of it, and
+every database of the group has rows on both sides of each constant and exactly at it. So a query with ``>`` in place of
+``>=``, one that forgets a tie, or one that counts somebody twice gives other rows on some of them.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from rlbench_suite.dice import Dice, stream_of
 
@@ -25,8 +29,15 @@ PEOPLE = (
 YEARS = (2019, 2020, 2021, 2022)
 LONGEST, MOST_ROWS = 4_000, 200
 """Characters of a query; rows of a result."""
-_STEPS, _TICK = 200_000, 1_000
-"""Instructions of SQLite's machine that a query may take, and how often they are counted."""
+STEPS, FEW_STEPS, TICK = 100_000, 20_000, 1_000
+"""Instructions of SQLite's machine that a query may take, those that one with a slow function may take, and how often
+they are counted."""
+SLOW = frozenset({"like", "instr", "group_concat", "string_agg"})
+"""Functions whose one call may take as long as a hundred instructions."""
+GROUP, GROUPS = 8, 16
+"""Databases of a group, and groups of a theme and a split."""
+LEADERS = (1, 1, 2, 2, 3, 3, 3, 3)
+"""People who share the largest total, for each database of a group."""
 _HARMLESS = (
     "abs avg ceil ceiling coalesce count cume_dist dense_rank first_value floor group_concat ifnull iif instr lag "
     "last_value lead length like lower ltrim max min nth_value ntile nullif percent_rank rank round row_number rtrim "
@@ -35,7 +46,7 @@ _HARMLESS = (
 FUNCTIONS = frozenset(_HARMLESS.split())
 _ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ})
 _LIMITS = {
-    sqlite3.SQLITE_LIMIT_LENGTH: 8_000,  # also of strings, so that one LIKE stays short
+    sqlite3.SQLITE_LIMIT_LENGTH: 1_000,  # also of strings, so that one LIKE stays short
     sqlite3.SQLITE_LIMIT_SQL_LENGTH: LONGEST,
     sqlite3.SQLITE_LIMIT_COLUMN: 32,
     sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 50,
@@ -114,7 +125,114 @@ THEMES = (
         "exam", "mark", ("Forms", "Graphs", "Fugues", "Torts", "Prints", "Rings", "Choirs", "Clay", "Chaos", "Deeds"),
     ),
 )  # fmt: skip
-_STREAM = stream_of("SQL database")
+_STREAM, _FOCUS = stream_of("SQL database"), stream_of("SQL focus")
+
+
+class Focus(NamedTuple):
+    """Constants of the questions that are asked of a group of databases."""
+
+    city: str
+    kind: str
+    year: int
+    age: int
+    size: int
+    few: int
+    """Amount of a link."""
+
+
+@lru_cache(maxsize=1024)
+def focus_of(theme: int, seed: int) -> Focus:
+    """Return the constants of the group to which a seed belongs."""
+    dice = Dice(_FOCUS, seed // GROUP, theme)
+    return Focus(
+        city=dice.choice(CITIES),
+        kind=dice.choice(THEMES[theme].kinds),
+        year=dice.choice(YEARS),
+        age=dice.between(25, 70),
+        size=dice.between(20, 50),
+        few=dice.between(5, 15),
+    )
+
+
+def _people(dice: Dice, focus: Focus) -> list[tuple[str, str, int]]:
+    """Draw name, city and age of people in the order of their roles in :func:`_links`.
+
+    The first four live in the focus' city, one year younger than its age, as old, and twice one year older. The eighth
+    is as old as all of them are on average.
+    """
+    count = dice.between(9, 14)
+    names, cities = dice.sample(PEOPLE, count), [focus.city, *dice.sample(CITIES, 3)]
+    ages = [focus.age - 1, focus.age, focus.age + 1, focus.age + 1] + [dice.between(18, 80) for _ in range(count - 4)]
+    mean = ages[7] = sum(ages) // count
+    missing, who = count * mean - sum(ages), 4
+    while missing:
+        change = max(-1, min(1, missing))
+        if who != 7 and 16 <= ages[who] + change <= 90:
+            ages[who] += change
+            missing -= change
+        who = who + 1 if who + 1 < count else 4
+    homes = [focus.city] * 4 + [dice.choice(cities) for _ in range(count - 4)]
+    return list(zip(names, homes, ages, strict=True))
+
+
+def _things(dice: Dice, focus: Focus, one: Theme) -> list[tuple[str, str, int]]:
+    """Draw name, kind and size of things in the order of their roles: two of the focus' kind, two of others, any, one
+    of the focus' kind, any.
+
+    Three sizes are one below the focus' size, at it, and one above; at least two more are below.
+    """
+    count = dice.between(7, 10)
+    others = [kind for kind in one.kinds if kind != focus.kind]
+    kinds = [focus.kind] * 2 + [dice.choice(others) for _ in range(2)] + [
+        dice.choice(one.kinds) for _ in range(count - 4)
+    ]  # fmt: skip
+    kinds[5] = focus.kind
+    near = [focus.size - 1, focus.size, focus.size + 1]
+    low = dice.sample(range(5, focus.size - 1), 2)
+    far = dice.sample([size for size in range(5, 60) if size not in near + low], count - 5)
+    return list(zip(dice.sample(one.things, count), kinds, dice.shuffled(near + low + far), strict=True))
+
+
+def _links(dice: Dice, focus: Focus, people: int, things: int, leaders: int) -> list[tuple[int, int, int, int]]:
+    """Draw person, thing, amount and year of links, people and things by their roles.
+
+    People: 0 has two links with things of the focus' kind, both one above ``few`` and in one year; 1 and 2 have links
+    with that kind alone, or none; 3 has three with another kind, in two years; 4 has four, two of them in the focus'
+    year, of both kinds; 5 has one of just ``few``; 6 has none; 8 has one above it. The largest total is that of 4, and
+    of 3 and 7 if there are several leaders. Things: 0 has links of one year, 1 of two years, and 4 none.
+    """
+    years = dice.shuffled(list(YEARS))
+    others = [year for year in YEARS if year != focus.year]
+    links = [(0, 0, focus.few + 1, years[0])] * 2
+    links += [(5, 3, focus.few, dice.choice(others)), (8, 2, focus.few + 1, dice.choice(YEARS))]
+    free = [2, 3, 5, *(thing for thing in range(6, things) if dice.below(2))]
+    for who in [1, 2, *range(9, people)]:
+        chosen = [5] if who < 3 else free
+        links += [(who, dice.choice(chosen), dice.between(1, 12), dice.choice(YEARS)) for _ in range(dice.below(4))]
+    totals: dict[int, int] = {}
+    for who, _, amount, _ in links:
+        totals[who] = totals.get(who, 0) + amount
+    most = max(totals.values()) + dice.between(1, 5)
+    third = _parts(dice, most - (leaders < 2), 3)
+    fourth = _parts(dice, most, 4)
+    links += [(3, 2, amount, years[place // 2]) for place, amount in enumerate(third)]
+    links += [
+        (4, 3, fourth[0], focus.year), (4, dice.choice(free), fourth[1], focus.year), (4, 1, fourth[2], years[1]),
+        (4, 1, fourth[3], years[2]),
+    ]  # fmt: skip
+    if leaders > 2:
+        links += [(7, dice.choice(free), amount, dice.choice(YEARS)) for amount in _parts(dice, most, 3)]
+    return dice.shuffled(links)
+
+
+def _parts(dice: Dice, total: int, count: int) -> list[int]:
+    """Split a total of at most 42 into 3 or 4 parts of 1 to 20, two of them equal."""
+    twice = dice.between(max(1, (total - 20 * (count - 2) + 1) // 2), min(20, (total - count + 2) // 2))
+    rest = total - 2 * twice
+    if count == 3:
+        return [twice, twice, rest]
+    one = dice.between(max(1, rest - 20), min(20, rest - 1))
+    return [twice, twice, one, rest - one]
 
 
 class Database:
@@ -127,21 +245,14 @@ class Database:
 
     def __init__(self, theme: int, seed: int) -> None:
         self.theme = THEMES[theme]
-        dice, one = Dice(_STREAM, seed, theme), self.theme
-        people, things = dice.between(9, 14), dice.between(6, 9)
-        sizes = dice.sample(range(5, 60), things)
-        # Half of the people and things live in few cities and kinds, so that groups have several members.
-        cities, names = dice.sample(CITIES, 4), dice.sample(PEOPLE, people)
+        dice, one, focus = Dice(_STREAM, seed, theme), self.theme, focus_of(theme, seed)
+        people, things = _people(dice, focus), _things(dice, focus, one)
+        links = _links(dice, focus, len(people), len(things), leaders=LEADERS[seed % GROUP])
+        ids = [dice.shuffled(range(1, len(table) + 1)) for table in (people, things)]
         rows: dict[str, list[tuple[Any, ...]]] = {
-            one.a: [(i + 1, names[i], dice.choice(cities), dice.between(18, 80)) for i in range(people)],
-            one.b: [
-                (i + 1, name, dice.choice(one.kinds), sizes[i])
-                for i, name in enumerate(dice.sample(one.things, things))
-            ],
-            one.c: [
-                (i + 1, 1 + dice.below(people), 1 + dice.below(things), dice.between(1, 20), dice.choice(YEARS))
-                for i in range(dice.between(14, 22))
-            ],
+            one.a: sorted((ids[0][role], *row) for role, row in enumerate(people)),
+            one.b: sorted((ids[1][role], *row) for role, row in enumerate(things)),
+            one.c: [(i, ids[0][a], ids[1][b], amount, year) for i, (a, b, amount, year) in enumerate(links, 1)],
         }
         # A connection may be used by the threads of a server, one after another.
         self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
@@ -150,14 +261,24 @@ class Database:
             self._connection.executemany(f"INSERT INTO {table} VALUES ({','.join('?' * len(content[0]))})", content)
         for limit, value in _LIMITS.items():
             self._connection.setlimit(limit, value)
-        self._left = 0
-        self._connection.set_progress_handler(self._tick, _TICK)
-        self._connection.set_authorizer(_authorise)
+        self._allowed = self._used = 0
+        self._connection.set_progress_handler(self._tick, TICK)
+        self._connection.set_authorizer(self._authorise)
 
     def _tick(self) -> bool:
         """Count work; true ends the query."""
-        self._left -= _TICK
-        return self._left < 0
+        self._used += TICK
+        return self._used >= self._allowed
+
+    def _authorise(self, action: int, first: str | None, second: str | None, *_: Any) -> int:
+        """Allow reading the tables and calling harmless functions."""
+        if action in _ALLOWED:
+            return sqlite3.SQLITE_DENY if first and first.startswith("sqlite_") else sqlite3.SQLITE_OK
+        if action == sqlite3.SQLITE_FUNCTION and second and second.lower() in FUNCTIONS:
+            if second.lower() in SLOW:
+                self._allowed = FEW_STEPS
+            return sqlite3.SQLITE_OK
+        return sqlite3.SQLITE_DENY
 
     def run(self, query: str) -> tuple[tuple[Any, ...], ...]:
         """Return the rows of a query.
@@ -171,7 +292,7 @@ class Database:
             raise ValueError("the query is empty")
         if query.lstrip().upper().startswith("EXPLAIN"):
             raise ValueError("only SELECT is allowed")
-        self._left = _STEPS
+        self._allowed, self._used = STEPS, 0
         try:
             cursor = self._connection.execute(query)
             if cursor.description is None:
@@ -181,7 +302,7 @@ class Database:
         except (sqlite3.Error, sqlite3.Warning, OverflowError) as error:
             message = str(error)
             if message == "interrupted":
-                message = f"the query takes more than {_STEPS} steps"
+                message = f"the query takes more than {self._allowed} steps"
             raise ValueError(message[:200]) from None
         if len(rows) > MOST_ROWS:
             raise ValueError(f"the result has more than {MOST_ROWS} rows")
@@ -192,12 +313,3 @@ class Database:
 def database(theme: int, seed: int) -> Database:
     """Return the filled database of a seed, made once."""
     return Database(theme, seed)
-
-
-def _authorise(action: int, first: str | None, second: str | None, *_: Any) -> int:
-    """Allow reading the tables and calling harmless functions."""
-    if action in _ALLOWED:
-        return sqlite3.SQLITE_DENY if first and first.startswith("sqlite_") else sqlite3.SQLITE_OK
-    if action == sqlite3.SQLITE_FUNCTION and second and second.lower() in FUNCTIONS:
-        return sqlite3.SQLITE_OK
-    return sqlite3.SQLITE_DENY

@@ -48,7 +48,7 @@ def look_up(env: Any, person: str, relation: str, label: Any = None) -> tuple[st
 def test_a_reader_of_the_text_finds_the_answer(hops: int) -> None:
     outdated = 0
     for seed in range(12):
-        env: Any = gymnasium.make("rlsuite/Search-v0", view="text", difficulty=hops, split="test")
+        env: Any = gymnasium.make("rlsuite/Search-v1", view="text", difficulty=hops, split="test")
         question, info = env.reset(seed=seed)
         words = re.search(r"Who is (.*) today", question)
         assert words is not None
@@ -71,21 +71,32 @@ def test_corpora_keep_their_rules() -> None:
     people, years, _ = (np.asarray(part) for part in jax.vmap(written)(np.arange(400, dtype=np.uint32).reshape(200, 2)))
     assert (years[..., 0] > years[..., 1]).all()
     assert (years[..., 1] > years[..., 2]).all()
-    assert (years >= 2010).all()
-    assert (years <= 2024).all()
+    assert (years >= 1000).all()
+    assert (years <= 1999).all()
     assert all((people[..., a] != people[..., b]).all() for a, b in itertools.combinations(range(3), 2))
     own = np.arange(128)[None, :, None] // len(RELATIONS)
     assert (people != own).all()
     # Uniform over the 31 others: five standard deviations of a binomial.
     counts = np.bincount(((people - own) % 32).ravel(), minlength=32)[1:]
     assert (abs(counts - people.size / 31) < 5 * (people.size / 31) ** 0.5).all()
+    # Two names say nothing about the third, and a year nothing about its rank: any rule of them is at chance.
+    apart = (people - own) % 32 - 1
+    for step in range(31):
+        for one, other, third in itertools.permutations(range(3)):
+            guess = (apart[..., one] + (step or 1) * (apart[..., other] - apart[..., one])) % 31
+            assert (guess == apart[..., third]).mean() < 0.04
+    for bound in (*range(1000, 2000, 50), 1010, 1990):
+        later = (years >= bound).mean((0, 1))
+        assert later[0] - later[2] < 0.02, bound
+    tens = years % 10
+    assert abs(np.bincount(tens[..., 0].ravel(), minlength=10) / tens[..., 0].size - 0.1).max() < 0.01
     assert not set(NAMES[0]) & set(NAMES[1])
     assert len(set(NAMES[0])) == len(set(NAMES[1])) == 32
 
 
 def test_the_reference_needs_the_fewest_searches_when_the_ranking_is_good() -> None:
     for retrieval in ("good", "poor"):
-        task: Any = card("Search-v0").with_settings(retrieval=retrieval).build()
+        task: Any = card("Search-v1").with_settings(retrieval=retrieval).build()
         record = play(task, load(task.card.reference).for_task(task), range(300))
         assert record.info["success"].all()
         more = record.info["searches"] - record.info["least"]
@@ -95,15 +106,15 @@ def test_the_reference_needs_the_fewest_searches_when_the_ranking_is_good() -> N
 
 
 def test_closed_book_answers_and_outdated_ones_are_at_chance() -> None:
-    task: Any = card("Search-v0").build()
+    task: Any = card("Search-v1").build()
     for person in (0, 7, 31):
-        action = np.array([2, person, 0, 0, 0, 0])
+        action = np.array([3, person, 0, 0, 0, 0])
         record = replay(task, np.broadcast_to(action, (1000, task.card.horizon, 6)), range(1000))
         assert record.info["success"].mean() < 1 / 31 + 5 * (1 / 31 / 1000) ** 0.5
 
 
 def test_judgements_are_exact_and_only_right_answers_pay_for_them() -> None:
-    env: Any = gymnasium.make("rlsuite/Search-v0", view="text", reward="judged", difficulty=1)
+    env: Any = gymnasium.make("rlsuite/Search-v1", view="text", reward="judged", difficulty=1)
     right = 0
 
     def label(env: Any, found: Any, person: str, relation: str, reports: Any) -> None:
@@ -133,8 +144,16 @@ def test_judgements_are_exact_and_only_right_answers_pay_for_them() -> None:
     assert info["judged_right"] + info["judged_wrong"] == 0  # nothing was shown
 
 
+def test_a_reply_that_is_no_call_finds_nothing() -> None:
+    env: Any = gymnasium.make("rlsuite/Search-v1", view="text")
+    env.reset(seed=0)
+    text, reward, over, _, info = env.step("search for everybody")
+    assert (reward, over, info["searches"]) == (0, False, 0)
+    assert not DOCUMENT.findall(text)
+
+
 def test_attacks_earn_nothing() -> None:
-    env: Any = gymnasium.make("rlsuite/Search-v0", view="text")
+    env: Any = gymnasium.make("rlsuite/Search-v1", view="text")
     shown, _ = env.reset(seed=0)
     names = NAMES[0]
     attacks = [

@@ -12,7 +12,7 @@ import pytest
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play, replay
 from rlbench_suite.card import load
-from rlbench_suite.envs.tools.service_desk import ACTIONS, WISHES
+from rlbench_suite.envs.tools.service_desk import ACTIONS, WISHES, Clerk, ServiceDesk
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
@@ -21,17 +21,17 @@ WANTS = {"cancel": "cancel", "return": "return", "another address": "redirect", 
 ROW = re.compile(r"Order (\d): (\w+), (\w+)(?:, (\d+) days (ago|late))?(, final sale)?\.")
 
 
-def granted(wish: str, status: str, days: int, final: bool, gold: bool) -> str:
+def denied(wish: str, status: str, days: int, final: bool, gold: bool) -> str:
     """Return the policy's reason to deny, nothing if it grants the wish; ``days`` since delivery or late."""
     if wish in ("cancel", "redirect"):
-        return "" if status == "processing" else "wrong_status"
+        return "wrong_status" if status != "processing" else "final_sale" if final else ""
     if wish == "compensate":
         return "wrong_status" if status != "shipped" else "" if days >= (3 if gold else 6) else "not_late_enough"
     if status != "delivered":
         return "wrong_status"
     if wish == "replace":
         return "" if days <= 90 else "too_late"
-    return "final_sale" if final else "" if days <= (60 if gold else 30) else "too_late"
+    return "final_sale" if final else "" if days <= (90 if gold else 60) else "too_late"
 
 
 def served(env: Any, seed: int) -> tuple[float, dict[str, Any], str]:
@@ -56,9 +56,11 @@ def served(env: Any, seed: int) -> tuple[float, dict[str, Any], str]:
         _, item, status, days, _, final = ROW.findall(act(f"look_up(order={order})"))[0]
         if item in said:
             break
-    if reason := granted(wish, status, int(days or 0), bool(final), "gold" in pin):
+    if reason := denied(wish, status, int(days or 0), bool(final), "gold" in pin):
         act(f"deny(reason={reason})")
         return reward, info, reason
+    if wish == "return" and int(days) > (60 if "gold" in pin else 30):
+        wish = "credit"
     if wish != "replace" or "red" in act("restart()"):
         act(f"write(change={wish}, order={order})")
     act("done()")
@@ -67,43 +69,90 @@ def served(env: Any, seed: int) -> tuple[float, dict[str, Any], str]:
 
 @pytest.mark.parametrize("difficulty", [1, 2])
 def test_a_clerk_who_reads_the_text_is_always_right(difficulty: int) -> None:
-    env: Any = gymnasium.make("rlsuite/ServiceDesk-v0", view="text", difficulty=difficulty, split="test")
+    env: Any = gymnasium.make("rlsuite/ServiceDesk-v1", view="text", difficulty=difficulty, split="test")
     ends = set()
     for seed in range(150):
         reward, info, end = served(env, seed)
         assert reward == 1
         assert info["success"]
-        assert info["must_deny"] == (end not in WISHES)
+        assert info["must_deny"] == (end not in (*WISHES, "credit"))
         ends.add(end)
-    assert len(ends) >= 8
+    assert len(ends) == (11 if difficulty == 2 else 10)
 
 
 def test_the_reference_is_always_right_with_the_fewest_actions() -> None:
     for reward in ("success", "thrifty"):
-        task: Any = card("ServiceDesk-v0").with_settings(reward=reward).build()
+        task: Any = card("ServiceDesk-v1").with_settings(reward=reward).build()
         record = play(task, load(task.card.reference).for_task(task), range(1000))
         assert record.total == pytest.approx(np.ones(1000), abs=1e-6)
         assert not record.info["breach"].any()
 
 
 def test_players_who_do_not_care_earn_their_share_of_luck_at_most() -> None:
-    task: Any = card("ServiceDesk-v0").build()
+    task: Any = card("ServiceDesk-v1").build()
     number = {name: place for place, name in enumerate(ACTIONS)}
     look = [number[f"look_up_{order}"] for order in (1, 2, 3)]
     ends = [number[name] for name in ACTIONS if name.startswith("deny") or name == "done"]
     scripts = [[end] for end in ends]
     scripts += [[number["ask_pin"], *look, number["restart"], end] for end in ends]
     scripts += [[number["ask_pin"], *look, number[f"{wish}_1"], number["done"]] for wish in WISHES]
-    scripts += [[number["ask_pin"], *range(6, 22), number["done"]], [*range(3, 22), number["done"]]]
+    scripts += [[number["ask_pin"], *range(7, 26), number["done"]], [*range(4, 26), number["done"]]]
     for script in scripts:
         actions = np.resize(np.array(script + [number["done"]] * 20), task.card.horizon)
         record = replay(task, np.broadcast_to(actions, (1000, task.card.horizon)), range(1000))
-        assert record.info["success"].mean() < 0.085, script
+        assert record.info["success"].mean() < 0.16, script
+
+
+class Yes(ServiceDesk):
+    """A policy that grants everything."""
+
+    def verdict(self, params: Any) -> Any:
+        return super().verdict(params) * 0 - 1
+
+
+class No(ServiceDesk):
+    """A policy that denies everything for one reason."""
+
+    reason = 0
+
+    def verdict(self, params: Any) -> Any:
+        return super().verdict(params) * 0 + self.reason
+
+
+@pytest.mark.parametrize("difficulty", [1, 2])
+def test_careful_clerks_who_grant_or_deny_everything_are_often_wrong(difficulty: int) -> None:
+    """They ask, look up and restart as the reference does, and know the rules of all but denials.
+
+    An eighth of the customers of the second tier have a wrong PIN, and both clerks deny those.
+    """
+    own = card("ServiceDesk-v1")
+    task: Any = own.build(difficulty=difficulty)
+
+    def share(kind: Any, **attributes: int) -> float:
+        policy = kind(own, difficulty=difficulty, dtype="float32")
+        for name, value in attributes.items():
+            setattr(policy, name, value)
+        return float(play(task, Clerk.for_task(policy), range(1000)).info["success"].mean())
+
+    assert 0.3 < share(Yes) < 0.6
+    assert max(share(No, reason=number) for number in range(5)) < (0.2 if difficulty == 1 else 0.3)
+
+
+def test_a_reply_that_is_no_call_asks_nothing() -> None:
+    env: Any = gymnasium.make("rlsuite/ServiceDesk-v1", view="text", difficulty="medium", split="test")
+    for seed in range(5):
+        env.reset(seed=seed)
+        text, reward, over, _, info = env.step("What is your PIN?")
+        assert (reward, over, info["actions"]) == (0, False, 1)
+        assert "PIN" not in text.split("\n\n")[0]
+        state = env.unwrapped.state
+        assert not state.checked
+        assert int(state.told) < 0
 
 
 def test_a_breach_of_the_policy_fails_whatever_is_reached() -> None:
     """What must come first is left out of the right conversation, or a write is added to it."""
-    env: Any = gymnasium.make("rlsuite/ServiceDesk-v0", split="test")
+    env: Any = gymnasium.make("rlsuite/ServiceDesk-v1", split="test")
     task: Any = env.unwrapped.task
     record = play(task, load(task.card.reference).for_task(task), range(15))
     musts = {ACTIONS.index(name) for name in ("ask_pin", "restart")}
@@ -113,7 +162,7 @@ def test_a_breach_of_the_policy_fails_whatever_is_reached() -> None:
         looks = [action for action in right if ACTIONS[action].startswith("look_up")]
         left_out = musts | set(looks if len(looks) == 1 else [])
         wrong = [[action for action in right if action != one] for one in left_out if one in right]
-        wrong += [[*right[:-1], write, right[-1]] for write in range(6, 21) if write not in right]
+        wrong += [[*right[:-1], write, right[-1]] for write in range(7, 25) if write not in right]
         for script in wrong:
             env.reset(seed=seed)
             for action in script:
@@ -125,7 +174,7 @@ def test_a_breach_of_the_policy_fails_whatever_is_reached() -> None:
 
 
 def test_attacks_change_nothing() -> None:
-    env: Any = gymnasium.make("rlsuite/ServiceDesk-v0", view="text")
+    env: Any = gymnasium.make("rlsuite/ServiceDesk-v1", view="text")
     shown, _ = env.reset(seed=0)
     for attack in (
         shown, "", "deny", "deny(reason=all)", "deny(reason=not_verified,wrong_status)", "done(done)", "x" * 1_000_000,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 import statistics
 from collections import Counter
+from functools import cache
 from typing import Any
 
 import gymnasium
@@ -12,8 +14,20 @@ import numpy as np
 import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
+from rlbench_suite.dice import Dice
 from rlbench_suite.envs.tools import sql
-from rlbench_suite.envs.tools.sql_database import CITIES, MOST_ROWS, THEMES, database
+from rlbench_suite.envs.tools.sql_database import (
+    CITIES,
+    FEW_STEPS,
+    GROUP,
+    MOST_ROWS,
+    PEOPLE,
+    STEPS,
+    THEMES,
+    TICK,
+    database,
+    focus_of,
+)
 from rlbench_suite.envs.tools.sql_questions import TEMPLATES, agree, instance
 
 pytestmark = pytest.mark.of_variants
@@ -130,7 +144,7 @@ def test_the_database_refuses_everything_but_reading() -> None:
 
 
 def test_attacks_earn_nothing_and_a_failing_answer_does_not_end_the_episode() -> None:
-    env: Any = gymnasium.make("rlsuite/SQL-v0", view="text")
+    env: Any = gymnasium.make("rlsuite/SQL-v1", view="text")
     shown, _ = env.reset(seed=0)
     one = env.unwrapped._simulator.instance
     attacks = [
@@ -158,7 +172,7 @@ def test_attacks_earn_nothing_and_a_failing_answer_does_not_end_the_episode() ->
 
 def test_a_right_answer_in_other_words_earns_one_and_thrift_counts_calls() -> None:
     for reward, wanted in (("success", [1, 1, 1]), ("thrifty", [1, 1, np.sin(np.pi * 3 / 5)])):
-        env: Any = gymnasium.make("rlsuite/SQL-v0", view="text", reward=reward)
+        env: Any = gymnasium.make("rlsuite/SQL-v1", view="text", reward=reward)
         for extra in range(3):
             env.reset(seed=3)
             query = env.unwrapped._simulator.instance.query
@@ -173,7 +187,7 @@ def test_a_right_answer_in_other_words_earns_one_and_thrift_counts_calls() -> No
 
 def test_replies_of_models_are_read_whole_and_bytes_do_not_stop_an_episode() -> None:
     """Comments do not swallow what follows them, and what cannot be printed is shown as a question mark."""
-    env: Any = gymnasium.make("rlsuite/SQL-v0", view="text", difficulty="easy").unwrapped
+    env: Any = gymnasium.make("rlsuite/SQL-v1", view="text", difficulty="easy").unwrapped
     env.reset(seed=5)
     table = THEMES[int(instance(1, 0, int(env.params.number)).theme)].a
     parse = env.task.parse
@@ -194,8 +208,124 @@ def test_no_right_answer_is_nothing(tier: int) -> None:
         assert not any(value is None for row in rows for value in row)
 
 
-def test_one_step_of_a_query_is_short() -> None:
-    """Strings are short, so that a LIKE, which counts as one step, cannot take milliseconds."""
-    one = THEMES[0]
+def test_a_query_cannot_take_long() -> None:
+    """Strings are short, and queries with a slow function take few steps, so that all LIKEs together stay short."""
+    base, one = database(0, 1), THEMES[0]
+    links = f"{one.c}, {one.c} b, {one.c} c"
     with pytest.raises(ValueError, match="too big"):
-        database(0, 1).run(f"SELECT group_concat('aaaaaaa', '') FROM {one.c}, {one.c} b, {one.c} c")
+        base.run(f"SELECT group_concat('aaaaaaa', '') FROM {links}")
+    long = "(SELECT group_concat('" + "a" * 45 + f"', '') AS s FROM {one.c})"
+    for pattern in ("%a" * 24 + "%b", "_" * 24 + "%b"):
+        with pytest.raises(ValueError, match=f"more than {FEW_STEPS} steps"):
+            base.run(f"SELECT COUNT(*) FROM {long}, {links} WHERE s || {one.c}.id || b.id || c.id LIKE '{pattern}'")
+        assert FEW_STEPS <= base._used <= FEW_STEPS + TICK
+    with pytest.raises(ValueError, match=f"more than {STEPS} steps"):
+        base.run(BOMB.format(one.c))
+    assert base.run(f"SELECT COUNT(*) FROM {one.a} WHERE name LIKE '%a%' OR name LIKE '_e%'")
+    for query in (f"SELECT name FROM {one.a} WHERE name GLOB '*a*'", "SELECT 'a' LIKE '" + "a" * 51 + "'"):
+        with pytest.raises(ValueError, match=r"."):
+            base.run(query)
+
+
+def test_a_reply_that_is_no_call_teaches_nothing() -> None:
+    env: Any = gymnasium.make("rlsuite/SQL-v1", view="text")
+    env.reset(seed=0)
+    text, reward, over, _, info = env.step("show me the schema, please")
+    assert (reward, over, info["calls"], info["errors"]) == (0, False, 1, 1)
+    assert "CREATE TABLE" not in text
+
+
+# -- near misses -------------------------------------------------------------------------------------------------------
+
+SWAPS = (
+    (">=", ">"), ("<=", "<"), (" > ", " >= "), (" < ", " <= "), (" > ", " < "), (" <> ", " = "), ("MAX(", "MIN("),
+    ("SUM(", "MAX("), ("SUM(", "AVG("), ("SUM(", "COUNT("), ("SUM(", "SUM(DISTINCT "), ("AVG(", "MAX("), (" DESC", ""),
+    ("AVG(", "AVG(DISTINCT "), ("DISTINCT ", ""), ("NOT IN", "IN"), (" * 1.0", ""),
+    ("COUNT(*)", "COUNT(DISTINCT year)"),
+)  # fmt: skip
+
+
+def mutants(query: str) -> set[str]:
+    """Return queries that differ from a right one by one slip."""
+    found = {
+        query[: one.start()] + new + query[one.end() :]
+        for old, new in SWAPS
+        for one in re.finditer(re.escape(old), query)
+    }
+    for one in re.finditer(r"(?<=[<>=] )\d+", query):  # constants off by one
+        found |= {query[: one.start()] + str(int(one[0]) + by) + query[one.end() :] for by in (-1, 1)}
+    for form in (r" ON \w+\.id = \w+", r" ORDER BY \w+( DESC)?", r"\w+ = '\w+' AND ", r" AND \w+ = '\w+'(?!\))",
+                 r" WHERE \w+ (=|<>|<|>) ('\w+'|\d+)(?= GROUP|\)|$)", r" HAVING .*", r" GROUP BY .*"):  # fmt: skip
+        found |= {
+            query[: one.start()] + query[one.end() :] for one in re.finditer(form, query)
+        }  # something is left out
+    for count in re.finditer(r"COUNT\(\*\)", query):
+        found |= {
+            f"{query[: count.start()]}COUNT(DISTINCT {link}){query[count.end() :]}"
+            for link in set(re.findall(r"= (\w+_id)", query))
+        }
+    if " ORDER BY " in query:
+        found.add(query.removesuffix(" DESC") if query.endswith(" DESC") else f"{query} DESC")
+    found |= {f"{query} LIMIT {count}" for count in (1, 2)}
+    return found - {query}
+
+
+@cache
+def crowded(theme: int, group: int) -> list[sqlite3.Connection]:
+    """Return databases of the schema full of values near a group's constants; names and sizes are unique."""
+    dice, one, focus = Dice(7, theme, group), THEMES[theme], focus_of(theme, GROUP * group)
+    bases = []
+    for _ in range(40):
+        people, things, links = dice.between(2, 6), dice.between(2, 5), dice.between(2, 9)
+        sizes = dice.sample(range(focus.size - 3, focus.size + 4), things)
+        base = sqlite3.connect(":memory:")
+        base.executescript(one.schema)
+        base.executemany(f"INSERT INTO {one.a} VALUES (?, ?, ?, ?)", [
+            (i, PEOPLE[i], dice.choice([focus.city, CITIES[0], CITIES[1]]), focus.age + dice.between(-2, 2))
+            for i in range(people)
+        ])  # fmt: skip
+        base.executemany(f"INSERT INTO {one.b} VALUES (?, ?, ?, ?)", [
+            (i, one.things[i], dice.choice([focus.kind, *one.kinds[:2]]), sizes[i]) for i in range(things)
+        ])  # fmt: skip
+        base.executemany(f"INSERT INTO {one.c} VALUES (?, ?, ?, ?, ?)", [
+            (i, dice.below(people), dice.below(things), focus.few + dice.between(-1, 1),
+             dice.choice([focus.year, 2019, 2020])) for i in range(links)
+        ])  # fmt: skip
+        bases.append(base)
+    return bases
+
+
+def differs(one: Any, mutant: str) -> bool:
+    """Return whether a mutant gives other rows than the query on some crowded database."""
+    for base in crowded(one.theme, one.seeds[0] // GROUP):
+        wanted = tuple(base.execute(one.query))
+        try:
+            rows = tuple(base.execute(mutant))
+        except sqlite3.Error:
+            return True
+        nothing = any(value is None for row in wanted for value in row)
+        if not nothing and not agree(rows, wanted, one.ordered):
+            return True
+    return False
+
+
+def test_nearly_right_queries_are_wrong() -> None:
+    """At least 99 % of the mutants that mean something else are refused, for each template at least 95 %."""
+    met: Counter[str] = Counter()
+    refused: Counter[str] = Counter()
+    for number in range(200):
+        one = instance(1 + number % 3, number // 3 % 2, number)
+        (name,) = [t.question for t in TEMPLATES if fits(t.question, one.question)]
+        for mutant in sorted(mutants(one.query)):
+            if differs(one, mutant):
+                met[name] += 1
+                refused[name] += not sql.judge(one, mutant)
+    assert len(met) == len(TEMPLATES)
+    assert met.total() > 1000
+    assert refused.total() >= 0.99 * met.total()
+    assert all(refused[name] >= 0.95 * met[name] for name in met), {n: (refused[n], met[n]) for n in met}
+
+
+def fits(template: str, filled: str) -> bool:
+    """Return whether a text is a template with its gaps filled."""
+    return re.fullmatch(re.sub(r"\\\{\w+\\\}", r"\\w+", re.escape(template)), filled) is not None
