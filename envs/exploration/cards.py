@@ -15,4 +15,30 @@ CARDS = (
         partially_observed=True,
         tags=("discrete", "masked", "navigation", "partially-observed"),
     ),
+    TaskCard(
+        id="rlsuite/InformativePath-v0",
+        family="exploration",
+        summary="Walk a grid on a budget and measure a random field where that tells the most about it.",
+        source="Krause, Singh & Guestrin 2008, JMLR 9; Nemhauser et al. 1978, doi:10.1007/BF01588971; Cao et al. 2022 "
+        "(CAtNIPP), arXiv:2205.13089",
+        entry_point="rlbench_suite.envs.exploration.informative_path:InformativePath",
+        reference="rlbench_suite.envs.exploration.informative_path:GreedyLookahead",
+        horizon=24,
+        replay_tolerance=0.001,
+        variant=True,
+        tags=("discrete", "masked", "navigation"),
+    ),
+    TaskCard(
+        id="rlsuite/TemporalLogic-v0",
+        family="exploration",
+        summary="Drive a car so that a specification in signal temporal logic holds: reach, avoid, order, stay.",
+        source="Donze & Maler 2010, doi:10.1007/978-3-642-15297-9_9; Maler & Nickovic 2004, "
+        "doi:10.1007/978-3-540-30206-3_12; Kurtz & Lin 2022, doi:10.1109/LCSYS.2022.3172857",
+        entry_point="rlbench_suite.envs.exploration.temporal_logic:TemporalLogic",
+        reference="rlbench_suite.envs.exploration.specification_driver:SpecificationDriver",
+        horizon=150,
+        replay_tolerance=1.0,
+        variant=True,
+        tags=("continuous", "navigation", "temporal-logic"),
+    ),
 )

@@ -25,6 +25,8 @@ context                 planting day, 10 February to 28 August, train and test i
                         latitude 50..54 deg; the year's warmth +-1.5 K and cloudiness; prices; and the constants of
                         greenhouse and crop (not shown), each within a fraction of van Henten's
 difficulty              that fraction: 0.1, easy 0, hard 0.25
+leakage                 a choice: through closed vents 0.75e-4 m/s (van Henten 1994) or, as in present benchmarks and
+                        his paper of 2003, 0.75e-5 m/s
 ======================  ====================================================================================
 
 Prices lie between two published sheets, by a level in [0, 1] on a logarithmic scale and +-20 % each. Level 0 is van
@@ -186,6 +188,11 @@ class Lettuce(Task[Params, State]):
         self.action_space = self.box([0] * 3, [1] * 3)
         self.reward_space = self.box(*self._reward_range())
 
+    @property
+    def usual(self) -> Greenhouse:
+        """The greenhouse about which others are drawn."""
+        return Greenhouse(leakage=float(self.card.settings["leakage"]))
+
     def constants(self) -> tuple[Constant, ...]:
         """Return site, prices, greenhouse, actuators, bounds of the climate, and the weights of the reward's terms."""
         part = self.difficulty or 0.0
@@ -209,7 +216,7 @@ class Lettuce(Task[Params, State]):
             price("co2", CO2_PRICES, "EUR/kg"),
             *(
                 Constant(name, unit, float(f"{v * (1 - part):.6g}"), float(f"{v * (1 + part):.6g}"), meaning)
-                for (name, (unit, meaning)), v in zip(GREENHOUSE.items(), Greenhouse(), strict=True)
+                for (name, (unit, meaning)), v in zip(GREENHOUSE.items(), self.usual, strict=True)
             ),
             fixed("co2_limit", "kg/(m2 s)", CO2_LIMIT, "most carbon dioxide dosed", most=1e-4),
             fixed("ventilation_limit", "m/s", VENTILATION_LIMIT, "most air exchanged through vents"),
@@ -324,7 +331,7 @@ class Lettuce(Task[Params, State]):
         house = Greenhouse(
             *(
                 drawn(name, 8 + i, v * between(1 - part, 1 + part, u[8 + i]))
-                for i, (name, v) in enumerate(zip(GREENHOUSE, Greenhouse(), strict=True))
+                for i, (name, v) in enumerate(zip(GREENHOUSE, self.usual, strict=True))
             )
         )
         if not self.rows:

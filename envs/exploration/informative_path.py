@@ -1,0 +1,372 @@
+"""Choose a path along which measurements tell the most about a random field: informative path planning.
+
+The field on an 8 x 8 grid is a Gaussian process with a known kernel, so that its posterior covariance P depends on
+where it was measured and not on what was measured. Each step enters a cell and measures there, with noise of variance
+R:
+
+    gain = 1/2 ln(1 + P_ii / R),   P <- P - P_:i P_i: / (P_ii + R)
+
+By the chain rule, gains add up to the mutual information of field and measurements, 1/2 ln det(I + K_AA / R), exactly.
+The update of rank one needs no factorisation.
+
+======================  ====================================================================================
+action                  ``Discrete(4)``: one cell to the east (+x), north (+y), west, south. Ways off the grid or beyond
+                        the budget are illegal (masked)
+observation ``(264,)``  row by row from below, each from the left: posterior variance (by 2.25) (64), prior variance
+                        (by 2.25) (64), cost of entering / 3 (64), measurements made / 24 (64); gain of each action,
+                        0 if illegal (by 1.6 nats) (4); place x, y (by 7); budget left (by 24); length scale (by 0.3)
+reward                  the gain of the step, in nats
+terminated              the budget pays for no further step
+success                 at least 0.7 of the information that greedy selection of 24 cells without travel gains
+start                   a random cell, nothing measured yet, a budget of 24
+context                 length scale of the kernel, 0.1..0.3 sides, train and test in alternating bands; three hills of
+                        the field's standard deviation, 0.3..1.5; cost of entering each cell, 1, 2 or 3
+======================  ====================================================================================
+
+Mutual information with noise is monotone and submodular. So greedy *set* selection gains at least 1 - 1/e of the best
+set of as many measurements, which no path can beat. The bound is about sets: it makes ``of_bound`` a proven share of
+the best path's information, from below. Greedy *paths* have no such constant under a budget.
+
+Sources: Krause, Singh & Guestrin 2008, JMLR 9 (mutual information and greedy selection of sensors); Nemhauser, Wolsey &
+Fisher 1978, doi:10.1007/BF01588971 (1 - 1/e); Rasmussen & Williams 2006, equations 2.26 and 4.17 (posterior, Matern
+3/2); Cao, Wang, Vashisth, Fan & Sartoretti 2022 (CAtNIPP), arXiv:2205.13089 (the task with a budget of travel). Unlike
+there, paths lie on a grid with costs, the field's variance differs from place to place, and the reward is information.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+from PIL import Image, ImageDraw
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component, singles
+from rlbench_suite.policy import View
+from rlbench_suite.task import Task
+
+from ..alternating_bands import alternating_bands
+
+SIDE = 8
+CELLS = SIDE * SIDE
+MOVES = {"east": (1, 0), "north": (0, 1), "west": (-1, 0), "south": (0, -1)}
+"""Steps in x and y, in the order of the actions."""
+BUDGET = 24
+NOISE = 0.1
+"""R: variance of the noise of a measurement."""
+LOW, HIGH = 0.3, 1.5
+"""Bounds of the field's prior standard deviation."""
+HILLS = 3
+MOST_GAIN = 0.5 * math.log1p(HIGH**2 / NOISE)
+"""nats of one measurement"""
+ENOUGH = 0.7
+"""Part of the greedy set's information that is a success."""
+PLACES = np.stack(np.divmod(np.arange(CELLS), SIDE)[::-1], -1)
+"""Column and row of each cell, int ``(64, 2)``."""
+DISTANCES = np.linalg.norm(PLACES[:, None] - PLACES[None], axis=-1) / SIDE
+"""Between cells, in sides of the grid."""
+
+
+class Params(NamedTuple):
+    """The context."""
+
+    length: jax.Array
+    """Length scale of the kernel, in sides of the grid."""
+    covariance: jax.Array
+    """K, ``(64, 64)``: prior covariance of the field."""
+    costs: jax.Array
+    """int32 ``(64,)``: budget that entering a cell takes."""
+    greedy: jax.Array
+    """nats that greedy selection of 24 cells gains."""
+
+
+class State(NamedTuple):
+    """Place, budget and knowledge."""
+
+    x: jax.Array
+    """int32: column."""
+    y: jax.Array
+    """int32: row."""
+    left: jax.Array
+    """int32: budget."""
+    covariance: jax.Array
+    """P, ``(64, 64)``: posterior covariance of the field."""
+    measured: jax.Array
+    """int32 ``(64,)``: measurements made in each cell."""
+    gained: jax.Array
+    """nats so far."""
+
+
+def gain(variance: Any) -> Any:
+    """Return the information in nats of a measurement where the field has this variance."""
+    return 0.5 * jnp.log1p(jnp.maximum(variance, 0) * (1 / NOISE))
+
+
+def measure(covariance: jax.Array, cell: jax.Array) -> jax.Array:
+    """Return the posterior covariance after a measurement in a cell."""
+    row = covariance[cell]
+    return covariance - row[:, None] * (row / (row[cell] + NOISE))
+
+
+def greedy_information(covariance: jax.Array, count: int) -> jax.Array:
+    """Return the nats that ``count`` measurements gain, each where the variance is largest."""
+
+    def one(_: int, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        posterior, gained = now
+        variances = jnp.diagonal(posterior)
+        cell = jnp.argmax(variances)
+        return measure(posterior, cell), gained + gain(variances[cell])
+
+    return jax.lax.fori_loop(0, count, one, (covariance, jnp.zeros((), covariance.dtype)))[1]
+
+
+class InformativePath(Task[Params, State]):
+    """The task of this file's docstring."""
+
+    measures: ClassVar[dict[str, str]] = {
+        "information": "gained about the field, nats",
+        "of_bound": "the same by an upper bound on the best path's, greedy selection / (1 - 1/e)",
+    }
+    picture_shape = (320, 320, 3)
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        self.observation_space = self.box(0, 1, (4 * CELLS + len(MOVES) + 4,))
+        self.action_space = spaces.Discrete(len(MOVES))
+        self.reward_space = self.box(0, 1.01 * MOST_GAIN)
+
+    def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
+        """Draw kernel, hills of the standard deviation, and costs."""
+        u = self.uniform(key, CELLS + 3 * HILLS + 1)
+        length = alternating_bands(u[0], split, 0.1, 0.3, bands=10)
+        hills = u[1 : 1 + 3 * HILLS].reshape(HILLS, 3)
+        x, y = (jnp.asarray((PLACES[:, i] + 0.5) / SIDE, self.dtype) for i in (0, 1))
+        height = jnp.zeros(CELLS, self.dtype)
+        for i in range(HILLS):
+            width = 0.1 + 0.15 * hills[i, 2]
+            far = ((x - hills[i, 0]) ** 2 + (y - hills[i, 1]) ** 2) / (2 * width * width)
+            height = jnp.maximum(height, jnp.exp(-far))
+        deviation = LOW + (HIGH - LOW) * height
+        z = jnp.asarray(math.sqrt(3) * DISTANCES, self.dtype) / length
+        covariance = deviation[:, None] * deviation * ((1 + z) * jnp.exp(-z))
+        rough = u[1 + 3 * HILLS :]
+        costs = 1 + (rough > 0.6).astype(jnp.int32) + (rough > 0.85)
+        return Params(length, covariance, costs, greedy_information(covariance, BUDGET))
+
+    def initial(self, key: jax.Array, params: Params) -> State:
+        """Start on a random cell."""
+        u = self.uniform(key, 2)
+        x, y = (jnp.minimum(jnp.floor(SIDE * v).astype(jnp.int32), SIDE - 1) for v in u)
+        nothing = jnp.zeros((), self.dtype)
+        return State(x, y, jnp.int32(BUDGET), params.covariance, jnp.zeros(CELLS, jnp.int32), nothing)
+
+    def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
+        """Enter a cell and measure there."""
+        dx, dy = jnp.asarray(np.array(list(MOVES.values()), np.int32))[action]
+        # The kernel discards the result of an illegal move, but the computation must not leave the grid.
+        x, y = jnp.clip(state.x + dx, 0, SIDE - 1), jnp.clip(state.y + dy, 0, SIDE - 1)
+        cell = x + SIDE * y
+        return State(
+            x,
+            y,
+            state.left - params.costs[cell],
+            measure(state.covariance, cell),
+            state.measured.at[cell].add(1),
+            state.gained + gain(state.covariance[cell, cell]),
+        )
+
+    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Return the gain of the measurement; nothing after an illegal action."""
+        cell = next_state.x + SIDE * next_state.y
+        return jnp.where(next_state.left < state.left, gain(state.covariance[cell, cell]), 0)
+
+    def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Return shape ``(264,)``; see the table."""
+        now, before = jnp.diagonal(state.covariance), jnp.diagonal(params.covariance)
+        cells, legal = around(state), self.action_mask(state, params)
+        place = (value.astype(self.dtype) * self.dtype.type(1 / (SIDE - 1)) for value in (state.x, state.y))
+        parts = jnp.concatenate([
+            now / HIGH**2,
+            before / HIGH**2,
+            params.costs.astype(self.dtype) / 3,
+            state.measured.astype(self.dtype) / BUDGET,
+            jnp.where(legal, gain(now[cells]), 0) / 1.6,
+            self.stack(*place, state.left.astype(self.dtype) / BUDGET, params.length / 0.3),
+        ])  # fmt: skip
+        return jnp.clip(parts, 0, 1)
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """List the entries of :meth:`observation`, in order."""
+        grid = (SIDE, SIDE)
+        return (
+            Component("variance", "[row from below, column]: posterior variance of the field", f"{HIGH**2:g}", grid),
+            Component("prior", "[row from below, column]: variance before any measurement", f"{HIGH**2:g}", grid),
+            Component("costs", "[row from below, column]: budget that entering the cell takes", "3", grid),
+            Component("measured", "[row from below, column]: measurements made in the cell", f"{BUDGET}", grid),
+            Component("gains", "information of a step to the east, north, west, south", "1.6 nats", (len(MOVES),)),
+            Component("x", "column of the agent from the west", f"{SIDE - 1} cells"),
+            Component("y", "row of the agent from the south", f"{SIDE - 1} cells"),
+            Component("left", "budget that is left", f"{BUDGET}"),
+            Component("length", "length scale of the kernel, in sides of the grid", "0.3"),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """List the four moves."""
+        return singles({move: f"go one cell to the {move} and measure there" for move in MOVES})
+
+    def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Say whether the budget pays for no step."""
+        return ~self.action_mask(state, params).any()
+
+    def info(self, state: State, params: Params) -> dict[str, jax.Array]:
+        """Return ``success`` and the measures."""
+        return {
+            "success": state.gained >= ENOUGH * params.greedy,
+            "information": state.gained,
+            "of_bound": (1 - math.exp(-1)) * state.gained / params.greedy,
+        }
+
+    def action_mask(self, state: State, params: Params) -> jax.Array:
+        """Mark steps on the grid that the budget pays for, bool ``(4,)``."""
+        x, y = state.x, state.y
+        on_grid = jnp.stack([x < SIDE - 1, y < SIDE - 1, x > 0, y > 0])
+        return on_grid & (params.costs[around(state)] <= state.left)
+
+    # -- text and pixels ---------------------------------------------------------------------------------------
+
+    def describe(self, state: State, params: Params) -> str:
+        """Write the maps as numbers."""
+        x, y = int(state.x), int(state.y)
+        names = list(MOVES)
+        legal = [names[i] for i in np.flatnonzero(np.asarray(self.action_mask(state, params)))]
+        return "\n".join([
+            f"A random field on {SIDE} x {SIDE} cells (Matern 3/2 kernel, length {SIDE * float(params.length):.2f} "
+            f"cells, noise of variance {NOISE:g}). A step measures the cell that it enters. Maps have north up and "
+            "east to the right.",
+            "Prior standard deviation of the field:",
+            *_map(np.sqrt(np.diagonal(params.covariance))),
+            "Standard deviation that is left:",
+            *_map(np.sqrt(np.maximum(np.diagonal(state.covariance), 0))),
+            "Budget that entering a cell takes:",
+            *_map(params.costs, "d"),
+            "Measurements made:",
+            *_map(state.measured, "d"),
+            f"You are at column {x} from the west, row {y} from the south (counted from 0), with {int(state.left)} of "
+            f"{BUDGET} budget left and {float(state.gained):.3f} nats gained. Open ways: {', '.join(legal) or 'none'}.",
+        ])  # fmt: skip
+
+    def how_to_act(self) -> str:
+        """Tell a text player how to answer."""
+        return f"Answer with one word, the way to go one cell: {', '.join(MOVES)}."
+
+    def parse(self, text: str, state: State, params: Params) -> np.ndarray:
+        """Return the action of a direction's name or number.
+
+        Raises:
+            ValueError: the text is neither.
+        """
+        word, names = text.strip().lower(), list(MOVES)
+        if word not in (*names, *map(str, range(len(names)))):
+            raise ValueError(f"expected one of {', '.join(names)}, got {text!r}")
+        return np.asarray(names.index(word) if word in names else int(word), self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
+        """Return the name of the direction."""
+        return list(MOVES)[int(action)]
+
+    def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
+        """Say what is in the way."""
+        (dx, dy) = list(MOVES.values())[int(action)]
+        inside = 0 <= int(state.x) + dx < SIDE and 0 <= int(state.y) + dy < SIDE
+        way = list(MOVES)[int(action)]
+        return f"the budget does not pay for a step to the {way}" if inside else f"the grid ends to the {way}"
+
+    def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
+        """Name the only end there is."""
+        return "the budget pays for no further step"
+
+    def draw(self, state: State, params: Params) -> np.ndarray:
+        """Draw the standard deviation that is left (bright), costs (dots), measurements (rings) and the agent."""
+        scale = self.picture_shape[0] // SIDE
+        left = np.sqrt(np.maximum(np.diagonal(state.covariance), 0)).reshape(SIDE, SIDE)[::-1] / HIGH
+        colours = np.stack([40 + 200 * left, 30 + 130 * left, 90 - 40 * left], -1)
+        image = Image.fromarray(colours.clip(0, 255).astype(np.uint8).repeat(scale, 0).repeat(scale, 1))
+        canvas = ImageDraw.Draw(image)
+        for cell, (x, y) in enumerate(PLACES):
+            left_edge, top = scale * x, scale * (SIDE - 1 - y)
+            for dot in range(int(params.costs[cell])):
+                canvas.ellipse((left_edge + 4 + 6 * dot, top + 4, left_edge + 7 + 6 * dot, top + 7), fill="white")
+            for ring in range(min(3, int(state.measured[cell]))):
+                edge = 10 + 3 * ring
+                canvas.ellipse(
+                    (left_edge + edge, top + edge, left_edge + scale - edge, top + scale - edge), outline="lightgreen"
+                )
+        x, y = scale * (int(state.x) + 0.5), scale * (SIDE - int(state.y) - 0.5)
+        canvas.ellipse((x - 6, y - 6, x + 6, y + 6), fill="deepskyblue", outline="white")
+        return np.asarray(image)
+
+
+def around(state: State) -> jax.Array:
+    """Return the cells to the east, north, west and south, int32 ``(4,)``; at an edge the agent's own."""
+    last = SIDE - 1
+    x, y = state.x, state.y
+    return jnp.stack([
+        jnp.minimum(x + 1, last) + SIDE * y,
+        x + SIDE * jnp.minimum(y + 1, last),
+        jnp.maximum(x - 1, 0) + SIDE * y,
+        x + SIDE * jnp.maximum(y - 1, 0),
+    ])  # fmt: skip
+
+
+def _map(values: Any, form: str = ".2f") -> list[str]:
+    """Write the numbers of all cells, the northern row first."""
+    return [" ".join(f"{value:{form}}" for value in row) for row in np.reshape(np.asarray(values), (SIDE, SIDE))[::-1]]
+
+
+# -- reference player ----------------------------------------------------------------------------------------------
+
+DEPTH = 6
+TURNS = np.array(list(itertools.product(range(len(MOVES)), repeat=DEPTH)))
+"""All paths of six steps as actions, int ``(4096, 6)``."""
+WAYS = np.cumsum(np.array(list(MOVES.values()))[TURNS], 1)
+"""Place after each step from the start, int ``(4096, 6, 2)``."""
+
+
+class GreedyLookahead(NamedTuple):
+    """Greedy player with foresight: the first step of the path of up to six steps that gains most for its cost.
+
+    The gain of a path is exact: the covariance of its cells is conditioned on one measurement after another.
+    """
+
+    @classmethod
+    def for_task(cls, task: InformativePath) -> GreedyLookahead:
+        """Make the player; it is the same for every field."""
+        return cls()
+
+    def initial(self, params: Params) -> tuple[()]:
+        """Return no memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Return the first step of the best path."""
+        state, params = view.state, view.params
+        x, y = state.x + WAYS[..., 0], state.y + WAYS[..., 1]
+        inside = (x >= 0) & (x < SIDE) & (y >= 0) & (y < SIDE)
+        cells = jnp.clip(x, 0, SIDE - 1) + SIDE * jnp.clip(y, 0, SIDE - 1)
+        among = [[state.covariance[cells[:, i], cells[:, j]] for j in range(DEPTH)] for i in range(DEPTH)]
+        legal = jnp.ones(len(TURNS), bool)
+        spent, gained = jnp.zeros(len(TURNS), jnp.int32), jnp.zeros(len(TURNS), state.gained.dtype)
+        best = jnp.full(len(TURNS), -1.0, gained.dtype)
+        for k in range(DEPTH):
+            spent = spent + params.costs[cells[:, k]]
+            legal = legal & inside[:, k] & (spent <= state.left)
+            gained = gained + gain(among[k][k])
+            best = jnp.maximum(best, jnp.where(legal, gained / spent, -1.0))
+            share = [among[k][j] / (among[k][k] + NOISE) for j in range(DEPTH)]
+            among = [[among[i][j] - among[i][k] * share[j] for j in range(DEPTH)] for i in range(DEPTH)]
+        return jnp.asarray(TURNS[:, 0], jnp.int32)[jnp.argmax(best)], memory

@@ -1,0 +1,125 @@
+"""InformativePath against log-determinants, enumeration of sets and paths, and Gaussian conditioning by NumPy."""
+
+import itertools
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.envs.exploration import informative_path
+from rlbench_suite.envs.exploration.informative_path import BUDGET, CELLS, MOVES, NOISE, SIDE, GreedyLookahead
+from rlbench_suite.policy import View
+from rlbench_suite.registry import card
+
+pytestmark = pytest.mark.of_variants
+CARD = card("InformativePath-v0")
+
+
+def information(covariance: np.ndarray, cells: Any) -> float:
+    """Mutual information of the field and measurements in a list of cells, in closed form."""
+    cells = list(cells)
+    noisy = np.eye(len(cells)) + covariance[np.ix_(cells, cells)] / NOISE
+    return 0.5 * float(np.linalg.slogdet(noisy)[1])
+
+
+@pytest.fixture(scope="module")
+def env() -> Any:
+    return TaskEnv(CARD.build(dtype="float64"), split="test")
+
+
+def test_rewards_add_up_to_the_closed_form_and_the_posterior_is_that_of_gauss(env: Any) -> None:
+    rng = np.random.default_rng(0)
+    for seed in range(3):
+        env.reset(seed=seed)
+        prior, costs = np.array(env.params.covariance), np.array(env.params.costs)
+        np.testing.assert_allclose(prior, prior.T, rtol=1e-13)
+        assert np.linalg.eigvalsh(prior).min() > -1e-12
+        visited, rewards, spent, over = [], [], 0, False
+        while not over:
+            action = rng.choice(np.flatnonzero(env.action_masks()))
+            _, reward, over, truncated, info = env.step(action)
+            visited.append(int(env.state.x) + SIDE * int(env.state.y))
+            rewards.append(reward)
+            spent += costs[visited[-1]]
+            over |= truncated
+        assert spent <= BUDGET
+        assert len(set(visited)) < len(visited)  # some cell was measured twice, which is worth less and not nothing
+        assert sum(rewards) == pytest.approx(information(prior, visited), rel=1e-12)
+        assert info["information"] == pytest.approx(sum(rewards), rel=1e-12)
+        gram = prior[np.ix_(visited, visited)] + NOISE * np.eye(len(visited))
+        posterior = prior - prior[:, visited] @ np.linalg.solve(gram, prior[visited])
+        np.testing.assert_allclose(np.array(env.state.covariance), posterior, atol=1e-11)
+
+
+def test_information_is_monotone_and_submodular_by_enumeration(env: Any) -> None:
+    """All sets A within B and all cells beyond B, of seven cells close together; gains are the task's own."""
+    env.reset(seed=1)
+    cells = [0, 1, 2, 8, 9, 10, 18]
+    with jax.enable_x64():
+        measure, gain = jax.jit(informative_path.measure), jax.jit(informative_path.gain)
+        posteriors = {frozenset(): jnp.asarray(env.params.covariance)}
+        for size in range(1, len(cells)):
+            for chosen in itertools.combinations(cells, size):
+                posteriors[frozenset(chosen)] = measure(posteriors[frozenset(chosen[:-1])], chosen[-1])
+        gains = {
+            (inside, cell): float(gain(posterior[cell, cell]))
+            for inside, posterior in posteriors.items()
+            for cell in set(cells) - inside
+        }
+    prior = np.array(env.params.covariance)
+    for (inside, cell), value in gains.items():
+        assert value == pytest.approx(information(prior, [*inside, cell]) - information(prior, inside), abs=1e-12)
+        assert value > 0
+        for other in set(cells) - inside - {cell}:
+            assert value >= gains[inside | {other}, cell] - 1e-12
+
+
+def test_greedy_sets_keep_the_bound_and_no_path_beats_it(env: Any) -> None:
+    """Best sets of 3 cells of 64, and best paths of 5 steps, by enumeration; (1 - 1/e) as published."""
+    for seed in range(2):
+        env.reset(seed=seed)
+        prior = np.array(env.params.covariance)
+        with jax.enable_x64():
+            greedy = {n: float(informative_path.greedy_information(jnp.asarray(prior), n)) for n in (3, 5)}
+        sets = np.array(list(itertools.combinations(range(CELLS), 3)))
+        noisy = np.eye(3) + prior[sets[:, :, None], sets[:, None, :]] / NOISE
+        best = 0.5 * np.linalg.slogdet(noisy)[1].max()
+        assert (1 - math.exp(-1)) * best <= greedy[3] <= best * (1 + 1e-12)
+        x, y = int(env.state.x), int(env.state.y)
+        paths = []
+        for moves in itertools.product(MOVES.values(), repeat=5):
+            places = np.array([x, y]) + np.cumsum(moves, 0)
+            if ((places >= 0) & (places < SIDE)).all():
+                paths.append(information(prior, places @ [1, SIDE]))
+        assert max(paths) <= greedy[5] / (1 - math.exp(-1))
+
+
+def test_reference_chooses_the_best_rate_of_all_short_paths(env: Any) -> None:
+    env.reset(seed=2)
+    prior, costs = np.array(env.params.covariance), np.array(env.params.costs)
+    x, y = int(env.state.x), int(env.state.y)
+    rates = {}
+    for length in range(1, informative_path.DEPTH - 1):
+        for moves in itertools.product(range(4), repeat=length):
+            places = np.array([x, y]) + np.cumsum([list(MOVES.values())[m] for m in moves], 0)
+            if ((places >= 0) & (places < SIDE)).all():
+                cells = places @ [1, SIDE]
+                rates[moves] = information(prior, cells) / costs[cells].sum()
+    shallow = max(rates.values())
+    env.reset(seed=2)
+    player, view = GreedyLookahead(), View(None, None, env.state, env.params)
+    with jax.enable_x64():
+        chosen = int(jax.jit(player.act)((), view, jax.random.key(0))[0])
+    deeper = {moves: rate for moves, rate in rates.items() if moves[0] == chosen}
+    assert max(deeper.values()) >= 0.8 * shallow  # the best path of six steps may begin elsewhere than that of four
+
+
+def test_lookahead_beats_greedy_and_random_steps() -> None:
+    task = CARD.build()
+    returns = play(task, GreedyLookahead(), range(64)).total
+    assert returns.mean() == pytest.approx(CARD.scores(None)["reference"].mean, rel=0.1)

@@ -1,0 +1,205 @@
+"""TemporalLogic against a plain evaluator of robustness over whole traces, and SciPy's integration of the car."""
+
+import math
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.envs.exploration import temporal_logic
+from rlbench_suite.envs.exploration.signal_temporal_logic import (
+    NEVER,
+    Always,
+    And,
+    Eventually,
+    Formula,
+    In,
+    Monitor,
+    Not,
+    Or,
+    Until,
+    in_words,
+    written,
+)
+from rlbench_suite.envs.exploration.specification_driver import SpecificationDriver
+from rlbench_suite.envs.exploration.temporal_logic import BEFORE, SPECIFICATIONS, STEP, STEPS
+from rlbench_suite.policy import View
+from rlbench_suite.registry import card
+
+pytestmark = pytest.mark.of_variants
+CARD = card("TemporalLogic-v0")
+Trace = dict[str, list[float]]
+
+
+def robustness(formula: Formula, trace: Trace, t: int = 0) -> float:  # noqa: PLR0911 - one a kind
+    """Robustness from sample t on, straight from the definition; windows are cut off where the trace ends."""
+    end = len(next(iter(trace.values()))) - 1
+    match formula:
+        case In(region):
+            return trace[region][t]
+        case Not(part):
+            return -robustness(part, trace, t)
+        case And(parts):
+            return min(robustness(part, trace, t) for part in parts)
+        case Or(parts):
+            return max(robustness(part, trace, t) for part in parts)
+        case Always(part, samples):
+            last = end if samples is None else t + samples
+            if last > end:
+                return NEVER  # the stay is not over: not satisfied yet
+            return min(robustness(part, trace, s) for s in range(t, last + 1))
+        case Eventually(part, samples):
+            last = end if samples is None else min(end, t + samples)
+            return max(robustness(part, trace, s) for s in range(t, last + 1))
+        case Until(first, second):
+            return max(
+                min(robustness(second, trace, s), *(robustness(first, trace, r) for r in range(t, s + 1)))
+                for s in range(t, end + 1)
+            )
+    raise TypeError(formula)
+
+
+def prefixes(formula: Formula, trace: Trace) -> list[float]:
+    """Robustness of every beginning of a trace by the monitor."""
+    monitor = Monitor(formula)
+    memory, found = (NEVER,) * monitor.size, []
+    for sample in range(len(next(iter(trace.values())))):
+        value, memory = monitor.step(memory, {name: values[sample] for name, values in trace.items()}, sample)
+        found.append(float(value))
+    return found
+
+
+P, Q, R = (In(name) for name in "PQR")
+HARDER = (
+    Always(Or((Not(P), Q))),
+    Eventually(And((P, Eventually(Or((And((Q, R)), Not(P))))))),
+    Eventually(And((P, Eventually(Always(Q, 2))))),
+    Eventually(And((P, Until(Q, R)))),
+    Eventually(Always(P, 2), 3),
+    And((Or((Until(P, Q), Eventually(R, 2))), Always(Not(R)))),
+    Eventually(Or((Always(P, 1), And((Q, Eventually(R)))))),
+)
+
+
+@pytest.mark.parametrize("formula", HARDER, ids=[written(formula, 1.0) for formula in HARDER])
+def test_monitors_agree_with_the_definition_on_every_prefix(formula: Formula) -> None:
+    with jax.disable_jit():
+        for seed in range(3):
+            trace = {name: np.random.default_rng((seed, ord(name))).normal(size=8).tolist() for name in "PQR"}
+            expected = [robustness(formula, {n: v[: k + 1] for n, v in trace.items()}) for k in range(8)]
+            np.testing.assert_allclose(prefixes(formula, trace), expected, rtol=1e-6)
+
+
+def test_a_published_value() -> None:
+    """The example of stljax's documentation: F (x > 3) & G (y < 2) has robustness 0.5 on this trace."""
+    trace = {"X": [x - 3 for x in (0, 1, 2, 3.5, 2, 1)], "Y": [2 - y for y in (0, 0.5, 1, 1.5, 1, 0)]}
+    assert prefixes(And((Eventually(In("X")), Always(In("Y")))), trace)[-1] == pytest.approx(0.5)
+
+
+def test_formulas_beyond_the_fragment_are_refused() -> None:
+    with pytest.raises(ValueError, match="two parts"):
+        Monitor(Eventually(And((Eventually(P), Eventually(Q)))))
+    with pytest.raises(ValueError, match="at the top"):
+        Monitor(Eventually(And((P, Eventually(Q, 3)))))
+    with pytest.raises(ValueError, match="lasts longer"):
+        Monitor(Always(Eventually(P))).step((0.0,), {"P": 1.0}, 0)
+
+
+def test_formulas_in_words() -> None:
+    assert in_words(SPECIFICATIONS[3], STEP) == (
+        "always stay in free, and at some time be in A, and from then on at some time be in B, and from then on at "
+        "some time be in C"
+    )
+    assert written(SPECIFICATIONS[4], STEP) == "(G free & (!B U A) & F B)"
+
+
+def plain_values(x: float, y: float, params: Any) -> dict[str, float]:
+    values = {
+        name: 1.2 - math.hypot(x - float(params.region_x[i]), y - float(params.region_y[i]))
+        for i, name in enumerate("ABC")
+    }
+    hazards = zip(params.hazard_x, params.hazard_y, params.hazard_radius, strict=True)
+    away = [math.hypot(x - float(a), y - float(b)) - float(r) for a, b, r in hazards]
+    return {**values, "free": min(x, y, 20 - x, 20 - y, *away)}
+
+
+def test_returns_are_final_robustness_of_whole_traces() -> None:
+    """Episodes of the driver at float64, every specification: rewards telescope, and success is satisfaction."""
+    task = CARD.build(dtype="float64")
+    env, player = TaskEnv(task, split="test"), SpecificationDriver()
+    act = jax.jit(player.act)
+    seen, successes = set(), 0
+    for seed in range(40):
+        env.reset(seed=seed)
+        params = env.params
+        if (chosen := int(params.specification)) in seen:
+            continue
+        seen.add(chosen)
+        with jax.enable_x64():
+            memory = player.initial(jax.tree.map(jax.numpy.asarray, params))
+        start = plain_values(float(params.start.x), float(params.start.y), params)
+        trace = {name: [value] * (BEFORE + 1) for name, value in start.items()}
+        first, total, over = robustness(SPECIFICATIONS[chosen], trace), 0.0, False
+        while not over:
+            with jax.enable_x64():
+                view = temporal_logic_view(env)
+                action, memory = act(memory, view, jax.random.key(0))
+            _, reward, over, _, info = env.step(np.clip(np.asarray(action), -1, 1))
+            total += reward
+            for name, value in plain_values(float(env.state.car.x), float(env.state.car.y), params).items():
+                trace[name].append(value)
+        last = robustness(SPECIFICATIONS[chosen], trace)
+        collided = min(trace["free"]) <= 0
+        assert float(env.state.robustness) == pytest.approx(last, abs=1e-9)
+        assert info["success"] == (last > 0 and len(trace["free"]) == BEFORE + 1 + STEPS)
+        telescoped = (np.clip(last, -20, 0) - np.clip(first, -20, 0)) / 10 + info["success"] - collided
+        assert total == pytest.approx(telescoped, abs=1e-9)
+        successes += info["success"]
+    assert seen == set(range(len(SPECIFICATIONS)))
+    assert successes >= len(seen) - 1
+
+
+def temporal_logic_view(env: Any) -> Any:
+    return View(None, None, *jax.tree.map(jax.numpy.asarray, (env.state, env.params)))
+
+
+def test_car_against_scipy() -> None:
+    """One Runge-Kutta step errs by v h (turn h)^4 / 2880 = 6e-6 m at 3 m/s and the sharpest turn (Simpson's rule)."""
+    rng = np.random.default_rng(0)
+    with jax.enable_x64():
+        step = jax.jit(temporal_logic.drive)
+        for _ in range(10):
+            start = np.array([3.0, 4.0, rng.uniform(0, 6), rng.uniform(-0.5, 2.5)])
+            a, delta = rng.uniform(-2, 2), rng.uniform(-0.6, 0.6)
+
+            def slopes(_: float, y: np.ndarray, a: float, delta: float) -> list[float]:
+                return [y[3] * math.cos(y[2]), y[3] * math.sin(y[2]), y[3] * math.tan(delta), a]
+
+            truth = solve_ivp(partial(slopes, a=a, delta=delta), (0, STEP), start, rtol=1e-11, atol=1e-12).y[:, -1]
+            np.testing.assert_allclose(np.array(step(temporal_logic.Pose(*start), a, delta)), truth, atol=1e-5)
+
+
+def test_driver_satisfies_most_specifications_and_standing_none() -> None:
+    record = play(CARD.build(), SpecificationDriver(), range(140))
+    of = record.info["specification"]
+    rates = [record.info["success"][of == index].mean() for index in range(len(SPECIFICATIONS))]
+    assert min(rates) > 0.7, rates
+    assert not record.info["success"][record.info["collided"]].any()
+
+
+def test_splits_differ_in_the_sum_of_cells() -> None:
+    task = CARD.build()
+    draw = jax.jit(jax.vmap(task.sample_params, (0, None)))
+    for split in (0, 1):
+        params = draw(jax.random.split(jax.random.key(1), 200), np.int32(split))
+        cells = np.asarray(params.region_x) // 5 + 4 * (np.asarray(params.region_y) // 5)
+        assert (cells.sum(1) % 2 == split).all()
+        x = np.concatenate([np.asarray(params.start.x)[:, None], params.region_x, params.hazard_x], 1)
+        y = np.concatenate([np.asarray(params.start.y)[:, None], params.region_y, params.hazard_y], 1)
+        used = x // 5 + 4 * (y // 5)
+        assert all(len(set(row)) == 8 for row in used)
