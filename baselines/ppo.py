@@ -69,6 +69,8 @@ class Config:
     """Initial log standard deviation of continuous actions, in units of half the action range."""
     scale_rewards: bool = False
     """Divide rewards by the running root mean square of discounted returns, so that values are around one."""
+    cost_weight: float = 0.0
+    """Reward that a unit of constraint cost takes away in training; without effect on a task that has no cost."""
     stagger: bool = False
     """Spread the environments' time limits evenly over an episode. Otherwise all episodes that reach the limit restart
     together, and in the updates between restarts the networks forget how to act at the start."""
@@ -226,7 +228,7 @@ def observe(flat: FlatTask, actor: Any, step: Step) -> Observed:
 
 
 def step_environments(
-    flat: FlatTask, actor: Any, stream: Stream, now: Observed, distribution: Any, noise: jax.Array
+    flat: FlatTask, config: Config, actor: Any, stream: Stream, now: Observed, distribution: Any, noise: jax.Array
 ) -> tuple[Stream, tuple[Transition, Returns]]:
     """Take one step in every environment, with actions drawn from a distribution."""
     task = flat.task
@@ -234,13 +236,16 @@ def step_environments(
     limit, draw = np.int32(task.card.horizon), Draw.parse("train", task)
     stream, made, totals = step_stream(task, stream, jax.vmap(flat.env_action)(action), limit, draw)
     over = made.terminated | made.truncated
+    reward = jax.vmap(flat.agent_rewards)(made.reward)
+    if config.cost_weight and task.has_cost:
+        reward -= config.cost_weight * made.info["cost"][:, None]
     after = observe(flat, actor, made)
     transition = Transition(
         now.x,
         now.mask,
         action,
         distribution.log_prob(action),
-        jax.vmap(flat.agent_rewards)(made.reward),
+        reward,
         after.x,
         terminated=jnp.repeat(made.terminated[:, None], flat.agents, 1),
         over=jnp.repeat(over[:, None], flat.agents, 1),
@@ -260,7 +265,7 @@ def collect(
     def step(stream: Stream, noise: jax.Array) -> tuple[Stream, tuple[Transition, Returns]]:
         now = observe(flat, actor, stream.last)
         distribution = actor(flat, append_code(flat, moments.normalise(now.x), now.code), now.mask)
-        return step_environments(flat, actor, stream, now, distribution, noise)
+        return step_environments(flat, config, actor, stream, now, distribution, noise)
 
     stream, (transitions, ended) = jax.lax.scan(step, training.stream, draw_noise(flat, config, key))
     return stream, transitions, jax.tree.map(jnp.sum, ended)

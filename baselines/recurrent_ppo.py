@@ -149,7 +149,7 @@ def collect(
         x = append_code(flat, moments.normalise(now.x), now.code)
         memory = actor.unit(x, memory)
         distribution = actor(flat, insert_memory(flat, actor.unit, x, memory), now.mask)
-        stream, (transition, ended) = step_environments(flat, actor, stream, now, distribution, noise)
+        stream, (transition, ended) = step_environments(flat, config, actor, stream, now, distribution, noise)
         return (stream, reset_memory(memory, transition.over)), (transition, memory, ended)
 
     carry = base.stream, training.memory

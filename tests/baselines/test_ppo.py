@@ -24,7 +24,7 @@ from rlbench_suite.episode import seed_key
 from rlbench_suite.evaluation.protocol import evaluation_seeds
 
 sys.path.insert(0, str(Path(__file__).parent))
-from toy_tasks import Bandit, Chain, Digits, Target, Toy, TwoAgents, TwoObjectives
+from toy_tasks import Bandit, Chain, CostlyBandit, Digits, Target, Toy, TwoAgents, TwoObjectives
 
 SMALL = {"num_envs": 16, "num_steps": 16, "minibatches": 2, "hidden": (16,), "reports": 2, "learning_rate": 1e-2}
 
@@ -40,6 +40,12 @@ def trained(task: Any, steps: int, seed: int = 0, **overrides: Any) -> Any:
 def test_bandit_finds_the_best_legal_arm(task: Bandit, best: float) -> None:
     record = play(task, trained(task, 10_000), range(4))
     np.testing.assert_array_equal(record.total, best)
+
+
+@pytest.mark.parametrize(("weight", "cost"), [(0.0, 8.0), (1.0, 0.0)])
+def test_a_price_on_costs_leaves_the_arm_that_costs(weight: float, cost: float) -> None:
+    record = play(CostlyBandit(), trained(CostlyBandit(), 10_000, cost_weight=weight), range(4))
+    np.testing.assert_array_equal(record.cost, cost)
 
 
 def test_chain_is_walked_straight_to_its_end() -> None:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.card import TaskCard
+from rlbench_suite.card import Constraint, TaskCard
 from rlbench_suite.task import Task
 
 
@@ -66,8 +66,8 @@ class Toy(Task[Any, Clock]):
 class Bandit(Toy):
     """Arm i of five pays i; the best may be masked."""
 
-    def __init__(self, masked: bool) -> None:
-        super().__init__(horizon=4)
+    def __init__(self, masked: bool, **more: Any) -> None:
+        super().__init__(horizon=4, **more)
         self.masked = masked
         self.action_space = spaces.Discrete(5)
 
@@ -76,6 +76,17 @@ class Bandit(Toy):
 
     def reward(self, state, action, next_state, key, params):
         return action.astype(jnp.float32)
+
+
+class CostlyBandit(Bandit):
+    """A bandit whose best arm costs 2."""
+
+    def __init__(self) -> None:
+        limit = Constraint(counts="twice the pulls of the best arm", limit=0.0, reason="toy")
+        super().__init__(masked=False, constraint=limit)
+
+    def cost(self, state, action, next_state, params):
+        return jnp.where(action == 4, 2, 0).astype(jnp.float32)
 
 
 class Weather(Toy):
