@@ -42,7 +42,9 @@ def made(x: dict[str, np.ndarray], y: dict[str, np.ndarray]) -> FinishedRun:
         for task, values in scores.items()
         for seed, score in enumerate(values.tolist())
     )
-    return FinishedRun(Path("made"), "made", {"protocol": 1, "budget": "smoke", "references": {}}, cells)
+    agents = {agent: {task: {} for task in scores} for agent, scores in (("x", x), ("y", y))}
+    manifest = {"protocol": 1, "budget": "smoke", "references": {}, "seeds": 1, "hyperparameters": agents}
+    return FinishedRun(Path("made"), "made", manifest, cells)
 
 
 def false_verdicts(first: Draw, second: Draw, tasks: int, seeds: int, draws: int) -> float:

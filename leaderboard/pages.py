@@ -140,7 +140,7 @@ class TaskRow(NamedTuple):
 
     @property
     def violates(self) -> bool:
-        """True if the mean cost exceeds the task's limit, or that of most seeds does."""
+        """True if the mean cost over seeds exceeds the task's limit."""
         return self.card.violates(*self.seed_costs)
 
     @classmethod

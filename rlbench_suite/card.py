@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -116,11 +116,8 @@ class Constraint:
         return (cost <= self.limit) ^ True
 
     def broken_by_seeds(self, *mean_costs: float) -> bool:
-        """Return whether seeds whose episodes cost this much on average break the constraint.
-
-        They do if their mean does, or if most of them do: a seed that idles does not make up for the others.
-        """
-        return any(bool(self.broken_by(cost)) for cost in (fmean(mean_costs), median(mean_costs)))
+        """Return whether the mean cost over seeds, whose episodes cost this much on average, breaks the constraint."""
+        return bool(self.broken_by(fmean(mean_costs)))
 
     def constrained(self, score: float, mean_cost: float) -> float:
         """Return a normalised score where the constraint holds, else that of the random player, 0, or less."""

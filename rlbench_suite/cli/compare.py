@@ -46,12 +46,13 @@ def compare(
     * `rlsuite-eval compare runs/mine --json verdicts.json` compares the agents of one run
     """
     from rlbench_suite.evaluation import comparing
-    from rlbench_suite.evaluation.reading import fetched, read_runs
+    from rlbench_suite.evaluation.reading import read_runs
+    from rlbench_suite.evaluation.storage import fetched
 
-    with fetched(runs) as folders:
-        read = read_runs(folders)
+    with fetched(runs) as sources:
+        read = read_runs(sources)
         found = comparing.verdicts(read)
-        said = comparing.remarks(read, found)
+        said, missing = comparing.remarks(read, found), comparing.gaps(read)
     console = _console()
     for verdict in found:
         style = "bold green" if verdict.better else "bold yellow"
@@ -69,7 +70,8 @@ def compare(
     for sentence in said:
         console.print(sentence, style="yellow", highlight=False, markup=False)
     if json_file:
-        _write_json(json_file, {"verdicts": [dataclasses.asdict(verdict) for verdict in found], "remarks": said})
+        verdicts, absent = ([dataclasses.asdict(each) for each in several] for several in (found, missing))
+        _write_json(json_file, {"verdicts": verdicts, "missing": absent, "remarks": said})
 
 
 def power(
@@ -95,14 +97,15 @@ def power(
     **Example**: `rlsuite-eval power runs/ppo-smoke-smoke --difference 0.05`
     """
     from rlbench_suite.evaluation.power import DIFFERENCES, needs
-    from rlbench_suite.evaluation.reading import agents, fetched, read_run
+    from rlbench_suite.evaluation.reading import agents, read_run
+    from rlbench_suite.evaluation.storage import fetched
 
     for value in difference or ():
         check_positive("--difference", value)
     wanted = {card.id for card in registry.resolve_suite(tasks)} if tasks else None
     console, found = _console(), {}
-    with fetched([run]) as [folder]:
-        read = read_run(folder)
+    with fetched([run]) as [source]:
+        read = read_run(source)
     for agent, cells in agents([read]).items():
         scores = {
             task: [cell["score"] for cell in seeds.values()]

@@ -49,16 +49,17 @@ def query(
 
     * `rlsuite-eval query "SELECT task, avg(success::INT) FROM episodes GROUP BY task" runs/mine --csv`
     """
-    from rlbench_suite.evaluation.query import Database
-    from rlbench_suite.evaluation.reading import fetched, read_runs
+    from rlbench_suite.evaluation.query import FILES, Database
+    from rlbench_suite.evaluation.reading import read_runs
+    from rlbench_suite.evaluation.storage import fetched
 
     sql, paths = ("", arguments) if tables else (arguments[0], arguments[1:])
     if not paths:
         raise ValueError(f"A query needs a run directory after the SQL, got only {sql!r}.")
     if as_csv and as_json:
         raise ValueError("Choose one of --csv and --json.")
-    with fetched(paths) as folders:
-        database = Database(read_runs(folders))
+    with fetched(paths, tuple(FILES.values())) as sources:
+        database = Database(read_runs(sources))
         answer = _tables(database) if tables else database.ask(sql)
     if as_csv:
         writer = csv.writer(sys.stdout, lineterminator="\n")
@@ -122,13 +123,14 @@ def export(
     if int8 or most_likely:
         raise ValueError(f"--int8 and --most-likely are for policies, not for the format {to!r}.")
     from rlbench_suite.evaluation.exports import FORMATS
-    from rlbench_suite.evaluation.reading import fetched, read_run
+    from rlbench_suite.evaluation.reading import read_run
+    from rlbench_suite.evaluation.storage import fetched
     from rlbench_suite.evaluation.writing import replacing, writing
 
     if to not in FORMATS:
         raise ValueError(unknown("format", to, [*FORMATS, *POLICIES]))
-    with fetched([run]) as [folder]:
-        text = FORMATS[to](read_run(folder))
+    with fetched([run]) as [source]:
+        text = FORMATS[to](read_run(source))
     if out is None:
         print(text, end="")
     else:

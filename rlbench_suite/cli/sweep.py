@@ -3,6 +3,8 @@
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -19,7 +21,7 @@ _LOG_WIDTH = 140
 MOST_MULTIPLES = 51
 """Largest number of multiples of a sweep."""
 
-RunPath = Annotated[Path, typer.Argument(help="Run directory of `rlsuite-eval`.", show_default=False)]
+RunPath = Annotated[str, typer.Argument(help="Run directory of `rlsuite-eval`.", show_default=False)]
 TaskId = Annotated[str, typer.Option("--task", help="Id of a task of the run.", show_default=False)]
 
 
@@ -53,16 +55,17 @@ def sweep(
     """
     if (parameter is None) == (multiples is None):
         raise ValueError("A sweep has either --parameter with --values, or --set.")
+    path = _folder(run)
     prepare_jax()
     from rlbench_suite.evaluation import sweeping
 
     if multiples is not None:
         name, factors = _multiples(multiples)
-        _report(sweeping.sweep_constant(run, task, name, factors))
+        _report(sweeping.sweep_constant(path, task, name, factors))
         return
     assert parameter is not None
     given = [value.strip() for value in values.split(",") if value.strip()]
-    _report(sweeping.sweep_setting(run, task, parameter, given))
+    _report(sweeping.sweep_setting(path, task, parameter, given))
 
 
 def frequency(
@@ -79,6 +82,7 @@ def frequency(
 
     **Example**: `rlsuite-eval frequency runs/mine --task QuadcopterHover-v0`
     """
+    path = _folder(run)
     prepare_jax()
     from rlbench_suite.evaluation import sweeping
     from rlbench_suite.numerals import read_integer
@@ -87,7 +91,22 @@ def frequency(
         given = [read_integer(word.strip()) for word in intervals.split(",")]
     except ValueError:
         raise ValueError(f"--intervals are whole numbers separated by commas, got {intervals!r}.") from None
-    _report(sweeping.sweep_frequency(run, task, given))
+    _report(sweeping.sweep_frequency(path, task, given))
+
+
+def _folder(run: str) -> Path:
+    """Return the folder of a run on this machine.
+
+    Raises:
+        ValueError: the run is in an object store.
+    """
+    parts = urlsplit(run)
+    if "://" in run and parts.scheme != "file":
+        raise ValueError(
+            f"A sweep plays the saved policies of a run and writes into its folder, so {run} must be copied to this "
+            "machine first. compare, power, query and export read it where it is."
+        )
+    return Path(url2pathname(parts.path)) if "://" in run else Path(run)
 
 
 def _multiples(given: str) -> tuple[str, list[float]]:

@@ -16,7 +16,8 @@ agent's normalised score minus the second's.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -37,6 +38,27 @@ _UNEQUAL = 1.1
 
 Cells = Mapping[str, Mapping[int, Mapping[str, Any]]]
 """Finished cells of an agent by task and seed."""
+
+_PACKAGE = "rlbench-suite"
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Seeds of an agent on a task that its run was to have and has not: they failed, or were not run yet.
+
+    Attributes:
+        run: name of the run.
+        agent: name of the agent, as in the verdicts.
+        task: id of the task.
+        planned: number of seeds of the run.
+        finished: number of its finished seeds.
+    """
+
+    run: str
+    agent: str
+    task: str
+    planned: int
+    finished: int
 
 
 @dataclass(frozen=True)
@@ -79,6 +101,8 @@ class Verdict:
         seeds: number of pairs on the task that has fewest.
         tasks: differences by task.
         left_out: tasks without a pair. No number here includes them.
+        missing: planned seeds of both agents on the tasks that are not finished. No number here includes them.
+        unpaired: finished seeds on the tasks that the other agent lacks, of each agent. No number here includes them.
         difference: mean difference over tasks, with its 95 % interval over seeds.
         constrained: the same of constrained scores; None if no task has a constraint.
         iqm: interquartile mean of the first agent minus that of the second, with its 95 % interval over pairs.
@@ -97,6 +121,8 @@ class Verdict:
     seeds: int
     tasks: tuple[TaskDifference, ...]
     left_out: tuple[str, ...]
+    missing: int
+    unpaired: tuple[int, int]
     difference: Estimate
     constrained: Estimate | None
     iqm: Estimate
@@ -124,16 +150,32 @@ def verdicts(runs: Sequence[reading.FinishedRun]) -> list[Verdict]:
     agents = reading.agents(runs)
     if len(agents) < 2:
         raise ValueError(f"There is nothing to compare: {', '.join(agents)} is the only agent. Name a second run.")
-    found = [_compare(x, y, agents[x], agents[y]) for x, y in combinations(agents, 2)]
+    missing = gaps(runs)
+    found = [_compare(x, y, agents[x], agents[y], missing) for x, y in combinations(agents, 2)]
     return [
         _decided(verdict, corrected)
         for verdict, corrected in zip(found, holm([verdict.p for verdict in found]), strict=True)
     ]
 
 
+def gaps(runs: Sequence[reading.FinishedRun]) -> list[Gap]:
+    """Return where seeds of the runs are missing."""
+    missing, names = [], reading.agent_names(runs)
+    for run in runs:
+        finished = Counter((cell["agent"], cell["task"]) for cell in run.cells)
+        planned = run.manifest["seeds"]
+        missing += [
+            Gap(run.name, names[run.name, agent], task, planned, finished[agent, task])
+            for agent, tasks in run.manifest["hyperparameters"].items()
+            for task in tasks
+            if finished[agent, task] < planned
+        ]
+    return missing
+
+
 def remarks(runs: Sequence[reading.FinishedRun], found: Sequence[Verdict]) -> list[str]:
     """Return the sentences that a reader needs to interpret the verdicts."""
-    said = []
+    said = [*_on_gaps(gaps(runs)), *_on_versions(runs)]
     for run in runs:
         for name, saved in run.manifest.get("checkpoints", {}).items():
             said.append(
@@ -150,6 +192,12 @@ def remarks(runs: Sequence[reading.FinishedRun], found: Sequence[Verdict]) -> li
         if verdict.left_out:
             more = f" and {len(verdict.left_out) - 3} more" if len(verdict.left_out) > 3 else ""
             said.append(f"Left out, because {names} have no pair there: {', '.join(verdict.left_out[:3])}{more}.")
+        for agent, number in zip((verdict.first, verdict.second), verdict.unpaired, strict=True):
+            if number:
+                said.append(
+                    f"{names}: {_count(number, 'finished cell')} of {agent} {'does' if number == 1 else 'do'} not "
+                    "count, because the other agent has no cell of the same task, seed and evaluation episodes."
+                )
         seeds, tasks = max(task.seeds for task in verdict.tasks), len(verdict.tasks)
         shares = np.abs([task.difference.point for task in verdict.tasks])
         if tasks > 2 and shares.max() > shares.sum() / 2:
@@ -161,9 +209,61 @@ def remarks(runs: Sequence[reading.FinishedRun], found: Sequence[Verdict]) -> li
         if verdict.seeds >= LEAST_SEEDS and seeds < enough:
             said.append(
                 f"{names}: {seeds} seeds can decide no single task, however large its difference. The permutation test "
-                f"with Holm's correction for {tasks} task{'s' * (tasks > 1)} needs at least {enough}."
+                f"with Holm's correction for {_count(tasks, 'task')} needs at least {enough}."
             )
     return said
+
+
+def _on_gaps(missing: Sequence[Gap]) -> Iterator[str]:
+    """Yield the seeds that are missing, a sentence for each agent of a run, and what that means."""
+    by_agent: dict[tuple[str, str], list[Gap]] = {}
+    for gap in missing:
+        by_agent.setdefault((gap.run, gap.agent), []).append(gap)
+    for (run, agent), own in by_agent.items():
+        counts = [f"{gap.task.split('/', 1)[1]} ({gap.planned - gap.finished} of {gap.planned})" for gap in own]
+        more = f" and {len(own) - 3} more tasks" if len(own) > 3 else ""
+        yield f"Seeds of {agent} in the run {run} failed or are missing: {', '.join(counts[:3])}{more}."
+    if missing:
+        yield (
+            "The verdicts are about the finished seeds only. If seeds failed because training diverged, the others "
+            "flatter that agent. The command that made the run finishes it."
+        )
+
+
+def _on_versions(runs: Sequence[reading.FinishedRun]) -> Iterator[str]:
+    """Yield differences in the software that made the runs."""
+    by_package: dict[str, dict[str, list[str]]] = {}
+    versions: dict[str, dict[str, None]] = {}
+    for run in runs:
+        for package, version in _software(run):
+            names = by_package.setdefault(package, {}).setdefault(version, [])
+            if run.name not in names:
+                names.append(run.name)
+        for task in run.manifest["references"]:
+            name, _, number = task.partition("?")[0].rpartition("-v")
+            versions.setdefault(name, {})[f"{name}-v{number}"] = None
+    for package, found in by_package.items():
+        if len(found) > 1:
+            owners = "; ".join(f"{version} ({', '.join(names)})" for version, names in found.items())
+            why = (
+                "An id keeps its trajectories between versions of the package, but agents may have changed."
+                if package == _PACKAGE
+                else "The same seed need not give the same numbers in all of them."
+            )
+            yield f"The runs were made with different versions of {package}: {owners}. {why}"
+    for several in versions.values():
+        if len(several) > 1:
+            yield f"{' and '.join(several)} are different tasks: no score of one is compared with one of the other."
+
+
+def _software(run: reading.FinishedRun) -> Iterator[tuple[str, str]]:
+    """Yield the packages that made a run and their versions."""
+    yield _PACKAGE, str(run.manifest.get("version"))
+    for sitting in run.manifest.get("sittings") or ():
+        machine = sitting.get("machine", {})
+        if machine.get("git_revision"):
+            yield f"the source code of {_PACKAGE}", machine["git_revision"][:12]
+        yield from ((name, str(version)) for name, version in machine.get("packages", {}).items())
 
 
 def sign_flip_test(differences: Mapping[str, Sequence[float]], *, seed: int = 0) -> float:
@@ -221,7 +321,7 @@ def _check_comparable(runs: Sequence[reading.FinishedRun]) -> None:
                 )
 
 
-def _compare(first: str, second: str, x: Cells, y: Cells) -> Verdict:
+def _compare(first: str, second: str, x: Cells, y: Cells, missing: Sequence[Gap]) -> Verdict:
     """Compare two agents; correction, verdict and words are still open."""
     cells = {task: found for task in x if task in y and (found := _pairs(x[task], y[task]))}
     pairs = {task: _scores(found, reading.score) for task, found in cells.items()}
@@ -259,6 +359,8 @@ def _compare(first: str, second: str, x: Cells, y: Cells) -> Verdict:
         seeds=min(map(len, differences.values())),
         tasks=tuple(tasks),
         left_out=tuple(task for task in dict.fromkeys([*x, *y]) if task not in pairs),
+        missing=sum(g.planned - g.finished for g in missing if g.agent in (first, second) and g.task in pairs),
+        unpaired=(_unpaired(x, pairs), _unpaired(y, pairs)),
         difference=difference,
         constrained=statistics.mean({task: s[:, 0] - s[:, 1] for task, s in kept.items()}) if limited else None,
         iqm=statistics.iqm_difference(own, other),
@@ -270,6 +372,10 @@ def _compare(first: str, second: str, x: Cells, y: Cells) -> Verdict:
         seeds_needed=_needed(difference.point, list(differences.values())),
         words="",
     )
+
+
+def _unpaired(own: Cells, pairs: Mapping[str, np.ndarray]) -> int:
+    return sum(len(own[task]) - len(scores) for task, scores in pairs.items())
 
 
 Pairs = list[tuple[Mapping[str, Any], Mapping[str, Any]]]
@@ -334,18 +440,32 @@ def _words(verdict: Verdict) -> str:
     low, high = sorted((sign * verdict.difference.low, sign * verdict.difference.high))
     ends = f" [{low:.3f}, {high:.3f}]" if math.isfinite(low) else ""
     measured = f"{sign * verdict.difference.point:.3f}{ends}, p = {verdict.corrected:.2g}"
-    tasks = f"{len(verdict.tasks)} task{'s' * (len(verdict.tasks) > 1)}, {verdict.seeds} paired seeds"
+    most = max(task.seeds for task in verdict.tasks)
+    pairs = f"{verdict.seeds} to {most}" if most > verdict.seeds else str(most)
+    tasks = f"{_count(len(verdict.tasks), 'task')}, {pairs} paired seed{'s' * (most > 1)}"
+    if verdict.missing:
+        tasks += f"; {_count(verdict.missing, 'planned seed')} {'is' if verdict.missing == 1 else 'are'} missing"
     if verdict.better:
         return (
             f"{names[0]} is better than {names[1]}: its mean score is higher by {measured}, and a run of it beats a "
             f"run of {names[1]} with probability {chance:.2f} ({tasks})."
         )
     if verdict.seeds < LEAST_SEEDS:
-        reason = f"a verdict needs at least {LEAST_SEEDS} paired seeds, and there are {verdict.seeds}"
+        reason = (
+            f"a verdict needs at least {LEAST_SEEDS} paired seeds on every task, and the fewest are {verdict.seeds}"
+        )
     elif verdict.difference.point == 0:
         reason = "the mean scores are equal"
+    elif verdict.corrected < LEVEL:
+        reason = (
+            f"{names[0]} scores higher than {names[1]} by {measured}; the test finds a difference at the level of "
+            f"{LEVEL:.0%}, but the interval contains 0, and both must agree"
+        )
     else:
-        reason = f"{names[0]} scores higher than {names[1]} by {measured}, which chance explains as well"
+        reason = (
+            f"{names[0]} scores higher than {names[1]} by {measured}, which is not significant at the level of "
+            f"{LEVEL:.0%}"
+        )
     return f"Cannot tell {verdict.first} from {verdict.second}: {reason} ({tasks}). {_more_seeds(verdict)}".strip()
 
 
@@ -355,7 +475,12 @@ def _more_seeds(verdict: Verdict) -> str:
         return ""
     if verdict.seeds_needed is None:
         return f"If the true difference is as small as the measured one, {MOST_SEEDS:,} seeds are not enough."
+    more = verdict.seeds_needed - verdict.seeds
     return (
-        f"If the true difference is the measured one, {verdict.seeds_needed - verdict.seeds} more seeds "
-        f"({verdict.seeds_needed} in all) show it with {POWER:.0%} power."
+        f"If the true difference is the measured one, {_count(more, 'more seed')} ({verdict.seeds_needed} in all) "
+        f"{'shows' if more == 1 else 'show'} it with {POWER:.0%} power."
     )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"

@@ -23,6 +23,9 @@ TABLES = {
 }
 """Tables and the meaning of a row. Each has the name of the run in its first column."""
 
+FILES = {"episodes": "episodes.parquet", "curves": "curve.parquet"}
+"""Files of a cell by the table that they are copied into."""
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -51,8 +54,8 @@ class Database:
         self._connection.execute("SET temp_directory = ''")  # a table that does not fit is refused; no disk is filled
         try:
             _load_cells(self._connection, runs)
-            _load_files(self._connection, runs, "episodes", "episodes.parquet")
-            _load_files(self._connection, runs, "curves", "curve.parquet")
+            for table, file in FILES.items():
+                _load_files(self._connection, runs, table, file)
         except duckdb.Error as error:
             raise ValueError(f"A table of a run is damaged: {_first_line(error)}") from None
         self._connection.execute("SET python_enable_replacements = false")  # names of Python objects are no tables
@@ -96,19 +99,26 @@ def _load_cells(connection: DuckDBPyConnection, runs: Sequence[FinishedRun]) -> 
         for run in runs
         for cell in run.cells
     ]
-    connection.register("loaded", pa.Table.from_pylist(rows))
+    columns = dict.fromkeys(name for row in rows for name in row)  # those of the first row are not all
+    try:
+        table = pa.table({name: [row.get(name) for row in rows] for name in columns})
+    except pa.ArrowException as error:
+        raise ValueError(f"The results of cells do not make one table: {_first_line(error)}") from None
+    connection.register("loaded", table)
     connection.execute("CREATE TABLE cells AS SELECT * FROM loaded")
     connection.unregister("loaded")
 
 
 def _load_files(connection: DuckDBPyConnection, runs: Iterable[FinishedRun], table: str, name: str) -> None:
-    """Copy one file of every cell into a table."""
-    for number, run in enumerate(runs):
+    """Copy one file of every cell into a table. It has the columns of all files."""
+    parts, given = [], []
+    for run in runs:
         files = [str(run.folder(cell) / name) for cell in run.cells]
         if wrong := [file for file in files if not Path(file).is_file()]:
             raise ValueError(f"{wrong[0]} is missing; delete its folder and run the cell again.")
-        begin = f"INSERT INTO {table} BY NAME" if number else f"CREATE TABLE {table} AS"
-        connection.execute(f"{begin} SELECT ? AS run, * FROM read_parquet(?)", [run.name, files])
+        parts.append("SELECT ? AS run, * FROM read_parquet(?, union_by_name = true)")
+        given += [run.name, files]
+    connection.execute(f"CREATE TABLE {table} AS {' UNION ALL BY NAME '.join(parts)}", given)
 
 
 def _first_line(error: Exception) -> str:

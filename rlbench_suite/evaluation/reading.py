@@ -6,6 +6,7 @@ import json
 import math
 import os
 import reprlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rlbench_suite.card import file_name_of
+from rlbench_suite.evaluation.storage import Source
 from rlbench_suite.registry import constraint
 
 FORMAT = "rlbench-suite run 1"
@@ -61,35 +63,27 @@ def constrained(cell: Mapping[str, Any]) -> float:
     return found.constrained(score(cell), cell["mean_cost"]) if found else score(cell)
 
 
-@contextmanager
-def fetched(runs: Sequence[str]) -> Iterator[list[Path]]:
-    """Yield the folders of runs, given as paths or URLs; see :func:`rlbench_suite.evaluation.storage.fetched`."""
-    if any("://" in run for run in runs):
-        from rlbench_suite.evaluation import storage
-
-        with storage.fetched(runs) as folders:
-            yield folders
-    else:
-        yield [Path(run) for run in runs]
-
-
-def read_runs(paths: Sequence[Path]) -> list[FinishedRun]:
-    """Read runs and give each a name of its own: its folder's name, or its whole path where two folders share one.
+def read_runs(runs: Sequence[Source | Path]) -> list[FinishedRun]:
+    """Read runs and give each a name of its own: its folder's name, or its path or URL where two folders share one.
 
     Raises:
         ValueError: a run is given twice, is not a run directory, is damaged, or has no finished cell.
     """
-    resolved = [path.resolve() for path in paths]
-    for path in paths:
-        if resolved.count(path.resolve()) > 1:
-            raise ValueError(f"The run {path} is given twice.")
-    names = [path.name for path in resolved]
-    return [_read(path, name if names.count(name) == 1 else str(path)) for path, name in zip(paths, names, strict=True)]
+    sources = [run if isinstance(run, Source) else Source(run, str(run)) for run in runs]
+    identities = [source.identity for source in sources]
+    names = [identity.rpartition("/")[2] for identity in identities]
+    for source in sources:
+        if identities.count(source.identity) > 1:
+            raise ValueError(f"The run {source.name} is given twice.")
+    return [
+        _read(source.path, name if names.count(name) == 1 else source.name)
+        for source, name in zip(sources, names, strict=True)
+    ]
 
 
-def read_run(path: Path) -> FinishedRun:
+def read_run(run: Source | Path) -> FinishedRun:
     """Read one run. Errors as :func:`read_runs`."""
-    return read_runs([path])[0]
+    return read_runs([run])[0]
 
 
 def agents(runs: Sequence[FinishedRun]) -> dict[str, dict[str, dict[int, dict[str, Any]]]]:
@@ -97,15 +91,20 @@ def agents(runs: Sequence[FinishedRun]) -> dict[str, dict[str, dict[int, dict[st
 
     An agent that several runs have is named after its run too, as in ``ppo (runs-a)``.
     """
-    owners = [(run, name) for run in runs for name in dict.fromkeys(cell["agent"] for cell in run.cells)]
-    names = [name for _, name in owners]
     table: dict[str, dict[str, dict[int, dict[str, Any]]]] = {}
-    for run, name in owners:
-        tasks = table.setdefault(name if names.count(name) == 1 else f"{name} ({run.name})", {})
+    names = agent_names(runs)
+    for run in runs:
         for cell in run.cells:
-            if cell["agent"] == name:
-                tasks.setdefault(cell["task"], {})[cell["seed"]] = cell
+            tasks = table.setdefault(names[run.name, cell["agent"]], {})
+            tasks.setdefault(cell["task"], {})[cell["seed"]] = cell
     return table
+
+
+def agent_names(runs: Sequence[FinishedRun]) -> dict[tuple[str, str], str]:
+    """Return the name of each agent among all runs by its run's name and its name there, with finished cells or not."""
+    owners = [(run.name, agent) for run in runs for agent in run.manifest["hyperparameters"]]
+    times = Counter(agent for _, agent in owners)
+    return {(run, agent): agent if times[agent] == 1 else f"{agent} ({run})" for run, agent in owners}
 
 
 def _read(path: Path, name: str) -> FinishedRun:
@@ -152,7 +151,7 @@ def _checking(file: Path) -> Iterator[None]:
 def _check_manifest(manifest: dict[str, Any]) -> None:
     """Check what the commands on results read, because a run may come from strangers."""
     _check(manifest, ("protocol", "seeds"), int)
-    _check(manifest, ("budget",), str)
+    _check(manifest, ("budget", "version"), str)
     _check(manifest, ("references", "hyperparameters"), dict)
     for table in (manifest["references"], manifest["hyperparameters"], manifest.setdefault("checkpoints", {})):
         _check(table, table, dict)
@@ -162,12 +161,32 @@ def _check_manifest(manifest: dict[str, Any]) -> None:
             _check(score, ("mean",), float)
     for saved in manifest["checkpoints"].values():
         _check(saved, ("agent",), str)
+    _check_printable([manifest["version"], *manifest["references"]])
+    if not isinstance(sittings := manifest.setdefault("sittings", []), list):
+        raise ValueError("its 'sittings' are no list")
+    for sitting in sittings:
+        _check_software(sitting)
     for agent, tasks in manifest["hyperparameters"].items():
-        for name in (agent, *tasks):
-            if not name.isprintable():  # it would steer the terminal
-                raise ValueError(f"the name {name!r} has characters that cannot be printed")
+        _check_printable([agent, *tasks])
         if wrong := [task for task in tasks if "/" not in task]:
             raise ValueError(f"{wrong[0]!r} is not the id of a task")
+
+
+def _check_software(sitting: Any) -> None:
+    """Check the packages that a sitting names."""
+    _check(sitting, ("machine",), dict)
+    machine = sitting["machine"]
+    _check(machine, ("packages",), dict)
+    _check(machine["packages"], machine["packages"], str)
+    if machine.get("git_revision") is not None:
+        _check(machine, ("git_revision",), str)
+    _check_printable([*machine["packages"], *machine["packages"].values(), machine.get("git_revision") or ""])
+
+
+def _check_printable(names: Iterable[str]) -> None:
+    for name in names:
+        if not name.isprintable():  # it would steer the terminal
+            raise ValueError(f"the name {name!r} has characters that cannot be printed")
 
 
 def _check(table: Any, names: Iterable[str], kind: type) -> None:

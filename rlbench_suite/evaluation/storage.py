@@ -18,13 +18,15 @@ import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from rlbench_suite.evaluation.runner import Event
-from rlbench_suite.evaluation.store import Run
 from rlbench_suite.evaluation.writing import CannotWrite
+
+if TYPE_CHECKING:  # commands on results read runs at URLs without JAX
+    from rlbench_suite.evaluation.runner import Event
+    from rlbench_suite.evaluation.store import Run
 
 EXPIRY = 120.0
 """Seconds without a renewal after which a lease counts as abandoned."""
@@ -82,12 +84,32 @@ def opened(out: str) -> Iterator[Place]:
             copy.save()
 
 
+class Source(NamedTuple):
+    """Run to be read.
+
+    Attributes:
+        path: folder that has its files.
+        name: path or URL as the user knows it.
+        url: URL in the store's own spelling; empty for a folder.
+    """
+
+    path: Path
+    name: str
+    url: str = ""
+
+    @property
+    def identity(self) -> str:
+        """Text that is equal for two sources of the same run."""
+        return self.url or str(self.path.resolve())
+
+
 @contextmanager
-def fetched(runs: Sequence[str]) -> Iterator[list[Path]]:
-    """Yield the folders of finished runs, to be read. Results of those at URLs are copied to a temporary folder.
+def fetched(runs: Sequence[str], tables: Sequence[str] = ()) -> Iterator[list[Source]]:
+    """Yield finished runs, to be read. The manifests and results of those at URLs are copied to a temporary folder.
 
     Args:
         runs: paths, or URLs as :func:`opened` takes them.
+        tables: files of cells to copy beside ``result.json``.
 
     Raises:
         ImportError: a URL needs a package that is not installed.
@@ -95,24 +117,30 @@ def fetched(runs: Sequence[str]) -> Iterator[list[Path]]:
         OSError: a store cannot be read.
     """
     with tempfile.TemporaryDirectory(prefix="rlsuite-runs-") as folder:
-        places, urls = [], {}
+        sources = []
         for number, run in enumerate(runs):
             if "://" not in run or run.startswith("file:"):
-                places.append(Path(url2pathname(urlsplit(run).path)) if "://" in run else Path(run))
+                path = Path(url2pathname(urlsplit(run).path)) if "://" in run else Path(run)
+                sources.append(Source(path, str(path)))
                 continue
             objects = _Objects(run)
-            place = Path(folder, str(number), objects.url.rpartition("/")[2])
+            source = Source(Path(folder, str(number), "run"), objects.url, objects.address)
             with objects.using():
-                objects.download(place, [name for name in objects.names() if name.endswith((".json", ".parquet"))])
-            urls[str(place)] = objects.url
-            places.append(place)
+                objects.download(source.path, [name for name in objects.names() if _needed(name, tables)])
+            sources.append(source)
         try:
-            yield places
+            yield sources
         except (ValueError, OSError) as error:  # the user knows the URL, not the folder
             said = str(error)
-            for copied, url in urls.items():
-                said = said.replace(copied, url)
+            for source in sources:
+                said = said.replace(str(source.path), source.name)
             raise type(error)(said) from None
+
+
+def _needed(name: str, tables: Sequence[str]) -> bool:
+    """Return whether an object is a manifest, or a result or one of the tables of a cell."""
+    folder, _, file = name.rpartition("/")
+    return name == "manifest.json" or (folder.startswith("cells/") and (file == _RESULT or file in tables))
 
 
 class _Objects:
@@ -139,6 +167,8 @@ class _Objects:
         if not urlsplit(url).netloc:
             raise ValueError(f"{url} is no URL of a run; an example is s3://bucket/run.")
         self.url = url
+        self.address: str = self.system.unstrip_protocol(self.root)
+        """URL in the store's own spelling, equal however the user wrote it."""
 
     @contextmanager
     def using(self, refusal: type[OSError] = OSError) -> Iterator[None]:

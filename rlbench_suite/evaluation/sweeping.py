@@ -9,6 +9,7 @@ limits, goals and the design of the reference stay as the run had them.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -43,6 +44,8 @@ INTERVAL = "decision interval"
 TIMES = "times"
 """Beginning of the parameter that :func:`sweep_constant` varies: ``times inertia``."""
 FOLDER = "sweeps"
+_LONGEST_VALUES = 48
+"""Characters up to which the name of a sweep's files lists its values."""
 SCHEMA = pa.schema([
     ("agent", pa.string()), ("task", pa.string()), ("seed", pa.int64()), ("parameter", pa.string()),
     ("value", pa.string()), ("episodes", pa.int64()), ("return", pa.float64()), ("score", pa.float64()),
@@ -64,8 +67,11 @@ class Sweep:
 
     @property
     def name(self) -> str:
-        """Name of the files, without a suffix."""
-        return f"{self.card.file_name}-{self.parameter.replace(' ', '_')}"
+        """Name of the files, without a suffix. Sweeps of other values have other names."""
+        values = ",".join(self.values)
+        if len(values) > _LONGEST_VALUES or set(values) & set("/\\:"):
+            values = f"{len(self.values)}_values_{hashlib.sha256(values.encode()).hexdigest()[:12]}"
+        return f"{self.card.file_name}-{self.parameter.replace(' ', '_')}-{values}"
 
     def scores(self) -> dict[str, np.ndarray]:
         """Return the scores of each agent, shape ``(seeds, values)``."""

@@ -76,6 +76,56 @@ def test_compare_answers_in_three_seconds_without_jax(tmp_path: Path):
     assert "32 tasks, 5 paired seeds" in " ".join(said.stdout.split())
 
 
+URLS = """
+import sys, fsspec, pathlib
+memory = fsspec.filesystem("memory")
+for file in pathlib.Path(sys.argv[1]).rglob("*"):
+    if file.is_file():
+        memory.pipe_file("/bucket/" + file.relative_to(sys.argv[1]).as_posix(), file.read_bytes())
+read, get = [], memory.get_file
+type(memory).get_file = lambda self, name, *rest, **more: (read.append(name), get(name, *rest, **more))
+from rlbench_suite.cli.evaluate import app
+sys.argv[1:] = sys.argv[2:]
+try: app()
+except SystemExit as left: print("left", left.code)
+print("files", sorted({name.rpartition("/")[2] for name in read}), "jax" in sys.modules, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words", "files"),
+    [
+        (("compare", "memory://bucket/a/run", "memory://bucket/b/run/"), "sac (memory://bucket/b/run)", []),
+        (("compare", "memory://bucket/a/run", "memory://bucket/a/run/"), "memory://bucket/a/run is given twice", []),
+        (("compare", "{a}", "file://{a}/"), "is given twice", None),
+        (("power", "memory://bucket/a/run"), "ppo", []),
+        (("query", "SELECT DISTINCT run FROM cells", "memory://bucket/a/run", "{b}"), "memory://bucket/a/run",
+         ["curve.parquet", "episodes.parquet"]),
+    ],
+)  # fmt: skip
+def test_runs_at_urls_are_read_without_jax_and_without_traces(
+    tmp_path: Path, arguments: tuple[str, ...], words: str, files: list[str] | None
+):
+    paths = [make_run(tmp_path / name / "run", {"ppo": drawn(k, 2, 6), "sac": drawn(2, 2, 6)})
+             for k, name in enumerate("ab")]  # fmt: skip
+    for file in [*tmp_path.rglob("result.json")]:
+        for name in ("episodes.parquet", "curve.parquet", "trace.parquet"):
+            pq.write_table(pa.table({"agent": ["x"]}), file.parent / name)
+    for path in paths:
+        for name in ("episodes.parquet", "traces/ppo-Made0-v0.parquet", "notes.json"):
+            (path / name).parent.mkdir(exist_ok=True)
+            (path / name).write_bytes(b"large")
+    given = [argument.format(a=paths[0], b=paths[1]) for argument in arguments]
+    said = subprocess.run(
+        [sys.executable, "-c", URLS, str(tmp_path), *given], capture_output=True, text=True, check=True
+    )
+    *errors, seen = said.stderr.strip().splitlines()
+    assert words in " ".join((said.stdout + " ".join(errors)).split())
+    assert "rlsuite-runs" not in said.stdout + said.stderr
+    expected = [] if files is None else sorted([*files, "manifest.json", "result.json"])
+    assert seen == f"files {expected} False"
+
+
 def test_power(call: Callable[..., tuple], tmp_path: Path):
     scores = drawn(0, 2, 8)
     path = str(make_run(tmp_path / "run", {"ppo": scores}))

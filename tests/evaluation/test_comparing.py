@@ -1,5 +1,7 @@
 """Verdicts against SciPy's tests and against runs with known differences."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +9,8 @@ import pytest
 from made_runs import make_run
 from scipy import stats
 
-from rlbench_suite.evaluation.comparing import Verdict, holm, remarks, sign_flip_test, verdicts
+from rlbench_suite.evaluation import comparing
+from rlbench_suite.evaluation.comparing import Verdict, gaps, holm, remarks, sign_flip_test, verdicts
 from rlbench_suite.evaluation.reading import agents, read_run, read_runs
 
 TASKS = [f"rlsuite/Made{i}-v0" for i in range(6)]
@@ -105,7 +108,9 @@ def test_few_seeds_give_no_verdict(tmp_path: Path):
     found = verdict_on(tmp_path, drawn(0, 4, better=0.5), drawn(1, 4))
     assert found.corrected < 0.05
     assert found.better is None
-    assert "a verdict needs at least 5 paired seeds, and there are 4" in found.words
+    assert (
+        "a verdict needs at least 5 paired seeds on every task, and the fewest are 4 (6 tasks, 4 paired" in found.words
+    )
     assert found.seeds_needed == 5
 
 
@@ -132,7 +137,7 @@ def test_a_mean_that_depends_on_one_task_is_said_to(tmp_path: Path):
 
 def test_one_seed_has_no_interval_and_no_verdict(tmp_path: Path):
     found = verdict_on(tmp_path, drawn(0, 1), drawn(1, 1))
-    assert "there are 1" in found.words
+    assert "the fewest are 1 (6 tasks, 1 paired seed)." in found.words
     assert found.effect is None
 
 
@@ -225,3 +230,67 @@ def test_who_breaks_a_constraint_ranks_below_who_keeps_it(
 
 def test_nothing_is_constrained_where_no_task_has_a_limit(tmp_path: Path):
     assert verdict_on(tmp_path, drawn(0, 5), drawn(1, 5)).constrained is None
+
+
+def test_missing_seeds_are_told(tmp_path: Path):
+    scores = {"x": drawn(0, 8, better=0.1), "y": drawn(1, 8)}
+    path = make_run(tmp_path / "run", scores)
+    assert gaps([read_run(path)]) == []
+    for seed in (3, 5):
+        (path / "cells" / "x" / "Made2-v0" / str(seed) / "result.json").unlink()
+    for file in path.glob("cells/y/Made4-v0/*/result.json"):
+        file.unlink()
+    runs = [read_run(path)]
+    (found,) = verdicts(runs)
+    assert [(gap.agent, gap.task, gap.planned, gap.finished) for gap in gaps(runs)] == [
+        ("x", TASKS[2], 8, 6), ("y", TASKS[4], 8, 0),
+    ]  # fmt: skip
+    assert (found.seeds, found.missing, found.unpaired) == (6, 2, (0, 2))
+    assert found.words.endswith("(5 tasks, 6 to 8 paired seeds; 2 planned seeds are missing).")
+    said = remarks(runs, [found])
+    assert "Seeds of x in the run run failed or are missing: Made2-v0 (2 of 8)." in said
+    assert "Seeds of y in the run run failed or are missing: Made4-v0 (8 of 8)." in said
+    assert any(each.startswith("The verdicts are about the finished seeds only.") for each in said)
+    assert any("2 finished cells of y do not count, because the other agent has no cell" in each for each in said)
+
+
+def test_other_software_and_other_versions_of_a_task_are_told(tmp_path: Path):
+    def made(name: str, version: str, jax: str, tasks: list[str]) -> Path:
+        machine = {"packages": {"jax": jax, "numpy": "2.4"}, "git_revision": None}
+        path = make_run(tmp_path / name, {name: drawn(0, 5, tasks=tasks)})
+        manifest = json.loads((path / "manifest.json").read_text())
+        manifest |= {"version": version, "sittings": [{"machine": machine}]}
+        (path / "manifest.json").write_text(json.dumps(manifest))
+        return path
+
+    one = made("one", "0.2.0", "0.9.0", TASKS)
+    same = read_runs([one, made("same", "0.2.0", "0.9.0", TASKS)])
+    assert not any("versions" in each or "different tasks" in each for each in remarks(same, verdicts(same)))
+    other = read_runs([one, made("two", "0.3.0", "0.10.2", [*TASKS[:5], "rlsuite/Made5-v1"])])
+    said = remarks(other, verdicts(other))
+    assert any(each.startswith("The runs were made with different versions of rlbench-suite: 0.2.0 (one); 0.3.0 (two)")
+               for each in said)  # fmt: skip
+    assert any("different versions of jax: 0.9.0 (one); 0.10.2 (two)" in each for each in said)
+    assert not any("numpy" in each for each in said)
+    assert any(each.startswith("rlsuite/Made5-v0 and rlsuite/Made5-v1 are different tasks") for each in said)
+
+
+def test_words_are_those_of_statistics(tmp_path: Path):
+    found = verdict_on(tmp_path, drawn(0, 5, better=0.005), drawn(1, 5))
+    assert ", which is not significant at the level of 5% (6 tasks, 5 paired seeds)." in found.words
+    assert "chance" not in found.words
+    one = replace(found, better=None, seeds_needed=found.seeds + 1)
+    assert "1 more seed (6 in all) shows it" in comparing._words(one)
+    assert "the test finds a difference at the level of 5%, but the interval contains 0" in comparing._words(
+        replace(one, corrected=0.04)
+    )
+
+
+def test_the_mean_cost_decides_as_everywhere(tmp_path: Path):
+    """Most seeds cost more than the limit, 20, and their mean does not: the median is no rule."""
+    path = make_run(tmp_path / "run", {"x": drawn(0, 5, tasks=[SPEED]), "y": drawn(1, 5, tasks=[SPEED])})
+    for seed in range(5):
+        file = path / "cells" / "x" / "PMSMSpeed-v0" / str(seed) / "result.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"mean_cost": 0.0 if seed == 4 else 24.0}))
+    (found,) = verdicts([read_run(path)])
+    assert found.tasks[0].violating == ()

@@ -5,6 +5,7 @@ import os
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from made_runs import make_run
@@ -146,6 +147,33 @@ def test_queries(paths: list[Path]):
     (paths[1] / "cells/toy/ToyWalk-v0/0/episodes.parquet").write_bytes(b"half")
     with pytest.raises(ValueError, match=r"damaged.*ToyWalk-v0/0/episodes.parquet"):
         Database(read_runs(paths))
+
+
+def made(path: Path, columns: list[dict], changed: list[dict]) -> Path:
+    """Write a run with a cell for each of these tables, and results with these changes."""
+    make_run(path, {"toy": {"rlsuite/ToyWalk-v0": [0.5] * len(columns)}})
+    for seed, (table, change) in enumerate(zip(columns, changed, strict=True)):
+        folder = path / "cells" / "toy" / "ToyWalk-v0" / str(seed)
+        result = json.loads((folder / "result.json").read_text()) | change
+        (folder / "result.json").write_text(json.dumps(result))
+        for name in ("episodes.parquet", "curve.parquet"):
+            pq.write_table(pa.table(table), folder / name)
+    return path
+
+
+def test_columns_that_only_later_cells_have_are_kept(tmp_path: Path):
+    runs = [
+        made(tmp_path / "old", [{"seed": [0]}, {"seed": [1], "new": [3.0]}], [{}, {"train_score": 0.25}]),
+        made(tmp_path / "new", [{"seed": [0], "newer": ["text"]}], [{"later": "x"}]),
+    ]
+    database = Database(read_runs(runs))
+    asked = database.ask("SELECT run, seed, train_score, later FROM cells ORDER BY run, seed")
+    assert asked.rows == (("new", 0, None, "x"), ("old", 0, None, None), ("old", 1, 0.25, None))
+    asked = database.ask('SELECT run, seed, "new", newer FROM episodes ORDER BY run, seed')
+    assert asked.rows == (("new", 0, None, "text"), ("old", 0, None, None), ("old", 1, 3.0, None))
+    made(tmp_path / "odd", [{"seed": [0]}] * 2, [{"later": 1}, {"later": [1]}])
+    with pytest.raises(ValueError, match="The results of cells do not make one table"):
+        Database([read_run(tmp_path / "odd")])
 
 
 def test_without_duckdb_one_sentence_names_the_extra(monkeypatch: pytest.MonkeyPatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -115,6 +116,21 @@ def test_a_broken_constraint_is_found_at_the_value_that_breaks_it(run: Run):
     assert found.violations() == {"ppo": [True, False], "reference": [False, False]}
 
 
+def test_a_second_sweep_keeps_the_files_of_the_first():
+    def name(parameter: str, *values: str) -> str:
+        return sweeping.Sweep(Path("run"), registry.card(DRIVE), parameter, values, []).name
+
+    names = [
+        name("noise", "0", "0.01"), name("noise", "0", "0.02"), name("noise", "0.01", "0"), name("delay", "0", "0.01"),
+        name("times inertia", *(f"{0.7 + i / 50:.6g}" for i in range(31))),
+        name("times inertia", *(f"{0.7 + i / 51:.6g}" for i in range(31))),
+        name("noise", "../0"), name("noise", "..:0"),
+    ]  # fmt: skip
+    assert len(set(names)) == len(names)
+    assert names[0] == "PMSMCurrent-v0-noise-0,0.01"
+    assert all(len(each) < 80 and not set(each) & set("/:") for each in names)
+
+
 @pytest.mark.parametrize("interval", [3, 4])
 def test_actions_are_held(interval: int):
     task: Any = registry.card(DRIVE).build()
@@ -189,13 +205,16 @@ def test_the_commands(run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     code, out, err = call("frequency", str(run.path), "--task", DRIVE, "--intervals", "1,4")
     assert (code, err) == (0, "")
     assert "Frequency-Averaged Score" in out
-    assert (run.path / "sweeps" / "PMSMCurrent-v0-decision_interval.parquet").exists()
+    assert (run.path / "sweeps" / "PMSMCurrent-v0-decision_interval-1,4.parquet").exists()
     assert call("frequency", str(run.path), "--task", MAZE, "--intervals", "1,x")[0] == 2
     code, out, err = call("sweep", str(run.path), "--task", MAZE, "--parameter", "difficulty", "--values", "umaze")
     assert (code, err) == (0, "")
     assert call("sweep", str(run.path), "--task", MAZE, "--parameter", "difficulty", "--values", "9")[0] == 2
     assert call("sweep", str(run.path), "--task", MAZE)[0] == 2
-    code, _, err = call("sweep", str(run.path), "--set", "mass=0.5:2:2")
+    code, _, err = call("sweep", "s3://bucket/run", "--set", "mass=0.5:2:2")
+    assert code == 2
+    assert "s3://bucket/run must be copied to this machine first" in " ".join(err.split())
+    code, _, err = call("sweep", run.path.as_uri(), "--set", "mass=0.5:2:2")
     assert code == 2
     assert "has several tasks: name one by --task" in err
     code, out, _ = call("sweep", str(run.path), "--task", MAZE, "--set", "goal_radius=1:2:2")
