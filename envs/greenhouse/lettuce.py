@@ -25,8 +25,8 @@ context                 planting day, 10 February to 28 August, train and test i
                         latitude 50..54 deg; the year's warmth +-1.5 K and cloudiness; prices; and the constants of
                         greenhouse and crop (not shown), each within a fraction of van Henten's
 difficulty              that fraction: 0.1, easy 0, hard 0.25
-leakage                 a choice: through closed vents 0.75e-4 m/s (van Henten 1994) or, as in present benchmarks and
-                        his paper of 2003, 0.75e-5 m/s
+leakage                 a choice: through closed vents 0.75e-4 m/s (van Henten) or, as in present benchmarks,
+                        0.75e-5 m/s
 ======================  ====================================================================================
 
 Prices lie between two published sheets, by a level in [0, 1] on a logarithmic scale and +-20 % each. Level 0 is van

@@ -20,8 +20,8 @@ start                   3.5 g/m2 of dry weight, 1 g/m3 of carbon dioxide, 15 deg
 ======================  ====================================================================================
 
 Differences from Lettuce-v0 besides these: four steps of the classical Runge-Kutta method a control step, then a clamp
-of the state; assimilation without a guard where its polynomial is negative; constants are van Henten's 2003, with a
-leakage of 0.75e-5 m/s. ``leakage="0.75e-4"`` is that of van Henten 1994; both tasks take both.
+of the state; assimilation without a guard where its polynomial is negative; constants are van Henten's, but for the
+peer's leakage of 0.75e-5 m/s. ``leakage="0.75e-4"`` is van Henten's; both tasks take both.
 """
 
 from __future__ import annotations

@@ -95,8 +95,8 @@ def test_monitors_agree_with_the_definition_on_every_prefix(formula: Formula) ->
             np.testing.assert_allclose(prefixes(formula, trace), expected, rtol=1e-6)
 
 
-def test_a_published_value() -> None:
-    """The example of stljax's documentation: F (x > 3) & G (y < 2) has robustness 0.5 on this trace."""
+def test_a_value_of_a_peer() -> None:
+    """As stljax computes it: F (x > 3) & G (y < 2) has robustness 0.5 on this trace."""
     trace = {"X": [x - 3 for x in (0, 1, 2, 3.5, 2, 1)], "Y": [2 - y for y in (0, 0.5, 1, 1.5, 1, 0)]}
     assert prefixes(And((Eventually(In("X")), Always(In("Y")))), trace)[-1] == pytest.approx(0.5)
 
