@@ -44,6 +44,7 @@ CARDS = (
         horizon=30,  # twenty turns end the game; the rest is for masked questions and guesses
         difficulties={"medium": 32, "easy": 16, "real": 64},
         optimum=0.775,  # no table allows more, and each of many thousand drawn tables allows it
+        chance="answers to random questions rule most things out, and few guesses are then left",
         tags=("discrete", "masked", "text", "partially-observed"),
     ),
     TaskCard(
