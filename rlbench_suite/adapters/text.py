@@ -12,7 +12,7 @@ from rlbench_suite.adapters.action_check import FEW
 from rlbench_suite.adapters.single import TaskEnv
 from rlbench_suite.task import Task
 
-LONGEST_OBSERVATION = 20_000
+LONGEST_OBSERVATION = 40_000
 LONGEST_ACTION = 4_000
 CHARACTERS = frozenset(string.printable)
 TAGS = (("<action>", "</action>"), ("<tool_call>", "</tool_call>"))
