@@ -306,6 +306,10 @@ class Task(Described, Generic[Params, State]):
             return jax.random.uniform(key, (count,), self.dtype)
         return keys.uniform(jax.random.key_data(key), count)
 
+    def bits(self, key: jax.Array, count: int) -> jax.Array:
+        """Draw ``count`` words of random bits from one key, uint32 ``(count,)``."""
+        return keys.bits(jax.random.key_data(key), count)
+
     def normal(self, key: jax.Array, count: int) -> jax.Array:
         """Draw ``count`` standard normal numbers from one key, shape ``(count,)``, of this task's dtype."""
         return keys.standard_normal(key, count, self.dtype)

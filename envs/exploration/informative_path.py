@@ -51,11 +51,10 @@ from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
 from ..alternating_bands import alternating_bands
+from .compass import MOVES, read_move
 
 SIDE = 8
 CELLS = SIDE * SIDE
-MOVES = {"east": (1, 0), "north": (0, 1), "west": (-1, 0), "south": (0, -1)}
-"""Steps in x and y, in the order of the actions."""
 BUDGET = 24
 NOISE = 0.1
 """R: variance of the noise of a measurement."""
@@ -270,10 +269,7 @@ class InformativePath(Task[Params, State]):
         Raises:
             ValueError: the text is neither.
         """
-        word, names = text.strip().lower(), list(MOVES)
-        if word not in (*names, *map(str, range(len(names)))):
-            raise ValueError(f"expected one of {', '.join(names)}, got {text!r}")
-        return np.asarray(names.index(word) if word in names else int(word), self.action_space.dtype)
+        return np.asarray(read_move(text), self.action_space.dtype)
 
     def spell(self, action: np.ndarray, state: State, params: Params) -> str:
         """Return the name of the direction."""

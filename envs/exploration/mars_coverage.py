@@ -46,10 +46,9 @@ from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
 from . import terrain
+from .compass import MOVES, read_move
 from .terrain import RANGE, SIDE, WINDOW
 
-MOVES = {"east": (1, 0), "north": (0, 1), "west": (-1, 0), "south": (0, -1)}
-"""Steps in x and y, in the order of the actions."""
 GOAL = (19, 20)
 """Covered fraction of the ground at which the task is over, as numerator and denominator."""
 STEP_COST = 1 / 400
@@ -221,11 +220,7 @@ class MarsCoverage(Task[Params, State]):
         Raises:
             ValueError: the text is neither.
         """
-        word = text.strip().lower()
-        names = list(MOVES)
-        if word not in (*names, *map(str, range(len(names)))):
-            raise ValueError(f"expected one of {', '.join(names)}, got {text!r}")
-        return np.asarray(names.index(word) if word in names else int(word), self.action_space.dtype)
+        return np.asarray(read_move(text), self.action_space.dtype)
 
     def spell(self, action: np.ndarray, state: State, params: Params) -> str:
         """Return the name of the direction."""

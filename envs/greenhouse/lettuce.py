@@ -374,6 +374,10 @@ class Lettuce(Task[Params, State]):
         dosing = jnp.where(ppm < INTERLOCK, action[0], 0.0)
         applied = Control(dosing, action[1], action[2])
         climate = van_henten.step(state.climate, actuators(applied, self.limits), state.outside, params.house, STEP)
+        return self.later(state, climate, applied, key, params)
+
+    def later(self, state: State, climate: Climate, applied: Control, key: jax.Array, params: Params) -> State:
+        """Return the state after a step, with the climate that was computed and the next weather."""
         steps = state.steps + 1
         sky = next_sky(state.sky, self.normal(key, 3), STEP)
         outside = self.outside(params, sky, steps)

@@ -49,7 +49,6 @@ from .lettuce import (
     Prices,
     State,
     actuators,
-    violation,
 )
 from .van_henten import (
     AIR_HEIGHT,
@@ -109,7 +108,6 @@ class PeerLettuce(Lettuce):
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Change the actuators, integrate half an hour, clamp, then draw the next weather."""
         now = Control(*(jnp.clip(part + CHANGE * action[i], 0.0, 1.0) for i, part in enumerate(state.applied)))
-        following = super().transition(state, jnp.stack(now), key, params)
         control, climate = actuators(now, self.limits), state.climate
 
         def slopes(_: float, climate: Climate) -> Climate:
@@ -118,8 +116,7 @@ class PeerLettuce(Lettuce):
         for _ in range(SUBSTEPS):
             climate = rk4(slopes, climate, STEP / SUBSTEPS)
         climate = Climate(*(jnp.clip(x, a, b) for x, a, b in zip(climate, LEAST, MOST, strict=True)))
-        broken = state.violation + violation(climate, self.bounds)
-        return following._replace(climate=climate, applied=now, violation=broken)
+        return self.later(state, climate, now, key, params)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(12,)``; see the table."""

@@ -37,7 +37,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite import keys
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, singles
 from rlbench_suite.policy import View
@@ -111,7 +110,7 @@ class ColourCubes(SymbolTask[State]):
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Lay the cubes on different cells, put the agent anywhere, and choose the wanted cube."""
-        bits = keys.bits(jax.random.key_data(key), CELLS + 2)
+        bits = self.bits(key, CELLS + 2)
         cubes = jnp.argsort(bits[:CELLS])[: self.count].astype(jnp.int32)
         agent, wanted = bits[CELLS] % CELLS, bits[CELLS + 1] % np.uint32(self.count)
         return State(agent.astype(jnp.int32), cubes, wanted.astype(jnp.int32), jnp.int32(ALL), no_answers())
@@ -123,7 +122,7 @@ class ColourCubes(SymbolTask[State]):
         row, column = jnp.clip(row + step[0], 0, SIDE - 1), jnp.clip(column + step[1], 0, SIDE - 1)
         reached = action == TAKE
         taken = reached & (state.cubes[state.wanted] == state.agent)
-        chance, other, cell, further = keys.bits(jax.random.key_data(key), 4)
+        chance, other, cell, further = self.bits(key, 4)
         others = max(1, self.count - 1)
         unwanted = (state.wanted + 1 + (other % np.uint32(others)).astype(jnp.int32)) % self.count
         moves = taken | ((chance % ONE_IN == 0) & (self.count > 1))

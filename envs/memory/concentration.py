@@ -35,7 +35,6 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite import keys
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, singles
 from rlbench_suite.numerals import read_integer
@@ -122,7 +121,7 @@ class Concentration(Task[Params, State]):
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Shuffle the cards."""
-        layout = jnp.argsort(keys.bits(jax.random.key_data(key), self.cards)).astype(jnp.int32) // 2
+        layout = jnp.argsort(self.bits(key, self.cards)).astype(jnp.int32) // 2
         nowhere = jnp.full(2, NONE, jnp.int32)
         return State(layout, jnp.zeros(self.cards, bool), jnp.int32(NONE), nowhere, jnp.int32(0))
 

@@ -33,7 +33,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite import keys
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, singles
 from rlbench_suite.policy import View
@@ -108,7 +107,7 @@ class CountRecall(SymbolTask[State]):
         return self._dealt(state.counts, tally, key)
 
     def _dealt(self, counts: jax.Array, tally: Tally, key: jax.Array) -> State:
-        bits = keys.bits(jax.random.key_data(key), 2)
+        bits = self.bits(key, 2)
         left = COPIES - counts
         # The remainder of 2**32 favours some cards by less than one part in thirty million.
         place = (bits[0] % jnp.maximum(left.sum(), 1).astype(jnp.uint32)).astype(jnp.int32)

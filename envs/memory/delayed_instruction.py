@@ -29,7 +29,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite import keys
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, singles
 from rlbench_suite.policy import View
@@ -98,7 +97,7 @@ class DelayedInstruction(SymbolTask[State]):
 
     def _draws(self, key: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Draw a colour, a delay, and whether somebody else is spoken to, from one draw."""
-        bits = keys.bits(jax.random.key_data(key), 1)[0]
+        bits = self.bits(key, 1)[0]
         # The remainder of 2**29 favours some delays by less than one part in five million.
         delay = 1 + ((bits >> 3) % np.uint32(self.longest)).astype(jnp.int32)
         return (bits & 3).astype(jnp.int32), delay, (bits >> 2) & 1 == 1

@@ -33,7 +33,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite import keys
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, singles
 from rlbench_suite.policy import View
@@ -99,7 +98,7 @@ class KeyValue(SymbolTask[State]):
 
     def _instruction(self, key: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Draw instruction, key and value from one draw: three bits, two bits, and the rest."""
-        bits = keys.bits(jax.random.key_data(key), 1)[0]
+        bits = self.bits(key, 1)[0]
         eighth = bits & 7
         instruction = jnp.where(eighth < 3, STORE, jnp.where(eighth == 3, DELETE, LOOK_UP)).astype(jnp.int32)
         # The remainder of 2**27 favours some keys by less than one part in ten million.

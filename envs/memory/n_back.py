@@ -26,7 +26,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite import keys
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, singles
 from rlbench_suite.policy import View
@@ -71,7 +70,7 @@ class NBack(SymbolTask[State]):
         """Count the answer, and show the next symbol."""
         same = look(state.register, 0) == look(state.register, self.distance)
         tally = counted(state.tally, state.shown > self.distance, (action == 1) == same)
-        bits = keys.bits(jax.random.key_data(key), 1)[0]
+        bits = self.bits(key, 1)[0]
         # What is n steps before the next symbol is n - 1 steps before the present one.
         other = (look(state.register, self.distance - 1) + 1 + ((bits >> 1) % np.uint32(3)).astype(jnp.int32)) % 4
         repeated = jnp.where(bits & 1 == 1, look(state.register, self.distance - 1), other)

@@ -29,7 +29,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite import keys
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, singles
 from rlbench_suite.policy import View
@@ -85,7 +84,7 @@ class RevisedFacts(SymbolTask[State]):
 
     def _said(self, rooms: jax.Array, said: jax.Array, tally: Tally, key: jax.Array) -> State:
         """Draw a sentence from one draw; the first ones introduce the things in order."""
-        bits = keys.bits(jax.random.key_data(key), 2)
+        bits = self.bits(key, 2)
         new = said < self.things
         # The remainders of 2**29 and 2**32 favour some by less than one part in ten million.
         drawn = jnp.where(bits[0] & 1 == 1, ASK, ((bits[0] >> 3) % np.uint32(3)).astype(jnp.int32))

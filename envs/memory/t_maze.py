@@ -56,7 +56,6 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite import keys
 from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.component import Component, singles
 from rlbench_suite.policy import View
@@ -172,7 +171,7 @@ class TMaze(Task[Params, State]):
 
     def _corridor(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Draw length and way of a new corridor from one draw: its lowest bit gives the way, the others the length."""
-        bits = keys.bits(jax.random.key_data(key), 1)[0]
+        bits = self.bits(key, 1)[0]
         way = LEFT + (bits & 1).astype(jnp.int32)
         if self.fixed:
             return jnp.int32(self.longest), way

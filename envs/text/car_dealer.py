@@ -45,7 +45,6 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite import keys
 from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.component import Component
 from rlbench_suite.numerals import read_integer
@@ -159,7 +158,7 @@ class CarDealer(Task[Params, State]):
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw the other side and the scene."""
-        bits = keys.bits(jax.random.key_data(key), 5)
+        bits = self.bits(key, 5)
         surplus, temper, limit, car = (
             (bits[number] % np.uint32(count)).astype(jnp.int32)
             for number, count in enumerate((self.steps + 1 - LEAST, len(TEMPERS), 81, 2 * len(COLOURS) * len(CARS)))

@@ -35,7 +35,6 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite import keys
 from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.component import Component
 from rlbench_suite.task import Task
@@ -142,7 +141,7 @@ class Diagnosis(Task[Params, State]):
         """Draw a table of the split, a prior and a patient."""
         d, f = self.diseases, self.findings
         entries = -(-d * f // 8)
-        bits = keys.bits(jax.random.key_data(key), entries + 2 + f)
+        bits = self.bits(key, entries + 2 + f)
         nibbles = bits[:entries, None] >> np.arange(0, 32, 4, dtype=np.uint32) & 7
         levels = nibbles.reshape(-1)[: d * f].reshape(d, f).astype(jnp.int32)
         wrong = ((levels.sum() + split) % 2).astype(jnp.int32)

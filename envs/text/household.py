@@ -46,7 +46,6 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite import keys
 from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.component import Component
 from rlbench_suite.task import Task
@@ -157,7 +156,7 @@ class Household(Task[Params, State]):
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a plan, the places of things, and a goal."""
-        bits = keys.bits(jax.random.key_data(key), N + R + 4)
+        bits = self.bits(key, N + R + 4)
         places = (bits[:N] % P).astype(jnp.int32)
         kind_draw, goal_draw, task_draw = bits[N + R], bits[N + R + 1], bits[N + R + 2]
         task = jnp.asarray(self.tasks, jnp.int32)[(task_draw % len(self.tasks)).astype(jnp.int32)]
@@ -342,16 +341,11 @@ class Household(Task[Params, State]):
             contents[place].append(thing)
         return contents
 
-    def _listed(self, things: Any, state: State) -> str:
-        """Return the names of things with what was done to them."""
-        done = self._done(state)
-        return ", ".join(named(int(thing), *done[thing]) for thing in things) or "nothing"
-
-    def _done(self, state: State) -> list[list[int]]:
-        """Return for each thing whether it is hot, cold, clean, sliced."""
+    def _listed(self, state: State, *places: Any) -> list[str]:
+        """Return for each place the names of its things, with what was done to them."""
         sets = np.array([state.hot, state.cold, state.clean, state.sliced], np.uint32)
-        done: list[list[int]] = (sets >> np.arange(len(THINGS), dtype=np.uint32)[:, None] & 1).tolist()
-        return done
+        done = (sets >> np.arange(len(THINGS), dtype=np.uint32)[:, None] & 1).tolist()
+        return [", ".join([named(int(thing), *done[thing]) for thing in things]) or "nothing" for things in places]
 
     def goal(self, params: Params) -> str:
         """Return the goal in words."""
@@ -370,9 +364,7 @@ class Household(Task[Params, State]):
         """Tell the goal, the plan, what was seen elsewhere, and what is in sight."""
         room, looked, opened = int(state.room), int(state.looked), int(state.opened)
         reach = int(IN_ROOM[room]) & (int(SURFACES) | opened)
-        here, elsewhere, contents = [], [], self._contents(state)
-        done = self._done(state)
-        listed = [", ".join([named(thing, *done[thing]) for thing in things]) or "nothing" for things in contents]
+        here, elsewhere, listed = [], [], self._listed(state, *self._contents(state))
         for place, name in enumerate(NAMES):
             word = "In" if name in CONTAINERS else "On"
             if PLACES[name] == room:
@@ -455,7 +447,7 @@ class Household(Task[Params, State]):
         verb = max((verb for verb in SIZES if FIRST[verb] <= int(action)), key=lambda verb: FIRST[verb])
         name = self._objects(verb)[int(action) - FIRST[verb]].removeprefix("it ")
         room, hand = int(state.room), np.flatnonzero(np.asarray(state.places) == HAND)
-        holding = f"you hold {self._listed(hand, state)}"
+        holding = f"you hold {self._listed(state, hand)[0]}"
         reasons = [(False, "")]
         if verb == "go":
             reasons = [(name == ROOMS[room], "you are there"), (True, f"no door leads from here to the {name}")]
@@ -515,7 +507,7 @@ class Household(Task[Params, State]):
                     (left + 6, y + 10), ", ".join(THINGS[t] for t in things), fill=GOOD if own else INK, font_size=8
                 )
         hand = np.flatnonzero(np.asarray(state.places) == HAND)
-        said = f"{self.goal(params)}; in hand: {self._listed(hand, state)}"
+        said = f"{self.goal(params)}; in hand: {self._listed(state, hand)[0]}"
         pen.text((6, height - 18), said, fill=INK, font_size=11)
         return np.asarray(picture)
 

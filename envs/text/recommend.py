@@ -36,7 +36,6 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite import keys
 from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.component import Component
 from rlbench_suite.task import Task
@@ -160,7 +159,7 @@ class Recommend(Task[Params, State]):
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a shop of the split, a population and a customer."""
         a, i, k = self.attributes, self.items, len(TYPES)
-        bits = keys.bits(jax.random.key_data(key), i + 2 * k + 2 + a)
+        bits = self.bits(key, i + 2 * k + 2 + a)
         everything = np.uint32(2**a - 1)
         items = bits[:i] & everything
         odd = (size(items).sum() + split) % 2

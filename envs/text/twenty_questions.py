@@ -55,7 +55,6 @@ from gymnasium import spaces
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
-from rlbench_suite.keys import bits
 from rlbench_suite.task import Split, Task
 
 from .knowledge import THINGS, Fiction, Knowledge, fictional_knowledge, real_knowledge, spoken, understand
@@ -231,16 +230,15 @@ class TwentyQuestions(Task[Params, State]):
         """Draw a table of the split and a thing, each thing equally likely; or the real table and a thing of the
         split.
         """
-        key = jax.random.key_data(key)
         if self.real:
             train, test = self.by_split[Split.TRAIN], self.by_split[Split.TEST]
             is_test = split == Split.TEST
             size = jnp.where(is_test, len(test), len(train)).astype(jnp.uint32)
-            place = (bits(key, 1)[0] % size).astype(jnp.int32) + jnp.where(is_test, len(train), 0)
+            place = (self.bits(key, 1)[0] % size).astype(jnp.int32) + jnp.where(is_test, len(train), 0)
             hidden = jnp.asarray(np.array(train + test, np.int32))[place]
             candidates = jnp.where(is_test, *(self.candidates(own) for own in (Split.TEST, Split.TRAIN)))
             return Params(jnp.asarray(self._real_table), hidden, jnp.uint32(0), candidates)
-        drawn = bits(key, ROUNDS + self.properties + 3 * self._rare + 3)
+        drawn = self.bits(key, ROUNDS + self.properties + 3 * self._rare + 3)
         draws, places, rare, rest = jnp.split(drawn, np.cumsum([ROUNDS, self.properties, 3 * self._rare]))
         table = self._table(draws, rare.reshape(3, self._rare), rest[0], split)[ranks(places)]
         hidden = (rest[1] % self.things).astype(jnp.int32)

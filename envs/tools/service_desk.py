@@ -68,7 +68,7 @@ ACTIONS = (
     *(f"deny_{reason}" for reason in REASONS),
     "done",
 )
-ASK_PIN, ASK_WISH, ASK_ORDER, LOOK_UP, WRITE = 1, 2, 3, 4, 4 + ORDERS
+WAIT, ASK_PIN, ASK_WISH, ASK_ORDER, LOOK_UP, WRITE = 0, 1, 2, 3, 4, 4 + ORDERS
 RESTART = WRITE + ORDERS * len(CHANGES)
 DENY, DONE = RESTART + 1, RESTART + 1 + len(REASONS)
 POLICY = """\
@@ -408,7 +408,7 @@ class ServiceDesk(Task[Params, State]):
         last, order = int(state.last), int(state.told) + 1
         if last < 0:
             return f"Customer: {self._wish(params) if int(params.temper) == 0 else 'Hello, I need help with an order.'}"
-        if last == 0:
+        if last == WAIT:
             said = "Customer: Are you still there?"
         elif last == ASK_PIN:
             fits = "It is right" if params.honest else "It is wrong"
@@ -469,7 +469,7 @@ class ServiceDesk(Task[Params, State]):
         """
         tool, given = read_tool_call(TOOLS, text)
         number = {
-            "wait": 0,
+            "wait": WAIT,
             "ask": ASK_PIN + given.get("what", 0),
             "look_up": LOOK_UP + given.get("order", 1) - 1,
             "write": WRITE + ORDERS * given.get("change", 0) + given.get("order", 1) - 1,

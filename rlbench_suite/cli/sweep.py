@@ -3,8 +3,6 @@
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -12,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rlbench_suite.cli import prepare_jax
+from rlbench_suite.evaluation.storage import local_folder
 
 if TYPE_CHECKING:
     from rlbench_suite.evaluation.statistics import Estimate
@@ -100,13 +99,12 @@ def _folder(run: str) -> Path:
     Raises:
         ValueError: the run is in an object store.
     """
-    parts = urlsplit(run)
-    if "://" in run and parts.scheme != "file":
-        raise ValueError(
-            f"A sweep plays the saved policies of a run and writes into its folder, so {run} must be copied to this "
-            "machine first. compare, power, query and export read it where it is."
-        )
-    return Path(url2pathname(parts.path)) if "://" in run else Path(run)
+    if path := local_folder(run):
+        return path
+    raise ValueError(
+        f"A sweep plays the saved policies of a run and writes into its folder, so {run} must be copied to this "
+        "machine first. compare, power, query and export read it where it is."
+    )
 
 
 def _multiples(given: str) -> tuple[str, list[float]]:

@@ -51,6 +51,14 @@ class Place:
         return self.name
 
 
+def local_folder(run: str) -> Path | None:
+    """Return the folder of a run, given as path or ``file:`` URL; None if the run is at another URL."""
+    parts = urlsplit(run)
+    if parts.scheme == "file":
+        return Path(url2pathname(parts.path))
+    return None if "://" in run else Path(run)
+
+
 @contextmanager
 def opened(out: str) -> Iterator[Place]:
     """Open the place of a run.
@@ -64,9 +72,7 @@ def opened(out: str) -> Iterator[Place]:
         OSError: the store cannot be used, or another program is at work in the run.
         CannotWrite: the store refused a file.
     """
-    parts = urlsplit(out)
-    if "://" not in out or parts.scheme == "file":
-        path = Path(url2pathname(parts.path)) if parts.scheme == "file" else Path(out)
+    if path := local_folder(out):
         yield Place(str(path), path)
         return
     objects = _Objects(out)
@@ -119,8 +125,7 @@ def fetched(runs: Sequence[str], tables: Sequence[str] = ()) -> Iterator[list[So
     with tempfile.TemporaryDirectory(prefix="rlsuite-runs-") as folder:
         sources = []
         for number, run in enumerate(runs):
-            if "://" not in run or run.startswith("file:"):
-                path = Path(url2pathname(urlsplit(run).path)) if "://" in run else Path(run)
+            if path := local_folder(run):
                 sources.append(Source(path, str(path)))
                 continue
             objects = _Objects(run)

@@ -14,10 +14,10 @@ from scipy import ndimage
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.single import TaskEnv
 from rlbench_suite.envs.exploration import terrain
+from rlbench_suite.envs.exploration.compass import MOVES
 from rlbench_suite.envs.exploration.mars_coverage import (
     EARLIEST,
     GOAL,
-    MOVES,
     STEP_COST,
     FrontierUtility,
     MarsCoverage,
