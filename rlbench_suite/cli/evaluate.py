@@ -3,9 +3,12 @@
 import math
 import os
 import shlex
+import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -288,6 +291,17 @@ def evaluate(
         raise typer.Exit(1)
 
 
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let SIGTERM, and a SIGINT that the shell has told background jobs to ignore, interrupt a run like Ctrl-C."""
+    with ExitStack() as undo:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                before = signal.signal(number, signal.default_int_handler)
+                undo.callback(signal.signal, number, before if before is not None else signal.SIG_DFL)
+        yield
+
+
 def _report(run: "Run", console: Console, place: str, interval: Literal["studentised", "percentile"]) -> None:
     """Merge the tables of the finished cells, write the report and print it."""
     from rlbench_suite.evaluation.report import Report, print_report, write_html
@@ -450,7 +464,8 @@ def _watch(events: "Iterator[Event]", run: "Run", console: Console) -> "list[tup
         said = time.monotonic()
         console.print(f"[{done}/{total}] {cell}: {text}", highlight=False, markup=False, soft_wrap=True)
 
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    with _interruptible(), bar as progress:
         for kind, cell, value in events:
             match kind:
                 case "started":

@@ -11,8 +11,10 @@ import logging
 import math
 import os
 import re
+import signal
 import socket
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
@@ -32,12 +34,17 @@ CRASHES = 3
 """Number of crashes of its worker after which a cell is reported as failed."""
 
 _LOSSES = 10
-"""Number of lost nodes after which a cell is reported as failed. They rarely are the cell's fault."""
+"""Number of lost nodes, or of starts that fail, after which a cell is reported as failed. They rarely are its fault."""
+
+_PARTS = 10_000
+"""Ray counts resources in parts of one ten-thousandth."""
 
 _RECOUNT = 2.0
 """Seconds between two looks at the nodes and their resources."""
 
 _LOST = "its node was lost"
+_ENDED = "its process ended before the cell began"
+"""Fault of a worker that never said where it is: the process or the node was lost."""
 
 _THREADS = (
     "XLA_PYTHON_CLIENT_PREALLOCATE", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "PJRT_NPROC",
@@ -91,6 +98,7 @@ def in_cluster(
 
 @contextmanager
 def _connection(address: str | None) -> Iterator[None]:
+    handler = signal.getsignal(signal.SIGTERM)
     import ray
 
     if address and (server := re.fullmatch(r"([^/]+):(\d+)", address)):
@@ -106,6 +114,8 @@ def _connection(address: str | None) -> Iterator[None]:
     except (ConnectionError, ValueError, RuntimeError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise OSError(f"Cannot connect to a Ray cluster at {address or 'this machine'}: {reason}.") from None
+    if handler is not None and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, handler)  # Ray has set one of its own
     try:
         yield
     finally:
@@ -143,15 +153,21 @@ def _run_all(run: Run, resources: Resources, workers: int | None, silence: float
             list(hand_out(waiting, team, size, lambda: _Actor(player.remote(*arguments), losses)))  # noqa: B023
             at_work = [worker for worker in team if worker.cell]
             events = [worker.events for worker in at_work]
-            ready, _ = ray.wait(events, num_returns=1, timeout=min(1.0, silence / 4))
+            longest, began = min(1.0, silence / 4), time.monotonic()
+            ready, _ = ray.wait(events, timeout=longest)
+            seconds = min(time.monotonic() - began, longest)
             for worker in at_work:
-                ready_now = worker.events in ready
-                trouble = (yield from worker.listen(run)) if ready_now else worker.trouble(nodes, losses, silence)
+                if worker.events in ready:
+                    trouble = yield from worker.listen(run)
+                elif worker.may_be_lost(nodes, losses):
+                    trouble = _LOST
+                else:
+                    trouble = worker.is_silent(seconds, silence)
                 if trouble and (lost := worker.cell):
                     team.remove(worker)
                     worker.end()
-                    troubles[lost, trouble] += 1
-                    if troubles[lost, trouble] < (_LOSSES if trouble == _LOST else CRASHES):
+                    troubles[lost, trouble] += worker.node is not None or trouble != _LOST  # else it had not begun
+                    if troubles[lost, trouble] < (_LOSSES if trouble in (_LOST, _ENDED) else CRASHES):
                         waiting.setdefault(lost[:2], []).insert(0, lost)
                         yield Event("retried", lost, trouble)
                     else:
@@ -208,14 +224,12 @@ class _Actor(Worker):
         self.actor = actor
         self.events: Any = None
         self.node: str | None = None
-        """Id of the node of the actor. Until it has one, it cannot give a sign of life."""
+        """Id of the node of the actor; None until it has said that it has begun."""
         self.losses = losses
         """Nodes lost before it was made. If another is lost and it has no node yet, that may have been its own."""
 
     def begin(self, cell: Cell) -> None:
         super().begin(cell)
-        if self.node is None:
-            self.heard = math.inf
         self.events = self.actor.perform.remote(cell)
 
     def listen(self, run: Run) -> Generator[Event, None, str | None]:
@@ -225,13 +239,17 @@ class _Actor(Worker):
 
         try:
             event, attached = ray.get(next(self.events))
-        except ActorDiedError:
+        except ActorDiedError as error:
+            if error.actor_init_failed:
+                return f"its worker cannot start on the node ({str(error).strip().splitlines()[-1]})"
+            if self.node is None:
+                return _ENDED
             # The cluster knows that the process is gone. If its node lives, the process alone died.
             crashed = any(node["NodeID"] == self.node and node["Alive"] for node in ray.nodes())
             return "its process died (Ray's log of its node has more)" if crashed else _LOST
         except (RayError, StopIteration):  # nothing answers, or a message was lost with its node
-            return _LOST
-        self.heard = time.monotonic()
+            return _LOST if self.node else _ENDED
+        self.unheard = 0.0
         if event.kind == "started" and attached:
             self.node = attached
         if event.kind == "finished":
@@ -244,19 +262,18 @@ class _Actor(Worker):
         yield event
         return None
 
-    def trouble(self, nodes: Collection[str], losses: int, silence: float) -> str | None:
-        """Return why a worker that says nothing is given up, or None.
+    def may_be_lost(self, nodes: Collection[str], losses: int) -> bool:
+        """Return whether its node was lost, or may have been: Ray may never report a node lost while a worker began.
 
         Args:
             nodes: ids of the nodes that live.
             losses: nodes lost so far.
-            silence: see :func:`in_cluster`.
         """
-        # Ray may never report a node that was lost while a worker began on it.
-        if self.node not in nodes if self.node else losses > self.losses:
-            return _LOST
-        quiet = time.monotonic() - self.heard > silence
-        return f"gave no sign of life for {silence:g} s" if quiet else None
+        return self.node not in nodes if self.node else losses > self.losses
+
+    def is_silent(self, seconds: float, silence: float) -> str | None:
+        """Count silence as a worker does, but only once it has a place on a node."""
+        return super().is_silent(seconds, silence) if self.node else None
 
     def end(self) -> None:
         """End the worker; its node forgets the cell."""
@@ -276,5 +293,7 @@ def _nodes() -> dict[str, Mapping[str, float]]:
 
 def _room(resources: Resources, nodes: Mapping[str, Mapping[str, float]]) -> int:
     """Return the number of cells that all nodes together have room for."""
-    needs = resources.needs()
-    return sum(int(min(has.get(name, 0.0) // amount for name, amount in needs.items())) for has in nodes.values())
+    needs = {name: round(amount * _PARTS) for name, amount in resources.needs().items()}
+    return sum(
+        min(round(has.get(name, 0.0) * _PARTS) // parts for name, parts in needs.items()) for has in nodes.values()
+    )

@@ -238,14 +238,11 @@ def in_pool(run: Run, workers: int, *, silence: float = SILENCE) -> Generator[Ev
         while waiting or any(worker.cell for worker in team):
             attempts.update(hand_out(waiting, team, workers, lambda: _Process(run)))
             at_work = {worker.connection: worker for worker in team if worker.cell}
-            ready = wait(at_work, timeout=min(1.0, silence / 4))
+            longest, began = min(1.0, silence / 4), time.monotonic()
+            ready = wait(at_work, longest)
+            seconds = min(time.monotonic() - began, longest)
             for connection, worker in at_work.items():
-                if connection in ready:
-                    trouble = yield from worker.listen()
-                elif time.monotonic() - worker.heard > silence:
-                    trouble = f"gave no sign of life for {silence:g} s"
-                else:
-                    trouble = None
+                trouble = (yield from worker.listen()) if connection in ready else worker.is_silent(seconds, silence)
                 if trouble and (lost := worker.cell):
                     worker.end()
                     team.remove(worker)
@@ -280,12 +277,21 @@ class Worker:
     def __init__(self) -> None:
         self.cell: Cell | None = None
         self.group: tuple[str, str] | None = None
-        self.heard = 0.0
-        """Time of the last sign of life, in the seconds of ``time.monotonic``."""
+        self.unheard = 0.0
+        """Seconds that were spent listening for it since its last sign of life."""
 
     def begin(self, cell: Cell) -> None:
         """Start to run a cell."""
-        self.cell, self.group, self.heard = cell, cell[:2], time.monotonic()
+        self.cell, self.group, self.unheard = cell, cell[:2], 0.0
+
+    def is_silent(self, seconds: float, silence: float) -> str | None:
+        """Count seconds without a sign of life. Return a description of the fault if they are too many.
+
+        Only seconds in which this process listened count. While it stores a result, or is stopped itself, healthy
+        workers would seem silent.
+        """
+        self.unheard += seconds
+        return f"gave no sign of life for {silence:g} s" if self.unheard > silence else None
 
 
 AnyWorker = TypeVar("AnyWorker", bound=Worker)
@@ -352,7 +358,7 @@ class _Process(Worker):
             return f"its process died (exit code {self.process.exitcode}; see {LOG})"
         if isinstance(event, CannotWrite):
             raise event
-        self.heard = time.monotonic()
+        self.unheard = 0.0
         if event.kind in ("finished", "failed"):
             self.cell = None
         yield event

@@ -262,12 +262,11 @@ class _Copy(Place):
         self.saved = {name: self._state(name) for name in wanted}
 
     def keeping(self, events: Generator[Event, None, None], run: Run) -> Generator[Event, None, None]:
+        self.save(self.path / "manifest.json")  # no cell may lie in the store without the settings it was made with
         try:
             for event in events:
                 if event.kind == "finished":
                     self.save(run.cell_path(event.cell))
-                elif "manifest.json" not in self.saved:
-                    self.save(self.path / "manifest.json")
                 yield event
         finally:
             events.close()

@@ -42,8 +42,7 @@ def call(toys: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
 
 def start(path: Path, *arguments: str) -> subprocess.Popen[str]:
     command = [PROGRAM, *arguments, "--out", str(path)]
-    # Where the tests run in the background, SIGINT is ignored, and programs that they start inherit that.
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell does for programs in the background
     try:
         pipe = subprocess.PIPE
         return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
@@ -101,13 +100,15 @@ def test_the_same_command_again_finishes_what_a_killed_run_left(
     assert not list(tmp_path.glob("killed/cells/*/*/.*"))
 
 
+@pytest.mark.parametrize("send", [os.killpg, os.kill])  # a terminal tells every process, Slurm and Kubernetes one
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupting_keeps_what_is_done_and_says_how_to_go_on(
-    toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, send: Callable[[int, int], None]
 ):
     monkeypatch.setenv("TOY_PAUSE", "0.5")
     run = start(tmp_path / "run", *BOTH)
     wait_for_cells(tmp_path / "run", 1)
-    os.killpg(run.pid, signal.SIGINT)  # as a terminal does: to every process
+    send(run.pid, number)
     out, err = run.communicate(timeout=30)
     assert run.returncode == 130
     assert f"Continue with: rlsuite-eval {' '.join(BOTH)} --out {tmp_path / 'run'}" in out

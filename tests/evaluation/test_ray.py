@@ -1,11 +1,13 @@
 """The Ray executor on a real cluster of two nodes: the same tables, whatever dies on the way."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rlbench_suite.evaluation import ray_executor
 from rlbench_suite.evaluation.protocol import Cell
 from rlbench_suite.evaluation.ray_executor import CRASHES, Resources, in_cluster
 from rlbench_suite.evaluation.runner import Event, in_pool, in_process, plan
@@ -120,3 +122,65 @@ def test_a_cluster_that_is_not_there_or_too_small_is_refused(machines: TwoNodes,
             next(in_cluster(run, Resources(), "127.0.0.1:1"))
         with pytest.raises(OSError, match="No node of the cluster has room for a cell: 1 CPUs, 2 GPUs"):
             next(in_cluster(run, Resources(gpus=2), machines.address))
+
+
+def test_a_driver_that_is_busy_does_not_take_its_workers_for_silent(machines: TwoNodes, tmp_path: Path):
+    with Run.open(tmp_path, plan("toy", SUITE, 2, "smoke")) as run, run.sitting():
+        kinds, slept = [], 0
+        for event in in_cluster(run, Resources(), machines.address, silence=2.0):
+            kinds.append(event.kind)
+            if event.kind == "progress" and slept < 2:
+                slept += 1
+                time.sleep(3)  # as an upload to a slow store does
+        assert kinds.count("finished") == 4
+        assert "retried" not in kinds
+
+
+class NoPlayer:
+    """Actor that no node can start, as where a package is missing."""
+
+    def __init__(self, *_: object) -> None:
+        raise ImportError("the node has no package for this")
+
+    def perform(self, cell: Cell) -> None: ...
+
+
+def test_a_worker_that_cannot_start_is_not_called_a_lost_node(
+    machines: TwoNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(ray_executor, "_Player", NoPlayer)
+    with Run.open(tmp_path, plan("toy", "ToyWalk-v0", 1, "smoke")) as run, run.sitting():
+        *retried, failed = in_cluster(run, Resources(), machines.address)
+    assert [event.kind for event in retried] == ["retried"] * (CRASHES - 1)
+    assert failed.kind == "failed"
+    assert failed.value.startswith("its worker cannot start on the node (")
+
+
+def test_a_cell_that_waits_for_room_is_not_blamed_for_a_lost_node(
+    machines: TwoNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(ray_executor, "_LOSSES", 1)
+    machines.kill(machines.nodes[-1].node_id)
+    with Run.open(tmp_path, plan("toy", "ToyWalk-v0", 2, "smoke")) as run, run.sitting():
+        ended: dict[int, Event] = {}
+        for event in in_cluster(run, Resources(), machines.address, workers=2):
+            if event.kind == "started" and not ended:
+                machines.kill(machines.nodes[-1].node_id)
+                machines.grow(1)
+            if event.kind in ("finished", "failed"):
+                ended[event.cell.seed] = event
+    assert {seed: event.kind for seed, event in ended.items()} == {0: "failed", 1: "finished"}
+    assert ended[0].value == "its node was lost, 1 times"
+
+
+@pytest.mark.parametrize(
+    ("resources", "has", "room"),
+    [
+        (Resources(gpus=0.1), {"CPU": 16.0, "GPU": 1.0}, 10),
+        (Resources(cpus=0.3), {"CPU": 0.9}, 3),
+        (Resources(cpus=2, memory=1.5), {"CPU": 8.0, "memory": 4 * 2.0**30}, 2),
+        (Resources(gpus=0.5), {"CPU": 16.0}, 0),
+    ],
+)
+def test_room_of_a_node(resources: Resources, has: dict[str, float], room: int):
+    assert ray_executor._room(resources, {"a": has, "b": has}) == 2 * room

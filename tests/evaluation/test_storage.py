@@ -112,6 +112,25 @@ def test_a_killed_program_loses_nothing_it_had_finished(bucket: Any, tmp_path: P
     assert bucket.cat(f"{URL}/episodes.parquet") == (tmp_path / "local" / "episodes.parquet").read_bytes()
 
 
+def test_a_wider_run_says_with_which_settings_before_it_stores_a_cell(bucket: Any, monkeypatch: pytest.MonkeyPatch):
+    """Kill a run that has got a second agent: its cells must not be taken for those of other hyperparameters."""
+    play(URL)
+    command = [PROGRAM, "--agent", "toy-host", "--suite", SUITE, "--seeds", "2", "--workers", "1", "--out", URL]
+    monkeypatch.setenv("TOY_RATE", "0.25")
+    program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    deadline = time.monotonic() + 90
+    while not bucket.find(f"{URL}/cells/toy-host"):
+        assert program.poll() is None, program.communicate()[0]
+        assert time.monotonic() < deadline, "no cell was finished"
+        time.sleep(0.02)
+    os.kill(program.pid, signal.SIGKILL)
+    program.communicate()
+    assert (
+        json.loads(bucket.cat(f"{URL}/manifest.json"))["hyperparameters"]["toy-host"]["rlsuite/ToyWalk-v0"]["rate"]
+        == 0.25
+    )
+
+
 def test_a_lease_of_another_machine_is_kept_until_it_expires(bucket: Any):
     lease = {"host": "elsewhere", "process": 1, "time": time.time()}
     bucket.pipe_file(f"{URL}/.lease/000000007", json.dumps(lease).encode())
