@@ -142,7 +142,8 @@ class NoPlayer:
     def __init__(self, *_: object) -> None:
         raise ImportError("the node has no package for this")
 
-    def perform(self, cell: Cell) -> None: ...
+    def perform(self, cell: Cell) -> Iterator[None]:
+        yield
 
 
 def test_a_worker_that_cannot_start_is_not_called_a_lost_node(
