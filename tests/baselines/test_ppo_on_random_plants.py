@@ -1,0 +1,51 @@
+"""The benchmark of PPO on random plants: its score is 1 for the reference player itself and 0 for random play."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlbench_suite.registry import agent
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+import ppo_on_random_plants
+from ppo_on_random_plants import judged, plants
+
+pytestmark = pytest.mark.of_variants
+
+
+class Feigned:
+    """Random play and the reference player in the place of PPO."""
+
+    name = "reference"
+
+    def train(self, task: Any, *, seed: int, budget: str) -> Iterator[Any]:
+        yield from agent(self.name).train(task, seed=seed, budget=budget)
+
+
+def test_the_score_is_one_for_the_reference_player_and_zero_for_random_play(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RLSUITE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(ppo_on_random_plants, "PPO", Feigned)
+    monkeypatch.setattr(ppo_on_random_plants, "EPISODES", 16)
+    first, second = plants("PermExDc", "Speed", 2, tmp_path)
+    assert first.card.id != second.card.id
+    assert judged(first, "smoke") == (pytest.approx(1, abs=0.05), True)
+    monkeypatch.setattr(Feigned, "name", "random")
+    assert judged(first, "smoke")[0] == pytest.approx(0, abs=0.1)
+    assert "cost" in capsys.readouterr().out
+
+
+def test_a_quadcopter_that_cannot_carry_itself_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RLSUITE_CACHE", str(tmp_path / "cache"))
+    assert len(list(plants("Quadcopter", "Speed", 20, tmp_path))) == 20
+    refusals = capsys.readouterr().out.splitlines()
+    assert refusals
+    assert all("refused" in line and "weight" in line for line in refusals)
