@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 import shutil
 import subprocess
+import sys
 from dataclasses import replace
-from glob import glob
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,17 +17,13 @@ from rlbench_suite.cli import evaluate, suite
 from rlbench_suite.evaluation import protocol, shared_library
 from rlbench_suite.evaluation.store import Run, read_manifest
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from ten_minutes import DOCS, commands, data_sheet, with_files
+
 pytestmark = pytest.mark.of_variants
 
-DOCS = Path(__file__).parents[2] / "docs"
 LESS = {"calibrate": ["--episodes", "8"], "export": [], "record": ["--episodes", "2"], "sweep": []}
 PROGRAMS: dict[str, Any] = {"rlsuite": suite.app, "rlsuite-eval": evaluate.app}
-
-
-def commands(page: str) -> list[list[str]]:
-    """Return every command of a page, one a line."""
-    blocks = re.findall(r"^```bash\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    return [shlex.split(line) for block in blocks for line in block.strip().splitlines()]
 
 
 def call(program: Any, arguments: list[str]) -> None:
@@ -63,17 +57,16 @@ def test_every_command_of_the_page_runs(
     monkeypatch.setattr(PPO, "config", lambda self, *given: replace(config(self, *given), total_steps=1, reports=1))
     text, done = (DOCS / page).read_text(), []
     for program, *words in commands(text):
-        arguments = [path for word in words for path in (sorted(glob(word)) if "*" in word else [word])]
-        if program == "python" or ("PyBullet" in str(words) and not find_spec("pybullet")):
-            continue  # a benchmark; a simulator that is not here
+        arguments = with_files(words, tmp_path)
+        if "PyBullet" in str(words) and not find_spec("pybullet"):
+            continue  # a simulator that is not here
         done += arguments[:1]
         if program not in PROGRAMS:
             subprocess.run([program, *arguments], check=True, cwd=tmp_path)
         elif arguments[0] == "context":
             call(PROGRAMS[program], arguments[:2])
             assert constant in capsys.readouterr().out
-            [sheet] = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-            (tmp_path / arguments[-1]).write_text(sheet)
+            (tmp_path / arguments[-1]).write_text(data_sheet(text))
         else:
             fewer = [word if word != "5" else "1" for word in arguments]
             more = LESS.get(arguments[0], ["--workers", "0"])
