@@ -44,7 +44,12 @@ def training_steps(card: TaskCard, budget: str, unit: Unit = "environment") -> i
 
 
 def configure(
-    kind: type[Config], path: Path, card: TaskCard, budget: str, overrides: dict[str, Any], unit: Unit = "environment"
+    kind: type[Config],
+    path: Path,
+    card: TaskCard,
+    budget: str,
+    overrides: dict[str, Any],
+    unit: Unit | None = "environment",
 ) -> Config:
     """Return the hyperparameters of an agent on a task.
 
@@ -57,13 +62,15 @@ def configure(
         card: the card of the task.
         budget: ``smoke``, ``quick`` or ``full``.
         overrides: the caller's values by name.
-        unit: unit of the default of ``total_steps`` (:func:`training_steps`).
+        unit: unit of the default of ``total_steps`` (:func:`training_steps`); None for an agent that trains nothing.
 
     Raises:
         ValueError: the budget or a hyperparameter does not exist; the message names the nearest valid one.
     """
     table = yaml.safe_load(path.read_text())
-    steps = {"total_steps": training_steps(card, budget, unit)}
+    if budget not in BUDGETS:
+        raise ValueError(unknown("budget", budget, BUDGETS))
+    steps = {"total_steps": training_steps(card, budget, unit)} if unit else {}
     chosen = steps | table["default"] | table.get(card.family, {}) | table.get(card.registered_id, {}) | overrides
     known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     for name, value in chosen.items():

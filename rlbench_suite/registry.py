@@ -26,6 +26,7 @@ AGENTS = {
     "random": "rlbench_suite.baselines.scripted:RandomAgent",
     "noop": "rlbench_suite.baselines.scripted:NoopAgent",
     "reference": "rlbench_suite.baselines.scripted:ReferenceAgent",
+    "mpc": "rlbench_suite.baselines.mpc:MPC",
     "bc": "rlbench_suite.baselines.bc:BC",
     "td3-bc": "rlbench_suite.baselines.td3_bc:TD3BC",
     "ppo": "rlbench_suite.baselines.ppo_agent:PPO",

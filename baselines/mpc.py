@@ -1,0 +1,312 @@
+"""Sampling model-predictive control, which plans on the task's own model and learns nothing.
+
+Model-predictive path integral control: Williams, Drews, Goldfain, Rehg & Theodorou 2018, doi:10.1109/TRO.2018.2865891.
+At every step the planner draws plans around the last one, plays each on the model from the true state, and moves the
+plan to their mean, weighted by the exponential of their returns. For discrete actions the plan is a table of
+probabilities, and the weighted shares of the choices replace it, as in the cross-entropy method (Rubinstein 1999,
+doi:10.1023/A:1010091220143).
+
+Three things differ from the paper. The temperature counts in units of the gap between the best return and the least of
+the best tenth, so that one value serves rewards of every scale and a crash in one sample does not hide the differences
+between the others. The control cost of the paper is left out, because the task's reward says what an action costs. The
+noise of continuous actions is correlated over time, since plans of independent noise hardly move a slow plant.
+
+The planner knows more than an agent: the true state and context, but not the draws of the future. It plans with random
+keys of its own. Rewards beyond the planned steps count as zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+
+from rlbench_suite.agent import CannotPlay
+from rlbench_suite.episode import Role, action_sizes, draw_key, scalar_return
+from rlbench_suite.host import HostTask
+from rlbench_suite.keys import fold_in
+from rlbench_suite.policy import Policy, View
+from rlbench_suite.task import Task
+
+from .configuration import FOLDER, configure
+
+SMALLEST_GAP = 1e-15
+"""Smallest gap of returns, so that equal returns get equal weights."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """Hyperparameters of the planner."""
+
+    horizon: int = 15
+    """Planned steps."""
+    samples: int = 64
+    """Plans drawn in an iteration."""
+    iterations: int = 2
+    """Improvements of the plan before each action. The noise halves from one to the next."""
+    scenarios: int = 1
+    """Draws of the task's randomness on which every plan is played; its return is their mean."""
+    temperature: float = 0.5
+    """Temperature of the weights, in units of the gap between the best return and the least of the elite."""
+    elite: float = 0.1
+    """Share of the samples that is the elite."""
+    noise: float = 0.3
+    """Standard deviation of the noise of continuous actions, in units of half their range."""
+    correlation: float = 0.8
+    """Correlation of the noise of neighbouring steps, in [0, 1)."""
+    exploration: float = 0.2
+    """Share of uniform play in the probabilities of discrete actions."""
+    price: float = 1.0
+    """Return that a plan loses for one unit of constraint cost; the planner does not know the limit."""
+
+    def __post_init__(self) -> None:
+        for name, least in {"horizon": 1, "samples": 2, "iterations": 1, "scenarios": 1}.items():
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} is an integer >= {least}, got {getattr(self, name)!r}.")
+        for name in ("temperature", "noise"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} is a number > 0, got {getattr(self, name)!r}.")
+        if not self.price >= 0:
+            raise ValueError(f"price is a number >= 0, got {self.price!r}.")
+        if not 0 <= self.correlation < 1:
+            raise ValueError(f"correlation is a number in [0, 1), got {self.correlation!r}.")
+        for name in ("exploration", "elite"):
+            if not 0 < getattr(self, name) <= 1:
+                raise ValueError(f"{name} is a number in (0, 1], got {getattr(self, name)!r}.")
+
+
+class Memory(NamedTuple):
+    """The memory of a planner: the plan of the last step, one step further on."""
+
+    t: Any
+    """int32: steps played."""
+    plan: Any
+    """``(horizon, ...)``: mean actions in [-1, 1], or probabilities of all choices."""
+
+
+class Planner(eqx.Module):
+    """A policy that plans anew at every step. The subclasses say what a plan is."""
+
+    task: Task[Any, Any] = eqx.field(static=True)
+    config: Config = eqx.field(static=True)
+
+    def unplanned(self) -> jax.Array:
+        """Return one step of a plan of which nothing is known, shape ``(...)``."""
+        raise NotImplementedError
+
+    def draw(self, key: jax.Array, before: jax.Array, correlation: jax.Array) -> jax.Array:
+        """Return noise for one step of every sample, ``(samples, ...)``, given that of the step before."""
+        raise NotImplementedError
+
+    def choose(self, planned: jax.Array, noise: jax.Array, scale: jax.Array, mask: jax.Array | None) -> jax.Array:
+        """Return the action that a plan's step and noise give, as :meth:`shares` reads it."""
+        raise NotImplementedError
+
+    def env_action(self, chosen: jax.Array) -> jax.Array:
+        """Return the environment's action of a chosen one."""
+        raise NotImplementedError
+
+    def shares(self, chosen: jax.Array, weights: jax.Array) -> jax.Array:
+        """Return the next plan ``(horizon, ...)`` from actions ``(horizon, rows, ...)`` and weights ``(rows,)``."""
+        raise NotImplementedError
+
+    def initial(self, params: Any) -> Memory:
+        """Return an empty plan."""
+        plan = self.unplanned()
+        return Memory(jnp.int32(0), jnp.broadcast_to(plan, (self.config.horizon, *plan.shape)))
+
+    def act(self, memory: Memory, view: View, key: jax.Array) -> tuple[jax.Array, Memory]:
+        """Improve the plan, return its first action, and keep the rest."""
+
+        def improve(plan: jax.Array, iteration: jax.Array) -> tuple[jax.Array, None]:
+            own = fold_in(jax.random.key_data(key), iteration)
+            chosen, returns = self.play(plan, view, memory.t, own, 0.5**iteration)
+            return self.shares(chosen, self.weights(returns)), None
+
+        plan, _ = jax.lax.scan(improve, memory.plan, jnp.arange(self.config.iterations))
+        chosen = self.choose(plan[0], jnp.zeros_like(plan[0]), plan.dtype.type(0), view.action_mask)
+        return self.env_action(chosen), Memory(memory.t + 1, jnp.concatenate([plan[1:], self.next_step(plan)[None]]))
+
+    def next_step(self, plan: jax.Array) -> jax.Array:
+        """Return the step that follows the last one of a plan."""
+        return self.unplanned()
+
+    def play(
+        self, plan: jax.Array, view: View, t: jax.Array, seed: jax.Array, scale: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        """Play plans drawn around one on the model; return their actions and the value of each row.
+
+        The value is the undiscounted return less the priced cost. A row is a sample in a scenario. The first sample is
+        the plan itself. All samples meet the same draws of a scenario, so that no plan looks better by luck.
+        """
+        task, samples, scenarios = self.task, self.config.samples, self.config.scenarios
+        params, rows = view.params, samples * scenarios
+
+        def one(state: Any, planned: Any, noise: Any, scenario: Any, ahead: Any) -> tuple[Any, ...]:
+            chosen = self.choose(planned, noise, scale, task.action_mask(state, params))
+            action = self.env_action(chosen)
+            following = task.transition(state, action, draw_key(seed, scenario, ahead, Role.TRANSITION), params)
+            reward = task.reward(state, action, following, draw_key(seed, scenario, ahead, Role.REWARD), params)
+            over = task.terminal(following, draw_key(seed, scenario, ahead, Role.TERMINAL), params)
+            paid = scalar_return(task, reward)
+            if task.has_cost:
+                cost: Any = task.cost(state, action, following, params)
+                paid = paid - self.config.price * cost
+            return following, chosen, paid, over
+
+        def step(carry: Any, now: Any) -> tuple[Any, jax.Array]:
+            states, noise, total, running = carry
+            planned, ahead = now
+            correlation = jnp.where(ahead > 0, self.config.correlation, 0).astype(total.dtype)
+            noise = self.draw(draw_key(seed, jnp.int32(0), ahead, Role.POLICY), noise, correlation)
+            around = noise.at[0].set(0).repeat(scenarios, axis=0)
+            following, chosen, reward, over = jax.vmap(one, in_axes=(0, None, 0, 0, None))(
+                states, planned, around, np.tile(np.arange(scenarios, dtype=np.int32), samples), ahead
+            )
+            total = total + jnp.where(running, reward, 0)
+            running = running & ~over & (t + ahead + 1 < task.card.horizon)
+            return (following, noise, total, running), chosen
+
+        states = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (rows, *jnp.shape(leaf))), view.state)
+        noise = jnp.zeros((samples, *plan.shape[1:]), plan.dtype)
+        start = states, noise, jnp.zeros(rows, task.dtype), jnp.ones(rows, bool)
+        steps = jnp.arange(self.config.horizon)
+        (_, _, total, _), chosen = jax.lax.scan(step, start, (plan, steps))
+        return chosen, total
+
+    def weights(self, returns: jax.Array) -> jax.Array:
+        """Return the weight of every row; they sum to one."""
+        mean = returns.reshape(self.config.samples, self.config.scenarios).mean(1)
+        best, least = mean.max(), jnp.quantile(mean, 1 - self.config.elite)
+        spread = jnp.maximum(best - least, SMALLEST_GAP)
+        weights = jax.nn.softmax((mean - best) / (self.config.temperature * spread))
+        return weights.repeat(self.config.scenarios) / self.config.scenarios
+
+
+class BoxPlanner(Planner):
+    """A planner of continuous actions. A plan holds their means in [-1, 1], over the range of each."""
+
+    def unplanned(self) -> jax.Array:
+        """Return the action of the ``noop`` player."""
+        middle, reach = self._range()
+        return jnp.asarray((self.task.noop_action() - middle) / np.where(reach > 0, reach, 1), self.task.dtype)
+
+    def next_step(self, plan: jax.Array) -> jax.Array:
+        """Return the last action of the plan once more."""
+        return plan[-1]
+
+    def draw(self, key: jax.Array, before: jax.Array, correlation: jax.Array) -> jax.Array:
+        """Return normal noise of unit variance, correlated with that of the step before."""
+        fresh = self.task.normal(key, before.size).reshape(before.shape)
+        return correlation * before + jnp.sqrt(1 - correlation * correlation) * fresh
+
+    def choose(self, planned: jax.Array, noise: jax.Array, scale: jax.Array, mask: jax.Array | None) -> jax.Array:
+        """Return the mean with its noise, kept inside [-1, 1]."""
+        return jnp.clip(planned + self.config.noise * scale * noise, -1, 1).astype(self.task.dtype)
+
+    def env_action(self, chosen: jax.Array) -> jax.Array:
+        """Return the action between the bounds of the space."""
+        space: Any = self.task.action_space
+        middle, reach = self._range()
+        return jnp.clip(middle + reach * chosen, space.low, space.high)
+
+    def shares(self, chosen: jax.Array, weights: jax.Array) -> jax.Array:
+        """Return the weighted means of the actions."""
+        return jnp.einsum("r,hr...->h...", weights, chosen)
+
+    def _range(self) -> tuple[np.ndarray, np.ndarray]:
+        space: Any = self.task.action_space
+        return (space.low + space.high) / 2, (space.high - space.low) / 2
+
+
+class ChoicePlanner(Planner):
+    """A planner of one or several discrete choices. A plan holds the probability of each, one part after another."""
+
+    def unplanned(self) -> jax.Array:
+        """Return uniform probabilities."""
+        sizes = action_sizes(self.task.action_space)
+        return jnp.asarray(np.concatenate([np.full(size, 1 / size) for size in sizes]), self.task.dtype)
+
+    def draw(self, key: jax.Array, before: jax.Array, correlation: jax.Array) -> jax.Array:
+        """Return Gumbel noise, with which the largest log-probability is a draw from the probabilities."""
+        share = jnp.maximum(self.task.uniform(key, before.size), jnp.finfo(before.dtype).tiny)
+        return -jnp.log(-jnp.log(share)).reshape(before.shape)
+
+    def choose(self, planned: jax.Array, noise: jax.Array, scale: jax.Array, mask: jax.Array | None) -> jax.Array:
+        """Return a legal choice of each part, drawn from the probabilities."""
+        score = jnp.log(planned) + noise
+        if mask is not None:
+            score = jnp.where(mask, score, -jnp.inf)
+        parts = jnp.split(score, np.cumsum(action_sizes(self.task.action_space))[:-1])
+        return jnp.stack([part.argmax().astype(jnp.int32) for part in parts])
+
+    def env_action(self, chosen: jax.Array) -> jax.Array:
+        """Return the choices in the shape of the space."""
+        space: Any = self.task.action_space
+        return chosen.reshape(space.shape) + space.start.astype(np.int32)
+
+    def shares(self, chosen: jax.Array, weights: jax.Array) -> jax.Array:
+        """Return the weighted share of each choice, mixed with uniform play."""
+        sizes = action_sizes(self.task.action_space)
+        flat = chosen + np.cumsum([0, *sizes[:-1]])  # (horizon, rows, parts)
+
+        def count(flat: jax.Array) -> jax.Array:
+            votes = jnp.broadcast_to(weights[:, None], flat.shape)
+            return jnp.zeros(sum(sizes), self.task.dtype).at[flat].add(votes)
+
+        return (1 - self.config.exploration) * jax.vmap(count)(flat) + self.config.exploration * self.unplanned()
+
+
+class MPC:
+    """The agent ``mpc``, a planner on the task's own model. It trains nothing and has nothing to save.
+
+    Args:
+        overrides: hyperparameters by name; they replace those of ``hyperparameters/mpc.yaml``.
+    """
+
+    name = "mpc"
+    learns = False
+
+    def __init__(self, **overrides: Any) -> None:
+        self.overrides = overrides
+
+    def check(self, task: Task[Any, Any]) -> None:
+        """Raise :class:`CannotPlay` where there is no model to plan on, or no finite range of actions."""
+        if isinstance(task, HostTask):
+            raise CannotPlay(f"mpc plans on a model in JAX, and {task.card.id} is computed by a simulator of the host.")
+        space = task.action_space
+        if not isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.Box):
+            raise CannotPlay(f"mpc plans Box, Discrete and MultiDiscrete actions, not {space}.")
+        if isinstance(space, spaces.Box) and not space.is_bounded():
+            raise CannotPlay(f"mpc plans actions between bounds, but {space} has none.")
+
+    def hyperparameters(self, task: Task[Any, Any], budget: str) -> dict[str, Any]:
+        """Return the planner's settings.
+
+        Raises:
+            ValueError: the budget or a hyperparameter does not exist, or a value is out of range.
+        """
+        return asdict(self._config(task, budget))
+
+    def train(self, task: Task[Any, Any], *, seed: int, budget: str) -> Iterator[Policy]:
+        """Yield the planner.
+
+        Raises:
+            CannotPlay: the agent cannot play the task.
+            ValueError: as for :meth:`hyperparameters`.
+        """
+        self.check(task)
+        kind = BoxPlanner if isinstance(task.action_space, spaces.Box) else ChoicePlanner
+        yield kind(task, self._config(task, budget))
+
+    def save(self, policy: Policy, path: str) -> None:
+        """Do nothing: there are no weights."""
+
+    def _config(self, task: Task[Any, Any], budget: str) -> Config:
+        return configure(Config, FOLDER / "mpc.yaml", task.card, budget, self.overrides, None)
