@@ -120,4 +120,22 @@ CARDS = (
         variant=True,
         tags=("continuous", "safe", "driving"),
     ),
+    TaskCard(
+        id="rlsuite/Racetrack-v0",
+        family="driving",
+        summary="Steer a car around a closed track of two lanes, past slower cars.",
+        source="Leurent 2018, highway-env; Polack et al. 2017, doi:10.1109/IVS.2017.7995816",
+        entry_point="rlbench_suite.envs.driving.racetrack:Racetrack",
+        reference="rlbench_suite.envs.driving.racetrack:TrackDriver",
+        horizon=300,
+        replay_tolerance=0.01,
+        difficulties={"medium": 2.0, "easy": 1.0, "hard": 4.0},
+        constraint=Constraint(
+            counts="steps of 0.2 s that end in a crash or with less than 1.5 s to a collision",
+            limit=0.05,
+            reason="one crash or near miss in twenty episodes; a car that looks ahead has none",
+        ),
+        variant=True,
+        tags=("continuous", "safe", "driving"),
+    ),
 )

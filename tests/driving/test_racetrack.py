@@ -1,0 +1,208 @@
+"""Routes in closed form, closed tracks, and the racetrack: whole steps in plain NumPy, no cheap reward."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+from scipy.optimize import minimize_scalar
+
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.envs.driving import racetrack, routes
+from rlbench_suite.episode import Draw, advance, begin, seed_key
+from rlbench_suite.policy import reference_player
+from rlbench_suite.process import precision
+from rlbench_suite.registry import card
+
+pytestmark = pytest.mark.of_variants
+PIECES = [(12.0, 0.0), (20.0, 0.05), (7.0, 0.0), (25.0, -0.06), (9.0, 0.0)]
+STEPS = 16
+
+
+@cache
+def task(dtype: str = "float32") -> Any:
+    return card("Racetrack-v0").build(dtype=dtype)
+
+
+class Constant(NamedTuple):
+    """A player of one action."""
+
+    action: Any
+
+    def initial(self, params: Any) -> tuple[()]:
+        return ()
+
+    def act(self, memory: tuple[()], view: Any, key: Any) -> Any:
+        return self.action, memory
+
+
+def centre(pieces: list[tuple[float, float]], start: tuple[float, float, float], s: float) -> np.ndarray:
+    """Integrate x, y and heading of a centre line from its curvature."""
+    now = np.array(start)
+    for length, kappa in pieces:
+        way = min(length, s)
+        if way > 0:
+            now = solve_ivp(
+                lambda _, z, k=kappa: [math.cos(z[2]), math.sin(z[2]), k], (0, way), now, rtol=1e-12, atol=1e-12
+            ).y[:, -1]
+        s -= length
+    return now
+
+
+def test_places_are_those_that_the_curvature_integrates_to_and_points_project_onto_them() -> None:
+    """SciPy's integral of the heading; a point's s and d by minimising its distance from that line."""
+    start = 3.0, -2.0, 2.5
+    route = routes.lay(*start, PIECES)
+    rng = np.random.default_rng(0)
+    with jax.enable_x64(True):
+        for s in rng.uniform(0, 73, 8):
+            place = routes.place_at(route, jnp.float64(s))
+            truth = centre(PIECES, start, s)
+            np.testing.assert_allclose([float(v) for v in place[:3]], truth, atol=1e-8)
+            d, near = rng.uniform(-5, 5), np.clip(s + rng.uniform(-2, 2), 0, 73)
+            x, y = truth[0] - d * math.sin(truth[2]), truth[1] + d * math.cos(truth[2])
+            found = [float(v) for v in routes.project(route, jnp.float64(x), jnp.float64(y), jnp.float64(near))]
+            np.testing.assert_allclose(found, [s, d], atol=1e-8)
+            way = minimize_scalar(
+                lambda z, x=x, y=y: math.dist(centre(PIECES, start, z)[:2], (x, y)),
+                bounds=(max(s - 4, 0), min(s + 4, 73)),
+                method="bounded",
+            )
+            assert math.isclose(way.fun, abs(found[1]), abs_tol=1e-6)
+
+
+def test_tracks_close_without_a_kink_and_bend_as_tyres_allow() -> None:
+    """The end is the beginning, after a whole turn; joints are where curvature integrates to; the inner lane bends with
+    at least 15 m, so that v^2 / r stays below 4.9 m/s^2.
+    """
+    which = task("float64")
+    senses = set()
+    for seed in range(12):
+        with precision(which):
+            params = jax.tree.map(np.asarray, which.sample_params(jax.random.key(seed), jnp.int32(seed % 2)))
+        track, lap = params.track, float(params.lap)
+        lengths = np.diff([*track.start, lap])
+        assert (lengths > 0).all()
+        pieces = list(zip(lengths.tolist(), track.curvature.tolist(), strict=True))
+        begin_at = tuple(float(v[0]) for v in (track.x, track.y, track.heading))
+        end = centre(pieces, begin_at, lap)
+        turn = end[2] - begin_at[2]
+        np.testing.assert_allclose([*(end[:2] - begin_at[:2]), abs(turn)], [0, 0, 2 * math.pi], atol=1e-6)
+        senses.add(turn > 0)
+        for k in (3, 8):
+            place = centre(pieces, begin_at, track.start[k])
+            np.testing.assert_allclose(place, [track.x[k], track.y[k], track.heading[k]], atol=1e-6)
+        assert np.abs(track.curvature).max() < 1 / (15 + racetrack.LANE / 2)
+    assert senses == {True, False}
+    assert racetrack.FASTEST**2 / 15 < 4.9
+
+
+def hostile_episodes(count: int) -> Any:
+    """Params, states before, actions and states after, under steering that wanders."""
+    which = task("float64")
+
+    def one(carry: Any, key: Any) -> Any:
+        episode, wheel = carry
+        wheel = jnp.clip(wheel + 0.3 * jax.random.normal(key, wheel.shape, wheel.dtype), -1, 1)
+        after = jax.vmap(lambda e, a: advance(which, e, a, np.int32(STEPS))[0])(episode, wheel)
+        return (after, wheel), (episode.state, wheel, after.state)
+
+    def reach(state: Any, params: Any) -> Any:
+        """Put the ego 9 m behind the first other car, in its lane."""
+        s, side = params.first[0] - 9, params.across[0]
+        s = jnp.where(s < 0, s + params.lap, s)
+        place = routes.beside(routes.place_at(params.track, s), side)
+        return state._replace(pose=racetrack.Pose(*place[:3], params.speed), s=s, d=side)
+
+    with precision(which):
+        seeds = np.stack([seed_key(seed) for seed in range(count)])
+        start = jax.vmap(lambda seed: begin(which, seed, 0, Draw(np.int32(1), np.int32(-1)))[0])(seeds)
+        start = start._replace(state=jax.vmap(reach)(start.state, start.params))
+        keys = jax.random.split(jax.random.key(3), STEPS)
+        _, run = jax.jit(lambda e: jax.lax.scan(one, (e, jnp.zeros((count, 1))), keys))(start)
+        return jax.tree.map(np.asarray, (start.params, *run))
+
+
+def corners(x: float, y: float, heading: float) -> np.ndarray:
+    local = np.array([[2.5, 1], [2.5, -1], [-2.5, -1], [-2.5, 1]])
+    c, s = math.cos(heading), math.sin(heading)
+    return local @ np.array([[c, s], [-s, c]]) + [x, y]
+
+
+def overlap(one: np.ndarray, other: np.ndarray) -> bool:
+    """Separating axes of two rectangles."""
+    for edge in (one[1] - one[0], one[2] - one[1], other[1] - other[0], other[2] - other[1]):
+        a, b = one @ edge, other @ edge
+        if a.max() < b.min() or b.max() < a.min():
+            return False
+    return True
+
+
+def test_every_step_is_that_of_a_plain_simulation_and_no_overlap_goes_uncounted() -> None:
+    """The bicycle integrated by SciPy, the others where uniform motion takes them, bodies tested at each sub-step."""
+    count = 24
+    params, before, actions, after = hostile_episodes(count)
+    at = lambda tree, *index: jax.tree.map(lambda leaf: leaf[index], tree)  # noqa: E731
+    compared = crashes = 0
+    for e in range(count):
+        mine = at(params, e)
+        track = mine.track
+        pieces = list(zip(np.diff([*track.start, mine.lap]).tolist(), track.curvature.tolist(), strict=True))
+        first = tuple(float(v[0]) for v in (track.x, track.y, track.heading))
+        for t in range(STEPS):
+            old, new = at(before, t, e), at(after, t, e)
+            if old.crashed:
+                break
+            u, axle = mine.speed, 1.5
+            slip = actions[t, e, 0] * min(axle * 0.5 * 9.81 / u**2, math.sin(math.atan(0.5)))
+            z = np.array(old.pose[:3])
+            touched = False
+            for k in range(1, 4):
+                beta = math.asin(slip)
+                z = solve_ivp(
+                    lambda _, z, u=u, b=beta: [u * math.cos(z[2] + b), u * math.sin(z[2] + b), u / 1.5 * math.sin(b)],
+                    (0, 1 / 15), z, rtol=1e-11, atol=1e-11,
+                ).y[:, -1]  # fmt: skip
+                for s, d in zip(old.others, mine.across, strict=True):
+                    if abs((s - old.s + mine.lap / 2) % mine.lap - mine.lap / 2) > 12:
+                        continue
+                    x, y, psi = centre(pieces, first, (s + k * mine.pace / 15) % mine.lap)
+                    other = corners(x - d * math.sin(psi), y + d * math.cos(psi), psi)
+                    touched |= overlap(corners(*z), other)
+                if touched:
+                    break
+            crashes += touched
+            assert new.crashed or not touched
+            if not new.crashed:
+                np.testing.assert_allclose(new.pose[:3], z, atol=1e-8)
+                moved = (new.others - old.others - 3 * mine.pace / 15 + mine.lap / 2) % mine.lap - mine.lap / 2
+                np.testing.assert_allclose(moved, 0, atol=1e-9)
+                compared += 1
+    assert compared > 80
+    assert crashes >= 5
+
+
+def test_the_reference_laps_and_no_held_wheel_does() -> None:
+    """It passes slower cars and stays near the middle of lanes; held wheels leave the track and earn nothing."""
+    best = play(task(), reference_player(task()), range(100), split="test")
+    assert best.info["success"].all()
+    assert best.cost.mean() < card("Racetrack-v0").constraint.limit
+    for wheel in (-1.0, 0.0, 0.3, 1.0):
+        held = play(task(), Constant(jnp.array([wheel], jnp.float32)), range(40), split="test")
+        assert held.terminated.all()
+        np.testing.assert_allclose(held.total, 0, atol=1e-3)
+
+
+def test_one_that_never_passes_meets_the_next_car() -> None:
+    """The reference without a look ahead keeps its lane, runs into a car of its lane and earns nothing then."""
+    blind = reference_player(task())._replace(notice=-100.0)
+    played = play(task(), blind, range(100), split="test")
+    hit = played.info["collision"]
+    assert 0.5 < hit.mean() < 1
+    np.testing.assert_allclose(played.total[hit], 0, atol=1e-3)
