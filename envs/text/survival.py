@@ -301,12 +301,12 @@ class Survival(Task[Params, State]):
             "Survive, and reach all achievements; each earns 1 the first time. Health lost costs 0.1 a point. Food, "
             "drink and energy fall with time; at 0 they cost health. You see nine by seven cells, fewer at night. A "
             "move turns you, and takes you there if the way is free (grass, sand, path). Lava kills. 'do' acts on the "
-            "cell you face: it gathers, drinks, hits, eats. Trees give wood to bare hands; stone and coal need a wood pickaxe, "
-            "iron a stone one, diamond an iron one. Grass gives a sapling one time in eight. A table takes 2 wood; a "
-            "furnace 4 stone, beside a table. Tools are made beside a table: of 1 wood, or 1 wood and 1 stone; of iron "
-            "beside a furnace too, of 1 wood, 1 coal and 1 iron. A sapling grows on grass and is ripe after "
-            f"{RIPE} steps, unless a creature comes beside it. Sleep until energy is full to wake up.{differ} A day "
-            f"has 300 steps; there are {self.card.horizon}. A reply that is no action is played as noop.\nMarks: "
+            "cell you face: it gathers, drinks, hits, eats. Trees give wood to bare hands; stone and coal need a wood "
+            "pickaxe, iron a stone one, diamond an iron one. Grass gives a sapling one time in eight. A table takes "
+            "2 wood; a furnace 4 stone, beside a table. Tools are made beside a table: of 1 wood, or 1 wood and 1 "
+            "stone; of iron beside a furnace too, of 1 wood, 1 coal and 1 iron. A sapling grows on grass and is ripe "
+            f"after {RIPE} steps, unless a creature comes beside it. Sleep until energy is full to wake up.{differ} A "
+            f"day has 300 steps; there are {self.card.horizon}. A reply that is no action is played as noop.\nMarks: "
             f"{marks}, {HERE} you, {DARK} not seen."
         )
 

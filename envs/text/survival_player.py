@@ -18,7 +18,7 @@ from rlbench_suite.reductions import union
 
 from ..bit_cells import above, below, grown
 from .survival import Params, Survival
-from .survival_actions import RIPE, near
+from .survival_actions import RIPE, near, pickaxe
 from .survival_rules import (
     ACHIEVEMENTS,
     CONTENTS,
@@ -32,6 +32,7 @@ from .survival_rules import (
     GRASS,
     ITEMS,
     LEFT,
+    LEVELS,
     MAKE,
     NOOP,
     PATH,
@@ -150,12 +151,16 @@ class Settler(eqx.Module):
         near_table, near_furnace = near(state, TABLE, FURNACE)
         by_table, by_both = box(table) & free, box(table) & box(furnace) & free
         safe = (light(state.time) == BRIGHT) & ~any_of(bodies(ZOMBIE, WARY))
+        held = [rules.contents >> CONTENTS * s & 7 for s in range(len(SOURCES))]
+        opened = [
+            (rules.levels >> LEVELS * s & 3).astype(jnp.int32) <= pickaxe(state.tools) for s in range(len(SOURCES))
+        ]
         source = {
-            i: reduce(or_, (
-                jnp.where(rules.contents >> CONTENTS * s & 7 == i, cells_of(world, TREE + s), 0) for s in range(len(SOURCES))
-            ))
+            i: reduce(
+                or_, (jnp.where((held[s] == i) & opened[s], cells_of(world, TREE + s), 0) for s in range(len(SOURCES)))
+            )
             for i in range(len(SOURCES))
-        }  # fmt: skip
+        }
         source[SAPLING] = jnp.where(rules.sapling_from == SAND, cells_of(world, SAND), cells_of(world, GRASS)) & free
 
         jobs = [
@@ -172,10 +177,15 @@ class Settler(eqx.Module):
         ]
 
         def build(when: Any, cost: Any, sites: jax.Array, action: int, ready: Any = False) -> None:
-            """Add the jobs that gather what something costs, one item after another, and the one that makes it."""
+            """Add the jobs that gather what something costs, one item after another, and the one that makes it.
+
+            What needs an item that cannot be had yet waits.
+            """
+            short = [number_of(state.items, i) < number_of(cost, i) for i in range(len(ITEMS))]
             for i in range(len(ITEMS)):
-                short = number_of(state.items, i) < number_of(cost, i)
-                jobs.append(Job(when & short, source[i], DO))
+                when &= ~short[i] | any_of(source[i])
+            for i in range(len(ITEMS)):
+                jobs.append(Job(when & short[i], source[i], DO))
             jobs.append(Job(when, sites, action, ready))
 
         planted = union(plants != NOWHERE)
@@ -195,7 +205,7 @@ class Settler(eqx.Module):
                 missing(MAKE_FIRST + tool), jnp.uint32(RECIPES[tool]), by_both, MAKE + tool, near_table & near_furnace
             )
         for item in range(len(SOURCES)):
-            jobs.append(Job(missing(item), source[item], DO))
+            jobs.append(Job(missing(item) & any_of(source[item]), source[item], DO))
         jobs += [
             Job((drink < 8) & any_of(quenches), quenches, DO),
             Job((food < 6) & any_of(feeds), feeds, DO),

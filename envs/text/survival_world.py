@@ -159,17 +159,18 @@ def draw_world(bits: jax.Array, more: jax.Array, split: jax.Array, permuted: boo
     stone, path, water, sand, tree, coal, iron, diamond, lava = (
         cells & ~taken for cells in (stone, path, water, sand, tree, coal, iron, diamond, lava)
     )
-    tree, water, sand = tree | home[TREE], water | home[WATER], sand | home[SAND]
-    tree = jnp.where((count(tree) + split) & 1 == 1, tree | odd, tree)
+    water, sand = water | home[WATER], sand | home[SAND]
 
-    blocked = stone | water | tree | coal | iron | diamond | lava
+    blocked = stone | water | tree | coal | iron | diamond | lava | home[TREE] | odd
     ground = flooded(single(START), INNER & ~blocked)
     walls = grown(ground) & (stone | coal | iron | diamond)
     kinds = PERMUTED_VEINS if permuted else VEINS
-    walls = jnp.where(count(walls) >= 2 * sum(kinds.values()), walls, ground & ~grown(CLEARING | taken | ROADS))
+    # Where mountains are small, veins take the place of trees too. So they never block a way.
+    walls = jnp.where(count(walls) >= 2 * sum(kinds.values()), walls, walls | grown(ground) & tree)
     vein = spread(walls, kinds, more[2:4])
     every = reduce(or_, vein.values())
-    stone, path, sand, lava = stone & ~every, path & ~every, sand & ~every, lava & ~every
+    stone, tree = stone & ~every, tree & ~every | home[TREE]
+    tree = jnp.where((count(tree) + split) & 1 == 1, tree | odd, tree)
     coal, iron, diamond = (
         cells & ~every | vein[kind] for kind, cells in ((COAL, coal), (IRON, iron), (DIAMOND, diamond))
     )
