@@ -212,7 +212,15 @@ class Survival(Task[Params, State]):
 
     def action_components(self) -> tuple[Component, ...]:
         """List the actions."""
-        return singles({action.replace(" ", "_"): action for action in ACTIONS})
+        meanings = {
+            "noop": "do nothing",
+            **{f"move {way}": f"turn, and go one cell {way} if it is free" for way in DIRECTIONS},
+            "do": "gather, drink, hit or eat what is ahead",
+            "sleep": "sleep until energy is full, or until hurt",
+            **{f"place {what}": f"place a {what} ahead" for what in ("stone", "table", "furnace", "sapling")},
+            **{f"make {tool}": f"make a tool, the {tool}, beside a table" for tool in TOOLS},
+        }
+        return singles({action.replace(" ", "_"): meanings[action] for action in ACTIONS})
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return new achievements and a tenth of the change of health."""
