@@ -45,9 +45,11 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
+from .. import bit_cells
+from ..bit_cells import SIDE
 from . import terrain
 from .compass import MOVES, read_move
-from .terrain import RANGE, SIDE, WINDOW
+from .terrain import RANGE, WINDOW
 
 GOAL = (19, 20)
 """Covered fraction of the ground at which the task is over, as numerator and denominator."""
@@ -100,13 +102,13 @@ class MarsCoverage(Task[Params, State]):
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a terrain of the split."""
         ground = terrain.random_ground(jax.random.bits(key, (4, SIDE), jnp.uint32), self.density, split == 1)
-        return Params(ground, terrain.count(ground))
+        return Params(ground, bit_cells.count(ground))
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start on a random cell of ground, after a first look around."""
         (u,) = self.uniform(key, 1)
         n = jnp.minimum(jnp.floor(u * params.size.astype(self.dtype)).astype(jnp.int32), params.size - 1)
-        x, y = terrain.nth(params.ground, n)
+        x, y = bit_cells.nth(params.ground, n)
         return State(x, y, terrain.seen_from(params.ground, x, y))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
@@ -126,7 +128,7 @@ class MarsCoverage(Task[Params, State]):
             for cells in (known_ground, known_rock)
         ]
         coarse = jnp.minimum(self._blocks(frontier(known_ground, state.known), state), MANY)
-        coverage = self._fraction(terrain.count(known_ground), params)
+        coverage = self._fraction(bit_cells.count(known_ground), params)
         place = (position.astype(self.dtype) * self.dtype.type(1 / (SIDE - 1)) for position in (state.x, state.y))
         return jnp.concatenate([
             *(part.astype(self.dtype) for part in near),
@@ -170,17 +172,17 @@ class MarsCoverage(Task[Params, State]):
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return newly covered ground, the cost of a step, and the prize of the goal; see the table."""
-        before, after = (terrain.count(known & params.ground) for known in (state.known, next_state.known))
+        before, after = (bit_cells.count(known & params.ground) for known in (state.known, next_state.known))
         at_goal = self._covered(after, params) & ~self._covered(before, params)
         return self._fraction(after - before, params) - self.dtype.type(STEP_COST) + at_goal
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether the goal is reached."""
-        return self._covered(terrain.count(state.known & params.ground), params)
+        return self._covered(bit_cells.count(state.known & params.ground), params)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the coverage."""
-        seen = terrain.count(state.known & params.ground)
+        seen = bit_cells.count(state.known & params.ground)
         return {"success": self._covered(seen, params), "coverage": self._fraction(seen, params)}
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
@@ -254,7 +256,7 @@ class MarsCoverage(Task[Params, State]):
 
 def frontier(known_ground: jax.Array, known: jax.Array) -> jax.Array:
     """Return known ground with an unknown cell beside it (Yamauchi 1997, doi:10.1109/CIRA.1997.613851)."""
-    return known_ground & terrain.grown(~known)
+    return known_ground & bit_cells.grown(~known)
 
 
 def beside(cells: jax.Array, state: State) -> jax.Array:
@@ -323,7 +325,7 @@ class FrontierUtility(NamedTuple):
             farther = jnp.maximum(EARLIEST - time, 0).astype(jnp.float32)
             least = jnp.ceil((farther / self.weight) ** (1 / self.power)).astype(jnp.int32)
             joining = edge & terrain.at_least(gain, least)
-            return terrain.grown(cells) & known_ground | joining, time + 1
+            return bit_cells.grown(cells) & known_ground | joining, time + 1
 
         cells, _ = lax.while_loop(coming, spread, (jnp.zeros_like(edge), jnp.int32(0)))
         return jnp.argmax(beside(cells, state)).astype(jnp.int32), memory

@@ -1,7 +1,6 @@
-"""Terrain as bits: 32 x 32 cells in 32 words, so that growing, flooding and sight work on whole rows.
+"""Terrain of caves, counts of cells and sight, on sets of cells (:mod:`rlbench_suite.envs.bit_cells`), y up.
 
-A set of cells is uint32 ``(32,)``: bit ``x`` of word ``y`` is cell (x, y), x to the right, y up. Cells of the outer
-ring are rock in every terrain, so a shift that drops a bit at the edge never loses ground.
+Cells of the outer ring are rock in every terrain, so a shift that drops a bit at the edge never loses ground.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-SIDE = 32
-"""Cells along each side."""
+from ..bit_cells import SIDE, above, below, count, flooded, grown, majority, plus
+
 RANGE = 6
 """Range of the lidar in cells, Euclidean."""
 WINDOW = 2 * RANGE + 1
@@ -23,37 +22,6 @@ SMOOTHINGS = 3
 
 _RING = np.full(SIDE, 1 | 1 << (SIDE - 1), np.uint32)
 _RING[[0, -1]] = 2**32 - 1
-
-
-def count(cells: jax.Array) -> jax.Array:
-    """Count the cells of a set, int32."""
-    return lax.population_count(cells).astype(jnp.int32).sum()
-
-
-def below(cells: jax.Array) -> jax.Array:
-    """Return the set moved up by one row: each cell gets the one below it."""
-    return jnp.concatenate([jnp.zeros(1, cells.dtype), cells[:-1]])
-
-
-def above(cells: jax.Array) -> jax.Array:
-    """Return the set moved down by one row."""
-    return jnp.concatenate([cells[1:], jnp.zeros(1, cells.dtype)])
-
-
-def grown(cells: jax.Array) -> jax.Array:
-    """Return the set with all cells beside it that share a side."""
-    return cells | cells << 1 | cells >> 1 | below(cells) | above(cells)
-
-
-def flooded(seed: jax.Array, ground: jax.Array) -> jax.Array:
-    """Return all ground connected with the seed by common sides; the seed is ground."""
-
-    def spread(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        cells, _ = state
-        wider = grown(grown(cells) & ground) & ground
-        return wider, (wider != cells).any()
-
-    return lax.while_loop(lambda state: state[1], spread, (seed, jnp.bool_(True)))[0]
 
 
 def largest_region(ground: jax.Array) -> jax.Array:
@@ -71,24 +39,6 @@ def largest_region(ground: jax.Array) -> jax.Array:
         return count(rest) > count(best)
 
     return lax.while_loop(undecided, next_region, (ground, jnp.zeros_like(ground)))[1]
-
-
-def majority(rock: jax.Array) -> jax.Array:
-    """Make one step of the cellular automaton: a cell becomes rock if at least 5 of its 3 x 3 cells are rock.
-
-    Source: Johnson, Yannakakis & Togelius 2010, Cellular automata for real-time generation of infinite cave levels.
-    Full adders over whole rows add the nine bits of every cell.
-    """
-    ones, twos = _add(rock << 1, rock, rock >> 1)
-    ones, carried = _add(below(ones), ones, above(ones))
-    twos, fours = _add(below(twos), twos, above(twos))
-    # ones + 2 (carried + twos) + 4 fours >= 5
-    return fours & (carried | twos | ones) | carried & twos & ones
-
-
-def _add(a: jax.Array, b: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Add three bits; return ones and twos."""
-    return a ^ b ^ c, a & b | c & (a ^ b)
 
 
 def box_counts(cells: jax.Array, radius: int) -> list[jax.Array]:
@@ -120,7 +70,7 @@ def _plus(a: list[jax.Array], b: list[jax.Array], most: int) -> list[jax.Array]:
     carry, total = jnp.zeros_like(a[0]), []
     for place in range(most.bit_length()):
         one, other = (n[place] if place < len(n) else jnp.zeros_like(carry) for n in (a, b))
-        digit, carry = _add(one, other, carry)
+        digit, carry = plus(one, other, carry)
         total.append(digit)
     return total
 
@@ -154,16 +104,6 @@ def random_ground(bits: jax.Array, density: Any, odd: Any) -> jax.Array:
     row = jnp.argmax(beside != 0)
     one_more = jnp.where(jnp.arange(SIDE) == row, beside & (~beside + 1), 0)
     return jnp.where((count(ground) & 1 == 1) == odd, ground, ground | one_more)
-
-
-def nth(cells: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return column and row of the n-th cell of a set, from 0, row by row from below, each from the left."""
-    sizes = lax.population_count(cells).astype(jnp.int32)
-    ends = jnp.cumsum(sizes)
-    row = (ends <= n).sum()
-    within = n - (ends[row] - sizes[row])
-    bits = (cells[row] >> jnp.arange(SIDE, dtype=jnp.uint32)) & 1
-    return jnp.argmax(jnp.cumsum(bits.astype(jnp.int32)) > within).astype(jnp.int32), row.astype(jnp.int32)
 
 
 def window(cells: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:

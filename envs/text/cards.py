@@ -152,4 +152,17 @@ CARDS = (
         chance="a random walk through the rooms comes by many places in time",
         tags=("discrete", "masked", "text", "partially-observed"),
     ),
+    TaskCard(
+        id="rlsuite/Survival-v0",
+        family="text",
+        summary="Survive in an open world of needs, creatures and nights, and work through its 22 achievements.",
+        source="Hafner 2021, arXiv:2109.06780 (Crafter); Tang et al. 2024, arXiv:2410.08126 (Mars: permuted rules)",
+        entry_point="rlbench_suite.envs.text.survival:Survival",
+        reference="rlbench_suite.envs.text.survival_player:Settler",
+        horizon=1000,
+        variant=True,
+        difficulties={"medium": 0, "hard": 3},
+        partially_observed=True,
+        tags=("discrete", "text", "open-world"),
+    ),
 )

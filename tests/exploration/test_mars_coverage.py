@@ -13,6 +13,7 @@ from scipy import ndimage
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.envs.bit_cells import SIDE, majority
 from rlbench_suite.envs.exploration import terrain
 from rlbench_suite.envs.exploration.compass import MOVES
 from rlbench_suite.envs.exploration.mars_coverage import (
@@ -25,7 +26,7 @@ from rlbench_suite.envs.exploration.mars_coverage import (
     State,
     beside,
 )
-from rlbench_suite.envs.exploration.terrain import RANGE, SIDE, WINDOW
+from rlbench_suite.envs.exploration.terrain import RANGE, WINDOW
 from rlbench_suite.policy import View
 from rlbench_suite.registry import card
 from rlbench_suite.task import Split
@@ -69,7 +70,7 @@ def test_automaton_counts_nine_cells() -> None:
     for density in (0.3, 0.5, 0.7):
         rock = rng.random((SIDE, SIDE)) < density
         expected = ndimage.convolve(rock.astype(int), np.ones((3, 3), int), mode="constant") >= 5
-        np.testing.assert_array_equal(cells(terrain.majority(words(rock))), expected)
+        np.testing.assert_array_equal(cells(majority(words(rock))), expected)
 
 
 def test_largest_region_is_that_of_scipy() -> None:
