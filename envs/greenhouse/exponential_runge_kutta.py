@@ -34,22 +34,35 @@ def phi_functions(z: Any) -> tuple[Any, Any, Any, Any]:
     return 1.0 + z * phi_1, phi_1, phi_2, phi_3
 
 
-def exponential_rk4(remainder: Callable[[Y], Y], rates: Y, y: Y, step: float, count: int) -> Y:
+def doubled(functions: tuple[Any, Any, Any, Any]) -> tuple[Any, Any, Any, Any]:
+    """Return ``exp`` and phi_1, phi_2, phi_3 of ``2 z`` from those of ``z``; nothing cancels."""
+    decay, phi_1, phi_2, phi_3 = functions
+    return (
+        decay * decay,
+        0.5 * (decay + 1) * phi_1,
+        0.25 * (phi_1 * phi_1 + 2 * phi_2),
+        0.125 * (phi_1 * phi_2 + phi_2 + 2 * phi_3),
+    )
+
+
+def exponential_rk4(remainder: Callable[[Y], Y], rates: Y, y: Y, step: float, count: int, doublings: int = 0) -> Y:
     """Return ``y`` after ``count`` steps of ``step`` seconds.
 
     Args:
         remainder: ``dy/dt + rates * y`` as a function of ``y``; autonomous.
-        rates: decay rates, 1/s, not negative and at most 3 / ``step``; a pytree like ``y``.
+        rates: decay rates, 1/s, not negative and at most 3 * 2**doublings / ``step``; a pytree like ``y``.
         y: a pytree of arrays.
         step: length of one step, s.
         count: number of steps.
+        doublings: how often the phi functions are doubled, for larger rates.
     """
     leaves, kind = jax.tree.flatten(y)
-    half = [phi_functions(-0.5 * step * rate) for rate in jax.tree.leaves(rates)]
+    half = [phi_functions(-(0.5 ** (1 + doublings)) * step * rate) for rate in jax.tree.leaves(rates)]
+    for _ in range(doublings):
+        half = [doubled(functions) for functions in half]
     weights = []
-    for decay, phi_1, phi_2, phi_3 in half:  # from z / 2 to z
-        full_1, full_2 = 0.5 * (decay + 1) * phi_1, 0.25 * (phi_1 * phi_1 + 2 * phi_2)
-        full_3 = 0.125 * (phi_1 * phi_2 + phi_2 + 2 * phi_3)
+    for functions in half:
+        _, full_1, full_2, full_3 = doubled(functions)
         first, middle = full_1 - 3 * full_2 + 4 * full_3, 2 * full_2 - 4 * full_3
         weights.append((step * first, step * middle, step * (4 * full_3 - full_2)))
 
