@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from rlbench_suite import registry
-from rlbench_suite.cli import check_positive
+from rlbench_suite.cli import check_at_least, check_positive
 
 if TYPE_CHECKING:
     from rlbench_suite.evaluation.comparing import Verdict
@@ -87,12 +87,15 @@ def power(
         str | None,
         typer.Option(help="Suites or task ids of the run, separated by commas. [default: all]", show_default=False),
     ] = None,
+    compared: Annotated[
+        int, typer.Option("--agents", help="Number of agents that `compare` will compare, each with each.")
+    ] = 2,
     json_file: Json = None,
 ) -> None:
     """Tell how many seeds show a difference between two agents, from the spreads that a run measured.
 
-    The numbers are seeds of each agent for 80 % power at a level of 5 %, for two agents of equal spread. They are never
-    below five, because `compare` gives no verdict below that.
+    The numbers are seeds of each agent with which `compare` sees the difference with 80 % power, for agents of equal
+    spread. They include Holm's correction for the number of tasks, or for the pairs of agents on the mean over tasks.
 
     **Example**: `rlsuite-eval power runs/ppo-smoke-smoke --difference 0.05`
     """
@@ -102,6 +105,7 @@ def power(
 
     for value in difference or ():
         check_positive("--difference", value)
+    check_at_least("--agents", compared, 2)
     wanted = {card.id for card in registry.resolve_suite(tasks)} if tasks else None
     console, found = _console(), {}
     with fetched([run]) as [source]:
@@ -114,7 +118,7 @@ def power(
         }
         if not scores:
             raise ValueError(f"{agent} has no finished cell of {tasks} in {run}.")
-        found[agent] = needs(scores, difference or DIFFERENCES)
+        found[agent] = needs(scores, difference or DIFFERENCES, agents=compared)
         _print_needs(agent, *found[agent], console)
         if equal := [task.split("/", 1)[1] for task, need in found[agent][1].items() if need.spread == 0]:
             console.print(
@@ -123,8 +127,9 @@ def power(
                 style="yellow", highlight=False, markup=False,
             )  # fmt: skip
     console.print(
-        "Seeds of each agent that show a difference of d with 80 % power at a level of 5 %, if both agents spread as "
-        "this one. A spread of few seeds is itself uncertain: leave a margin.",
+        "Seeds of each agent with which `compare` sees a difference of d with 80 % power, if all agents spread as this "
+        "one. On one task it corrects for the number of tasks; the mean over tasks has the difference d on every task. "
+        "A spread of few seeds is itself uncertain: leave a margin.",
         style="dim",
     )
     if json_file:

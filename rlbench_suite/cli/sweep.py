@@ -135,6 +135,7 @@ def _multiples(given: str) -> tuple[str, list[float]]:
 def _report(found: "Sweep") -> None:
     """Write the files of a sweep and print its table."""
     from rlbench_suite.evaluation import sweeping
+    from rlbench_suite.evaluation.remarks import on_few_seeds
 
     path, curves, broken = sweeping.write(found), found.curves(), found.violations()
     table = Table(title=found.card.name, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
@@ -154,6 +155,8 @@ def _report(found: "Sweep") -> None:
     )
     if any(map(any, broken.values())) and (limit := found.card.constraint):
         console.print(f"!: an episode costs more on average than the task's limit, {limit.limit:g}.", style="yellow")
+    for sentence in on_few_seeds([len(table) for table in found.scores().values()]):
+        console.print(sentence, style="yellow", highlight=False)
     console.print(f"Curve: {path}; table: {path.with_suffix('.parquet')}", highlight=False, soft_wrap=True)
 
 

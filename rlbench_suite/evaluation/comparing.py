@@ -26,14 +26,10 @@ import numpy as np
 
 from rlbench_suite.evaluation import reading, statistics
 from rlbench_suite.evaluation.intervals import Estimate
+from rlbench_suite.evaluation.permutation import EXACT, holm, least_p, sign_flip_test
 from rlbench_suite.evaluation.power import LEAST_SEEDS, LEVEL, MOST_SEEDS, POWER, seeds_needed
 from rlbench_suite.registry import constraint
 
-FLIPS = 20_000
-"""Random ways to flip signs, where there are more than :data:`_EVERY` ways."""
-
-_EVERY = 2**14
-_CHUNK = 2_000
 _UNEQUAL = 1.1
 
 Cells = Mapping[str, Mapping[int, Mapping[str, Any]]]
@@ -111,8 +107,8 @@ class Verdict:
         p: p-value of the permutation test of the mean difference.
         corrected: p-value after Holm's correction over all pairs of agents.
         better: the better agent; None if nobody can tell, or only the one with the higher scores violates a constraint.
-        seeds_needed: seeds that show a difference as large as the measured one with 80 % power; None if that is unknown
-            or more than 10,000.
+        seeds_needed: seeds that give a verdict with 80 % power if the differences on all tasks are the measured ones;
+            None if that is unknown or more than 10,000.
         words: the verdict as a sentence.
     """
 
@@ -151,7 +147,8 @@ def verdicts(runs: Sequence[reading.FinishedRun]) -> list[Verdict]:
     if len(agents) < 2:
         raise ValueError(f"There is nothing to compare: {', '.join(agents)} is the only agent. Name a second run.")
     missing = gaps(runs)
-    found = [_compare(x, y, agents[x], agents[y], missing) for x, y in combinations(agents, 2)]
+    both = list(combinations(agents, 2))
+    found = [_compare(x, y, agents[x], agents[y], missing, len(both)) for x, y in both]
     return [
         _decided(verdict, corrected)
         for verdict, corrected in zip(found, holm([verdict.p for verdict in found]), strict=True)
@@ -205,11 +202,19 @@ def remarks(runs: Sequence[reading.FinishedRun], found: Sequence[Verdict]) -> li
                 f"{names}: more than half of all differences is that on {verdict.tasks[int(shares.argmax())].task}, "
                 f"which decides the mean; the difference of IQM is {verdict.iqm.point:+.3f}."
             )
-        enough = math.floor(math.log2(tasks / LEVEL)) + 2  # the least p-value of n pairs is 2^(1 - n)
-        if verdict.seeds >= LEAST_SEEDS and seeds < enough:
+        if verdict.seeds >= LEAST_SEEDS and tasks * least_p(seeds) >= LEVEL:
+            enough = next((n for n in range(EXACT + 1) if tasks * least_p(n) < LEVEL), None)
             said.append(
                 f"{names}: {seeds} seeds can decide no single task, however large its difference. The permutation test "
-                f"with Holm's correction for {_count(tasks, 'task')} needs at least {enough}."
+                f"with Holm's correction for {_count(tasks, 'task')} needs "
+                f"{f'at least {enough}' if enough else 'fewer tasks'}."
+            )
+        pairs = sum(task.seeds for task in verdict.tasks)
+        if verdict.seeds >= LEAST_SEEDS and len(found) * least_p(pairs) >= LEVEL:
+            said.append(
+                f"{names}: no verdict is possible, however large the difference. The permutation test of "
+                f"{_count(pairs, 'difference')} gives no p-value below {least_p(pairs):.2g}, which Holm's correction "
+                f"for {_count(len(found), 'pair')} of agents raises to {LEVEL:.0%} or more."
             )
     return said
 
@@ -266,40 +271,6 @@ def _software(run: reading.FinishedRun) -> Iterator[tuple[str, str]]:
         yield from ((name, str(version)) for name, version in machine.get("packages", {}).items())
 
 
-def sign_flip_test(differences: Mapping[str, Sequence[float]], *, seed: int = 0) -> float:
-    """Return the two-sided p-value of a paired permutation test of the mean over tasks of the mean difference.
-
-    Under the null hypothesis every difference is as likely as its negative. Random flips count the observed signs as
-    one of them, so that a p-value is never 0 (Phipson and Smyth 2010, doi:10.2202/1544-6115.1585).
-
-    Args:
-        differences: differences of the pairs by task, at least one for each task.
-        seed: of the random flips.
-    """
-    weighted = np.concatenate([np.asarray(values, float) / len(values) for values in differences.values()])
-    weighted = weighted[weighted != 0] / len(differences)
-    observed = abs(float(weighted.sum()))
-    least = observed - 1e-12 * float(np.abs(weighted).sum())  # rounding must not tell equal sums apart
-    pairs = len(weighted)
-    if 2**pairs <= _EVERY:
-        signs = 1.0 - 2.0 * ((np.arange(2**pairs)[:, None] >> np.arange(pairs)) & 1)
-        return float((np.abs(signs @ weighted) >= least).mean())
-    rng, extreme = np.random.default_rng(seed), 1
-    for _ in range(FLIPS // _CHUNK):
-        signs = 1.0 - 2.0 * rng.integers(2, size=(_CHUNK, pairs))
-        extreme += int((np.abs(signs @ weighted) >= least).sum())
-    return extreme / (FLIPS + 1)
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values corrected for their number by Holm's method (1979), in the order given."""
-    corrected, highest = [0.0] * len(p_values), 0.0
-    for rank, index in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
-        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
-        corrected[index] = highest
-    return corrected
-
-
 def _check_comparable(runs: Sequence[reading.FinishedRun]) -> None:
     first, *others = runs
     for run in others:
@@ -321,8 +292,8 @@ def _check_comparable(runs: Sequence[reading.FinishedRun]) -> None:
                 )
 
 
-def _compare(first: str, second: str, x: Cells, y: Cells, missing: Sequence[Gap]) -> Verdict:
-    """Compare two agents; correction, verdict and words are still open."""
+def _compare(first: str, second: str, x: Cells, y: Cells, missing: Sequence[Gap], comparisons: int) -> Verdict:
+    """Compare two agents, one of several pairs of agents; correction, verdict and words are still open."""
     cells = {task: found for task in x if task in y and (found := _pairs(x[task], y[task]))}
     pairs = {task: _scores(found, reading.score) for task, found in cells.items()}
     if not pairs:
@@ -369,7 +340,7 @@ def _compare(first: str, second: str, x: Cells, y: Cells, missing: Sequence[Gap]
         p=p,
         corrected=p,
         better=None,
-        seeds_needed=_needed(difference.point, list(differences.values())),
+        seeds_needed=_needed(list(differences.values()), comparisons),
         words="",
     )
 
@@ -398,11 +369,12 @@ def _effect(difference: float, differences: Sequence[np.ndarray]) -> float | Non
     return difference / spread if spread > 1e-9 * abs(difference) else None  # below that it is rounding
 
 
-def _needed(difference: float, differences: Sequence[np.ndarray]) -> int | None:
-    seeds = min(map(len, differences))
-    if seeds < 2 or difference == 0:
+def _needed(differences: Sequence[np.ndarray], comparisons: int) -> int | None:
+    seeds, means = min(map(len, differences)), [float(values.mean()) for values in differences]
+    if seeds < 2 or sum(means) == 0:
         return None
-    needed = seeds_needed(abs(difference), [float(values.var(ddof=1)) for values in differences], agents=1)
+    variances = [float(values.var(ddof=1)) for values in differences]
+    needed = seeds_needed(means, variances, comparisons=comparisons, interval=True)
     return None if needed is None else max(needed, seeds + 1)
 
 

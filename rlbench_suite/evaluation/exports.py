@@ -27,10 +27,10 @@ _ESCAPED = {
 def latex(run: FinishedRun) -> str:
     """Return a table of mean scores with 95 % intervals: a row for each task, a column for each agent.
 
-    It needs the package ``booktabs``. The last rows are the mean and the interquartile mean over the tasks that all
-    agents have. The best mean of a row is bold; that says nothing about certainty. A score that violates the constraint
-    of a task has a dagger, and is bold only if all scores of its row have one. Where a task has a constraint, another
-    row has the interquartile mean of constrained scores.
+    Its head says how many seeds the scores have. It needs the package ``booktabs``. The last rows are the mean and the
+    interquartile mean over the tasks that all agents have. The best mean of a row is bold; that says nothing about
+    certainty. A score that violates the constraint of a task has a dagger, and is bold only if all scores of its row
+    have one. Where a task has a constraint, another row has the interquartile mean of constrained scores.
     """
     cells = {agent: {task: list(seeds.values()) for task, seeds in own.items()} for agent, own in agents([run]).items()}
     scores = _scores(cells, reading.score)
@@ -53,7 +53,9 @@ def latex(run: FinishedRun) -> str:
             together.append(
                 _row(f"{title} ({len(shared)} task{'s' * (len(shared) > 1)})", values, list(scores), marked)
             )
-    head = " & ".join(["Task", *map(_escape, scores)]) + r" \\"
+    numbers = sorted({len(found) for own in scores.values() for found in own.values()})
+    seeds = " to ".join(str(number) for number in dict.fromkeys((numbers[0], numbers[-1])))
+    head = " & ".join([f"Task ({seeds} seed{'s' * (numbers[-1] > 1)})", *map(_escape, scores)]) + r" \\"
     lines = [
         "% Needs \\usepackage{booktabs}. Scores: 0 random player, 1 reference; 95 % intervals over seeds.",
         *(["% A dagger marks scores whose mean cost exceeds the task's limit."] if any(broken.values()) else []),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from rlbench_suite.evaluation.passing import Passing
@@ -68,15 +68,20 @@ LEAST_SEEDS = 5
 """Smallest number of seeds whose intervals cover about as often as they say."""
 
 
-def _on_intervals(report: Report) -> Iterable[str]:
-    """Yield how far the intervals can be trusted."""
-    if any(row.seeds == 1 for row in report.rows):
+def on_few_seeds(seeds: Collection[int]) -> Iterable[str]:
+    """Warn of scores with too few seeds for an interval; ``seeds`` are the numbers of all scores."""
+    if 1 in seeds:
         yield f"One seed has no interval; use at least {LEAST_SEEDS} seeds to know how certain a score is."
-    if few := [row.seeds for row in report.rows if 1 < row.seeds < LEAST_SEEDS]:
+    if few := [number for number in seeds if 1 < number < LEAST_SEEDS]:
         yield (
             f"Some scores have only {min(few)} seeds. Do not trust intervals of fewer than {LEAST_SEEDS} seeds: they "
             "may miss the truth far more often than they say."
         )
+
+
+def _on_intervals(report: Report) -> Iterable[str]:
+    """Yield how far the intervals can be trusted."""
+    yield from on_few_seeds([row.seeds for row in report.rows])
     if report.method == "percentile":
         yield (
             "Intervals are percentile intervals, as rliable's. With 5 seeds they cover the truth 79 to 92 % of the "

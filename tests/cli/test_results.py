@@ -59,7 +59,8 @@ def test_compare_prints_a_verdict_and_writes_json(call: Callable[..., tuple], tm
     assert json.loads((tmp_path / "out.json").read_text())["verdicts"][1]["difference"]["low"] is None
 
 
-def test_compare_answers_in_three_seconds_without_jax(tmp_path: Path):
+@pytest.mark.parametrize("command", ["compare", "power"])
+def test_answers_in_three_seconds_without_jax(tmp_path: Path, command: str):
     for name, better in (("a", 0.0), ("b", 0.05)):
         make_run(tmp_path / name, {name: drawn(len(name), 32, 5, better)})
     program = (
@@ -68,12 +69,13 @@ def test_compare_answers_in_three_seconds_without_jax(tmp_path: Path):
         "finally: print('jax' in sys.modules, file=sys.stderr)"
     )
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [sys.executable, "-c", program, "compare", str(tmp_path / "a"), str(tmp_path / "b")]
-    said = subprocess.run(command, capture_output=True, text=True, check=True)
+    runs = [str(tmp_path / "a"), str(tmp_path / "b")]
+    arguments = [command, *(runs if command == "compare" else runs[:1])]
+    said = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 3  # of the processor, which others use
     assert said.stderr == "False\n"
-    assert "32 tasks, 5 paired seeds" in " ".join(said.stdout.split())
+    assert ("32 tasks, 5 paired seeds" if command == "compare" else "mean over tasks") in " ".join(said.stdout.split())
 
 
 URLS = """
@@ -134,8 +136,12 @@ def test_power(call: Callable[..., tuple], tmp_path: Path):
     assert all(f"d = {d}" in out for d in ("0.02", "0.05", "0.1", "0.2"))
     own = np.var(scores["rlsuite/Made0-v0"], ddof=1)
     numbers = json.loads((tmp_path / "out.json").read_text())["ppo"]
-    assert numbers["tasks"]["rlsuite/Made0-v0"]["seeds"]["0.1"] == seeds_needed(0.1, [2 * own])
+    assert numbers["tasks"]["rlsuite/Made0-v0"]["seeds"]["0.1"] == seeds_needed([0.1], [2 * own], comparisons=2)
     assert numbers["all tasks"]["seeds"]["0.1"] < numbers["tasks"]["rlsuite/Made0-v0"]["seeds"]["0.1"]
+    assert call("power", path, "--agents", "20", "--json", str(tmp_path / "out.json"))[0] == 0
+    among_many = json.loads((tmp_path / "out.json").read_text())["ppo"]
+    assert among_many["all tasks"]["seeds"]["0.1"] > numbers["all tasks"]["seeds"]["0.1"]
+    assert among_many["tasks"] == numbers["tasks"]
     code, out, _ = call("power", path, "--difference", "0.07")
     assert (code, "d = 0.07" in out, "d = 0.02" in out) == (0, True, False)
 
@@ -188,6 +194,7 @@ def test_export_prints_or_writes(call: Callable[..., tuple], tmp_path: Path, nam
         (("compare", "{run}", "{run}"), "is given twice"),
         (("compare", "{none}"), "does not exist"),
         (("power", "{run}", "--difference", "0"), "--difference must be a finite number above 0, got 0"),
+        (("power", "{run}", "--agents", "1"), "--agents must be at least 2, got 1"),
         (("power", "{run}", "--tasks", "SAT-v0"), "ppo has no finished cell of SAT-v0"),
         (("power", "{run}", "--tasks", "SATT-v0"), "Did you mean 'rlsuite/SAT-v0'?"),
         (("query", "SELECT 1"), "needs a run directory after the SQL"),

@@ -10,7 +10,8 @@ from made_runs import make_run
 from scipy import stats
 
 from rlbench_suite.evaluation import comparing
-from rlbench_suite.evaluation.comparing import Verdict, gaps, holm, remarks, sign_flip_test, verdicts
+from rlbench_suite.evaluation.comparing import Verdict, gaps, remarks, verdicts
+from rlbench_suite.evaluation.permutation import holm, sign_flip_test
 from rlbench_suite.evaluation.reading import agents, read_run, read_runs
 
 TASKS = [f"rlsuite/Made{i}-v0" for i in range(6)]
@@ -164,6 +165,28 @@ def test_seeds_that_can_decide_one_of_many_tasks(tmp_path: Path):
         said = remarks([read_run(path)], [found])
         assert [f"{seeds} seeds can decide no single task" in each for each in said] == [True] * (not decided)
         assert decided or "for 6 tasks needs at least 8." in said[0]
+
+
+def test_agents_that_are_too_many_for_a_verdict_are_told(tmp_path: Path):
+    for number, told in ((2, False), (3, True)):
+        scores = {f"x{i}": drawn(i, 6, better=i, tasks=TASKS[:1]) for i in range(number)}
+        runs = [read_run(make_run(tmp_path / str(number), scores))]
+        found = verdicts(runs)
+        assert {verdict.better is None for verdict in found} == {told}
+        said = [each for each in remarks(runs, found) if "no verdict is possible" in each]
+        assert len(said) == len(found) * told
+        assert all(
+            "gives no p-value below 0.031, which Holm's correction for 3 pairs of agents" in each for each in said
+        )
+
+
+def test_seeds_needed_depend_on_where_the_difference_is(tmp_path: Path):
+    """If it is on one task, the signs of this task's few seeds decide, however large it is."""
+    y, z, u = (drawn(seed, 5) for seed in (1, 2, 3))
+    for name, gains, needed in (("one", {TASKS[2]: 3.0}, (7, 8)), ("all", dict.fromkeys(TASKS, 0.5), (None,))):
+        x = {task: [score + gains.get(task, 0) for score in scores] for task, scores in drawn(0, 5).items()}
+        found = verdicts([read_run(make_run(tmp_path / name, {"x": x, "y": y, "z": z, "u": u}))])
+        assert (found[0].better, found[0].seeds_needed in needed) == ("x" if name == "all" else None, True)
 
 
 @pytest.mark.parametrize(

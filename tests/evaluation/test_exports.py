@@ -33,7 +33,7 @@ def test_latex_has_every_score_and_no_bare_special_character(run: FinishedRun):
     assert [line for line in lines if line.startswith("\\")][1:] == [
         r"\toprule", r"\midrule", r"\midrule", r"\bottomrule", r"\end{tabular}",
     ]  # fmt: skip
-    assert r"Task & ppo\_2 \& co & sac \\" in lines
+    assert r"Task (3 seeds) & ppo\_2 \& co & sac \\" in lines
     rows = [line for line in lines if line.endswith(r"\\")]
     assert [line.count(" & ") for line in rows] == [2] * 5
     first, second, mean, iqm = rows[1:]
@@ -43,6 +43,12 @@ def test_latex_has_every_score_and_no_bare_special_character(run: FinishedRun):
     assert second.endswith(r" & -- \\")  # the only agent there is not the best of several
     assert mean.startswith("Mean (1 task) & 0.200")
     assert iqm.startswith("IQM (1 task) & 0.200")
+
+
+def test_latex_says_the_number_of_seeds(tmp_path: Path):
+    for seeds, words in (((1,), "1 seed"), ((1, 4, 6), "1 to 6 seeds")):
+        scores = {f"rlsuite/T{n}-v0": [0.5] * n for n in seeds}
+        assert f"\nTask ({words}) & ppo " in latex(read_run(make_run(tmp_path / words, {"ppo": scores})))
 
 
 def test_csv_has_every_cell_with_all_digits(run: FinishedRun):

@@ -1,75 +1,113 @@
-"""Power against SciPy's noncentral t distribution and against simulated experiments."""
+"""Power against simulated experiments that the decisions of ``compare`` judge."""
+
+import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from scipy import stats
 
-from rlbench_suite.evaluation import power
-from rlbench_suite.evaluation.power import needs, power_of, seeds_needed
+from rlbench_suite.evaluation import permutation, statistics
+from rlbench_suite.evaluation.power import LEVEL, needs, power_of, seeds_needed
 
-
-@pytest.mark.parametrize("freedom", [1.0, 2.0, 8.0, 30.5, 3_000.0, 40_000.0])
-def test_tails_of_t_are_those_of_scipy(freedom: float):
-    assert power._critical(freedom, 0.05) == pytest.approx(stats.t.ppf(0.975, freedom), rel=1e-9)
-    for shift in (-3.0, 0.0, 0.5, 3.0, 6.0):
-        assert power._above(2.0, freedom, shift) == pytest.approx(stats.nct.sf(2.0, freedom, shift), abs=1e-9)
+EXPERIMENTS = 200
+UNEQUAL = [0.01, 0.1, 0.1, 1.0, 2.0, 5.0]
+"""Variances of six tasks."""
 
 
-@pytest.mark.parametrize("agents", [1, 2])
-def test_power_on_one_task_is_that_of_the_t_test(agents: int):
-    rng = np.random.default_rng(0)
-    seeds, difference, spread = 6, 0.15, 0.1
-    first, second = rng.normal(difference, spread, (20_000, seeds)), rng.normal(0, spread, (20_000, seeds))
-    if agents == 2:
-        p, variance = stats.ttest_ind(first, second, axis=1).pvalue, 2 * spread**2
-    else:
-        p, variance = stats.ttest_1samp(first, 0, axis=1).pvalue, spread**2
-    assert power_of(difference, [variance], seeds, agents=agents) == pytest.approx(np.mean(p < 0.05), abs=0.01)
+@pytest.fixture(autouse=True)
+def fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flip signs in fewer random ways."""
+    monkeypatch.setattr(permutation, "FLIPS", 2_000)
 
 
-def test_power_over_tasks_is_that_of_simulated_experiments():
-    """Test the mean over four tasks of unequal spread with the t-test whose degrees of freedom are estimated."""
-    rng = np.random.default_rng(1)
-    spreads, difference, runs = np.array([0.02, 0.1, 0.1, 0.3]), 0.1, 20_000
-    seeds = seeds_needed(difference, (2 * spreads**2).tolist())
-    assert seeds is not None
+def seen(
+    differences: Sequence[float], variances: Sequence[float], seeds: int, comparisons: int, interval: bool
+) -> float:
+    """Return the fraction of made-up experiments in which the better agent is called better."""
+    rng, count = np.random.default_rng(1), 0
+    for _ in range(EXPERIMENTS):
+        drawn = {
+            f"task {j}": rng.normal(d, math.sqrt(v), seeds)
+            for j, (d, v) in enumerate(zip(differences, variances, strict=True))
+        }
+        if comparisons * permutation.sign_flip_test(drawn) < LEVEL and sum(map(np.mean, drawn.values())) > 0:
+            count += not interval or statistics.mean(drawn, replicates=1_000).low > 0
+    return count / EXPERIMENTS
 
-    def seen(seeds: int) -> float:
-        scores = rng.normal(0, spreads[:, None], (runs, 2, 4, seeds))
-        scores[:, 0] += difference
-        variances = scores.var(-1, ddof=1) / seeds / 16
-        mean = scores.mean(-1).mean(-1)
-        t = (mean[:, 0] - mean[:, 1]) / np.sqrt(variances.sum((1, 2)))
-        freedom = variances.sum((1, 2)) ** 2 / (variances**2 / (seeds - 1)).sum((1, 2))
-        return float(np.mean(2 * stats.t.sf(np.abs(t), freedom) < 0.05))
 
-    assert seen(seeds) == pytest.approx(power_of(difference, (2 * spreads**2).tolist(), seeds), abs=0.015)
-    assert seen(seeds) > 0.8 - 0.015
-    assert seen(seeds - 2) < 0.8
+@pytest.mark.parametrize(
+    ("differences", "variances", "seeds", "comparisons", "interval"),
+    [
+        ([1.5], [1], 6, 1, False),
+        ([1.0], [1], 10, 1, False),
+        ([0.65], [1], 20, 1, False),
+        ([1.4], [1], 10, 6, False),
+        ([0.85], [1], 20, 6, False),
+        ([1.0], [1], 10, 1, True),
+        ([0.6] * 6, UNEQUAL, 5, 1, True),
+        ([0.5] * 6, UNEQUAL, 6, 1, True),
+        ([0.4] * 6, UNEQUAL, 10, 1, True),
+        ([0.5] * 6, UNEQUAL, 10, 6, True),
+        ([0.3] * 6, UNEQUAL, 20, 1, True),
+        ([3, 0, 0, 0, 0, 0], [1] * 6, 8, 1, True),
+    ],
+)
+def test_power_is_that_of_the_decision(
+    differences: list[float], variances: list[float], seeds: int, comparisons: int, interval: bool
+):
+    """Agree to within three standard errors: one task, one of six tasks, six tasks, one of six pairs of agents."""
+    power = power_of(differences, variances, seeds, comparisons=comparisons, interval=interval)
+    error = math.sqrt(power * (1 - power) / EXPERIMENTS)
+    assert 0.4 < power < 0.9
+    assert seen(differences, variances, seeds, comparisons, interval) == pytest.approx(power, abs=3 * error)
+    assert power_of([-d for d in differences], variances, seeds, comparisons=comparisons, interval=interval) == power
+
+
+@pytest.mark.parametrize(("comparisons", "least"), [(1, 6), (6, 8), (32, 11)])
+def test_few_seeds_decide_nothing_however_large_the_difference(comparisons: int, least: int):
+    assert comparisons * permutation.sign_flip_test({"task": [9.0] * (least - 1)}) >= LEVEL
+    assert comparisons * permutation.sign_flip_test({"task": [9.0] * least}) < LEVEL
+    assert power_of([9.0], [1e-4], least - 1, comparisons=comparisons) == 0
+    assert power_of([9.0], [1e-4], least, comparisons=comparisons) == 1
+    for variance in (1e-4, 0.0):
+        assert seeds_needed([9.0], [variance], comparisons=comparisons) == least
+
+
+def test_random_flips_decide_nothing_among_too_many():
+    assert power_of([9.0], [1e-4], 50, comparisons=100) == 1
+    assert power_of([9.0], [1e-4], 50, comparisons=101) == 0
+    assert seeds_needed([9.0], [1e-4], comparisons=101) is None
+
+
+def test_power_grows_with_seeds_and_differences():
+    for variances in ([1.0], UNEQUAL):
+        by_seeds = [power_of([0.4] * len(variances), variances, n, interval=True) for n in range(5, 60)]
+        assert min(np.diff(by_seeds)) > -0.002
+        by_size = [power_of([d] * len(variances), variances, 9, interval=True) for d in np.linspace(0.01, 3, 60)]
+        assert min(np.diff(by_size)) > -0.002
 
 
 def test_seeds_needed_are_the_fewest():
     for difference in (0.05, 0.1):
-        seeds = seeds_needed(difference, [0.02])
+        seeds = seeds_needed([difference], [0.02])
         assert seeds is not None
-        assert power_of(difference, [0.02], seeds) >= 0.8 > power_of(difference, [0.02], seeds - 1)
-    assert seeds_needed(10.0, [0.02]) == 5
-    assert seeds_needed(0.1, [0.0]) == 5
-    assert seeds_needed(1e-4, [0.02]) is None
-    for wrong in (0.0, -0.1, float("nan"), float("inf")):
-        with pytest.raises(ValueError, match="finite number above 0"):
-            seeds_needed(wrong, [0.02])
+        assert power_of([difference], [0.02], seeds) >= 0.8 > power_of([difference], [0.02], seeds - 1)
+    assert seeds_needed([1e-4], [0.02]) is None
+    for wrong in (0.0, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="finite number other than 0"):
+            seeds_needed([wrong], [0.02])
 
 
 def test_needs_of_a_run():
     rng = np.random.default_rng(2)
     scores = {task: rng.normal(0, spread, 8).tolist() for task, spread in (("a", 0.1), ("b", 0.3))}
-    together, single = needs(scores, [0.1])
+    together, single = needs(scores, [0.1], agents=3)
     assert single["a"].spread == pytest.approx(np.std(scores["a"], ddof=1))
     variances = [np.var(values, ddof=1) for values in scores.values()]
     assert together.spread == pytest.approx(np.sqrt(sum(variances)) / 2)
-    assert single["b"].seeds[0.1] == seeds_needed(0.1, [2 * variances[1]])
-    assert together.seeds[0.1] == seeds_needed(0.1, [2 * v for v in variances])
+    assert single["b"].seeds[0.1] == seeds_needed([0.1], [2 * variances[1]], comparisons=2)
+    doubled = [2 * v for v in variances]
+    assert together.seeds[0.1] == seeds_needed([0.1, 0.1], doubled, comparisons=3, interval=True)
     assert (together.measured, single["a"].measured) == (8, 8)
     with pytest.raises(ValueError, match="a has one seed"):
         needs({"a": [0.1]}, [0.1])

@@ -205,6 +205,7 @@ def test_the_commands(run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     code, out, err = call("frequency", str(run.path), "--task", DRIVE, "--intervals", "1,4")
     assert (code, err) == (0, "")
     assert "Frequency-Averaged Score" in out
+    assert "Do not trust intervals of fewer than 5 seeds" in " ".join(out.split())
     assert (run.path / "sweeps" / "PMSMCurrent-v0-decision_interval-1,4.parquet").exists()
     assert call("frequency", str(run.path), "--task", MAZE, "--intervals", "1,x")[0] == 2
     code, out, err = call("sweep", str(run.path), "--task", MAZE, "--parameter", "difficulty", "--values", "umaze")
