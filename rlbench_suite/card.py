@@ -147,6 +147,8 @@ class TaskCard:
         choices: settings that may be changed by themselves, with the values they may take, the default first; the card
             fills the defaults into ``settings``. Another value gives an id of its own,
             ``rlsuite/Name-v0?setting=value``. This id is in no list and no suite, and has no measured scores.
+        meaningless: values that other cards of the family have and this one has not, as ``setting=value``, with the
+            reason that the error gives.
         context: constants of the user's own in place of the shipped ones; None for a shipped task.
         listed: True if lists and suites have the card. Otherwise it is found only by its id or its settings.
         variant: True if its family's suite has it but the suite ``all`` does not. Such a task differs from an id of
@@ -181,6 +183,7 @@ class TaskCard:
     solvable: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    meaningless: Mapping[str, str] = field(default_factory=dict)
     context: Context | None = None
     listed: bool = True
     variant: bool = False
@@ -241,6 +244,8 @@ class TaskCard:
         for name, value in given.items():
             if name not in self.choices:
                 raise unexpected(self.id, name, [*KEYWORDS, *self.settings])
+            if reason := self.meaningless.get(f"{name}={value}"):
+                raise ValueError(f"{unknown(f'{name} of {self.id}', value, self.choices[name])} {reason}")
             settings[name] = one_of(f"{name} of {self.id}", value, self.choices[name])
         if settings == self.settings:
             return self

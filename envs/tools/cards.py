@@ -2,8 +2,10 @@
 
 from rlbench_suite.card import TaskCard
 
-REWARDS = ("success", "thrifty")
-"""Values of the setting ``reward``: what the card's page says, or that with a price on calls of tools."""
+MANY_WAYS = "One meaning has many programs, queries and searches, so that no list of calls is the right one."
+LAST_CALL = "Only the last call changes anything, so that there is no progress to pay for."
+EACH_QUERY = "Each query pays for itself already."
+CHANCES = "Experts are right by chance, so that no list of calls is the right one."
 
 CARDS = (
     TaskCard(
@@ -26,7 +28,8 @@ CARDS = (
         entry_point="rlbench_suite.envs.tools.routing:Routing",
         reference="rlbench_suite.envs.tools.routing:Planner",
         horizon=24,
-        choices={"reward": REWARDS},
+        choices={"reward": ("success", "thrifty")},
+        meaningless={"reward=matched": CHANCES, "reward=dense": EACH_QUERY},
         variant=True,
         difficulties={"medium": 4, "easy": 2, "hard": 8},
         tags=("discrete", "text", "tool-use", "planning"),
@@ -39,7 +42,8 @@ CARDS = (
         entry_point="rlbench_suite.envs.tools.sql:SQL",
         reference="rlbench_suite.envs.tools.sql:Expert",
         horizon=12,
-        choices={"reward": REWARDS},
+        choices={"reward": ("success", "thrifty")},
+        meaningless={"reward=matched": MANY_WAYS, "reward=dense": LAST_CALL},
         variant=True,
         difficulties={"easy": 1.0, "medium": 2.0, "hard": 3.0},
         host=True,
@@ -54,7 +58,8 @@ CARDS = (
         entry_point="rlbench_suite.envs.tools.interpreter:Interpreter",
         reference="rlbench_suite.envs.tools.interpreter:Programmer",
         horizon=10,
-        choices={"reward": REWARDS},
+        choices={"reward": ("success", "thrifty", "dense")},
+        meaningless={"reward=matched": MANY_WAYS},
         variant=True,
         difficulties={"easy": 1.0, "medium": 2.0, "hard": 3.0},
         optimum=1.0,
@@ -68,7 +73,8 @@ CARDS = (
         entry_point="rlbench_suite.envs.tools.search:Search",
         reference="rlbench_suite.envs.tools.search:Reader",
         horizon=20,
-        choices={"reward": (*REWARDS, "judged"), "retrieval": ("fair", "good", "poor")},
+        choices={"reward": ("success", "thrifty", "dense", "judged"), "retrieval": ("fair", "good", "poor")},
+        meaningless={"reward=matched": MANY_WAYS},
         variant=True,
         difficulties={"medium": 2.0, "easy": 1.0, "hard": 3.0},
         optimum=1.0,
@@ -82,7 +88,7 @@ CARDS = (
         entry_point="rlbench_suite.envs.tools.service_desk:ServiceDesk",
         reference="rlbench_suite.envs.tools.service_desk:Clerk",
         horizon=20,
-        choices={"reward": REWARDS},
+        choices={"reward": ("success", "thrifty", "matched", "dense")},
         variant=True,
         difficulties={"medium": 2.0, "easy": 1.0},
         optimum=1.0,

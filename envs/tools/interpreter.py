@@ -10,7 +10,8 @@ action         ``MultiDiscrete([2] + [14, 21, 26, 26] * 20)``: 0 run or 1 answer
 observation    ``Box(-100, 100, (S + 88,))``: which of the tier's S functions is wanted, one-hot; K; for each example
                its input, length, output, length; for each example the output of the last run, its length, and whether
                it failed
-reward         1 for a right answer, else 0; ``reward="thrifty"``: times :func:`.thrift.thrift` with one call at least
+reward         1 for a right answer, else 0; ``reward`` sets another of the modes (``reward_modes.py``): ``thrifty``
+               with one call at least; ``dense``, the share of the examples on which the last program was right
 termination    an answer was given
 success        the answer gives the wanted output on all eleven inputs
 difficulty     1 each number by itself, 2 running values, 3 a memory is needed
@@ -37,8 +38,8 @@ from rlbench_suite.task import Task
 from . import machine
 from .machine import LINES, MOST_READ, MOST_WRITTEN, Fault, assemble, disassemble
 from .page import HEIGHT, WIDTH, page
+from .reward_modes import SENTENCES, progress_reward, thrift
 from .specifications import HIGHEST, SPECIFICATIONS, programs, with_constant
-from .thrift import thrift
 from .tool import Argument, Tool, read_tool_call
 
 EXAMPLES, HIDDEN = 3, 8
@@ -96,7 +97,7 @@ class Interpreter(Task[Params, State]):
         numbered = [(number, one) for number, one in enumerate(SPECIFICATIONS) if one.tier == difficulty]
         self._asked = [[number for number, one in numbered if one.split == split] for split in (0, 1)]
         self._first, self._count = numbered[0][0], len(numbered)
-        self.thrifty = card.settings.get("reward") == "thrifty"
+        self.mode = card.settings.get("reward", "success")
         program = {"program": Argument(f"lines of a program, {LINES} at most")}
         self._tools = (
             Tool("run", "Run a program on the examples and read its outputs.", program),
@@ -104,7 +105,7 @@ class Interpreter(Task[Params, State]):
         )
         self.action_space = spaces.MultiDiscrete([len(TOOLS), *machine.SIZES * LINES])
         self.observation_space = self.box(-LARGEST_SHOWN, LARGEST_SHOWN, (self._count + 88,))
-        self.reward_space = self.box(0.0, 1.0, ())
+        self.reward_space = self.box(-0.5 if self.mode == "dense" else 0.0, 1.0, ())
         # For the host side, compiled at its first use.
         self._wanted, self._outputs = jax.jit(self.wanted), lru_cache(maxsize=256)(self._wanted_outputs)
 
@@ -167,9 +168,18 @@ class Interpreter(Task[Params, State]):
         return (fault == Fault.NONE) & (written == lengths[some]) & (output == wanted[some]).all(1)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return 1 for a right answer, less for many calls if those count."""
-        factor = thrift(next_state.calls.astype(self.dtype), 1) if self.thrifty else 1
-        return jnp.where(next_state.verdict == 1, factor, 0).astype(self.dtype)
+        """Return 1 for a right answer, or what the mode makes of it."""
+        right = next_state.verdict == 1
+        if self.mode == "dense":
+            before, after = self._progress(state, params), self._progress(next_state, params)
+            return progress_reward(before, after, next_state.verdict > 0, right).astype(self.dtype)
+        factor = thrift(next_state.calls.astype(self.dtype), 1) if self.mode == "thrifty" else 1
+        return jnp.where(right, factor, 0).astype(self.dtype)
+
+    def _progress(self, state: State, params: Params) -> jax.Array:
+        """Return the share of the examples on which the last program was right."""
+        right = self._right(state.output, state.written, state.fault, params).sum() * (state.calls > 0)
+        return right.astype(self.dtype) / EXAMPLES
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return whether an answer was given."""
@@ -236,7 +246,7 @@ class Interpreter(Task[Params, State]):
         """Return the rules, the language and the tools."""
         return "\n".join([
             "Write a program that turns a list of numbers into the wanted list. It is judged on the examples and on "
-            "eight lists that you do not see, of 2 to 5 numbers from 0 to 12.",
+            f"eight lists that you do not see, of 2 to 5 numbers from 0 to 12. {SENTENCES[self.mode]}".rstrip(),
             machine.LANGUAGE,
             *(tool.line() for tool in self._tools),
         ])  # fmt: skip

@@ -10,8 +10,9 @@ action         ``MultiDiscrete([4, 32, 4, 3, 2, 3])``: 0 wait, 1 search, 2 judge
 observation    ``Box(0, 1, (701,))``: the question; the two documents of the last page; how many reports the fact has
                that was searched for; a notebook of all facts: newest name seen, reports seen, reports there are, pages
                read
-reward         1 for the right answer, else 0. ``reward="thrifty"``: times :func:`.thrift.thrift` of searches and
-               answer. ``reward="judged"``: 0.8, and 0.2 times the share of shown documents that were judged rightly
+reward         1 for the right answer, else 0. ``reward`` sets another of the modes (``reward_modes.py``): ``thrifty``
+               counts searches and answer; ``dense`` pays for each fact on the way up whose latest report was seen;
+               ``judged`` is 0.8, and 0.2 times the share of shown documents that were judged rightly
 termination    an answer was given
 success        the answer is right as of today
 difficulty     number of look-ups of the question, 1 to 3
@@ -59,7 +60,7 @@ from .corpus import (
     year,
 )
 from .page import HEIGHT, WIDTH, page
-from .thrift import thrift
+from .reward_modes import SENTENCES, progress_reward, thrift
 from .tool import Argument, Tool, read_tool_call
 
 PAGES, MOST_HOPS = LISTED // PER_PAGE, 3
@@ -150,7 +151,7 @@ class Search(Task[Params, State]):
         sizes = (len(TOOLS), PEOPLE, len(RELATIONS), PAGES, PER_PAGE, len(LABELS))
         self.action_space = spaces.MultiDiscrete(list(sizes))
         self.observation_space = self.box(0.0, 1.0, (sum(part.size for part in self.observation_components()),))
-        self.reward_space = self.box(0.0, 1.0, ())
+        self.reward_space = self.box(-0.5 if self.mode == "dense" else 0.0, 1.0, ())
         # For the host side, compiled at its first use.
         self._read, self._written = lru_cache(maxsize=256)(self._library), jax.jit(written)
 
@@ -202,7 +203,11 @@ class Search(Task[Params, State]):
         )
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return 1 for the right answer, or what the setting makes of it."""
+        """Return 1 for the right answer, or what the mode makes of it."""
+        if self.mode == "dense":
+            before, after = self._progress(state, params), self._progress(next_state, params)
+            over, right = next_state.said >= 0, self._solved(next_state, params)
+            return progress_reward(before, after, over, right).astype(self.dtype)
         factor = jnp.ones((), self.dtype)
         if self.mode == "thrifty":
             calls = (next_state.searches + 1).astype(self.dtype)
@@ -211,6 +216,15 @@ class Search(Task[Params, State]):
             shown = PER_PAGE * jnp.maximum(next_state.searches, 1)
             factor = 0.8 + 0.2 * next_state.right.astype(self.dtype) / shown.astype(self.dtype)
         return jnp.where(self._solved(next_state, params), factor, 0).astype(self.dtype)
+
+    def _progress(self, state: State, params: Params) -> jax.Array:
+        """Return the share of the facts on the way up whose latest report was seen."""
+        person, known = params.start, jnp.int32(0)
+        for hop in range(self.hops):
+            fact = len(RELATIONS) * person + params.path[hop]
+            known += state.seen[fact] & 1
+            person = person_in(params.seed, fact, 0)
+        return known.astype(self.dtype) / self.hops
 
     def _solved(self, state: State, params: Params) -> jax.Array:
         return state.said == params.answer
@@ -306,13 +320,12 @@ class Search(Task[Params, State]):
 
     def rules(self) -> str:
         """Return the rules and the tools."""
-        judged = " Documents judged rightly raise what a right answer earns." if self.mode == "judged" else ""
-        cost = " The fewer searches, the more a right answer earns." if self.mode == "thrifty" else ""
+        told = SENTENCES.get(self.mode, "Documents judged rightly raise what a right answer earns.")
         return "\n".join([
             f"A question is to be answered from a corpus about {PEOPLE} people and their relations "
             f"({', '.join(RELATIONS)}). What was reported once may have changed: of several reports about one relation "
             f"of one person, the latest holds. A search lists {LISTED} documents, {PER_PAGE} a page, some of them "
-            f"about something else, and says how many reports of what you asked for are among them.{judged}{cost}",
+            f"about something else, and says how many reports of what you asked for are among them. {told}".rstrip(),
             *(tool.line() for tool in TOOLS),
         ])  # fmt: skip
 

@@ -13,7 +13,8 @@ action         one of 32: wait; ask for the PIN, the wish, the number of the ord
                of five reasons; done
 observation    ``Box(0, 1, (104,))``: the last action; what the customer has said; the rows that were looked up; turns
                used
-reward         1 for the right end, else 0; ``reward="thrifty"``: times :func:`.thrift.thrift` of the actions
+reward         1 for the right end, else 0. ``reward`` sets another of the modes (``reward_modes.py``): ``thrifty``;
+               ``matched``; ``dense``, the share done of what the policy asks for before the end, 0 after a breach
 termination    the agent ended the conversation, or the customer left
 success        the database is, cell by cell, the first one with what the policy grants; the end is the right one; the
                order was looked up; nothing was looked up or written before the PIN was checked, and nothing replaced
@@ -42,7 +43,7 @@ from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
 from .page import HEIGHT, WIDTH, page
-from .thrift import thrift
+from .reward_modes import SENTENCES, likeness, progress_reward, thrift
 from .tool import Argument, Tool, read_tool_call
 
 ORDERS = 3
@@ -91,6 +92,8 @@ TOOLS = (
     Tool("deny", "Deny the wish. It ends the conversation.", {"reason": Argument("the first that holds", REASONS)}),
     Tool("done", "End the conversation: the wish is fulfilled."),
 )
+_FIRST_OF_TOOL = (WAIT, ASK_PIN, LOOK_UP, WRITE, RESTART, DENY, DONE)
+"""First action of each tool."""
 
 
 class Params(NamedTuple):
@@ -139,6 +142,8 @@ class State(NamedTuple):
     """0 running, 1 done, 2 denied, 3 the customer left."""
     reason: Any
     """Number of the reason given, -1 for none."""
+    made: Any = None
+    """How often each action was taken, ``(32,)``; None where the reward does not ask."""
 
 
 class ServiceDesk(Task[Params, State]):
@@ -160,10 +165,10 @@ class ServiceDesk(Task[Params, State]):
                 f"{card.id}: difficulty is 1 or 2, or one of {', '.join(card.difficulties)}; got {difficulty!r}."
             )
         self.all_customers = difficulty == 2
-        self.thrifty = card.settings.get("reward") == "thrifty"
+        self.mode = card.settings.get("reward", "success")
         self.action_space = spaces.Discrete(len(ACTIONS))
         self.observation_space = self.box(0.0, 1.0, (sum(part.size for part in self.observation_components()),))
-        self.reward_space = self.box(0.0, 1.0, ())
+        self.reward_space = self.box(-0.5 if self.mode == "dense" else 0.0, 1.0, ())
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a customer and three orders from one draw: half of the honest customers have a reason to be denied."""
@@ -249,6 +254,7 @@ class ServiceDesk(Task[Params, State]):
             last=none,
             ending=jnp.int32(0),
             reason=none,
+            made=jnp.zeros(len(ACTIONS), jnp.int32) if self.mode == "matched" else None,
         )
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
@@ -278,6 +284,7 @@ class ServiceDesk(Task[Params, State]):
             last=action,
             ending=ending.astype(jnp.int32),
             reason=jnp.where(denies, action - DENY, -1).astype(jnp.int32),
+            made=None if state.made is None else state.made + (jnp.arange(len(ACTIONS)) == action),
         )
 
     def solved(self, state: State, params: Params) -> jax.Array:
@@ -301,11 +308,53 @@ class ServiceDesk(Task[Params, State]):
         return jnp.where(params.honest, honest, 2).astype(jnp.int32)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return 1 for the right end, less for many actions if those count."""
-        factor: Any = 1
-        if self.thrifty:
+        """Return 1 for the right end, or what the mode makes of it."""
+        right, over = self.solved(next_state, params), next_state.ending > 0
+        earned: Any = right
+        if self.mode == "thrifty":
             factor = thrift(next_state.turns.astype(self.dtype), self.least(params).astype(self.dtype))
-        return jnp.where(self.solved(next_state, params), factor, 0).astype(self.dtype)
+            earned = jnp.where(right, factor, 0)
+        if self.mode == "matched":
+            wanted = self.wanted_calls(params)
+            names = jnp.minimum(_by_tool(next_state.made), _by_tool(wanted)).sum()
+            calls = jnp.minimum(next_state.made, wanted).sum()
+            common = names.astype(self.dtype), calls.astype(self.dtype)
+            alike = likeness(*common, next_state.turns.astype(self.dtype), wanted.sum().astype(self.dtype))
+            earned = jnp.where(over & (next_state.ending < 3), alike, 0)
+        if self.mode == "dense":
+            earned = progress_reward(self._progress(state, params), self._progress(next_state, params), over, right)
+        return earned.astype(self.dtype)
+
+    def wanted_calls(self, params: Params) -> jax.Array:
+        """Return how often an agent who checks everything takes each action, int32 ``(32,)``."""
+        reason, granted, order = self.verdict(params), self.granted(params), params.order
+        confused = params.temper == TEMPERS.index("confused")
+        device = params.wish == WISHES.index("replace")
+        honest = params.honest
+        steps: tuple[tuple[Any, Any], ...] = (
+            (ASK_PIN, True),
+            (ASK_WISH, honest & (params.temper != 0)),
+            (ASK_ORDER, honest),
+            (ASK_ORDER, honest & confused),
+            (LOOK_UP + (order + 1) % ORDERS, honest & confused),
+            (LOOK_UP + order, honest),
+            (RESTART, device & (reason < 0)),
+            (WRITE + ORDERS * granted + order, granted >= 0),
+            (jnp.where(reason < 0, DONE, DENY + reason), True),
+        )
+        taken = [(jnp.arange(len(ACTIONS)) == step) & due for step, due in steps]
+        return jnp.stack(taken).sum(0, dtype=jnp.int32)
+
+    def _progress(self, state: State, params: Params) -> jax.Array:
+        """Return the share done of what the policy asks for before the end; 0 if anything was done against it."""
+        granted, order = self.granted(params), params.order
+        device = (params.wish == WISHES.index("replace")) & (self.verdict(params) < 0)
+        wanted = (jnp.arange(len(CHANGES)) == granted) & (jnp.arange(ORDERS)[:, None] == order)
+        due = jnp.stack([jnp.bool_(True), params.honest, device, granted >= 0])
+        done = jnp.stack([state.checked, state.seen[order], state.restarted, (state.changed & wanted).any()])
+        clean = ~state.breach & ~(state.changed & ~wanted).any()
+        share = (due & done).sum().astype(self.dtype) / due.sum().astype(self.dtype)
+        return jnp.where(clean, share, 0)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return whether the conversation is over."""
@@ -381,7 +430,7 @@ class ServiceDesk(Task[Params, State]):
         """Return the policy and the tools."""
         return "\n".join([
             "You are at the service desk of a shop. A customer has three orders, and one wish for one of them. Act by "
-            "this policy; the database does not check it.",
+            f"this policy; the database does not check it. {SENTENCES[self.mode]}".rstrip(),
             POLICY,
             *(tool.line() for tool in TOOLS),
         ])  # fmt: skip
@@ -506,6 +555,12 @@ class ServiceDesk(Task[Params, State]):
         last = ACTIONS[int(state.last)].replace("_", " ") if int(state.last) >= 0 else "-"
         status = f"last action: {last}   turns: {int(state.turns)}"
         return page(self.card.name, status, [self._said(state, params), "", self._known(state, params)])
+
+
+def _by_tool(counts: jax.Array) -> jax.Array:
+    """Return how often each tool was called, from the counts of actions."""
+    ends = (*_FIRST_OF_TOOL[1:], len(ACTIONS))
+    return jnp.stack([counts[start:end].sum() for start, end in zip(_FIRST_OF_TOOL, ends, strict=True)])
 
 
 class Clerk(eqx.Module):

@@ -10,7 +10,7 @@ action         ``MultiDiscrete([3] + [V] * 128)``: 0 show the schema, 1 run a qu
                query in tokens: characters, and words of SQL and of the schemas (:data:`WORDS`); 0 ends it
 observation    ``Box(0, 1, (328,))``: the last tool, one-hot; whether it failed; the theme of the schema, one-hot;
                question and result of the last call in tokens, each as a share of V
-reward         1 for the right answer, else 0; ``reward="thrifty"``: times :func:`.thrift.thrift` with 2 calls at least
+reward         1 for the right answer, else 0; ``reward="thrifty"`` (``reward_modes.py``): with 2 calls at least
 termination    a query was given as the answer and could be run; one that cannot be run is an error like any other
 success        the answer has the right rows on all five databases, in the right order where the question asks for one.
                They have rows just below, at and just above the constants of the question, and ties
@@ -43,9 +43,9 @@ from rlbench_suite.host import HostTask
 from rlbench_suite.policy import View
 
 from .page import HEIGHT, WIDTH, page
+from .reward_modes import SENTENCES, thrift
 from .sql_database import CITIES, LONGEST, THEMES, YEARS, database
 from .sql_questions import Instance, agree, instance
-from .thrift import thrift
 from .tool import Argument, Tool, read_tool_call
 
 LENGTH, SHOWN, ROWS = 128, 160, 20
@@ -252,7 +252,7 @@ class SQL(HostTask[State]):
                 f"{card.id}: difficulty is 1, 2 or 3, or one of {', '.join(card.difficulties)}; got {difficulty!r}."
             )
         self.tier = int(difficulty)
-        self.thrifty = card.settings.get("reward") == "thrifty"
+        self.mode = card.settings.get("reward", "success")
         query = {"query": Argument(f"one SELECT in SQLite's dialect, {LENGTH} tokens at most")}
         self._tools = (
             Tool("schema", "Show the tables and columns of the database."),
@@ -289,7 +289,7 @@ class SQL(HostTask[State]):
 
     def simulator(self) -> Console:
         """Make a console."""
-        return Console(self.tier, self.thrifty)
+        return Console(self.tier, self.mode == "thrifty")
 
     def begin(
         self, simulator: Any, seed: int | None, key: np.ndarray, index: int, draw: Draw
@@ -337,7 +337,9 @@ class SQL(HostTask[State]):
             "A question about a database is to be answered with one SQL query in SQLite's dialect. The answer is "
             "judged by its rows, on the database that you can look at and on four others of the same schema. Names of "
             "columns do not count; the order of rows counts only if the question asks for one. Within a table, ids and "
-            "names are unique. You may only read.\n" + "\n".join(tool.line() for tool in self._tools)
+            f"names are unique. You may only read. {SENTENCES[self.mode]}".rstrip()
+            + "\n"
+            + "\n".join(tool.line() for tool in self._tools)
         )
 
     def describe(self, state: State, params: Params) -> str:
