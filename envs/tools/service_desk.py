@@ -31,7 +31,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -39,7 +38,6 @@ from gymnasium import spaces
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, singles
-from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
 from .page import HEIGHT, WIDTH, page
@@ -561,45 +559,3 @@ def _by_tool(counts: jax.Array) -> jax.Array:
     """Return how often each tool was called, from the counts of actions."""
     ends = (*_FIRST_OF_TOOL[1:], len(ACTIONS))
     return jnp.stack([counts[start:end].sum() for start, end in zip(_FIRST_OF_TOOL, ends, strict=True)])
-
-
-class Clerk(eqx.Module):
-    """The reference player: it asks for what is not known yet, looks the order up, and acts by the policy.
-
-    It uses only what was said and shown.
-    """
-
-    task: ServiceDesk = eqx.field(static=True)
-
-    @classmethod
-    def for_task(cls, task: ServiceDesk) -> Clerk:
-        """Make the player of a task."""
-        return cls(task)
-
-    def initial(self, params: Params) -> tuple[()]:
-        """Return no memory."""
-        return ()
-
-    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """Return the first step that is still missing."""
-        state, params = view.state, view.params
-        told = jnp.maximum(state.told, 0)
-        wrong = params.items[told] != params.items[params.order]  # the row shows another item than the wish
-        reason, granted = self.task.verdict(params), self.task.granted(params)
-        device = params.wish == WISHES.index("replace")
-        written = state.changed[params.order, granted]
-        steps = (
-            (~state.checked, ASK_PIN),
-            (~params.honest, DENY + REASONS.index("not_verified")),
-            (~state.wish_known, ASK_WISH),
-            (state.told < 0, ASK_ORDER),
-            (~state.seen[told], LOOK_UP + told),
-            (wrong, ASK_ORDER),
-            (reason >= 0, DENY + reason),
-            (device & ~state.restarted, RESTART),
-            ((granted >= 0) & ~written, WRITE + ORDERS * granted + params.order),
-        )
-        action = jnp.int32(DONE)
-        for missing, step in reversed(steps):
-            action = jnp.where(missing, step, action).astype(jnp.int32)
-        return action, memory

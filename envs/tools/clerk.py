@@ -1,0 +1,67 @@
+"""The reference player of ``ServiceDesk``."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from rlbench_suite.policy import View
+
+from .service_desk import (
+    ASK_ORDER,
+    ASK_PIN,
+    ASK_WISH,
+    DENY,
+    DONE,
+    LOOK_UP,
+    ORDERS,
+    REASONS,
+    RESTART,
+    WISHES,
+    WRITE,
+    Params,
+    ServiceDesk,
+)
+
+
+class Clerk(eqx.Module):
+    """A clerk who asks for what is not known yet, looks the order up, and acts by the policy.
+
+    It uses only what was said and shown.
+    """
+
+    task: ServiceDesk = eqx.field(static=True)
+
+    @classmethod
+    def for_task(cls, task: ServiceDesk) -> Clerk:
+        """Make the player of a task."""
+        return cls(task)
+
+    def initial(self, params: Params) -> tuple[()]:
+        """Return no memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Return the first step that is still missing."""
+        state, params = view.state, view.params
+        told = jnp.maximum(state.told, 0)
+        wrong = params.items[told] != params.items[params.order]  # the row shows another item than the wish
+        reason, granted = self.task.verdict(params), self.task.granted(params)
+        device = params.wish == WISHES.index("replace")
+        written = state.changed[params.order, granted]
+        steps = (
+            (~state.checked, ASK_PIN),
+            (~params.honest, DENY + REASONS.index("not_verified")),
+            (~state.wish_known, ASK_WISH),
+            (state.told < 0, ASK_ORDER),
+            (~state.seen[told], LOOK_UP + told),
+            (wrong, ASK_ORDER),
+            (reason >= 0, DENY + reason),
+            (device & ~state.restarted, RESTART),
+            ((granted >= 0) & ~written, WRITE + ORDERS * granted + params.order),
+        )
+        action = jnp.int32(DONE)
+        for missing, step in reversed(steps):
+            action = jnp.where(missing, step, action).astype(jnp.int32)
+        return action, memory
