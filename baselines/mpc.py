@@ -17,6 +17,7 @@ keys of its own. Rewards beyond the planned steps count as zero.
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
@@ -96,25 +97,25 @@ class Planner(eqx.Module):
     task: Task[Any, Any] = eqx.field(static=True)
     config: Config = eqx.field(static=True)
 
+    @abc.abstractmethod
     def unplanned(self) -> jax.Array:
         """Return one step of a plan of which nothing is known, shape ``(...)``."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def draw(self, key: jax.Array, before: jax.Array, correlation: jax.Array) -> jax.Array:
         """Return noise for one step of every sample, ``(samples, ...)``, given that of the step before."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def choose(self, planned: jax.Array, noise: jax.Array, scale: jax.Array, mask: jax.Array | None) -> jax.Array:
         """Return the action that a plan's step and noise give, as :meth:`shares` reads it."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def env_action(self, chosen: jax.Array) -> jax.Array:
         """Return the environment's action of a chosen one."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def shares(self, chosen: jax.Array, weights: jax.Array) -> jax.Array:
         """Return the next plan ``(horizon, ...)`` from actions ``(horizon, rows, ...)`` and weights ``(rows,)``."""
-        raise NotImplementedError
 
     def initial(self, params: Any) -> Memory:
         """Return an empty plan."""

@@ -33,9 +33,9 @@ class Driver(NamedTuple):
     time_gap: Scalar
     """T, s"""
     jam_gap: Scalar
-    """a, m/s^2: the largest acceleration"""
+    """s0, m: gap of standing vehicles"""
     acceleration: Scalar
-    """b, m/s^2: the comfortable deceleration, positive"""
+    """a, m/s^2: the largest one"""
     deceleration: Scalar
     """b, m/s^2: the comfortable one, positive"""
 

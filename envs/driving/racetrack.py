@@ -49,7 +49,7 @@ from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
 from ..alternating_bands import alternating_bands
-from . import bicycle, collision, road_pictures, routes
+from . import bicycle, collision, reeds_shepp, road_pictures, routes
 from .bicycle import Motion, Pose
 from .car_following import Scalar
 from .collision import Sweep
@@ -133,7 +133,7 @@ def closed_track(radii: list[Scalar], sense: Scalar) -> tuple[Route, Scalar]:
     dy = [y[(i + 1) % CORNERS] - y[i] for i in range(CORNERS)]
     edge = [jnp.hypot(a, b) for a, b in zip(dx, dy, strict=True)]
     direction = [jnp.arctan2(b, a) for a, b in zip(dx, dy, strict=True)]
-    turn = [routes.wrap(direction[i] - direction[i - 1]) for i in range(CORNERS)]
+    turn = [reeds_shepp.wrap(direction[i] - direction[i - 1]) for i in range(CORNERS)]
     tangent = [jnp.maximum(jnp.tan(0.5 * jnp.abs(t)), 1e-6) for t in turn]
     room = [ROUND * jnp.minimum(edge[i], edge[i - 1]) for i in range(CORNERS)]
     radius = [jnp.minimum(a / t, LARGEST_RADIUS) for a, t in zip(room, tangent, strict=True)]
@@ -263,7 +263,7 @@ class Racetrack(Task[Params, State]):
 
     def angle(self, pose: Pose, s: Scalar, params: Params) -> Scalar:
         """Return the angle of the car to the track, rad, to the left."""
-        return routes.wrap(pose.heading - routes.place_at(params.track, s).heading)
+        return reeds_shepp.wrap(pose.heading - routes.place_at(params.track, s).heading)
 
     def pay(self, before: State, after: State) -> Scalar:
         """Return the reward of a step."""
@@ -422,6 +422,6 @@ class TrackDriver(NamedTuple):
         across = jnp.clip((target - state.d) / self.lateral_time, -bicycle.LATERAL_SPEED, bicycle.LATERAL_SPEED)
         # The car's course differs from its heading by the slip angle.
         axle = bicycle.rear_axle(LENGTH)
-        course = routes.wrap(state.pose.heading - routes.place_at(params.track, state.s).heading) + axle * bend
+        course = reeds_shepp.wrap(state.pose.heading - routes.place_at(params.track, state.s).heading) + axle * bend
         slip = axle * (bend + (across / u - course) / (self.heading_time * u))
         return jnp.clip(jnp.stack([slip / bicycle.slip_bound(u, LENGTH)]), -1, 1), memory

@@ -12,18 +12,15 @@ and, seen from its beginning with (a, b) ahead and to the left, a point has
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
 
 from .car_following import Scalar
 
 
 class Route(NamedTuple):
-    """A centre line; arrays ``(pieces,)``, or ``(routes, pieces)`` in a table of routes."""
+    """A centre line; arrays ``(pieces,)``."""
 
     start: Any
     """m along the route at the beginning of each piece; 0 of the first"""
@@ -44,18 +41,6 @@ class Place(NamedTuple):
     heading: Scalar
     """rad, not wrapped: it grows by the turns along the route"""
     curvature: Scalar
-
-
-def lay(x: float, y: float, heading: float, pieces: Iterable[tuple[float, float]]) -> Route:
-    """Return the route that begins there and consists of pieces of a length (m) and a curvature (1/m)."""
-    rows, way = [], 0.0
-    for length, curvature in pieces:
-        rows.append((way, x, y, heading, curvature))
-        half = 0.5 * curvature * length
-        chord = length * (math.sin(half) / half if half else 1.0)
-        x, y = x + chord * math.cos(heading + half), y + chord * math.sin(heading + half)
-        way, heading = way + length, heading + 2 * half
-    return Route(*np.array(rows).T)
 
 
 def piece_at(route: Route, s: Scalar) -> Route:
@@ -95,8 +80,3 @@ def project(route: Route, x: Scalar, y: Scalar, near: Scalar) -> tuple[Scalar, S
     """Return (s, d) of a point, given a place ``near`` it on the same piece or a neighbouring one."""
     s, _ = _onto(piece_at(route, near), x, y)
     return _onto(piece_at(route, s), x, y)
-
-
-def wrap(angle: Scalar) -> Scalar:
-    """Return the angle within +-pi."""
-    return angle - 2 * math.pi * jnp.floor(angle * (0.5 / math.pi) + 0.5)

@@ -83,7 +83,7 @@ CLIMATES = {
     "continental": Climate(40.0, 13.0, 15.0, 5.5, 9.0, 100.0, 30.0, -1.6, 1.6, 2.2, 3.0),
     "boreal": Climate(60.0, 6.5, 11.5, 4.0, 3.5, 50.0, 70.0, -0.6, 2.6, 3.0, 4.5),
 }
-"""Of the kind of the Netherlands, Almeria, Beijing and Helsinki."""
+"""Climates like those of the Netherlands, Almeria, Beijing and Helsinki."""
 
 
 class Sky(NamedTuple):

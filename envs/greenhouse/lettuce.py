@@ -52,14 +52,13 @@ from rlbench_suite.task import Task
 from rlbench_suite.time_series import Column, Series
 
 from ..alternating_bands import alternating_bands
-from ..own_constants import OwnConstants, begin_in_record
+from ..own_constants import OwnConstants
 from . import van_henten
+from .records import DAY, STEP, Records, record_series
 from .van_henten import Climate, Control, Greenhouse, Scalar, Weather, co2_ppm, relative_humidity
 from .weather import HOUR, OUTSIDE_CO2, YEAR, Site, Sky, day_angle, next_sky, weather
 
-STEP = 1800.0
-"""s"""
-SEASON = 40 * 48
+SEASON = 40 * DAY
 """steps"""
 CO2_LIMIT, VENTILATION_LIMIT, HEATING_LIMIT = 1.2e-6, 7.5e-3, 150.0
 """kg/(m2 s), m/s, W/m2: limits of the actuators (van Henten 1994)."""
@@ -96,10 +95,6 @@ SCALES = np.array([0.25, 1000, 20, 100, 500, 20, 100])
 """Scales of the seven measurements, in their units."""
 SENSORS = np.array([[0, 1], [0, 5000], [-20, 60], [0, 100], [0, 1000], [-40, 60], [0, 100]])
 """Ranges of the seven measurements."""
-
-
-DAY = 48
-"""steps"""
 GREENHOUSE = {
     "yield_factor": ("", "kg of dry weight from a kg of carbon dioxide assimilated"),
     "light_use": ("kg/J", "carbon dioxide assimilated by outside radiation"),
@@ -181,7 +176,8 @@ class Lettuce(Task[Params, State]):
         self.limits = Control(*(self.own.value(f"{name}_limit") for name in Control._fields))
         self.bounds = Bounds(*(self.own.value(name) for name in Bounds._fields))
         self._check()
-        self._records()
+        self.records = Records(card, self.own, Prices._fields, self.dtype)
+        self.price_scales = self.records.price_scales(PRICE_SCALES)
         low = np.concatenate([SENSORS[:, 0] / SCALES, [0] * 4, [-1] * 4, [0] * 3])
         high = np.concatenate([SENSORS[:, 1] / SCALES, [1] * 4, [1] * 4, [2] * 3])
         self.observation_space = self.box(low, high)
@@ -237,30 +233,7 @@ class Lettuce(Task[Params, State]):
 
     def series(self) -> tuple[Series, ...]:
         """Return weather and prices."""
-        least = 2 * (SEASON + DAY)  # whole days, and the weather at harvest
-        return (
-            Series(
-                "weather",
-                "weather outside from a midnight on, in place of the synthetic one",
-                (
-                    Column("radiation", "W/m2", 0, 1400, "global radiation"),
-                    Column("temperature", "degC", -40, 55, "of the air"),
-                    Column("humidity", "%", 0, 100, "relative"),
-                    Column("co2", "ppm", 0, 2000, "carbon dioxide", optional=True),
-                ),
-                "s", STEP, least,
-            ),
-            Series(
-                "prices",
-                "prices from a midnight on, in place of those of a season",
-                (
-                    Column("lettuce", "EUR/kg", 0, 1000, "of dry weight", optional=True),
-                    Column("heat", "EUR/kWh", -10, 10, "", optional=True),
-                    Column("co2", "EUR/kg", 0, 100, "", optional=True),
-                ),
-                "s", STEP, least,
-            ),
-        )  # fmt: skip
+        return record_series(SEASON, Column("lettuce", "EUR/kg", 0, 1000, "of dry weight", optional=True))
 
     def _check(self) -> None:
         """Refuse a greenhouse that the integration cannot hold, and bounds without a climate between them."""
@@ -276,33 +249,15 @@ class Lettuce(Task[Params, State]):
             if self.own.value(low) >= self.own.value(high):
                 raise ValueError(f"{self.card.id}: {low} is not below {high}.")
 
-    def _records(self) -> None:
-        """Read the records of the context, and find the scales of the prices."""
-        context = self.card.context
-        weather, prices = (context and context.record(name) for name in ("weather", "prices"))
-        self.weather = dict(zip(weather.columns, weather.values().T.astype(self.dtype), strict=True)) if weather else {}
-        self.prices = dict(zip(prices.columns, prices.values().T.astype(self.dtype), strict=True)) if prices else {}
-        for name in self.prices:
-            if f"{name}_price" in self.own:
-                raise ValueError(f"{self.card.id}: {name}_price follows from the record of prices; leave it out.")
-        self.rows = min((len(column) for column in (*self.weather.values(), *self.prices.values())), default=0)
-        self.dearest = Prices(
-            *(
-                float(np.abs(self.prices[name]).max()) if name in self.prices else self.own.range(f"{name}_price")[1]
-                for name in Prices._fields
-            )
-        )
-        self.price_scales = [max(scale, 0.51 * most) for scale, most in zip(PRICE_SCALES, self.dearest, strict=True)]
-
     def _reward_range(self) -> tuple[float, float]:
         """Return bounds of the reward, EUR/m2: 1 kg/m2 lost at the highest price; 4 g/m2 and less grown in a step."""
-        if not self.own.own and not self.rows:
+        if not self.own.own and not self.records.rows:
             return -30.0, 1.0
-        weight = self.own.weight
-        lettuce = weight("lettuce") * self.dearest.lettuce
-        heat = weight("heat") * self.dearest.heat * STEP / KWH * self.limits.heating
-        co2 = weight("co2") * self.dearest.co2 * STEP * self.limits.co2
-        gained_back = heat if "heat" in self.prices and self.prices["heat"].min() < 0 else 0.0
+        weight, dearest = self.own.weight, Prices(*self.records.dearest)
+        lettuce = weight("lettuce") * dearest.lettuce
+        heat = weight("heat") * dearest.heat * STEP / KWH * self.limits.heating
+        co2 = weight("co2") * dearest.co2 * STEP * self.limits.co2
+        gained_back = heat if self.records.pays_back else 0.0
         return -(1.2 * lettuce + heat + co2 + 30 * weight("violation")), 0.04 * lettuce + gained_back
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
@@ -334,18 +289,17 @@ class Lettuce(Task[Params, State]):
                 for i, (name, v) in enumerate(zip(GREENHOUSE, self.usual, strict=True))
             )
         )
-        if not self.rows:
+        if not self.records.rows:
             return Params(site, prices, house)
         unit = self.uniform(jax.random.fold_in(key, 1), 1)[0]
-        row = begin_in_record(unit, split, self.rows, SEASON + 1, every=DAY)
-        start = jnp.mod(self.own.value("first_day") + (row // DAY).astype(self.dtype), YEAR)
+        row, start = self.records.begin(unit, split, SEASON, self.dtype)
         return Params(site._replace(start=start), prices, house, row)
 
     def outside(self, params: Params, sky: Sky, steps: Scalar) -> Weather:
         """Return the weather outside after some steps."""
-        if not self.weather:
+        if not self.records.weather:
             return weather(params.site, sky, STEP * steps.astype(self.dtype))
-        now = {name: jnp.asarray(column)[params.row + steps] for name, column in self.weather.items()}
+        now = self.records.at(self.records.weather, params.row + steps)
         temperature = now["temperature"]
         return Weather(
             now["radiation"],
@@ -356,8 +310,9 @@ class Lettuce(Task[Params, State]):
 
     def prices_at(self, params: Params, steps: Scalar) -> Prices:
         """Return the prices after some steps."""
-        recorded = {name: jnp.asarray(column)[params.row + steps] for name, column in self.prices.items()}
-        return params.prices._replace(**recorded)
+        if not self.records.prices:
+            return params.prices
+        return params.prices._replace(**self.records.at(self.records.prices, params.row + steps))
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Return a crop just planted, at midnight."""

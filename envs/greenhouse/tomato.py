@@ -52,18 +52,15 @@ from rlbench_suite.task import Task
 from rlbench_suite.time_series import Column, Series
 
 from ..alternating_bands import alternating_bands
-from ..own_constants import OwnConstants, begin_in_record
+from ..own_constants import OwnConstants
 from . import glasshouse
 from .climates import CLIMATES, Sky, conditions, first_sky, next_sky
 from .glasshouse import Air, Control, Glasshouse, House, Outside, Scalar, co2_density, co2_ppm, saturated
 from .lettuce import FROST, INTERLOCK, KWH, SCORCH
+from .records import DAY, STEP, Records, record_series
 from .tomato_crop import DRY_MATTER, GENERATIVE, PLANTED, Crop, Variety, leaf_area_index
 from .weather import HOUR, OUTSIDE_CO2, YEAR, Site, day_angle
 
-STEP = 1800.0
-"""s"""
-DAY = 48
-"""steps"""
 DAYS = 160
 SEASON = DAYS * DAY
 """steps"""
@@ -184,10 +181,11 @@ class Tomato(Task[Params, State]):
         self.limits = Control(self.own.value("heating_limit"), 1.0, self.own.value("co2_limit"))
         self.bounds = Bounds(*(self.own.value(name) for name in Bounds._fields))
         self._check()
-        self._records()
+        self.records = Records(card, self.own, Prices._fields, self.dtype)
+        self.price_scales = self.records.price_scales(PRICE_SCALES)
         ends = np.array(SENSORS) / np.array(SCALES)[:, None]
         self.observation_space = self.box(
-            np.concatenate([ends[:, 0], [0] * 4, [-1] * 4, [-2 * bool(self.rows)] * 3]),
+            np.concatenate([ends[:, 0], [0] * 4, [-1] * 4, [-2 * bool(self.records.rows)] * 3]),
             np.concatenate([ends[:, 1], [1] * 4, [1] * 4, [2] * 3]),
         )
         self.action_space = self.box([0] * 3, [1] * 3)
@@ -203,7 +201,7 @@ class Tomato(Task[Params, State]):
         def price(name: str, unit: str) -> Constant:
             return Constant(f"{name}_price", unit, *RANGES[name], "", least=0.0)
 
-        usual = (*Glasshouse(), *Variety())
+        usual, bounds = (*Glasshouse(), *Variety()), Bounds()
         return (
             Constant(
                 "planting_day",
@@ -227,12 +225,14 @@ class Tomato(Task[Params, State]):
             ),
             fixed("heating_limit", "W/m2", HEATING_LIMIT, "most heat into the pipes", most=500.0),
             fixed("co2_limit", "mg/(m2 s)", CO2_LIMIT, "most carbon dioxide dosed", most=50.0),
-            fixed("coldest", "degC", 15.0, "bound of the climate, as are the next five", most=40.0, least=0.0),
-            fixed("warmest", "degC", 34.0, "", most=45.0, least=0.0),
-            fixed("least_co2", "ppm", 300.0, "", most=5000.0, least=0.0),
-            fixed("most_co2", "ppm", 1600.0, "", most=5000.0, least=0.0),
-            fixed("driest", "%", 50.0, "relative humidity", most=100.0, least=0.0),
-            fixed("dampest", "%", 85.0, "relative humidity", most=100.0, least=0.0),
+            fixed(
+                "coldest", "degC", bounds.coldest, "bound of the climate, as are the next five", most=40.0, least=0.0
+            ),
+            fixed("warmest", "degC", bounds.warmest, "", most=45.0, least=0.0),
+            fixed("least_co2", "ppm", bounds.least_co2, "", most=5000.0, least=0.0),
+            fixed("most_co2", "ppm", bounds.most_co2, "", most=5000.0, least=0.0),
+            fixed("driest", "%", bounds.driest, "relative humidity", most=100.0, least=0.0),
+            fixed("dampest", "%", bounds.dampest, "relative humidity", most=100.0, least=0.0),
             fixed("first_day", "", 0.0, "day of the year on which records begin, at midnight", most=365.0, least=0.0),
             *weights(
                 tomato=(1.0, "value of the fruit grown"),
@@ -244,31 +244,9 @@ class Tomato(Task[Params, State]):
 
     def series(self) -> tuple[Series, ...]:
         """Return weather and prices."""
-        least = 2 * (SEASON + DAY)  # whole days, and the weather at harvest
-        return (
-            Series(
-                "weather",
-                "weather outside from a midnight on, in place of the synthetic one",
-                (
-                    Column("radiation", "W/m2", 0, 1400, "global radiation"),
-                    Column("temperature", "degC", -40, 55, "of the air"),
-                    Column("humidity", "%", 0, 100, "relative"),
-                    Column("wind", "m/s", 0, 40, ""),
-                    Column("co2", "ppm", 0, 2000, "carbon dioxide", optional=True),
-                ),
-                "s", STEP, least,
-            ),
-            Series(
-                "prices",
-                "prices from a midnight on, in place of those of a season",
-                (
-                    Column("tomato", "EUR/kg", 0, 100, "fresh", optional=True),
-                    Column("heat", "EUR/kWh", -10, 10, "", optional=True),
-                    Column("co2", "EUR/kg", 0, 100, "", optional=True),
-                ),
-                "s", STEP, least,
-            ),
-        )  # fmt: skip
+        return record_series(
+            SEASON, Column("tomato", "EUR/kg", 0, 100, "fresh", optional=True), Column("wind", "m/s", 0, 40, "")
+        )
 
     def _check(self) -> None:
         """Refuse a glasshouse that the integration cannot hold, and bounds without a climate between them."""
@@ -283,31 +261,13 @@ class Tomato(Task[Params, State]):
             if self.own.value(low) >= self.own.value(high):
                 raise ValueError(f"{self.card.id}: {low} is not below {high}.")
 
-    def _records(self) -> None:
-        """Read the records of the context, and find the scales of the prices."""
-        context = self.card.context
-        weather, prices = (context and context.record(name) for name in ("weather", "prices"))
-        self.weather = dict(zip(weather.columns, weather.values().T.astype(self.dtype), strict=True)) if weather else {}
-        self.prices = dict(zip(prices.columns, prices.values().T.astype(self.dtype), strict=True)) if prices else {}
-        for name in self.prices:
-            if f"{name}_price" in self.own:
-                raise ValueError(f"{self.card.id}: {name}_price follows from the record of prices; leave it out.")
-        self.rows = min((len(column) for column in (*self.weather.values(), *self.prices.values())), default=0)
-        self.dearest = Prices(
-            *(
-                float(np.abs(self.prices[name]).max()) if name in self.prices else self.own.range(f"{name}_price")[1]
-                for name in Prices._fields
-            )
-        )
-        self.price_scales = [max(scale, 0.51 * most) for scale, most in zip(PRICE_SCALES, self.dearest, strict=True)]
-
     def _reward_range(self) -> tuple[float, float]:
         """Return bounds of the reward, EUR/m2: 10 kg/m2 lost at the highest price; 40 g/m2 and less grown in a step."""
-        weight = self.own.weight
-        tomato = weight("tomato") * self.dearest.tomato
-        heat = weight("heat") * self.dearest.heat * STEP / KWH * self.limits.heating
-        co2 = weight("co2") * self.dearest.co2 * STEP * 1e-6 * self.limits.co2
-        gained_back = heat if "heat" in self.prices and self.prices["heat"].min() < 0 else 0.0
+        weight, dearest = self.own.weight, Prices(*self.records.dearest)
+        tomato = weight("tomato") * dearest.tomato
+        heat = weight("heat") * dearest.heat * STEP / KWH * self.limits.heating
+        co2 = weight("co2") * dearest.co2 * STEP * 1e-6 * self.limits.co2
+        gained_back = heat if self.records.pays_back else 0.0
         return -(10 * tomato + heat + co2 + 30 * weight("violation")), 0.04 * tomato + gained_back
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
@@ -329,21 +289,20 @@ class Tomato(Task[Params, State]):
         constants = [drawn(name, 7 + i) for i, name in enumerate(CONSTANTS)]
         split_at = len(Glasshouse._fields)
         house, variety = Glasshouse(*constants[:split_at]), Variety(*constants[split_at:])
-        if not self.rows:
+        if not self.records.rows:
             return Params(site, prices, house, variety)
         unit = self.uniform(jax.random.fold_in(key, 1), 1)[0]
-        row = begin_in_record(unit, split, self.rows, SEASON + 1, every=DAY)
-        start = jnp.mod(self.own.value("first_day") + (row // DAY).astype(self.dtype), YEAR)
+        row, start = self.records.begin(unit, split, SEASON, self.dtype)
         return Params(site._replace(start=start), prices, house, variety, row)
 
     def outside(self, params: Params, sky: Sky, steps: Scalar) -> Outside:
         """Return the weather outside after some steps."""
-        if not self.weather:
+        if not self.records.weather:
             radiation, warmth, dew_point, wind = conditions(
                 self.climate, params.site, sky, STEP * steps.astype(self.dtype)
             )
             return Outside(radiation, warmth, saturated(dew_point), wind, co2_density(OUTSIDE_CO2, warmth))
-        now = {name: jnp.asarray(column)[params.row + steps] for name, column in self.weather.items()}
+        now = self.records.at(self.records.weather, params.row + steps)
         temperature = now["temperature"]
         vapour = 0.01 * now["humidity"] * saturated(temperature)
         ppm = now.get("co2", OUTSIDE_CO2)
@@ -351,8 +310,9 @@ class Tomato(Task[Params, State]):
 
     def prices_at(self, params: Params, steps: Scalar) -> Prices:
         """Return the prices after some steps."""
-        recorded = {name: jnp.asarray(column)[params.row + steps] for name, column in self.prices.items()}
-        return params.prices._replace(**recorded)
+        if not self.records.prices:
+            return params.prices
+        return params.prices._replace(**self.records.at(self.records.prices, params.row + steps))
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Return a crop just planted, at midnight."""

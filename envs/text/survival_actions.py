@@ -1,4 +1,4 @@
-"""What the player does in Survival, and what it needs."""
+"""Actions of the player in Survival, and the effects of its needs."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ class State(NamedTuple):
     reason: Any
     """Number of the reason given, -1 for none."""
     made: Any = None
-    """How often each action was taken, ``(32,)``; None where the reward does not ask."""
+    """Number of times that each action was taken, ``(32,)``; None where the reward does not ask."""
 
 
 class ServiceDesk(Task[Params, State]):

@@ -58,7 +58,9 @@ def centre(pieces: list[tuple[float, float]], start: tuple[float, float, float],
 def test_places_are_those_that_the_curvature_integrates_to_and_points_project_onto_them() -> None:
     """SciPy's integral of the heading; a point's s and d by minimising its distance from that line."""
     start = 3.0, -2.0, 2.5
-    route = routes.lay(*start, PIECES)
+    starts = np.cumsum([0.0, *(length for length, _ in PIECES[:-1])])
+    rows = [(s, *centre(PIECES, start, s), kappa) for s, (_, kappa) in zip(starts, PIECES, strict=True)]
+    route = routes.Route(*np.array(rows).T)
     rng = np.random.default_rng(0)
     with jax.enable_x64(True):
         for s in rng.uniform(0, 73, 8):

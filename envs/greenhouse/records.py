@@ -1,0 +1,104 @@
+"""Records of weather and prices that a context of one's own gives a greenhouse in place of drawn ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.time_series import Column, Series
+
+from ..own_constants import OwnConstants, begin_in_record
+from .weather import YEAR
+
+STEP = 1800.0
+"""s"""
+DAY = 48
+"""steps"""
+Scalar = Any
+
+
+def record_series(season: int, crop: Column, *more: Column) -> tuple[Series, Series]:
+    """Return the series of weather and prices that a task takes.
+
+    Args:
+        season: steps of an episode.
+        crop: the price of the crop.
+        more: columns of the weather besides radiation, temperature, humidity and carbon dioxide.
+    """
+    least = 2 * (season + DAY)  # whole days, and the weather at harvest
+    return (
+        Series(
+            "weather",
+            "weather outside from a midnight on, in place of the synthetic one",
+            (
+                Column("radiation", "W/m2", 0, 1400, "global radiation"),
+                Column("temperature", "degC", -40, 55, "of the air"),
+                Column("humidity", "%", 0, 100, "relative"),
+                *more,
+                Column("co2", "ppm", 0, 2000, "carbon dioxide", optional=True),
+            ),
+            "s", STEP, least,
+        ),
+        Series(
+            "prices",
+            "prices from a midnight on, in place of those of a season",
+            (
+                crop,
+                Column("heat", "EUR/kWh", -10, 10, "", optional=True),
+                Column("co2", "EUR/kg", 0, 100, "", optional=True),
+            ),
+            "s", STEP, least,
+        ),
+    )  # fmt: skip
+
+
+class Records:
+    """Columns of the records of a task's context, each by its name; empty without records.
+
+    Attributes:
+        weather: columns of the weather, ``(rows,)`` each.
+        prices: columns of the prices, ``(rows,)`` each.
+        rows: number of rows of the shorter record; 0 without records.
+        dearest: largest size of each price, recorded or drawn, in the order of the goods.
+        pays_back: whether heat is recorded at a price below 0.
+    """
+
+    def __init__(self, card: TaskCard, own: OwnConstants, goods: Sequence[str], dtype: Any) -> None:
+        """Read the records.
+
+        Raises:
+            ValueError: the context gives a price as a constant, too.
+        """
+        self.own = own
+        self.weather, self.prices = (
+            dict(zip(record.columns, record.values().T.astype(dtype), strict=True)) if record else {}
+            for record in (card.context and card.context.record(name) for name in ("weather", "prices"))
+        )
+        for name in self.prices:
+            if f"{name}_price" in own:
+                raise ValueError(f"{card.id}: {name}_price follows from the record of prices; leave it out.")
+        self.rows = min((len(column) for column in (*self.weather.values(), *self.prices.values())), default=0)
+        self.dearest = [
+            float(np.abs(self.prices[name]).max()) if name in self.prices else own.range(f"{name}_price")[1]
+            for name in goods
+        ]
+        self.pays_back = "heat" in self.prices and bool(self.prices["heat"].min() < 0)
+
+    def price_scales(self, usual: Sequence[float]) -> list[float]:
+        """Return scales of the prices in observations, from the usual ones, so that no price shows above 2."""
+        return [max(scale, 0.51 * most) for scale, most in zip(usual, self.dearest, strict=True)]
+
+    def begin(self, unit: Scalar, split: jax.Array, season: int, dtype: Any) -> tuple[Scalar, Scalar]:
+        """Draw where a season of so many steps begins: the row, at a midnight, and its day of the year."""
+        row = begin_in_record(unit, split, self.rows, season + 1, every=DAY)
+        return row, jnp.mod(self.own.value("first_day") + (row // DAY).astype(dtype), YEAR)
+
+    @staticmethod
+    def at(columns: dict[str, np.ndarray], row: Scalar) -> dict[str, Scalar]:
+        """Return a row of the weather or of the prices."""
+        return {name: jnp.asarray(column)[row] for name, column in columns.items()}
