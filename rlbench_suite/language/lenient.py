@@ -35,7 +35,6 @@ _AROUND = " \t\r\n`*\"'"
 _MOST_BOXES = 10
 _MOST_LAYERS = 10
 _BOX = r"\boxed{"
-_BRACES = re.compile(r"[{}]")
 
 _SPACES = dict.fromkeys((0xA0, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000), " ")
 _DASHES = dict.fromkeys((*range(0x2010, 0x2016), 0x2212), "-")
@@ -175,13 +174,16 @@ def _last_boxed(reply: str) -> str | None:
         start = reply.rfind(_BOX, 0, limit)
         if start < 0:
             return None
+        begin = end = start + len(_BOX)
         depth = 1
-        for brace in _BRACES.finditer(reply, start + len(_BOX), start + len(_BOX) + LONGEST_ANSWER):
-            depth += 1 if brace[0] == "{" else -1
+        for part in reply[begin : begin + LONGEST_ANSWER].split("}")[:-1]:  # each ends at a closing brace
+            depth += part.count("{") - 1
+            end += len(part)
             if not depth:
-                if not _is_placeholder(answer := reply[start + len(_BOX) : brace.start()]):
+                if not _is_placeholder(answer := reply[begin:end]):
                     return answer.strip()
                 break
+            end += 1
         limit = start
     return None
 
