@@ -95,6 +95,7 @@ def test_workers_share_it_and_results_do_not_depend_on_it(bare: Path, toys: Path
             ("power", "a", "--difference", "1", "--difference", "nan"),
             "--difference must be a finite number above 0, got nan",
         ),
+        (evaluate.app, ("power", "a", "--agents", "1"), "--agents must be at least 2, got 1"),
         (suite.app, ("bench", "--envs", "0"), "--envs must be at least 1, got 0"),
         (suite.app, ("bench", "--seconds", "nan"), "--seconds must be a finite number above 0, got nan"),
         (suite.app, ("bench", "--seconds", "inf"), "--seconds must be a finite number above 0, got inf"),
@@ -143,7 +144,7 @@ def test_every_option_that_is_a_number_is_among_them():
     assert numbers == {
         ("evaluate", "seeds"), ("evaluate", "workers"), ("evaluate", "silence"), ("bench", "envs"),
         ("bench", "seconds"), ("calibrate", "episodes"), ("play", "seed"), ("pack", "entry_version"),
-        ("power", "difference"), ("record", "episodes"), ("record", "seed"),
+        ("power", "difference"), ("power", "compared"), ("record", "episodes"), ("record", "seed"),
         ("show", "seed"), ("verify", "seed"), ("export", "n"), ("export", "seed"),
         ("serve", "port"), ("serve", "max_sessions"), ("serve", "seed"),
         *(("evaluate", name) for name in ("samples", "episodes", "temperature", "max_tokens", "concurrency")),
