@@ -81,7 +81,7 @@ def derivative(body: RigidBody, wrench: Wrench, inertia: Inertia, gravity: Scala
         x=vx,
         y=vy,
         z=vz,
-        qw=0.5 * (-qx * wx - qy * wy - qz * wz),
+        qw=-0.5 * (qx * wx + qy * wy + qz * wz),
         qx=0.5 * (qw * wx + qy * wz - qz * wy),
         qy=0.5 * (qw * wy + qz * wx - qx * wz),
         qz=0.5 * (qw * wz + qx * wy - qy * wx),
