@@ -50,10 +50,11 @@ def test_a_context_of_the_shipped_values_is_the_shipped_program(card: TaskCard, 
     sheet = tmp_path / "sheet.yaml"
     sheet.write_text(template(card.id, task.constants()))
     own: Any = find_card(card.id, context=sheet).build()
-    (text, constants), (same, others) = program(task), program(own)
-    assert text == same
-    for one, other in zip(constants, others, strict=True):
-        np.testing.assert_array_equal(one, other)
+    if isinstance(task, Task):  # a simulator of the host has no program
+        (text, constants), (same, others) = program(task), program(own)
+        assert text == same
+        for one, other in zip(constants, others, strict=True):
+            np.testing.assert_array_equal(one, other)
     players = [jax.tree.leaves(load(card.reference).for_task(one)) for one in (task, own)]
     for one, other in zip(*players, strict=True):
         np.testing.assert_array_equal(one, other)

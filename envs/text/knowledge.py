@@ -120,7 +120,7 @@ def understand(text: str, knowledge: Knowledge) -> int:
         words = f"is it {named[1]}"
     known = _by_plain_words(knowledge)
     if words not in known:
-        near = difflib.get_close_matches(words, known, n=1, cutoff=0)
+        near = difflib.get_close_matches(words[:100], known, n=1, cutoff=0)  # a reply may be very long
         raise ValueError(
             f"{text.strip()[:100]!r} is no question about one known property and names no known thing; the nearest "
             f"that is: {spoken(knowledge)[known[near[0]]]!r}"

@@ -34,7 +34,10 @@ CRASHES = 3
 """Number of crashes of its worker after which a cell is reported as failed."""
 
 _LOSSES = 10
-"""Number of lost nodes, or of starts that fail, after which a cell is reported as failed. They rarely are its fault."""
+"""Number of lost nodes after which a cell is reported as failed. They rarely are its fault."""
+
+_ENDS = 10
+"""Number of processes that end before the cell begins, after which it is reported as failed."""
 
 _PARTS = 10_000
 """Ray counts resources in parts of one ten-thousandth."""
@@ -167,7 +170,7 @@ def _run_all(run: Run, resources: Resources, workers: int | None, silence: float
                     team.remove(worker)
                     worker.end()
                     troubles[lost, trouble] += worker.node is not None or trouble != _LOST  # else it had not begun
-                    if troubles[lost, trouble] < (_LOSSES if trouble in (_LOST, _ENDED) else CRASHES):
+                    if troubles[lost, trouble] < {_LOST: _LOSSES, _ENDED: _ENDS}.get(trouble, CRASHES):
                         waiting.setdefault(lost[:2], []).insert(0, lost)
                         yield Event("retried", lost, trouble)
                     else:

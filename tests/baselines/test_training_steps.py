@@ -15,7 +15,7 @@ from rlbench_suite.baselines.ppo_agent import PPO
 from rlbench_suite.baselines.sac import SAC
 from rlbench_suite.evaluation.protocol import EPISODES
 
-LEARNERS = [name for name in registry.AGENTS if name not in ("random", "noop", "reference")]
+LEARNERS = [name for name in registry.AGENTS if name not in ("random", "noop", "reference", "mpc")]
 
 
 def hyperparameters(agent: Any, task_id: str, budget: str) -> dict[str, Any]:
