@@ -113,17 +113,18 @@ def understand(text: str, knowledge: Knowledge) -> int:
     Case, punctuation and articles do not count. "I guess X", "guess X" and "my guess is X" mean "Is it X?".
 
     Raises:
-        ValueError: the text is no question of the grammar; the message gives the nearest one.
+        ValueError: the text is no question of the grammar; the message gives one that is, the nearest if any is near.
     """
     words = _plain(text)
     if named := re.fullmatch(r"(?:i guess|guess|my guess is)(?: it is)? (.+)", words):
         words = f"is it {named[1]}"
     known = _by_plain_words(knowledge)
     if words not in known:
-        near = difflib.get_close_matches(words[:100], known, n=1, cutoff=0)  # a reply may be very long
+        near = difflib.get_close_matches(words[:100], known, n=1, cutoff=0.4)  # which spares most comparisons
+        which, name = ("the nearest", near[0]) if near else ("one", next(iter(known)))
         raise ValueError(
-            f"{text.strip()[:100]!r} is no question about one known property and names no known thing; the nearest "
-            f"that is: {spoken(knowledge)[known[near[0]]]!r}"
+            f"{text.strip()[:100]!r} is no question about one known property and names no known thing; {which} that "
+            f"is: {spoken(knowledge)[known[name]]!r}"
         )
     return known[words]
 
