@@ -22,6 +22,14 @@ CALLS = {
         "payments.balance()",
         "payments.list_requests()",
     ),
+    "OfficeAppsLarge-v0": (
+        "contacts_find(first=Ana)",
+        "calendar_list_day(day=Mon)",
+        "payments_balance()",
+        "mail_list(folder=inbox)",
+        "music_of_genre(genre=jazz)",
+        "shop_put_in_cart(product=7, quantity=1)",
+    ),
     "Routing-v0": ("answer()", "ask(expert=Ada)", "ask(expert=Bruno)"),
     "SQL-v1": ("schema", "run SELECT 1 + 1 AS two", "run SELECT name FROM products", "run SELECT name FROM books"),
     "Interpreter-v0": (

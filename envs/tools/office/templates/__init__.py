@@ -1,0 +1,1 @@
+"""Templates of instructions, by the app in which they act."""

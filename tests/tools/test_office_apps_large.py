@@ -1,0 +1,439 @@
+"""OfficeAppsLarge-v0: its judge over all templates, its APIs against expectations, and players who do no task."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+import rlbench_suite  # noqa: F401  (registers the ids)
+from rlbench_suite.dice import Dice
+from rlbench_suite.envs.tools.office.api import Failed
+from rlbench_suite.envs.tools.office.apis import APIS, APPS, NUMBER
+from rlbench_suite.envs.tools.office.instance import TEMPLATES, TIERS, Instance, instance, planted
+from rlbench_suite.envs.tools.office.office_apps_large import as_action, as_call, situation, solved
+from rlbench_suite.envs.tools.office.population import copied, population
+from rlbench_suite.envs.tools.office.texts import VALUES
+from rlbench_suite.envs.tools.office.world import distance
+
+pytestmark = pytest.mark.of_variants
+
+Calls = list[tuple[str, dict[str, Any]]]
+
+
+@cache
+def instances() -> dict[str, list[Instance]]:
+    """Eight instances of every template, and one with each of its obstacles, by its name."""
+    return {
+        one.name: [planted(one, Dice(7 + place, seed), "") for seed in range(8)]
+        + [planted(one, Dice(7 + place, 8 + seed), reason) for seed, reason in enumerate(one.reasons)]
+        for place, one in enumerate(TEMPLATES)
+    }
+
+
+def end_of(start: Any, calls: Calls) -> Any:
+    """The world after some calls; those that fail change nothing."""
+    world = start
+    for name, arguments in calls:
+        try:
+            world, _ = APIS[NUMBER[name]].effect(world, **arguments)
+        except Failed:
+            continue
+    return world
+
+
+def plain(world: Any, start: Any) -> Any:
+    """A world to compare in another way than the judge does: old rows by id, new ones sorted by their words."""
+    tables = {}
+    for table, rows in world.items():
+        new = [row for number, row in rows.items() if number not in start[table]]
+        words = sorted(str(sorted((column, _spelt(value)) for column, value in row.items())) for row in new)
+        tables[table] = {number: dict(row) for number, row in rows.items() if number in start[table]}, words
+    return tables
+
+
+def _spelt(value: Any) -> str:
+    return str(sorted(value)) if isinstance(value, frozenset) else str(value)
+
+
+def test_there_are_nine_apps_a_hundred_apis_and_sixty_templates_all_documented() -> None:
+    assert len(APPS) == 9
+    assert len(APIS) == len(NUMBER) == 131
+    assert len(TEMPLATES) == len({one.name for one in TEMPLATES}) == 70
+    for api in APIS:
+        schema = api.tool.schema()["function"]
+        assert re.fullmatch(r"[a-z_]{1,64}", schema["name"])
+        assert schema["description"].endswith(".")
+        assert all(one["description"] for one in schema["parameters"]["properties"].values())
+    for one in TEMPLATES:
+        gaps = [set(re.findall(r"{(\w+)}", words)) for words in one.wordings]
+        assert len(set(one.wordings)) == 3
+        assert gaps[0] == gaps[1] == gaps[2], one.name
+        assert one.specification.endswith(".")
+
+
+def test_the_oracle_reaches_the_wanted_world_of_every_template_with_every_obstacle() -> None:
+    for name, some in instances().items():
+        for one in some:
+            end = end_of(one.start, [*one.solution])
+            assert plain(end, one.start) == plain(one.wanted, one.start), name
+            assert distance(end, one.wanted, one.start) == 0
+            assert one.solution[-1] == one.ending, (name, one.reason)
+            assert len(one.solution) <= 15
+            assert one.far or one.reason or one.ending[0] == "assistant_answer", name  # something is to be done
+    refused = [bool(instance(tier, split, number).reason) for tier in TIERS for split in (0, 1) for number in range(70)]
+    assert 0.03 < np.mean(refused) < 0.15
+
+
+def test_without_any_one_change_the_goal_is_missed() -> None:
+    """Dual control, first half: all that is wanted must be changed."""
+    tried = 0
+    for name, some in instances().items():
+        for one in some[:6]:
+            calls = [*one.solution]
+            for place, (api, _) in enumerate(calls):
+                if APIS[NUMBER[api]].changes:
+                    end = end_of(one.start, calls[:place] + calls[place + 1 :])
+                    assert distance(end, one.wanted, one.start) > 0, (name, api)
+                    tried += 1
+    assert tried > 400
+
+
+def arguments_of(dice: Dice, one: Instance, api: Any) -> dict[str, Any]:
+    """Random arguments of an API, ids that exist if possible."""
+    nouns = {"contact": "contacts", "event": "events", "request": "requests", "mail": "mails", "message": "messages",
+             "task": "tasks", "note": "notes", "song": "songs", "playlist": "playlists", "product": "products",
+             "order": "orders"}  # fmt: skip
+    given: dict[str, Any] = {}
+    for name, argument in api.tool.arguments.items():
+        if name in nouns:
+            given[name] = dice.choice([*one.wanted[nouns[name]]])
+        elif argument.words:
+            given[name] = dice.choice(argument.words)
+        elif argument.high is None:
+            given[name] = str(dice.choice(VALUES))
+        else:
+            given[name] = dice.between(argument.low, min(argument.high, 40))
+    return given
+
+
+def test_any_other_change_misses_the_goal() -> None:
+    """Dual control, second half: nothing else may be changed. Every API that writes is called after right solutions."""
+    dice, changed = Dice(1, 2), {api.name: 0 for api in APIS if api.changes}
+    for name, some in instances().items():
+        for one in some[:1]:
+            for api in APIS:
+                if api.changes:
+                    more = [(api.name, arguments_of(dice, one, api))]
+                    end = end_of(one.wanted, more)
+                    spoilt = plain(end, one.start) != plain(one.wanted, one.start)
+                    assert (distance(end, one.wanted, one.start) > 0) == spoilt, (name, more)
+                    changed[api.name] += spoilt
+    assert min(changed.values()) > 0, changed
+    assert sum(changed.values()) > 2000
+
+
+def test_calls_that_read_change_nothing() -> None:
+    dice = Dice(3, 4)
+    one = instances()["pay_contact"][0]
+    for api in APIS:
+        if not api.changes:
+            for _ in range(5):
+                try:
+                    world, _ = api.effect(one.start, **arguments_of(dice, one, api))
+                except Failed:
+                    continue
+                assert world is one.start
+
+
+def test_a_solution_of_another_instance_is_wrong() -> None:
+    """No constant calls carry out a template."""
+    right = tried = 0
+    for name, some in instances().items():
+        same = [
+            distance(end_of(other.start, [*one.solution]), other.wanted, other.start) == 0
+            and one.ending == other.ending
+            for one, other in pairwise(some)
+            if not one.reason and not other.reason
+        ]
+        assert sum(same) <= max(2, len(same) / 2), name  # ids may be the same, and artists are six
+        right, tried = right + sum(same), tried + len(same)
+    assert right < 0.03 * tried
+
+
+def test_people_and_templates_of_the_splits_differ() -> None:
+    people: tuple[set[Any], set[Any]] = (set(), set())
+    for some in instances().values():
+        for one in some:
+            people[one.template.test].update((row["first"], row["last"]) for row in one.start["contacts"].values())
+    assert not people[0] & people[1]
+    assert min(len(some) for some in people) > 150
+    for tier, templates in TIERS.items():
+        for split in (0, 1):
+            names = {instance(tier, split, number).template.name for number in range(70)}
+            assert names == {one.name for one in templates if one.test == bool(split)}
+
+
+def world_by_hand() -> Any:
+    """A small world, and no random one."""
+    empty = {table: {} for table in population(Dice(0, 0), 0)}
+    contact = {"last": "Adler", "relation": "friend", "favourite": False, "muted": False}
+    return empty | {
+        "contacts": {7: contact | {"first": "Ana", "city": "Oslo", "phone": "555-0107", "blocked": False},
+                     8: contact | {"first": "Ben", "city": "Lyon", "phone": "555-0108", "blocked": True}},
+        "events": {3: {"title": "demo", "time": "Mon 09:00", "place": "lab", "guests": frozenset({7})}},
+        "account": {1: {"balance": 50, "savings": 10}},
+        "requests": {5: {"contact": 8, "amount": 20, "direction": "incoming", "status": "open"},
+                     6: {"contact": 7, "amount": 60, "direction": "incoming", "status": "open"}},
+        "songs": {4: {"title": "Echo", "artist": "Trio Nova", "genre": "jazz", "minutes": 3, "liked": False}},
+        "playlists": {2: {"name": "rain", "songs": frozenset()}},
+        "queue": {1: {"songs": ()}},
+        "products": {9: {"name": "mug", "category": "kitchen", "price": 8, "stock": 2, "wished": False}},
+        "mails": {11: {"contact": 7, "direction": "incoming", "folder": "inbox", "subject": "keys", "text": "thank you",
+                       "read": False, "starred": False}},
+    }  # fmt: skip
+
+
+WORLD = world_by_hand()
+SENT = {"direction": "outgoing", "folder": "archive", "read": True, "starred": False}
+
+
+@pytest.mark.parametrize(("name", "arguments", "expected"), [
+    ("payments_send", {"contact": 7, "amount": 50},
+     {"account": {1: {"balance": 0, "savings": 10}},
+      "transfers": {1: {"contact": 7, "amount": 50, "direction": "outgoing"}}}),
+    ("payments_send", {"contact": 7, "amount": 51}, "insufficient_funds"),
+    ("payments_send", {"contact": 9, "amount": 1}, "not_found"),
+    ("payments_pay", {"request": 5},
+     {"account": {1: {"balance": 30, "savings": 10}},
+      "requests": WORLD["requests"] | {5: WORLD["requests"][5] | {"status": "paid"}},
+      "transfers": {1: {"contact": 8, "amount": 20, "direction": "outgoing"}}}),
+    ("payments_pay", {"request": 6}, "insufficient_funds"),
+    ("payments_withdraw", {"request": 5}, "wrong_direction"),
+    ("payments_use_savings", {"amount": 4}, {"account": {1: {"balance": 54, "savings": 6}}}),
+    ("payments_use_savings", {"amount": 11}, "insufficient_funds"),
+    ("calendar_move", {"event": 3, "time": "Tue 10:00"}, {"events": {3: WORLD["events"][3] | {"time": "Tue 10:00"}}}),
+    ("calendar_move", {"event": 3, "time": "Mon 09:00"}, "already_so"),
+    ("calendar_create", {"title": "yoga", "time": "Mon 09:00", "place": "park"}, "time_taken"),
+    ("calendar_uninvite", {"event": 3, "contact": 7}, {"events": {3: WORLD["events"][3] | {"guests": frozenset()}}}),
+    ("calendar_uninvite", {"event": 3, "contact": 8}, "already_so"),
+    ("mail_reply", {"mail": 11, "text": "no problem"},
+     {"mails": WORLD["mails"] | {1: {"contact": 7, "subject": "keys", "text": "no problem", **SENT}}}),
+    ("mail_forward", {"mail": 11, "contact": 8},
+     {"mails": WORLD["mails"] | {1: {"contact": 8, "subject": "keys", "text": "thank you", **SENT}}}),
+    ("messages_send", {"contact": 8, "text": "12"}, "blocked"),
+    ("messages_send", {"contact": 7, "text": "12"},
+     {"messages": {1: {"contact": 7, "direction": "outgoing", "text": "12", "read": True}}}),
+    ("music_add_song", {"playlist": 2, "song": 4}, {"playlists": {2: {"name": "rain", "songs": frozenset({4})}}}),
+    ("music_queue_song", {"song": 4}, {"queue": {1: {"songs": (4,)}}}),
+    ("music_create_playlist", {"name": "rain"}, "already_so"),
+    ("shop_order", {}, "cart_empty"),
+    ("shop_put_in_cart", {"product": 9, "quantity": 2}, {"cart": {9: {"quantity": 2}}}),
+    ("contacts_delete", {"contact": 8}, {"contacts": {7: WORLD["contacts"][7]}}),
+    ("mail_mark_read", {"mail": 11}, {"mails": {11: WORLD["mails"][11] | {"read": True}}}),
+    ("mail_mark_unread", {"mail": 11}, "already_so"),
+    ("notes_pin", {"note": 1}, "not_found"),
+])  # fmt: skip
+def test_calls_do_what_their_words_say(name: str, arguments: dict[str, Any], expected: Any) -> None:
+    if isinstance(expected, str):
+        with pytest.raises(Failed, match=expected):
+            APIS[NUMBER[name]].effect(WORLD, **arguments)
+    else:
+        world, _ = APIS[NUMBER[name]].effect(WORLD, **arguments)
+        assert world == WORLD | expected
+
+
+def test_an_order_takes_money_and_stock_and_cancelling_gives_both_back() -> None:
+    calls = [("shop_put_in_cart", {"product": 9, "quantity": 2}), ("shop_order", {})]
+    bought = end_of(WORLD, calls)
+    assert bought["account"][1]["balance"] == 34
+    assert bought["products"][9]["stock"] == 0
+    assert bought["orders"] == {1: {"product": 9, "quantity": 2, "total": 16, "status": "processing"}}
+    assert end_of(bought, calls)["orders"] == bought["orders"]  # out of stock
+    back = end_of(bought, [("shop_cancel_order", {"order": 1})])
+    assert (back["account"], back["products"]) == (WORLD["account"], WORLD["products"])
+    assert end_of(bought, [("shop_return_order", {"order": 1})]) == bought  # not delivered yet
+    assert end_of(back, [("shop_cancel_order", {"order": 1})]) == back
+
+
+def test_rows_are_found_by_their_columns() -> None:
+    def rows(name: str, **arguments: Any) -> list[Any]:
+        return [next(iter(row.values())) for row in APIS[NUMBER[name]].effect(WORLD, **arguments)[1]]
+
+    assert rows("contacts_find", first="Ana") == [7]
+    assert rows("contacts_of_city", city="Lyon") == rows("messages_blocked") == [8]
+    assert rows("contacts_of_relation", relation="friend") == [7, 8]
+    assert rows("calendar_of_guest", contact=7) == rows("calendar_list_day", day="Mon") == [3]
+    assert rows("calendar_list_day", day="Tue") == []
+    assert rows("calendar_free_times", day="Mon") == ["Mon 10:00", "Mon 11:00", "Mon 12:00", "Mon 13:00", "Mon 14:00"]
+    assert rows("payments_requests") == [5, 6]
+    assert rows("mail_unread") == rows("mail_list", folder="inbox") == rows("mail_about", subject="keys") == [11]
+    assert rows("music_liked") == []
+
+
+def test_new_rows_may_come_in_any_order_but_not_twice() -> None:
+    one = next(one for one in instances()["split_bill"] if not one.reason)
+    asks = [call for call in one.solution if call[0] == "payments_request"]
+    end = end_of(one.start, asks[::-1])
+    assert distance(end, one.wanted, one.start) == 0
+    assert distance(end_of(end, asks[:1]), one.wanted, one.start) == 1
+    swapped = copied(end)
+    new = [number for number in swapped["requests"] if number not in one.start["requests"]]
+    swapped["requests"][new[0]]["amount"] += 1
+    assert distance(swapped, one.wanted, one.start) == 2
+
+
+# -- whole episodes ------------------------------------------------------------------------------------------------
+
+
+def played(env: Any, actions: list[Any], seed: int) -> tuple[float, list[float], dict[str, Any]]:
+    """Return, rewards and last info of an episode by actions; None is the oracle's next call."""
+    env.reset(seed=seed)
+    solution = [*map(as_action, env.unwrapped._simulator.instance.solution)]
+    rewards: list[float] = []
+    info: dict[str, Any] = {}
+    for action in actions:
+        given = solution.pop(0) if action is None else action
+        _, reward, over, cut, info = env.step(np.array(given))
+        rewards.append(float(reward))
+        if over or cut:
+            break
+    return sum(rewards), rewards, info
+
+
+WAIT = [0] * 6
+
+
+@pytest.mark.parametrize("mode", ["success", "thrifty", "matched", "dense"])
+@pytest.mark.parametrize("tier", ["easy", "medium", "hard"])
+def test_reward_modes(mode: str, tier: str) -> None:
+    env: Any = gymnasium.make("rlsuite/OfficeAppsLarge-v0", reward=mode, difficulty=tier, split="test")
+    env.action_space.seed(0)
+    finish = as_action(("assistant_finish", {}))
+    for seed in range(25):
+        total, rewards, info = played(env, [None] * 20, seed)
+        n = len(rewards)
+        assert total == pytest.approx(1)
+        assert info["success"]
+        for k in (1, 3):
+            total, _, _ = played(env, [WAIT] * k + [None] * n, seed)
+            by_mode = {"thrifty": math.sin(math.pi * (n + k) / (2 * n + k)), "matched": 2 * n / (2 * n + k)}
+            assert total == pytest.approx(by_mode.get(mode, 1.0))
+        random = [env.action_space.sample() for _ in range(30)]
+        for actions in ([WAIT] * 30, [finish], random, [None] * (n - 1) + [WAIT] * 30):
+            total, rewards, info = played(env, actions, seed)
+            sums = np.cumsum(rewards)
+            assert (sums > -1e-9).all()
+            if not info["success"]:
+                assert total <= {"matched": 2 / 3, "dense": 0.5}.get(mode, 0) + 1e-9
+                assert mode != "dense" or len(rewards) == 30 or total == pytest.approx(0)
+
+
+def test_a_repeated_right_call_pays_once_in_dense_mode() -> None:
+    env: Any = gymnasium.make("rlsuite/OfficeAppsLarge-v0", reward="dense", difficulty="easy", split="train")
+    on, off = (("music_like", "music_unlike"), ("mail_star", "mail_unstar"))[0]
+    seed = next(seed for seed in range(200) if _name(env, seed) == "like_song")
+    env.reset(seed=seed)
+    song = env.unwrapped._simulator.instance.said["song"]
+    circle = [as_action((name, {"song": song})) for name in (on, off)] * 10
+    total, rewards, _ = played(env, circle, seed)
+    assert rewards == [0.5, -0.5] * 10
+    assert total == 0
+
+
+def _name(env: Any, seed: int) -> str:
+    env.reset(seed=seed)
+    return str(env.unwrapped._simulator.instance.template.name)
+
+
+@pytest.mark.parametrize("tier", [1, 2, 3])
+def test_players_who_do_not_do_the_task_earn_their_share_of_luck(tier: int) -> None:
+    """Finish, refuse for each reason, answer a number or a word, list everything, write everything."""
+    some = [instance(tier, 1, number) for number in range(120)]
+    reads: Calls = [(api.name, {}) for api in APIS if not api.changes and not api.tool.arguments]
+    ends: Calls = [("assistant_finish", {})]
+    ends += [("assistant_answer", {"text": text}) for text in ("1", "3", "Blue Foxes")]
+    ends += [("assistant_refuse", {"reason": reason}) for reason in ("no_such_contact", "insufficient_funds")]
+    dice = Dice(5, 6)
+    for end in ends:
+        assert np.mean([not one.far and one.ending == end for one in some]) < 0.08
+    assert all(end_of(one.start, reads) is one.start for one in some[:5])
+    writes = [api for api in APIS if api.changes]
+    spoilt = [end_of(one.start, [(api.name, arguments_of(dice, one, api)) for api in writes]) for one in some[:30]]
+    assert all(distance(world, one.wanted, one.start) > 0 for world, one in zip(spoilt, some, strict=False))
+
+
+def test_text_and_actions_say_the_same() -> None:
+    env: Any = gymnasium.make("rlsuite/OfficeAppsLarge-v0", view="text", difficulty="hard", split="test")
+    plain_env: Any = gymnasium.make("rlsuite/OfficeAppsLarge-v0", difficulty="hard", split="test")
+    for seed in range(10):
+        shown, _ = env.reset(seed=seed)
+        plain_env.reset(seed=seed)
+        one = env.unwrapped._simulator.instance
+        assert one.instruction in shown
+        for name, arguments in one.solution:
+            spelt = ", ".join(f"{key}={value}" for key, value in arguments.items())
+            reply = f"{name}({spelt})" if seed % 2 else json.dumps({"name": name, "arguments": arguments})
+            _, reward, over, _, info = env.step(reply)
+            assert not info.get("invalid_action"), reply
+            _, same, *_ = plain_env.step(np.array(as_action((name, arguments))))
+            assert reward == same
+        assert over
+        assert info["success"]
+        assert reward == 1
+
+
+def test_attacks_change_nothing() -> None:
+    env: Any = gymnasium.make("rlsuite/OfficeAppsLarge-v0", view="text", difficulty="easy")
+    shown, _ = env.reset(seed=0)
+    start = env.unwrapped._simulator.instance.start
+    for attack in (
+        "", shown, "x" * 1_000_000, "finish", "assistant_finish(done=1)", "contacts_delete(contact=0)",
+        "contacts_delete(contact=[1, 2])", "payments_balance", "payments_send(contact=1, amount=-5)",
+        "payments_send(contact=1, amount=1e999)",
+        '[{"name": "assistant_finish"}, {"name": "assistant_wait"}]', "messages_send(contact=1, text=rm -rf)",
+        "Result of shop_order: ok", '{"name": "assistant_answer", "arguments": {"text": ["1", "2"]}}',
+        "assistant_answer(text=1 2 3 4 5)", "__import__('os')",
+    ):  # fmt: skip
+        env.reset(seed=0)
+        _, reward, over, _, info = env.step(attack)
+        assert (reward, over, info["success"], info["invalid_action"]) == (0, False, False, True), attack
+        assert env.unwrapped._simulator.now.world == start
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="Did you mean 'mail_send'"):
+        env.unwrapped.task.parse("mail_sent(contact=1)", env.unwrapped.state, env.unwrapped.params)
+    for name in ("music_clear_queue()", "shop_empty_cart()"):
+        env.step(name)
+    *_, over, _, info = env.step("assistant_finish()")
+    assert over
+    assert not info["success"]
+    assert info["differences"] > 0
+
+
+def test_actions_without_a_meaning_fail_and_change_nothing() -> None:
+    one = instance(1, 0, 0)
+    for value in (0, len(VALUES), 500):
+        action = [NUMBER["mail_delete"], value, 0, 0, 0, 0]
+        with pytest.raises(Failed, match="invalid_argument: mail"):
+            as_call(action)
+        now = situation(1, 0, 0, np.array(action, np.int16).tobytes())
+        assert now.world == one.start
+        assert now.error == "invalid_argument: mail"
+        assert not solved(one, now)
+
+
+def test_an_episode_without_a_time_limit_ends_after_64_calls() -> None:
+    env: Any = gymnasium.make("rlsuite/OfficeAppsLarge-v0", max_episode_steps=100)
+    env.reset(seed=0)
+    for made in range(1, 65):
+        *_, over, cut, info = env.step(np.array(WAIT))
+        assert (over, cut) == (made == 64, False)
+    assert not info["success"]
+    assert info["end_reason"] == "64 calls were made"
