@@ -237,7 +237,7 @@ SIZE = sum(BLOCKS.values())
 
 
 def observed(one: Instance, now: Situation) -> np.ndarray:
-    """Return the observation, float32 ``(313,)``."""
+    """Return the observation, float32 ``(306,)``."""
     seen = np.zeros(SIZE, np.float32)
     seen[one.number] = 1
     at = MOST_TEMPLATES
