@@ -75,7 +75,7 @@ def on_few_seeds(seeds: Collection[int]) -> Iterable[str]:
     if few := [number for number in seeds if 1 < number < LEAST_SEEDS]:
         yield (
             f"Some scores have only {min(few)} seeds. Do not trust intervals of fewer than {LEAST_SEEDS} seeds: they "
-            "may miss the truth far more often than they say."
+            "may miss the truth far more often than they say, or be so wide that they say nothing."
         )
 
 

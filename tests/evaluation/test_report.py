@@ -111,6 +111,8 @@ def test_report(report: Report):
     assert "1k training steps in 1.0 s a seed" in page
     assert "Do not trust intervals of fewer than 5 seeds" in page
     assert "(stratified bootstrap, studentised)" in page
+    assert "<th>random player's mean</th>" in page  # that column compares with a number, the others with runs
+    assert "The intervals are percentile intervals" in page  # of probabilities, whatever those of scores are
     assert "nan" not in page.lower().replace("nano", "")
 
 
