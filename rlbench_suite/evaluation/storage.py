@@ -165,8 +165,9 @@ class _Objects:
             # Listings of other programs' objects must be new.
             self.system, self.root = fsspec.url_to_fs(url, use_listings_cache=False, skip_instance_cache=True)
         except ImportError as error:
-            needed = "pip install 'rlbench-suite[cloud]'"
-            raise ImportError(f"Cannot use {url}: {error}. Object stores need: {needed}") from None
+            # The extra is for S3. For other stores fsspec itself names the package.
+            needed = " Install it with: pip install 'rlbench-suite[cloud]'" if urlsplit(url).scheme == "s3" else ""
+            raise ImportError(f"Cannot use {url}: {error}.{needed}") from None
         except Exception as error:  # stores raise errors of many kinds
             raise ValueError(f"Cannot use {url}: {_reason(error)}.") from None
         if not urlsplit(url).netloc:

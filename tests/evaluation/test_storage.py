@@ -176,6 +176,15 @@ def test_what_is_not_there_is_refused_in_one_sentence(url: str, words: str):
     assert len(str(refused.value).splitlines()) == 1
 
 
+@pytest.mark.parametrize(("url", "package", "extra"), [("s3://b/x", "s3fs", True), ("gs://b/x", "gcsfs", False)])
+def test_a_store_without_its_package_names_it(url: str, package: str, extra: bool, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.delitem(sys.modules["fsspec.registry"]._registry, url.partition(":")[0], raising=False)
+    with pytest.raises(ImportError, match=f"nstall {package}") as caught:
+        storage._Objects(url)
+    assert ("rlbench-suite[cloud]" in str(caught.value)) == extra
+
+
 def test_wrong_credentials_are_refused_in_one_sentence(server: str):
     import requests
 
