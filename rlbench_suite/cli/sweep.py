@@ -163,4 +163,4 @@ def _report(found: "Sweep") -> None:
 def _with_interval(estimate: "Estimate") -> str:
     from rlbench_suite.evaluation.page import interval
 
-    return f"{estimate.point:.3f} {interval(estimate) or '-'}"
+    return f"{estimate.point:z.3f} {interval(estimate) or '-'}"

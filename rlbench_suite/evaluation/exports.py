@@ -13,6 +13,7 @@ import yaml
 from rlbench_suite.evaluation import reading, statistics
 from rlbench_suite.evaluation.intervals import Estimate
 from rlbench_suite.evaluation.reading import FinishedRun, agents
+from rlbench_suite.evaluation.remarks import on_few_seeds
 from rlbench_suite.registry import constraint
 
 COLUMNS = ("task", "agent", "seed", "score", "return", "success", "cost", "limit", "violates", "constrained_score")
@@ -59,6 +60,7 @@ def latex(run: FinishedRun) -> str:
     lines = [
         "% Needs \\usepackage{booktabs}. Scores: 0 random player, 1 reference; 95 % intervals over seeds.",
         *(["% A dagger marks scores whose mean cost exceeds the task's limit."] if any(broken.values()) else []),
+        *(f"% {sentence}" for sentence in on_few_seeds(numbers)),
         rf"\begin{{tabular}}{{l{'r' * len(scores)}}}",
         r"\toprule", head, r"\midrule", *rows, *([r"\midrule"] if together else []), *together, r"\bottomrule",
         r"\end{tabular}",

@@ -36,5 +36,11 @@ def _environment(package: str) -> Environment:
 
 
 def interval(estimate: Estimate) -> str:
-    """Return an interval as text, such as ``[0.10, 0.25]``; empty where there is none."""
-    return f"[{estimate.low:.2f}, {estimate.high:.2f}]" if math.isfinite(estimate.low) else ""
+    """Return an interval as text, such as ``[0.10, 0.25]``; empty where there is none.
+
+    The ends have a third digit, as the point has, where two digits would leave the point outside.
+    """
+    if not math.isfinite(estimate.low):
+        return ""
+    digits = 2 if round(estimate.low, 2) <= round(estimate.point, 3) <= round(estimate.high, 2) else 3
+    return f"[{estimate.low:z.{digits}f}, {estimate.high:z.{digits}f}]"

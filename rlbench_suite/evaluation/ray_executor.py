@@ -53,7 +53,8 @@ _THREADS = (
     "XLA_PYTHON_CLIENT_PREALLOCATE", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "PJRT_NPROC",
     "JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS",
 )  # fmt: skip
-"""Variables of ``cli.prepare_jax`` that the workers get. JAX goes without its cache where the folder cannot be made."""
+"""Variables of ``cli.prepare_jax`` that workers of an existing cluster get. JAX goes without its cache where the folder
+cannot be made."""
 
 
 class Resources(NamedTuple):
@@ -96,7 +97,9 @@ def in_cluster(
         OSError: there is no cluster at the address, or no node of the cluster has the resources of a cell.
     """
     with _connection(address):
-        yield from _run_all(run, resources, workers, silence)
+        # Workers of a cluster that begins here inherit this process's variables, and then start four seconds sooner.
+        environment = {name: os.environ[name] for name in _THREADS if name in os.environ} if address else {}
+        yield from _run_all(run, resources, environment, workers, silence)
 
 
 @contextmanager
@@ -125,7 +128,9 @@ def _connection(address: str | None) -> Iterator[None]:
         ray.shutdown()
 
 
-def _run_all(run: Run, resources: Resources, workers: int | None, silence: float) -> Generator[Event, None, None]:
+def _run_all(
+    run: Run, resources: Resources, environment: Mapping[str, str], workers: int | None, silence: float
+) -> Generator[Event, None, None]:
     import ray
 
     nodes = _nodes()
@@ -134,10 +139,9 @@ def _run_all(run: Run, resources: Resources, workers: int | None, silence: float
         raise OSError(
             f"No node of the cluster has room for a cell: {cpus:g} CPUs, {gpus:g} GPUs, {memory:g} GiB of memory."
         )
-    environment = {name: os.environ[name] for name in _THREADS if name in os.environ}
     player = ray.remote(
         num_cpus=resources.cpus, num_gpus=resources.gpus, memory=int(resources.memory * 2**30),
-        runtime_env={"env_vars": environment},
+        runtime_env={"env_vars": environment} if environment else None,
     )(_Player)  # fmt: skip
     checkpoints = {name: (run.path / "checkpoints" / name).read_bytes() for name in run.manifest.checkpoints}
     contexts = [context for task in run.manifest.references if (context := find_card(task).context)]

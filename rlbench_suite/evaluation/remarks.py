@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
-from rlbench_suite.evaluation.passing import Passing
-
 if TYPE_CHECKING:
+    from rlbench_suite.evaluation.passing import Passing
     from rlbench_suite.evaluation.report import Report, Row
 
 

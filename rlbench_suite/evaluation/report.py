@@ -84,7 +84,12 @@ class Row:
 
     @property
     def beats_random(self) -> str:
-        """``yes`` if the agent's interval lies above the random player's, ``no`` if below it, else ``unclear``."""
+        """``yes`` if the agent's interval lies above the random player's, else ``unclear``.
+
+        ``no`` if it lies below, or if the agent violates the constraint of the task.
+        """
+        if self.violates:
+            return "no"
         span = self.reference.mean - self.random.mean
         low, high = ((end - self.random.mean) / span for end in (self.random.low, self.random.high))
         if self.score.low > high:
@@ -299,7 +304,7 @@ def print_report(report: Report, console: Console) -> None:
         }
         for row in report.rows
     ]
-    _print_table("Each task", rows, console)
+    shown_columns = _print_table("Each task", rows, console)
     if report.transfers:
         rows = [
             {
@@ -342,7 +347,9 @@ def print_report(report: Report, console: Console) -> None:
         _print_table(f"Together ({len(report.comparison.tasks)} tasks)", rows, console)
     console.print(
         "Scores: 0 is a random player, 1 the task's reference, with 95 % intervals over seeds. Training: mean over "
-        'seeds, without compilation. "All seeds": total time with compilation and evaluation.',
+        "seeds, without compilation."
+        + ' "All seeds": total time with compilation and evaluation.'
+        * ("all seeds" in shown_columns),
         style="dim",
     )
     for sentence in remarks(report):
@@ -370,7 +377,8 @@ def _rate(score: Score) -> str:
     return f"{score.mean:.3f} [{score.low:.2f}, {score.high:.2f}]"
 
 
-def _print_table(title: str, rows: Sequence[Mapping[str, str | Text]], console: Console) -> None:
+def _print_table(title: str, rows: Sequence[Mapping[str, str | Text]], console: Console) -> list[str]:
+    """Print the columns for which there is room, and return their names."""
     widest = {name: max((row[name] for row in rows), key=len) for name in rows[0]}
     for count in range(len(_LEAST) + 1):
         names = [name for name in rows[0] if name not in _LEAST[:count]]
@@ -378,6 +386,7 @@ def _print_table(title: str, rows: Sequence[Mapping[str, str | Text]], console: 
         if Measurement.get(console, console.options.update(width=500), trial).maximum <= console.width:
             break
     console.print(_table(title, names, rows))
+    return names
 
 
 def _table(title: str, names: list[str], rows: Sequence[Mapping[str, str | Text]]) -> Table:
@@ -411,7 +420,7 @@ def _seconds(row: Row) -> str:
 
 
 def _with_interval(estimate: Estimate) -> str:
-    return f"{estimate.point:.3f} {interval(estimate) or '-'}"
+    return f"{estimate.point:z.3f} {interval(estimate) or '-'}"
 
 
 # -- the page --------------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ def run(tmp_path: Path) -> FinishedRun:
 def test_latex_has_every_score_and_no_bare_special_character(run: FinishedRun):
     text = latex(run)
     lines = text.splitlines()
-    assert lines[1] == r"\begin{tabular}{lrr}"
+    assert lines[2] == r"\begin{tabular}{lrr}"
     assert [line for line in lines if line.startswith("\\")][1:] == [
         r"\toprule", r"\midrule", r"\midrule", r"\bottomrule", r"\end{tabular}",
     ]  # fmt: skip
@@ -48,7 +48,10 @@ def test_latex_has_every_score_and_no_bare_special_character(run: FinishedRun):
 def test_latex_says_the_number_of_seeds(tmp_path: Path):
     for seeds, words in (((1,), "1 seed"), ((1, 4, 6), "1 to 6 seeds")):
         scores = {f"rlsuite/T{n}-v0": [0.5] * n for n in seeds}
-        assert f"\nTask ({words}) & ppo " in latex(read_run(make_run(tmp_path / words, {"ppo": scores})))
+        text = latex(read_run(make_run(tmp_path / words, {"ppo": scores})))
+        assert f"\nTask ({words}) & ppo " in text
+        assert "\n% One seed has no interval" in text
+        assert ("\n% Some scores have only 4 seeds" in text) == (4 in seeds)
 
 
 def test_csv_has_every_cell_with_all_digits(run: FinishedRun):

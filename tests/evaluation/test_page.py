@@ -6,7 +6,8 @@ import pytest
 from jinja2 import UndefinedError
 
 from rlbench_suite.evaluation import chart
-from rlbench_suite.evaluation.page import _environment, render
+from rlbench_suite.evaluation.intervals import Estimate
+from rlbench_suite.evaluation.page import _environment, interval, render
 
 OURS = ("rlbench_suite.evaluation", "rlbench_suite.leaderboard")
 HOSTILE = "\"><script>alert('x')</script>"
@@ -28,6 +29,20 @@ def test_no_template_turns_escaping_off(package: str):
     for name in environment.list_templates(extensions=["html"]):
         source = environment.loader.get_source(environment, name)[0]  # type: ignore[union-attr]
         assert not re.search(r"\|\s*safe|autoescape|Markup", source), name
+
+
+@pytest.mark.parametrize(
+    ("point", "low", "high", "text"),
+    [
+        (0.2, 0.1, 0.251, "[0.10, 0.25]"),
+        (1.0, 1.0, 1.0, "[1.00, 1.00]"),
+        (0.998, 0.996, 0.9991, "[0.996, 0.999]"),  # two digits would leave 0.998 outside
+        (0.0004, -0.001, 0.3, "[0.00, 0.30]"),  # and not -0.00
+        (0.5, float("nan"), float("nan"), ""),
+    ],
+)
+def test_an_interval_is_short_and_holds_its_point(point: float, low: float, high: float, text: str):
+    assert interval(Estimate(point, low, high)) == text
 
 
 def test_a_name_without_a_value_is_an_error():

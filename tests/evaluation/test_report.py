@@ -84,6 +84,10 @@ def test_report(report: Report):
     wide, narrow = shown(report, 160), shown(report, 80)
     assert "toy-picky on rlsuite/ToyDrift-v0: one objective is enough for me" in wide
     assert "reference" in wide
+    assert ["total time with compilation" in " ".join(text.split()) for text in (shown(report, 250), narrow)] == [
+        True,
+        False,
+    ]
     assert "reference " not in narrow.split("Together")[0].splitlines()[2]
     assert max(map(len, narrow.splitlines()[:12])) <= 80
     for row in report.rows:
@@ -182,6 +186,8 @@ def test_an_agent_beats_random_only_where_intervals_do_not_overlap(
         training_steps=0, step_unit="", train_seconds=0.0, steps_per_second=None, wall_seconds=1.0, seeds=5,
     )  # fmt: skip
     assert row.beats_random == verdict
+    costly = replace(row, card=card("PMSMSpeed-v0"))
+    assert [replace(costly, mean_cost=cost).beats_random for cost in (20.0, 20.5)] == [verdict, "no"]
 
 
 def test_time_and_energy_of_a_solved_episode(toys: Path):
