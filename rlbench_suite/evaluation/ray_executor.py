@@ -141,7 +141,7 @@ def _run_all(
         )
     player = ray.remote(
         num_cpus=resources.cpus, num_gpus=resources.gpus, memory=int(resources.memory * 2**30),
-        runtime_env={"env_vars": environment} if environment else None,
+        runtime_env={"env_vars": environment} if environment else {},
     )(_Player)  # fmt: skip
     checkpoints = {name: (run.path / "checkpoints" / name).read_bytes() for name in run.manifest.checkpoints}
     contexts = [context for task in run.manifest.references if (context := find_card(task).context)]
