@@ -13,6 +13,7 @@ observation             as in :mod:`.highway`, with the return so far by the 60 
                         the passenger's words instead
 reward                  1 for a second at whose end all that is wanted holds: the ego is in the lane and changes to
                         no other, and its speed is within 2 m/s. A crash takes back all that the episode has earned
+                        (60 at most), so that its return is 0
 terminated              a crash, as in :mod:`.highway`
 success                 no crash, and each wish was fulfilled at some time before the next one
 start, cost             as in :mod:`.highway`
@@ -21,7 +22,7 @@ wishes                  a lane (probability 0.4), a speed (0.3) or both; the oth
                         so are the speeds of 10, 15, 20 and 25 m/s that the ego is not told to keep
 ======================  ====================================================================================
 
-The reference player reads the observation, not the words: it accepts gaps, as in the literature on lane changes (Gipps
+The reference player reads the observation, not the words. It accepts gaps, as drivers do who must change lanes (Gipps
 1986, doi:10.1016/0191-2615(86)90012-3), and keeps a speed from which it can brake behind the leader.
 """
 
@@ -114,7 +115,7 @@ class PassengersRoad(Highway):
     def see_itself(self, state: highway.State, lane: Scalar) -> list[Scalar]:
         """Return the entries about the ego; a crash takes back up to a whole episode."""
         *moves, _ = super().see_itself(state, lane)
-        return [*moves, state.earned * (1 / self.card.horizon)]
+        return [*moves, jnp.minimum(state.earned * (1 / self.card.horizon), 1)]
 
     def own_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`see_itself`."""
@@ -144,7 +145,7 @@ class LanguageDriving(Task[Fleet, State]):
         self.action_space = self.road.action_space
         seen: Any = self.road.observation_space
         self.observation_space = self.box(np.r_[np.zeros(5), seen.low], np.r_[np.ones(5), seen.high])
-        self.reward_space = self.box(1.0 - card.horizon, 1.0)
+        self.reward_space = self.box(-card.horizon, 1)
 
     def constants(self) -> tuple[Constant, ...]:
         """Return the constants of the road without the weights of its reward, which does not count here."""
@@ -225,7 +226,8 @@ class LanguageDriving(Task[Fleet, State]):
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Fleet) -> jax.Array:
         """Return 1 for a second at whose end the wish is fulfilled; after a crash what it takes back."""
         obeyed = (next_state.obeyed - state.obeyed).astype(self.dtype)
-        return jnp.where(next_state.road.crashed, -state.obeyed.astype(self.dtype), obeyed)
+        taken = jnp.minimum(state.obeyed, self.card.horizon).astype(self.dtype)
+        return jnp.where(next_state.road.crashed, -taken, obeyed)
 
     def terminal(self, state: State, key: jax.Array, params: Fleet) -> jax.Array:
         """Say whether the ego crashed."""
@@ -257,9 +259,9 @@ class LanguageDriving(Task[Fleet, State]):
         """Return what a player must know of every episode."""
         return (
             f"You drive for {self.card.horizon} s on a highway of {LANES} lanes, numbered from the right; lane 0 is "
-            f"the right one. Do what the passenger says, who wants something else every {PATIENCE} s. Each second at whose "
-            "end all that was said holds earns 1 point: you are in the lane and change to no other, and your speed is "
-            f"within {NEAR:g} m/s. A crash costs all points. You can keep "
+            f"the right one. Do what the passenger says, who wants something else every {PATIENCE} s. Each second at "
+            "whose end all that was said holds earns 1 point: you are in the lane and change to no other, and your "
+            f"speed is within {NEAR:g} m/s. A crash costs all points. You can keep "
             f"{', '.join(f'{wanted_speed(level):.0f}' for level in range(LEVELS))} m/s. A change of lanes takes 3 s."
         )
 
