@@ -28,6 +28,7 @@ The reference player reads the observation, not the words. It accepts gaps, as d
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -120,7 +121,7 @@ class PassengersRoad(Highway):
     def own_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`see_itself`."""
         *moves, earned = super().own_components()
-        return (*moves, earned._replace(unit=f"{self.card.horizon} s"))
+        return (*moves, dataclasses.replace(earned, unit=f"{self.card.horizon}"))
 
     def describe_plan(self, state: highway.State) -> str:
         """Describe target speed and lane."""
