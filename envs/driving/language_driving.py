@@ -2,16 +2,18 @@
 
 The road is that of :mod:`.highway` (IDM, MOBIL, kinematic bicycle at 15 Hz, five decisions, once a second), with 49
 vehicles on four lanes. Every 15 s the passenger says something new, in one of nine wordings: lanes are counted from the
-right or from the left, speeds are in m/s, km/h or mph. Nothing that is said holds already, so that a driver who just
-drives on obeys nothing.
+right or from the left, speeds are in m/s, km/h or mph. Neither the lane nor the speed that the ego keeps is ever wanted
+next, so that a driver who just drives on obeys nothing.
 
 ======================  ====================================================================================
 action                  as in :mod:`.highway`
-observation             as in :mod:`.highway`, and before that: whether a lane is wanted, which (0 the right one,
-                        1 the left one), whether a speed is wanted, which (by 40 m/s), time until the passenger says
-                        something else (by 15 s). The text view has the passenger's words instead
+observation             as in :mod:`.highway`, with the return so far by the 60 s of an episode, and before that:
+                        whether a lane is wanted, which (0 the right one, 1 the left one), whether a speed is wanted,
+                        which (by 40 m/s), time until the passenger says something else (by 15 s). The text view has
+                        the passenger's words instead
 reward                  1 for a second at whose end all that is wanted holds: the ego is in the lane and changes to
                         no other, and its speed is within 2 m/s. A crash takes back all that the episode has earned
+                        (60 at most), so that its return is 0
 terminated              a crash, as in :mod:`.highway`
 success                 no crash, and each wish was fulfilled at some time before the next one
 start, cost             as in :mod:`.highway`
@@ -20,12 +22,13 @@ wishes                  a lane (probability 0.4), a speed (0.3) or both; the oth
                         so are the speeds of 10, 15, 20 and 25 m/s that the ego is not told to keep
 ======================  ====================================================================================
 
-The reference player reads the wish, not the words. It changes lanes towards the wanted one where MOBIL's condition
-of safety allows it, and keeps the wanted speed unless IDM is slower.
+The reference player reads the observation, not the words. It accepts gaps, as drivers do who must change lanes (Gipps
+1986, doi:10.1016/0191-2615(86)90012-3), and keeps a speed from which it can brake behind the leader.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -39,10 +42,9 @@ from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
 from . import highway
-from .car_following import Driver, Scalar
-from .highway import LANE_LEFT, LANE_RIGHT, LEVEL_STEP, LEVELS, SLOWEST, Highway, ego_pose
-from .reference_driver import HURRIED, Situation, hurried_for, pace_towards, situation_of
-from .road_constants import CRASH, TOP_SPEED
+from .car_following import Scalar
+from .highway import LANE_LEFT, LANE_RIGHT, LEVEL_STEP, LEVELS, SIGHT, SLOWEST, Highway, ego_pose
+from .road_constants import STRONGEST_BRAKING, TOP_SPEED
 from .traffic import LANES, Fleet
 
 PATIENCE = 15
@@ -62,6 +64,8 @@ LANE_WORDS = (
     lambda lane: f"take the {_ORDINALS[LANES - 1 - lane]} lane from the left",
 )
 NONE = -1
+RELATIVE = Highway.speed_scale
+"""m/s, by which the observation divides relative speeds."""
 
 
 class State(NamedTuple):
@@ -106,6 +110,25 @@ def sentence(lane: int, level: int, wording: int) -> str:
     return f"Please {' and '.join(said)}."
 
 
+class PassengersRoad(Highway):
+    """The road with the return of this task, and with words that no passenger says."""
+
+    def see_itself(self, state: highway.State, lane: Scalar) -> list[Scalar]:
+        """Return the entries about the ego; a crash takes back up to a whole episode."""
+        *moves, _ = super().see_itself(state, lane)
+        return [*moves, jnp.minimum(state.earned * (1 / self.card.horizon), 1)]
+
+    def own_components(self) -> tuple[Component, ...]:
+        """List the entries of :meth:`see_itself`."""
+        *moves, earned = super().own_components()
+        return (*moves, dataclasses.replace(earned, unit=f"{self.card.horizon}"))
+
+    def describe_plan(self, state: highway.State) -> str:
+        """Describe target speed and lane."""
+        speed = wanted_speed(int(state.level))
+        return f"Your controls are set to {speed:.0f} m/s and lane {int(state.traffic.target[0])}."
+
+
 class LanguageDriving(Task[Fleet, State]):
     """Wishes of a passenger on the road of ``Highway``."""
 
@@ -118,12 +141,12 @@ class LanguageDriving(Task[Fleet, State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        self.road = Highway(card, difficulty=difficulty, dtype=dtype)
+        self.road = PassengersRoad(card, difficulty=difficulty, dtype=dtype)
         self.period = self.road.period
         self.action_space = self.road.action_space
         seen: Any = self.road.observation_space
         self.observation_space = self.box(np.r_[np.zeros(5), seen.low], np.r_[np.ones(5), seen.high])
-        self.reward_space = self.box(-CRASH / self.period, 1.0)
+        self.reward_space = self.box(-card.horizon, 1)
 
     def constants(self) -> tuple[Constant, ...]:
         """Return the constants of the road without the weights of its reward, which does not count here."""
@@ -141,7 +164,7 @@ class LanguageDriving(Task[Fleet, State]):
         return self._wish(State(road, none, none, none, jnp.bool_(False), none, none), u)
 
     def _wish(self, state: State, u: jax.Array) -> State:
-        """Return the state with a new wish, nothing of which holds already, from four uniform numbers."""
+        """Return the state with a new wish, for nothing that the ego keeps, from four uniform numbers."""
         target, level = state.road.traffic.target[0], state.road.level
         other_lane = (target + 1 + jnp.floor(u[1] * (LANES - 1)).astype(jnp.int32)) % LANES
         others = jnp.where(level < SPEEDS, SPEEDS - 1, SPEEDS)
@@ -204,7 +227,8 @@ class LanguageDriving(Task[Fleet, State]):
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Fleet) -> jax.Array:
         """Return 1 for a second at whose end the wish is fulfilled; after a crash what it takes back."""
         obeyed = (next_state.obeyed - state.obeyed).astype(self.dtype)
-        return jnp.where(next_state.road.crashed, -state.obeyed.astype(self.dtype), obeyed)
+        taken = jnp.minimum(state.obeyed, self.card.horizon).astype(self.dtype)
+        return jnp.where(next_state.road.crashed, -taken, obeyed)
 
     def terminal(self, state: State, key: jax.Array, params: Fleet) -> jax.Array:
         """Say whether the ego crashed."""
@@ -235,9 +259,10 @@ class LanguageDriving(Task[Fleet, State]):
     def rules(self) -> str:
         """Return what a player must know of every episode."""
         return (
-            f"You drive on a highway of {LANES} lanes, numbered from the right; lane 0 is the right one. Do what the "
-            "passenger says. Each second at whose end all that was said holds earns 1 point: you are in the lane and "
-            f"change to no other, and your speed is within {NEAR:g} m/s. A crash costs all points. You can keep "
+            f"You drive for {self.card.horizon} s on a highway of {LANES} lanes, numbered from the right; lane 0 is "
+            f"the right one. Do what the passenger says, who wants something else every {PATIENCE} s. Each second at "
+            "whose end all that was said holds earns 1 point: you are in the lane and change to no other, and your "
+            f"speed is within {NEAR:g} m/s. A crash costs all points. You can keep "
             f"{', '.join(f'{wanted_speed(level):.0f}' for level in range(LEVELS))} m/s. A change of lanes takes 3 s."
         )
 
@@ -263,24 +288,33 @@ class LanguageDriving(Task[Fleet, State]):
 
 
 class ObedientDriver(NamedTuple):
-    """Player of ``LanguageDriving``: changes towards the wanted lane when that is safe, and keeps the wanted speed."""
+    """Player of ``LanguageDriving``: takes the next gap on the way to the wanted lane, and keeps the wanted speed.
 
-    mind: Driver = HURRIED
-    preview: Any = 1.0
-    """s: how far ahead the speed of IDM is predicted."""
-    haste: Any = 1.0
-    """Speed levels that are added before the next lower level is taken."""
-    threshold: Any = 0.2
-    """m/s^2: least gain of a change of lanes to overtake."""
-    cruise: Any = 4
-    """Number of the speed that it keeps if none is wanted."""
-    waiting: Any = 15
-    """Seconds after which it slows down to find another gap."""
+    It takes a gap that will still be there in some seconds at present speeds.
+    """
+
+    top_speed: Any = TOP_SPEED
+    """m/s, by which the observation divides the ego's speed."""
+    closing: Any = 2.0
+    """s: time that it allows for closing up to its leader."""
+    distance: Any = 3.0
+    """m: gap that remains to its leader."""
+    ahead: Any = 2.0
+    """m: gap that remains in the new lane after ``until``."""
+    until: Any = 2.5
+    """s"""
+    behind: Any = 1.0
+    """m: gap that remains in the new lane after ``warned``."""
+    warned: Any = 1.5
+    """s"""
+    cruise: Any = 2
+    """Number of the speed at which it looks for a gap if none is wanted: about the traffic's."""
 
     @classmethod
     def for_task(cls, task: LanguageDriving) -> ObedientDriver:
-        """Make the player of an ego with these limits, in traffic of this density."""
-        return cls(hurried_for(task.road))
+        """Make the player of an ego with these limits; with weaker brakes it closes up more slowly."""
+        weaker = max(1.0, STRONGEST_BRAKING / task.road.braking)
+        return cls(task.road.top_speed, cls().closing * weaker)
 
     def initial(self, params: Fleet) -> tuple[()]:
         """Return no memory."""
@@ -288,23 +322,26 @@ class ObedientDriver(NamedTuple):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return one of the five actions."""
-        state: State = view.state
-        road = state.road
-        target = road.traffic.target[0]
-        settled = road.traffic.lane[0] == target
-        now: Situation = situation_of(self.mind, road, view.params, target, 0.0, 0.0)
-        # If only a speed is wanted, it overtakes who is slower.
-        slow = (state.level != NONE) & (ego_pose(road).speed < wanted_speed(state.level) - NEAR)
-        better = slow & (jnp.maximum(now.left, now.right) > self.threshold)
-        free_side = jnp.where(better, jnp.where(now.left >= now.right, 1, -1), 0)
-        aside = jnp.where(state.lane == NONE, free_side, jnp.sign(state.lane - target))
-        safe = jnp.where(aside > 0, now.left, now.right) > -jnp.inf
-        change = settled & (aside != 0) & safe
-        waits = settled & (aside != 0) & ~safe & (road.steps % PATIENCE >= self.waiting)
-        # Faster than the traffic, it finds gaps; so the speed comes after the lane.
-        elsewhere = (state.lane != NONE) & (state.lane != target)
-        most = jnp.where((state.level == NONE) | elsewhere, self.cruise, state.level) - waits
-        free = pace_towards(road, self.preview * now.acceleration, self.haste)
-        calm = jnp.where(road.level > most, highway.SLOWER, jnp.where(road.level < most, free, highway.IDLE))
-        pace = jnp.where(free == highway.SLOWER, free, calm)
+        lane_wanted, wanted_lane, speed_wanted, wanted_speed, _ = view.observation[:5]
+        ego = view.observation[5:13]
+        right, own, left = view.observation[13:].reshape(3, 3, 5)
+        speed, level, lane, changing = ego[0] * self.top_speed, ego[5] * (LEVELS - 1), ego[6] * (LANES - 1), ego[7] > 0
+
+        def is_free(side: jax.Array) -> jax.Array:
+            """Say whether the gaps to the nearest ahead and behind, (m), last."""
+            gap, gain = side[:, 1] * SIGHT, side[:, 2] * RELATIVE
+            lasts = gap[0] - self.until * jnp.maximum(-gain[0], 0) > self.ahead
+            return lasts & (gap[2] - self.warned * jnp.maximum(gain[2], 0) > self.behind)
+
+        aside = jnp.where(lane_wanted > 0, jnp.round((wanted_lane * (LANES - 1)) - lane), 0)
+        change = (aside != 0) & ~changing & jnp.where(aside > 0, is_free(left), is_free(right))
+        wanted = jnp.where(
+            speed_wanted > 0,
+            (wanted_speed * TOP_SPEED - SLOWEST) * (1 / LEVEL_STEP),
+            jnp.where(aside != 0, self.cruise, level),
+        )
+        leader, room = speed + own[0, 2] * RELATIVE, own[0, 1] * SIGHT - self.distance
+        most = jnp.floor((leader + room * (1 / (1 + self.closing)) - SLOWEST) * (1 / LEVEL_STEP))
+        faster = jnp.minimum(wanted, most) - level
+        pace = jnp.where(faster > 0.5, highway.FASTER, jnp.where(faster < -0.5, highway.SLOWER, highway.IDLE))
         return jnp.where(change, jnp.where(aside > 0, LANE_LEFT, LANE_RIGHT), pace), memory

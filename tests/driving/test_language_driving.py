@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any, NamedTuple
 
 import gymnasium
 import jax
@@ -10,8 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlbench_suite.envs.driving.highway import IDLE
+from rlbench_suite.adapters.record import Record
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.envs.driving.highway import ACTIONS, FASTER, IDLE
 from rlbench_suite.envs.driving.language_driving import NONE, PATIENCE, WORDINGS, sentence
+from rlbench_suite.policy import View, reference_player
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
@@ -41,8 +45,8 @@ def test_words_say_what_is_wanted(wording: int):
             assert read(sentence(lane, level, wording)) == (lane, pytest.approx(wanted, abs=0.25))  # of whole mph
 
 
-def test_no_wish_holds_already_and_all_are_as_likely_as_stated():
-    task = card("LanguageDriving-v0").build()
+def test_no_wish_is_for_what_is_kept_and_all_are_as_likely_as_stated():
+    task = card("LanguageDriving-v1").build()
     params = task.sample_params(jax.random.key(0), jnp.int32(0))
     begun = task.initial(jax.random.key(1), params)
     numbers = jax.random.uniform(jax.random.key(2), (20_000, 4))
@@ -65,44 +69,106 @@ def test_no_wish_holds_already_and_all_are_as_likely_as_stated():
                 assert np.mean(named == value) == pytest.approx(1 / len(all_of), abs=0.02)
 
 
-def test_rewards_are_those_of_poses_and_words():
-    """Play the reference player, and judge each second from the observed pose and the words alone."""
-    env = gymnasium.make("rlsuite/LanguageDriving-v0", split="test", difficulty="easy")
-    told = gymnasium.make("rlsuite/LanguageDriving-v0", split="test", difficulty="easy", view="text")
-    rng, paid, wishes = np.random.default_rng(0), 0.0, set()
-    for seed in range(3):
+class Obeys(NamedTuple):
+    """The reference player until some step, and FASTER from there on."""
+
+    player: Any
+    until: Any = np.inf
+
+    def initial(self, params: Any) -> jax.Array:
+        return jnp.float32(0)
+
+    def act(self, step: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        action, _ = self.player.act((), view, key)
+        return jnp.where(step < self.until, action, FASTER), step + 1
+
+
+def played(seeds: range, until: float = np.inf) -> Record:
+    """Play the reference player until some step."""
+    task = card("LanguageDriving-v1").build()
+    return play(task, Obeys(reference_player(task), jnp.float32(until)), seeds)
+
+
+def wild_moves(seen: np.ndarray, wanted_lane: int, wanted_speed: float, rng: np.random.Generator) -> int:
+    """Return a move towards the wish that looks at no other vehicle."""
+    target, level = round(3 * seen[5 + 6]), round(4 * seen[5 + 5])
+    aside = np.sign(wanted_lane - target) if wanted_lane != NONE else 0
+    faster = np.sign(round((wanted_speed - 10) / 5) - level) if wanted_speed != NONE else 0
+    moves = [*([0] if aside > 0 else [2] if aside < 0 else []), *([3] if faster > 0 else [4] if faster < 0 else [])]
+    return int(rng.choice(moves)) if moves else IDLE
+
+
+def test_rewards_and_success_are_those_of_poses_and_words():
+    """Play the reference and a wild player; judge each second from the observed pose and the words alone."""
+    env = gymnasium.make("rlsuite/LanguageDriving-v1", split="test")
+    told = gymnasium.make("rlsuite/LanguageDriving-v1", split="test", view="text")
+    rng, wishes, ends = np.random.default_rng(0), set(), set()
+    reference = played(range(64))
+    fails = int(np.argmin(reference.info["success"] | reference.terminated))
+    for seed, obeys in ((0, True), (fails, True), (0, False), (1, False), (2, False)):
         seen, _ = env.reset(seed=seed)
         text, _ = told.reset(seed=seed)
+        paid, held = 0, np.zeros(4, bool)
         for step in range(60):
             wanted_lane, wanted_speed = read(text.split('"')[1])
             wishes.add((wanted_lane, round(wanted_speed)))
             assert (seen[0] > 0, seen[2] > 0) == (wanted_lane != NONE, wanted_speed != NONE)
             assert seen[4] == pytest.approx(1 - step % 15 / 15)
-            target, level = round(3 * seen[5 + 6]), round(4 * seen[5 + 5])
-            aside = np.sign(wanted_lane - target) if wanted_lane != NONE else 0
-            faster = np.sign(round((wanted_speed - 10) / 5) - level) if wanted_speed != NONE else 0
-            moves = [
-                *([0] if aside > 0 else [2] if aside < 0 else []),
-                *([3] if faster > 0 else [4] if faster < 0 else []),
-            ]
-            action = int(rng.choice(moves)) if moves else 1
-            seen, reward, over, *_ = env.step(action)
-            text, *_ = told.step(("LANE_LEFT", "IDLE", "LANE_RIGHT", "FASTER", "SLOWER")[action])
-            if over:
-                assert reward <= 0
+            assert seen[5 + 4] == pytest.approx(paid / 60)
+            action = int(reference.actions[seed, step]) if obeys else wild_moves(seen, wanted_lane, wanted_speed, rng)
+            seen, reward, crashed, _, info = env.step(action)
+            text, *_ = told.step(ACTIONS[action])
+            assert "You are to" not in text  # one gives orders, the passenger
+            if crashed:
+                assert reward == -paid
                 break
             lane = seen[5 + 6] * 3 if not seen[5 + 7] else NONE - 1
             in_lane = wanted_lane == NONE or round(lane) == wanted_lane
             at_speed = wanted_speed == NONE or abs(40 * seen[5] - (10 + 5 * round((wanted_speed - 10) / 5))) <= 2
             assert reward == float(in_lane and at_speed)
-            paid += reward
-    assert paid > 20
+            paid += int(reward)
+            held[step // PATIENCE] |= reward > 0
+        assert info["success"] == (held.all() and not crashed)
+        assert (info["obeyed"], info["wishes"]) == (paid, held.sum())
+        ends.add((bool(crashed), bool(info["success"])))
+    assert ends == {(True, False), (False, True), (False, False)}
     assert len(wishes) > 5
 
 
+def test_the_reference_obeys():
+    best = played(range(64))
+    assert best.total.mean() > 40  # of 60; calibration says 45, and a standard error is 1
+    assert best.info["success"].mean() > 0.75
+    assert best.cost.mean() < card("LanguageDriving-v1").constraint.limit
+    np.testing.assert_array_equal(best.total, np.where(best.terminated, 0, best.info["obeyed"]))
+
+
+def test_a_crash_takes_back_exactly_all():
+    crashing = played(range(64), 50)
+    assert crashing.terminated.sum() > 5
+    assert crashing.info["obeyed"][crashing.terminated].max() > 35
+    assert not crashing.total[crashing.terminated].any()
+    assert crashing.total[~crashing.terminated].all()
+
+
+@pytest.mark.parametrize(("obeyed", "taken"), [(0, 0), (41, 41), (59, 59), (150, 60)])
+def test_spaces_hold_all_that_a_crash_takes_back(obeyed: int, taken: int):
+    """The last case is an episode with a longer time limit."""
+    task = card("LanguageDriving-v1").build()
+    params = task.sample_params(jax.random.key(0), jnp.int32(0))
+    state = task.initial(jax.random.key(1), params)._replace(obeyed=jnp.int32(obeyed))
+    after = state._replace(road=state.road._replace(crashed=jnp.bool_(True)))
+    reward = np.asarray(task.reward(state, jnp.int32(IDLE), after, jax.random.key(2), params))
+    assert reward == -taken
+    assert task.reward_space.contains(reward)
+    seen = np.asarray(task.observation(state, jax.random.key(2), params))
+    assert seen[5 + 4] == pytest.approx(taken / 60)
+    assert task.observation_space.contains(seen)
+
+
 def test_a_driver_who_drives_on_earns_nothing():
-    envs = gymnasium.make_vec("rlsuite/LanguageDriving-v0", 32, split="test")
+    envs = gymnasium.make_vec("rlsuite/LanguageDriving-v1", 32, split="test")
     envs.reset(seed=0)
     for _ in range(60):
         assert not envs.step(np.full(32, IDLE))[1].any()
-    assert card("LanguageDriving-v0").horizon % PATIENCE == 0  # the last wish has its whole time
+    assert card("LanguageDriving-v1").horizon % PATIENCE == 0  # the last wish has its whole time
