@@ -39,7 +39,7 @@ CARDS = (
         tags=("continuous", "economic"),
     ),
     TaskCard(
-        id="rlsuite/Tomato-v0",
+        id="rlsuite/Tomato-v1",
         family="greenhouse",
         summary="Earn the most from 160 days of tomatoes under glass: heat, open the vents, dose carbon dioxide.",
         source="Vanthoor 2011, thesis Wageningen; Vanthoor et al. 2011, doi:10.1016/j.biosystemseng.2011.08.005",

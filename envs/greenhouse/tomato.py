@@ -30,8 +30,9 @@ difficulty              that fraction: 0.1, easy 0, hard 0.25
 climate                 a choice: maritime, mediterranean, continental or boreal
 ======================  ====================================================================================
 
-Prices are drawn from ranges of this task: tomatoes 0.8..1.6 EUR/kg fresh, heat 0.03..0.08 EUR/kWh, carbon dioxide
-0.1..0.25 EUR/kg. A kilogram of fresh tomatoes has 60 g of dry weight.
+Prices are drawn from ranges of this task, which are chosen and not from a market: tomatoes 0.8..1.6 EUR/kg fresh, heat
+0.03..0.08 EUR/kWh, carbon dioxide 0.1..0.25 EUR/kg. A kilogram of fresh tomatoes has 60 g of dry weight.
+docs/greenhouse.md lists which numbers have a source and which are chosen.
 """
 
 from __future__ import annotations
@@ -65,15 +66,17 @@ DAYS = 160
 SEASON = DAYS * DAY
 """steps"""
 HEATING_LIMIT, CO2_LIMIT = 150.0, 5.0
-"""W/m2, mg/(m2 s): limits of the actuators (Katzin 2021: boiler and dosing)."""
+"""W/m2, mg/(m2 s): limits of the actuators. A modern Dutch glasshouse has 300 and 5.14 (Katzin 2021, table 4.2);
+for heating this is chosen, as for lettuce.
+"""
 FIRST_DAY, LAST_DAY = -31.0, 59.0
-"""Planting dates, day of the year; 0 is 1 January."""
+"""Planting dates, day of the year; 0 is 1 January; chosen"""
 ENOUGH = 12.0
-"""kg/m2 of fresh fruit"""
+"""kg/m2 of fresh fruit; chosen"""
 TOLERATED = 0.25
-"""Mean cost a step that still counts as success."""
+"""Mean cost a step that still counts as success; chosen"""
 RANGES = {"tomato": (0.8, 1.6), "heat": (0.03, 0.08), "co2": (0.1, 0.25)}
-"""EUR/kg fresh, EUR/kWh, EUR/kg: least and largest price."""
+"""EUR/kg fresh, EUR/kWh, EUR/kg: least and largest price; chosen"""
 FRESH = 1e-6 / DRY_MATTER
 """kg of fresh tomatoes a mg of carbohydrates"""
 PRICE_SCALES = 1.0, 0.05, 0.2

@@ -1,8 +1,10 @@
 """The reference player: a grower's set points for heating, vents and carbon dioxide in a glasshouse with tomatoes.
 
-The rules heat for a temperature by day and one by night, with the outside temperature fed forward; open the vents in
-proportion to the excess of temperature and humidity, the more the calmer the wind; and dose carbon dioxide by day while
-the vents are nearly closed. They use sensor values only.
+The rules heat for a temperature by day and one by night, with the outside temperature fed forward. They open the vents
+above a temperature, the more the calmer the wind. Above a relative humidity they open them further step by step, and
+below it they close them again: the air is as damp half an hour later as the setting lets it be. They dose carbon
+dioxide by day while the vents are nearly closed, the less the dearer it is beside tomatoes. They use sensor values
+only.
 """
 
 from __future__ import annotations
@@ -14,51 +16,61 @@ import jax.numpy as jnp
 
 from rlbench_suite.policy import View
 
-from .tomato import CO2_LIMIT, HEATING_LIMIT, SCALES, Bounds, Params, Tomato
+from .tomato import CO2_LIMIT, HEATING_LIMIT, PRICE_SCALES, SCALES, Bounds, Params, Tomato
+
+AS_SHIPPED = PRICE_SCALES[2] / PRICE_SCALES[0]
+"""Price of carbon dioxide by that of tomatoes where observations show the same number for both"""
 
 
 class TomatoGrower(NamedTuple):
     """Set points and gains."""
 
-    light: Any = 14.0
+    light: Any = 8.4
     """W/m2 of radiation above which it is day"""
-    warm_day: Any = 16.3
-    warm_night: Any = 17.3
+    warm_day: Any = 15.5
+    warm_night: Any = 17.1
     """degC: heating targets"""
-    loss: Any = 3.6
+    loss: Any = 3.05
     """W/(m2 K): heat for each kelvin that it is colder outside than the target"""
-    sun: Any = 0.35
+    sun: Any = 0.17
     """W/m2 of heat that a W/m2 of sun replaces"""
-    heating_gain: Any = 20.0
+    heating_gain: Any = 28.0
     """W/(m2 K)"""
-    hot: Any = 22.6
+    hot: Any = 26.2
     """degC: vents open above this"""
-    venting_gain: Any = 0.065
+    venting_gain: Any = 0.086
     """1/K"""
-    damp: Any = 80.0
-    """%: vents open above this relative humidity"""
-    drying_gain: Any = 0.0083
-    """Opening a per cent"""
-    calm: Any = 1.7
-    """m/s: the vents' gains fall by half at this wind"""
-    co2: Any = 1110.0
-    """ppm: dosing target by day"""
-    co2_gain: Any = 0.023
+    calm: Any = 1.6
+    """m/s: the opening against heat falls by half at this wind"""
+    damp: Any = 85.8
+    """%: vents open step by step above this relative humidity"""
+    drying_gain: Any = 0.0045
+    """Opening a per cent and step"""
+    kept: Any = 0.85
+    """Part of the last opening that stays"""
+    co2: Any = 1850.0
+    """ppm: dosing target by day if carbon dioxide were free"""
+    thrift: Any = 3600.0
+    """ppm that the target is lower where a kilogram of carbon dioxide costs as much as one of tomatoes"""
+    co2_gain: Any = 0.0147
     """mg/(m2 s) a ppm"""
-    closed: Any = 0.39
+    closed: Any = 0.59
     """Opening of the vents up to which carbon dioxide is dosed"""
     most_heating: Any = HEATING_LIMIT
     """W/m2"""
     most_co2: Any = CO2_LIMIT
     """mg/(m2 s)"""
+    relative_price: Any = AS_SHIPPED
+    """Price of carbon dioxide by that of tomatoes where observations show the same number for both"""
 
     @classmethod
     def for_task(cls, task: Tomato) -> TomatoGrower:
-        """Make the player for the actuators and the bounds of a glasshouse: its targets are as far within them as those
-        for the shipped bounds.
+        """Make the player for the actuators, prices and bounds of a glasshouse: its targets are as far within the
+        bounds as those for the shipped ones.
         """
         usual, own, mine = Bounds(), task.bounds, cls()
-        if own == usual and (task.limits.heating, task.limits.co2) == (HEATING_LIMIT, CO2_LIMIT):
+        prices = task.price_scales[2] / task.price_scales[0]
+        if (own, task.limits.heating, task.limits.co2, prices) == (usual, HEATING_LIMIT, CO2_LIMIT, AS_SHIPPED):
             return mine
         return mine._replace(
             warm_day=mine.warm_day + (own.coldest - usual.coldest),
@@ -68,6 +80,7 @@ class TomatoGrower(NamedTuple):
             co2=mine.co2 + (own.most_co2 - usual.most_co2),
             most_heating=task.limits.heating,
             most_co2=task.limits.co2,
+            relative_price=prices,
         )
 
     def initial(self, params: Params) -> tuple[()]:
@@ -76,14 +89,18 @@ class TomatoGrower(NamedTuple):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the setting, shape ``(3,)``."""
-        inside, ppm, humidity = (view.observation[i] * SCALES[i] for i in (4, 5, 6))
-        radiation, outside, wind = (view.observation[i] * SCALES[i] for i in (8, 9, 11))
+        seen = view.observation
+        inside, ppm, humidity = (seen[i] * SCALES[i] for i in (4, 5, 6))
+        radiation, outside, wind = (seen[i] * SCALES[i] for i in (8, 9, 11))
+        last_vents, tomato, co2 = seen[13], seen[20], seen[22] * self.relative_price
         day = radiation > self.light
         target = jnp.where(day, self.warm_day, self.warm_night)
         heating = self.heating_gain * (target - inside) + self.loss * (target - outside) - self.sun * radiation
-        drying = self.drying_gain * jnp.maximum(0.0, humidity - self.damp)
-        venting = self.venting_gain * jnp.maximum(0.0, inside - self.hot)
-        vents = (venting + drying) * 2 * self.calm / (self.calm + wind)
-        dosing = jnp.where(day & (vents <= self.closed), self.co2_gain * (self.co2 - ppm), 0.0)
+        drying = jnp.maximum(0.0, self.kept * last_vents + self.drying_gain * (humidity - self.damp))
+        cooling = self.venting_gain * jnp.maximum(0.0, inside - self.hot)
+        vents = drying + cooling * 2 * self.calm / (self.calm + wind)
+        dear = co2 / jnp.maximum(tomato, 0.01)
+        dosed = self.co2_gain * (self.co2 - self.thrift * dear - ppm)
+        dosing = jnp.where(day & (vents <= self.closed), dosed, 0.0)
         setting = (heating / self.most_heating, vents, dosing / self.most_co2)
         return jnp.clip(jnp.stack([*setting]), 0.0, 1.0), memory
