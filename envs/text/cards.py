@@ -116,6 +116,18 @@ CARDS = (
         tags=("discrete", "masked", "text", "game"),
     ),
     TaskCard(
+        id="rlsuite/Chess-v0",
+        family="text",
+        summary="Win a game of chess against an opponent of graded strength.",
+        source="Abdulhai et al. 2023, arXiv:2311.18232 (LMRL-Gym); FIDE Laws of Chess",
+        entry_point="rlbench_suite.envs.text.chess:Chess",
+        reference="rlbench_suite.envs.text.chess_players:ThreePlies",
+        horizon=200,
+        variant=True,
+        difficulties={"medium": 1, "easy": 0, "hard": 2},
+        tags=("discrete", "masked", "text", "game"),
+    ),
+    TaskCard(
         id="rlsuite/GuessMyCity-v1",
         family="text",
         summary="Find a hidden city of 100 by yes/no questions, or one of a fictional country.",

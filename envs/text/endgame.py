@@ -52,6 +52,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.policy import View
 from rlbench_suite.task import Split, Task
 
+from .chess_notation import SQUARE, SQUARES, drawn, printed
 from .endgame_tables import (
     BISHOP,
     DIRECTIONS,
@@ -84,9 +85,6 @@ PLACED = {
     QUEEN: "a queen", ROOK: "a rook", PAWN: "a pawn, which becomes a queen on the last rank", BISHOP: "two bishops",
 }  # fmt: skip
 COMPASS = ("north", "north-east", "east", "south-east", "south", "south-west", "west", "north-west")
-SQUARES = tuple(f"{file}{rank}" for rank in "12345678" for file in "abcdefgh")
-SQUARE = 40
-LIGHT, DARK, WHITE, BLACK = (238, 226, 200), (170, 130, 95), (255, 255, 255), (20, 20, 24)
 
 
 class Params(NamedTuple):
@@ -372,14 +370,9 @@ class Endgame(Task[Params, State]):
     def describe(self, state: State, params: Params) -> str:
         """Describe the board: a diagram, the squares in words, and the moves that are left."""
         board = self._board(state)
-        lines = [
-            f"{rank + 1} {' '.join(board.get(8 * rank + file, '.') for file in range(8))}" for rank in range(7, -1, -1)
-        ]
         names = {"K": "white king", "k": "black king"} | {letter: f"white {name}" for letter, name in NAMES.items()}
         places = ", ".join(f"{names[letter]} {SQUARES[square]}" for square, letter in sorted(board.items()))
-        return "\n".join(
-            [*lines, "  a b c d e f g h", f"{places[0].upper()}{places[1:]}. Moves left: {LIMIT - int(state.moves)}."]
-        )
+        return f"{printed(board)}\n{places[0].upper()}{places[1:]}. Moves left: {LIMIT - int(state.moves)}."
 
     def rules(self) -> str:
         """Return the rules."""
@@ -474,21 +467,8 @@ class Endgame(Task[Params, State]):
         return f"a draw: {DRAWS.get(int(state.end), f'{LIMIT} moves without mate')}; {quickest}"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw the board with letters for pieces, White's white and Black's black."""
-        from PIL import Image, ImageDraw
-
-        height, width, _ = self.picture_shape
-        picture = Image.new("RGB", (width, height), LIGHT)
-        pen, board = ImageDraw.Draw(picture), self._board(state)
-        for square in range(64):
-            left, top = SQUARE * (square % 8), SQUARE * (7 - square // 8)
-            if not colour(square):
-                pen.rectangle((left, top, left + SQUARE - 1, top + SQUARE - 1), fill=DARK)
-            if letter := board.get(square):
-                fill, edge = (BLACK, WHITE) if letter == "k" else (WHITE, BLACK)
-                centre = left + SQUARE / 2, top + SQUARE / 2
-                pen.text(centre, letter.upper(), fill=fill, font_size=26, anchor="mm", stroke_width=2, stroke_fill=edge)
-        return np.asarray(picture)
+        """Draw the board."""
+        return drawn(self._board(state))
 
 
 def hashed(number: np.ndarray) -> np.ndarray:
