@@ -344,7 +344,8 @@ def print_report(report: Report, console: Console) -> None:
                     "Constrained IQM": _with_interval(report.constrained[agent]),
                 } | shown
             rows.append({"agent": agent, **shown, **costs})
-        _print_table(f"Together ({len(report.comparison.tasks)} tasks)", rows, console)
+        count = len(report.comparison.tasks)
+        _print_table(f"Together ({count} task{'s' * (count > 1)})", rows, console)
     console.print(
         "Scores: 0 is a random player, 1 the task's reference, with 95 % intervals over seeds. Training: mean over "
         "seeds, without compilation."
