@@ -24,8 +24,8 @@ SIGNS = {"worker": ("spawn_main", "ray::_Player"), "node": ("/raylet/raylet",)}
 """Parts of the command lines of processes that a run starts."""
 
 
-LONGEST_WAIT = {"local": 10.0, "ray": 3.0}
-"""Time in s from the first worker to a kill: about as long as a run takes. Ray's workers start late."""
+LONGEST_WAIT = 10.0
+"""Time in s from the first worker to a kill: about as long as a run takes"""
 
 
 def children(kind: str, path: str) -> list[int]:
@@ -54,13 +54,19 @@ def alone(toys: Path, tmp_path: Path) -> bytes:
     return (tmp_path / "alone" / "episodes.parquet").read_bytes()
 
 
-def torture(path: Path, kills: int, victims: tuple[str, ...], executor: str, alone: bytes, seed: int) -> list[str]:
-    """Kill a run ``kills`` times, check what it kept each time, compare the end, and return what was killed."""
+def torture(
+    path: Path, kills: int, victims: tuple[str, ...], executor: str, alone: bytes, seed: int
+) -> list[tuple[str, int]]:
+    """Kill a run ``kills`` times, check what it kept each time, and compare the end.
+
+    Returns:
+        what was killed each time, and how many cells were finished then.
+    """
     chance = random.Random(seed)
     environment = os.environ | {"TOY_PAUSE": "0.4", "TOY_MARKS": str(path)}
     command = [*COMMAND, "--executor", executor, "--out", str(path)]
     kept: dict[Path, bytes] = {}
-    killed: list[str] = []
+    killed: list[tuple[str, int]] = []
     for kill in range(kills):
         outliving = {*children("worker", str(path)), *children("node", str(path))}  # Ray's processes, for a moment
         program = subprocess.Popen(
@@ -71,11 +77,11 @@ def torture(path: Path, kills: int, victims: tuple[str, ...], executor: str, alo
             assert program.poll() is None, program.communicate()[0]
             assert time.monotonic() < deadline, "no worker was started in a minute"
             time.sleep(0.1)
-        time.sleep(chance.uniform(0.0, LONGEST_WAIT[executor]))
+        time.sleep(chance.uniform(0.0, LONGEST_WAIT))
         kind = victims[kill % len(victims)]
         candidates = sorted({*children(kind, str(path))} - outliving) if kind != "main" else []
         victim = chance.choice(candidates or [program.pid])
-        killed.append(kind if candidates or (kind == "main" and program.poll() is None) else "nothing")
+        found = kind if candidates or (kind == "main" and program.poll() is None) else "nothing"
         with suppress(ProcessLookupError):
             os.kill(victim, signal.SIGKILL)
         if victim != program.pid:
@@ -85,7 +91,8 @@ def torture(path: Path, kills: int, victims: tuple[str, ...], executor: str, alo
         now = snapshot(path)
         assert kept.items() <= now.items(), "a finished cell was lost or written again"
         assert len(now) % 5 == 0, "a part of a cell is there"
-        print(f"kill {kill + 1}: {killed[-1]}, {len(now) // 5} cells done")
+        killed.append((found, len(now) // 5))
+        print(f"kill {kill + 1}: {found}, {len(now) // 5} cells done")
         kept = now
         if len(kept) == 5 * 2 * SEEDS:
             for file in list(kept)[: chance.randint(1, 2 * SEEDS)]:  # all are done: run some again
@@ -117,4 +124,6 @@ def test_thirty_kills_lose_and_double_nothing(executor: str, alone: bytes, tmp_p
     if executor == "ray":
         pytest.importorskip("ray")
     victims = ("main", "worker") if executor == "local" else ("worker", "node", "main")
-    assert set(victims) <= set(torture(tmp_path / "run", 15, victims, executor, alone, seed=22))
+    killed = torture(tmp_path / "run", 15, victims, executor, alone, seed=22)
+    assert set(victims) <= {found for found, _ in killed}
+    assert any(cells for _, cells in killed), "every kill came before the first cell was finished"
