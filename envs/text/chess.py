@@ -103,7 +103,7 @@ class State(NamedTuple):
     history: Any
     """Fingerprints of positions since the last capture or move of a pawn, by ``clock``; uint32 (100, 2)."""
     repeats: Any
-    """How often the position has occurred before, int32."""
+    """Number of earlier times that the position has occurred, int32"""
     last: Any
     """The opponent's reply to the last move, seen by the opponent, int32; -1 if there is none."""
     moves: Any
