@@ -243,7 +243,7 @@ def evaluate(
     _check_executor(context)
     on_ray = executor == RAY
     check_at_least("--seeds", seeds, 1)
-    check_at_least("--workers", workers or 0, 0)
+    check_at_least("--workers", workers if workers is not None else 1, int(on_ray))
     check_positive("--silence", silence)
     saved = _saved(context)
     if played := _language_model(context, agent):
@@ -344,8 +344,6 @@ def _check_executor(context: typer.Context) -> None:
         raise ValueError(f"A language model is asked from one process; leave --executor {RAY} out.")
     if not find_spec("ray"):
         raise ImportError("--executor ray needs Ray; install it with: pip install 'rlbench-suite[ray]'")
-    if given["workers"] == 0:
-        raise ValueError(f"--workers 0 runs cells in this process; --executor {RAY} needs at least 1 worker.")
     check_positive("--cpus", given["cpus"])
     check_at_least("--gpus", given["gpus"], 0)
     check_at_least("--memory", given["memory"], 0)
