@@ -121,8 +121,11 @@ UNEQUAL = 1.1
 
 def _unequal_training(report: Report) -> Iterable[str]:
     """Warn if agents trained for different numbers of steps on a task."""
-    for task in dict.fromkeys(row.card.name for row in report.rows):
-        rows = [row for row in report.rows if row.card.name == task and row.step_unit]
+    trained: dict[str, list[Row]] = {}
+    for row in report.rows:
+        if row.step_unit:
+            trained.setdefault(row.card.name, []).append(row)
+    for task, rows in trained.items():
         if any(
             max(steps) > UNEQUAL * min(steps)
             for unit in ("environment", "gradient")

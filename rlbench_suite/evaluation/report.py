@@ -188,29 +188,32 @@ class Report:
             scores.setdefault(agent, {})[task] = [result.score for result in results]
             constrained.setdefault(agent, {})[task] = [card.constrained(r.score, r.mean_cost) for r in results]
         keys = [(agent, task) for task in run.manifest.references for agent in scores if task in scores[agent]]
-        averages = means([{task: scores[agent][task]} for agent, task in keys], method=method)
-        kept = means([{task: constrained[agent][task]} for agent, task in keys], method=method)
+        averages = dict(zip(keys, means([{task: scores[a][task]} for a, task in keys], method=method), strict=True))
+        broken = [(agent, task) for agent, task in keys if constrained[agent][task] != scores[agent][task]]
+        kept = dict(
+            zip(broken, means([{task: constrained[a][task]} for a, task in broken], method=method), strict=True)
+        )
         pairs = {key: pairs for key in groups if (pairs := _pairs(*key, groups))}
         gaps = means([{task: gaps} for (_, task), gaps in pairs.items()], method=method)
         shared = set.intersection(*(set(tasks) for tasks in scores.values()))
+        comparison = compare(scores, method=method) if shared else None
         return cls(
             run=run,
             method=method,
-            rows=[
-                _row(run, *key, groups[key], score, kept_score)
-                for key, score, kept_score in zip(keys, averages, kept, strict=True)
-            ],
+            rows=[_row(run, *key, groups[key], averages[key], kept.get(key, averages[key])) for key in keys],
             transfers=[Transfer(agent, find_card(task), gap) for (agent, task), gap in zip(pairs, gaps, strict=True)],
             gaps=[
                 gap
                 for (agent, task), results in groups.items()
                 if (gap := _gap(agent, find_card(task), results, method))
             ],
-            comparison=compare(scores, method=method) if shared else None,
+            comparison=comparison,
             constrained={
-                agent: iqm({task: tasks[task] for task in sorted(shared)}, method=method)
+                agent: comparison.agents[agent].iqm
+                if all(tasks[task] == scores[agent][task] for task in shared)  # violates nothing, so it is the same IQM
+                else iqm({task: tasks[task] for task in sorted(shared)}, method=method)
                 for agent, tasks in constrained.items()
-                if any(find_card(task).constraint for task in shared)
+                if comparison and any(find_card(task).constraint for task in shared)
             },
             above_random={
                 agent: probability_of_improvement(tasks, {task: [0.0] for task in shared or tasks})

@@ -29,7 +29,7 @@ agent's own intervals do not depend on which agents it is compared with.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -424,24 +424,49 @@ def _shared_tasks(samples: Mapping[str, Sample]) -> tuple[str, ...]:
     return tuple(sorted(shared))
 
 
+BLOCK = 32
+"""Scores that are walked past at once where no replicate reaches a cut. It does not change a result beyond rounding."""
+
+
+def _blocks(sample: Sample, counts: Floats) -> Iterator[tuple[Floats, Floats, Floats, Floats, Floats]]:
+    """Walk up the sorted scores in blocks.
+
+    Yields:
+        Scores and weights of a block, both ``(n,)``, its counts ``(n, n_replicates)``, and the weight that each
+        replicate has drawn before and after it, both ``(n_replicates,)``.
+    """
+    order = np.argsort(sample.pooled, kind="stable")
+    before = np.zeros(counts.shape[1])
+    for start in range(0, len(order), BLOCK):
+        rows = order[start : start + BLOCK]
+        drawn, weights = counts[rows], sample.weights[rows]
+        after = before + np.einsum("i,ir->r", weights, drawn)
+        yield sample.pooled[rows], weights, drawn, before, after
+        before = after
+
+
 def _iqm(sample: Sample, counts: Floats) -> Floats:
     total = len(sample.pooled)
     cut = total // 4
     lowest, highest = float(cut), float(total - cut)
-    order = np.argsort(sample.pooled, kind="stable")
-    # Walk up the sorted scores and keep, for every replicate, the weight drawn so far. A score counts with the weight
-    # that it adds between the two cuts. Work row by row, so that the working set stays in cache.
-    reached, kept = np.zeros(counts.shape[1]), np.zeros(counts.shape[1])
-    before, after, result = np.full_like(reached, lowest), np.empty_like(reached), np.zeros_like(reached)
-    for row, score, weight in zip(order.tolist(), sample.pooled[order], sample.weights[order], strict=True):
-        reached += np.multiply(counts[row], weight, out=kept)
-        if reached.max() <= lowest:
+    result = np.zeros(counts.shape[1])
+    # A score counts with the weight that it adds between the two cuts. Only blocks in which some replicate reaches a
+    # cut are walked row by row, so that the working set stays in cache.
+    for scores, weights, drawn, start, end in _blocks(sample, counts):
+        if end.max() <= lowest:
             continue
-        np.minimum(np.maximum(reached, lowest, out=after), highest, out=after)
-        result += np.multiply(np.subtract(after, before, out=kept), score, out=kept)
-        before, after = after, before
-        if before.min() >= highest:
+        if start.min() >= highest:
             break
+        if start.min() >= lowest and end.max() <= highest:
+            result += np.einsum("i,ir->r", weights * scores, drawn)
+            continue
+        reached, before = start.copy(), np.clip(start, lowest, highest)
+        after, kept = np.empty_like(reached), np.empty_like(reached)
+        for row, score, weight in zip(drawn, scores, weights, strict=True):
+            reached += np.multiply(row, weight, out=kept)
+            np.minimum(np.maximum(reached, lowest, out=after), highest, out=after)
+            result += np.multiply(np.subtract(after, before, out=kept), score, out=kept)
+            before, after = after, before
     return (result / (highest - lowest))[None]
 
 
@@ -453,23 +478,22 @@ def _quartiles(sample: Sample, counts: Floats) -> tuple[Floats, Floats]:
     """
     total = len(sample.pooled)
     cut = max(total // 4 - 1, 0) + 1e-9  # weights of ragged tasks add up with rounding
-    order = np.argsort(sample.pooled, kind="stable")
-    reached = np.zeros(counts.shape[1])
-    low, high = np.empty_like(reached), np.empty_like(reached)
-    least, most = 0.0, 0.0  # of the weights reached: rows far from both cuts need no comparison by replicate
-    for row, score, weight in zip(order.tolist(), sample.pooled[order], sample.weights[order], strict=True):
-        if most <= cut:
-            low.fill(score)
-        elif least <= cut:
-            np.copyto(low, score, where=reached <= cut)
-        if most < total - cut:
-            high.fill(score)
-        elif least < total - cut:
-            np.copyto(high, score, where=reached < total - cut)
-        else:
+    low, high = np.empty(counts.shape[1]), np.empty(counts.shape[1])
+    for scores, weights, drawn, start, end in _blocks(sample, counts):
+        if start.min() >= total - cut:
             break
-        reached += counts[row] * weight
-        least, most = reached.min(), reached.max()
+        if end.max() <= cut:
+            low.fill(scores[-1])
+            high.fill(scores[-1])
+            continue
+        if start.min() > cut and end.max() < total - cut:
+            high.fill(scores[-1])
+            continue
+        reached = start.copy()
+        for row, score, weight in zip(drawn, scores, weights, strict=True):
+            np.copyto(low, score, where=reached <= cut)
+            np.copyto(high, score, where=reached < total - cut)
+            reached += row * weight
     return low, high
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from rlbench_suite.evaluation import intervals
+from rlbench_suite.evaluation import intervals, statistics
 from rlbench_suite.evaluation.intervals import Estimate, Method
 from rlbench_suite.evaluation.statistics import (
     compare,
@@ -258,6 +258,39 @@ def test_difference_of_iqm_is_one_of_pairs() -> None:
         iqm_difference({"a": [1.0, 2.0]}, {"a": [1.0]})
 
 
+def plain_error(statistic: Callable[..., Estimate], sample: Scores) -> float:
+    """By definition: the standard error of the scores, clipped where the statistic is blind to their size."""
+    total = sum(map(len, sample.values()))
+    weighed = sorted((s, total / (len(sample) * len(v))) for v in sample.values() for s in v)
+    low, high = {mean: (-np.inf, np.inf), optimality_gap: (-np.inf, 1)}.get(statistic, (0, 0))
+    if statistic is iqm:
+        cut = max(total // 4 - 1, 0)
+        sums = np.cumsum([weight for _, weight in weighed])
+        low = weighed[int(np.argmax(sums > cut + 1e-6))][0]
+        high = weighed[int(np.argmax(sums >= total - cut - 1e-6))][0]
+    clipped = [np.clip(v, low, high) for v in sample.values()]
+    return float(np.sqrt(sum(v.var() / (len(v) - 1) for v in clipped if len(v) > 1)) / len(sample))
+
+
+@pytest.mark.parametrize("sizes", [[20] * 15, [70, 100, 130]], ids=["rectangular", "ragged"])
+def test_many_scores_have_the_values_of_each_resample(sizes: list[int]) -> None:
+    """With so many scores most lie in blocks that no cut touches, which are computed as a whole."""
+    scores = normal_scores(sizes, seed=24)
+    rng = np.random.default_rng(25)
+    drawn = [
+        {task: np.bincount(rng.integers(len(v), size=len(v)), minlength=len(v)) for task, v in scores.items()}
+        for _ in range(60)
+    ]
+    resamples = [{task: np.repeat(v, counts[task]) for task, v in scores.items()} for counts in drawn]
+    sample = intervals.Sample.of(scores)
+    counts = np.array([np.concatenate([own[task] for task in sample.tasks]) for own in drawn], dtype=float).T
+    metric = statistics._IQM
+    np.testing.assert_allclose(metric.value(sample, counts)[0], [plain_iqm(own) for own in resamples], rtol=1e-12)
+    errors = metric.scale(sample, counts)
+    assert errors is not None
+    np.testing.assert_allclose(errors[0], [plain_error(iqm, own) for own in resamples], rtol=1e-9)
+
+
 @pytest.mark.parametrize("statistic", [iqm, mean, optimality_gap])
 @pytest.mark.parametrize("sizes", [[6] * 4, [5, 2, 7, 1]], ids=["rectangular", "ragged"])
 def test_studentised_intervals_are_those_of_a_plain_bootstrap(
@@ -265,18 +298,9 @@ def test_studentised_intervals_are_those_of_a_plain_bootstrap(
 ) -> None:
     """The distribution of t, and the ends from it, with standard errors written by definition."""
     scores = normal_scores(sizes, seed=21)
-    total = sum(sizes)
 
     def error(sample: Scores) -> float:
-        weighed = sorted((s, total / (len(sample) * len(v))) for v in sample.values() for s in v)
-        low, high = {mean: (-np.inf, np.inf), optimality_gap: (-np.inf, 1)}.get(statistic, (0, 0))
-        if statistic is iqm:
-            cut = max(total // 4 - 1, 0)
-            sums = np.cumsum([weight for _, weight in weighed])
-            low = weighed[int(np.argmax(sums > cut + 1e-6))][0]
-            high = weighed[int(np.argmax(sums >= total - cut - 1e-6))][0]
-        clipped = [np.clip(v, low, high) for v in sample.values()]
-        return float(np.sqrt(sum(v.var() / (len(v) - 1) for v in clipped if len(v) > 1)) / len(sample))
+        return plain_error(statistic, sample)
 
     drawn = replicates_of(monkeypatch, lambda: statistic(scores, replicates=4_000, seed=1))[0]
     point, whole = PLAIN[statistic](scores), error(scores)
