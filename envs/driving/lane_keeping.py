@@ -187,7 +187,8 @@ class LaneKeeping(Task[Params, State]):
             return rk4(lambda _, y: slopes(y, wheel, params), car, STEP / SUBSTEPS)
 
         car = jax.lax.fori_loop(0, SUBSTEPS, one, state.car)
-        return State(car, wheel, state.earned + self.pay(state, car), state.strayed + jnp.abs(car.d), state.steps + 1)
+        earned = jnp.minimum(state.earned + self.pay(state, car), self.card.horizon)  # the limit may be lifted
+        return State(car, wheel, earned, state.strayed + jnp.abs(car.d), state.steps + 1)
 
     def pay(self, before: State, car: Car) -> Scalar:
         """Return the reward of a step that ends with the car there."""

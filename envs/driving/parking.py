@@ -164,7 +164,9 @@ class Parking(Task[Params, State]):
         c, s = jnp.abs(jnp.cos(end.heading)), jnp.abs(jnp.sin(end.heading))
         x, y = 0.5 * (LENGTH * c + WIDTH * s), 0.5 * (LENGTH * s + WIDTH * c)
         crashed = (jnp.abs(end.x) + x > HALF_X) | (jnp.abs(end.y) + y > HALF_Y)
-        return State(end, state.earned + self.pay(state, end, crashed, params), crashed)
+        earned = state.earned + self.pay(state, end, crashed, params)
+        earned = jnp.minimum(earned, self.card.horizon)  # the limit may be lifted
+        return State(end, earned, crashed)
 
     def pay(self, before: State, end: Pose, crashed: Scalar, params: Params) -> Scalar:
         """Return the reward of a step that ends at a pose."""

@@ -248,7 +248,7 @@ class Racetrack(Task[Params, State]):
         after = jax.lax.fori_loop(0, SUBSTEPS, one, state)
         return after._replace(
             strayed=state.strayed + from_lane(after.d),
-            earned=state.earned + self.pay(state, after),
+            earned=jnp.minimum(state.earned + self.pay(state, after), self.card.horizon),  # the limit may be lifted
             steps=state.steps + 1,
         )
 

@@ -178,6 +178,19 @@ def test_oncoming_vehicles_keep_one_speed_and_overtaking_counts_only_its_own_lan
     assert env.state.overtaken <= 0
 
 
+@pytest.mark.parametrize("name", ["LaneKeeping-v0", "Parking-v0", "Racetrack-v0"])
+def test_more_time_than_the_horizon_keeps_the_spaces(name: str) -> None:
+    """Of what a crash takes back, and of what the observation shows, there is at most the horizon."""
+    env = gymnasium.make(f"rlsuite/{name}", max_episode_steps=10**6).unwrapped
+    env.reset(seed=0)
+    horizon = card(name).horizon
+    env.episode = env.episode._replace(state=env.state._replace(earned=np.float32(horizon)))
+    observation, reward, *_ = env.step(np.zeros(env.action_space.shape, np.float32))
+    assert reward > 0
+    assert env.state.earned == horizon
+    assert env.observation_space.contains(observation)
+
+
 @pytest.mark.parametrize("name", ROADS)
 def test_no_constant_action_pays(name: str) -> None:
     """Waiting, cutting in, racing and braking earn next to nothing against the reference; no success either."""
