@@ -1,6 +1,41 @@
 """Cards of the family ``greenhouse``."""
 
+from dataclasses import replace
+
 from rlbench_suite.card import Constraint, TaskCard
+
+_TOMATO = TaskCard(
+    id="rlsuite/Tomato-v1",
+    family="greenhouse",
+    summary="Earn the most from 160 days of tomatoes under glass: heat, open the vents, dose carbon dioxide.",
+    source="Vanthoor 2011, thesis Wageningen; Vanthoor et al. 2011, doi:10.1016/j.biosystemseng.2011.08.005",
+    entry_point="rlbench_suite.envs.greenhouse.tomato:Tomato",
+    reference="rlbench_suite.envs.greenhouse.tomato_grower:TomatoGrower",
+    horizon=7680,
+    variant=True,
+    replay_tolerance=0.001,
+    difficulties={"medium": 0.1, "easy": 0.0, "hard": 0.25},
+    partially_observed=True,
+    constraint=Constraint(
+        counts="violation of the climate's bounds in units of 10 K, 1000 ppm or 10 % of humidity, over all steps",
+        limit=1536.0,
+        reason="0.2 a step over the season; humid seasons differ, and one that counts as success may cost 0.25",
+    ),
+    choices={"climate": ("maritime", "mediterranean", "continental", "boreal")},
+    tags=("continuous", "constrained", "economic"),
+)
+
+_OBJECTIVES = replace(
+    _TOMATO,
+    id="rlsuite/TomatoObjectives-v0",
+    summary="Grow 160 days of tomatoes for profit, with little heat and little carbon dioxide: three objectives.",
+    entry_point="rlbench_suite.envs.greenhouse.tomato_objectives:TomatoObjectives",
+    objectives=("profit", "heat", "co2"),
+    weights=(1.0, 0.0, 0.0),
+    hypervolume_reference=(-65.0, -580.0, -70.0),
+    tags=(*_TOMATO.tags, "multi-objective"),
+)
+"""All heat and all carbon dioxide of a season are 576 kWh and 69 kg a m2; at the highest prices they cost 63 EUR."""
 
 CARDS = (
     TaskCard(
@@ -38,24 +73,6 @@ CARDS = (
         partially_observed=True,
         tags=("continuous", "economic"),
     ),
-    TaskCard(
-        id="rlsuite/Tomato-v1",
-        family="greenhouse",
-        summary="Earn the most from 160 days of tomatoes under glass: heat, open the vents, dose carbon dioxide.",
-        source="Vanthoor 2011, thesis Wageningen; Vanthoor et al. 2011, doi:10.1016/j.biosystemseng.2011.08.005",
-        entry_point="rlbench_suite.envs.greenhouse.tomato:Tomato",
-        reference="rlbench_suite.envs.greenhouse.tomato_grower:TomatoGrower",
-        horizon=7680,
-        variant=True,
-        replay_tolerance=0.001,
-        difficulties={"medium": 0.1, "easy": 0.0, "hard": 0.25},
-        partially_observed=True,
-        constraint=Constraint(
-            counts="violation of the climate's bounds in units of 10 K, 1000 ppm or 10 % of humidity, over all steps",
-            limit=1536.0,
-            reason="0.2 a step over the season; humid seasons differ, and one that counts as success may cost 0.25",
-        ),
-        choices={"climate": ("maritime", "mediterranean", "continental", "boreal")},
-        tags=("continuous", "constrained", "economic"),
-    ),
+    _TOMATO,
+    _OBJECTIVES,
 )
