@@ -44,11 +44,10 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from PIL import Image, ImageDraw
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
-from rlbench_suite.context import REWARD, Constant, weights
+from rlbench_suite.context import REWARD, Constant
 from rlbench_suite.task import Task
 from rlbench_suite.time_series import Column, Series
 
@@ -59,56 +58,21 @@ from .climates import CLIMATES, Sky, conditions, first_sky, next_sky
 from .glasshouse import Air, Control, Glasshouse, House, Outside, Scalar, co2_density, co2_ppm, saturated
 from .lettuce import FROST, INTERLOCK, KWH, SCORCH
 from .records import DAY, STEP, Records, record_series
-from .tomato_crop import DRY_MATTER, GENERATIVE, PLANTED, Crop, Variety, leaf_area_index
+from .tomato_constants import CONSTANTS, FIRST_DAY, LAST_DAY, RANGES, Bounds, own_constants
+from .tomato_crop import FRESH, GENERATIVE, PLANTED, Crop, Variety, leaf_area_index
+from .tomato_picture import SHAPE, picture
+from .tomato_sensors import MEASURED, SCALES, SENSORS, Readings, measure, relative_humidity
 from .weather import HOUR, OUTSIDE_CO2, YEAR, Site, day_angle
 
 DAYS = 160
 SEASON = DAYS * DAY
 """steps"""
-HEATING_LIMIT, CO2_LIMIT = 150.0, 5.0
-"""W/m2, mg/(m2 s): limits of the actuators. A modern Dutch glasshouse has 300 and 5.14 (Katzin 2021, table 4.2);
-for heating this is chosen, as for lettuce.
-"""
-FIRST_DAY, LAST_DAY = -31.0, 59.0
-"""Planting dates, day of the year; 0 is 1 January; chosen"""
 ENOUGH = 12.0
 """kg/m2 of fresh fruit; chosen"""
 TOLERATED = 0.25
 """Mean cost a step that still counts as success; chosen"""
-RANGES = {"tomato": (0.8, 1.6), "heat": (0.03, 0.08), "co2": (0.1, 0.25)}
-"""EUR/kg fresh, EUR/kWh, EUR/kg: least and largest price; chosen"""
-FRESH = 1e-6 / DRY_MATTER
-"""kg of fresh tomatoes a mg of carbohydrates"""
 PRICE_SCALES = 1.0, 0.05, 0.2
 """Scales of the prices in observations."""
-MEASURED = (
-    ("leaf_area", "leaf area index", "", 3, 0, 6),
-    ("fruit", "fresh fruit on the plants", "kg/m2", 5, 0, 10),
-    ("temperature_sum", "temperature sum since planting", "degC day", GENERATIVE, 0, 8000),
-    ("mean_temperature", "mean temperature inside of about a day", "degC", 20, -20, 60),
-    ("temperature", "temperature inside", "degC", 20, -20, 60),
-    ("co2", "carbon dioxide inside", "ppm", 1000, 0, 5000),
-    ("humidity", "relative humidity inside", "%", 100, 0, 100),
-    ("pipe", "temperature of the pipes", "degC", 50, -20, 150),
-    ("radiation", "radiation outside", "W/m2", 500, 0, 1400),
-    ("outside_temperature", "temperature outside", "degC", 20, -40, 60),
-    ("outside_humidity", "relative humidity outside", "%", 100, 0, 100),
-    ("wind", "wind outside", "m/s", 5, 0, 40),
-)
-"""Name, meaning, unit and scale of each measurement, and the range of its sensor."""
-SCALES = tuple(float(row[3]) for row in MEASURED)
-SENSORS = tuple((float(row[4]), float(row[5])) for row in MEASURED)
-CONSTANTS = {
-    "transmission": ("", "part of the outside radiation that the cover lets through"),
-    "heat_loss": ("", "factor of the heat exchanged through the cover"),
-    "leakage": ("", "m3 of air a m2 of floor and m of wind, through closed vents"),
-    "vents": ("", "m2 of roof vents a m2 of floor"),
-    "stomatal_resistance": ("s/m", "least resistance of the stomata"),
-    "electron_transport": ("umol/(m2 s)", "of the leaves at 25 degC"),
-    "fruit_growth": ("mg/(m2 s)", "potential flow of carbohydrates to the fruit"),
-    "maintenance": ("", "factor of the respiration for maintenance"),
-}
-"""Unit and meaning of each constant of :class:`Glasshouse` and :class:`Variety`."""
 
 
 class Prices(NamedTuple):
@@ -131,20 +95,8 @@ class Params(NamedTuple):
     variety: Variety
     row: Scalar | None = None
     """int32: row of the records at which the season begins; None without records"""
-
-
-class Bounds(NamedTuple):
-    """Bounds of the climate."""
-
-    coldest: float = 15.0
-    warmest: float = 34.0
-    """degC"""
-    least_co2: float = 300.0
-    most_co2: float = 1600.0
-    """ppm"""
-    driest: float = 50.0
-    dampest: float = 85.0
-    """%"""
+    faults: Any = None
+    """:class:`Readings` with a fault for each sensor of the air inside; None where they never fail"""
 
 
 class State(NamedTuple):
@@ -158,6 +110,8 @@ class State(NamedTuple):
     """int32, since planting"""
     violation: Scalar
     """Sum of the cost so far"""
+    sensed: Any = None
+    """:class:`Readings` of sensors that may fail, errors included; None where they never fail"""
 
 
 class Tomato(Task[Params, State]):
@@ -173,7 +127,7 @@ class Tomato(Task[Params, State]):
         "humidity": "inside, relative, %",
         "mean_violation": "constraint cost a step so far, see cost",
     }
-    picture_shape = (240, 320, 3)
+    picture_shape = SHAPE
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
@@ -196,54 +150,7 @@ class Tomato(Task[Params, State]):
 
     def constants(self) -> tuple[Constant, ...]:
         """Return site, prices, glasshouse, actuators, bounds of the climate, and the weights of the reward's terms."""
-        part, degrees = self.difficulty or 0.0, self.climate.latitude
-
-        def fixed(name: str, unit: str, value: float, meaning: str, **limits: Any) -> Constant:
-            return Constant(name, unit, value, value, meaning, drawn=False, **limits)
-
-        def price(name: str, unit: str) -> Constant:
-            return Constant(f"{name}_price", unit, *RANGES[name], "", least=0.0)
-
-        usual, bounds = (*Glasshouse(), *Variety()), Bounds()
-        return (
-            Constant(
-                "planting_day",
-                "",
-                FIRST_DAY,
-                LAST_DAY,
-                "day of the year; 0 is 1 January",
-                365.0,
-                least=-365.0,
-                bands=20,
-            ),
-            Constant("latitude", "deg", degrees - 2, degrees + 2, "north", 66.0, least=0.0),
-            Constant("warmth", "K", -1.5, 1.5, "over the climate's mean", 20.0, least=-20.0),
-            Constant("cloudiness", "", -0.7, 0.7, "over the climate's logits of median cloud cover", 6.0, least=-6.0),
-            price("tomato", "EUR/kg"),
-            price("heat", "EUR/kWh"),
-            price("co2", "EUR/kg"),
-            *(
-                Constant(name, unit, float(f"{v * (1 - part):.6g}"), float(f"{v * (1 + part):.6g}"), meaning)
-                for (name, (unit, meaning)), v in zip(CONSTANTS.items(), usual, strict=True)
-            ),
-            fixed("heating_limit", "W/m2", HEATING_LIMIT, "most heat into the pipes", most=500.0),
-            fixed("co2_limit", "mg/(m2 s)", CO2_LIMIT, "most carbon dioxide dosed", most=50.0),
-            fixed(
-                "coldest", "degC", bounds.coldest, "bound of the climate, as are the next five", most=40.0, least=0.0
-            ),
-            fixed("warmest", "degC", bounds.warmest, "", most=45.0, least=0.0),
-            fixed("least_co2", "ppm", bounds.least_co2, "", most=5000.0, least=0.0),
-            fixed("most_co2", "ppm", bounds.most_co2, "", most=5000.0, least=0.0),
-            fixed("driest", "%", bounds.driest, "relative humidity", most=100.0, least=0.0),
-            fixed("dampest", "%", bounds.dampest, "relative humidity", most=100.0, least=0.0),
-            fixed("first_day", "", 0.0, "day of the year on which records begin, at midnight", most=365.0, least=0.0),
-            *weights(
-                tomato=(1.0, "value of the fruit grown"),
-                heat=(1.0, "cost of heat, taken off"),
-                co2=(1.0, "cost of carbon dioxide, taken off"),
-                violation=(0.0, "EUR/m2 taken off for a cost of 1"),
-            ),
-        )
+        return own_constants(self.difficulty or 0.0, self.climate.latitude)
 
     def series(self) -> tuple[Series, ...]:
         """Return weather and prices."""
@@ -340,6 +247,10 @@ class Tomato(Task[Params, State]):
         outside = self.outside(params, sky, steps)
         return State(house, applied, sky, outside, steps, state.violation + violation(house.air, self.bounds))
 
+    def readings(self, state: State, params: Params) -> Readings:
+        """Return what the sensors of the air inside send."""
+        return measure(state.house.air)
+
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(23,)``; see the table."""
         (air, crop, _), outside = state.house, state.outside
@@ -348,9 +259,7 @@ class Tomato(Task[Params, State]):
             FRESH * crop.fruit,
             crop.temperature_sum,
             crop.mean_temperature,
-            air.temperature,
-            co2_ppm(air.co2, air.temperature),
-            relative_humidity(air.vapour, air.temperature),
+            *self.readings(state, params),
             air.pipe,
             outside.radiation,
             outside.temperature,
@@ -464,6 +373,7 @@ class Tomato(Task[Params, State]):
         house, outside = (jax.tree.map(float, part) for part in (state.house, state.outside))
         air, crop = house.air, house.crop
         tomato, heat, co2 = map(float, self.prices_at(params, state.steps))
+        inside = Readings(*map(float, self.readings(state, params)))
         days, hours = divmod(int(state.steps) * STEP / HOUR, 24)
         heated, vented, dosed = (100 * float(part) for part in state.applied)
         planted = float(params.site.start) % YEAR
@@ -472,8 +382,8 @@ class Tomato(Task[Params, State]):
             f"Leaf area index {leaf_area_index(crop):.2f}, {FRESH * crop.fruit:.2f} kg/m2 of fruit on the plants, "
             f"{FRESH * house.harvest:.2f} kg/m2 picked. Temperature sum {crop.temperature_sum:.0f} of {GENERATIVE:.0f} "
             f"degC day, mean of a day {crop.mean_temperature:.1f} degC. "
-            f"Inside {air.temperature:.1f} degC, {float(co2_ppm(air.co2, air.temperature)):.0f} ppm, "
-            f"{float(relative_humidity(air.vapour, air.temperature)):.0f} % humidity, pipes {air.pipe:.0f} degC. "
+            f"Inside {inside.temperature:.1f} degC, {inside.co2:.0f} ppm, {inside.humidity:.0f} % humidity, "
+            f"pipes {air.pipe:.0f} degC. "
             f"Outside {outside.temperature:.1f} degC, {outside.radiation:.0f} W/m2 of sun, "
             f"{float(relative_humidity(outside.vapour, outside.temperature)):.0f} % humidity, "
             f"wind {outside.wind:.1f} m/s. "
@@ -482,49 +392,13 @@ class Tomato(Task[Params, State]):
         )
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw the glasshouse from the side: plants by their leaves, fruit, vents, pipes by their heat, sky by sun."""
-        height, width, _ = self.picture_shape
-        air, crop, harvest = state.house
-        light = min(1.0, float(state.outside.radiation) / 700)
-        image = Image.new(
-            "RGB", (width, height), tuple(int(c) for c in (20 + 120 * light, 30 + 160 * light, 80 + 160 * light))
-        )
-        canvas = ImageDraw.Draw(image)
-        ground, eaves, ridge = height - 40, 110, 50
-        canvas.rectangle((0, ground, width, height), fill=(95, 75, 50))
-        warm = min(1.0, max(0.0, float(air.temperature) / 40))
-        canvas.polygon(
-            ((40, ground), (40, eaves), (width / 2, ridge), (width - 40, eaves), (width - 40, ground)),
-            fill=(int(120 + 120 * warm), 200, int(240 - 140 * warm)),
-            outline="white",
-        )
-        opening = 40 * float(state.applied.vents)
-        canvas.line((width / 2, ridge, width / 2 + 70, ridge + 30 - opening), fill="white", width=4)
-        hot = int(60 + 195 * min(1.0, max(0.0, float(air.pipe) / 90)))
-        canvas.line((50, ground - 6, width - 50, ground - 6), fill=(hot, 60, 60), width=5)
-        tall = 15 + 70 * min(1.0, float(leaf_area_index(crop)) / 3)
-        fruit = int(12 * min(1.0, FRESH * float(crop.fruit) / 5))
-        for x in range(64, width - 60, 32):
-            canvas.ellipse((x - 9, ground - 10 - tall, x + 9, ground - 10), fill=(40, 140, 50))
-            for i in range(fruit):
-                y = ground - 14 - (tall - 8) * (i + 0.5) / 12
-                canvas.ellipse((x - 7 + 8 * (i % 2), y - 3, x - 1 + 8 * (i % 2), y + 3), fill=(220, 40, 30))
-        canvas.text((8, 4), f"day {int(state.steps) / DAY:.1f}", fill="white")
-        canvas.text(
-            (8, 18), f"{float(air.temperature):.1f} C in, {float(state.outside.temperature):.1f} C out", fill="white"
-        )
-        canvas.text((8, height - 16), f"{FRESH * float(harvest):.1f} kg/m2 picked", fill="white")
-        return np.asarray(image)
+        """Draw the glasshouse from the side."""
+        return picture(state.house, state.outside, float(state.applied.vents), int(state.steps) / DAY)
 
 
 def actuators(setting: Control, limits: Control) -> Control:
     """Convert fractions of the actuators' ranges to their units."""
     return Control(*(limit * part for limit, part in zip(limits, setting, strict=True)))
-
-
-def relative_humidity(vapour: Scalar, temperature: Scalar) -> Scalar:
-    """Return relative humidity in per cent, at most 100: a hygrometer shows no more."""
-    return jnp.minimum(100.0, 100.0 * vapour / saturated(temperature))
 
 
 def lost(air: Air) -> Scalar:

@@ -53,6 +53,8 @@ DAY = 86_400.0
 """s"""
 DRY_MATTER = 0.06
 """kg of dry weight a kg of fresh tomatoes"""
+FRESH = 1e-6 / DRY_MATTER
+"""kg of fresh tomatoes a mg of carbohydrates"""
 _ALMOST_NOTHING = 1e-30
 
 

@@ -16,7 +16,9 @@ import jax.numpy as jnp
 
 from rlbench_suite.policy import View
 
-from .tomato import CO2_LIMIT, HEATING_LIMIT, PRICE_SCALES, SCALES, Bounds, Params, Tomato
+from .tomato import PRICE_SCALES, Params, Tomato
+from .tomato_constants import CO2_LIMIT, HEATING_LIMIT, Bounds
+from .tomato_sensors import INSIDE, SCALES
 
 AS_SHIPPED = PRICE_SCALES[2] / PRICE_SCALES[0]
 """Price of carbon dioxide by that of tomatoes where observations show the same number for both"""
@@ -90,7 +92,7 @@ class TomatoGrower(NamedTuple):
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the setting, shape ``(3,)``."""
         seen = view.observation
-        inside, ppm, humidity = (seen[i] * SCALES[i] for i in (4, 5, 6))
+        inside, ppm, humidity = (seen[i] * SCALES[i] for i in range(INSIDE, INSIDE + 3))
         radiation, outside, wind = (seen[i] * SCALES[i] for i in (8, 9, 11))
         last_vents, tomato, co2 = seen[13], seen[20], seen[22] * self.relative_price
         day = radiation > self.light
