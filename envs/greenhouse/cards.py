@@ -37,6 +37,15 @@ _OBJECTIVES = replace(
 )
 """All heat and all carbon dioxide of a season are 576 kWh and 69 kg a m2; at the highest prices they cost 63 EUR."""
 
+_FAULTY = replace(
+    _TOMATO,
+    id="rlsuite/TomatoFaulty-v0",
+    summary="Earn the most from 160 days of tomatoes under glass while sensors stop, stick or drift.",
+    entry_point="rlbench_suite.envs.greenhouse.tomato_faulty:TomatoFaulty",
+    reference="rlbench_suite.envs.greenhouse.doubtful_grower:DoubtfulGrower",
+    tags=(*_TOMATO.tags, "failure"),
+)
+
 CARDS = (
     TaskCard(
         id="rlsuite/Lettuce-v0",
@@ -75,4 +84,5 @@ CARDS = (
     ),
     _TOMATO,
     _OBJECTIVES,
+    _FAULTY,
 )
