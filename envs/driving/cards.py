@@ -4,6 +4,8 @@ from rlbench_suite.card import Constraint, TaskCard
 
 DENSITIES = {"medium": 16.0, "easy": 10.0, "hard": 25.0}
 """Vehicles per kilometre and lane."""
+GAPS = {"medium": 9.0, "easy": 10.0, "hard": 8.0}
+"""s: time without new cars in each cycle of the traffic lights up the road."""
 SOURCE = (
     "Leurent 2018, highway-env; Treiber et al. 2000, doi:10.1103/PhysRevE.62.1805; Kesting et al. 2007, "
     "doi:10.3141/1999-10; Polack et al. 2017, doi:10.1109/IVS.2017.7995816"
@@ -150,5 +152,19 @@ CARDS = (
         ),
         variant=True,
         tags=("continuous", "safe", "driving"),
+    ),
+    TaskCard(
+        id="rlsuite/Intersection-v0",
+        chance="the main road is empty for a fifth of the time, so that even a car that never looks may find it so",
+        family="driving",
+        summary="Turn left from a minor road across a main road without traffic lights.",
+        source="Leurent 2018, highway-env; Treiber et al. 2000, doi:10.1103/PhysRevE.62.1805",
+        entry_point="rlbench_suite.envs.driving.intersection:Intersection",
+        reference="rlbench_suite.envs.driving.gap_acceptance:GapAcceptance",
+        horizon=100,
+        difficulties=GAPS,
+        constraint=_constraint(1.0),
+        variant=True,
+        tags=("discrete", "safe", "driving"),
     ),
 )
