@@ -317,7 +317,7 @@ class Crossing(Task[Params, State]):
         return np.array(IDLE)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return 100 on arrival, less 0.5 for each second."""
+        """Return 100 on arrival, less 0.25 for each second."""
         return jnp.where(next_state.arrived, 100 - LATE * next_state.steps, 0).astype(self.dtype)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
