@@ -37,10 +37,11 @@ def pose(route: int, s: float) -> tuple[float, float, float]:
     return x, y, heading + arm * math.pi / 2
 
 
-def corners(place: tuple[float, float, float]) -> np.ndarray:
+def corners(place: tuple[float, float, float], wider: float = 0.0) -> np.ndarray:
     x, y, heading = place
     c, s = math.cos(heading), math.sin(heading)
-    return np.array([[2.5, 1], [2.5, -1], [-2.5, -1], [-2.5, 1]]) @ np.array([[c, s], [-s, c]]) + [x, y]
+    body = np.array([[1, 1], [1, -1], [-1, -1], [-1, 1]]) * [2.5 + wider, 1 + wider]
+    return body @ np.array([[c, s], [-s, c]]) + [x, y]
 
 
 def overlap(one: np.ndarray, other: np.ndarray) -> bool:
@@ -52,12 +53,14 @@ def overlap(one: np.ndarray, other: np.ndarray) -> bool:
     return True
 
 
-def ego_overlaps(route: Any, s: Any, present: Any) -> bool:
+def ego_overlaps(route: Any, s: Any, present: Any, wider: float = 0.0) -> bool:
+    """Whether a body overlaps the ego's, which is wider on all sides by so many m."""
     ego = pose(route[0], s[0])
     for i in range(1, len(s)):
         if present[i]:
             place = pose(route[i], s[i])
-            if math.hypot(place[0] - ego[0], place[1] - ego[1]) < 6 and overlap(corners(ego), corners(place)):
+            near = math.hypot(place[0] - ego[0], place[1] - ego[1]) < 8
+            if near and overlap(corners(ego, wider), corners(place)):
                 return True
     return False
 

@@ -69,6 +69,9 @@ def test_every_second_is_that_of_a_plain_simulation(hostile: Any) -> None:
             state = cars.route.tolist(), cars.s.tolist(), cars.speed.tolist(), cars.present.tolist()
             s, v, touched = plain_junction.second(*state, driver, int(new.level))
             assert new.crashed or not touched
+            # The margin of the test for collisions, and the way of two cars in a sub-step, are less than 1.5 m.
+            last = new.cars.route.tolist(), new.cars.s.tolist(), cars.present.tolist()
+            assert not new.crashed or plain_junction.ego_overlaps(*last, 1.5)
             crashes += int(touched)
             if not (new.crashed or new.arrived):
                 there = cars.present & new.cars.present & (new.cars.s > 0)
@@ -77,6 +80,23 @@ def test_every_second_is_that_of_a_plain_simulation(hostile: Any) -> None:
                 compared += 1
     assert compared > 100
     assert crashes > 3
+
+
+def test_a_near_miss_is_a_collision_to_come_at_constant_speeds(hostile: Any) -> None:
+    """Overlaps within 1.5 s, every 0.05 s, are all found; those found come within 1.3 m (turns in 0.25 s)."""
+    _, before, after = hostile
+    found = 0
+    for t in range(STEPS):
+        for e in range(EPISODES):
+            new = jax.tree.map(lambda leaf: leaf[t, e], after)  # noqa: B023
+            if before.crashed[t, e] or before.arrived[t, e] or new.arrived:
+                continue
+            cars, there = new.cars, (before.cars.present[t, e] & after.cars.present[t, e]).tolist()
+            ways = [(cars.s + cars.speed * k * 0.05).tolist() for k in range(31)]
+            comes = lambda wider: any(plain_junction.ego_overlaps(cars.route.tolist(), s, there, wider) for s in ways)  # noqa: B023, E731
+            assert comes(1.3) if new.near_miss else not comes(0.0)
+            found += int(new.near_miss)
+    assert found > 20
 
 
 def test_other_cars_never_touch_and_come_and_go_at_the_ends_of_the_road(hostile: Any) -> None:
