@@ -8,7 +8,7 @@ game has begun.
 action         ``Discrete(47)``: wait; build an archer, a cannon, a mage at one of eight sites; upgrade or sell a
                tower; send the hero to one of four posts; call reinforcements; call the next wave. The mask holds the
                legal ones. A step is an order and two ticks
-observation    ``Box(0, 1, (695,))``: coins, lives, time; sites and their reach; hero and reinforcements; each enemy on
+observation    ``Box(0, 1, (774,))``: coins, lives, time; sites and their reach; hero and reinforcements; each enemy on
                the road; what is left of the wave and the two next ones
 reward         1 for each wave of which nobody got through, when the last of it is dead
 termination    the tenth enemy got through, or all waves have come and gone
