@@ -105,7 +105,7 @@ class Own(NamedTuple):
 
 
 class Ahead(NamedTuple):
-    """What everybody follows until the next look; ``(cars,)`` each."""
+    """Leaders and lines that everybody heeds until the next look; ``(cars,)`` each."""
 
     leader: Scalar
     """int32"""

@@ -270,7 +270,7 @@ def enter(state: State, params: Params) -> State:
 
 
 class Walked(NamedTuple):
-    """Where the enemies are after they have walked."""
+    """Places of the enemies after they have walked."""
 
     place: Any
     """Parts of a cell from the entrance, int32 ``(16,)``."""

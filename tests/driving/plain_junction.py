@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from plain_traffic import corners, overlap
 
 from rlbench_suite.envs.driving.intersection import Intersection
 
@@ -37,20 +38,9 @@ def pose(route: int, s: float) -> tuple[float, float, float]:
     return x, y, heading + arm * math.pi / 2
 
 
-def corners(place: tuple[float, float, float], wider: float = 0.0) -> np.ndarray:
-    x, y, heading = place
-    c, s = math.cos(heading), math.sin(heading)
-    body = np.array([[1, 1], [1, -1], [-1, -1], [-1, 1]]) * [2.5 + wider, 1 + wider]
-    return body @ np.array([[c, s], [-s, c]]) + [x, y]
-
-
-def overlap(one: np.ndarray, other: np.ndarray) -> bool:
-    """Separating axes of two rectangles."""
-    for edge in (one[1] - one[0], one[2] - one[1], other[1] - other[0], other[2] - other[1]):
-        a, b = one @ edge, other @ edge
-        if a.max() < b.min() or b.max() < a.min():
-            return False
-    return True
+def body(place: tuple[float, float, float], wider: float = 0.0) -> np.ndarray:
+    """Corners of a car, ``(1, 4, 2)``."""
+    return corners(np.array([[*place, 5 + 2 * wider, 2 + 2 * wider]]))
 
 
 def ego_overlaps(route: Any, s: Any, present: Any, wider: float = 0.0) -> bool:
@@ -60,7 +50,7 @@ def ego_overlaps(route: Any, s: Any, present: Any, wider: float = 0.0) -> bool:
         if present[i]:
             place = pose(route[i], s[i])
             near = math.hypot(place[0] - ego[0], place[1] - ego[1]) < 8
-            if near and overlap(corners(ego, wider), corners(place)):
+            if near and overlap(body(ego, wider), body(place)):
                 return True
     return False
 

@@ -23,7 +23,7 @@ from rlbench_suite.registry import card
 
 sys.path.insert(0, str(Path(__file__).parent))
 import plain_junction
-from plain_junction import corners, overlap
+from plain_junction import body, overlap
 
 pytestmark = pytest.mark.of_variants
 LAYOUT = Intersection.layout
@@ -117,7 +117,7 @@ def test_other_cars_never_touch_and_come_and_go_at_the_ends_of_the_road(hostile:
             place = {i: plain_junction.pose(int(new.route[i]), float(new.s[i])) for i in there}
             for i, j in combinations(there, 2):
                 if math.dist(place[i][:2], place[j][:2]) < 6:
-                    assert not overlap(corners(place[i]), corners(place[j]))
+                    assert not overlap(body(place[i]), body(place[j]))
     assert came > 50
 
 
@@ -139,7 +139,7 @@ def test_zones_hold_every_touch_of_two_bodies() -> None:
         for s in np.arange(97, 120, 1.0):
             for way in np.arange(95, LAYOUT.out[other], 2.0):
                 one, two = plain_junction.pose(ego, s), plain_junction.pose(other, way)
-                if math.dist(one[:2], two[:2]) < 6 and overlap(corners(one), corners(two)):
+                if math.dist(one[:2], two[:2]) < 6 and overlap(body(one), body(two)):
                     touched += 1
                     assert mine[0] - 2.5 <= s <= mine[1] + 2.5
                     assert its[0] - 2.5 <= way <= its[1] + 2.5
