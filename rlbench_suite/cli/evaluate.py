@@ -255,7 +255,7 @@ def evaluate(
     agent = agent or "ppo"
     title, suite, seeds, budget, files = _requested(context, suite or "smoke", seeds, budget)
     local_workers = 0 if on_ray else min(_cores(), 8) if workers is None else workers
-    prepare_jax(max(int(cpus), _pool(agent, _cores())) if on_ray else _pool(agent, local_workers))
+    prepare_jax(_pool(agent))
     from rlbench_suite.evaluation import runner, storage
     from rlbench_suite.evaluation.ray_executor import Resources, in_cluster
     from rlbench_suite.evaluation.store import Run
@@ -437,15 +437,16 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _pool(agents: str, workers: int) -> int:
+def _pool(agents: str) -> int:
     """Return the number of threads in JAX's pool in each worker.
 
-    Our own programs run fastest with one core for each worker; a second thread costs PPO a fifth of its speed. Agents
-    of third parties get at least eight threads, because batched LAPACK calls can deadlock in a small pool: they wait
-    for threads of the pool in which they run.
+    Our own programs get one, however many cores a worker has. Otherwise sums are split among threads, and a trained
+    policy depends on the number of cores and on ``--workers``. They also run fastest so: a second thread costs PPO a
+    fifth of its speed. Agents of third parties get at least eight threads, because batched LAPACK calls can deadlock in
+    a small pool: they wait for threads of the pool in which they run.
     """
     if set(agents.replace(" ", "").split(",")) <= set(registry.AGENTS):
-        return max(1, _cores() // max(1, workers))
+        return 1
     return max(8, _cores())
 
 

@@ -43,6 +43,14 @@ def test_a_cache_of_the_users_own_is_left_alone(bare: Path, monkeypatch: pytest.
     assert not bare.exists()
 
 
+def test_trained_policies_do_not_depend_on_the_number_of_cores(monkeypatch: pytest.MonkeyPatch):
+    """Sums that several threads share have other last bits; agents of third parties need eight threads at least."""
+    for cores in (1, 2, 16):
+        monkeypatch.setattr(evaluate, "_cores", lambda cores=cores: cores)
+        assert evaluate._pool("ppo, sac") == 1
+        assert evaluate._pool("ppo,third-party") == max(8, cores)
+
+
 def test_a_folder_that_cannot_be_written_is_done_without(bare: Path):
     bare.write_text("a file")
     cli.prepare_jax()
