@@ -16,7 +16,7 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.task import Task
 
 from ..alternating_bands import alternating_bands
-from . import junction, road_pictures
+from . import junction, road_pictures, routes
 from .car_following import Driver, Scalar
 from .junction import HALF, LENGTH, WIDTH, Cars, Layout
 from .traffic import SUBSTEP
@@ -363,7 +363,7 @@ class Crossing(Task[Params, State]):
     def host_poses(self, state: State) -> np.ndarray:
         """Return x, y and heading of all cars, ``(cars, 3)``; plain NumPy."""
         ways = zip(state.cars.route.tolist(), state.cars.s.tolist(), strict=True)
-        return np.array([road_pictures.points(self.layout.route(route), s)[0] for route, s in ways])
+        return np.array([routes.points(self.layout.route(route), s)[0] for route, s in ways])
 
     def describe(self, state: State, params: Params) -> str:
         """Describe the ego and the cars that the observation shows, with units."""

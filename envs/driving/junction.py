@@ -132,7 +132,7 @@ def find_zones(pieces: Route, line: np.ndarray, out: np.ndarray, from_same: np.n
     step = 0.25
     count = len(line)
     ways = [np.arange(line[r] - 5, out[r] + step, step) for r in range(count)]
-    xy = [road_points(Route(*(value[r] for value in pieces)), way) for r, way in enumerate(ways)]
+    xy = [routes.points(Route(*(value[r] for value in pieces)), way) for r, way in enumerate(ways)]
     zones = np.full((count, count, 2), np.inf)
     for r in range(count):
         for q in range(count):
@@ -140,15 +140,6 @@ def find_zones(pieces: Route, line: np.ndarray, out: np.ndarray, from_same: np.n
             if near.any() and not from_same[r, q]:
                 zones[r, q] = ways[r][near].min(), ways[r][near].max()
     return zones
-
-
-def road_points(route: Route, s: np.ndarray) -> np.ndarray:
-    """Return x, y of points of a route, ``(n, 2)``, m; plain NumPy."""
-    piece = np.clip(np.searchsorted(route.start, s, "right") - 1, 0, len(route.start) - 1)
-    start, x, y, heading, kappa = (np.asarray(value, np.float64)[piece] for value in route)
-    half = 0.5 * kappa * (s - start)
-    chord = (s - start) * np.sinc(half / np.pi)
-    return np.stack([x + chord * np.cos(heading + half), y + chord * np.sin(heading + half)], 1)
 
 
 def own_routes(cars: Cars, layout: Layout) -> Own:

@@ -380,7 +380,7 @@ class Racetrack(Task[Params, State]):
             road_pictures.draw_line(canvas, pixel, track, ends, d)
         road_pictures.draw_line(canvas, pixel, track, ends, 0.0, dashed=True)
         for s, d in zip(state.others, params.across, strict=True):
-            place = tuple(road_pictures.points(track, s, float(d))[0])
+            place = tuple(routes.points(track, s, float(d))[0])
             road_pictures.draw_car(canvas, pixel, place, (LENGTH, WIDTH), "cornflowerblue")
         colour = "red" if bool(state.crashed) else "lime"
         road_pictures.draw_car(canvas, pixel, state.pose[:3], (LENGTH, WIDTH), colour)

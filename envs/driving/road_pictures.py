@@ -4,26 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from PIL import ImageDraw
 
-from .routes import Route
+from .routes import Route, points
 
 Pixel = Callable[[float, float], tuple[float, float]]
-
-
-def points(route: Route, s: Any, d: float = 0.0) -> np.ndarray:
-    """Return x, y and heading of points ``d`` m to the left of the centre line, ``(n, 3)``; plain NumPy."""
-    s = np.atleast_1d(np.asarray(s, np.float64))
-    index = np.clip(np.searchsorted(route.start, s, "right") - 1, 0, len(route.start) - 1)
-    start, x, y, heading, curvature = (np.asarray(value, np.float64)[index] for value in route)
-    half = 0.5 * curvature * (s - start)
-    chord = (s - start) * np.sinc(half / math.pi)
-    end = heading + 2 * half
-    x, y = x + chord * np.cos(heading + half), y + chord * np.sin(heading + half)
-    return np.stack([x - d * np.sin(end), y + d * np.cos(end), end], 1)
 
 
 def draw_band(

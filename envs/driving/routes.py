@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 
 from .car_following import Scalar
 
@@ -80,3 +81,15 @@ def project(route: Route, x: Scalar, y: Scalar, near: Scalar) -> tuple[Scalar, S
     """Return (s, d) of a point, given a place ``near`` it on the same piece or a neighbouring one."""
     s, _ = _onto(piece_at(route, near), x, y)
     return _onto(piece_at(route, s), x, y)
+
+
+def points(route: Route, s: Any, d: float = 0.0) -> np.ndarray:
+    """Return x, y and heading of points ``d`` m to the left of the centre line, ``(n, 3)``; plain NumPy."""
+    s = np.atleast_1d(np.asarray(s, np.float64))
+    index = np.clip(np.searchsorted(route.start, s, "right") - 1, 0, len(route.start) - 1)
+    start, x, y, heading, curvature = (np.asarray(value, np.float64)[index] for value in route)
+    half = 0.5 * curvature * (s - start)
+    chord = (s - start) * np.sinc(half / np.pi)
+    end = heading + 2 * half
+    x, y = x + chord * np.cos(heading + half), y + chord * np.sin(heading + half)
+    return np.stack([x - d * np.sin(end), y + d * np.cos(end), end], 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import numpy as np
 
 from .tower_defence_maps import (
@@ -54,7 +56,7 @@ from .tower_defence_rules import (
 
 MARKS = "gwob"
 """Marks of enemies in words."""
-TILE, BAR = 30, 84
+TILE, BAR = 30, 97
 SIZE = ROWS * TILE + BAR, COLUMNS * TILE
 """Height and width of the picture."""
 GRASS, ROAD, INK, PAPER, FREE = (150, 190, 120), (214, 196, 150), (30, 30, 34), (250, 250, 247), (170, 160, 150)
@@ -113,9 +115,6 @@ def described(state: State, params: Params) -> str:
         f"Site {site + 1}: cannons and mages reach {near}, archers {far}."
         for site, (near, far) in enumerate([*map(_cells, pair)] for pair in params.reach.T.tolist())
     ]
-    wave, timer = int(state.wave), int(state.timer)
-    word = lambda i: int(params.waves[wave + i]) if wave + i < WAVES else 0  # noqa: E731
-    spoilt = [str(i + 1) for i in range(WAVES) if int(state.breached) >> i & 1]
     towers = [
         f"{site + 1} {_tower(code)}" + (f" (ready in {reload})" if reload else "") if code else f"{site + 1} free"
         for site, (code, reload) in enumerate(zip(state.towers.tolist(), state.reloads.tolist(), strict=True))
@@ -131,18 +130,27 @@ def described(state: State, params: Params) -> str:
     ]
     return "\n".join([
         *("".join(row) for row in grid), *reach, "",
-        f"Wave {wave} of {WAVES}" + (f", the next in {timer} ticks" if wave < WAVES else "")
-        + f". Coins {int(state.coins)}, lives {max(LIVES - int(state.leaked), 0)}. Waves with a leak: "
-        f"{', '.join(spoilt) or 'none'}.",
-        f"Still to enter: {_wave(int(state.queue))}. Next: {_wave(word(0))}. Then: {_wave(word(1))}.",
+        *map(" ".join, progress(state, params)),
         f"Sites: {', '.join(towers)}.",
-        f"{bodies(state)}",
+        " ".join(bodies(state)),
         f"On the road: {'; '.join(enemies) or 'nobody'}.",
     ])  # fmt: skip
 
 
-def bodies(state: State) -> str:
-    """Describe hero and reinforcements."""
+def progress(state: State, params: Params) -> tuple[tuple[str, str], tuple[str, str]]:
+    """Describe wave, coins and lives, and the waves with a leak; then who is still to enter, and what comes after."""
+    wave = int(state.wave)
+    word = lambda i: int(params.waves[wave + i]) if wave + i < WAVES else 0  # noqa: E731
+    spoilt = [str(i + 1) for i in range(WAVES) if int(state.breached) >> i & 1]
+    clock = f"Wave {wave} of {WAVES}" + (f", the next in {int(state.timer)} ticks." if wave < WAVES else ".")
+    purse = f"Coins {int(state.coins)}, lives {max(LIVES - int(state.leaked), 0)}."
+    coming = f"Still to enter: {_wave(int(state.queue))}. Next: {_wave(word(0))}."
+    leaks, after = f"Waves with a leak: {', '.join(spoilt) or 'none'}.", f"Then: {_wave(word(1))}."
+    return (f"{clock} {purse}", leaks), (coming, after)
+
+
+def bodies(state: State) -> tuple[str, ...]:
+    """Describe the hero, reinforcements on the road, and the next ones, a sentence each."""
     post, travel, health = int(state.post), int(state.travel), int(state.hero)
     if not health:
         hero = f"The hero has fallen and is well in {travel} ticks."
@@ -151,9 +159,9 @@ def bodies(state: State) -> str:
     else:
         hero = f"The hero (health {health}) is {'in the keep' if post == KEEP else f'at post {post + 1}'}."
     soldiers, cooldown = int(state.soldiers), int(state.cooldown)
-    stand = f" Reinforcements (health {soldiers}) are at post {int(state.station) + 1} for {int(state.service)} ticks."
-    again = f" Reinforcements can be called in {cooldown} ticks." if cooldown else " Reinforcements can be called."
-    return hero + (stand if soldiers else "") + again
+    stand = f"Reinforcements (health {soldiers}) are at post {int(state.station) + 1} for {int(state.service)} ticks."
+    again = f"Reinforcements can be called in {cooldown} ticks." if cooldown else "Reinforcements can be called."
+    return (hero, stand, again) if soldiers else (hero, again)
 
 
 def drawn(state: State, params: Params) -> np.ndarray:
@@ -195,10 +203,8 @@ def drawn(state: State, params: Params) -> np.ndarray:
     if int(state.post) < KEEP and not int(state.travel):
         x, y = road[POSTS[int(state.post)]]
         pen.rectangle((x + 20, y + 2, x + 27, y + 9), fill=HERO_COLOUR, outline=INK)
-    said = described(state, params).split("\n\n")[1].splitlines()
-    lines = [*said[0].split(". W"), *said[1].split(". T"), *bodies(state).split(". ", 1)]
-    for line, text in enumerate(lines):
-        pen.text((5, ROWS * TILE + 3 + 13 * line), text[:70], fill=INK, font_size=10)
+    for line, text in enumerate([*chain(*progress(state, params)), *bodies(state)]):
+        pen.text((5, ROWS * TILE + 3 + 13 * line), text, fill=INK, font_size=10)
     return np.asarray(picture)
 
 

@@ -188,11 +188,16 @@ class Report:
             scores.setdefault(agent, {})[task] = [result.score for result in results]
             constrained.setdefault(agent, {})[task] = [card.constrained(r.score, r.mean_cost) for r in results]
         keys = [(agent, task) for task in run.manifest.references for agent in scores if task in scores[agent]]
-        averages = dict(zip(keys, means([{task: scores[a][task]} for a, task in keys], method=method), strict=True))
+
+        def averaged(
+            values: dict[str, dict[str, list[float]]], keys: list[tuple[str, str]]
+        ) -> dict[tuple[str, str], Estimate]:
+            estimates = means([{task: values[agent][task]} for agent, task in keys], method=method)
+            return dict(zip(keys, estimates, strict=True))
+
         broken = [(agent, task) for agent, task in keys if constrained[agent][task] != scores[agent][task]]
-        kept = dict(
-            zip(broken, means([{task: constrained[a][task]} for a, task in broken], method=method), strict=True)
-        )
+        averages = averaged(scores, keys)
+        kept = averages | averaged(constrained, broken)
         pairs = {key: pairs for key in groups if (pairs := _pairs(*key, groups))}
         gaps = means([{task: gaps} for (_, task), gaps in pairs.items()], method=method)
         shared = set.intersection(*(set(tasks) for tasks in scores.values()))
@@ -200,7 +205,7 @@ class Report:
         return cls(
             run=run,
             method=method,
-            rows=[_row(run, *key, groups[key], averages[key], kept.get(key, averages[key])) for key in keys],
+            rows=[_row(run, *key, groups[key], averages[key], kept[key]) for key in keys],
             transfers=[Transfer(agent, find_card(task), gap) for (agent, task), gap in zip(pairs, gaps, strict=True)],
             gaps=[
                 gap

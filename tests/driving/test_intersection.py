@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlbench_suite.envs.driving import junction
+from rlbench_suite.envs.driving import routes
 from rlbench_suite.envs.driving.crossing_task import FASTER, SLOWER, Demand
 from rlbench_suite.envs.driving.intersection import Intersection
 from rlbench_suite.process import precision
@@ -125,7 +125,7 @@ def test_routes_are_those_of_highway_env() -> None:
     """Arms of 100 m end 11 m from the centre, bends have radii of 9 and 13 m (highway-env 1.12.1)."""
     for route in range(12):
         for s in (0.0, 50.0, 99.9, 103.0, 112.0, 119.0, 140.0):
-            point = junction.road_points(LAYOUT.route(route), np.array([s]))[0]
+            point = routes.points(LAYOUT.route(route), s)[0, :2]
             np.testing.assert_allclose(point, plain_junction.pose(route, s)[:2], atol=1e-9)
     np.testing.assert_array_equal(LAYOUT.priority, plain_junction.PRIORITY)
 
