@@ -41,6 +41,8 @@ class Row:
     mean_return: float
     score: Estimate
     """Mean normalised score with its 95 % interval over seeds."""
+    worst_tenth: Estimate | None
+    """The same of each seed's worst tenth of episodes; None in runs of versions that did not compute it."""
     success_rate: float
     mean_cost: float
     """Mean constraint cost of an episode, over seeds."""
@@ -183,8 +185,11 @@ class Report:
             raise ValueError(f"The run in {run.path} has no finished cell to report on.")
         scores: dict[str, dict[str, list[float]]] = {}
         constrained: dict[str, dict[str, list[float]]] = {}
+        tails: dict[str, dict[str, list[float]]] = {}
         for (agent, task), results in groups.items():
             card = find_card(task)
+            if known := [result.worst_tenth for result in results if result.worst_tenth is not None]:
+                tails.setdefault(agent, {})[task] = known
             scores.setdefault(agent, {})[task] = [result.score for result in results]
             constrained.setdefault(agent, {})[task] = [card.constrained(r.score, r.mean_cost) for r in results]
         keys = [(agent, task) for task in run.manifest.references for agent in scores if task in scores[agent]]
@@ -198,6 +203,7 @@ class Report:
         broken = [(agent, task) for agent, task in keys if constrained[agent][task] != scores[agent][task]]
         averages = averaged(scores, keys)
         kept = averages | averaged(constrained, broken)
+        worst = averaged(tails, [(agent, task) for agent, task in keys if task in tails.get(agent, ())])
         pairs = {key: pairs for key in groups if (pairs := _pairs(*key, groups))}
         gaps = means([{task: gaps} for (_, task), gaps in pairs.items()], method=method)
         shared = set.intersection(*(set(tasks) for tasks in scores.values()))
@@ -205,7 +211,7 @@ class Report:
         return cls(
             run=run,
             method=method,
-            rows=[_row(run, *key, groups[key], averages[key], kept[key]) for key in keys],
+            rows=[_row(run, *key, groups[key], averages[key], kept[key], worst.get(key)) for key in keys],
             transfers=[Transfer(agent, find_card(task), gap) for (agent, task), gap in zip(pairs, gaps, strict=True)],
             gaps=[
                 gap
@@ -234,7 +240,15 @@ class Report:
         return [row.card for row in self.rows if row.agent == agent and row.violates and row.card.id in tasks]
 
 
-def _row(run: Run, agent: str, task: str, results: list[CellResult], score: Estimate, constrained: Estimate) -> Row:
+def _row(
+    run: Run,
+    agent: str,
+    task: str,
+    results: list[CellResult],
+    score: Estimate,
+    constrained: Estimate,
+    worst_tenth: Estimate | None,
+) -> Row:
     card = find_card(task)
     speeds = [result.steps_per_second for result in results if result.steps_per_second]
     return Row(
@@ -244,6 +258,7 @@ def _row(run: Run, agent: str, task: str, results: list[CellResult], score: Esti
         reference=run.manifest.references[task]["reference"],
         mean_return=float(np.mean([result.mean_return for result in results])),
         score=score,
+        worst_tenth=worst_tenth,
         success_rate=float(np.mean([result.success_rate for result in results])),
         mean_cost=float(np.mean([result.mean_cost for result in results])),
         constrained=constrained,
@@ -282,8 +297,8 @@ _VERDICT = {"yes": "green", "no": "red", "unclear": "yellow"}
 
 
 _LEAST = (
-    "seconds a success", "cost", "all seeds", "steps/s", "reference", "random", "return", "success", "constrained",
-    "Constrained IQM",
+    "worst tenth", "seconds a success", "cost", "all seeds", "steps/s", "reference", "random", "return", "success",
+    "constrained", "Constrained IQM",
     "Median", "Mean", "beats random", "Optimality gap", "form", "instances", "tokens in", "tokens out", "best trivial",
 )  # fmt: skip
 """Columns that a narrow terminal omits, in this order. The page has them all."""
@@ -301,6 +316,7 @@ def print_report(report: Report, console: Console) -> None:
             "return": f"{row.mean_return:.4g}",
             "score": _with_interval(row.score) + _BROKEN * row.violates,
             **({"constrained": _with_interval(row.constrained)} if limited else {}),
+            "worst tenth": _with_interval(row.worst_tenth) if row.worst_tenth else "-",
             "beats random": Text(row.beats_random, _VERDICT[row.beats_random]),
             "success": f"{row.success_rate:.0%}",
             **({"cost": row.cost_text} if limited else {}),

@@ -156,6 +156,17 @@ def means(
     return [estimates[index] for index in range(len(samples))]
 
 
+def worst_tenth(scores: np.ndarray) -> float:
+    """Return the mean of the lowest tenth of scores ``(n,)``, of the lowest one if there are fewer than ten.
+
+    This is the conditional value at risk at 10 %: the mean of the quantile function over [0, .1] (Rockafellar &
+    Uryasev 2000, doi:10.21314/JOR.2000.038). If the tenth is not a whole number, the next score counts in part.
+    """
+    lowest = np.sort(scores)
+    weights = np.clip(max(len(lowest) / 10, 1) - np.arange(len(lowest)), 0, 1)
+    return float(np.average(lowest, weights=weights))
+
+
 def iqm_difference(
     x: Scores,
     y: Scores,

@@ -36,6 +36,7 @@ from rlbench_suite.episode import scalar_return
 from rlbench_suite.evaluation.checkpoint import Checkpoint
 from rlbench_suite.evaluation.machine import Machine, joules
 from rlbench_suite.evaluation.protocol import VERSION, Cell, Outcome
+from rlbench_suite.evaluation.statistics import worst_tenth
 from rlbench_suite.evaluation.writing import clear_abandoned, make_folder, publish, replacing, staging, writing
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
@@ -170,6 +171,8 @@ class CellResult(_Strict):
     """Mean return on training contexts, if the cell was evaluated on them."""
     train_score: FiniteFloat | None = None
     """Normalised score on training contexts, by the same anchors as ``score``."""
+    worst_tenth: FiniteFloat | None = None
+    """Mean normalised score of the worst tenth of the episodes; None in runs of versions that did not compute it."""
 
     @property
     def cell(self) -> Cell:
@@ -534,6 +537,7 @@ def _tabulate(
         episodes=count,
         mean_return=returns.mean(),
         score=scores.mean(),
+        worst_tenth=worst_tenth(scores),
         success_rate=success.mean(),
         mean_length=record.length.mean(),
         mean_cost=record.cost.mean(dtype=np.float64),

@@ -40,6 +40,13 @@ def shown(report: Report, width: int) -> str:
     return stream.getvalue()
 
 
+def check_worst_tenths(report: Report) -> None:
+    for row in report.rows:
+        cells = [r for r in report.run.results() if (r.agent, r.task) == (row.agent, row.card.id)]
+        assert row.worst_tenth == mean({row.card.id: [r.worst_tenth for r in cells]})
+        assert row.worst_tenth.point <= row.score.point
+
+
 def check_constraints(report: Report) -> None:
     drift = next(r for r in report.rows if (r.agent, r.card.name) == ("toy", "ToyDrift-v0"))
     cells = [r for r in report.run.results() if (r.agent, r.task) == ("toy", "rlsuite/ToyDrift-v0")]
@@ -56,6 +63,7 @@ def check_constraints(report: Report) -> None:
 def test_report(report: Report):
     """One run, for it is dear to make: numbers, terminal, page."""
     check_constraints(report)
+    check_worst_tenths(report)
     # Numbers. ToyDrift is nothing for toy-picky, so aggregates are over ToyWalk alone.
     walk = {
         agent: [r.score for r in report.run.results() if (r.agent, r.task) == (agent, "rlsuite/ToyWalk-v0")]
@@ -109,7 +117,7 @@ def test_report(report: Report):
     assert reader.seen["svg"] == 4 + 1 + 2 + 2  # aggregates, profile, efficiency (steps, seconds), curves
     assert "prefers-color-scheme: dark" in page
     for row in report.rows:
-        assert f"<b>{row.score.point:.3f}</b>" in page
+        assert all(f"<b>{shown.point:.3f}</b>" in page for shown in (row.score, row.worst_tenth))
         assert f">{row.cost_text}</td><td>{row.seeds}</td>" in page
     assert page.count("<td>1,000</td><td>1.0</td>") == 3
     assert "1k training steps in 1.0 s a seed" in page
@@ -180,8 +188,8 @@ def test_an_agent_beats_random_only_where_intervals_do_not_overlap(
     point, *ends = score
     low, high = (math.nan if end is None else end for end in ends)
     row = Row(
-        agent="toy", card=card("ToyWalk-v0"), mean_return=0.0, score=Estimate(point, low, high), success_rate=0.0,
-        mean_cost=0.0, constrained=Estimate(point, low, high), violating=0,
+        agent="toy", card=card("ToyWalk-v0"), mean_return=0.0, score=Estimate(point, low, high), worst_tenth=None,
+        success_rate=0.0, mean_cost=0.0, constrained=Estimate(point, low, high), violating=0,
         random=Score(10, 9, 11, 100), reference=Score(20, 19, 21, 100),
         training_steps=0, step_unit="", train_seconds=0.0, steps_per_second=None, wall_seconds=1.0, seeds=5,
     )  # fmt: skip
@@ -201,7 +209,7 @@ def test_time_and_energy_of_a_solved_episode(toys: Path):
     ]  # fmt: skip
     anchors = {player: Score(1.0, 0.0, 2.0, 100) for player in ("random", "reference")}
     run: Any = SimpleNamespace(manifest=SimpleNamespace(references={"rlsuite/ToyWalk-v0": anchors}))
-    row = _row(run, "toy", "rlsuite/ToyWalk-v0", results, *[Estimate(0.5, 0.4, 0.6)] * 2)
+    row = _row(run, "toy", "rlsuite/ToyWalk-v0", results, *[Estimate(0.5, 0.4, 0.6)] * 2, None)
     assert row.solved_text == "0.5"
     assert replace(row, solved=0.0).solved_text == "-"
     assert energy_text([200.0, 400.0], row.solved) == "600 J, 15 J for each solved episode"
@@ -212,8 +220,8 @@ def test_time_and_energy_of_a_solved_episode(toys: Path):
 def test_unequal_training_is_said(toys: Path):
     zero = Estimate(0.5, 0.4, 0.6)
     one = Row(
-        agent="a", card=card("ToyWalk-v0"), mean_return=0.0, score=zero, success_rate=0.0, mean_cost=0.0,
-        constrained=zero, violating=0,
+        agent="a", card=card("ToyWalk-v0"), mean_return=0.0, score=zero, worst_tenth=zero,
+        success_rate=0.0, mean_cost=0.0, constrained=zero, violating=0,
         random=Score(10, 9, 11, 100), reference=Score(20, 19, 21, 100),
         training_steps=50_000, step_unit="environment", train_seconds=1.0, steps_per_second=None, wall_seconds=1.0,
         seeds=5,

@@ -25,6 +25,7 @@ from rlbench_suite.evaluation.statistics import (
     performance_profile,
     probability_of_improvement,
     sample_efficiency,
+    worst_tenth,
 )
 
 Scores = dict[str, np.ndarray]
@@ -96,6 +97,17 @@ def test_improvement_counts_common_tasks_only() -> None:
     assert probability_of_improvement(x, y).point == pytest.approx(2 / 3)
     with pytest.raises(ValueError, match="no task that all have scores on: x has x; y has y"):
         probability_of_improvement({"x": [1.0]}, {"y": [1.0]})
+
+
+@pytest.mark.parametrize("count", [10, 25, 96])
+def test_worst_tenth_is_the_mean_of_whole_tenths_of_repeated_scores(count: int) -> None:
+    scores = np.random.default_rng(count).normal(size=count)
+    repeated = np.sort(np.repeat(scores, 10))  # the same distribution, whose tenth is a whole number
+    assert worst_tenth(scores) == pytest.approx(repeated[:count].mean(), rel=1e-12)
+
+
+def test_worst_tenth_of_few_scores_is_the_lowest() -> None:
+    assert worst_tenth(np.array([3.0, -1.0, 2.0])) == -1.0
 
 
 def test_frequency_averaged_score() -> None:

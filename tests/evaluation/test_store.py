@@ -71,6 +71,7 @@ def test_tables_say_what_the_episodes_were(done: Path, toys: Path):
             scores = [(row["return"] - low) / (high - low) for row in rows]
             assert [row["score"] for row in rows] == pytest.approx(scores, rel=1e-12)
             assert result.score == pytest.approx(np.mean(scores), rel=1e-12)
+            assert result.worst_tenth == pytest.approx(np.mean(sorted(scores)[:5]), rel=1e-12)  # of 50
             assert result.success_rate == np.mean([row["success"] for row in rows]) == record.info["success"].mean()
             assert result.mean_length == np.mean([row["length"] for row in rows])
             assert result.mean_cost == pytest.approx(record.cost.mean())
