@@ -30,6 +30,7 @@ AGENTS = {
     "bc": "rlbench_suite.baselines.bc:BC",
     "td3-bc": "rlbench_suite.baselines.td3_bc:TD3BC",
     "ppo": "rlbench_suite.baselines.ppo_agent:PPO",
+    "mbppo": "rlbench_suite.baselines.model_based_ppo:ModelBasedPPO",
     "sac": "rlbench_suite.baselines.sac:SAC",
     "dqn": "rlbench_suite.baselines.dqn:DQN",
     "sb3-ppo": "rlbench_suite.baselines.sb3:SB3PPO",

@@ -14,10 +14,11 @@ import pytest
 
 from rlbench_suite import bit_exact
 from rlbench_suite.adapters.rollout import open_stream
-from rlbench_suite.baselines import offline, ppo_agent, replay
+from rlbench_suite.baselines import model_based_ppo, offline, ppo, ppo_agent, replay
 from rlbench_suite.baselines.bc import BC
 from rlbench_suite.baselines.dqn import DQN
 from rlbench_suite.baselines.flat_task import flatten_task
+from rlbench_suite.baselines.model_based_ppo import ModelBasedPPO
 from rlbench_suite.baselines.ppo_agent import PPO
 from rlbench_suite.baselines.sac import SAC
 from rlbench_suite.baselines.td3_bc import TD3BC
@@ -53,6 +54,15 @@ def of_ppo(task: Any) -> tuple[Any, ...]:
     return partial(kind.train_chunk, flat, config), training
 
 
+def of_model_based(task: Any) -> tuple[Any, ...]:
+    flat, config = flatten_task(task, "this test"), ModelBasedPPO().config(task, "smoke")
+    inputs = flat.features + flat.outputs
+    ensemble = model_based_ppo.Ensemble.initial(config, inputs, flat.features, 0)
+    networks, stream = ppo.Networks.initial(flat, config, 0), begin_episodes(task, config.num_envs)
+    training = jax.eval_shape(partial(model_based_ppo.start, flat, config), networks, ensemble, SEED, stream)
+    return partial(model_based_ppo.train_chunk, flat, config), training
+
+
 def of_replay(agent: replay.ReplayAgent, task: Any) -> tuple[Any, ...]:
     config = agent.config(task, "smoke")
     algorithm = agent.algorithm(task, config)
@@ -78,6 +88,7 @@ TRAININGS: dict[str, Callable[[], tuple[Any, ...]]] = {
     "ppo agents": lambda: of_ppo(task_of("QuadcopterSwarm2-v0")),
     "ppo recurrent": lambda: of_ppo(Cue()),
     "ppo pixels": lambda: of_ppo(Picture()),
+    "mbppo": lambda: of_model_based(task_of("PMSMCurrent-v0")),
     "sac": lambda: of_replay(SAC(), task_of("PMSMCurrent-v0")),
     "dqn": lambda: of_replay(DQN(), task_of("PMSMCurrentFinite-v0")),
     "bc": lambda: of_offline(BC, task_of("QuadcopterHover-v0")),

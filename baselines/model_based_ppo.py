@@ -1,0 +1,355 @@
+"""Model-based PPO that prepares for the worst: it practises in a learned ensemble and leaves out its luckiest samples.
+
+The agent is that of Zhang, Cao, Yao, An, Xiao & Luo 2021 for greenhouses (arXiv:2108.11645). It learns an ensemble of
+models from real steps: each member gives mean and variance of the next observation and the reward (Chua et al. 2018,
+arXiv:1805.12114). PPO practises on imagined rollouts from observed states (short ones, as in Janner et al. 2019,
+arXiv:1906.08253), and the best of them are left out (*sample dropout*). So the policy is made for models of the plant
+that treat it worse than most.
+
+One thing differs from the paper. Every start is played by all members with the same noise of the actions, and the best
+of *these* are left out: otherwise good starts would be left out instead of lucky models. The networks and updates of
+the policy are those of ``ppo.py``. It has no memory, and takes what it observes for the state of the task.
+
+Read from top to bottom: configuration, ensemble, imagination, training, agent.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, fields
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from rlbench_suite.agent import CannotPlay
+from rlbench_suite.episode import seed_key
+from rlbench_suite.task import Task
+
+from . import ppo
+from .distributions import Categorical, Gaussian
+from .flat_task import FlatTask, flatten_task
+from .learning_agent import LearningAgent
+from .networks import Linear, Moments, initial_layers, mlp
+from .ppo import PPOPolicy, Transition
+from .replay import ReplayBuffer
+from .training import Returns, begin_episodes, get_compiled
+
+LOG_VARIANCE = -8.0, 1.0
+"""Range of the log variance of a model's outputs, which have variance one over the data."""
+
+# -- configuration -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Config(ppo.Config):
+    """Hyperparameters of PPO, whose ``num_envs`` and ``num_steps`` are those of real steps, and of the ensemble."""
+
+    num_envs: int = 8
+    num_steps: int = 256
+    members: int = 5
+    """Models of the ensemble."""
+    model_hidden: tuple[int, ...] = (64, 64)
+    """Widths of a model's tanh layers."""
+    model_rate: float = 1e-3
+    """Learning rate of the models."""
+    model_updates: int = 200
+    """Gradient steps of each model after each collection of real steps."""
+    model_batch: int = 256
+    """Real steps in each of them; every member draws its own."""
+    capacity: int = 100_000
+    """Approximate number of real steps that are kept; the oldest are overwritten."""
+    starts: int = 128
+    """Observed states in which imagined rollouts start, in each update of PPO."""
+    horizon: int = 16
+    """Imagined steps of a rollout."""
+    practices: int = 12
+    """Updates of PPO after each collection of real steps."""
+    dropout: float = 0.2
+    """Share of the members whose rollouts are left out for each start: those with the highest returns."""
+
+    def __post_init__(self) -> None:
+        for name in ("members", "model_updates", "model_batch", "starts", "horizon", "practices"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is an integer >= 1, got {getattr(self, name)!r}.")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout is a number in [0, 1), got {self.dropout!r}.")
+        if self.recurrent not in (None, "none"):
+            raise ValueError(f"mbppo has no memory, so recurrent must be 'none', got {self.recurrent!r}.")
+        if self.stagger:
+            raise ValueError("mbppo starts rollouts in all observed states, so stagger must be False.")
+        if (self.starts * self.kept * self.horizon) % self.minibatches:
+            raise ValueError(
+                f"minibatches={self.minibatches} must divide the imagined steps, {self.starts} starts x {self.kept} "
+                f"kept rollouts x {self.horizon} steps."
+            )
+
+    @property
+    def kept(self) -> int:
+        """Rollouts of each start from which PPO learns."""
+        return max(1, self.members - round(self.dropout * self.members))
+
+    @property
+    def practice(self) -> ppo.Config:
+        """Configuration of PPO in imagination."""
+        same = {field.name: getattr(self, field.name) for field in fields(ppo.Config)}
+        rollouts = self.starts * self.kept
+        updates = self.chunks * self.chunk * self.practices
+        size = {"total_steps": rollouts * self.horizon * updates, "num_envs": rollouts, "num_steps": self.horizon}
+        return ppo.Config(**same | size | {"reports": 1})
+
+
+# -- ensemble ------------------------------------------------------------------------------------------------------
+
+
+class Real(NamedTuple):
+    """Real steps; axis 0 is the batch."""
+
+    x: Any
+    """Features before the step, not normalised."""
+    action: Any
+    """As the policy drew it."""
+    reward: Any
+    next_x: Any
+    terminated: Any
+
+
+class Ensemble(NamedTuple):
+    """Models of the task, with an axis of the members before the weights' own."""
+
+    layers: tuple[Linear, ...]
+    optimiser: Any
+    moments: Moments
+    """Of the outputs: change of the features, and reward."""
+
+    @classmethod
+    def initial(cls, config: Config, inputs: int, known: int, seed: int) -> Ensemble:
+        """Return models of ``known`` features that differ in their weights."""
+        widths = inputs, *config.model_hidden, 2 * (known + 1) + 1
+        every = [initial_layers(np.random.default_rng([seed, k]), widths, gain=0.01) for k in range(config.members)]
+        layers = jax.tree.map(lambda *weights: np.stack(weights), *every)
+        return cls(layers, optax.adam(config.model_rate).init(layers), Moments.initial(known + 1))
+
+
+def model_input(flat: FlatTask, x: jax.Array, action: jax.Array) -> jax.Array:
+    """Return the models' input: normalised features, and the action as the task sees it."""
+    if not flat.choices:
+        return jnp.concatenate([x, jnp.clip(action, -1, 1)], -1)
+    chosen = [jax.nn.one_hot(action[..., i], size) for i, size in enumerate(flat.choices)]
+    return jnp.concatenate([x, *chosen], -1)
+
+
+def predict(layers: tuple[Linear, ...], inputs: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return mean and log variance of the normalised outputs, and the logit of an end, of one model."""
+    mean, spread, end = jnp.split(out := mlp(layers, inputs), [half := (out.shape[-1] - 1) // 2, 2 * half], -1)
+    low, high = LOG_VARIANCE
+    return mean, low + (high - low) * jax.nn.sigmoid(spread), end[..., 0]
+
+
+def model_loss(layers: tuple[Linear, ...], inputs: jax.Array, wanted: jax.Array, ends: jax.Array) -> jax.Array:
+    """Return the negative log likelihood of one model, up to a constant."""
+    mean, log_variance, logit = predict(layers, inputs)
+    gaussian = 0.5 * (log_variance + (wanted - mean) ** 2 * jnp.exp(-log_variance)).sum(-1)
+    return (gaussian + optax.sigmoid_binary_cross_entropy(logit, ends)).mean()
+
+
+def fit(
+    flat: FlatTask, config: Config, ensemble: Ensemble, moments: Moments, buffer: ReplayBuffer, key: jax.Array
+) -> Ensemble:
+    """Do ``config.model_updates`` gradient steps of every model."""
+
+    def descend(carry: tuple[Any, Any], key: jax.Array) -> tuple[tuple[Any, Any], None]:
+        layers, state = carry
+
+        def gradient(layers: tuple[Linear, ...], key: jax.Array) -> Any:
+            batch: Real = buffer.sample(key, config.model_batch)
+            wanted = jnp.concatenate([batch.next_x - batch.x, batch.reward[:, None]], -1)
+            inputs = model_input(flat, moments.normalise(batch.x), batch.action)
+            ends = batch.terminated.astype(jnp.float32)
+            return jax.grad(model_loss)(layers, inputs, ensemble.moments.normalise(wanted), ends)
+
+        change, state = optax.adam(config.model_rate).update(
+            jax.vmap(gradient)(layers, jax.random.split(key, config.members)), state
+        )
+        return (optax.apply_updates(layers, change), state), None
+
+    keys = jax.random.split(key, config.model_updates)
+    (layers, state), _ = jax.lax.scan(descend, (ensemble.layers, ensemble.optimiser), keys)
+    return ensemble._replace(layers=layers, optimiser=state)
+
+
+# -- imagination ---------------------------------------------------------------------------------------------------
+
+
+def imagine(
+    flat: FlatTask,
+    config: Config,
+    actor: Any,
+    moments: Moments,
+    ensemble: Ensemble,
+    buffer: ReplayBuffer,
+    key: jax.Array,
+) -> Transition:
+    """Play every start in every model, and return the rollouts that are not left out.
+
+    Where a model ends the episode, the rollout goes on from another observed state.
+    """
+    kind = Categorical if flat.choices else Gaussian
+    scale = jnp.sqrt(ensemble.moments.variance + 1e-8)
+    shape = config.members, config.starts
+
+    def step(x: jax.Array, key: jax.Array) -> tuple[jax.Array, Transition]:
+        action_key, model_key, end_key, start_key = jax.random.split(key, 4)
+        normal = moments.normalise(x)
+        distribution = actor(flat, normal, None)
+        noise = kind.noise(action_key, (config.starts, flat.noise_shape[1]))
+        action = distribution.sample(jnp.broadcast_to(noise, (config.members, *noise.shape)))
+        mean, log_variance, logit = jax.vmap(predict)(ensemble.layers, model_input(flat, normal, action))
+        drawn = mean + jnp.exp(0.5 * log_variance) * jax.random.normal(model_key, mean.shape)
+        change = ensemble.moments.mean + scale * jnp.clip(drawn, -10, 10)
+        next_x = x + change[..., :-1]
+        ended = jax.random.uniform(end_key, shape) < jax.nn.sigmoid(logit)
+        log_prob = distribution.log_prob(action)
+        made = Transition(normal, None, action, log_prob, change[..., -1], moments.normalise(next_x), ended, ended)
+        fresh = buffer.sample(start_key, config.starts).x
+        return jnp.where(ended[..., None], fresh, next_x), made._replace(x=x, next_x=next_x)
+
+    start_key, key = jax.random.split(key)
+    starts = jnp.broadcast_to(buffer.sample(start_key, config.starts).x, (*shape, moments.mean.shape[0]))
+    seen = jax.lax.scan(step, starts, jax.random.split(key, config.horizon))[1]
+    seen = seen._replace(over=seen.over.at[-1].set(True))
+    return drop_best(config, seen)
+
+
+def drop_best(config: Config, seen: Transition) -> Transition:
+    """Leave out the rollouts with the highest returns among those of each start.
+
+    Args:
+        config: says how many rollouts of a start are kept.
+        seen: rollouts ``(steps, members, starts, ...)``.
+
+    Returns:
+        The others, ``(steps, rollouts, 1, ...)``.
+    """
+    kept = seen.reward.sum(0).argsort(0)[: config.kept]
+    rows = np.arange(config.starts)
+    return jax.tree.map(lambda leaf: jax.lax.collapse(leaf[:, kept, rows], 1, 3)[:, :, None], seen)
+
+
+# -- training ------------------------------------------------------------------------------------------------------
+
+
+class TrainingState(NamedTuple):
+    """State of a run between rounds."""
+
+    ppo: ppo.TrainingState
+    ensemble: Ensemble
+    buffer: ReplayBuffer
+
+
+def round_of_training(flat: FlatTask, config: Config, training: TrainingState) -> tuple[TrainingState, Returns]:
+    """Collect real steps, fit the models, and practise in them."""
+    policy, ensemble, buffer = training
+    collect_key, key = ppo.split_keys(policy)
+    stream, seen, ended = ppo.collect(flat, config, policy, collect_key)
+    real = Real(seen.x, seen.action, seen.reward, seen.next_x, seen.terminated)
+    real = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 3), real)
+    buffer = buffer.write(real)
+    moments = policy.moments.update(real.x)
+    outputs = jnp.concatenate([real.next_x - real.x, real.reward[:, None]], -1)
+    ensemble = ensemble._replace(moments=ensemble.moments.update(outputs))
+    fit_key, key = jax.random.split(key)
+    ensemble = fit(flat, config, ensemble, moments, buffer, fit_key)
+
+    def practise(policy: ppo.TrainingState, key: jax.Array) -> tuple[ppo.TrainingState, None]:
+        imagine_key, learn_key = jax.random.split(key)
+        imagined = imagine(flat, config, policy.networks.actor, moments, ensemble, buffer, imagine_key)
+        policy = ppo.learn(flat, config.practice, policy, imagined, learn_key)
+        return policy._replace(moments=moments), None  # of real steps only
+
+    policy = policy._replace(stream=stream, moments=moments)
+    policy, _ = jax.lax.scan(practise, policy, jax.random.split(key, config.practices))
+    return TrainingState(policy, ensemble, buffer), ended
+
+
+def start(flat: FlatTask, config: Config, networks: Any, ensemble: Ensemble, seed: jax.Array, stream: Any) -> Any:
+    """Return the state at the beginning of a run. ``seed`` is key data; ``stream`` holds the environments."""
+    policy = ppo.start(flat, config.practice, networks, seed, stream)
+    room = -(-min(config.capacity, config.chunks * config.chunk * config.batch) // config.batch) * config.batch
+    known = flat.features + flat.privileged
+    action = jnp.zeros((1, len(flat.choices)), jnp.int32) if flat.choices else jnp.zeros((1, flat.outputs))
+    x, number, flag = jnp.zeros((1, known)), jnp.zeros(1), jnp.zeros(1, bool)
+    return TrainingState(policy, ensemble, ReplayBuffer.empty(Real(x, action, number, x, flag), room))
+
+
+def train_chunk(flat: FlatTask, config: Config, training: TrainingState) -> tuple[TrainingState, Returns]:
+    """Do ``config.chunk`` rounds. This is a pure function, to be jitted."""
+    training, ended = jax.lax.scan(
+        lambda running, _: round_of_training(flat, config, running), training, length=config.chunk
+    )
+    return training, jax.tree.map(jnp.sum, ended)
+
+
+class Programs:
+    """Compiled ``start`` and ``train_chunk`` of a task and configuration; all seeds share them."""
+
+    def __init__(self, flat: FlatTask, config: Config) -> None:
+        since = time.perf_counter()
+        self.flat, self.config = flat, config
+        self.chunk_steps = config.chunk * config.batch
+        self._start = jax.jit(partial(start, flat, config))
+        self.chunk = jax.jit(partial(train_chunk, flat, config), donate_argnums=0).lower(self.start(0)).compile()
+        self.seconds = time.perf_counter() - since
+
+    def start(self, seed: int) -> Any:
+        """Return the state at the beginning of a run, including its environments."""
+        flat, config, key = self.flat, self.config, seed_key(seed)
+        known = flat.features + flat.privileged
+        ensemble = Ensemble.initial(config, known + (sum(flat.choices) or flat.outputs), known, seed)
+        stream = begin_episodes(flat.task, key, config.num_envs)
+        return self._start(ppo.Networks.initial(flat, config, seed), ensemble, key, stream)
+
+    def policy(self, training: TrainingState) -> PPOPolicy:
+        """Return the trained policy, which sees no privileged features."""
+        moments = training.ppo.moments.first(self.flat.features)
+        return PPOPolicy(training.ppo.networks.actor, moments, self.flat, self.config)
+
+
+programs = cache(Programs)
+
+
+# -- agent ---------------------------------------------------------------------------------------------------------
+
+
+class ModelBasedPPO(LearningAgent):
+    """The agent ``mbppo``."""
+
+    name = "mbppo"
+    config_class = Config
+
+    def check(self, task: Task[Any, Any]) -> None:
+        """Raise :class:`CannotPlay` where a model of features and reward does not suffice; the message says why."""
+        card = task.card
+        flatten_task(task, self.name)
+        if card.host:
+            raise CannotPlay(f"{card.id} runs on the host, and mbppo trains in one compiled program.")
+        if card.agents > 1:
+            raise CannotPlay(f"{card.id} has {card.agents} agents, and mbppo models one.")
+        if type(task).action_mask is not Task.action_mask:
+            raise CannotPlay(f"{card.id} has action masks, which mbppo does not model.")
+
+    def compile(self, task: Task[Any, Any], config: Config) -> tuple[Programs, float]:
+        """Return the programs for a task, and the seconds it took to compile them: 0 if they were cached."""
+        return get_compiled(programs, flatten_task(task, self.name), config)
+
+    def layer_widths(self, task: Task[Any, Any], config: Config) -> list[tuple[int, ...]]:
+        """Return the widths of the actor's layers."""
+        return [(flatten_task(task, self.name).features, *config.hidden)]
+
+    def untrained_policy(self, task: Task[Any, Any], config: Config) -> PPOPolicy:
+        """Return a policy with initial weights."""
+        flat = flatten_task(task, self.name)
+        return PPOPolicy(ppo.Networks.initial(flat, config, 0).actor, Moments.initial(flat.features), flat, config)
