@@ -43,7 +43,7 @@ SMALL = {
 }  # fmt: skip
 TARGET, CHAIN = Target(), Chain()
 """One object each: programs compiled for a task are found again."""
-STEERING, WALKING = (ModelBasedPPO(**SMALL, total_steps=steps) for steps in (3_000, 3_000))
+STEERING, WALKING = (ModelBasedPPO(**SMALL, total_steps=steps) for steps in (6_000, 3_000))
 
 
 def trained(agent: Any, task: Any, seed: int = 0) -> Any:
