@@ -94,7 +94,8 @@ def needs(
             },
         )
 
-    return need(list(scores), math.comb(agents, 2), True), {task: need([task], len(scores), False) for task in scores}
+    pairs = math.comb(agents, 2)
+    return need(list(scores), pairs, True), {task: need([task], pairs * len(scores), False) for task in scores}
 
 
 def seeds_needed(

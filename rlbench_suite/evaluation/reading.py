@@ -6,7 +6,6 @@ import json
 import math
 import os
 import reprlib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -87,10 +86,7 @@ def read_run(run: Source | Path) -> FinishedRun:
 
 
 def agents(runs: Sequence[FinishedRun]) -> dict[str, dict[str, dict[int, dict[str, Any]]]]:
-    """Return the finished cells of all runs by agent, task and seed.
-
-    An agent that several runs have is named after its run too, as in ``ppo (runs-a)``.
-    """
+    """Return the finished cells of all runs by agent, task and seed; names as :func:`agent_names`."""
     table: dict[str, dict[str, dict[int, dict[str, Any]]]] = {}
     names = agent_names(runs)
     for run in runs:
@@ -101,10 +97,46 @@ def agents(runs: Sequence[FinishedRun]) -> dict[str, dict[str, dict[int, dict[st
 
 
 def agent_names(runs: Sequence[FinishedRun]) -> dict[tuple[str, str], str]:
-    """Return the name of each agent among all runs by its run's name and its name there, with finished cells or not."""
-    owners = [(run.name, agent) for run in runs for agent in run.manifest["hyperparameters"]]
-    times = Counter(agent for _, agent in owners)
-    return {(run, agent): agent if times[agent] == 1 else f"{agent} ({run})" for run, agent in owners}
+    """Return the name of each agent among all runs by its run's name and its name there, with finished cells or not.
+
+    An agent that several runs have is one agent if all cells that they share are equal, and they share one. Otherwise
+    it is named after its run too, as in ``ppo (a)``, or after its runs, as in ``ppo (a + b)``.
+    """
+    owners: dict[str, list[list[FinishedRun]]] = {}
+    for run in runs:
+        for agent in run.manifest["hyperparameters"]:
+            groups = owners.setdefault(agent, [])
+            same = next((group for group in groups if all(_agree(agent, run, other) for other in group)), None)
+            if same is None:
+                groups.append([run])
+            else:
+                same.append(run)
+    return {
+        (run.name, agent): agent if len(groups) == 1 else f"{agent} ({' + '.join(each.name for each in group)})"
+        for agent, groups in owners.items()
+        for group in groups
+        for run in group
+    }
+
+
+_OUTCOME = ("episodes", "training_steps", "score", "mean_return", "success_rate", "mean_cost")
+"""Numbers of a cell that are the same whenever the same agent is trained again."""
+
+
+def _agree(agent: str, run: FinishedRun, other: FinishedRun) -> bool:
+    """Return whether two runs have equal cells of an agent, with equal hyperparameters, wherever both have a cell."""
+    one, two = (
+        {
+            (cell["task"], cell["seed"]): (
+                [cell[name] for name in _OUTCOME], each.manifest["hyperparameters"][agent][cell["task"]],
+            )
+            for cell in each.cells
+            if cell["agent"] == agent
+        }
+        for each in (run, other)
+    )  # fmt: skip
+    shared = one.keys() & two.keys()
+    return bool(shared) and all(one[cell] == two[cell] for cell in shared)
 
 
 def _read(path: Path, name: str) -> FinishedRun:
