@@ -130,12 +130,15 @@ def power(
         read = chosen(read_runs(sources), tasks=tasks)
     for agent, cells in agents(read).items():
         scores = {task: [cell["score"] for cell in seeds.values()] for task, seeds in cells.items()}
-        found[agent] = needs(scores, difference or DIFFERENCES, agents=compared)
+        try:
+            found[agent] = needs(scores, difference or DIFFERENCES, agents=compared)
+        except ValueError as error:
+            raise ValueError(f"{agent} of the run {run}: {error}") from None
         _print_needs(agent, *found[agent], console)
         if equal := [task.split("/", 1)[1] for task, need in found[agent][1].items() if need.spread == 0]:
             console.print(
-                f"All seeds of {agent} score the same on {', '.join(equal)}: a spread of 0 tells nothing about how "
-                "many seeds are needed.",
+                f"-: all seeds of {agent} score the same on {', '.join(equal)}, and a spread of 0 tells nothing about "
+                "how many seeds are needed. The mean over tasks counts it as 0.",
                 style="yellow", highlight=False, markup=False,
             )  # fmt: skip
     console.print(
@@ -202,7 +205,8 @@ def _print_needs(agent: str, together: "Need", single: "dict[str, Need]", consol
         table.add_column(name, justify="right")
 
     def row(name: str, need: "Need") -> None:
-        seeds = ("> 10,000" if count is None else f"{count:,}" for count in need.seeds.values())
+        none = "> 10,000" if need.spread else "-"
+        seeds = (none if count is None else f"{count:,}" for count in need.seeds.values())
         table.add_row(name, str(need.measured), f"{need.spread:.3g}", *seeds)
 
     for task, need in single.items():

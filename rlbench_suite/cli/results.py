@@ -128,7 +128,7 @@ def export(
     from rlbench_suite.evaluation.writing import replacing, writing
 
     if to not in FORMATS:
-        raise ValueError(unknown("format", to, [*FORMATS, *POLICIES]))
+        raise ValueError(f"{unknown('format', to, [*FORMATS, *POLICIES])} {_formats()}")
     with fetched([run]) as [source]:
         text = FORMATS[to](read_run(source))
     if out is None:
@@ -141,7 +141,10 @@ def export(
 def _export_policy(run: str, cell: str | None, to: str, out: Path | None, *, int8: bool, most_likely: bool) -> None:
     """Write the policy of a cell, and print how far it differs from the policy of the simulator."""
     if to not in POLICIES:
-        raise ValueError(unknown("format of a policy", to, POLICIES))
+        raise ValueError(
+            f"{cell!r} after the run names a cell, whose policy has no format {to!r}. {_formats()} Export one run at a "
+            "time."
+        )
     if cell is None:
         raise ValueError(
             f"The format {to!r} exports the policy of a cell; name it after the run, as ppo/PMSMSpeed-v0/0."
@@ -164,6 +167,14 @@ def _export_policy(run: str, cell: str | None, to: str, out: Path | None, *, int
     what = "of the actions differ" if found.network.choices else "of its range is the largest difference of an action"
     loss = "" if found.loss is None else f" 8 bits lower the mean return by {found.loss:.4g}."
     print(f"{out}: {len(data):,} bytes. Over {steps:,} steps {found.difference:.2g} {what} from the policy.{loss}")
+
+
+def _formats() -> str:
+    from rlbench_suite.evaluation.exports import FORMATS
+
+    return (
+        f"The results of a run have the formats {', '.join(FORMATS)}; the policy of a cell has {', '.join(POLICIES)}."
+    )
 
 
 def _tables(database: "Database") -> "Answer":

@@ -52,7 +52,8 @@ class Need:
     Attributes:
         spread: standard deviation of one seed's score; that of the mean over tasks in the aggregate.
         measured: number of seeds that the spread was measured with, the least over tasks.
-        seeds: seeds of each agent by difference; None if more than :data:`MOST_SEEDS` are needed.
+        seeds: seeds of each agent by difference; None if more than :data:`MOST_SEEDS` are needed, or if the spread is
+            0, which tells nothing.
     """
 
     spread: float
@@ -90,6 +91,8 @@ def needs(
             measured=min(len(scores[task]) for task in tasks),
             seeds={
                 d: seeds_needed([d] * len(own), [2 * v for v in own], comparisons=comparisons, interval=interval)
+                if any(own)
+                else None
                 for d in differences
             },
         )

@@ -201,6 +201,11 @@ def test_export_prints_or_writes(call: Callable[..., tuple], tmp_path: Path, nam
         (("query", "SELECT 1"), "needs a run directory after the SQL"),
         (("query", "SELECT 1", "{run}", "--csv", "--json"), "Choose one of --csv and --json"),
         (("export", "{run}", "--format", "latx"), "Unknown format 'latx'. Did you mean 'latex'?"),
+        (
+            ("export", "{run}", "{run}", "--format", "csv"),
+            "formats latex, csv, huggingface; the policy",
+        ),
+        (("power", "{one}"), "ppo of the run {one}: rlsuite/Made0-v0 has one seed"),
         (("export", "{run}", "ppo/Made0-v0/9", "--format", "c", "--out", "x.h"), "Unknown cell of the run in"),
         (("export", "{run}", "ppo/Made0-v0/0", "--format", "c"), "Name the file to write with --out"),
         (("export", "{run}", "--format", "c", "--out", "x.h"), "name it after the run"),
@@ -212,9 +217,10 @@ def test_a_wrong_argument_is_one_sentence_and_exit_code_2(
     call: Callable[..., tuple], tmp_path: Path, arguments: tuple[str, ...], words: str
 ):
     run = make_run(tmp_path / "run", {"ppo": drawn(0, 1, 3)})
-    code, out, err = call(*(argument.format(run=run, none=tmp_path / "none") for argument in arguments))
+    given = {"run": run, "none": tmp_path / "none", "one": make_run(tmp_path / "one", {"ppo": drawn(0, 1, 1)})}
+    code, out, err = call(*(argument.format(**given) for argument in arguments))
     assert (code, out) == (2, "")
-    assert words in err
+    assert words.format(**given) in err
     assert len(err.strip().splitlines()) == 1
 
 
@@ -239,6 +245,8 @@ def test_power_says_that_equal_scores_tell_nothing(call: Callable[..., tuple], t
     path = str(make_run(tmp_path / "a", {"ppo": {"rlsuite/Made0-v0": [0.5] * 6}}))
     code, out, _ = call("power", path)
     assert code == 0
-    assert "All seeds of ppo score the same on Made0-v0" in out
+    assert "-: all seeds of ppo score the same on Made0-v0" in out
+    (row,) = (line.split() for line in out.splitlines() if line.startswith(" Made0-v0"))
+    assert row == ["Made0-v0", "6", "0", "-", "-", "-", "-"]
     for wrong in ("nan", "inf", "0", "-1"):
         assert call("power", path, f"--difference={wrong}")[0] == 2
