@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from rlbench_suite.cli import check_at_least, check_positive
+from rlbench_suite.evaluation.writing import check_file, replacing, writing
 
 if TYPE_CHECKING:
     from rlbench_suite.evaluation.comparing import Verdict
@@ -57,15 +58,15 @@ def compare(
 
     * `rlsuite-eval compare runs/a runs/b --agents ppo,sac --tasks motor` compares two agents on some tasks
     """
+    from rlbench_suite.cli.finished import finished
     from rlbench_suite.evaluation.choosing import chosen
     from rlbench_suite.evaluation.comparing import verdicts
     from rlbench_suite.evaluation.pairing import apart, gaps
-    from rlbench_suite.evaluation.reading import read_runs
-    from rlbench_suite.evaluation.storage import fetched
     from rlbench_suite.evaluation.verdict_remarks import remarks
 
-    with fetched(runs) as sources:
-        read = chosen(read_runs(sources), agents, tasks)
+    check_file(json_file)
+    with finished(runs) as all_runs:
+        read = chosen(all_runs, agents, tasks)
         found = verdicts(read)
         said, missing, without = remarks(read, found), gaps(read), apart(read)
     console = _console()
@@ -117,17 +118,18 @@ def power(
 
     **Example**: `rlsuite-eval power runs/ppo-smoke-smoke --difference 0.05`
     """
+    from rlbench_suite.cli.finished import finished
     from rlbench_suite.evaluation.choosing import chosen
     from rlbench_suite.evaluation.power import DIFFERENCES, needs
-    from rlbench_suite.evaluation.reading import agents, read_runs
-    from rlbench_suite.evaluation.storage import fetched
+    from rlbench_suite.evaluation.reading import agents
 
     for value in difference or ():
         check_positive("--difference", value)
     check_at_least("--agents", compared, 2)
+    check_file(json_file)
     console, found = _console(), {}
-    with fetched([run]) as sources:
-        read = chosen(read_runs(sources), tasks=tasks)
+    with finished([run]) as runs:
+        read = chosen(runs, tasks=tasks)
     for agent, cells in agents(read).items():
         scores = {task: [cell["score"] for cell in seeds.values()] for task, seeds in cells.items()}
         try:
@@ -225,11 +227,10 @@ def _effect(value: float | None) -> str:
 
 
 def _write_json(path: Path, numbers: Any) -> None:
-    from rlbench_suite.evaluation.writing import replacing, writing
-
     text = json.dumps(_finite(numbers), indent=2, allow_nan=False)
     with writing(path), replacing(path) as unfinished:
         unfinished.write_text(text + "\n")
+    print(f"{path}: all numbers.")
 
 
 def _finite(value: Any) -> Any:

@@ -127,6 +127,11 @@ def _connection(address: str | None) -> Iterator[None]:
     try:
         ray.init(address or "local", log_to_driver=False, logging_level=logging.ERROR, include_dashboard=dashboard)
     except (ConnectionError, ValueError, RuntimeError) as error:
+        if address == "auto":
+            raise OSError(
+                "No Ray cluster runs on this machine, so --address auto finds none. Start one with `ray start --head`, "
+                "name another one as HOST:PORT, or leave --address out to use this machine alone."
+            ) from None
         reason = str(error).splitlines()[0].rstrip(".")
         raise OSError(f"Cannot connect to a Ray cluster at {address or 'this machine'}: {reason}.") from None
     if handler is not None and threading.current_thread() is threading.main_thread():

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rlbench_suite.card import file_name_of
+from rlbench_suite.card import file_name_of, unknown
 from rlbench_suite.evaluation.storage import Source
 from rlbench_suite.registry import constraint
 
@@ -85,6 +85,15 @@ def read_run(run: Source | Path) -> FinishedRun:
     return read_runs([run])[0]
 
 
+def no_run(path: Path) -> str:
+    """Return a sentence on a path without a manifest, with the nearest run beside it."""
+    if path.exists():
+        return f"{path} is not a run directory (it has no manifest.json)."
+    folder = path.parent
+    beside = [str(each.parent) for each in folder.glob("*/manifest.json")] if folder.is_dir() else []
+    return unknown("run", str(path), beside) if beside else f"{path} does not exist."
+
+
 def agents(runs: Sequence[FinishedRun]) -> dict[str, dict[str, dict[int, dict[str, Any]]]]:
     """Return the finished cells of all runs by agent, task and seed; names as :func:`agent_names`."""
     table: dict[str, dict[str, dict[int, dict[str, Any]]]] = {}
@@ -142,8 +151,7 @@ def _agree(agent: str, run: FinishedRun, other: FinishedRun) -> bool:
 def _read(path: Path, name: str) -> FinishedRun:
     file = path / "manifest.json"
     if not file.exists():
-        what = "is not a run directory (it has no manifest.json)" if path.exists() else "does not exist"
-        raise ValueError(f"{path} {what}.")
+        raise ValueError(no_run(path))
     manifest = _object(file)
     if manifest.get("format") != FORMAT:
         raise ValueError(f"{file} has the format {manifest.get('format')!r}; {FORMAT!r} is needed.")
@@ -198,6 +206,10 @@ def _check_manifest(manifest: dict[str, Any]) -> None:
         raise ValueError("its 'sittings' are no list")
     for sitting in sittings:
         _check_software(sitting)
+        arguments = sitting.get("arguments", [])
+        if not isinstance(arguments, list) or not all(isinstance(each, str) for each in arguments):
+            raise ValueError("its 'arguments' are no list of texts")
+        _check_printable(arguments)
     for agent, tasks in manifest["hyperparameters"].items():
         _check_printable([agent, *tasks])
         if wrong := [task for task in tasks if "/" not in task]:

@@ -182,8 +182,9 @@ def test_export_prints_or_writes(call: Callable[..., tuple], tmp_path: Path, nam
     code, out, err = call("export", path, "--format", name)
     assert (code, err) == (0, "")
     assert "Made1-v0" in out
-    assert call("export", path, "--format", name, "--out", str(tmp_path / "new" / "file"))[0] == 0
-    assert (tmp_path / "new" / "file").read_text() == out
+    file = tmp_path / "new" / "file"
+    assert call("export", path, "--format", name, "--out", str(file)) == (0, f"{file}: {len(out):,} bytes.\n", "")
+    assert file.read_text() == out
     if name == "huggingface":
         assert yaml.safe_load(out)["model-index"]
 
@@ -193,7 +194,7 @@ def test_export_prints_or_writes(call: Callable[..., tuple], tmp_path: Path, nam
     [
         (("compare", "{run}"), "ppo is the only agent"),
         (("compare", "{run}", "{run}"), "is given twice"),
-        (("compare", "{none}"), "does not exist"),
+        (("compare", "{none}/x"), "does not exist"),
         (("power", "{run}", "--difference", "0"), "--difference must be a finite number above 0, got 0"),
         (("power", "{run}", "--agents", "1"), "--agents must be at least 2, got 1"),
         (("power", "{run}", "--tasks", "SAT-v0"), "Unknown task or suite of the runs 'SAT-v0'"),
@@ -205,6 +206,11 @@ def test_export_prints_or_writes(call: Callable[..., tuple], tmp_path: Path, nam
             ("export", "{run}", "{run}", "--format", "csv"),
             "formats latex, csv, huggingface; the policy",
         ),
+        (("compare", "{run}s"), "Unknown run '{run}s'. Did you mean '{run}'?"),
+        (("compare", "{run}", "--json", "{run}"), "{run} is a folder; name a file to write, such as {run}/results."),
+        (("export", "{run}", "--format", "csv", "--out", "{run}"), "{run} is a folder; name a file to write"),
+        (("power", "{run}", "--json", "{run}/manifest.json/x"), "because {run}/manifest.json is a file."),
+        (("compare", "s4://bucket/run"), "Unknown kind of URL 's4://'. Did you mean 's3://'?"),
         (("power", "{one}"), "ppo of the run {one}: rlsuite/Made0-v0 has one seed"),
         (("export", "{run}", "ppo/Made0-v0/9", "--format", "c", "--out", "x.h"), "Unknown cell of the run in"),
         (("export", "{run}", "ppo/Made0-v0/0", "--format", "c"), "Name the file to write with --out"),
@@ -222,6 +228,38 @@ def test_a_wrong_argument_is_one_sentence_and_exit_code_2(
     assert (code, out) == (2, "")
     assert words.format(**given) in err
     assert len(err.strip().splitlines()) == 1
+
+
+def test_a_word_instead_of_a_number_is_named(call: Callable[..., tuple]):
+    for arguments, word in (
+        (("--seeds", "two"), "two"),
+        (("power", "x", "--difference", "1", "--difference", "abc"), "abc"),
+    ):
+        code, _, err = call(*arguments)
+        assert (code, f"'{word}'" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("compare",), ("power",), ("export", "--format", "csv"), ("query", "SELECT 1"), ("sweep", "--set", "x=1:2")],
+)
+def test_unfinished_runs_are_told_wherever_they_are_read(
+    call: Callable[..., tuple], tmp_path: Path, arguments: tuple[str, ...]
+):
+    path = make_run(tmp_path / "run", {"ppo": drawn(0, 2, 3), "sac": drawn(1, 2, 3)})
+    for file in path.rglob("result.json"):
+        for name in ("episodes.parquet", "curve.parquet"):
+            pq.write_table(pa.table({"x": [1]}), file.parent / name)
+    assert "unfinished" not in call(*arguments, str(path))[2]
+    (path / "cells/ppo/Made1-v0/2/result.json").unlink()
+    manifest = json.loads((path / "manifest.json").read_text())
+    said = [{"machine": {"packages": {}}, "arguments": [*each, "--out", "my run"]} for each in (["--agent", "ppo"], [])]
+    (path / "manifest.json").write_text(json.dumps(manifest | {"sittings": [*said, said[0]]}))
+    err = call(*arguments, str(path))[2]
+    assert err.startswith(
+        f"The run {path} is unfinished: 11 of 12 cells. Finish it with: "
+        "rlsuite-eval --agent ppo --out 'my run'; rlsuite-eval --out 'my run'\n"
+    )
 
 
 def test_help_shows_evaluation_and_commands():
