@@ -61,7 +61,7 @@ def compare(
     from rlbench_suite.cli.finished import finished
     from rlbench_suite.evaluation.choosing import chosen
     from rlbench_suite.evaluation.comparing import verdicts
-    from rlbench_suite.evaluation.pairing import apart, gaps
+    from rlbench_suite.evaluation.pairing import apart, count, gaps
     from rlbench_suite.evaluation.verdict_remarks import remarks
 
     check_file(json_file)
@@ -84,7 +84,7 @@ def compare(
     console.print(
         "Difference: first agent minus second, mean over paired seeds, with its 95 % interval. Effect: difference over "
         "the standard deviation of paired differences. p: paired permutation test, corrected by Holm's method for "
-        f"{sum(len(verdict.tasks) for verdict in found)} p-values of tasks and {len(found)} of means. "
+        f"{count(sum(len(verdict.tasks) for verdict in found), 'p-value')} of tasks and {len(found)} of means. "
         "!: the mean cost exceeds the limit of the task's card. Constrained: such a seed counts as random play.",
         style="dim", highlight=False,
     )  # fmt: skip

@@ -26,13 +26,13 @@ POLICIES = ("onnx", "c")
 
 def query(
     arguments: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
-            metavar="[SQL] RUN...",
+            metavar="SQL RUN...",
             help="A SELECT, then run directories or URLs; with --tables only these.",
             show_default=False,
         ),
-    ],
+    ] = None,
     tables: Annotated[bool, typer.Option("--tables", help="List the tables and their columns.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one object for each row.")] = False,
@@ -53,9 +53,11 @@ def query(
     from rlbench_suite.cli.finished import finished
     from rlbench_suite.evaluation.query import FILES, Database
 
-    sql, paths = ("", arguments) if tables else (arguments[0], arguments[1:])
+    sql, *paths = ["", *(arguments or ())] if tables else arguments or [""]
+    if tables and (not paths or paths[0].lower().startswith(("select ", "from "))):
+        raise ValueError("--tables takes run directories and no SQL: rlsuite-eval query --tables RUN")
     if not paths:
-        raise ValueError(f"A query needs a run directory after the SQL, got only {sql!r}.")
+        raise ValueError(f"A query needs SQL and then a run directory, got only {sql!r}.")
     if as_csv and as_json:
         raise ValueError("Choose one of --csv and --json.")
     with finished(paths, tuple(FILES.values())) as runs:

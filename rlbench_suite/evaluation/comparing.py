@@ -25,7 +25,7 @@ import numpy as np
 
 from rlbench_suite.evaluation import reading, statistics
 from rlbench_suite.evaluation.intervals import Estimate
-from rlbench_suite.evaluation.pairing import Cells, Gap, Pairs, apart, count, gaps, on_apart, pairs_of
+from rlbench_suite.evaluation.pairing import Cells, Gap, Pairs, apart, count, gaps, on_apart, on_shared, pairs_of
 from rlbench_suite.evaluation.permutation import holm, sign_flip_test
 from rlbench_suite.evaluation.power import LEAST_SEEDS, LEVEL, MOST_SEEDS, POWER, seeds_needed
 from rlbench_suite.registry import constraint
@@ -119,7 +119,8 @@ def verdicts(runs: Sequence[reading.FinishedRun]) -> list[Verdict]:
     _check_comparable(runs)
     agents = reading.agents(runs)
     if len(agents) < 2:
-        raise ValueError(f"There is nothing to compare: {', '.join(agents)} is the only agent. Name a second run.")
+        only = " ".join([f"{', '.join(agents)} is the only agent.", *on_shared(runs)])
+        raise ValueError(f"There is nothing to compare: {only} Name a run with another agent.")
     without = apart(runs)
     both = [pair for pair in combinations(agents, 2) if pair not in without]
     if not both:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -77,6 +77,17 @@ def on_apart(pairs: Sequence[tuple[str, str]], agents: Mapping[str, Cells]) -> s
         f"{several(own, 'agent')} {'has' if len(own) == 1 else 'have'} {has}" for has, own in owners.items()
     )
     return f"No task, seed and evaluation episodes in common: {names}. {owned}."
+
+
+def on_shared(runs: Sequence[reading.FinishedRun]) -> Iterator[str]:
+    """Yield the agents that several runs have in common."""
+    owners: dict[tuple[str, str], list[str]] = {}
+    for (run, agent), name in reading.agent_names(runs).items():
+        owners.setdefault((agent, name), []).append(run)
+    for (agent, name), found in owners.items():
+        if len(found) > 1:
+            here = "" if name == agent else f", {name}"
+            yield f"{agent} has the same scores in the runs {', '.join(found)}, so it is one agent here{here}."
 
 
 def _range(numbers: Collection[int]) -> str:

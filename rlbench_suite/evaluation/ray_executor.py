@@ -94,6 +94,7 @@ def in_cluster(
 
     Raises:
         CannotWrite: a result cannot be stored.
+        ValueError: the address is none.
         OSError: there is no cluster at the address, or no node of the cluster has the resources of a cell. It is raised
             at once, before the first event is asked for.
     """
@@ -116,6 +117,8 @@ def _connection(address: str | None) -> Iterator[None]:
     handler = signal.getsignal(signal.SIGTERM)
     import ray
 
+    if address and address != "auto" and ":" not in address:
+        raise ValueError(f"The address of a Ray cluster is HOST:PORT, as 10.0.0.1:6379, or auto, got {address!r}.")
     if address and (server := re.fullmatch(r"([^/]+):(\d+)", address)):
         try:
             socket.create_connection((server[1], int(server[2])), timeout=10).close()  # Ray would try for minutes

@@ -8,7 +8,7 @@ import numpy as np
 
 from rlbench_suite.evaluation import reading
 from rlbench_suite.evaluation.comparing import Verdict
-from rlbench_suite.evaluation.pairing import Cells, Gap, apart, count, gaps, on_apart, several
+from rlbench_suite.evaluation.pairing import Cells, Gap, apart, count, gaps, on_apart, on_shared, several
 from rlbench_suite.evaluation.permutation import EXACT, least_p
 from rlbench_suite.evaluation.power import LEAST_SEEDS, LEVEL
 
@@ -27,24 +27,13 @@ def remarks(runs: Sequence[reading.FinishedRun], found: Sequence[Verdict]) -> li
     agents, by_pair = reading.agents(runs), []
     if without := apart(runs):
         said.append(on_apart(without, agents))
-    said += _on_shared(runs)
+    said += on_shared(runs)
     family = sum(len(verdict.tasks) for verdict in found)
     for verdict in found:
         by_pair += [
             (f"{verdict.first} and {verdict.second}", each) for each in _on_pair(verdict, agents, family, len(found))
         ]
     return said + list(_grouped(by_pair))
-
-
-def _on_shared(runs: Sequence[reading.FinishedRun]) -> Iterator[str]:
-    """Yield the agents that several runs have in common."""
-    owners: dict[tuple[str, str], list[str]] = {}
-    for (run, agent), name in reading.agent_names(runs).items():
-        owners.setdefault((agent, name), []).append(run)
-    for (agent, name), found in owners.items():
-        if len(found) > 1:
-            here = "" if name == agent else f", {name}"
-            yield f"{agent} has the same scores in the runs {', '.join(found)}, so it is one agent here{here}."
 
 
 def _on_pair(verdict: Verdict, agents: Mapping[str, Cells], family: int, pairs: int) -> Iterator[str]:

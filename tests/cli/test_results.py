@@ -199,7 +199,10 @@ def test_export_prints_or_writes(call: Callable[..., tuple], tmp_path: Path, nam
         (("power", "{run}", "--agents", "1"), "--agents must be at least 2, got 1"),
         (("power", "{run}", "--tasks", "SAT-v0"), "Unknown task or suite of the runs 'SAT-v0'"),
         (("power", "{run}", "--tasks", "Mad0-v0"), "Did you mean 'Made0-v0'?"),
-        (("query", "SELECT 1"), "needs a run directory after the SQL"),
+        (("query", "SELECT 1"), "needs SQL and then a run directory, got only 'SELECT 1'"),
+        (("query",), "needs SQL and then a run directory"),
+        (("query", "--tables"), "--tables takes run directories and no SQL"),
+        (("query", "SELECT 1", "{run}", "--tables"), "--tables takes run directories and no SQL"),
         (("query", "SELECT 1", "{run}", "--csv", "--json"), "Choose one of --csv and --json"),
         (("export", "{run}", "--format", "latx"), "Unknown format 'latx'. Did you mean 'latex'?"),
         (

@@ -196,6 +196,11 @@ def test_an_agent_with_equal_cells_in_two_runs_is_one(tmp_path: Path):
     assert gaps(runs) == []  # the second run has the seeds that the first lacks
     assert "x has the same scores in the runs one, two, so it is one agent here." in remarks(runs, found)
 
+    with pytest.raises(
+        ValueError, match=r"x is the only agent\. x has the same scores in the runs one, two"
+    ):
+        verdicts(chosen(runs, "x"))
+
     other = make_run(tmp_path / "other", {"x": drawn(3, 5)})
     runs = read_runs([one, two, other])
     assert list(agents(runs)) == ["x (one + two)", "y", "z", "x (other)"]
@@ -280,8 +285,10 @@ def test_wrong_runs_are_refused(tmp_path: Path):
         verdicts([read_run(run)])
     with pytest.raises(ValueError, match="is given twice"):
         read_runs([run, tmp_path / "a" / "." / ""])
-    with pytest.raises(ValueError, match="does not exist"):
+    with pytest.raises(ValueError, match=r"Unknown run '.*/none'\. Did you mean '.*/a'"):
         read_run(tmp_path / "none")
+    with pytest.raises(ValueError, match=r"/none/one does not exist\."):
+        read_run(tmp_path / "none" / "one")
     (run / "cells" / "x" / "Made0-v0" / "1" / "result.json").write_text("{")
     with pytest.raises(ValueError, match=r"1/result.json is damaged"):
         read_run(run)

@@ -127,6 +127,18 @@ def test_a_cluster_that_is_not_there_or_too_small_is_refused(machines: TwoNodes,
         assert not ray.is_initialized()
 
 
+def test_a_wrong_address_is_answered_with_what_helps(monkeypatch: pytest.MonkeyPatch):
+    with pytest.raises(ValueError, match=r"is HOST:PORT, as 10\.0\.0\.1:6379, or auto, got 'head'"):
+        ray_executor._connection("head").__enter__()
+
+    def no_cluster(*_: Any, **__: Any) -> None:
+        raise ConnectionError("Could not find any running Ray instance. Set `--address`.")
+
+    monkeypatch.setattr(ray, "init", no_cluster)
+    with pytest.raises(OSError, match=r"so --address auto finds none\. Start one with `ray start --head`"):
+        ray_executor._connection("auto").__enter__()
+
+
 def test_a_run_that_no_node_has_room_for_keeps_its_name_free(tmp_path: Path):
     program = str(Path(sys.executable).with_name("rlsuite-eval"))
     asked = [program, "--agent", "random", "--suite", "SAT-v0", "--seeds", "1", "--out", str(tmp_path / "run")]
