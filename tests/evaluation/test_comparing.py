@@ -196,9 +196,7 @@ def test_an_agent_with_equal_cells_in_two_runs_is_one(tmp_path: Path):
     assert gaps(runs) == []  # the second run has the seeds that the first lacks
     assert "x has the same scores in the runs one, two, so it is one agent here." in remarks(runs, found)
 
-    with pytest.raises(
-        ValueError, match=r"x is the only agent\. x has the same scores in the runs one, two"
-    ):
+    with pytest.raises(ValueError, match=r"x is the only agent\. x has the same scores in the runs one, two"):
         verdicts(chosen(runs, "x"))
 
     other = make_run(tmp_path / "other", {"x": drawn(3, 5)})
