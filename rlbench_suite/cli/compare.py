@@ -77,8 +77,8 @@ def compare(
         _print_verdict(verdict, console)
     if len(found) > _MOST_TABLES:
         console.print(
-            f"Each task of {len(found)} pairs of agents: choose at most three agents with --agents to print tables, or "
-            "write all numbers with --json.",
+            f"No tables of tasks for {len(found)} pairs of agents: choose up to three agents with --agents, or write "
+            "all numbers with --json.",
             style="dim", markup=False,
         )  # fmt: skip
     console.print(
