@@ -140,6 +140,8 @@ def fetched(runs: Sequence[str], tables: Sequence[str] = ()) -> Iterator[list[So
             said = str(error)
             for source in sources:
                 said = said.replace(str(source.path), source.name)
+            if said == str(error):
+                raise
             raise type(error)(said) from None
 
 

@@ -16,7 +16,7 @@ import pytest
 import yaml
 from made_runs import make_run
 
-from rlbench_suite.cli import evaluate
+from rlbench_suite.cli import evaluate, finished
 from rlbench_suite.evaluation.power import seeds_needed
 from rlbench_suite.evaluation.store import Run, read_manifest
 
@@ -231,6 +231,14 @@ def test_a_wrong_argument_is_one_sentence_and_exit_code_2(
     assert (code, out) == (2, "")
     assert words.format(**given) in err
     assert len(err.strip().splitlines()) == 1
+
+
+def test_errors_of_the_system_name_the_file_and_no_number(call: Callable[..., tuple], monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied", "runs/.hidden", None, "runs/mine")
+
+    monkeypatch.setattr(finished, "read_runs", refuse)
+    assert call("power", "runs/mine") == (2, "", "error: runs/mine: Permission denied.\n")
 
 
 def test_a_word_instead_of_a_number_is_named(call: Callable[..., tuple]):
