@@ -41,9 +41,16 @@ def header(agent: str, task_id: str, config: dict[str, Any]) -> dict[str, str]:
 
 
 def write_bytes(path: str, content: bytes) -> None:
-    """Write a file atomically."""
+    """Write a safetensors file atomically, with its header in alphabetical order.
+
+    The library writes the entries of the metadata in an order of their own in every process, so that equal policies
+    would have unequal hashes.
+    """
+    end = 8 + int.from_bytes(content[:8], "little")
+    said = json.dumps(json.loads(content[8:end]), sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    said += b" " * (-len(said) % 8)  # the arrays stay aligned
     unfinished = Path(f"{path}.{os.getpid()}.tmp")
-    unfinished.write_bytes(content)
+    unfinished.write_bytes(len(said).to_bytes(8, "little") + said + content[end:])
     unfinished.replace(path)
 
 

@@ -6,18 +6,42 @@ Commands do their slow imports when they run, so that ``rlsuite list`` and ``--h
 import math
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import typer
+from typer.core import TyperGroup
 from typer.models import Default
 
 from rlbench_suite.evaluation.writing import DISK, CannotWrite
 
 CACHE_BYTES = 2**30
 """Approximate size limit of the cache of compiled programs."""
+
+
+class _Commands(TyperGroup):
+    """Commands whose refusals of a number name it. Typer says only that it is none."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        with _naming_values():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _naming_values():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _naming_values() -> Iterator[None]:
+    try:
+        yield
+    except typer.BadParameter as refusal:
+        if (details := getattr(refusal.__cause__, "errors", None)) and "'" not in refusal.message:
+            refusal.message += f", got {details()[0]['input']!r}."
+        raise
 
 
 class App(typer.Typer):
@@ -29,6 +53,7 @@ class App(typer.Typer):
 
     def __init__(self, help: str | None = None) -> None:
         super().__init__(
+            cls=_Commands,
             help=Default(None) if help is None else help,
             rich_markup_mode="markdown",
             add_completion=False,
@@ -40,8 +65,15 @@ class App(typer.Typer):
         try:
             return super().__call__(*args, **kwargs)
         except (ValueError, OSError, ImportError) as error:
-            print(f"error: {error}", file=sys.stderr)
+            print(f"error: {_sentence(error)}", file=sys.stderr)
             sys.exit(1 if isinstance(error, CannotWrite) or getattr(error, "errno", None) in DISK else 2)
+
+
+def _sentence(error: Exception) -> str:
+    """Return the message of an error; that of the system without its number, but with the file that was asked for."""
+    if isinstance(error, OSError) and error.strerror and (file := error.filename2 or error.filename):
+        return f"{file}: {error.strerror}."
+    return str(error)
 
 
 def check_at_least(option: str, value: float, least: int) -> None:

@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from rlbench_suite import registry
 from rlbench_suite.cli import check_at_least, check_positive
+from rlbench_suite.evaluation.writing import check_file, replacing, writing
 
 if TYPE_CHECKING:
     from rlbench_suite.evaluation.comparing import Verdict
@@ -24,6 +24,12 @@ _LOG_WIDTH = 140
 _MOST_TABLES = 3
 """Pairs of agents up to which each task is printed."""
 
+Tasks = Annotated[
+    str | None,
+    typer.Option(
+        "--tasks", help="Suites or task ids of the runs, separated by commas. [default: all]", show_default=False
+    ),
+]
 Json = Annotated[Path | None, typer.Option("--json", help="Write all numbers to this file.", show_default=False)]
 
 
@@ -31,28 +37,38 @@ def compare(
     runs: Annotated[
         list[str], typer.Argument(help="Run directories of `rlsuite-eval`, or URLs of runs.", show_default=False)
     ],
+    agents: Annotated[
+        str | None, typer.Option(help="Agents by name, separated by commas. [default: all]", show_default=False)
+    ] = None,
+    tasks: Tasks = None,
     json_file: Json = None,
 ) -> None:
     """Compare the agents of finished runs and say which is better, or that nobody can tell.
 
     Cells are paired where task, seed and evaluation episodes are equal. An agent is better if a paired permutation test
-    and the 95 % interval of the mean difference agree. P-values are corrected by Holm's method. Fewer than five paired
-    seeds give no verdict.
+    and the 95 % interval of the mean difference agree. P-values of the means are corrected by Holm's method for the
+    number of pairs of agents, those of tasks for the number of tasks of all pairs. Fewer than five paired seeds give no
+    verdict.
 
     **Examples**
 
     * `rlsuite-eval compare runs/ppo-smoke-smoke runs/sac-smoke-smoke`
 
     * `rlsuite-eval compare runs/mine --json verdicts.json` compares the agents of one run
-    """
-    from rlbench_suite.evaluation import comparing
-    from rlbench_suite.evaluation.reading import read_runs
-    from rlbench_suite.evaluation.storage import fetched
 
-    with fetched(runs) as sources:
-        read = read_runs(sources)
-        found = comparing.verdicts(read)
-        said, missing = comparing.remarks(read, found), comparing.gaps(read)
+    * `rlsuite-eval compare runs/a runs/b --agents ppo,sac --tasks motor` compares two agents on some tasks
+    """
+    from rlbench_suite.cli.finished import finished
+    from rlbench_suite.evaluation.choosing import chosen
+    from rlbench_suite.evaluation.comparing import verdicts
+    from rlbench_suite.evaluation.pairing import apart, count, gaps
+    from rlbench_suite.evaluation.verdict_remarks import remarks
+
+    check_file(json_file)
+    with finished(runs) as all_runs:
+        read = chosen(all_runs, agents, tasks)
+        found = verdicts(read)
+        said, missing, without = remarks(read, found), gaps(read), apart(read)
     console = _console()
     for verdict in found:
         style = "bold green" if verdict.better else "bold yellow"
@@ -60,18 +76,23 @@ def compare(
     for verdict in found if len(found) <= _MOST_TABLES else ():
         _print_verdict(verdict, console)
     if len(found) > _MOST_TABLES:
-        console.print(f"{len(found)} pairs of agents: --json writes the numbers of each task.", style="dim")
+        console.print(
+            f"No tables of tasks for {len(found)} pairs of agents: choose up to three agents with --agents, or write "
+            "all numbers with --json.",
+            style="dim", markup=False,
+        )  # fmt: skip
     console.print(
         "Difference: first agent minus second, mean over paired seeds, with its 95 % interval. Effect: difference over "
-        "the standard deviation of paired differences. p: paired permutation test, corrected by Holm's method. "
+        "the standard deviation of paired differences. p: paired permutation test, corrected by Holm's method for "
+        f"{count(sum(len(verdict.tasks) for verdict in found), 'p-value')} of tasks and {len(found)} of means. "
         "!: the mean cost exceeds the limit of the task's card. Constrained: such a seed counts as random play.",
-        style="dim",
-    )
+        style="dim", highlight=False,
+    )  # fmt: skip
     for sentence in said:
         console.print(sentence, style="yellow", highlight=False, markup=False)
     if json_file:
-        verdicts, absent = ([dataclasses.asdict(each) for each in several] for several in (found, missing))
-        _write_json(json_file, {"verdicts": verdicts, "missing": absent, "remarks": said})
+        numbers, absent = ([dataclasses.asdict(each) for each in several] for several in (found, missing))
+        _write_json(json_file, {"verdicts": numbers, "missing": absent, "apart": without, "remarks": said})
 
 
 def power(
@@ -83,10 +104,7 @@ def power(
             show_default=False,
         ),
     ] = None,
-    tasks: Annotated[
-        str | None,
-        typer.Option(help="Suites or task ids of the run, separated by commas. [default: all]", show_default=False),
-    ] = None,
+    tasks: Tasks = None,
     compared: Annotated[
         int, typer.Option("--agents", help="Number of agents that `compare` will compare, each with each.")
     ] = 2,
@@ -95,41 +113,40 @@ def power(
     """Tell how many seeds show a difference between two agents, from the spreads that a run measured.
 
     The numbers are seeds of each agent with which `compare` sees the difference with 80 % power, for agents of equal
-    spread. They include Holm's correction for the number of tasks, or for the pairs of agents on the mean over tasks.
+    spread. They include Holm's correction: on the mean over tasks for the pairs of agents, on one task for the tasks of
+    all pairs.
 
     **Example**: `rlsuite-eval power runs/ppo-smoke-smoke --difference 0.05`
     """
+    from rlbench_suite.cli.finished import finished
+    from rlbench_suite.evaluation.choosing import chosen
     from rlbench_suite.evaluation.power import DIFFERENCES, needs
-    from rlbench_suite.evaluation.reading import agents, read_run
-    from rlbench_suite.evaluation.storage import fetched
+    from rlbench_suite.evaluation.reading import agents
 
     for value in difference or ():
         check_positive("--difference", value)
     check_at_least("--agents", compared, 2)
-    wanted = {card.id for card in registry.resolve_suite(tasks)} if tasks else None
+    check_file(json_file)
     console, found = _console(), {}
-    with fetched([run]) as [source]:
-        read = read_run(source)
-    for agent, cells in agents([read]).items():
-        scores = {
-            task: [cell["score"] for cell in seeds.values()]
-            for task, seeds in cells.items()
-            if wanted is None or task in wanted
-        }
-        if not scores:
-            raise ValueError(f"{agent} has no finished cell of {tasks} in {run}.")
-        found[agent] = needs(scores, difference or DIFFERENCES, agents=compared)
+    with finished([run]) as runs:
+        read = chosen(runs, tasks=tasks)
+    for agent, cells in agents(read).items():
+        scores = {task: [cell["score"] for cell in seeds.values()] for task, seeds in cells.items()}
+        try:
+            found[agent] = needs(scores, difference or DIFFERENCES, agents=compared)
+        except ValueError as error:
+            raise ValueError(f"{agent} of the run {run}: {error}") from None
         _print_needs(agent, *found[agent], console)
         if equal := [task.split("/", 1)[1] for task, need in found[agent][1].items() if need.spread == 0]:
             console.print(
-                f"All seeds of {agent} score the same on {', '.join(equal)}: a spread of 0 tells nothing about how "
-                "many seeds are needed.",
+                f"-: all seeds of {agent} score the same on {', '.join(equal)}, and a spread of 0 tells nothing about "
+                "how many seeds are needed. The mean over tasks counts it as 0.",
                 style="yellow", highlight=False, markup=False,
             )  # fmt: skip
     console.print(
         "Seeds of each agent with which `compare` sees a difference of d with 80 % power, if all agents spread as this "
-        "one. On one task it corrects for the number of tasks; the mean over tasks has the difference d on every task. "
-        "A spread of few seeds is itself uncertain: leave a margin.",
+        "one. On one task it corrects for the number of tasks times that of pairs of agents; the mean over tasks has "
+        "the difference d on every task. A spread of few seeds is itself uncertain: leave a margin.",
         style="dim",
     )
     if json_file:
@@ -190,7 +207,8 @@ def _print_needs(agent: str, together: "Need", single: "dict[str, Need]", consol
         table.add_column(name, justify="right")
 
     def row(name: str, need: "Need") -> None:
-        seeds = ("> 10,000" if count is None else f"{count:,}" for count in need.seeds.values())
+        none = "> 10,000" if need.spread else "-"
+        seeds = (none if count is None else f"{count:,}" for count in need.seeds.values())
         table.add_row(name, str(need.measured), f"{need.spread:.3g}", *seeds)
 
     for task, need in single.items():
@@ -209,11 +227,10 @@ def _effect(value: float | None) -> str:
 
 
 def _write_json(path: Path, numbers: Any) -> None:
-    from rlbench_suite.evaluation.writing import replacing, writing
-
     text = json.dumps(_finite(numbers), indent=2, allow_nan=False)
     with writing(path), replacing(path) as unfinished:
         unfinished.write_text(text + "\n")
+    print(f"{path}: all numbers.")
 
 
 def _finite(value: Any) -> Any:

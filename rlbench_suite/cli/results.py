@@ -14,6 +14,7 @@ from rich.table import Table
 
 from rlbench_suite.card import unknown
 from rlbench_suite.cli import prepare_jax
+from rlbench_suite.evaluation.writing import check_file, replacing, writing
 
 if TYPE_CHECKING:
     from rlbench_suite.evaluation.query import Answer, Database
@@ -25,13 +26,13 @@ POLICIES = ("onnx", "c")
 
 def query(
     arguments: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
-            metavar="[SQL] RUN...",
+            metavar="SQL RUN...",
             help="A SELECT, then run directories or URLs; with --tables only these.",
             show_default=False,
         ),
-    ],
+    ] = None,
     tables: Annotated[bool, typer.Option("--tables", help="List the tables and their columns.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one object for each row.")] = False,
@@ -45,21 +46,22 @@ def query(
 
     * `rlsuite-eval query --tables runs/mine`
 
-    * `rlsuite-eval query "SELECT run, agent, avg(score) FROM cells GROUP BY ALL ORDER BY 3 DESC" runs/*`
+    * `rlsuite-eval query "SELECT task, budget, agent, avg(score) FROM cells GROUP BY ALL ORDER BY ALL" runs/*`
 
     * `rlsuite-eval query "SELECT task, avg(success::INT) FROM episodes GROUP BY task" runs/mine --csv`
     """
+    from rlbench_suite.cli.finished import finished
     from rlbench_suite.evaluation.query import FILES, Database
-    from rlbench_suite.evaluation.reading import read_runs
-    from rlbench_suite.evaluation.storage import fetched
 
-    sql, paths = ("", arguments) if tables else (arguments[0], arguments[1:])
+    sql, *paths = ["", *(arguments or ())] if tables else arguments or [""]
+    if tables and (not paths or paths[0].lower().startswith(("select ", "from "))):
+        raise ValueError("--tables takes run directories and no SQL: rlsuite-eval query --tables RUN")
     if not paths:
-        raise ValueError(f"A query needs a run directory after the SQL, got only {sql!r}.")
+        raise ValueError(f"A query needs SQL and then a run directory, got only {sql!r}.")
     if as_csv and as_json:
         raise ValueError("Choose one of --csv and --json.")
-    with fetched(paths, tuple(FILES.values())) as sources:
-        database = Database(read_runs(sources))
+    with finished(paths, tuple(FILES.values())) as runs:
+        database = Database(runs)
         answer = _tables(database) if tables else database.ask(sql)
     if as_csv:
         writer = csv.writer(sys.stdout, lineterminator="\n")
@@ -78,6 +80,8 @@ def query(
 
 def _shown(value: Any) -> str:
     """Return a value as a table shows it. Characters that would steer the terminal are written as codes."""
+    if value is None:
+        return "NULL"
     if isinstance(value, float):
         return f"{value:.6g}"
     return escape("".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in str(value)))
@@ -117,31 +121,34 @@ def export(
 
     * `rlsuite-eval export runs/mine ppo/PMSMSpeed-v0/0 --format c --out my_motor.h`
     """
+    check_file(out)
     if cell is not None or to in POLICIES:
         _export_policy(run, cell, to, out, int8=int8, most_likely=most_likely)
         return
     if int8 or most_likely:
         raise ValueError(f"--int8 and --most-likely are for policies, not for the format {to!r}.")
+    from rlbench_suite.cli.finished import finished
     from rlbench_suite.evaluation.exports import FORMATS
-    from rlbench_suite.evaluation.reading import read_run
-    from rlbench_suite.evaluation.storage import fetched
-    from rlbench_suite.evaluation.writing import replacing, writing
 
     if to not in FORMATS:
-        raise ValueError(unknown("format", to, [*FORMATS, *POLICIES]))
-    with fetched([run]) as [source]:
-        text = FORMATS[to](read_run(source))
+        raise ValueError(f"{unknown('format', to, [*FORMATS, *POLICIES])} {_formats()}")
+    with finished([run]) as [read]:
+        text = FORMATS[to](read)
     if out is None:
         print(text, end="")
     else:
         with writing(out), replacing(out) as unfinished:
             unfinished.write_text(text)
+        print(f"{out}: {len(text.encode()):,} bytes.")
 
 
 def _export_policy(run: str, cell: str | None, to: str, out: Path | None, *, int8: bool, most_likely: bool) -> None:
     """Write the policy of a cell, and print how far it differs from the policy of the simulator."""
     if to not in POLICIES:
-        raise ValueError(unknown("format of a policy", to, POLICIES))
+        raise ValueError(
+            f"{cell!r} after the run names a cell, whose policy has no format {to!r}. {_formats()} Export one run at a "
+            "time."
+        )
     if cell is None:
         raise ValueError(
             f"The format {to!r} exports the policy of a cell; name it after the run, as ppo/PMSMSpeed-v0/0."
@@ -154,7 +161,6 @@ def _export_policy(run: str, cell: str | None, to: str, out: Path | None, *, int
         raise ValueError("Name the file to write with --out.")
     prepare_jax()
     from rlbench_suite.evaluation import exporting
-    from rlbench_suite.evaluation.writing import replacing, writing
 
     found = exporting.read_export(Path(run), cell, most_likely=most_likely, eight_bits=int8)
     data = exporting.onnx(found) if to == "onnx" else exporting.c(found, out.stem).encode()
@@ -164,6 +170,14 @@ def _export_policy(run: str, cell: str | None, to: str, out: Path | None, *, int
     what = "of the actions differ" if found.network.choices else "of its range is the largest difference of an action"
     loss = "" if found.loss is None else f" 8 bits lower the mean return by {found.loss:.4g}."
     print(f"{out}: {len(data):,} bytes. Over {steps:,} steps {found.difference:.2g} {what} from the policy.{loss}")
+
+
+def _formats() -> str:
+    from rlbench_suite.evaluation.exports import FORMATS
+
+    return (
+        f"The results of a run have the formats {', '.join(FORMATS)}; the policy of a cell has {', '.join(POLICIES)}."
+    )
 
 
 def _tables(database: "Database") -> "Answer":

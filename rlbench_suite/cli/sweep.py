@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rlbench_suite.cli import prepare_jax
+from rlbench_suite.cli.finished import finished
 from rlbench_suite.evaluation.storage import local_folder
 
 if TYPE_CHECKING:
@@ -94,13 +95,14 @@ def frequency(
 
 
 def _folder(run: str) -> Path:
-    """Return the folder of a run on this machine.
+    """Return the folder of a run on this machine, and say if the run lacks cells.
 
     Raises:
         ValueError: the run is in an object store.
     """
     if path := local_folder(run):
-        return path
+        with finished([run]):
+            return path
     raise ValueError(
         f"A sweep plays the saved policies of a run and writes into its folder, so {run} must be copied to this "
         "machine first. compare, power, query and export read it where it is."

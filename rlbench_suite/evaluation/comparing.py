@@ -5,7 +5,7 @@ agent's normalised score minus the second's.
 
 * **Test**: two-sided paired permutation test of the mean difference. It flips the signs of the differences, in every
   way if there are few pairs, otherwise in random ways. In the aggregate a pair counts with the weight of its task.
-* **Correction**: Holm's, once over the tasks of two agents, and once over the aggregates of all pairs of agents.
+* **Correction**: Holm's, once over all tasks of all pairs of agents, and once over the aggregates of these pairs.
 * **Effect**: mean difference over the standard deviation of differences within a task.
 * **Verdict**: an agent is better if the corrected p-value of the aggregate is below 0.05, and the 95 % interval of the
   mean difference excludes 0. Below five pairs on a task there is no verdict.
@@ -16,8 +16,7 @@ agent's normalised score minus the second's.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -26,35 +25,10 @@ import numpy as np
 
 from rlbench_suite.evaluation import reading, statistics
 from rlbench_suite.evaluation.intervals import Estimate
-from rlbench_suite.evaluation.permutation import EXACT, holm, least_p, sign_flip_test
+from rlbench_suite.evaluation.pairing import Cells, Gap, Pairs, apart, count, gaps, on_apart, on_shared, pairs_of
+from rlbench_suite.evaluation.permutation import holm, sign_flip_test
 from rlbench_suite.evaluation.power import LEAST_SEEDS, LEVEL, MOST_SEEDS, POWER, seeds_needed
 from rlbench_suite.registry import constraint
-
-_UNEQUAL = 1.1
-
-Cells = Mapping[str, Mapping[int, Mapping[str, Any]]]
-"""Finished cells of an agent by task and seed."""
-
-_PACKAGE = "rlbench-suite"
-
-
-@dataclass(frozen=True)
-class Gap:
-    """Seeds of an agent on a task that its run was to have and has not: they failed, or were not run yet.
-
-    Attributes:
-        run: name of the run.
-        agent: name of the agent, as in the verdicts.
-        task: id of the task.
-        planned: number of seeds of the run.
-        finished: number of its finished seeds.
-    """
-
-    run: str
-    agent: str
-    task: str
-    planned: int
-    finished: int
 
 
 @dataclass(frozen=True)
@@ -69,7 +43,7 @@ class TaskDifference:
         difference: mean difference, with its 95 % interval over seeds.
         effect: mean difference over the standard deviation of differences; None if they are all equal.
         p: p-value of the permutation test.
-        corrected: p-value after Holm's correction over the tasks.
+        corrected: p-value after Holm's correction over all tasks of all pairs of agents.
         better: the better agent; None if the corrected p-value does not tell, or only the one with the higher score
             violates the task's constraint.
         violating: agents that violate the task's constraint.
@@ -136,139 +110,32 @@ class Verdict:
 
 
 def verdicts(runs: Sequence[reading.FinishedRun]) -> list[Verdict]:
-    """Compare every two agents of the runs.
+    """Compare every two agents of the runs that share a task, seed and evaluation episodes; see :func:`apart`.
 
     Raises:
-        ValueError: there are fewer than two agents, the runs have another protocol, budget or reference scores, or two
-            agents have no pair of cells.
+        ValueError: there are fewer than two agents, no two of them have a pair of cells, or the runs have another
+            protocol, budget or reference scores.
     """
     _check_comparable(runs)
     agents = reading.agents(runs)
     if len(agents) < 2:
-        raise ValueError(f"There is nothing to compare: {', '.join(agents)} is the only agent. Name a second run.")
+        only = " ".join([f"{', '.join(agents)} is the only agent.", *on_shared(runs)])
+        raise ValueError(f"There is nothing to compare: {only} Name a run with another agent.")
+    without = apart(runs)
+    both = [pair for pair in combinations(agents, 2) if pair not in without]
+    if not both:
+        raise ValueError(f"There is nothing to compare. {on_apart(without, agents)}")
     missing = gaps(runs)
-    both = list(combinations(agents, 2))
     found = [_compare(x, y, agents[x], agents[y], missing, len(both)) for x, y in both]
+    single = iter(holm([task.p for verdict in found for task in verdict.tasks]))
+    found = [
+        replace(verdict, tasks=tuple(_decided_task(verdict, task, next(single)) for task in verdict.tasks))
+        for verdict in found
+    ]
     return [
         _decided(verdict, corrected)
         for verdict, corrected in zip(found, holm([verdict.p for verdict in found]), strict=True)
     ]
-
-
-def gaps(runs: Sequence[reading.FinishedRun]) -> list[Gap]:
-    """Return where seeds of the runs are missing."""
-    missing, names = [], reading.agent_names(runs)
-    for run in runs:
-        finished = Counter((cell["agent"], cell["task"]) for cell in run.cells)
-        planned = run.manifest["seeds"]
-        missing += [
-            Gap(run.name, names[run.name, agent], task, planned, finished[agent, task])
-            for agent, tasks in run.manifest["hyperparameters"].items()
-            for task in tasks
-            if finished[agent, task] < planned
-        ]
-    return missing
-
-
-def remarks(runs: Sequence[reading.FinishedRun], found: Sequence[Verdict]) -> list[str]:
-    """Return the sentences that a reader needs to interpret the verdicts."""
-    said = [*_on_gaps(gaps(runs)), *_on_versions(runs)]
-    for run in runs:
-        for name, saved in run.manifest.get("checkpoints", {}).items():
-            said.append(
-                f"{name} is one saved policy of {saved['agent']}: a verdict is on this policy, not its training."
-            )
-    agents = reading.agents(runs)
-    for verdict in found:
-        unequal = [
-            task.task for task in verdict.tasks if _unequal(agents[verdict.first], agents[verdict.second], task.task)
-        ]
-        names = f"{verdict.first} and {verdict.second}"
-        if unequal:
-            said.append(f"Unequal training of {names}, so this compares more than the agents: {', '.join(unequal)}.")
-        if verdict.left_out:
-            more = f" and {len(verdict.left_out) - 3} more" if len(verdict.left_out) > 3 else ""
-            said.append(f"Left out, because {names} have no pair there: {', '.join(verdict.left_out[:3])}{more}.")
-        for agent, number in zip((verdict.first, verdict.second), verdict.unpaired, strict=True):
-            if number:
-                said.append(
-                    f"{names}: {_count(number, 'finished cell')} of {agent} {'does' if number == 1 else 'do'} not "
-                    "count, because the other agent has no cell of the same task, seed and evaluation episodes."
-                )
-        seeds, tasks = max(task.seeds for task in verdict.tasks), len(verdict.tasks)
-        shares = np.abs([task.difference.point for task in verdict.tasks])
-        if tasks > 2 and shares.max() > shares.sum() / 2:
-            said.append(
-                f"{names}: more than half of all differences is that on {verdict.tasks[int(shares.argmax())].task}, "
-                f"which decides the mean; the difference of IQM is {verdict.iqm.point:+.3f}."
-            )
-        if verdict.seeds >= LEAST_SEEDS and tasks * least_p(seeds) >= LEVEL:
-            enough = next((n for n in range(EXACT + 1) if tasks * least_p(n) < LEVEL), None)
-            said.append(
-                f"{names}: {seeds} seeds can decide no single task, however large its difference. The permutation test "
-                f"with Holm's correction for {_count(tasks, 'task')} needs "
-                f"{f'at least {enough}' if enough else 'fewer tasks'}."
-            )
-        pairs = sum(task.seeds for task in verdict.tasks)
-        if verdict.seeds >= LEAST_SEEDS and len(found) * least_p(pairs) >= LEVEL:
-            said.append(
-                f"{names}: no verdict is possible, however large the difference. The permutation test of "
-                f"{_count(pairs, 'difference')} gives no p-value below {least_p(pairs):.2g}, which Holm's correction "
-                f"for {_count(len(found), 'pair')} of agents raises to {LEVEL:.0%} or more."
-            )
-    return said
-
-
-def _on_gaps(missing: Sequence[Gap]) -> Iterator[str]:
-    """Yield the seeds that are missing, a sentence for each agent of a run, and what that means."""
-    by_agent: dict[tuple[str, str], list[Gap]] = {}
-    for gap in missing:
-        by_agent.setdefault((gap.run, gap.agent), []).append(gap)
-    for (run, agent), own in by_agent.items():
-        counts = [f"{gap.task.split('/', 1)[1]} ({gap.planned - gap.finished} of {gap.planned})" for gap in own]
-        more = f" and {len(own) - 3} more tasks" if len(own) > 3 else ""
-        yield f"Seeds of {agent} in the run {run} failed or are missing: {', '.join(counts[:3])}{more}."
-    if missing:
-        yield (
-            "The verdicts are about the finished seeds only. If seeds failed because training diverged, the others "
-            "flatter that agent. The command that made the run finishes it."
-        )
-
-
-def _on_versions(runs: Sequence[reading.FinishedRun]) -> Iterator[str]:
-    """Yield differences in the software that made the runs."""
-    by_package: dict[str, dict[str, list[str]]] = {}
-    versions: dict[str, dict[str, None]] = {}
-    for run in runs:
-        for package, version in _software(run):
-            names = by_package.setdefault(package, {}).setdefault(version, [])
-            if run.name not in names:
-                names.append(run.name)
-        for task in run.manifest["references"]:
-            name, _, number = task.partition("?")[0].rpartition("-v")
-            versions.setdefault(name, {})[f"{name}-v{number}"] = None
-    for package, found in by_package.items():
-        if len(found) > 1:
-            owners = "; ".join(f"{version} ({', '.join(names)})" for version, names in found.items())
-            why = (
-                "An id keeps its trajectories between versions of the package, but agents may have changed."
-                if package == _PACKAGE
-                else "The same seed need not give the same numbers in all of them."
-            )
-            yield f"The runs were made with different versions of {package}: {owners}. {why}"
-    for several in versions.values():
-        if len(several) > 1:
-            yield f"{' and '.join(several)} are different tasks: no score of one is compared with one of the other."
-
-
-def _software(run: reading.FinishedRun) -> Iterator[tuple[str, str]]:
-    """Yield the packages that made a run and their versions."""
-    yield _PACKAGE, str(run.manifest.get("version"))
-    for sitting in run.manifest.get("sittings") or ():
-        machine = sitting.get("machine", {})
-        if machine.get("git_revision"):
-            yield f"the source code of {_PACKAGE}", machine["git_revision"][:12]
-        yield from ((name, str(version)) for name, version in machine.get("packages", {}).items())
 
 
 def _check_comparable(runs: Sequence[reading.FinishedRun]) -> None:
@@ -294,31 +161,20 @@ def _check_comparable(runs: Sequence[reading.FinishedRun]) -> None:
 
 def _compare(first: str, second: str, x: Cells, y: Cells, missing: Sequence[Gap], comparisons: int) -> Verdict:
     """Compare two agents, one of several pairs of agents; correction, verdict and words are still open."""
-    cells = {task: found for task in x if task in y and (found := _pairs(x[task], y[task]))}
+    cells = {task: found for task in x if task in y and (found := pairs_of(x[task], y[task]))}
     pairs = {task: _scores(found, reading.score) for task, found in cells.items()}
-    if not pairs:
-        raise ValueError(f"{first} and {second} have no task, seed and evaluation episodes in common.")
     differences = {task: scores[:, 0] - scores[:, 1] for task, scores in pairs.items()}
-    p_values = [sign_flip_test({task: values}) for task, values in differences.items()]
     tasks = []
     estimates = statistics.means([{task: values} for task, values in differences.items()])
-    for task, estimate, p, corrected in zip(differences, estimates, p_values, holm(p_values), strict=True):
-        values = differences[task]
+    for (task, values), estimate in zip(differences.items(), estimates, strict=True):
         violating = tuple(
             agent
             for agent, own in zip((first, second), zip(*cells[task], strict=True), strict=True)
             if reading.violate(own)
         )
-        better = None
-        if corrected < LEVEL:
-            better = first if estimate.point > 0 else second
-        if violating == (better,):
-            better = None
         own_mean, other_mean = pairs[task].mean(0).tolist()
-        effect = _effect(estimate.point, [values])
-        tasks.append(
-            TaskDifference(task, len(values), own_mean, other_mean, estimate, effect, p, corrected, better, violating)
-        )
+        effect, p = _effect(estimate.point, [values]), sign_flip_test({task: values})
+        tasks.append(TaskDifference(task, len(values), own_mean, other_mean, estimate, effect, p, p, None, violating))
     own, other = ({task: scores[:, i] for task, scores in pairs.items()} for i in (0, 1))
     difference = statistics.mean(differences)
     p = sign_flip_test(differences)
@@ -349,15 +205,6 @@ def _unpaired(own: Cells, pairs: Mapping[str, np.ndarray]) -> int:
     return sum(len(own[task]) - len(scores) for task, scores in pairs.items())
 
 
-Pairs = list[tuple[Mapping[str, Any], Mapping[str, Any]]]
-"""Cells of two agents on a task, one pair for each seed."""
-
-
-def _pairs(x: Mapping[int, Mapping[str, Any]], y: Mapping[int, Mapping[str, Any]]) -> Pairs:
-    """Return the cells of both agents for each seed with equal evaluation episodes."""
-    return [(x[seed], y[seed]) for seed in sorted(x) if seed in y and x[seed]["episodes"] == y[seed]["episodes"]]
-
-
 def _scores(pairs: Pairs, score: Callable[[Mapping[str, Any]], float]) -> np.ndarray:
     """Return the scores of pairs, shape ``(n_pairs, 2)``."""
     return np.array([(score(own), score(other)) for own, other in pairs])
@@ -378,11 +225,12 @@ def _needed(differences: Sequence[np.ndarray], comparisons: int) -> int | None:
     return None if needed is None else max(needed, seeds + 1)
 
 
-def _unequal(x: Cells, y: Cells, task: str) -> bool:
-    """Return True if two agents made clearly different numbers of training steps of one kind."""
-    one, other = (next(iter(cells[task].values())) for cells in (x, y))
-    steps = sorted((one["training_steps"], other["training_steps"]))
-    return one.get("step_unit") == other.get("step_unit") and steps[0] > 0 and steps[1] > _UNEQUAL * steps[0]
+def _decided_task(verdict: Verdict, task: TaskDifference, corrected: float) -> TaskDifference:
+    """Return the difference on a task with its corrected p-value and the better agent."""
+    better = None
+    if corrected < LEVEL:
+        better = verdict.first if task.difference.point > 0 else verdict.second
+    return replace(task, corrected=corrected, better=None if task.violating == (better,) else better)
 
 
 def _decided(verdict: Verdict, corrected: float) -> Verdict:
@@ -414,9 +262,9 @@ def _words(verdict: Verdict) -> str:
     measured = f"{sign * verdict.difference.point:.3f}{ends}, p = {verdict.corrected:.2g}"
     most = max(task.seeds for task in verdict.tasks)
     pairs = f"{verdict.seeds} to {most}" if most > verdict.seeds else str(most)
-    tasks = f"{_count(len(verdict.tasks), 'task')}, {pairs} paired seed{'s' * (most > 1)}"
+    tasks = f"{count(len(verdict.tasks), 'task')}, {pairs} paired seed{'s' * (most > 1)}"
     if verdict.missing:
-        tasks += f"; {_count(verdict.missing, 'planned seed')} {'is' if verdict.missing == 1 else 'are'} missing"
+        tasks += f"; {count(verdict.missing, 'planned seed')} {'is' if verdict.missing == 1 else 'are'} missing"
     if verdict.better:
         return (
             f"{names[0]} is better than {names[1]}: its mean score is higher by {measured}, and a run of it beats a "
@@ -449,10 +297,6 @@ def _more_seeds(verdict: Verdict) -> str:
         return f"If the true difference is as small as the measured one, {MOST_SEEDS:,} seeds are not enough."
     more = verdict.seeds_needed - verdict.seeds
     return (
-        f"If the true difference is the measured one, {_count(more, 'more seed')} ({verdict.seeds_needed} in all) "
+        f"If the true difference is the measured one, {count(more, 'more seed')} ({verdict.seeds_needed} in all) "
         f"{'shows' if more == 1 else 'show'} it with {POWER:.0%} power."
     )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"

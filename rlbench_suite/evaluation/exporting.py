@@ -81,7 +81,9 @@ def network_of(policy: Any, agent: str) -> Network:
     """
     make: Any = getattr(policy, "network", None)
     if make is None:
-        raise ValueError(f"The policy of {agent!r} is no network that can be exported; ppo, sac, dqn and bc have one.")
+        raise ValueError(
+            f"The policy of {agent!r} is no network that can be exported; ppo, sac, dqn, bc and td3-bc have one."
+        )
     network: Network = make()
     return network
 

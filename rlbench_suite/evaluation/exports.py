@@ -6,12 +6,16 @@ import csv
 import io
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import yaml
 
 from rlbench_suite.evaluation import reading, statistics
+from rlbench_suite.evaluation.choosing import chosen
+from rlbench_suite.evaluation.comparing import verdicts
 from rlbench_suite.evaluation.intervals import Estimate
+from rlbench_suite.evaluation.power import LEVEL
 from rlbench_suite.evaluation.reading import FinishedRun, agents
 from rlbench_suite.evaluation.remarks import on_few_seeds
 from rlbench_suite.registry import constraint
@@ -29,9 +33,10 @@ def latex(run: FinishedRun) -> str:
     """Return a table of mean scores with 95 % intervals: a row for each task, a column for each agent.
 
     Its head says how many seeds the scores have. It needs the package ``booktabs``. The last rows are the mean and the
-    interquartile mean over the tasks that all agents have. The best mean of a row is bold; that says nothing about
-    certainty. A score that violates the constraint of a task has a dagger, and is bold only if all scores of its row
-    have one. Where a task has a constraint, another row has the interquartile mean of constrained scores.
+    interquartile mean over the tasks that all agents have. In rows of tasks and of the mean, the best score and those
+    that :mod:`~rlbench_suite.evaluation.comparing` does not tell from it are bold, unless that is the whole row. A
+    score that violates the constraint of a task has a dagger and is never bold. Where a task has a constraint, another
+    row has the interquartile mean of constrained scores.
     """
     cells = {agent: {task: list(seeds.values()) for task, seeds in own.items()} for agent, own in agents([run]).items()}
     scores = _scores(cells, reading.score)
@@ -39,26 +44,31 @@ def latex(run: FinishedRun) -> str:
     broken = {agent: [task for task, own in theirs.items() if reading.violate(own)] for agent, theirs in cells.items()}
     tasks = list(dict.fromkeys(task for own in scores.values() for task in own))
     shared = [task for task in tasks if all(task in own for own in scores.values())]
-    rows = []
+    told, rows = _told(run), []
     for task in tasks:
         values = {agent: statistics.mean({task: own[task]}) for agent, own in scores.items() if task in own}
-        rows.append(_row(_name(task), values, list(scores), {agent for agent in scores if task in broken[agent]}))
+        marked = {agent for agent in scores if task in broken[agent]}
+        rows.append(_row(_name(task), values, list(scores), marked, _bold(values, marked, told.get(task, set()))))
     together = []
     if shared:
         violating = {agent for agent in scores if set(broken[agent]) & set(shared)}
-        kinds = [("Mean", statistics.mean, scores, violating), ("IQM", statistics.iqm, scores, violating)]
+        kinds = [(_MEAN, statistics.mean, scores, violating), ("IQM", statistics.iqm, scores, violating)]
         if any(constraint(task) for task in shared):
             kinds.append(("Constrained IQM", statistics.iqm, constrained, set()))
+        told = told if len(shared) == len(tasks) else _told(*chosen([run], tasks=",".join(shared)))
         for title, aggregate, of, marked in kinds:
             values = {agent: aggregate({task: own[task] for task in shared}) for agent, own in of.items()}
+            bold = _bold(values, marked, told[_MEAN]) if title == _MEAN else set[str]()
             together.append(
-                _row(f"{title} ({len(shared)} task{'s' * (len(shared) > 1)})", values, list(scores), marked)
+                _row(f"{title} ({len(shared)} task{'s' * (len(shared) > 1)})", values, list(scores), marked, bold)
             )
     numbers = sorted({len(found) for own in scores.values() for found in own.values()})
     seeds = " to ".join(str(number) for number in dict.fromkeys((numbers[0], numbers[-1])))
     head = " & ".join([f"Task ({seeds} seed{'s' * (numbers[-1] > 1)})", *map(_escape, scores)]) + r" \\"
     lines = [
         "% Needs \\usepackage{booktabs}. Scores: 0 random player, 1 reference; 95 % intervals over seeds.",
+        "% Bold: the best score of a task or mean, and those that a paired permutation test does not tell from it at",
+        f"% the level of {LEVEL:.0%} with Holm's correction, as in `rlsuite-eval compare`; never a whole row.",
         *(["% A dagger marks scores whose mean cost exceeds the task's limit."] if any(broken.values()) else []),
         *(f"% {sentence}" for sentence in on_few_seeds(numbers)),
         rf"\begin{{tabular}}{{l{'r' * len(scores)}}}",
@@ -132,21 +142,46 @@ def _scores(
     }
 
 
-def _row(title: str, values: dict[str, Estimate], columns: list[str], violating: set[str]) -> str:
-    best = max((agent not in violating, value.point) for agent, value in values.items())
+_MEAN = "Mean"
+
+
+def _told(run: FinishedRun) -> dict[str, set[tuple[str, str]]]:
+    """Return the agents that can be told apart, better one first, by task, and for the mean over tasks."""
+    told: dict[str, set[tuple[str, str]]] = {_MEAN: set()}
+    with suppress(ValueError):  # there is one agent, or no two have a cell in common
+        for verdict in verdicts([run]):
+            for row, better in [(_MEAN, verdict.better), *((task.task, task.better) for task in verdict.tasks)]:
+                if better:
+                    worse = verdict.second if better == verdict.first else verdict.first
+                    told.setdefault(row, set()).add((better, worse))
+    return told
+
+
+def _bold(values: dict[str, Estimate], violating: set[str], told: set[tuple[str, str]]) -> set[str]:
+    """Return the best agent of a row and those that cannot be told from it; none if that is all of them."""
+    keepers = values.keys() - violating
+    best = max(keepers, key=lambda agent: values[agent].point, default="")
+    bold = {agent for agent in keepers if (best, agent) not in told}
+    return bold if bold != values.keys() else set()
+
+
+def _row(title: str, values: dict[str, Estimate], columns: list[str], violating: set[str], bold: set[str]) -> str:
     texts = []
     for agent in columns:
         if agent not in values:
             texts.append("--")
             continue
         value = values[agent]
-        point = f"{value.point:.3f}"
-        if (agent not in violating, value.point) == best and len(values) > 1:
-            point = rf"\textbf{{{point}}}"
+        point = rf"\textbf{{{_number(value.point)}}}" if agent in bold else _number(value.point)
         point += "$^\\dagger$" * (agent in violating)
-        ends = rf" {{\scriptsize[{value.low:.3f}, {value.high:.3f}]}}" if math.isfinite(value.low) else ""
+        interval = rf" {{\scriptsize[{_number(value.low)}, {_number(value.high)}]}}"
+        ends = interval if math.isfinite(value.low) else ""
         texts.append(point + ends)
     return " & ".join([_escape(title), *texts]) + r" \\"
+
+
+def _number(value: float) -> str:
+    return f"{value:z.3f}".replace("-", "$-$")
 
 
 def _escape(text: Any) -> str:

@@ -52,7 +52,8 @@ class Need:
     Attributes:
         spread: standard deviation of one seed's score; that of the mean over tasks in the aggregate.
         measured: number of seeds that the spread was measured with, the least over tasks.
-        seeds: seeds of each agent by difference; None if more than :data:`MOST_SEEDS` are needed.
+        seeds: seeds of each agent by difference; None if more than :data:`MOST_SEEDS` are needed, or if the spread is
+            0, which tells nothing.
     """
 
     spread: float
@@ -90,11 +91,14 @@ def needs(
             measured=min(len(scores[task]) for task in tasks),
             seeds={
                 d: seeds_needed([d] * len(own), [2 * v for v in own], comparisons=comparisons, interval=interval)
+                if any(own)
+                else None
                 for d in differences
             },
         )
 
-    return need(list(scores), math.comb(agents, 2), True), {task: need([task], len(scores), False) for task in scores}
+    pairs = math.comb(agents, 2)
+    return need(list(scores), pairs, True), {task: need([task], pairs * len(scores), False) for task in scores}
 
 
 def seeds_needed(

@@ -78,7 +78,9 @@ class Database:
             return Answer(columns, tuple(asked.fetchall()))
         except self._duckdb.Error as error:
             tables = f" The tables are {', '.join(TABLES)}." * isinstance(error, self._duckdb.CatalogException)
-            raise ValueError(f"The query failed: {_first_line(error)}{tables}") from None
+            tables += " --tables lists the columns." * isinstance(error, self._duckdb.BinderException)
+            said = " ".join(str(error).partition("\n\nLINE")[0].split())  # with the nearest names, on other lines
+            raise ValueError(f"The query failed: {said}{'' if said.endswith(('.', '!')) else '.'}{tables}") from None
 
     def columns(self, table: str) -> dict[str, str]:
         """Return the type of each column of a table by name."""

@@ -18,7 +18,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -94,12 +94,22 @@ def in_cluster(
 
     Raises:
         CannotWrite: a result cannot be stored.
-        OSError: there is no cluster at the address, or no node of the cluster has the resources of a cell.
+        ValueError: the address is none.
+        OSError: there is no cluster at the address, or no node of the cluster has the resources of a cell. It is raised
+            at once, before the first event is asked for.
     """
-    with _connection(address):
+    with ExitStack() as opened:
+        opened.enter_context(_connection(address))
+        _check_room(resources, _nodes())
         # Workers of a cluster that begins here inherit this process's variables, and then start four seconds sooner.
         environment = {name: os.environ[name] for name in _THREADS if name in os.environ} if address else {}
-        yield from _run_all(run, resources, environment, workers, silence)
+        return _inside(opened.pop_all(), _run_all(run, resources, environment, workers, silence))
+
+
+def _inside(connection: ExitStack, events: Generator[Event, None, None]) -> Generator[Event, None, None]:
+    """Pass on the events, then leave the cluster."""
+    with connection:
+        yield from events
 
 
 @contextmanager
@@ -107,6 +117,8 @@ def _connection(address: str | None) -> Iterator[None]:
     handler = signal.getsignal(signal.SIGTERM)
     import ray
 
+    if address and address != "auto" and ":" not in address:
+        raise ValueError(f"The address of a Ray cluster is HOST:PORT, as 10.0.0.1:6379, or auto, got {address!r}.")
     if address and (server := re.fullmatch(r"([^/]+):(\d+)", address)):
         try:
             socket.create_connection((server[1], int(server[2])), timeout=10).close()  # Ray would try for minutes
@@ -118,6 +130,11 @@ def _connection(address: str | None) -> Iterator[None]:
     try:
         ray.init(address or "local", log_to_driver=False, logging_level=logging.ERROR, include_dashboard=dashboard)
     except (ConnectionError, ValueError, RuntimeError) as error:
+        if address == "auto":
+            raise OSError(
+                "No Ray cluster runs on this machine, so --address auto finds none. Start one with `ray start --head`, "
+                "name another one as HOST:PORT, or leave --address out to use this machine alone."
+            ) from None
         reason = str(error).splitlines()[0].rstrip(".")
         raise OSError(f"Cannot connect to a Ray cluster at {address or 'this machine'}: {reason}.") from None
     if handler is not None and threading.current_thread() is threading.main_thread():
@@ -134,11 +151,6 @@ def _run_all(
     import ray
 
     nodes = _nodes()
-    if not _room(resources, nodes):
-        cpus, gpus, memory = resources
-        raise OSError(
-            f"No node of the cluster has room for a cell: {cpus:g} CPUs, {gpus:g} GPUs, {memory:g} GiB of memory."
-        )
     player = ray.remote(
         num_cpus=resources.cpus, num_gpus=resources.gpus, memory=int(resources.memory * 2**30),
         runtime_env={"env_vars": environment} if environment else {},
@@ -296,6 +308,19 @@ def _nodes() -> dict[str, Mapping[str, float]]:
     import ray
 
     return {node["NodeID"]: node["Resources"] for node in ray.nodes() if node["Alive"]}
+
+
+def _check_room(resources: Resources, nodes: Mapping[str, Mapping[str, float]]) -> None:
+    """Raise :class:`OSError` if no node has room for a cell; the message names what the largest node has."""
+    if not _room(resources, nodes):
+        largest = max(
+            nodes.values(), key=lambda has: [has.get(name, 0.0) for name in ("GPU", "CPU", "memory")], default={}
+        )
+        has = Resources(largest.get("CPU", 0.0), largest.get("GPU", 0.0), largest.get("memory", 0.0) / 2**30)
+        needed, there = (
+            f"{cpus:g} CPUs, {gpus:g} GPUs, {memory:.3g} GiB of memory" for cpus, gpus, memory in (resources, has)
+        )
+        raise OSError(f"No node of the cluster has room for a cell: {needed}. The largest node has {there}.")
 
 
 def _room(resources: Resources, nodes: Mapping[str, Mapping[str, float]]) -> int:

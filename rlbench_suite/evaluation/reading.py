@@ -6,14 +6,13 @@ import json
 import math
 import os
 import reprlib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rlbench_suite.card import file_name_of
+from rlbench_suite.card import file_name_of, unknown
 from rlbench_suite.evaluation.storage import Source
 from rlbench_suite.registry import constraint
 
@@ -86,11 +85,17 @@ def read_run(run: Source | Path) -> FinishedRun:
     return read_runs([run])[0]
 
 
-def agents(runs: Sequence[FinishedRun]) -> dict[str, dict[str, dict[int, dict[str, Any]]]]:
-    """Return the finished cells of all runs by agent, task and seed.
+def no_run(path: Path) -> str:
+    """Return a sentence on a path without a manifest, with the nearest run beside it."""
+    if path.exists():
+        return f"{path} is not a run directory (it has no manifest.json)."
+    folder = path.parent
+    beside = [str(each.parent) for each in folder.glob("*/manifest.json")] if folder.is_dir() else []
+    return unknown("run", str(path), beside) if beside else f"{path} does not exist."
 
-    An agent that several runs have is named after its run too, as in ``ppo (runs-a)``.
-    """
+
+def agents(runs: Sequence[FinishedRun]) -> dict[str, dict[str, dict[int, dict[str, Any]]]]:
+    """Return the finished cells of all runs by agent, task and seed; names as :func:`agent_names`."""
     table: dict[str, dict[str, dict[int, dict[str, Any]]]] = {}
     names = agent_names(runs)
     for run in runs:
@@ -101,17 +106,52 @@ def agents(runs: Sequence[FinishedRun]) -> dict[str, dict[str, dict[int, dict[st
 
 
 def agent_names(runs: Sequence[FinishedRun]) -> dict[tuple[str, str], str]:
-    """Return the name of each agent among all runs by its run's name and its name there, with finished cells or not."""
-    owners = [(run.name, agent) for run in runs for agent in run.manifest["hyperparameters"]]
-    times = Counter(agent for _, agent in owners)
-    return {(run, agent): agent if times[agent] == 1 else f"{agent} ({run})" for run, agent in owners}
+    """Return the name of each agent among all runs by its run's name and its name there, with finished cells or not.
+
+    An agent that several runs have is one agent if all cells that they share are equal, and they share one. Otherwise
+    it is named after its run too, as in ``ppo (a)``, or after its runs, as in ``ppo (a + b)``.
+    """
+    owners: dict[str, list[list[FinishedRun]]] = {}
+    for run in runs:
+        for agent in run.manifest["hyperparameters"]:
+            groups = owners.setdefault(agent, [])
+            same = next((group for group in groups if all(_agree(agent, run, other) for other in group)), None)
+            if same is None:
+                groups.append([run])
+            else:
+                same.append(run)
+    return {
+        (run.name, agent): agent if len(groups) == 1 else f"{agent} ({' + '.join(each.name for each in group)})"
+        for agent, groups in owners.items()
+        for group in groups
+        for run in group
+    }
+
+
+_OUTCOME = ("episodes", "training_steps", "score", "mean_return", "success_rate", "mean_cost")
+"""Numbers of a cell that are the same whenever the same agent is trained again."""
+
+
+def _agree(agent: str, run: FinishedRun, other: FinishedRun) -> bool:
+    """Return whether two runs have equal cells of an agent, with equal hyperparameters, wherever both have a cell."""
+    one, two = (
+        {
+            (cell["task"], cell["seed"]): (
+                [cell[name] for name in _OUTCOME], each.manifest["hyperparameters"][agent][cell["task"]],
+            )
+            for cell in each.cells
+            if cell["agent"] == agent
+        }
+        for each in (run, other)
+    )  # fmt: skip
+    shared = one.keys() & two.keys()
+    return bool(shared) and all(one[cell] == two[cell] for cell in shared)
 
 
 def _read(path: Path, name: str) -> FinishedRun:
     file = path / "manifest.json"
     if not file.exists():
-        what = "is not a run directory (it has no manifest.json)" if path.exists() else "does not exist"
-        raise ValueError(f"{path} {what}.")
+        raise ValueError(no_run(path))
     manifest = _object(file)
     if manifest.get("format") != FORMAT:
         raise ValueError(f"{file} has the format {manifest.get('format')!r}; {FORMAT!r} is needed.")
@@ -166,6 +206,10 @@ def _check_manifest(manifest: dict[str, Any]) -> None:
         raise ValueError("its 'sittings' are no list")
     for sitting in sittings:
         _check_software(sitting)
+        arguments = sitting.get("arguments", [])
+        if not isinstance(arguments, list) or not all(isinstance(each, str) for each in arguments):
+            raise ValueError("its 'arguments' are no list of texts")
+        _check_printable(arguments)
     for agent, tasks in manifest["hyperparameters"].items():
         _check_printable([agent, *tasks])
         if wrong := [task for task in tasks if "/" not in task]:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from rlbench_suite.card import unknown
 from rlbench_suite.evaluation.writing import CannotWrite
 
 if TYPE_CHECKING:  # commands on results read runs at URLs without JAX
@@ -139,6 +140,8 @@ def fetched(runs: Sequence[str], tables: Sequence[str] = ()) -> Iterator[list[So
             said = str(error)
             for source in sources:
                 said = said.replace(str(source.path), source.name)
+            if said == str(error):
+                raise
             raise type(error)(said) from None
 
 
@@ -169,7 +172,9 @@ class _Objects:
             needed = " Install it with: pip install 'rlbench-suite[cloud]'" if urlsplit(url).scheme == "s3" else ""
             raise ImportError(f"Cannot use {url}: {error}.{needed}") from None
         except Exception as error:  # stores raise errors of many kinds
-            raise ValueError(f"Cannot use {url}: {_reason(error)}.") from None
+            scheme, known = f"{urlsplit(url).scheme}://", [f"{name}://" for name in fsspec.available_protocols()]
+            reason = f"{_reason(error)}." if scheme in known else unknown("kind of URL", scheme, known)
+            raise ValueError(f"Cannot use {url}: {reason}") from None
         if not urlsplit(url).netloc:
             raise ValueError(f"{url} is no URL of a run; an example is s3://bucket/run.")
         self.url = url

@@ -49,8 +49,9 @@ def replacing(path: Path) -> Iterator[Path]:
     The folder of ``path`` is made if it does not exist. After a failure no folder stays that was made here.
 
     Raises:
-        OSError: the folder of ``path`` cannot be written.
+        OSError: no file can be written at ``path``.
     """
+    check_file(path)
     new = [folder for folder in path.parents if not folder.exists()]
     try:
         make_folder(path.parent)
@@ -63,6 +64,20 @@ def replacing(path: Path) -> Iterator[Path]:
             with suppress(OSError):
                 folder.rmdir()
         raise
+
+
+def check_file(path: Path | None) -> None:
+    """Refuse a path at which no file can be written, before the work on its contents. None stands for no file.
+
+    Raises:
+        OSError: it is a folder, or lies below a file.
+    """
+    if path is None:
+        return
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; name a file to write, such as {path / 'results'}.")
+    if not (above := next(folder for folder in path.parents if folder.exists())).is_dir():
+        raise NotADirectoryError(f"{path} cannot be written, because {above} is a file.")
 
 
 def publish(unfinished: Path, path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 import yaml
 from made_runs import make_run
 
-from rlbench_suite.cli import evaluate
+from rlbench_suite.cli import evaluate, finished
 from rlbench_suite.evaluation.power import seeds_needed
 from rlbench_suite.evaluation.store import Run, read_manifest
 
@@ -97,7 +97,7 @@ print("files", sorted({name.rpartition("/")[2] for name in read}), "jax" in sys.
 @pytest.mark.parametrize(
     ("arguments", "words", "files"),
     [
-        (("compare", "memory://bucket/a/run", "memory://bucket/b/run/"), "sac (memory://bucket/b/run)", []),
+        (("compare", "memory://bucket/a/run", "memory://bucket/b/run/"), "ppo (memory://bucket/b/run)", []),
         (("compare", "memory://bucket/a/run", "memory://bucket/a/run/"), "memory://bucket/a/run is given twice", []),
         (("compare", "{a}", "file://{a}/"), "is given twice", None),
         (("power", "memory://bucket/a/run"), "ppo", []),
@@ -141,7 +141,8 @@ def test_power(call: Callable[..., tuple], tmp_path: Path):
     assert call("power", path, "--agents", "20", "--json", str(tmp_path / "out.json"))[0] == 0
     among_many = json.loads((tmp_path / "out.json").read_text())["ppo"]
     assert among_many["all tasks"]["seeds"]["0.1"] > numbers["all tasks"]["seeds"]["0.1"]
-    assert among_many["tasks"] == numbers["tasks"]
+    many = seeds_needed([0.1], [2 * own], comparisons=2 * 190)
+    assert among_many["tasks"]["rlsuite/Made0-v0"]["seeds"]["0.1"] == many
     code, out, _ = call("power", path, "--difference", "0.07")
     assert (code, "d = 0.07" in out, "d = 0.02" in out) == (0, True, False)
 
@@ -181,8 +182,9 @@ def test_export_prints_or_writes(call: Callable[..., tuple], tmp_path: Path, nam
     code, out, err = call("export", path, "--format", name)
     assert (code, err) == (0, "")
     assert "Made1-v0" in out
-    assert call("export", path, "--format", name, "--out", str(tmp_path / "new" / "file"))[0] == 0
-    assert (tmp_path / "new" / "file").read_text() == out
+    file = tmp_path / "new" / "file"
+    assert call("export", path, "--format", name, "--out", str(file)) == (0, f"{file}: {len(out):,} bytes.\n", "")
+    assert file.read_text() == out
     if name == "huggingface":
         assert yaml.safe_load(out)["model-index"]
 
@@ -192,14 +194,27 @@ def test_export_prints_or_writes(call: Callable[..., tuple], tmp_path: Path, nam
     [
         (("compare", "{run}"), "ppo is the only agent"),
         (("compare", "{run}", "{run}"), "is given twice"),
-        (("compare", "{none}"), "does not exist"),
+        (("compare", "{none}/x"), "does not exist"),
         (("power", "{run}", "--difference", "0"), "--difference must be a finite number above 0, got 0"),
         (("power", "{run}", "--agents", "1"), "--agents must be at least 2, got 1"),
-        (("power", "{run}", "--tasks", "SAT-v0"), "ppo has no finished cell of SAT-v0"),
-        (("power", "{run}", "--tasks", "SATT-v0"), "Did you mean 'rlsuite/SAT-v0'?"),
-        (("query", "SELECT 1"), "needs a run directory after the SQL"),
+        (("power", "{run}", "--tasks", "SAT-v0"), "Unknown task or suite of the runs 'SAT-v0'"),
+        (("power", "{run}", "--tasks", "Mad0-v0"), "Did you mean 'Made0-v0'?"),
+        (("query", "SELECT 1"), "needs SQL and then a run directory, got only 'SELECT 1'"),
+        (("query",), "needs SQL and then a run directory"),
+        (("query", "--tables"), "--tables takes run directories and no SQL"),
+        (("query", "SELECT 1", "{run}", "--tables"), "--tables takes run directories and no SQL"),
         (("query", "SELECT 1", "{run}", "--csv", "--json"), "Choose one of --csv and --json"),
         (("export", "{run}", "--format", "latx"), "Unknown format 'latx'. Did you mean 'latex'?"),
+        (
+            ("export", "{run}", "{run}", "--format", "csv"),
+            "formats latex, csv, huggingface; the policy",
+        ),
+        (("compare", "{run}s"), "Unknown run '{run}s'. Did you mean '{run}'?"),
+        (("compare", "{run}", "--json", "{run}"), "{run} is a folder; name a file to write, such as {run}/results."),
+        (("export", "{run}", "--format", "csv", "--out", "{run}"), "{run} is a folder; name a file to write"),
+        (("power", "{run}", "--json", "{run}/manifest.json/x"), "because {run}/manifest.json is a file."),
+        (("compare", "s4://bucket/run"), "Unknown kind of URL 's4://'. Did you mean 's3://'?"),
+        (("power", "{one}"), "ppo of the run {one}: rlsuite/Made0-v0 has one seed"),
         (("export", "{run}", "ppo/Made0-v0/9", "--format", "c", "--out", "x.h"), "Unknown cell of the run in"),
         (("export", "{run}", "ppo/Made0-v0/0", "--format", "c"), "Name the file to write with --out"),
         (("export", "{run}", "--format", "c", "--out", "x.h"), "name it after the run"),
@@ -211,10 +226,51 @@ def test_a_wrong_argument_is_one_sentence_and_exit_code_2(
     call: Callable[..., tuple], tmp_path: Path, arguments: tuple[str, ...], words: str
 ):
     run = make_run(tmp_path / "run", {"ppo": drawn(0, 1, 3)})
-    code, out, err = call(*(argument.format(run=run, none=tmp_path / "none") for argument in arguments))
+    given = {"run": run, "none": tmp_path / "none", "one": make_run(tmp_path / "one", {"ppo": drawn(0, 1, 1)})}
+    code, out, err = call(*(argument.format(**given) for argument in arguments))
     assert (code, out) == (2, "")
-    assert words in err
+    assert words.format(**given) in err
     assert len(err.strip().splitlines()) == 1
+
+
+def test_errors_of_the_system_name_the_file_and_no_number(call: Callable[..., tuple], monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied", "runs/.hidden", None, "runs/mine")
+
+    monkeypatch.setattr(finished, "read_runs", refuse)
+    assert call("power", "runs/mine") == (2, "", "error: runs/mine: Permission denied.\n")
+
+
+def test_a_word_instead_of_a_number_is_named(call: Callable[..., tuple]):
+    for arguments, word in (
+        (("--seeds", "two"), "two"),
+        (("power", "x", "--difference", "1", "--difference", "abc"), "abc"),
+    ):
+        code, _, err = call(*arguments)
+        assert (code, f"'{word}'" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("compare",), ("power",), ("export", "--format", "csv"), ("query", "SELECT 1"), ("sweep", "--set", "x=1:2")],
+)
+def test_unfinished_runs_are_told_wherever_they_are_read(
+    call: Callable[..., tuple], tmp_path: Path, arguments: tuple[str, ...]
+):
+    path = make_run(tmp_path / "run", {"ppo": drawn(0, 2, 3), "sac": drawn(1, 2, 3)})
+    for file in path.rglob("result.json"):
+        for name in ("episodes.parquet", "curve.parquet"):
+            pq.write_table(pa.table({"x": [1]}), file.parent / name)
+    assert "unfinished" not in call(*arguments, str(path))[2]
+    (path / "cells/ppo/Made1-v0/2/result.json").unlink()
+    manifest = json.loads((path / "manifest.json").read_text())
+    said = [{"machine": {"packages": {}}, "arguments": [*each, "--out", "my run"]} for each in (["--agent", "ppo"], [])]
+    (path / "manifest.json").write_text(json.dumps(manifest | {"sittings": [*said, said[0]]}))
+    err = call(*arguments, str(path))[2]
+    assert err.startswith(
+        f"The run {path} is unfinished: 11 of 12 cells. Finish it with: "
+        "rlsuite-eval --agent ppo --out 'my run'; rlsuite-eval --out 'my run'\n"
+    )
 
 
 def test_help_shows_evaluation_and_commands():
@@ -238,6 +294,8 @@ def test_power_says_that_equal_scores_tell_nothing(call: Callable[..., tuple], t
     path = str(make_run(tmp_path / "a", {"ppo": {"rlsuite/Made0-v0": [0.5] * 6}}))
     code, out, _ = call("power", path)
     assert code == 0
-    assert "All seeds of ppo score the same on Made0-v0" in out
+    assert "-: all seeds of ppo score the same on Made0-v0" in out
+    (row,) = (line.split() for line in out.splitlines() if line.startswith(" Made0-v0"))
+    assert row == ["Made0-v0", "6", "0", "-", "-", "-", "-"]
     for wrong in ("nan", "inf", "0", "-1"):
         assert call("power", path, f"--difference={wrong}")[0] == 2

@@ -1,6 +1,7 @@
 """Verdicts against SciPy's tests and against runs with known differences."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,9 +11,12 @@ from made_runs import make_run
 from scipy import stats
 
 from rlbench_suite.evaluation import comparing
-from rlbench_suite.evaluation.comparing import Verdict, gaps, remarks, verdicts
+from rlbench_suite.evaluation.choosing import chosen
+from rlbench_suite.evaluation.comparing import Verdict, verdicts
+from rlbench_suite.evaluation.pairing import apart, gaps
 from rlbench_suite.evaluation.permutation import holm, sign_flip_test
 from rlbench_suite.evaluation.reading import agents, read_run, read_runs
+from rlbench_suite.evaluation.verdict_remarks import remarks
 
 TASKS = [f"rlsuite/Made{i}-v0" for i in range(6)]
 
@@ -151,9 +155,76 @@ def test_pairs_are_what_both_have(tmp_path: Path):
     assert [(v.first, v.second, len(v.tasks), v.seeds) for v in found] == [
         ("agent (one)", "agent (two)", 4, 6), ("agent (one)", "other", 4, 6), ("agent (two)", "other", 2, 6),
     ]  # fmt: skip
-    assert [v.corrected for v in found] == holm([v.p for v in found])
     assert found[0].left_out == tuple(TASKS[4:])
-    assert any(said.startswith("Left out, because agent (one) and agent (two) have") for said in remarks(runs, found))
+    assert [v.corrected for v in found] == holm([v.p for v in found])
+    tasks = [task for verdict in found for task in verdict.tasks]
+    assert [task.corrected for task in tasks] == holm([task.p for task in tasks])
+    said = f"agent (one) and agent (two): left out, because they have no pair there: {TASKS[4]}, {TASKS[5]}."
+    assert said in remarks(runs, found)
+
+
+def test_pairs_without_anything_in_common_are_left_out_and_told(tmp_path: Path):
+    x = make_run(tmp_path / "one", {"x": drawn(0, 6, better=0.5, tasks=TASKS[:4]), "y": drawn(1, 6, tasks=TASKS[:4])})
+    z = make_run(tmp_path / "two", {"z": drawn(2, 5, tasks=TASKS[4:])})
+    alone = verdicts([read_run(x)])
+    runs = read_runs([x, z])
+    found = verdicts(runs)
+    assert [(v.first, v.second, v.corrected) for v in found] == [("x", "y", alone[0].corrected)]
+    assert apart(runs) == [("x", "z"), ("y", "z")]
+    lack = (
+        "No task, seed and evaluation episodes in common: x and z, y and z. x, y have Made0-v0, Made1-v0, Made2-v0 and "
+        "1 more task (seeds 0 to 5, 50 episodes each); z has Made4-v0, Made5-v0 (seeds 0 to 4, 50 episodes each)."
+    )
+    assert lack in remarks(runs, found)
+    with pytest.raises(ValueError, match=r"nothing to compare\. No task.* in common: x and z\. x has Made0-v0"):
+        verdicts(chosen(runs, "x,z"))
+
+
+def test_an_agent_with_equal_cells_in_two_runs_is_one(tmp_path: Path):
+    more = drawn(0, 7)
+    fewer = {task: scores[:5] for task, scores in more.items()}
+    one = make_run(tmp_path / "one", {"x": fewer, "y": drawn(1, 7)})
+    two = make_run(tmp_path / "two", {"x": more, "z": drawn(2, 7)})
+    runs = read_runs([one, two])
+    assert list(agents(runs)) == ["x", "y", "z"]
+    found = verdicts(runs)
+    assert [(v.first, v.second, v.seeds, v.missing) for v in found] == [
+        ("x", "y", 7, 0),
+        ("x", "z", 7, 0),
+        ("y", "z", 7, 0),
+    ]
+    assert gaps(runs) == []  # the second run has the seeds that the first lacks
+    assert "x has the same scores in the runs one, two, so it is one agent here." in remarks(runs, found)
+
+    with pytest.raises(ValueError, match=r"x is the only agent\. x has the same scores in the runs one, two"):
+        verdicts(chosen(runs, "x"))
+
+    other = make_run(tmp_path / "other", {"x": drawn(3, 5)})
+    runs = read_runs([one, two, other])
+    assert list(agents(runs)) == ["x (one + two)", "y", "z", "x (other)"]
+    said = remarks(runs, verdicts(runs))
+    assert "x has the same scores in the runs one, two, so it is one agent here, x (one + two)." in said
+    hyperparameters = {"x": {task: {"rate": 2} for task in TASKS}}
+    tuned = make_run(tmp_path / "tuned", {"x": more}, hyperparameters=hyperparameters)
+    assert list(agents(read_runs([two, tuned]))) == ["x (two)", "z", "x (tuned)"]
+
+
+def test_chosen_agents_and_tasks(tmp_path: Path):
+    one = make_run(tmp_path / "one", {"x": drawn(0, 5), "y": drawn(1, 5)})
+    two = make_run(tmp_path / "two", {"x": drawn(2, 5), "z": drawn(3, 5)})
+    runs = read_runs([one, two])
+    assert list(agents(chosen(runs, " x (two), y"))) == ["y", "x"]
+    assert list(agents(chosen(runs, "x"))) == ["x (one)", "x (two)"]
+    few = chosen(runs, "z", "Made1-v0,rlsuite/Made0-v0")
+    assert [run.name for run in few] == ["two"]
+    assert {cell["task"] for cell in few[0].cells} == set(few[0].manifest["references"]) == set(TASKS[:2])
+    for wrong, words in ((("zz",), "'zz'. Did you mean 'z'?"), (("x", "Made9-v0"), "'Made9-v0'. Did you mean 'Made"),
+                         (("x", "motor"), "'motor'"), ((",",), "No finished cell of , in one, two")):  # fmt: skip
+        with pytest.raises(ValueError, match=re.escape(words)):
+            chosen(runs, *wrong)
+    assert [task.corrected for task in verdicts(chosen(runs, "y,z", "Made1-v0"))[0].tasks] == [
+        task.p for task in verdicts(chosen(runs, "y,z", "Made1-v0"))[0].tasks
+    ]
 
 
 def test_seeds_that_can_decide_one_of_many_tasks(tmp_path: Path):
@@ -164,7 +235,7 @@ def test_seeds_that_can_decide_one_of_many_tasks(tmp_path: Path):
         assert {task.better for task in found.tasks} == {"x" if decided else None}
         said = remarks([read_run(path)], [found])
         assert [f"{seeds} seeds can decide no single task" in each for each in said] == [True] * (not decided)
-        assert decided or "for 6 tasks needs at least 8." in said[0]
+        assert decided or "for the 6 p-values of tasks needs at least 8." in said[0]
 
 
 def test_agents_that_are_too_many_for_a_verdict_are_told(tmp_path: Path):
@@ -174,7 +245,8 @@ def test_agents_that_are_too_many_for_a_verdict_are_told(tmp_path: Path):
         found = verdicts(runs)
         assert {verdict.better is None for verdict in found} == {told}
         said = [each for each in remarks(runs, found) if "no verdict is possible" in each]
-        assert len(said) == len(found) * told
+        assert len(said) == told
+        assert not told or said[0].startswith("x0 and x1, x0 and x2, x1 and x2: no verdict")
         assert all(
             "gives no p-value below 0.031, which Holm's correction for 3 pairs of agents" in each for each in said
         )
@@ -211,8 +283,10 @@ def test_wrong_runs_are_refused(tmp_path: Path):
         verdicts([read_run(run)])
     with pytest.raises(ValueError, match="is given twice"):
         read_runs([run, tmp_path / "a" / "." / ""])
-    with pytest.raises(ValueError, match="does not exist"):
+    with pytest.raises(ValueError, match=r"Unknown run '.*/none'\. Did you mean '.*/a'"):
         read_run(tmp_path / "none")
+    with pytest.raises(ValueError, match=r"/none/one does not exist\."):
+        read_run(tmp_path / "none" / "one")
     (run / "cells" / "x" / "Made0-v0" / "1" / "result.json").write_text("{")
     with pytest.raises(ValueError, match=r"1/result.json is damaged"):
         read_run(run)

@@ -20,6 +20,9 @@ SCORES = {
     "sac": {"rlsuite/A_b-v0": [0.4, 0.5, 0.6]},
 }
 
+SPEED = "rlsuite/PMSMSpeed-v0"
+"""Its card allows a mean cost of 20."""
+
 
 @pytest.fixture
 def run(tmp_path: Path) -> FinishedRun:
@@ -29,7 +32,7 @@ def run(tmp_path: Path) -> FinishedRun:
 def test_latex_has_every_score_and_no_bare_special_character(run: FinishedRun):
     text = latex(run)
     lines = text.splitlines()
-    assert lines[2] == r"\begin{tabular}{lrr}"
+    assert r"\begin{tabular}{lrr}" in lines
     assert [line for line in lines if line.startswith("\\")][1:] == [
         r"\toprule", r"\midrule", r"\midrule", r"\bottomrule", r"\end{tabular}",
     ]  # fmt: skip
@@ -37,12 +40,43 @@ def test_latex_has_every_score_and_no_bare_special_character(run: FinishedRun):
     rows = [line for line in lines if line.endswith(r"\\")]
     assert [line.count(" & ") for line in rows] == [2] * 5
     first, second, mean, iqm = rows[1:]
-    assert re.match(r"A\\_b-v0 & 0\.200 \{\\scriptsize\[-?0\.", first)
-    assert r"\textbf{0.500}" in first
+    assert re.match(r"A\\_b-v0 & 0\.200 \{\\scriptsize\[\$-\$0\.", first)
+    assert "textbf" not in text  # three seeds tell nobody apart
     assert second.startswith(r"C-v0 & 0.800 ")
     assert second.endswith(r" & -- \\")  # the only agent there is not the best of several
     assert mean.startswith("Mean (1 task) & 0.200")
     assert iqm.startswith("IQM (1 task) & 0.200")
+
+
+def test_latex_has_bold_where_somebody_can_be_told_from_the_best(tmp_path: Path):
+    rng = np.random.default_rng(0)
+    means = {
+        "rlsuite/A-v0": {"x": 0.8, "y": 0.801, "z": -0.3},  # x and y are best
+        "rlsuite/B-v0": {"x": 0.8, "y": 0.4, "z": -0.3},  # x is
+        "rlsuite/C-v0": {"x": 0.5, "y": 0.501, "z": 0.5},  # nobody is
+        SPEED: {"x": 0.5, "y": 0.7, "z": 0.9},  # z violates the constraint
+    }
+    scores = {
+        agent: {task: (own[agent] + rng.normal(0, 0.02, 10)).tolist() for task, own in means.items()} for agent in "xyz"
+    }
+    text = latex(read_run(make_run(tmp_path / "run", scores, {"z": 129.0})))
+    rows = {line.split(" & ")[0]: line.split(" & ")[1:] for line in text.splitlines() if line.endswith(r"\\")}
+    bold = {
+        row: "".join(agent for agent, cell in zip("xyz", cells, strict=True) if "textbf" in cell)
+        for row, cells in rows.items()
+    }
+    assert bold == {
+        "Task (10 seeds)": "", "A-v0": "xy", "B-v0": "x", "C-v0": "", "PMSMSpeed-v0": "y", "Mean (4 tasks)": "xy",
+        "IQM (4 tasks)": "", "Constrained IQM (4 tasks)": "",
+    }  # fmt: skip
+    assert rows["A-v0"][2].startswith("$-$0.")
+    assert r"[$-$0." in rows["A-v0"][2]
+    assert not re.search(r"[^$]-\d", "".join(cell for cells in rows.values() for cell in cells))
+    # The mean is over the tasks that all agents have, and so is what can be told of it.
+    del scores["z"]["rlsuite/B-v0"]
+    text = latex(read_run(make_run(tmp_path / "fewer", scores)))
+    (mean,) = (line for line in text.splitlines() if line.startswith("Mean (3 tasks)"))
+    assert [r"\textbf" in cell for cell in mean.split(" & ")[1:]] == [False, True, False]
 
 
 def test_latex_says_the_number_of_seeds(tmp_path: Path):
@@ -85,10 +119,6 @@ def test_huggingface_has_the_required_keys(run: FinishedRun):
             assert (values["success_rate"], values["mean_cost"]) == (0.5, 0.25)
 
 
-SPEED = "rlsuite/PMSMSpeed-v0"
-"""Its card allows a mean cost of 20."""
-
-
 def test_a_broken_constraint_is_marked_and_counts_as_random_play(tmp_path: Path):
     scores = {"reckless": {SPEED: [0.9, 1.1], "rlsuite/A-v0": [0.5, 0.5]}, "careful": {SPEED: [0.6, 0.8]}}
     scores["careful"]["rlsuite/A-v0"] = [0.5, 0.5]
@@ -108,7 +138,7 @@ def test_a_broken_constraint_is_marked_and_counts_as_random_play(tmp_path: Path)
     assert reckless.startswith(r"1.000$^\dagger$")
     assert careful.startswith(r"\textbf{0.700}")
     assert "dagger" not in "".join(lines["A-v0"] + lines["Constrained IQM (2 tasks)"])
-    assert [cell.split(" ")[0] for cell in lines["Constrained IQM (2 tasks)"]] == ["0.250", r"\textbf{0.550}"]
+    assert [cell.split(" ")[0] for cell in lines["Constrained IQM (2 tasks)"]] == ["0.250", "0.550"]
     metrics = {
         (model["name"], metric["type"]): metric
         for model in yaml.safe_load(huggingface(run))["model-index"]

@@ -112,7 +112,7 @@ def test_needs_of_a_run():
     assert single["a"].spread == pytest.approx(np.std(scores["a"], ddof=1))
     variances = [np.var(values, ddof=1) for values in scores.values()]
     assert together.spread == pytest.approx(np.sqrt(sum(variances)) / 2)
-    assert single["b"].seeds[0.1] == seeds_needed([0.1], [2 * variances[1]], comparisons=2)
+    assert single["b"].seeds[0.1] == seeds_needed([0.1], [2 * variances[1]], comparisons=2 * 3)
     doubled = [2 * v for v in variances]
     assert together.seeds[0.1] == seeds_needed([0.1, 0.1], doubled, comparisons=3, interval=True)
     assert (together.measured, single["a"].measured) == (8, 8)

@@ -137,6 +137,9 @@ def test_queries(paths: list[Path]):
     ):
         with pytest.raises(ValueError, match="query"):
             database.ask(sql)
+    for sql, nearest in (("SELECT agnt FROM cells", "agent"), ("SELECT * FROM cell", "cells")):
+        with pytest.raises(ValueError, match=f'The query failed: .*"{nearest}"'):
+            database.ask(sql)
     assert not leak.exists()
     # The second guard, in case a statement passes the first one.
     for sql in (f"COPY (SELECT 1) TO '{leak}'", "SET enable_external_access = true", f"ATTACH '{leak}'"):

@@ -1,5 +1,7 @@
 """The Ray executor on a real cluster of two nodes: the same tables, whatever dies on the way."""
 
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -119,9 +121,31 @@ def test_another_executor_finishes_what_a_cluster_began(machines: TwoNodes, alon
 def test_a_cluster_that_is_not_there_or_too_small_is_refused(machines: TwoNodes, tmp_path: Path):
     with Run.open(tmp_path, plan("toy", SUITE, 2, "smoke")) as run:
         with pytest.raises(OSError, match=r"Cannot connect to a Ray cluster at 127.0.0.1:1: Connection refused\."):
-            next(in_cluster(run, Resources(), "127.0.0.1:1"))
-        with pytest.raises(OSError, match="No node of the cluster has room for a cell: 1 CPUs, 2 GPUs"):
-            next(in_cluster(run, Resources(gpus=2), machines.address))
+            in_cluster(run, Resources(), "127.0.0.1:1")
+        with pytest.raises(OSError, match=r"for a cell: 1 CPUs, 2 GPUs, .* The largest node has 1 CPUs, 0 GPUs,"):
+            in_cluster(run, Resources(gpus=2), machines.address)
+        assert not ray.is_initialized()
+
+
+def test_a_wrong_address_is_answered_with_what_helps(monkeypatch: pytest.MonkeyPatch):
+    with pytest.raises(ValueError, match=r"is HOST:PORT, as 10\.0\.0\.1:6379, or auto, got 'head'"):
+        ray_executor._connection("head").__enter__()
+
+    def no_cluster(*_: Any, **__: Any) -> None:
+        raise ConnectionError("Could not find any running Ray instance. Set `--address`.")
+
+    monkeypatch.setattr(ray, "init", no_cluster)
+    with pytest.raises(OSError, match=r"so --address auto finds none\. Start one with `ray start --head`"):
+        ray_executor._connection("auto").__enter__()
+
+
+def test_a_run_that_no_node_has_room_for_keeps_its_name_free(tmp_path: Path):
+    program = str(Path(sys.executable).with_name("rlsuite-eval"))
+    asked = [program, "--agent", "random", "--suite", "SAT-v0", "--seeds", "1", "--out", str(tmp_path / "run")]
+    said = subprocess.run([*asked, "--executor", "ray", "--cpus", "640"], capture_output=True, text=True, check=False)
+    assert said.returncode == 2
+    assert "error: No node of the cluster has room for a cell: 640 CPUs, 0 GPUs, 0 GiB" in said.stderr
+    assert not (tmp_path / "run" / "manifest.json").exists()
 
 
 def test_a_driver_that_is_busy_does_not_take_its_workers_for_silent(machines: TwoNodes, tmp_path: Path):

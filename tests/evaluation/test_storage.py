@@ -167,7 +167,7 @@ def test_two_programs_that_take_a_lease_at_once_cannot_both_have_it(bucket: Any)
     ("url", "words"),
     [
         ("s3://nowhere/run", "Cannot use s3://nowhere/run: .*bucket does not exist"),
-        ("s5://bucket/run", "Protocol not known: s5"),
+        ("s5://bucket/run", "Unknown kind of URL 's5://'. Did you mean 's3://'?"),
     ],
 )
 def test_what_is_not_there_is_refused_in_one_sentence(url: str, words: str):

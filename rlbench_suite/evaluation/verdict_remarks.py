@@ -1,0 +1,149 @@
+"""Sentences that a reader needs to interpret verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from rlbench_suite.evaluation import reading
+from rlbench_suite.evaluation.comparing import Verdict
+from rlbench_suite.evaluation.pairing import Cells, Gap, apart, count, gaps, on_apart, on_shared, several
+from rlbench_suite.evaluation.permutation import EXACT, least_p
+from rlbench_suite.evaluation.power import LEAST_SEEDS, LEVEL
+
+_PACKAGE = "rlbench-suite"
+_UNEQUAL = 1.1
+
+
+def remarks(runs: Sequence[reading.FinishedRun], found: Sequence[Verdict]) -> list[str]:
+    """Return the sentences that a reader needs to interpret the verdicts."""
+    said = [*_on_gaps(gaps(runs)), *_on_versions(runs)]
+    for run in runs:
+        for name, saved in run.manifest.get("checkpoints", {}).items():
+            said.append(
+                f"{name} is one saved policy of {saved['agent']}: a verdict is on this policy, not its training."
+            )
+    agents, by_pair = reading.agents(runs), []
+    if without := apart(runs):
+        said.append(on_apart(without, agents))
+    said += on_shared(runs)
+    family = sum(len(verdict.tasks) for verdict in found)
+    for verdict in found:
+        by_pair += [
+            (f"{verdict.first} and {verdict.second}", each) for each in _on_pair(verdict, agents, family, len(found))
+        ]
+    return said + list(_grouped(by_pair))
+
+
+def _on_pair(verdict: Verdict, agents: Mapping[str, Cells], family: int, pairs: int) -> Iterator[str]:
+    """Yield the sentences on one verdict, to be read after the names of its agents.
+
+    Args:
+        verdict: the verdict.
+        agents: finished cells of all agents.
+        family: number of p-values of tasks that are corrected together.
+        pairs: number of pairs of agents whose p-values are corrected together.
+    """
+    unequal = [
+        task.task for task in verdict.tasks if _unequal(agents[verdict.first], agents[verdict.second], task.task)
+    ]
+    if unequal:
+        yield f"unequal training, so this compares more than the agents: {', '.join(unequal)}."
+    if verdict.left_out:
+        yield f"left out, because they have no pair there: {several(verdict.left_out, 'task')}."
+    for agent, number in zip((verdict.first, verdict.second), verdict.unpaired, strict=True):
+        if number:
+            yield (
+                f"{count(number, 'finished cell')} of {agent} {'does' if number == 1 else 'do'} not count, because "
+                "the other agent has no cell of the same task, seed and evaluation episodes."
+            )
+    shares = np.abs([task.difference.point for task in verdict.tasks])
+    if len(shares) > 2 and shares.max() > shares.sum() / 2:
+        yield (
+            f"more than half of all differences is that on {verdict.tasks[int(shares.argmax())].task}, which decides "
+            f"the mean; the difference of IQM is {verdict.iqm.point:+.3f}."
+        )
+    seeds = max(task.seeds for task in verdict.tasks)
+    if verdict.seeds >= LEAST_SEEDS and family * least_p(seeds) >= LEVEL:
+        enough = next((n for n in range(EXACT + 2) if family * least_p(n) < LEVEL), None)
+        yield (
+            f"{seeds} seeds can decide no single task, however large its difference. The permutation test with Holm's "
+            f"correction for the {family} p-values of tasks needs "
+            f"{f'at least {enough}' if enough else 'fewer agents or tasks'}."
+        )
+    differences = sum(task.seeds for task in verdict.tasks)
+    if verdict.seeds >= LEAST_SEEDS and pairs * least_p(differences) >= LEVEL:
+        yield (
+            f"no verdict is possible, however large the difference. The permutation test of "
+            f"{count(differences, 'difference')} gives no p-value below {least_p(differences):.2g}, which Holm's "
+            f"correction for {count(pairs, 'pair')} of agents raises to {LEVEL:.0%} or more."
+        )
+
+
+def _grouped(said: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Yield each sentence once, after the pairs of agents that it is about."""
+    about: dict[str, list[str]] = {}
+    for names, sentence in said:
+        about.setdefault(sentence, []).append(names)
+    for sentence, pairs in about.items():
+        yield f"{several(pairs, 'pair')}: {sentence}"
+
+
+def _on_gaps(missing: Sequence[Gap]) -> Iterator[str]:
+    """Yield the seeds that are missing, a sentence for each agent of a run, and what that means."""
+    by_agent: dict[tuple[str, str], list[Gap]] = {}
+    for gap in missing:
+        by_agent.setdefault((gap.run, gap.agent), []).append(gap)
+    for (run, agent), own in by_agent.items():
+        counts = [f"{gap.task.split('/', 1)[1]} ({gap.planned - gap.finished} of {gap.planned})" for gap in own]
+        more = f" and {len(own) - 3} more tasks" if len(own) > 3 else ""
+        yield f"Seeds of {agent} in the run {run} failed or are missing: {', '.join(counts[:3])}{more}."
+    if missing:
+        yield (
+            "The verdicts are about the finished seeds only. If seeds failed because training diverged, the others "
+            "flatter that agent. The command that made the run finishes it."
+        )
+
+
+def _on_versions(runs: Sequence[reading.FinishedRun]) -> Iterator[str]:
+    """Yield differences in the software that made the runs."""
+    by_package: dict[str, dict[str, list[str]]] = {}
+    versions: dict[str, dict[str, None]] = {}
+    for run in runs:
+        for package, version in _software(run):
+            names = by_package.setdefault(package, {}).setdefault(version, [])
+            if run.name not in names:
+                names.append(run.name)
+        for task in run.manifest["references"]:
+            name, _, number = task.partition("?")[0].rpartition("-v")
+            versions.setdefault(name, {})[f"{name}-v{number}"] = None
+    for package, found in by_package.items():
+        if len(found) > 1:
+            owners = "; ".join(f"{version} ({', '.join(names)})" for version, names in found.items())
+            why = (
+                "An id keeps its trajectories between versions of the package, but agents may have changed."
+                if package == _PACKAGE
+                else "The same seed need not give the same numbers in all of them."
+            )
+            yield f"The runs were made with different versions of {package}: {owners}. {why}"
+    for ids in versions.values():
+        if len(ids) > 1:
+            yield f"{' and '.join(ids)} are different tasks: no score of one is compared with one of the other."
+
+
+def _software(run: reading.FinishedRun) -> Iterator[tuple[str, str]]:
+    """Yield the packages that made a run and their versions."""
+    yield _PACKAGE, str(run.manifest.get("version"))
+    for sitting in run.manifest.get("sittings") or ():
+        machine = sitting.get("machine", {})
+        if machine.get("git_revision"):
+            yield f"the source code of {_PACKAGE}", machine["git_revision"][:12]
+        yield from ((name, str(version)) for name, version in machine.get("packages", {}).items())
+
+
+def _unequal(x: Cells, y: Cells, task: str) -> bool:
+    """Return True if two agents made clearly different numbers of training steps of one kind."""
+    one, other = (next(iter(cells[task].values())) for cells in (x, y))
+    steps = sorted((one["training_steps"], other["training_steps"]))
+    return one.get("step_unit") == other.get("step_unit") and steps[0] > 0 and steps[1] > _UNEQUAL * steps[0]
