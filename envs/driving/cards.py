@@ -6,6 +6,8 @@ DENSITIES = {"medium": 16.0, "easy": 10.0, "hard": 25.0}
 """Vehicles per kilometre and lane."""
 GAPS = {"medium": 9.0, "easy": 10.0, "hard": 8.0}
 """s: time without new cars in each cycle of the traffic lights up the road."""
+RING_GAPS = {"medium": 10.0, "easy": 11.0, "hard": 9.0}
+"""s: the same before the roundabout, where cars of two lanes that drive at different speeds fill the gaps."""
 SOURCE = (
     "Leurent 2018, highway-env; Treiber et al. 2000, doi:10.1103/PhysRevE.62.1805; Kesting et al. 2007, "
     "doi:10.3141/1999-10; Polack et al. 2017, doi:10.1109/IVS.2017.7995816"
@@ -152,6 +154,20 @@ CARDS = (
         ),
         variant=True,
         tags=("continuous", "safe", "driving"),
+    ),
+    TaskCard(
+        id="rlsuite/Roundabout-v0",
+        chance="traffic from the west pauses for a fifth of the time, so that a car that never looks may find a gap",
+        family="driving",
+        summary="Wait for a gap, enter the inner lane of a roundabout, and leave by the second exit.",
+        source="Leurent 2018, highway-env; Treiber et al. 2000, doi:10.1103/PhysRevE.62.1805",
+        entry_point="rlbench_suite.envs.driving.roundabout:Roundabout",
+        reference="rlbench_suite.envs.driving.gap_acceptance:GapAcceptance",
+        horizon=100,
+        difficulties=RING_GAPS,
+        constraint=_constraint(1.0),
+        variant=True,
+        tags=("discrete", "safe", "driving"),
     ),
     TaskCard(
         id="rlsuite/Intersection-v0",

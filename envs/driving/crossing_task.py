@@ -16,6 +16,7 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.task import Task
 
 from ..alternating_bands import alternating_bands
+from ..named_actions import NamedActions
 from . import junction, road_pictures, routes
 from .car_following import Driver, Scalar
 from .junction import HALF, LENGTH, WIDTH, Cars, Layout
@@ -101,7 +102,7 @@ def ego_control(speed: Scalar, level: Scalar, fastest: Scalar) -> Scalar:
     return jnp.clip(wanted * (1 / SPEED_TIME), -BRAKING, ACCELERATION)
 
 
-class Crossing(Task[Params, State]):
+class Crossing(NamedActions, Task[Params, State]):
     """Three meta-actions on the way through a junction, once a second."""
 
     measures: ClassVar[dict[str, str]] = {
@@ -111,6 +112,8 @@ class Crossing(Task[Params, State]):
         "near_miss": f"whether it would touch another car within {TIME_TO_COLLISION:g} s if all kept their speeds",
         "others": "cars on the road besides the ego",
     }
+    action_names = ACTIONS
+    rhythm = ", once a second"
     picture_shape = (400, 400, 3)
     period = SECOND * SUBSTEP
     #: Routes, the ego's among them.
@@ -122,6 +125,8 @@ class Crossing(Task[Params, State]):
     demand: ClassVar[tuple[Demand, ...]]
     #: Words for the routes of an arm.
     turn_names: ClassVar[tuple[str, ...]]
+    #: s: range of the others' time gaps.
+    time_gap: ClassVar[tuple[float, float]] = (1.0, 1.8)
     #: m before the line: range of the ego's first place.
     first: ClassVar[tuple[float, float]] = (30.0, 40.0)
     #: m: half of the pictured square.
@@ -154,7 +159,7 @@ class Crossing(Task[Params, State]):
 
         driver = Driver(
             desired_speed=either(USUAL, USUAL - 0.5 + speed),
-            time_gap=either(1.5, 1 + 0.8 * gap),
+            time_gap=either(1.5, self.time_gap[0] + (self.time_gap[1] - self.time_gap[0]) * gap),
             jam_gap=jnp.full(count, 2.0, self.dtype),
             acceleration=either(2.0, 1.5 + eager),
             deceleration=jnp.full(count, 3.0, self.dtype),
@@ -340,21 +345,6 @@ class Crossing(Task[Params, State]):
         }
 
     # -- text and pixels -------------------------------------------------------------------------------------------
-
-    def parse(self, text: str, state: State, params: Params) -> np.ndarray:
-        """Return the action of this name, in any case."""
-        word = text.strip().upper()
-        if word not in ACTIONS:
-            raise ValueError(f"expected one of {', '.join(ACTIONS)}, got {text!r}")
-        return np.array(ACTIONS.index(word))
-
-    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
-        """Return the name of the action."""
-        return ACTIONS[int(action)]
-
-    def how_to_act(self) -> str:
-        """Tell a text player how to answer."""
-        return f"Answer with one of {', '.join(ACTIONS)}, once a second."
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say whether the ego crashed or arrived."""

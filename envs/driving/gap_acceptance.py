@@ -90,15 +90,16 @@ class GapAcceptance(NamedTuple):
         """Say whether the ego can cross at once on this path."""
         cars = state.cars
         own = junction.own_routes(cars, self.layout)
-        zone = jnp.asarray(self.layout.zones, cars.s.dtype)
-        mine, its = zone[self.route, cars.route], zone[cars.route, self.route]
+        zone = jnp.asarray(self.layout.zones, cars.s.dtype)[self.route, cars.route]
+        mine, its = zone[:, :2], zone[:, 2:]
         enters = STEP * (path[:, None] < mine[:, 0] - HALF).sum(0)
         leaves = STEP * (path[:, None] < mine[:, 1] + HALF).sum(0)
         comes = (its[:, 0] - HALF - cars.s) / jnp.maximum(cars.speed, junction.STARTING)
         goes = (its[:, 1] + HALF - cars.s) / jnp.maximum(cars.speed, junction.CRAWL)
         committed = junction.is_committed(cars, own.line)
-        # Drivers of a low priority wait for an ego that is behind its line; before that they have the right of way.
-        first = (own.priority > jnp.where(committed[0], junction.LOOKS, own.priority[0])) | committed
+        # Who looks for cars in the junction waits for an ego that is behind its line.
+        waits = jnp.asarray(self.layout.looks_for)[cars.route, self.route]
+        first = jnp.where(committed[0], ~waits, jnp.asarray(self.layout.yields_to)[self.route, cars.route]) | committed
         counts = cars.present & (mine[:, 0] < jnp.inf) & (goes > 0) & first
         apart = (comes > leaves + self.before) | (goes + self.after < enters)
         return (~counts | apart).all()

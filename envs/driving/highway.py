@@ -61,6 +61,7 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.context import Constant
 from rlbench_suite.task import Task
 
+from ..named_actions import NamedActions
 from ..own_constants import OwnConstants
 from . import bicycle, traffic
 from .bicycle import Pose
@@ -487,9 +488,11 @@ class Road(Task[Fleet, State]):
         return np.asarray(image)
 
 
-class Highway(Road):
+class Highway(NamedActions, Road):
     """Five meta-actions, once a second."""
 
+    action_names = ACTIONS
+    rhythm = ", once a second"
     substeps = SECOND
     own_entries = 8
 
@@ -571,21 +574,6 @@ class Highway(Road):
     def noop_action(self) -> np.ndarray:
         """Return IDLE."""
         return np.array(IDLE)
-
-    def parse(self, text: str, state: State, params: Fleet) -> np.ndarray:
-        """Return the action of this name, in any case."""
-        word = text.strip().upper()
-        if word not in ACTIONS:
-            raise ValueError(f"expected one of {', '.join(ACTIONS)}, got {text!r}")
-        return np.array(ACTIONS.index(word))
-
-    def spell(self, action: np.ndarray, state: State, params: Fleet) -> str:
-        """Return the name of the action."""
-        return ACTIONS[int(action)]
-
-    def how_to_act(self) -> str:
-        """Tell a text player how to answer."""
-        return f"Answer with one of {', '.join(ACTIONS)}, once a second."
 
     def describe_plan(self, state: State) -> str:
         """Describe target speed and lane."""

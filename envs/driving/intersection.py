@@ -91,15 +91,20 @@ def intersection() -> Layout:
     approach = np.where(same_arm[..., None], approach, nowhere)
     leaving = np.stack(np.broadcast_arrays(out[None, :], np.inf, out[:, None] - out[None, :]), -1)
     leaving = np.where(same_target[..., None], leaving, nowhere)
-    main = arm % 2 == 1
+    priority = np.where(arm % 2 == 1, 3, 1) - (turn == 2)
+    # Drivers on the main road do not look for cars that have to yield to them.
+    yields_to, looks_for = priority > priority[:, None], np.broadcast_to(priority[:, None] <= 1, (count, count))
     return Layout(
         pieces=pieces,
         line=line,
         out=out,
         fastest=junction.speed_in_bend(np.array([RIGHT, np.inf, LEFT]))[turn],
-        priority=np.where(main, 3, 1) - (turn == 2),
+        yields_to=yields_to,
+        looks_for=looks_for,
         shared=np.stack([approach, leaving], 2),
-        zones=junction.find_zones(pieces, line, out, same_arm),
+        zones=junction.find_zones(
+            pieces, line, out, np.broadcast_to(out[:, None], (count, count)), (yields_to | looks_for) & ~same_arm
+        ),
     )
 
 

@@ -7,9 +7,9 @@ Twice a second drivers look around (:func:`look`), as in :mod:`.traffic`:
 
 * The *leader* is the nearest car ahead whose place lies on the own route, in a part that both routes share.
 * Two routes that cross or join have a *zone* on each, where bodies on both may touch. Who has to *yield* to another
-  car stops at its line, if both would be in their zones at the same time, with a margin. Cars on a route of lower
-  priority yield. So do drivers of a low priority to a car that is in the junction already or cannot stop before it.
-  Drivers of a high priority do not look for cars that have to yield to them. Behind its line no car stops for others.
+  car stops at its line, if both would be in their zones at the same time, with a margin. The layout says which routes
+  yield to which others, and which yield only to cars that are in the junction already or cannot stop before it. Behind
+  its line no car stops for others.
 
 Between looks everybody follows leader and line by the Intelligent Driver Model (:mod:`.car_following`), and slows down
 in bends. Car 0 is the ego, driven from outside.
@@ -43,8 +43,6 @@ CRAWL = 1.0
 """m/s: slower cars are expected to leave a zone at this speed."""
 FIRM = 4.0
 """m/s^2: braking for which drivers are ready; a car that would need more does not stop."""
-LOOKS = 1
-"""Priority up to which drivers look for cars in the junction that have to yield to them."""
 BEFORE_BEND = 12.0
 """m: way before a bend at which drivers begin to slow down."""
 
@@ -60,15 +58,18 @@ class Layout(NamedTuple):
     """m along each route: the beginning of the arm by which it leaves"""
     fastest: np.ndarray
     """m/s: speed in its narrowest bend; see :func:`speed_in_bend`"""
-    priority: np.ndarray
-    """int32"""
+    yields_to: np.ndarray
+    """``(routes, routes)``, bool: cars on the first route yield to those on the second one"""
+    looks_for: np.ndarray
+    """``(routes, routes)``, bool: they yield to those that are in the junction already, even if they go first otherwise
+    """
     shared: np.ndarray
     """``(routes, routes, parts, 3)``: parts of the second route that lie on the first one, from and to (m along the
     second), and m to add for the place along the first
     """
     zones: np.ndarray
-    """``(routes, routes, 2)``: where on the first route bodies may touch those on the second, from and to, m;
-    infinitely far for nowhere
+    """``(routes, routes, 4)``: where cars of the first route that yield may touch those on the second: from and to, m
+    along the first, and from and to, m along the second; infinitely far for nowhere
     """
 
     def route(self, number: int) -> Route:
@@ -100,8 +101,6 @@ class Own(NamedTuple):
     """m along the route"""
     fastest: Scalar
     """m/s: speed in bends"""
-    priority: Scalar
-    """int32"""
 
 
 class Ahead(NamedTuple):
@@ -120,25 +119,27 @@ def speed_in_bend(radius: np.ndarray) -> np.ndarray:
     return np.sqrt(np.minimum(LATERAL_ACCELERATION * radius, 1e4))
 
 
-def find_zones(pieces: Route, line: np.ndarray, out: np.ndarray, from_same: np.ndarray) -> np.ndarray:
-    """Return the zones of all pairs of routes, from points of their lines every 0.25 m.
+def find_zones(pieces: Route, line: np.ndarray, out: np.ndarray, end: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """Return the zones of pairs of routes, from points of their lines every 0.25 m.
 
     Args:
         pieces: the routes.
         line: m along each, the line before the junction.
-        out: m along each, the beginning of the last arm, where zones end.
-        from_same: bool ``(routes, routes)``, marks of pairs that have no zone.
+        out: m along each, the beginning of the last arm.
+        end: m along the first route of each pair, ``(routes, routes)``: where its zone ends at the latest.
+        pairs: bool ``(routes, routes)``, marks of pairs of which the first may have to yield.
     """
     step = 0.25
     count = len(line)
     ways = [np.arange(line[r] - 5, out[r] + step, step) for r in range(count)]
     xy = [routes.points(Route(*(value[r] for value in pieces)), way) for r, way in enumerate(ways)]
-    zones = np.full((count, count, 2), np.inf)
-    for r in range(count):
-        for q in range(count):
-            near = np.hypot(*(xy[r][:, None, k] - xy[q][None, :, k] for k in (0, 1))).min(1) < TOUCH
-            if near.any() and not from_same[r, q]:
-                zones[r, q] = ways[r][near].min(), ways[r][near].max()
+    zones = np.full((count, count, 4), np.inf)
+    for r, q in np.argwhere(pairs):
+        mine = ways[r][ways[r] < end[r, q] + step]
+        near = np.hypot(*(xy[r][: len(mine), None, k] - xy[q][None, :, k] for k in (0, 1))) < TOUCH
+        if near.any():
+            mine, its = mine[near.any(1)], ways[q][near.any(0)]
+            zones[r, q] = mine[0], mine[-1], its[0], its[-1]
     return zones
 
 
@@ -150,13 +151,7 @@ def own_routes(cars: Cars, layout: Layout) -> Own:
         return jnp.asarray(value, dtype)[cars.route]
 
     pieces = Route(*(mine(value) for value in layout.pieces))
-    return Own(
-        pieces,
-        mine(layout.line),
-        mine(layout.out),
-        mine(layout.fastest),
-        jnp.asarray(layout.priority, jnp.int32)[cars.route],
-    )
+    return Own(pieces, mine(layout.line), mine(layout.out), mine(layout.fastest))
 
 
 # -- looking around ------------------------------------------------------------------------------------------------
@@ -174,17 +169,15 @@ def yields(cars: Cars, own: Own, layout: Layout) -> Scalar:
     zone at the same speed, another one perhaps at 1 m/s.
     """
     dtype = cars.s.dtype
-    zone = jnp.asarray(layout.zones, dtype)[cars.route[:, None], cars.route]
-    mine_from, mine_to = zone[..., 0], zone[..., 1]
-    its_from, its_to = mine_from.T, mine_to.T
+    pair = cars.route[:, None], cars.route
+    mine_from, mine_to, its_from, its_to = (jnp.asarray(layout.zones[..., k], dtype)[pair] for k in range(4))
     s, its_s = cars.s[:, None], cars.s
     quick, slow = jnp.maximum(cars.speed, STARTING), jnp.maximum(cars.speed, CRAWL)
     first, last = (mine_from - HALF - s) / quick[:, None], (mine_to + HALF - s) / quick[:, None]
     its_first, its_last = (its_from - HALF - its_s) / quick, (its_to + HALF - its_s) / slow
     meets = (mine_from < jnp.inf) & (its_last > 0) & (its_first < last + MARGIN) & (its_last + MARGIN > first)
     committed = is_committed(cars, own.line)
-    looks = (own.priority <= LOOKS)[:, None] & committed
-    gives_way = (own.priority > own.priority[:, None]) | looks
+    gives_way = jnp.asarray(layout.yields_to)[pair] | (jnp.asarray(layout.looks_for)[pair] & committed)
     both = cars.present & cars.present[:, None]
     return (meets & gives_way & both).any(1) & ~committed
 

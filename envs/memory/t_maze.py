@@ -56,10 +56,12 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.card import TaskCard, unknown
+from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, singles
 from rlbench_suite.policy import View
 from rlbench_suite.task import Task
+
+from ..named_actions import NamedActions
 
 ACTIONS = ("forward", "left", "right")
 FORWARD, LEFT, RIGHT = range(3)
@@ -110,7 +112,7 @@ def expected_turns(longest: int, steps: int, *, fixed: bool = False) -> Fraction
     return total
 
 
-class TMaze(Task[Params, State]):
+class TMaze(NamedActions, Task[Params, State]):
     """The task; see the module's head for its rules.
 
     Attributes:
@@ -126,6 +128,7 @@ class TMaze(Task[Params, State]):
         "wrong_turns": "turns that it did not",
         "wasted": "steps that met a wall",
     }
+    action_names = ACTIONS
     picture_shape = (120, 320, 3)
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
@@ -256,21 +259,6 @@ class TMaze(Task[Params, State]):
     def how_to_act(self) -> str:
         """Tell a text player the three words."""
         return "Answer with one of: " + ", ".join(ACTIONS) + "."
-
-    def parse(self, text: str, state: State, params: Params) -> np.ndarray:
-        """Return the action of this name.
-
-        Raises:
-            ValueError: the text is none of the three.
-        """
-        word = text.strip().lower()
-        if word not in ACTIONS:
-            raise ValueError(unknown("action", text, ACTIONS))
-        return np.array(ACTIONS.index(word), self.action_space.dtype)
-
-    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
-        """Return the name of the action."""
-        return ACTIONS[int(action)]
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw the corridor from above, to the same length whatever its own; the sign, if in sight, is an arrow."""

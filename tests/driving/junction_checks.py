@@ -1,0 +1,126 @@
+"""Checks of tasks at junctions: every second of many hostile episodes against plain Python at float64."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import plain_junction
+from plain_junction import body, overlap
+
+from rlbench_suite.process import precision
+
+
+class Record(NamedTuple):
+    """Episodes under random actions at float64; leaves begin with episode (params) or step and episode."""
+
+    params: Any
+    before: Any
+    after: Any
+
+    def step(self, t: int, e: int) -> tuple[Any, Any]:
+        """States before and after a step."""
+        return jax.tree.map(lambda leaf: leaf[t, e], (self.before, self.after))
+
+    def steps(self) -> Iterator[tuple[int, int]]:
+        """Step and episode of each step."""
+        return iter(np.ndindex(*self.before.steps.shape))
+
+
+def play(task: Any, episodes: int, steps: int, shares: tuple[float, ...] = (1 / 3, 1 / 3, 1 / 3)) -> Record:
+    """Play episodes under random actions, drawn with these shares, in one program."""
+
+    @jax.jit
+    def whole(keys: Any, actions: Any) -> Any:
+        params = jax.vmap(lambda key: task.sample_params(key, jnp.int32(1)))(keys)
+
+        def one(state: Any, row: Any) -> Any:
+            moved = jax.vmap(lambda key: jax.random.fold_in(key, row[1]))(keys)
+            after = jax.vmap(task.transition)(state, row[0], moved, params)
+            return after, (state, after)
+
+        return params, *jax.lax.scan(one, jax.vmap(task.initial)(keys, params), (actions, np.arange(steps)))[1]
+
+    with precision(task):
+        actions = np.random.default_rng(0).choice(np.arange(3, dtype=np.int32), (steps, episodes), p=shares)
+        return Record(*jax.tree.map(np.asarray, whole(jax.random.split(jax.random.key(5), episodes), actions)))
+
+
+def check_seconds(junction: Any, record: Record) -> None:
+    """Places and speeds to a nanometre; an overlap of bodies is a crash, and a crash leaves no room for a body."""
+    compared = crashes = 0
+    for t, e in record.steps():
+        old, new = record.step(t, e)
+        if old.crashed or old.arrived:
+            continue
+        cars = old.cars
+        driver = [value[e] for value in record.params.driver]
+        state = cars.route.tolist(), cars.s.tolist(), cars.speed.tolist(), cars.present.tolist()
+        s, v, touched = plain_junction.second(junction, *state, driver, int(new.level))
+        assert new.crashed or not touched
+        # The margin of the test for collisions, and the way of two cars in a sub-step, are less than 1.5 m.
+        last = new.cars.route.tolist(), new.cars.s.tolist(), cars.present.tolist()
+        assert not new.crashed or plain_junction.ego_overlaps(junction, *last, 1.5)
+        crashes += int(touched)
+        if not (new.crashed or new.arrived):
+            there = cars.present & new.cars.present & (new.cars.s > 0)
+            np.testing.assert_allclose(new.cars.s[there], np.array(s)[there], rtol=0, atol=1e-9)
+            np.testing.assert_allclose(new.cars.speed[there], np.array(v)[there], rtol=0, atol=1e-9)
+            compared += 1
+    assert compared > 100
+    assert crashes > 3
+
+
+def check_near_misses(junction: Any, record: Record) -> None:
+    """Overlaps within 1.5 s, every 0.05 s, are all found; those found come within 1.3 m (turns in 0.25 s)."""
+    found = 0
+    for t, e in record.steps():
+        old, new = record.step(t, e)
+        if old.crashed or old.arrived or new.arrived:
+            continue
+        route, there = new.cars.route.tolist(), (old.cars.present & new.cars.present).tolist()
+        ways = [(new.cars.s + new.cars.speed * k * 0.05).tolist() for k in range(31)]
+        wider = 1.3 if new.near_miss else 0.0
+        comes = any(plain_junction.ego_overlaps(junction, route, s, there, wider) for s in ways)
+        assert comes == new.near_miss
+        found += int(new.near_miss)
+    assert found > 20
+
+
+def check_others(junction: Any, record: Record, platoons: tuple[int, ...]) -> None:
+    """Others never touch; those of arms with traffic lights come while they are green; who goes has left by 30 m."""
+    params, came = record.params, 0
+    for t, e in record.steps():
+        old, new = (state.cars for state in record.step(t, e))
+        fresh = new.present & (~old.present | (new.s < old.s))
+        assert (new.s[fresh] == 0).all()
+        red = (params.phase[e] + t) % params.cycle[e] > params.cycle[e] - params.gap[e]
+        assert not (red and (fresh & np.isin(new.route // 3, platoons)).any())
+        for i in np.flatnonzero(old.present & ~new.present).tolist():
+            assert new.s[i] > junction.out(int(new.route[i])) + 30
+        came += int(fresh.sum())
+        there = np.flatnonzero(new.present)[1:].tolist()
+        place = {i: junction.pose(int(new.route[i]), float(new.s[i])) for i in there}
+        for i, j in combinations(there, 2):
+            if math.dist(place[i][:2], place[j][:2]) < 6:
+                assert not overlap(body(place[i]), body(place[j]))
+    assert came > 50
+
+
+def check_rewards(task: Any, record: Record, end: float) -> None:
+    """Arrival ``end`` m along the route after t s pays 100 - t / 4 and ends the episode; a crash ends it unpaid."""
+    params, before, after = record
+    running = ~(before.crashed | before.arrived)
+    with precision(task):
+        pays, over = task.reward(before, None, after, None, params), task.terminal(after, None, params)
+    np.testing.assert_array_equal(over, after.crashed | after.arrived)
+    assert not (after.crashed & after.arrived).any()
+    arrives = running & after.arrived
+    assert arrives.sum() > 3
+    np.testing.assert_array_equal(arrives, running & ~after.crashed & (after.cars.s[..., 0] >= end))
+    np.testing.assert_array_equal(np.asarray(pays)[running], np.where(arrives, 100 - after.steps / 4, 0)[running])

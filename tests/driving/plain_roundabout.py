@@ -1,0 +1,96 @@
+"""The roundabout in plain Python, for :mod:`plain_junction`, from the docstring of the task."""
+
+from __future__ import annotations
+
+import math
+
+from rlbench_suite.envs.driving.roundabout import Roundabout
+
+ZONES = Roundabout.layout.zones
+LINE, FROM_CENTRE, LEAVES = 60.0, 31.0, math.radians(24)
+
+
+def lane(route: int) -> tuple[float, float, float]:
+    """Radius on the ring, radius of the bends, and distance of the arm's lane from its axis."""
+    source, turn = divmod(route, 3)
+    radius = 24.0 if turn == 0 or source == 4 else 20.0
+    # The bend touches a line 2 m beside the axis, and the ring 24 degrees from it.
+    return radius, (radius * math.sin(LEAVES) - 2) / (1 - math.sin(LEAVES)), 6.0 if source == 4 else 2.0
+
+
+def begins(route: int, beside: float) -> float:
+    """How far from the centre a bend begins."""
+    radius, r, _ = lane(route)
+    return math.sqrt((radius + r) ** 2 - (beside + r) ** 2)
+
+
+def node(route: int) -> float:
+    _, r, beside = lane(route)
+    return math.atan2(beside + r, begins(route, beside))
+
+
+def ends(route: int) -> tuple[float, float, float, float]:
+    """Ways along the route to the ends of the straight, the bend, the ring, and the bend out of it."""
+    radius, r, beside = lane(route)
+    straight = LINE + FROM_CENTRE - begins(route, beside)
+    entry = straight + r * (math.pi / 2 - node(route))
+    leave = entry + radius * (math.pi / 2 * (route % 3 + 1) - LEAVES - node(route))
+    return straight, entry, leave, leave + r * (math.pi / 2 - LEAVES)
+
+
+def out(route: int) -> float:
+    outer = 0  # its bends are wider, so that they end farther from the centre
+    return ends(route)[3] + begins(outer, 2.0) - begins(route, 2.0)
+
+
+def bend(route: int) -> float:
+    return math.sqrt(0.5 * 9.81 * lane(route)[1])
+
+
+def on_bend(route: int, beside: float, d: float) -> tuple[float, float, float]:
+    """Place and heading on the way into the ring from the south, d m behind the beginning of the bend."""
+    r, y = lane(route)[1], -begins(route, beside)
+    if d < 0:
+        return beside, y + d, math.pi / 2
+    return beside + r - r * math.cos(d / r), y + r * math.sin(d / r), math.pi / 2 - d / r
+
+
+def pose(route: int, s: float) -> tuple[float, float, float]:
+    """Place and heading, by the circles' centres."""
+    radius, _, beside = lane(route)
+    straight, entry, leave, end = ends(route)
+    arm, turn = min(route // 3, 3), route % 3
+    if s < entry:
+        x, y, heading = on_bend(route, beside, s - straight)
+    elif s < leave:
+        angle = node(route) - math.pi / 2 + (s - entry) / radius
+        x, y, heading = radius * math.cos(angle), radius * math.sin(angle), angle + math.pi / 2
+    else:  # the way out is the mirror image of the way in
+        x, y, heading = on_bend(route, 2.0, end - s)
+        x, heading, arm = -x, -heading, arm + turn + 1
+    for _ in range(arm):
+        x, y = -y, x
+    return x, y, heading + arm * math.pi / 2
+
+
+def way(route: int, s: float, other: int, other_s: float) -> float:
+    source, turn = divmod(route, 3)
+    its_source, its_turn = divmod(other, 3)
+    if route == other or (source == its_source and other_s < LINE + 8):
+        return other_s - s
+    if lane(route)[0] == lane(other)[0]:
+        radius = lane(route)[0]
+        (_, entry, leave, _), (_, its_entry, its_leave, _) = ends(route), ends(other)
+        for laps in (-1, 0, 1):
+            angle = math.pi / 2 * (min(its_source, 3) - min(source, 3)) + node(other) - node(route)
+            place = entry + radius * (angle + 2 * math.pi * laps) + other_s - its_entry
+            if entry - 5 <= place < leave + 8 and its_entry - 5 <= other_s < its_leave + 8:
+                return place - s
+    if (min(source, 3) + turn) % 4 == (min(its_source, 3) + its_turn) % 4 and other_s >= out(other) - 15:
+        return other_s - out(other) + out(route) - s
+    return -1.0
+
+
+def waits(route: int, other: int, committed: bool) -> bool:
+    """Whether the other car drives past the arm by which one enters."""
+    return 1 <= (min(route // 3, 3) - min(other // 3, 3)) % 4 <= other % 3
