@@ -230,6 +230,19 @@ def test_without_actions_or_agents_the_fleet_is_its_twin_to_the_bit() -> None:
         assert int(params.controlled.sum()) == drawn
 
 
+@pytest.mark.parametrize(("way", "equal"), [(20.0, True), (-20.0, False), (100.0, False)])
+def test_who_passes_at_amber_may_not_ease_off(way: float, equal: bool) -> None:
+    """20 m before the line at 14 m/s the driver decides to pass; behind the line and far before it agents are free."""
+    params = task(1.0).sample_params(jax.random.key(0), jnp.int32(0))
+    state = task(1.0).initial(jax.random.key(0), params)
+    x = state.traffic.x.at[:, :2, 0].set(params.approach - way)
+    amber = (params.plan.first + 1 - params.plan.offset) % params.plan.cycle
+    state = state._replace(traffic=Traffic(x, jnp.full_like(x, 14.0), x > 1e9), tick=amber)
+    twin, fleet = task(1.0).drive(state, jnp.full(x.shape[1:], 1.5), params).traffic.v[:, 0, 0]
+    assert (twin == fleet) == equal
+    assert fleet <= twin
+
+
 def eases(by: float) -> Any:
     return Constant(np.full((AGENTS, 1), by, np.float32))
 
