@@ -9,7 +9,7 @@ SUMO has no emission at any deceleration, however small, which pays for tremblin
 Its second term is the rate of kinetic energy, a v = d(v^2 / 2)/dt: the emission for a change of speed does not depend
 on how fast the speed changes, as long as the maximum does not bind.
 
-Fuel is the model VT-CPFM-1 (Park, Rakha, Ahn & Moran 2013, doi:10.1016/j.ijtst.2013.05.008) in SI units:
+Fuel is the model VT-CPFM-1 (Rakha et al. 2011, doi:10.1016/j.trd.2011.05.008) in SI units:
 
     R = rho / 2 Cd Ch Af v^2 + g m Cr / 1000 (c1 3.6 v + c2),   P = (R + 1.04 m a) v / 0.92
     fuel = a0 + a1 P + a2 P^2 L/s,  P in kW, at least 0
