@@ -183,4 +183,23 @@ CARDS = (
         variant=True,
         tags=("discrete", "safe", "driving"),
     ),
+    TaskCard(
+        id="rlsuite/EcoDriving-v0",
+        family="driving",
+        summary="Cars that know the signal plan of a junction ease off in time, so that all traffic emits less CO2.",
+        source="Jayawardana et al. 2025, IntersectionZoo, arXiv:2410.15221; Treiber et al. 2000, "
+        "doi:10.1103/PhysRevE.62.1805",
+        entry_point="rlbench_suite.envs.driving.eco_driving:EcoDriving",
+        reference="rlbench_suite.envs.driving.speed_advice:SpeedAdvice",
+        horizon=240,
+        difficulties={"medium": 0.5, "easy": 1.0, "hard": 0.2},
+        agents=48,
+        constraint=Constraint(
+            counts="delay at the stop line against human drivers, s per car",
+            limit=1.0,
+            reason="nobody notices a second, and savings that slow traffic down are none (IntersectionZoo)",
+        ),
+        variant=True,
+        tags=("continuous", "multi-agent", "partially-observed", "safe", "driving"),
+    ),
 )
