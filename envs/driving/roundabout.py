@@ -6,8 +6,8 @@ the ego: its line crosses the outer lane, with cars from the west to the east, a
 the west to the north. They brake for the ego only once it is in their lane. Later, cars from the east and the north
 yield to the ego.
 
-Traffic lights up the western arm, which has two lanes, release platoons, about one car in 2 to 3 s and lane for most of
-a cycle, then none for some seconds. The ego sees cars, not the lights. A driver who never looks crashes in four of five
+Traffic lights up the western arm, which has two lanes, release platoons, about one car in 3 s and lane for most of a
+cycle, then none for some seconds. The ego sees cars, not the lights. A driver who never looks crashes in four of five
 episodes.
 
 The task is highway-env's roundabout-v0 (Leurent 2018): the radii of the lanes (20 and 24 m), the places where cars
@@ -30,7 +30,7 @@ terminated              arrival, or a crash: the ego touches another car
 success                 arrival
 start                   30 to 40 m before the line, at 9 m/s
 cost                    1 for a step that ends in a crash, or in less than 1.5 s to one if all kept their speeds
-context                 drivers: desired speed 7.5..8.5 m/s, time gap 1..1.8 s, acceleration 1.5..2.5 m/s^2; cycle of
+context                 drivers: desired speed 7.5..8.5 m/s, time gap 0.6..1 s, acceleration 1.5..2.5 m/s^2; cycle of
                         the lights 45..55 s, and its phase at the start; and the time without new cars, within 10 % of
                         the difficulty. Train and test times lie in alternating bands of 1 %
 difficulty              s without new cars from the west in each cycle, some of which they fill on the way; less is

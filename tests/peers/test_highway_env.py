@@ -1,0 +1,162 @@
+"""Roads and drivers against highway-env itself: lanes point by point, and the equations of drivers and cars.
+
+Places of highway-env have x to the east and y to the south, ours y to the north.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rlbench_suite.envs.driving import car_following, crossing_task, roundabout, routes
+from rlbench_suite.envs.driving.car_following import Driver
+from rlbench_suite.envs.driving.intersection import TURNS, Intersection
+from rlbench_suite.envs.driving.roundabout import Roundabout
+from rlbench_suite.process import precision
+from rlbench_suite.registry import card
+
+pytest.importorskip("highway_env", reason="needs highway-env; see .ci/run")
+from highway_env.envs.intersection_env import IntersectionEnv
+from highway_env.envs.roundabout_env import RoundaboutEnv
+from highway_env.road.lane import AbstractLane
+from highway_env.vehicle.behavior import IDMVehicle
+
+TOLERANCE = 1e-9
+
+
+def network(env_class: Any) -> Any:
+    """Lanes of an environment, without its vehicles."""
+    env = env_class()
+    env._make_road()
+    return env.road.network
+
+
+def points(lane: AbstractLane) -> tuple[np.ndarray, np.ndarray]:
+    """Ways along a lane, and x, y and heading there, in our axes."""
+    way = np.linspace(0, lane.length, 20)
+    there = np.array([[*lane.position(one, 0), lane.heading_at(one)] for one in way])
+    return way, there * [1, -1, -1]
+
+
+def assert_same(ours: np.ndarray, theirs: np.ndarray) -> None:
+    np.testing.assert_allclose(ours[:, :2], theirs[:, :2], rtol=0, atol=TOLERANCE)
+    np.testing.assert_allclose(np.exp(1j * ours[:, 2]), np.exp(1j * theirs[:, 2]), rtol=0, atol=TOLERANCE)
+
+
+# -- intersection-v0 -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("arm", "turn"), list(product(range(4), range(TURNS))))
+def test_lanes_of_the_intersection(arm: int, turn: int) -> None:
+    """The way in, the bend or straight, and the way out: places, headings, lengths and widths."""
+    net, layout, route = network(IntersectionEnv), Intersection.layout, TURNS * arm + turn
+    corner = -arm % 4  # theirs are south, west, north, east
+    exit_ = (corner + (-1, 2, 1)[turn]) % 4
+    nodes = f"o{corner}", f"ir{corner}", f"il{exit_}", f"o{exit_}"
+    begin = 0.0
+    for k in range(3):
+        lane = net.get_lane((nodes[k], nodes[k + 1], 0))
+        way, theirs = points(lane)
+        assert_same(routes.points(layout.route(route), begin + way), theirs)
+        assert lane.width_at(0) == 4
+        begin += lane.length
+        if k < 2:
+            assert begin == pytest.approx((layout.line, layout.out)[k][route], abs=TOLERANCE)
+
+
+def test_priorities_of_the_intersection() -> None:
+    """Who has a lane of lower priority yields."""
+    net = network(IntersectionEnv)
+    priority = np.empty(4 * TURNS)
+    for arm, turn in product(range(4), range(TURNS)):
+        corner = -arm % 4
+        priority[TURNS * arm + turn] = net.get_lane((f"ir{corner}", f"il{(corner + (-1, 2, 1)[turn]) % 4}", 0)).priority
+    np.testing.assert_array_equal(Intersection.layout.yields_to, priority > priority[:, None])
+
+
+def test_speeds_and_arrival_of_the_intersection() -> None:
+    config = IntersectionEnv.default_config()
+    assert tuple(config["action"]["target_speeds"]) == crossing_task.LEVELS
+    assert inspect.signature(IntersectionEnv.has_arrived).parameters["exit_distance"].default == crossing_task.ARRIVING
+
+
+# -- roundabout-v0 -------------------------------------------------------------------------------------------------
+
+NODES = "se", "ex", "ee", "nx", "ne", "wx", "we", "sx"
+"""Around the ring: entries and exits of the arms."""
+ONE_LANE = range(4 * TURNS)
+"""Routes of arms with one lane, as all of theirs have; the second lane of the west is ours alone."""
+
+
+@pytest.mark.parametrize("route", ONE_LANE)
+def test_ring_of_the_roundabout(route: int) -> None:
+    """The way around is their lane of the same radius, from node to node."""
+    net, layout = network(RoundaboutEnv), Roundabout.layout
+    arm, turn = divmod(route, TURNS)
+    _, _, begin, end, _ = layout.pieces.start[route]
+    outer = int(turn == 0)
+    for k in range(2 * arm, 2 * arm + 2 * turn + 1):
+        lane = net.get_lane((NODES[k % 8], NODES[(k + 1) % 8], outer))
+        way, theirs = points(lane)
+        assert lane.radius == roundabout.RADII[outer] == 1 / layout.pieces.curvature[route, 2]
+        assert_same(routes.points(layout.route(route), begin + way), theirs)
+        assert lane.width_at(0) == 4
+        begin += lane.length
+    assert begin == pytest.approx(end, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("route", ONE_LANE)
+def test_arms_of_the_roundabout(route: int) -> None:
+    """The straight ways in and out lie on their lanes, in the same direction."""
+    net, layout = network(RoundaboutEnv), Roundabout.layout
+    arm, turn = divmod(route, TURNS)
+    way_in, way_out = "senw"[arm], "senw"[(arm + turn + 1) % 4]
+    begin, bend = layout.pieces.start[route, [0, 1]]
+    out = layout.out[route]
+    for lane, ways in (
+        (net.get_lane((f"{way_in}er", f"{way_in}es", 0)), np.linspace(begin, bend, 20)),
+        (net.get_lane((f"{way_out}xs", f"{way_out}xr", 0)), np.linspace(out, out + 25, 20)),
+    ):
+        for x, y, heading in routes.points(layout.route(route), ways):
+            assert lane.local_coordinates(np.array([x, -y]))[1] == pytest.approx(0, abs=TOLERANCE)
+            assert math.cos(heading + lane.heading_at(0)) == pytest.approx(1, abs=TOLERANCE)
+
+
+def test_named_differences_of_the_roundabout() -> None:
+    """Their arms end 5.6 m before the ring, their speeds need 1.3 g there, and their arms are longer."""
+    net = network(RoundaboutEnv)
+    access, ring = net.get_lane(("ses", "se", 0)), net.get_lane(("se", "ex", 1))
+    gap = math.dist(access.position(access.length, 0), ring.position(0, 0))
+    assert round(gap, 1) == 5.6
+    fastest = max(RoundaboutEnv.default_config()["action"]["target_speeds"])
+    assert round(fastest**2 / net.get_lane(("se", "ex", 0)).radius / 9.81, 1) == 1.3
+    assert abs(net.get_lane(("ser", "ses", 0)).start[1]) == 170
+    assert (Roundabout.layout.fastest < 9).all()
+
+
+# -- drivers -------------------------------------------------------------------------------------------------------
+
+
+def test_drivers_follow_by_the_same_equation() -> None:
+    """Free acceleration and desired gap are equal, but theirs is from centre to centre, and may become negative."""
+    env = RoundaboutEnv()
+    env._make_road()
+    lane = env.road.network.get_lane(("ser", "ses", 0))
+    limits = IDMVehicle.COMFORT_ACC_MAX, -IDMVehicle.COMFORT_ACC_MIN
+    driver = Driver(15.0, IDMVehicle.TIME_WANTED, IDMVehicle.DISTANCE_WANTED, *limits)
+    negative = 0
+    with precision(card("Roundabout-v0").build(dtype="float64")):
+        for speed, other in np.random.default_rng(0).uniform(0, 40, (200, 2)):
+            cars = [IDMVehicle(env.road, lane.position(x, 0), lane.heading, v) for x, v in ((0, speed), (40, other))]
+            cars[0].target_speed, cars[0].DELTA = driver.desired_speed, 4.0
+            free = car_following.acceleration_at_ratio(driver, speed, 0.0)
+            assert cars[0].acceleration(cars[0]) == pytest.approx(float(free), abs=TOLERANCE)
+            theirs, ours = cars[0].desired_gap(*cars), float(car_following.desired_gap(driver, speed, other))
+            assert max(theirs, driver.jam_gap) == pytest.approx(ours, abs=TOLERANCE)
+            negative += theirs < 0
+    assert negative > 0
