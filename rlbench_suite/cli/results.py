@@ -169,7 +169,8 @@ def _export_policy(run: str, cell: str | None, to: str, out: Path | None, *, int
     steps = sum(len(episode.actions) for episode in found.episodes)
     what = "of the actions differ" if found.network.choices else "of its range is the largest difference of an action"
     loss = "" if found.loss is None else f" 8 bits lower the mean return by {found.loss:.4g}."
-    print(f"{out}: {len(data):,} bytes. Over {steps:,} steps {found.difference:.2g} {what} from the policy.{loss}")
+    said = f"{out}: {found.cell}, {len(data):,} bytes. Over {steps:,} steps"
+    print(f"{said} {found.difference:.2g} {what} from the policy.{loss}")
 
 
 def _formats() -> str:

@@ -261,15 +261,16 @@ def test_unfinished_runs_are_told_wherever_they_are_read(
     for file in path.rglob("result.json"):
         for name in ("episodes.parquet", "curve.parquet"):
             pq.write_table(pa.table({"x": [1]}), file.parent / name)
-    assert "unfinished" not in call(*arguments, str(path))[2]
+    assert "Finish it" not in call(*arguments, str(path))[2]
     (path / "cells/ppo/Made1-v0/2/result.json").unlink()
     manifest = json.loads((path / "manifest.json").read_text())
-    said = [{"machine": {"packages": {}}, "arguments": [*each, "--out", "my run"]} for each in (["--agent", "ppo"], [])]
+    begun = (["--agent", "ppo", "--out", "my run", "--seeds", "2"], ["--seeds=3", "--out=elsewhere"])
+    said = [{"machine": {"packages": {}}, "arguments": each} for each in begun]
     (path / "manifest.json").write_text(json.dumps(manifest | {"sittings": [*said, said[0]]}))
     err = call(*arguments, str(path))[2]
     assert err.startswith(
-        f"The run {path} is unfinished: 11 of 12 cells. Finish it with: "
-        "rlsuite-eval --agent ppo --out 'my run'; rlsuite-eval --out 'my run'\n"
+        f"The run {path} has 11 of 12 cells: some agents have fewer than its 3 seeds. Finish it with: "
+        f"rlsuite-eval --agent ppo --seeds 3 --out {path}; rlsuite-eval --seeds 3 --out {path}\n"
     )
 
 
