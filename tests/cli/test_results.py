@@ -167,6 +167,9 @@ def test_query_prints_a_table_csv_or_json(call: Callable[..., tuple], toys: Path
         "agent": "toy", "seed": "1", "n": "50",
     }  # fmt: skip
     assert json.loads(call("query", sql, path, "--json")[1])[0] == {"agent": "toy", "seed": 0, "n": 50}
+    odd = "SELECT 'nan'::DOUBLE AS a, 1.25 AS b, ['inf'::DOUBLE, 1] AS c, [0.5] AS d, date '2026-01-02' AS e"
+    told = [{"a": None, "b": 1.25, "c": [None, 1], "d": [0.5], "e": "2026-01-02"}]
+    assert json.loads(call("query", odd, path, "--json")[1]) == told
     code, out, _ = call("query", "--tables", path)
     assert code == 0
     assert all(word in out for word in ("cells", "episodes", "curves", "episode_seed", "mean_return"))
@@ -204,6 +207,9 @@ def test_export_prints_or_writes(call: Callable[..., tuple], tmp_path: Path, nam
         (("query", "--tables"), "--tables takes run directories and no SQL"),
         (("query", "SELECT 1", "{run}", "--tables"), "--tables takes run directories and no SQL"),
         (("query", "SELECT 1", "{run}", "--csv", "--json"), "Choose one of --csv and --json"),
+        (("query", "SELECT 1", "{run}", "--json", "out.json"), "out.json is no run. --csv and --json of a query print"),
+        (("compare", "{run}", "--agents", " ,"), "No agent is named in ' ,'. The runs have ppo."),
+        (("power", "{run}", "--tasks", ""), "No task is named in ''. The runs have Made0-v0."),
         (("export", "{run}", "--format", "latx"), "Unknown format 'latx'. Did you mean 'latex'?"),
         (
             ("export", "{run}", "{run}", "--format", "csv"),
@@ -298,5 +304,8 @@ def test_power_says_that_equal_scores_tell_nothing(call: Callable[..., tuple], t
     assert "-: all seeds of ppo score the same on Made0-v0" in out
     (row,) = (line.split() for line in out.splitlines() if line.startswith(" Made0-v0"))
     assert row == ["Made0-v0", "6", "0", "-", "-", "-", "-"]
+    assert "counts it as 0" not in out  # it has no number either
+    other = make_run(tmp_path / "b", {"ppo": drawn(0, 2, 6) | {"rlsuite/Made0-v0": [0.5] * 6}})
+    assert "The mean over tasks counts it as 0." in " ".join(call("power", str(other))[1].split())
     for wrong in ("nan", "inf", "0", "-1"):
         assert call("power", path, f"--difference={wrong}")[0] == 2

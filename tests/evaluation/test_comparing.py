@@ -213,13 +213,14 @@ def test_chosen_agents_and_tasks(tmp_path: Path):
     one = make_run(tmp_path / "one", {"x": drawn(0, 5), "y": drawn(1, 5)})
     two = make_run(tmp_path / "two", {"x": drawn(2, 5), "z": drawn(3, 5)})
     runs = read_runs([one, two])
-    assert list(agents(chosen(runs, " x (two), y"))) == ["y", "x"]
+    assert list(agents(chosen(runs, " x (two), y"))) == ["x", "y"]
+    assert list(agents(chosen(runs, "y,x (one)"))) == ["y", "x"]
     assert list(agents(chosen(runs, "x"))) == ["x (one)", "x (two)"]
     few = chosen(runs, "z", "Made1-v0,rlsuite/Made0-v0")
     assert [run.name for run in few] == ["two"]
     assert {cell["task"] for cell in few[0].cells} == set(few[0].manifest["references"]) == set(TASKS[:2])
     for wrong, words in ((("zz",), "'zz'. Did you mean 'z'?"), (("x", "Made9-v0"), "'Made9-v0'. Did you mean 'Made"),
-                         (("x", "motor"), "'motor'"), ((",",), "No finished cell of , in one, two")):  # fmt: skip
+                         (("x", "motor"), "'motor'"), ((",",), "No agent is named in ','. The runs have x (one)")):  # fmt: skip
         with pytest.raises(ValueError, match=re.escape(words)):
             chosen(runs, *wrong)
     assert [task.corrected for task in verdicts(chosen(runs, "y,z", "Made1-v0"))[0].tasks] == [
