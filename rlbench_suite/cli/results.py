@@ -63,9 +63,7 @@ def query(
     if as_csv and as_json:
         raise ValueError("Choose one of --csv and --json.")
     if file := next((path for path in paths if path.endswith((".csv", ".json")) and not Path(path).exists()), None):
-        raise ValueError(
-            f"{file} is no run. --csv and --json of a query print, and name no file; write it by: > {file}"
-        )
+        raise ValueError(f"{file} is no run. --csv and --json of a query print, and take no file: write it by > {file}")
     with finished(paths, tuple(FILES.values())) as runs:
         database = Database(runs)
         answer = _tables(database) if tables else database.ask(sql)
@@ -104,7 +102,8 @@ def export(
     cell: Annotated[
         str | None,
         typer.Argument(
-            help="Cell whose policy is exported: its folder, `ppo/PMSMSpeed-v0/0`, or the beginning of it.",
+            help="Cell whose policy is exported: its folder, `ppo/PMSMSpeed-v0/0`, or the beginning of it, which means "
+            "the first seed.",
             show_default=False,
         ),
     ] = None,

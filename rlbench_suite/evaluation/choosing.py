@@ -34,9 +34,10 @@ def chosen(runs: Sequence[FinishedRun], agents: str | None = None, tasks: str | 
     for player in players:
         if not any(player in both for both in called.values()):
             raise ValueError(unknown("agent of the runs", player, set[str]().union(*called.values())))
-    short = [task.split("/", 1)[1] for task in known]
-    listed = known if tasks is None else _listed("task", tasks, short)
-    wanted = {task for name in listed for task in _named(name, known)}
+    wanted = set(known)
+    if tasks is not None:
+        short = [task.split("/", 1)[1] for task in known]
+        wanted = {task for name in _listed("task", tasks, short) for task in _named(name, known)}
     kept: list[tuple[int, FinishedRun]] = []
     for run in runs:
         order = {
@@ -55,9 +56,8 @@ def chosen(runs: Sequence[FinishedRun], agents: str | None = None, tasks: str | 
         }
         if cells := [each for each in run.cells if each["task"] in manifest["hyperparameters"].get(each["agent"], ())]:
             cells.sort(key=lambda cell: order[cell["agent"]])
-            kept.append(
-                (min(order.values()) if agents is not None else 0, replace(run, manifest=manifest, cells=tuple(cells)))
-            )
+            place = 0 if agents is None else min(order.values())
+            kept.append((place, replace(run, manifest=manifest, cells=tuple(cells))))
     if not kept:
         what = " on ".join(filter(None, (agents, tasks)))
         raise ValueError(f"No finished cell of {what} in {', '.join(run.name for run in runs)}.")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +17,10 @@ import pytest
 import yaml
 from made_runs import make_run
 
-from rlbench_suite.cli import evaluate, finished
+from rlbench_suite.cli import evaluate, finished, results
+from rlbench_suite.evaluation import exporting
 from rlbench_suite.evaluation.power import seeds_needed
+from rlbench_suite.evaluation.protocol import Cell
 from rlbench_suite.evaluation.store import Run, read_manifest
 
 PROGRAM = str(Path(sys.executable).with_name("rlsuite-eval"))
@@ -237,6 +240,21 @@ def test_a_wrong_argument_is_one_sentence_and_exit_code_2(
     assert (code, out) == (2, "")
     assert words.format(**given) in err
     assert len(err.strip().splitlines()) == 1
+
+
+def test_an_exported_policy_is_named_with_its_seed(
+    call: Callable[..., tuple], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    network = SimpleNamespace(choices=True)
+    found = SimpleNamespace(
+        cell=Cell("ppo", "rlsuite/SAT-v0", 0), episodes=[], network=network, difference=0.0, loss=None
+    )
+    monkeypatch.setattr(exporting, "read_export", lambda *_, **__: found)
+    monkeypatch.setattr(exporting, "onnx", lambda _: b"policy")
+    monkeypatch.setattr(results, "prepare_jax", lambda: None)
+    file = tmp_path / "p.onnx"
+    code, out, _ = call("export", str(tmp_path), "ppo", "--format", "onnx", "--out", str(file))
+    assert (code, out.startswith(f"{file}: ppo on rlsuite/SAT-v0, seed 0, 6 bytes.")) == (0, True)
 
 
 def test_errors_of_the_system_name_the_file_and_no_number(call: Callable[..., tuple], monkeypatch: pytest.MonkeyPatch):
