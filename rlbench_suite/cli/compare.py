@@ -83,7 +83,8 @@ def compare(
         )  # fmt: skip
     console.print(
         "Difference: first agent minus second, mean over paired seeds, with its 95 % interval. Effect: difference over "
-        "the standard deviation of paired differences. p: paired permutation test, corrected by Holm's method for "
+        "the standard deviation of paired differences within a task; of the mean over tasks, over the root of the mean "
+        "variance within tasks. p: paired permutation test, corrected by Holm's method for "
         f"{count(sum(len(verdict.tasks) for verdict in found), 'p-value')} of tasks and {len(found)} of means. "
         "!: the mean cost exceeds the limit of the task's card. Constrained: such a seed counts as random play.",
         style="dim", highlight=False,
@@ -136,11 +137,13 @@ def power(
             found[agent] = needs(scores, difference or DIFFERENCES, agents=compared)
         except ValueError as error:
             raise ValueError(f"{agent} of the run {run}: {error}") from None
-        _print_needs(agent, *found[agent], console)
-        if equal := [task.split("/", 1)[1] for task, need in found[agent][1].items() if need.spread == 0]:
+        together, single = found[agent]
+        _print_needs(agent, together, single, console)
+        if equal := [task.split("/", 1)[1] for task, need in single.items() if need.spread == 0]:
+            counted = " The mean over tasks counts it as 0." * (together.spread > 0)
             console.print(
                 f"-: all seeds of {agent} score the same on {', '.join(equal)}, and a spread of 0 tells nothing about "
-                "how many seeds are needed. The mean over tasks counts it as 0.",
+                f"how many seeds are needed.{counted}",
                 style="yellow", highlight=False, markup=False,
             )  # fmt: skip
     console.print(
@@ -227,19 +230,19 @@ def _effect(value: float | None) -> str:
 
 
 def _write_json(path: Path, numbers: Any) -> None:
-    text = json.dumps(_finite(numbers), indent=2, allow_nan=False)
+    text = json.dumps(finite(numbers), indent=2, allow_nan=False)
     with writing(path), replacing(path) as unfinished:
         unfinished.write_text(text + "\n")
     print(f"{path}: all numbers.")
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
     """Replace numbers that JSON does not have by None, and make every key a string."""
     match value:
         case dict():
-            return {str(key): _finite(each) for key, each in value.items()}
+            return {str(key): finite(each) for key, each in value.items()}
         case list() | tuple():
-            return [_finite(each) for each in value]
+            return [finite(each) for each in value]
         case float() if not math.isfinite(value):
             return None
     return value

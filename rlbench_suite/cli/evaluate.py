@@ -267,7 +267,6 @@ def evaluate(
     with storage.opened(out) as place, Run.open(place.path, manifest, resume=resume) as run:
         failed = []
         if missing := run.missing():
-            console.print(f"{len(missing)} of {len(run.wanted)} cells to run, into {place}", highlight=False)
             if on_ray:
                 events = in_cluster(run, Resources(cpus, gpus, memory), address, workers, silence=silence)
             elif local_workers and not played:
@@ -275,6 +274,7 @@ def evaluate(
             else:
                 events = runner.in_process(run, played)
             events = place.keeping(events, run)
+            console.print(f"{len(missing)} of {len(run.wanted)} cells to run, into {place}", highlight=False)
             with run.sitting():
                 if saved:
                     run.keep(saved)

@@ -21,11 +21,29 @@ def finished(runs: Sequence[str], tables: Sequence[str] = ()) -> Iterator[list[F
 
 
 def _on_missing(run: FinishedRun, place: str) -> str:
-    """Return how many cells of an unfinished run are finished, and how to finish it; empty if nothing is missing."""
+    """Return how many cells of a run are finished, and how to give every agent all seeds; empty if nothing is missing.
+
+    Args:
+        run: the run. Its number of seeds is the largest that it was ever asked for.
+        place: its path or URL as the user knows it.
+    """
     planned = run.manifest["seeds"] * sum(map(len, run.manifest["hyperparameters"].values()))
     if len(run.cells) == planned:
         return ""
     begun = [sitting["arguments"] for sitting in run.manifest["sittings"] if sitting.get("arguments")]
-    commands = dict.fromkeys(shlex.join(["rlsuite-eval", *arguments]) for arguments in begun)
+    seeds = str(run.manifest["seeds"])
+    asked = [_with(_with(arguments, "--seeds", seeds), "--out", place) for arguments in begun]
+    commands = dict.fromkeys(shlex.join(["rlsuite-eval", *arguments]) for arguments in asked)
     how = f"Finish it with: {'; '.join(commands)}" if commands else "The command that made it finishes it."
-    return f"The run {place} is unfinished: {len(run.cells)} of {planned} cells. {how}"
+    return (
+        f"The run {place} has {len(run.cells)} of {planned} cells: some agents have fewer than its {seeds} seeds. {how}"
+    )
+
+
+def _with(arguments: Sequence[str], option: str, value: str) -> list[str]:
+    """Return the arguments of a command with another value of an option."""
+    kept = [argument for argument in arguments if not argument.startswith(f"{option}=")]
+    while option in kept:
+        at = kept.index(option)
+        del kept[at : at + 2]
+    return [*kept, option, value]

@@ -3,6 +3,7 @@
 import csv
 import json
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ from rich.table import Table
 
 from rlbench_suite.card import unknown
 from rlbench_suite.cli import prepare_jax
+from rlbench_suite.cli.compare import finite
 from rlbench_suite.evaluation.writing import check_file, replacing, writing
 
 if TYPE_CHECKING:
@@ -60,6 +62,8 @@ def query(
         raise ValueError(f"A query needs SQL and then a run directory, got only {sql!r}.")
     if as_csv and as_json:
         raise ValueError("Choose one of --csv and --json.")
+    if file := next((path for path in paths if path.endswith((".csv", ".json")) and not Path(path).exists()), None):
+        raise ValueError(f"{file} is no run. --csv and --json of a query print, and take no file: write it by > {file}")
     with finished(paths, tuple(FILES.values())) as runs:
         database = Database(runs)
         answer = _tables(database) if tables else database.ask(sql)
@@ -67,7 +71,8 @@ def query(
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerows([answer.columns, *answer.rows])
     elif as_json:
-        print(json.dumps([dict(zip(answer.columns, row, strict=True)) for row in answer.rows], indent=2, default=str))
+        rows = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
+        print(json.dumps(finite(rows), indent=2, default=_plain, allow_nan=False))
     else:
         table = Table(box=SIMPLE_HEAD, pad_edge=False)
         for column in answer.columns:
@@ -76,6 +81,11 @@ def query(
             table.add_row(*map(_shown, row))
         console = Console() if sys.stdout.isatty() else Console(width=_LOG_WIDTH)
         console.print(table)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that JSON does not have as a number or text."""
+    return float(value) if isinstance(value, Decimal) else str(value)
 
 
 def _shown(value: Any) -> str:
@@ -92,7 +102,8 @@ def export(
     cell: Annotated[
         str | None,
         typer.Argument(
-            help="Cell whose policy is exported: its folder, `ppo/PMSMSpeed-v0/0`, or the beginning of it.",
+            help="Cell whose policy is exported: its folder, `ppo/PMSMSpeed-v0/0`, or the beginning of it, which means "
+            "the first seed.",
             show_default=False,
         ),
     ] = None,
@@ -169,7 +180,8 @@ def _export_policy(run: str, cell: str | None, to: str, out: Path | None, *, int
     steps = sum(len(episode.actions) for episode in found.episodes)
     what = "of the actions differ" if found.network.choices else "of its range is the largest difference of an action"
     loss = "" if found.loss is None else f" 8 bits lower the mean return by {found.loss:.4g}."
-    print(f"{out}: {len(data):,} bytes. Over {steps:,} steps {found.difference:.2g} {what} from the policy.{loss}")
+    said = f"{out}: {found.cell}, {len(data):,} bytes. Over {steps:,} steps"
+    print(f"{said} {found.difference:.2g} {what} from the policy.{loss}")
 
 
 def _formats() -> str:

@@ -71,7 +71,7 @@ class Verdict:
         seeds: number of pairs on the task that has fewest.
         tasks: differences by task.
         left_out: tasks without a pair. No number here includes them.
-        missing: planned seeds of both agents on the tasks that are not finished. No number here includes them.
+        missing: seeds of the runs that the agents lack on the tasks. No number here includes them.
         unpaired: finished seeds on the tasks that the other agent lacks, of each agent. No number here includes them.
         difference: mean difference over tasks, with its 95 % interval over seeds.
         constrained: the same of constrained scores; None if no task has a constraint.
@@ -83,6 +83,7 @@ class Verdict:
         better: the better agent; None if nobody can tell, or only the one with the higher scores violates a constraint.
         seeds_needed: seeds that give a verdict with 80 % power if the differences on all tasks are the measured ones;
             None if that is unknown or more than 10,000.
+        ranks_below: the agent that ranks below the other because only it violates a constraint; None if there is none.
         words: the verdict as a sentence.
     """
 
@@ -102,6 +103,7 @@ class Verdict:
     corrected: float
     better: str | None
     seeds_needed: int | None
+    ranks_below: str | None
     words: str
 
     def violated(self, agent: str) -> list[str]:
@@ -197,6 +199,7 @@ def _compare(first: str, second: str, x: Cells, y: Cells, missing: Sequence[Gap]
         corrected=p,
         better=None,
         seeds_needed=_needed(list(differences.values()), comparisons),
+        ranks_below=None,
         words="",
     )
 
@@ -248,7 +251,7 @@ def _decided(verdict: Verdict, corrected: float) -> Verdict:
         keeper = verdict.second if violator == verdict.first else verdict.first
         broken = ", ".join(task.split("/", 1)[1] for task in verdict.violated(violator))
         words = f"{violator} violates the constraint of {broken} and ranks below {keeper}. By scores alone: {words}"
-        verdict = replace(verdict, better=None if better == violator else better)
+        verdict = replace(verdict, better=None if better == violator else better, ranks_below=violator)
     return replace(verdict, words=words)
 
 
@@ -264,7 +267,7 @@ def _words(verdict: Verdict) -> str:
     pairs = f"{verdict.seeds} to {most}" if most > verdict.seeds else str(most)
     tasks = f"{count(len(verdict.tasks), 'task')}, {pairs} paired seed{'s' * (most > 1)}"
     if verdict.missing:
-        tasks += f"; {count(verdict.missing, 'planned seed')} {'is' if verdict.missing == 1 else 'are'} missing"
+        tasks += f"; {count(verdict.missing, 'seed')} of the runs {'is' if verdict.missing == 1 else 'are'} missing"
     if verdict.better:
         return (
             f"{names[0]} is better than {names[1]}: its mean score is higher by {measured}, and a run of it beats a "

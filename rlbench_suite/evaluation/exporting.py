@@ -13,7 +13,7 @@ from rlbench_suite.episode import scalar_return
 from rlbench_suite.evaluation import c_header, onnx_export
 from rlbench_suite.evaluation.cells import find_cell, read_policy
 from rlbench_suite.evaluation.network import Network, NetworkPolicy
-from rlbench_suite.evaluation.protocol import evaluate, evaluation_seeds
+from rlbench_suite.evaluation.protocol import Cell, evaluate, evaluation_seeds
 from rlbench_suite.evaluation.trajectory import Trajectory, observed, play, scales
 from rlbench_suite.task import Task
 
@@ -27,8 +27,8 @@ _CHECKED = 4
 class Export:
     """An acting policy, ready to be written."""
 
+    cell: Cell
     task: Task[Any, Any]
-    agent: str
     network: Network
     """In the units of the task's spaces."""
     episodes: list[Trajectory]
@@ -70,7 +70,7 @@ def read_export(path: Path, cell_name: str, *, most_likely: bool = False, eight_
         loss = returns[0] - returns[1]
     player = policy if not network.sampled and not eight_bits else NetworkPolicy(network, task)
     episodes = play(task, player, seeds[:_CHECKED])
-    return Export(task, cell.agent, network, episodes, difference(network, episodes), loss)
+    return Export(cell, task, network, episodes, difference(network, episodes), loss)
 
 
 def network_of(policy: Any, agent: str) -> Network:
@@ -137,7 +137,7 @@ def c(export: Export, name: str) -> str:
     notes: tuple[str, ...] = ()
     if export.loss is not None:
         notes = (f"Weights have 8 bits. The mean return of {task.card.id} falls by {export.loss:.4g} through it.",)
-    origin = c_header.Origin(task.card.id, export.agent, rlbench_suite.__version__, task.period, notes)
+    origin = c_header.Origin(task.card.id, export.cell.agent, rlbench_suite.__version__, task.period, notes)
     return c_header.header(
         name,
         physical,

@@ -34,7 +34,7 @@ def latex(run: FinishedRun) -> str:
 
     Its head says how many seeds the scores have. It needs the package ``booktabs``. The last rows are the mean and the
     interquartile mean over the tasks that all agents have. In rows of tasks and of the mean, the best score and those
-    that :mod:`~rlbench_suite.evaluation.comparing` does not tell from it are bold, unless that is the whole row. A
+    that :mod:`~rlbench_suite.evaluation.comparing` does not tell from it are bold, unless that is all of them. A
     score that violates the constraint of a task has a dagger and is never bold. Where a task has a constraint, another
     row has the interquartile mean of constrained scores.
     """
@@ -68,7 +68,7 @@ def latex(run: FinishedRun) -> str:
     lines = [
         "% Needs \\usepackage{booktabs}. Scores: 0 random player, 1 reference; 95 % intervals over seeds.",
         "% Bold: the best score of a task or mean, and those that a paired permutation test does not tell from it at",
-        f"% the level of {LEVEL:.0%} with Holm's correction, as in `rlsuite-eval compare`; never a whole row.",
+        f"% the level of {LEVEL:.0%} with Holm's correction, as in `rlsuite-eval compare`; never all of them.",
         *(["% A dagger marks scores whose mean cost exceeds the task's limit."] if any(broken.values()) else []),
         *(f"% {sentence}" for sentence in on_few_seeds(numbers)),
         rf"\begin{{tabular}}{{l{'r' * len(scores)}}}",
@@ -104,7 +104,8 @@ def huggingface(run: FinishedRun) -> str:
         for task, seeds in tasks.items():
             found = constraint(task)
             cells = [{**cell, "constrained": reading.constrained(cell)} for cell in seeds.values()]
-            cost = f"Mean constraint cost (limit {found.limit:g})" if found else "Mean constraint cost"
+            violated = ", violated" * reading.violate(cells)
+            cost = f"Mean constraint cost (limit {found.limit:g}{violated})" if found else "Mean constraint cost"
             metrics = {
                 "mean_reward": ("Mean return", "mean_return"),
                 "normalised_score": ("Normalised score (0 random, 1 reference)", "score"),
@@ -158,11 +159,14 @@ def _told(run: FinishedRun) -> dict[str, set[tuple[str, str]]]:
 
 
 def _bold(values: dict[str, Estimate], violating: set[str], told: set[tuple[str, str]]) -> set[str]:
-    """Return the best agent of a row and those that cannot be told from it; none if that is all of them."""
+    """Return the best agent of a row and those that cannot be told from it; none if that is all that violate nothing.
+
+    The only agent that violates nothing is best, because the others rank below it.
+    """
     keepers = values.keys() - violating
     best = max(keepers, key=lambda agent: values[agent].point, default="")
     bold = {agent for agent in keepers if (best, agent) not in told}
-    return bold if bold != values.keys() else set()
+    return bold if bold != keepers or len(keepers) == 1 < len(values) else set()
 
 
 def _row(title: str, values: dict[str, Estimate], columns: list[str], violating: set[str], bold: set[str]) -> str:

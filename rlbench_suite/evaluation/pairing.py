@@ -23,13 +23,13 @@ def pairs_of(x: Mapping[int, Mapping[str, Any]], y: Mapping[int, Mapping[str, An
 
 @dataclass(frozen=True)
 class Gap:
-    """Seeds of an agent on a task that its run was to have and has not: they failed, or were not run yet.
+    """Seeds that an agent lacks on a task and its run has: they failed, were not run yet, or were never asked for.
 
     Attributes:
         run: name of the run.
         agent: name of the agent, as in the verdicts.
         task: id of the task.
-        planned: number of seeds of the run.
+        planned: number of seeds of the run, the most that an agent was asked for.
         finished: number of its finished seeds.
     """
 

@@ -27,9 +27,13 @@ FILES = {"episodes": "episodes.parquet", "curves": "curve.parquet"}
 """Files of a cell by the table that they are copied into."""
 
 
+_ZONED = "TIME ZONE"
+"""Part of the names of types that have a time zone."""
+
+
 @dataclass(frozen=True)
 class Answer:
-    """Columns and rows of the result of a query."""
+    """Columns and rows of the result of a query. Times with a time zone are texts, in UTC."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
@@ -51,6 +55,7 @@ class Database:
             raise ImportError("Queries need DuckDB; install it with: pip install 'rlbench-suite[query]'") from None
         self._duckdb = duckdb
         self._connection = duckdb.connect(":memory:")
+        self._connection.execute("SET TimeZone = 'UTC'")  # a query answers the same on all machines
         self._connection.execute("SET temp_directory = ''")  # a table that does not fit is refused; no disk is filled
         try:
             _load_cells(self._connection, runs)
@@ -74,8 +79,11 @@ class Database:
             if len(statements) != 1 or statements[0].type not in (kinds.SELECT, kinds.EXPLAIN):
                 raise ValueError("A query is one SELECT; others would change or read something beside the runs.")
             asked = self._connection.execute(statements[0])
-            columns = tuple(column[0] for column in asked.description or ())
-            return Answer(columns, tuple(asked.fetchall()))
+            names, types = zip(*((str(name), str(kind)) for name, kind, *_ in asked.description or ()), strict=True)
+            if any(_ZONED in kind for kind in types):  # DuckDB needs pytz to make Python objects of them
+                shown = (f"#{i}::VARCHAR" if _ZONED in kind else f"#{i}" for i, kind in enumerate(types, 1))
+                asked = self._connection.execute(f"SELECT {', '.join(shown)} FROM ({sql.strip().rstrip(';')}\n)")
+            return Answer(names, tuple(asked.fetchall()))
         except self._duckdb.Error as error:
             tables = f" The tables are {', '.join(TABLES)}." * isinstance(error, self._duckdb.CatalogException)
             tables += " --tables lists the columns." * isinstance(error, self._duckdb.BinderException)

@@ -152,7 +152,8 @@ def _read(path: Path, name: str) -> FinishedRun:
     file = path / "manifest.json"
     if not file.exists():
         raise ValueError(no_run(path))
-    manifest = _object(file)
+    with _checking(file):
+        manifest = _object(file)
     if manifest.get("format") != FORMAT:
         raise ValueError(f"{file} has the format {manifest.get('format')!r}; {FORMAT!r} is needed.")
     with _checking(file):
@@ -161,10 +162,11 @@ def _read(path: Path, name: str) -> FinishedRun:
     for agent, task, seed in _cells(path, manifest):
         file = cell_folder(path, agent, task, seed) / "result.json"
         if os.path.lexists(file):
-            cells.append(cell := _object(file))
-            if (cell.get("agent"), cell.get("task"), cell.get("seed")) != (agent, task, seed):
-                raise ValueError(f"{file} belongs to another cell; delete its folder and run the cell again.")
-            with _checking(file):
+            advice = f"; delete the folder {file.parent} and run the same command again, which computes the cell again"
+            with _checking(file, advice):
+                cells.append(cell := _object(file))
+                if (cell.get("agent"), cell.get("task"), cell.get("seed")) != (agent, task, seed):
+                    raise ValueError("it belongs to another cell")
                 for kind, names in _NUMBERS.items():
                     _check(cell, names, kind)
     if not cells:
@@ -180,12 +182,12 @@ _NUMBERS: dict[type, tuple[str, ...]] = {
 
 
 @contextmanager
-def _checking(file: Path) -> Iterator[None]:
-    """Name the file in an error about its contents."""
+def _checking(file: Path, advice: str = "") -> Iterator[None]:
+    """Name the file in an error about its contents, and say what to do."""
     try:
         yield
     except ValueError as error:
-        raise ValueError(f"{file} is damaged ({error}).") from None
+        raise ValueError(f"{file} is damaged ({error}){advice}.") from None
 
 
 def _check_manifest(manifest: dict[str, Any]) -> None:
@@ -271,11 +273,11 @@ def cell_folder(path: Path, agent: str, task: str, seed: int) -> Path:
 
 def _object(file: Path) -> dict[str, Any]:
     if not file.is_file():
-        raise ValueError(f"{file} is no file.")
+        raise ValueError("it is no file")
     try:
         read = json.loads(file.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{file} is damaged ({error}).") from None
+    except RecursionError as error:
+        raise ValueError(error) from None
     if not isinstance(read, dict):
-        raise ValueError(f"{file} is damaged (it holds no JSON object).")
+        raise ValueError("it holds no JSON object")
     return read

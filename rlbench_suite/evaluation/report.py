@@ -363,9 +363,11 @@ def print_report(report: Report, console: Console) -> None:
             costs = {"training steps": steps, "training seconds": seconds}
             shown = {title: _with_interval(value) for title, value in values.items()}
             if agent in report.constrained:
+                broken = _BROKEN * bool(report.broken(agent))
                 shown = {
-                    "IQM": shown.pop("IQM") + _BROKEN * bool(report.broken(agent)),
+                    "IQM": shown.pop("IQM") + broken,
                     "Constrained IQM": _with_interval(report.constrained[agent]),
+                    "Mean": shown.pop("Mean") + broken,
                 } | shown
             rows.append({"agent": agent, **shown, **costs})
         count = len(report.comparison.tasks)

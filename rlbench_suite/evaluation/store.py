@@ -19,7 +19,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -222,6 +222,7 @@ class Run:
             raise ValueError(f"There is no run to resume in {path}; leave --resume out to begin one.")
         if found:
             manifest = _widen(path, read_manifest(path), manifest)
+        begun = path.exists()
         try:
             make_folder(path)
             lock = _lock(path / ".lock")
@@ -236,6 +237,10 @@ class Run:
             yield run
         finally:
             _sweep(path)
+            if not begun and [each.name for each in path.iterdir()] == [".lock"]:  # nothing was written
+                with suppress(OSError):  # Windows removes no open file
+                    (path / ".lock").unlink()
+                    path.rmdir()
             os.close(lock)
 
     def cell_path(self, cell: Cell) -> Path:

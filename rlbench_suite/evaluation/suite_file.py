@@ -29,7 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rlbench_suite.card import LONGEST_GIVEN, unknown
 from rlbench_suite.plain_yaml import fault, read_plain_yaml, read_small_file
 from rlbench_suite.registry import card as find_card
-from rlbench_suite.registry import cards
+from rlbench_suite.registry import cards, suites
 
 SUFFIXES = (".yaml", ".yml")
 _BUDGETS = ("smoke", "quick", "full")
@@ -84,6 +84,8 @@ def read_suite_file(path: Path) -> SuiteFile:
         for key in plain:
             if key not in _Contents.model_fields:
                 raise ValueError(unknown("key", key, _Contents.model_fields))
+        if plain.get("tasks") == []:
+            raise ValueError("its list of tasks is empty")
         contents = _Contents.model_validate(plain)
         if contents.budget not in _BUDGETS:
             raise ValueError(unknown("budget", contents.budget, _BUDGETS))
@@ -112,6 +114,8 @@ def _task_id(entry: str | Mapping[str, Any]) -> str:
         entry = {"id": entry}
     if not isinstance(name := entry.get("id"), str):
         raise ValueError("a task with keywords also needs its id")
+    if name in suites():
+        raise ValueError(f"{name!r} is a suite, not a task; name its tasks, such as {suites()[name][0]}")
     card = find_card(name)
     if card.registered_id not in cards():
         raise ValueError(unknown("task", name, cards()))

@@ -9,7 +9,7 @@ import numpy as np
 from rlbench_suite.evaluation import reading
 from rlbench_suite.evaluation.comparing import Verdict
 from rlbench_suite.evaluation.pairing import Cells, Gap, apart, count, gaps, on_apart, on_shared, several
-from rlbench_suite.evaluation.permutation import EXACT, least_p
+from rlbench_suite.evaluation.permutation import EXACT, holm, least_p
 from rlbench_suite.evaluation.power import LEAST_SEEDS, LEVEL
 
 _PACKAGE = "rlbench-suite"
@@ -28,22 +28,18 @@ def remarks(runs: Sequence[reading.FinishedRun], found: Sequence[Verdict]) -> li
     if without := apart(runs):
         said.append(on_apart(without, agents))
     said += on_shared(runs)
-    family = sum(len(verdict.tasks) for verdict in found)
     for verdict in found:
-        by_pair += [
-            (f"{verdict.first} and {verdict.second}", each) for each in _on_pair(verdict, agents, family, len(found))
-        ]
+        by_pair += [(f"{verdict.first} and {verdict.second}", each) for each in _on_pair(verdict, agents, found)]
     return said + list(_grouped(by_pair))
 
 
-def _on_pair(verdict: Verdict, agents: Mapping[str, Cells], family: int, pairs: int) -> Iterator[str]:
+def _on_pair(verdict: Verdict, agents: Mapping[str, Cells], found: Sequence[Verdict]) -> Iterator[str]:
     """Yield the sentences on one verdict, to be read after the names of its agents.
 
     Args:
         verdict: the verdict.
         agents: finished cells of all agents.
-        family: number of p-values of tasks that are corrected together.
-        pairs: number of pairs of agents whose p-values are corrected together.
+        found: all verdicts, whose p-values are corrected together.
     """
     unequal = [
         task.task for task in verdict.tasks if _unequal(agents[verdict.first], agents[verdict.second], task.task)
@@ -65,20 +61,30 @@ def _on_pair(verdict: Verdict, agents: Mapping[str, Cells], family: int, pairs: 
             f"the mean; the difference of IQM is {verdict.iqm.point:+.3f}."
         )
     seeds = max(task.seeds for task in verdict.tasks)
-    if verdict.seeds >= LEAST_SEEDS and family * least_p(seeds) >= LEVEL:
-        enough = next((n for n in range(EXACT + 2) if family * least_p(n) < LEVEL), None)
+    others = [each for each in found if each is not verdict]
+    p = [task.p for other in others for task in other.tasks]
+    if verdict.seeds >= LEAST_SEEDS and _hopeless([least_p(task.seeds) for task in verdict.tasks], p):
+        own = len(verdict.tasks)
+        enough = next((n for n in range(seeds + 1, EXACT + 2) if not _hopeless([least_p(n)] * own, p)), None)
+        needed = f"at least {enough}" if enough else "fewer agents or tasks"
         yield (
             f"{seeds} seeds can decide no single task, however large its difference. The permutation test with Holm's "
-            f"correction for the {family} p-values of tasks needs "
-            f"{f'at least {enough}' if enough else 'fewer agents or tasks'}."
+            f"correction for {count(own + len(p), 'p-value')} of tasks needs {needed}."
         )
     differences = sum(task.seeds for task in verdict.tasks)
-    if verdict.seeds >= LEAST_SEEDS and pairs * least_p(differences) >= LEVEL:
+    if verdict.seeds >= LEAST_SEEDS and _hopeless([least_p(differences)], [other.p for other in others]):
         yield (
             f"no verdict is possible, however large the difference. The permutation test of "
             f"{count(differences, 'difference')} gives no p-value below {least_p(differences):.2g}, which Holm's "
-            f"correction for {count(pairs, 'pair')} of agents raises to {LEVEL:.0%} or more."
+            f"correction for {count(len(found), 'pair')} of agents raises to {LEVEL:.0%} or more."
         )
+
+
+def _hopeless(least: Sequence[float], others: Sequence[float]) -> bool:
+    """Return whether Holm's method leaves none of the least possible p-values below the level, beside the others."""
+    if len([*least, *others]) * min(least) < LEVEL:
+        return False
+    return min(holm([*least, *others])[: len(least)]) >= LEVEL
 
 
 def _grouped(said: Sequence[tuple[str, str]]) -> Iterator[str]:
@@ -91,18 +97,17 @@ def _grouped(said: Sequence[tuple[str, str]]) -> Iterator[str]:
 
 
 def _on_gaps(missing: Sequence[Gap]) -> Iterator[str]:
-    """Yield the seeds that are missing, a sentence for each agent of a run, and what that means."""
-    by_agent: dict[tuple[str, str], list[Gap]] = {}
+    """Yield where an agent has fewer seeds than its run, a sentence for each agent, and what that means."""
+    by_agent: dict[tuple[str, str, int], list[Gap]] = {}
     for gap in missing:
-        by_agent.setdefault((gap.run, gap.agent), []).append(gap)
-    for (run, agent), own in by_agent.items():
-        counts = [f"{gap.task.split('/', 1)[1]} ({gap.planned - gap.finished} of {gap.planned})" for gap in own]
-        more = f" and {len(own) - 3} more tasks" if len(own) > 3 else ""
-        yield f"Seeds of {agent} in the run {run} failed or are missing: {', '.join(counts[:3])}{more}."
+        by_agent.setdefault((gap.run, gap.agent, gap.planned), []).append(gap)
+    for (run, agent, planned), own in by_agent.items():
+        counts = several([f"{gap.finished} on {gap.task.split('/', 1)[1]}" for gap in own], "task")
+        yield f"{agent} has fewer seeds than the {planned} of the run {run}: {counts}."
     if missing:
         yield (
             "The verdicts are about the finished seeds only. If seeds failed because training diverged, the others "
-            "flatter that agent. The command that made the run finishes it."
+            "flatter that agent."
         )
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +17,10 @@ import pytest
 import yaml
 from made_runs import make_run
 
-from rlbench_suite.cli import evaluate, finished
+from rlbench_suite.cli import evaluate, finished, results
+from rlbench_suite.evaluation import exporting
 from rlbench_suite.evaluation.power import seeds_needed
+from rlbench_suite.evaluation.protocol import Cell
 from rlbench_suite.evaluation.store import Run, read_manifest
 
 PROGRAM = str(Path(sys.executable).with_name("rlsuite-eval"))
@@ -167,6 +170,9 @@ def test_query_prints_a_table_csv_or_json(call: Callable[..., tuple], toys: Path
         "agent": "toy", "seed": "1", "n": "50",
     }  # fmt: skip
     assert json.loads(call("query", sql, path, "--json")[1])[0] == {"agent": "toy", "seed": 0, "n": 50}
+    odd = "SELECT 'nan'::DOUBLE AS a, 1.25 AS b, ['inf'::DOUBLE, 1] AS c, [0.5] AS d, date '2026-01-02' AS e"
+    told = [{"a": None, "b": 1.25, "c": [None, 1], "d": [0.5], "e": "2026-01-02"}]
+    assert json.loads(call("query", odd, path, "--json")[1]) == told
     code, out, _ = call("query", "--tables", path)
     assert code == 0
     assert all(word in out for word in ("cells", "episodes", "curves", "episode_seed", "mean_return"))
@@ -204,6 +210,9 @@ def test_export_prints_or_writes(call: Callable[..., tuple], tmp_path: Path, nam
         (("query", "--tables"), "--tables takes run directories and no SQL"),
         (("query", "SELECT 1", "{run}", "--tables"), "--tables takes run directories and no SQL"),
         (("query", "SELECT 1", "{run}", "--csv", "--json"), "Choose one of --csv and --json"),
+        (("query", "SELECT 1", "{run}", "--json", "out.json"), "out.json is no run. --csv and --json of a query print"),
+        (("compare", "{run}", "--agents", " ,"), "No agent is named in ' ,'. The runs have ppo."),
+        (("power", "{run}", "--tasks", ""), "No task is named in ''. The runs have Made0-v0."),
         (("export", "{run}", "--format", "latx"), "Unknown format 'latx'. Did you mean 'latex'?"),
         (
             ("export", "{run}", "{run}", "--format", "csv"),
@@ -231,6 +240,21 @@ def test_a_wrong_argument_is_one_sentence_and_exit_code_2(
     assert (code, out) == (2, "")
     assert words.format(**given) in err
     assert len(err.strip().splitlines()) == 1
+
+
+def test_an_exported_policy_is_named_with_its_seed(
+    call: Callable[..., tuple], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    network = SimpleNamespace(choices=True)
+    found = SimpleNamespace(
+        cell=Cell("ppo", "rlsuite/SAT-v0", 0), episodes=[], network=network, difference=0.0, loss=None
+    )
+    monkeypatch.setattr(exporting, "read_export", lambda *_, **__: found)
+    monkeypatch.setattr(exporting, "onnx", lambda _: b"policy")
+    monkeypatch.setattr(results, "prepare_jax", lambda: None)
+    file = tmp_path / "p.onnx"
+    code, out, _ = call("export", str(tmp_path), "ppo", "--format", "onnx", "--out", str(file))
+    assert (code, out.startswith(f"{file}: ppo on rlsuite/SAT-v0, seed 0, 6 bytes.")) == (0, True)
 
 
 def test_errors_of_the_system_name_the_file_and_no_number(call: Callable[..., tuple], monkeypatch: pytest.MonkeyPatch):
@@ -261,15 +285,16 @@ def test_unfinished_runs_are_told_wherever_they_are_read(
     for file in path.rglob("result.json"):
         for name in ("episodes.parquet", "curve.parquet"):
             pq.write_table(pa.table({"x": [1]}), file.parent / name)
-    assert "unfinished" not in call(*arguments, str(path))[2]
+    assert "Finish it" not in call(*arguments, str(path))[2]
     (path / "cells/ppo/Made1-v0/2/result.json").unlink()
     manifest = json.loads((path / "manifest.json").read_text())
-    said = [{"machine": {"packages": {}}, "arguments": [*each, "--out", "my run"]} for each in (["--agent", "ppo"], [])]
+    begun = (["--agent", "ppo", "--out", "my run", "--seeds", "2"], ["--seeds=3", "--out=elsewhere"])
+    said = [{"machine": {"packages": {}}, "arguments": each} for each in begun]
     (path / "manifest.json").write_text(json.dumps(manifest | {"sittings": [*said, said[0]]}))
     err = call(*arguments, str(path))[2]
     assert err.startswith(
-        f"The run {path} is unfinished: 11 of 12 cells. Finish it with: "
-        "rlsuite-eval --agent ppo --out 'my run'; rlsuite-eval --out 'my run'\n"
+        f"The run {path} has 11 of 12 cells: some agents have fewer than its 3 seeds. Finish it with: "
+        f"rlsuite-eval --agent ppo --seeds 3 --out {path}; rlsuite-eval --seeds 3 --out {path}\n"
     )
 
 
@@ -297,5 +322,8 @@ def test_power_says_that_equal_scores_tell_nothing(call: Callable[..., tuple], t
     assert "-: all seeds of ppo score the same on Made0-v0" in out
     (row,) = (line.split() for line in out.splitlines() if line.startswith(" Made0-v0"))
     assert row == ["Made0-v0", "6", "0", "-", "-", "-", "-"]
+    assert "counts it as 0" not in out  # it has no number either
+    other = make_run(tmp_path / "b", {"ppo": drawn(0, 2, 6) | {"rlsuite/Made0-v0": [0.5] * 6}})
+    assert "The mean over tasks counts it as 0." in " ".join(call("power", str(other))[1].split())
     for wrong in ("nan", "inf", "0", "-1"):
         assert call("power", path, f"--difference={wrong}")[0] == 2

@@ -213,13 +213,14 @@ def test_chosen_agents_and_tasks(tmp_path: Path):
     one = make_run(tmp_path / "one", {"x": drawn(0, 5), "y": drawn(1, 5)})
     two = make_run(tmp_path / "two", {"x": drawn(2, 5), "z": drawn(3, 5)})
     runs = read_runs([one, two])
-    assert list(agents(chosen(runs, " x (two), y"))) == ["y", "x"]
+    assert list(agents(chosen(runs, " x (two), y"))) == ["x", "y"]
+    assert list(agents(chosen(runs, "y,x (one)"))) == ["y", "x"]
     assert list(agents(chosen(runs, "x"))) == ["x (one)", "x (two)"]
     few = chosen(runs, "z", "Made1-v0,rlsuite/Made0-v0")
     assert [run.name for run in few] == ["two"]
     assert {cell["task"] for cell in few[0].cells} == set(few[0].manifest["references"]) == set(TASKS[:2])
     for wrong, words in ((("zz",), "'zz'. Did you mean 'z'?"), (("x", "Made9-v0"), "'Made9-v0'. Did you mean 'Made"),
-                         (("x", "motor"), "'motor'"), ((",",), "No finished cell of , in one, two")):  # fmt: skip
+                         (("x", "motor"), "'motor'"), ((",",), "No agent is named in ','. The runs have")):  # fmt: skip
         with pytest.raises(ValueError, match=re.escape(words)):
             chosen(runs, *wrong)
     assert [task.corrected for task in verdicts(chosen(runs, "y,z", "Made1-v0"))[0].tasks] == [
@@ -235,7 +236,20 @@ def test_seeds_that_can_decide_one_of_many_tasks(tmp_path: Path):
         assert {task.better for task in found.tasks} == {"x" if decided else None}
         said = remarks([read_run(path)], [found])
         assert [f"{seeds} seeds can decide no single task" in each for each in said] == [True] * (not decided)
-        assert decided or "for the 6 p-values of tasks needs at least 8." in said[0]
+        assert decided or "for 6 p-values of tasks needs at least 8." in said[0]
+
+
+def test_what_is_decided_is_not_called_undecidable(tmp_path: Path):
+    """Holm's method corrects the p-value of x and z for two pairs only if x and y are not decided."""
+    for better, decided in ((1.0, ["y", "z"]), (0.0, [None, None])):
+        x, y = drawn(0, 12, tasks=TASKS[:2]), drawn(1, 12, better=better, tasks=TASKS[:1])
+        z = drawn(2, 6, better=1, tasks=TASKS[1:2])
+        runs = [read_run(make_run(tmp_path / str(better), {"x": x, "y": y, "z": z}))]
+        found = verdicts(runs)
+        assert [verdict.better for verdict in found] == decided
+        assert [task.better for verdict in found for task in verdict.tasks] == decided
+        said = [each for each in remarks(runs, found) if "however large" in each]
+        assert [each.partition(": ")[0] for each in said] == ([] if better else ["x and z", "x and z"])
 
 
 def test_agents_that_are_too_many_for_a_verdict_are_told(tmp_path: Path):
@@ -288,7 +302,9 @@ def test_wrong_runs_are_refused(tmp_path: Path):
     with pytest.raises(ValueError, match=r"/none/one does not exist\."):
         read_run(tmp_path / "none" / "one")
     (run / "cells" / "x" / "Made0-v0" / "1" / "result.json").write_text("{")
-    with pytest.raises(ValueError, match=r"1/result.json is damaged"):
+    with pytest.raises(
+        ValueError, match=r"1/result.json is damaged .*; delete the folder .*/Made0-v0/1 and run the same"
+    ):
         read_run(run)
 
 
@@ -306,6 +322,7 @@ def test_who_breaks_a_constraint_ranks_below_who_keeps_it(
     alone = "x is better than y: its mean score is higher by "
     assert found.tasks[0].violating == tuple(violators)
     assert found.tasks[1].violating == ()
+    assert found.ranks_below == (violators[0] if len(violators) == 1 else None)
     assert found.constrained is not None
     kept = {task: np.subtract(x[task], y[task]) for task in x}
     kept[SPEED] = np.mean([0 if "x" in violators else x[SPEED]]) - np.mean([0 if "y" in violators else y[SPEED]])
@@ -343,10 +360,10 @@ def test_missing_seeds_are_told(tmp_path: Path):
         ("x", TASKS[2], 8, 6), ("y", TASKS[4], 8, 0),
     ]  # fmt: skip
     assert (found.seeds, found.missing, found.unpaired) == (6, 2, (0, 2))
-    assert found.words.endswith("(5 tasks, 6 to 8 paired seeds; 2 planned seeds are missing).")
+    assert found.words.endswith("(5 tasks, 6 to 8 paired seeds; 2 seeds of the runs are missing).")
     said = remarks(runs, [found])
-    assert "Seeds of x in the run run failed or are missing: Made2-v0 (2 of 8)." in said
-    assert "Seeds of y in the run run failed or are missing: Made4-v0 (8 of 8)." in said
+    assert "x has fewer seeds than the 8 of the run run: 6 on Made2-v0." in said
+    assert "y has fewer seeds than the 8 of the run run: 0 on Made4-v0." in said
     assert any(each.startswith("The verdicts are about the finished seeds only.") for each in said)
     assert any("2 finished cells of y do not count, because the other agent has no cell" in each for each in said)
 

@@ -26,7 +26,7 @@ from rlbench_suite.baselines.sac import SAC
 from rlbench_suite.evaluation import c_header, exporting, shared_library
 from rlbench_suite.evaluation.network import Affine, Clip, Join, Network, NetworkPolicy, Relu, Scale
 from rlbench_suite.evaluation.onnx_policy import OnnxPolicy
-from rlbench_suite.evaluation.protocol import evaluate, evaluation_seeds
+from rlbench_suite.evaluation.protocol import Cell, evaluate, evaluation_seeds
 from rlbench_suite.evaluation.trajectory import play
 from rlbench_suite.policy import View
 
@@ -78,7 +78,9 @@ def exported(request: Any) -> tuple[Any, Any, Any]:
     task = registry.card(name).build()
     policy = make(task)
     network, episodes = policy.network(), play(task, policy, evaluation_seeds(0, "smoke")[:4])
-    found = exporting.Export(task, "ppo", network, episodes, exporting.difference(network, episodes))
+    found = exporting.Export(
+        Cell("ppo", task.card.id, 0), task, network, episodes, exporting.difference(network, episodes)
+    )
     return task, policy, found
 
 
@@ -164,7 +166,7 @@ def test_eight_bits_are_stored_as_such_and_their_loss_is_told(tmp_path: Path) ->
     task = registry.card("PMSMCurrent-v0").build()
     network = policy_of(PPO(hidden=[16]), task).network().quantised()
     episodes = play(task, NetworkPolicy(network, task), evaluation_seeds(0, "smoke")[:1])
-    export = exporting.Export(task, "ppo", network, episodes, 0.0, loss=1.5)
+    export = exporting.Export(Cell("ppo", task.card.id, 0), task, network, episodes, 0.0, loss=1.5)
     compiled(export, tmp_path)
     text = (tmp_path / "policy.h").read_text()
     assert "static const signed char my_drive_weight" in text

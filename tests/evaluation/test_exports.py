@@ -66,7 +66,7 @@ def test_latex_has_bold_where_somebody_can_be_told_from_the_best(tmp_path: Path)
         for row, cells in rows.items()
     }
     assert bold == {
-        "Task (10 seeds)": "", "A-v0": "xy", "B-v0": "x", "C-v0": "", "PMSMSpeed-v0": "y", "Mean (4 tasks)": "xy",
+        "Task (10 seeds)": "", "A-v0": "xy", "B-v0": "x", "C-v0": "", "PMSMSpeed-v0": "y", "Mean (4 tasks)": "",
         "IQM (4 tasks)": "", "Constrained IQM (4 tasks)": "",
     }  # fmt: skip
     assert rows["A-v0"][2].startswith("$-$0.")
@@ -134,6 +134,10 @@ def test_a_broken_constraint_is_marked_and_counts_as_random_play(tmp_path: Path)
         ("careful", "rlsuite/A-v0"): ("", "False", "0.5"),
     }
     lines = {line.split(" & ")[0]: line.split(" & ")[1:] for line in latex(run).splitlines() if " & " in line}
+    assert [r"\textbf" in cell for cell in lines["Mean (2 tasks)"]] == [False, True]  # alone above the others
+    tied = {"reckless": scores["reckless"], "careful": scores["careful"], "other": scores["careful"]}
+    bold = latex(read_run(make_run(tmp_path / "tied", tied, {"reckless": 129.0})))
+    assert "textbf" not in bold  # all that keep the constraint tie
     reckless, careful = lines["PMSMSpeed-v0"]
     assert reckless.startswith(r"1.000$^\dagger$")
     assert careful.startswith(r"\textbf{0.700}")
@@ -147,8 +151,9 @@ def test_a_broken_constraint_is_marked_and_counts_as_random_play(tmp_path: Path)
     assert metrics["reckless", "constrained_score"]["value"] == 0
     assert metrics["careful", "constrained_score"]["value"] == pytest.approx(0.7)
     assert metrics["reckless", "mean_cost"] == {
-        "type": "mean_cost", "name": "Mean constraint cost (limit 20)", "value": 129.0,
+        "type": "mean_cost", "name": "Mean constraint cost (limit 20, violated)", "value": 129.0,
     }  # fmt: skip
+    assert metrics["careful", "mean_cost"]["name"] == "Mean constraint cost (limit 20)"
 
 
 def test_exports_need_neither_jax_nor_huggingface_hub(run: FinishedRun):

@@ -89,7 +89,7 @@ def test_runs_of_strangers_take_no_longer_than_their_cells(tmp_path: Path):
         read_run(made)
     result.unlink()
     os.mkfifo(result)
-    with pytest.raises(ValueError, match="is no file"):
+    with pytest.raises(ValueError, match=r"is damaged \(it is no file\)"):
         read_run(made)
 
 
@@ -111,6 +111,12 @@ def test_queries(paths: list[Path]):
     for *_, stored, again in answer.rows:
         assert stored == pytest.approx(again)
     assert database.ask("SELECT count(*) FROM curves").rows == ((6 * 4,),)
+    assert database.ask("SELECT return FROM episodes").columns == ("return",)  # a word of SQL
+    zoned = database.ask("SELECT 1 AS t, t FROM (VALUES (timestamptz '2026-01-02 03:04:05+02')) AS v(t); ")
+    assert (zoned.columns, zoned.rows) == (("t", "t"), ((1, "2026-01-02 01:04:05+00"),))
+    assert database.ask("SELECT [timestamptz '2026-01-02 00:00:00Z'] AS t -- zoned").rows == ((
+        "['2026-01-02 00:00:00+00']",
+    ),)  # fmt: skip
     assert set(TABLES) == {row[0] for row in database.ask("SHOW TABLES").rows}
     assert database.columns("episodes") == {"run": "VARCHAR", "agent": "VARCHAR"} | database.columns("episodes")
     assert next(iter(database.columns("cells"))) == "run"

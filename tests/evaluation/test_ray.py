@@ -145,7 +145,8 @@ def test_a_run_that_no_node_has_room_for_keeps_its_name_free(tmp_path: Path):
     said = subprocess.run([*asked, "--executor", "ray", "--cpus", "640"], capture_output=True, text=True, check=False)
     assert said.returncode == 2
     assert "error: No node of the cluster has room for a cell: 640 CPUs, 0 GPUs, 0 GiB" in said.stderr
-    assert not (tmp_path / "run" / "manifest.json").exists()
+    assert "cells to run" not in said.stdout
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_driver_that_is_busy_does_not_take_its_workers_for_silent(machines: TwoNodes, tmp_path: Path):

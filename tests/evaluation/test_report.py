@@ -134,7 +134,7 @@ def test_a_broken_constraint_is_shown_in_every_terminal_and_on_the_page(
     limit = card("ToyDrift-v0").constraint
     assert limit
     monkeypatch.setitem(vars(limit), "limit", 6.0)
-    with Run.open(tmp_path, plan("toy,toy-picky", "ToyWalk-v0,ToyDrift-v0", 2, "smoke")) as run, run.sitting():
+    with Run.open(tmp_path / "two", plan("toy,toy-picky", "ToyWalk-v0,ToyDrift-v0", 2, "smoke")) as run, run.sitting():
         assert [event.kind for event in in_process(run)].count("failed") == 0
         report = Report.of(run)
     walk, drift = (
@@ -146,6 +146,11 @@ def test_a_broken_constraint_is_shown_in_every_terminal_and_on_the_page(
         assert re.search(r"ToyDrift-v0 +toy .*\d ?\] !", text)
         assert not re.search(r"ToyWalk-v0 +toy .* !", text)
         assert "toy violates the constraint of ToyDrift-v0: an episode costs" in " ".join(text.split())
+    with Run.open(tmp_path / "alone", plan("toy", "ToyWalk-v0,ToyDrift-v0", 2, "smoke")) as alone, alone.sitting():
+        list(in_process(alone))
+        together = shown(Report.of(alone), 200).split("Together")[1]
+    (row,) = (line for line in together.splitlines() if line.startswith(" toy "))
+    assert row.count("] !") == 2  # IQM and mean, not the constrained IQM
     assert f"{drift.mean_cost:.3g} of 6" in wide
     write_html(report)
     page = (run.path / "report.html").read_text()
