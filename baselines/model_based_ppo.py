@@ -123,7 +123,7 @@ class Ensemble(NamedTuple):
     layers: tuple[Linear, ...]
     optimiser: Any
     moments: Moments
-    """Of the outputs: change of the features, and reward."""
+    """Mean and variance of the outputs: change of the features, and reward."""
 
     @classmethod
     def initial(cls, config: Config, inputs: int, known: int, seed: int) -> Ensemble:

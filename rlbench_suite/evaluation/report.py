@@ -42,7 +42,7 @@ class Row:
     score: Estimate
     """Mean normalised score with its 95 % interval over seeds."""
     worst_tenth: Estimate | None
-    """The same of each seed's worst tenth of episodes; None in runs of versions that did not compute it."""
+    """Mean score of each seed's worst tenth of episodes, likewise; None in runs of versions that did not compute it."""
     success_rate: float
     mean_cost: float
     """Mean constraint cost of an episode, over seeds."""

@@ -19,7 +19,7 @@ def lane(route: int) -> tuple[float, float, float]:
 
 
 def begins(route: int, beside: float) -> float:
-    """How far from the centre a bend begins."""
+    """Return the distance from the centre at which a bend begins."""
     radius, r, _ = lane(route)
     return math.sqrt((radius + r) ** 2 - (beside + r) ** 2)
 
@@ -92,5 +92,5 @@ def way(route: int, s: float, other: int, other_s: float) -> float:
 
 
 def waits(route: int, other: int, committed: bool) -> bool:
-    """Whether the other car drives past the arm by which one enters."""
+    """Say whether the other car drives past the arm by which one enters."""
     return 1 <= (min(route // 3, 3) - min(other // 3, 3)) % 4 <= other % 3

@@ -70,7 +70,7 @@ def test_lanes_of_the_intersection(arm: int, turn: int) -> None:
 
 
 def test_priorities_of_the_intersection() -> None:
-    """Who has a lane of lower priority yields."""
+    """Compare who yields: cars on lanes of lower priority."""
     net = network(IntersectionEnv)
     priority = np.empty(4 * TURNS)
     for arm, turn in product(range(4), range(TURNS)):
