@@ -197,7 +197,10 @@ def template(task_id: str, constants: Sequence[Constant], series: Sequence[Serie
         lines += [f"  {_template_line(term._replace(name=term.name.removeprefix(REWARD)))}" for term in terms]
     for one in series:
         columns = ", ".join(f"{column.name} ({column.unit})" for column in one.columns)
-        lines.append(f"# {one.name}: my_{one.name}.csv  # {one.meaning}; columns time ({one.time_unit}), {columns}")
+        other = "".join(f"; or a {suffix} file" for suffix in one.readers)
+        lines.append(
+            f"# {one.name}: my_{one.name}.csv  # {one.meaning}; columns time ({one.time_unit}), {columns}{other}"
+        )
     return "\n".join(lines) + "\n"
 
 

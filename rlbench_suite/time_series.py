@@ -12,8 +12,9 @@ increases from row to row. Where a series allows it, values between two rows are
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -60,6 +61,13 @@ class Series(NamedTuple):
     """Least number of steps"""
     whole: bool = False
     """True for whole numbers, one row a step: nothing is interpolated"""
+    readers: Mapping[str, Callable[[Path], Mapping[str, np.ndarray]]] = MappingProxyType({})
+    """By suffix, what reads other kinds of files into columns; it raises ValueError with a part of a sentence"""
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """Suffixes of the files that hold a record."""
+        return (*SUFFIXES, *self.readers)
 
 
 class Record(NamedTuple):
@@ -86,7 +94,8 @@ def read_record(given: Any, series: Series, folder: Path) -> Record:
     """Return the record that a file or a mapping of columns describes.
 
     Args:
-        given: path of a CSV or Parquet file; or columns by name, each a sequence of numbers.
+        given: path of a CSV or Parquet file, or of another that the series has a reader for; or columns by name, each
+            a sequence of numbers.
         series: the series.
         folder: folder from which a relative path starts.
 
@@ -94,7 +103,7 @@ def read_record(given: Any, series: Series, folder: Path) -> Record:
         ValueError: it is no record of the series. The message is a part of a sentence.
     """
     if not isinstance(given, Mapping | str | Path):
-        raise ValueError(f"{series.name} is a file ({', '.join(SUFFIXES)}), got {str(given)[:LONGEST_GIVEN]!r}")
+        raise ValueError(f"{series.name} is a file ({', '.join(series.suffixes)}), got {str(given)[:LONGEST_GIVEN]!r}")
     where = series.name if isinstance(given, Mapping) else f"{series.name} {str(given)[:LONGEST_GIVEN]!r}"
     try:
         names, columns = _given(given, series) if isinstance(given, Mapping) else _read(folder / given, series)
@@ -192,8 +201,9 @@ def _given(given: Mapping[Any, Any], series: Series) -> tuple[list[str], list[np
 
 def _read(path: Path, series: Series) -> tuple[list[str], list[np.ndarray]]:
     """Return names and columns of a file."""
-    if path.suffix.lower() not in SUFFIXES:
-        raise ValueError(f"it is not a {' or '.join(SUFFIXES)} file")
+    kind = path.suffix.lower()
+    if kind not in series.suffixes:
+        raise ValueError(f"it is not a {' or '.join(series.suffixes)} file")
     import pyarrow as pa
 
     try:
@@ -201,7 +211,9 @@ def _read(path: Path, series: Series) -> tuple[list[str], list[np.ndarray]]:
             raise ValueError("there is no such file")
         if path.stat().st_size > LARGEST:
             raise ValueError(f"it is larger than {LARGEST:,} bytes")
-        table = (_read_csv if path.suffix.lower() == ".csv" else _read_parquet)(path, series)
+        if kind in series.readers:
+            return _given(series.readers[kind](path), series)
+        table = (_read_csv if kind == ".csv" else _read_parquet)(path, series)
         return table.column_names, [np.asarray(column, np.float64) for column in table.columns]
     except (pa.ArrowException, OSError) as error:
         words = " ".join(str(error.args[0] if error.args else error).split())

@@ -13,6 +13,7 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.time_series import Column, Series
 
 from ..own_constants import OwnConstants, begin_in_record
+from .energyplus_weather import read_energyplus
 from .weather import YEAR
 
 STEP = 1800.0
@@ -42,7 +43,7 @@ def record_series(season: int, crop: Column, *more: Column) -> tuple[Series, Ser
                 *more,
                 Column("co2", "ppm", 0, 2000, "carbon dioxide", optional=True),
             ),
-            "s", STEP, least,
+            "s", STEP, least, readers={".epw": read_energyplus},
         ),
         Series(
             "prices",
