@@ -46,6 +46,15 @@ _FAULTY = replace(
     tags=(*_TOMATO.tags, "failure"),
 )
 
+_DISEASE = replace(
+    _TOMATO,
+    id="rlsuite/TomatoDisease-v0",
+    summary="Earn the most from 160 days of tomatoes under glass, with an outbreak of grey mould.",
+    entry_point="rlbench_suite.envs.greenhouse.tomato_disease:TomatoDisease",
+    reference="rlbench_suite.envs.greenhouse.drying_grower:DryingGrower",
+    tags=(*_TOMATO.tags, "failure"),
+)
+
 CARDS = (
     TaskCard(
         id="rlsuite/Lettuce-v0",
@@ -85,4 +94,5 @@ CARDS = (
     _TOMATO,
     _OBJECTIVES,
     _FAULTY,
+    _DISEASE,
 )

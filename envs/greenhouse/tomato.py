@@ -97,6 +97,8 @@ class Params(NamedTuple):
     """int32: row of the records at which the season begins; None without records"""
     faults: Any = None
     """:class:`Readings` with a fault for each sensor of the air inside; None where they never fail"""
+    outbreak: Any = None
+    """int32: step at which mould comes; None where it never does"""
 
 
 class State(NamedTuple):
@@ -112,6 +114,8 @@ class State(NamedTuple):
     """Sum of the cost so far"""
     sensed: Any = None
     """:class:`Readings` of sensors that may fail, errors included; None where they never fail"""
+    infected: Any = None
+    """Part of leaves and fruit that mould has; None where there is none"""
 
 
 class Tomato(Task[Params, State]):
