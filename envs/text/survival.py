@@ -32,8 +32,6 @@ instead of adding noise. The episode ends when the tree is complete.
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import and_
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -41,10 +39,9 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.bit_exact import computed_once
+from rlbench_suite.bitset import flags_and_numbers
 from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.component import Component, singles
-from rlbench_suite.reductions import union
 from rlbench_suite.task import Task
 
 from .survival_actions import RIPE, act, live
@@ -58,19 +55,16 @@ from .survival_rules import (
     LAVA,
     MATERIALS,
     MOST,
-    ROLES,
     STEPS,
     TOOLS,
     Rules,
     draw_rules,
     number_of,
 )
-from .survival_state import BRIGHT, HEALTH, KINDS, NOWHERE, State, first_state, light, sight
-from .survival_world import PLANES, START, WORDS, draw_world
+from .survival_state import BRIGHT, KINDS, NOWHERE, State, first_state, light, sight
+from .survival_view import COLUMNS, LOOKS, ROWS, shown
+from .survival_world import START, WORDS, draw_world
 
-ROWS, COLUMNS = 7, 9
-"""Cells that are shown."""
-LOOKS = (*ROLES, "arrow", "sapling", "ripe plant")
 MARKS, LOOK_MARKS, HERE, DARK = "#.,_~!T^cidtf", "CZS*pP", "@", "?"
 """Marks in words of the materials, of creatures, arrows and plants, of the player, and of what is not seen."""
 TILE, BAR = 36, 64
@@ -89,49 +83,6 @@ class Params(NamedTuple):
     """Materials at first, uint32 ``(32, 4)``; see ``survival_world.py``."""
     rules: Rules
     """Rules, hidden where they are permuted."""
-
-
-_CODES = np.arange(len(MATERIALS), dtype=np.uint32)
-_FAR = np.array([
-    sum(1 << COLUMNS * i + j for i in range(ROWS) for j in range(COLUMNS)
-        if max(abs(i - ROWS // 2), abs(j - COLUMNS // 2)) <= far)
-    for far in range(COLUMNS // 2 + 1)
-])  # fmt: skip
-_SIGHT = np.stack([_FAR & 0xFFFFFFFF, _FAR >> 32], 1).astype(np.uint32)
-"""Cells of the view that are seen at each sight, in two words: bit ``9 * row + column``."""
-_AHEAD = np.array([30, 32, 22, 40], np.uint32)
-"""Bit of the cell ahead for each direction."""
-
-
-def shown(state: State, rules: Rules) -> jax.Array:
-    """Return the view, uint32 ``(2 * 19,)``: two words for each material, then for each look.
-
-    Bit ``9 * row + column`` is a cell, the last bit of the second word the cell ahead.
-    """
-    row, column = state.cell >> 5, state.cell & 31
-    lines = row + np.arange(ROWS, dtype=np.int32) - ROWS // 2
-    shift = column - COLUMNS // 2
-    left, right = jnp.maximum(shift, 0).astype(jnp.uint32), jnp.maximum(-shift, 0).astype(jnp.uint32)
-    rows = state.world[jnp.clip(lines, 0, 31)] >> left << right & 2**COLUMNS - 1
-    rows = jnp.where(((lines >= 0) & (lines < 32))[:, None], rows, 0)
-    low = rows[0] | rows[1] << 9 | rows[2] << 18 | rows[3] << 27
-    planes = jnp.stack([low, rows[3] >> 5 | rows[4] << 4 | rows[5] << 13 | rows[6] << 22])
-    same = [jnp.where((_CODES >> i & 1 == 1)[:, None], planes[:, i], ~planes[:, i]) for i in range(PLANES)]
-    materials = reduce(and_, same)
-
-    down, across = (state.things >> 5) - row + ROWS // 2, (state.things & 31) - shift
-    bit = (COLUMNS * down + across).astype(jnp.uint32)
-    inside = (down >= 0) & (down < ROWS) & (across >= 0) & (across < COLUMNS) & (state.things != NOWHERE)
-    words = jnp.stack([jnp.where(bit < 32, 1 << (bit & 31), 0), jnp.where(bit < 32, 0, 1 << (bit & 31))], 1)
-    words = jnp.where(inside[:, None], words.astype(jnp.uint32), 0)
-    looks = (rules.looks >> 2 * KINDS.astype(np.uint32) & 3).astype(jnp.int32)
-    looks = jnp.concatenate([looks, jnp.full(2, 3), jnp.where(state.ages >= RIPE, 5, 4)])
-    things = union(jnp.where((looks[:, None] == np.arange(len(LOOKS)))[:, :, None], words[:, None], 0))
-
-    seen = jnp.concatenate([materials, things]) & jnp.asarray(_SIGHT)[sight(state)]
-    ahead = jnp.asarray(_AHEAD)[state.facing]
-    faced = jnp.where(ahead < 32, seen[:, 0], seen[:, 1]) >> (ahead & 31) & 1
-    return jnp.stack([seen[:, 0], seen[:, 1] | faced << 31], 1).reshape(-1)
 
 
 class Survival(Task[Params, State]):
@@ -180,19 +131,19 @@ class Survival(Task[Params, State]):
         luck = (words[2] >> 25 & 7).astype(jnp.int32)
         after = live(act(state._replace(time=state.time + 1), action, luck, params.rules))
         after = come_and_go(move(after, words[:2]), words[2])
-        hurt = after.needs[HEALTH] < state.needs[HEALTH]
+        hurt = after.health < state.health
         return after._replace(sleeping=jnp.where(hurt, 0, after.sleeping))
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return what is seen and known; see the module's docstring."""
         own = state.tools | jnp.uint32(1) << 6 + state.facing.astype(jnp.uint32)
         own |= state.sleeping.astype(jnp.uint32) << 10 | state.unlocked << 11
-        words = jnp.concatenate([computed_once(shown)(state, params.rules), jnp.stack([own, state.unlocked >> 21])])
-        flags = (words[:, None] >> np.arange(32, dtype=np.uint32) & 1).reshape(-1)[: 32 * len(words) - 31]
-        items = number_of(state.items, np.arange(len(ITEMS), dtype=np.uint32)).astype(jnp.int32)
-        numbers = jnp.concatenate([state.needs, items]).astype(self.dtype) / jnp.asarray(MOST, self.dtype)
+        words = jnp.concatenate([shown(state, params.rules), jnp.stack([own, state.unlocked >> 21])])
+        needs = state.health, state.food, state.drink, state.energy
+        items = (number_of(state.items, item).astype(jnp.int32) for item in range(len(ITEMS)))
+        numbers = jnp.stack([*needs, *items]).astype(self.dtype) / jnp.asarray(MOST, self.dtype)
         bright = light(state.time).astype(self.dtype) / jnp.asarray(BRIGHT, self.dtype)
-        return jnp.concatenate([flags.astype(self.dtype), numbers, bright[None]])
+        return flags_and_numbers(words, len(MATERIALS + LOOKS) * 64 + 33, jnp.append(numbers, bright))
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
@@ -225,12 +176,12 @@ class Survival(Task[Params, State]):
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return new achievements and a tenth of the change of health."""
         new = jax.lax.population_count(next_state.unlocked & ~state.unlocked).astype(jnp.int32)
-        tenths = (10 * new + next_state.needs[HEALTH] - state.needs[HEALTH]).astype(self.dtype)
+        tenths = (10 * new + next_state.health - state.health).astype(self.dtype)
         return tenths / jnp.asarray(10, self.dtype)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return whether the player is dead or has reached everything."""
-        return (state.needs[HEALTH] <= 0) | (state.unlocked == ALL)
+        return (state.health <= 0) | (state.unlocked == ALL)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success``, everything reached, and the measures."""
@@ -238,7 +189,7 @@ class Survival(Task[Params, State]):
             "success": state.unlocked == ALL,
             "achievements": jax.lax.population_count(state.unlocked).astype(jnp.int32),
             "unlocked": state.unlocked.astype(jnp.int32),
-            "health": state.needs[HEALTH],
+            "health": state.health,
             "light": light(state.time),
         }
 
@@ -256,10 +207,9 @@ class Survival(Task[Params, State]):
                     continue
                 inside = 0 <= r < 32 and 0 <= c < 32
                 materials[i, j] = sum((int(world[r, b]) >> c & 1) << b for b in range(4)) if inside else 0
-        things = np.asarray(state.things)
         kinds = [*(int(params.rules.looks) >> 2 * int(kind) & 3 for kind in KINDS), 3, 3]
         kinds += [5 if age >= RIPE else 4 for age in state.ages]
-        for look, cell in zip(kinds, things, strict=True):
+        for look, cell in zip(kinds, state.things, strict=True):
             i, j = (int(cell) >> 5) - row + ROWS // 2, (int(cell) & 31) - column + COLUMNS // 2
             if int(cell) != NOWHERE and 0 <= i < ROWS and 0 <= j < COLUMNS and materials[i, j] >= 0:
                 looks[i, j] = look
@@ -281,14 +231,13 @@ class Survival(Task[Params, State]):
         items = [f"{number} {item}" for item, number in numbers.items() if number]
         tools = [tool for i, tool in enumerate(TOOLS) if int(state.tools) >> i & 1]
         missing = [name for i, name in enumerate(ACHIEVEMENTS) if not int(state.unlocked) >> i & 1]
-        health, food, drink, energy = (int(need) for need in state.needs)
         asleep = " You are asleep." if int(state.sleeping) else ""
         return "\n".join([
             f"Still to do: {', '.join(missing) or 'nothing'}.",
             "",
             *("".join(row) for row in marks),
-            f"Health {health}, food {food}, drink {drink}, energy {energy}. Light {int(light(state.time))} of {BRIGHT}."
-            f"{asleep}",
+            f"Health {state.health}, food {state.food}, drink {state.drink}, energy {state.energy}. Light "
+            f"{int(light(state.time))} of {BRIGHT}.{asleep}",
             f"You have: {', '.join((*items, *tools)) or 'nothing'}. To your {DIRECTIONS[int(state.facing)]}, which you "
             f"face: {facing}.",
         ])  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -42,7 +42,6 @@ from .survival_rules import (
     SAND,
     SAPLING,
     SLEEP,
-    STEPS,
     STONE,
     TABLE,
     TABLE_COST,
@@ -57,15 +56,13 @@ from .survival_rules import (
 )
 from .survival_state import (
     COW,
-    CREATURES,
-    ENERGY,
     KINDS,
     NOWHERE,
-    PLANTS,
     SKELETON,
     ZOMBIE,
     State,
     among,
+    any_of,
 )
 from .survival_world import cells_of, material_at, with_material
 
@@ -73,7 +70,7 @@ RIPE = 200
 """Age from which a plant can be eaten."""
 MEAT, FRUIT = 6, 4
 """Food of a cow and of a ripe plant."""
-FALLS = np.array([50, 40, 30], np.int32)
+HUNGRY, THIRSTY, TIRED = 50, 40, 30
 """Counts above which food, drink and energy fall."""
 RESTED, HEALED, WEAKENED = 10, 50, 30
 """Counts at which energy rises, and health rises and falls."""
@@ -125,6 +122,75 @@ def near(state: State, *materials: int) -> list[jax.Array]:
     return [union(cells_of(rows, material) & 7) != 0 for material in materials]
 
 
+class Ahead(NamedTuple):
+    """The cell ahead of the player, and what is near."""
+
+    cell: Any
+    material: Any
+    taken: Any
+    """Whether something is in the cell."""
+    table: Any
+    furnace: Any
+    """Whether each is near."""
+
+
+class Deed(NamedTuple):
+    """The effects of an action on items and on the cell ahead."""
+
+    collects: Any
+    """Whether an item is gathered."""
+    spends: Any
+    """Whether something is placed or made."""
+    item: Any
+    """Item that is in the cell."""
+    cost: Any
+    """Items that the action takes, packed."""
+    tool: Any
+    """Set of the tool that the action makes."""
+    becomes: Any
+    """Material of the cell afterwards."""
+
+
+def step_to(facing: Any) -> Any:
+    """Return the change of the number of a cell by a step in a direction."""
+    return (2 * (facing & 1) - 1) * jnp.where(facing < 2, 1, 32)
+
+
+def look(state: State, facing: jax.Array) -> Ahead:
+    """Look at the cell ahead, and for a table and a furnace."""
+    cell = state.cell + step_to(facing)
+    return Ahead(cell, material_at(state.world, cell), among(cell, state.things), *near(state, TABLE, FURNACE))
+
+
+def decide(state: State, action: jax.Array, luck: jax.Array, rules: Rules, ahead: Ahead) -> Deed:
+    """Find out what is gathered, or what is placed or made."""
+    material = ahead.material
+    source = (jnp.clip(material, TREE, DIAMOND) - TREE).astype(jnp.uint32)
+    holds = (material >= TREE) & (material <= DIAMOND)
+    holds &= (rules.levels >> LEVELS * source & 3).astype(jnp.int32) <= pickaxe(state.tools)
+    finds = (material == rules.sapling_from) & (luck == 0)
+    item = jnp.where(finds, SAPLING, (rules.contents >> CONTENTS * source & 7).astype(jnp.int32))
+    full = number_of(state.items, item.astype(jnp.uint32)) >= MOST
+    collects = (action == DO) & ~ahead.taken & (holds | finds) & ~full
+
+    cost = jnp.asarray(_COSTS)[action]
+    cost = jnp.where(action == PLACE_TABLE, pieces(rules.table_item, TABLE_COST), cost)
+    cost = jnp.where(action == PLACE_FURNACE, pieces(rules.furnace_item, FURNACE_COST), cost)
+    tool = jnp.where(action >= MAKE, np.uint32(1) << (jnp.maximum(action, MAKE) - MAKE).astype(jnp.uint32), 0)
+    slot = among(NOWHERE, state.plants) | (action != PLACE_SAPLING)
+    possible = possible_on(material, action) & (~ahead.taken | (action >= MAKE))
+    possible &= (ahead.table | ~jnp.asarray(_TABLE)[action]) & (ahead.furnace | ~jnp.asarray(_FURNACE)[action])
+    spends = (action >= PLACE_STONE) & possible & slot & (state.tools & tool == 0) & has(state.items, cost)
+    placed = jnp.asarray(_BECOMES)[action]
+    becomes = jnp.where(spends & (placed > 0), placed, material)
+    return Deed(collects, spends, item, cost, tool, jnp.where(collects & holds & (material != TREE), PATH, becomes))
+
+
+def possible_on(material: Any, action: Any) -> Any:
+    """Return whether an action is possible with a material ahead."""
+    return jnp.asarray(_WHERE)[action] >> material.astype(jnp.uint32) & 1 == 1
+
+
 def act(state: State, action: jax.Array, luck: jax.Array, rules: Rules) -> State:
     """Carry out an action. While the player sleeps it is none; one that is not possible changes nothing.
 
@@ -134,93 +200,87 @@ def act(state: State, action: jax.Array, luck: jax.Array, rules: Rules) -> State
         luck: random, from 0 to 7; a sapling is found at 0.
         rules: those of the context.
     """
-    rested, slept = state.needs[ENERGY] >= MOST, state.sleeping == 1
+    rested, slept = state.energy >= MOST, state.sleeping == 1
     action = jnp.where(slept & ~rested, NOOP, action)
     moves = (action >= LEFT) & (action <= DOWN)
     facing = jnp.where(moves, action - LEFT, state.facing).astype(jnp.int32)
+    ahead = computed_once(look)(state, facing)
+    deed = computed_once(decide)(state, action, luck, rules, ahead)
+    after = computed_once(affect)(state._replace(world=None), action, rules, ahead, deed)
+    return after._replace(facing=facing, world=with_material(state.world, ahead.cell, deed.becomes))
 
-    def look(state: State, facing: jax.Array) -> tuple[jax.Array, ...]:
-        """Return the cell ahead, its material, whether something is in it, and what is near."""
-        cell = state.cell + jnp.asarray(STEPS, jnp.int32)[facing]
-        return cell, material_at(state.world, cell), among(cell, state.things), *near(state, TABLE, FURNACE)
 
-    cell, material, taken, table, furnace = computed_once(look)(state, facing)
-    strikes = action == DO
+def affect(state: State, action: jax.Array, rules: Rules, ahead: Ahead, deed: Deed) -> State:
+    """Return the state after an action, but for facing and world."""
+    rested, slept = state.energy >= MOST, state.sleeping == 1
+    strikes, enters = action == DO, (action >= LEFT) & (action <= DOWN)
+    enters &= possible_on(ahead.material, action) & ~ahead.taken
+    burnt = enters & (ahead.material == LAVA)
 
     # Creatures and plants ahead.
-    creatures, plants = state.things[CREATURES], state.things[PLANTS]
-    hit = strikes & (creatures == cell)
-    hearts = state.hearts - jnp.where(hit, strength(state.tools), 0)
-    fell = hit & (hearts <= 0)
-    ripe = strikes & (plants == cell) & (state.ages >= RIPE)
-    eats_meat, slays_zombie, slays_skeleton = (union(fell[kind == KINDS]) for kind in (COW, ZOMBIE, SKELETON))
-    eats_fruit, drinks = union(ripe), strikes & ~taken & (material == WATER)
-
-    # Items.
-    source = (jnp.clip(material, TREE, DIAMOND) - TREE).astype(jnp.uint32)
-    holds = (material >= TREE) & (material <= DIAMOND)
-    holds &= (rules.levels >> LEVELS * source & 3).astype(jnp.int32) <= pickaxe(state.tools)
-    finds = (material == rules.sapling_from) & (luck == 0)
-    item = jnp.where(finds, SAPLING, (rules.contents >> CONTENTS * source & 7).astype(jnp.int32))
-    collects = strikes & ~taken & (holds | finds) & (number_of(state.items, item.astype(jnp.uint32)) < MOST)
-    cost = jnp.asarray(_COSTS)[action]
-    cost = jnp.where(action == PLACE_TABLE, pieces(rules.table_item, TABLE_COST), cost)
-    cost = jnp.where(action == PLACE_FURNACE, pieces(rules.furnace_item, FURNACE_COST), cost)
-    tool = jnp.where(action >= MAKE, np.uint32(1) << (jnp.maximum(action, MAKE) - MAKE).astype(jnp.uint32), 0)
-    possible = (jnp.asarray(_WHERE)[action] >> material.astype(jnp.uint32) & 1 == 1) & (~taken | (action >= MAKE))
-    possible &= (table | ~jnp.asarray(_TABLE)[action]) & (furnace | ~jnp.asarray(_FURNACE)[action])
-    slot = union(plants == NOWHERE) | (action != PLACE_SAPLING)
-    spends = (action >= PLACE_STONE) & possible & slot & (state.tools & tool == 0) & has(state.items, cost)
-    becomes = jnp.asarray(_BECOMES)[action]
-    changed = jnp.where(
-        collects & holds & (material != TREE), PATH, jnp.where(spends & (becomes > 0), becomes, material)
+    hits = [strikes & (beast == ahead.cell) for beast in state.beasts]
+    hearts = [
+        jnp.where(hit, heart - strength(state.tools), heart) for hit, heart in zip(hits, state.hearts, strict=True)
+    ]
+    fallen = [hit & (heart <= 0) for hit, heart in zip(hits, hearts, strict=True)]
+    eats_meat, slays_zombie, slays_skeleton = (
+        any_of(fell for fell, part in zip(fallen, KINDS, strict=True) if part == kind)
+        for kind in (COW, ZOMBIE, SKELETON)
     )
-    planted = spends & (action == PLACE_SAPLING)
-    here = planted & (plants == NOWHERE) & jnp.stack([jnp.bool_(True), plants[0] != NOWHERE])
+    eaten = [
+        strikes & (plant == ahead.cell) & (age >= RIPE) for plant, age in zip(state.plants, state.ages, strict=True)
+    ]
+    eats_fruit, drinks = any_of(eaten), strikes & ~ahead.taken & (ahead.material == WATER)
+    planted, first = deed.spends & (action == PLACE_SAPLING), state.plants[0] == NOWHERE
+    here = planted & first, planted & ~first & (state.plants[1] == NOWHERE)
 
-    unlocked = state.unlocked | earned(slept & rested, WAKE_UP) | earned(spends, PLACED + action - PLACE_STONE)
+    unlocked = state.unlocked | earned(slept & rested, WAKE_UP) | earned(deed.spends, PLACED + action - PLACE_STONE)
     for when, achievement in (
-        (collects, item), (drinks, DRINK), (eats_meat, EAT_COW), (eats_fruit, EAT_PLANT), (slays_zombie, DEFEAT_ZOMBIE),
-        (slays_skeleton, DEFEAT_SKELETON),
+        (deed.collects, deed.item), (drinks, DRINK), (eats_meat, EAT_COW), (eats_fruit, EAT_PLANT),
+        (slays_zombie, DEFEAT_ZOMBIE), (slays_skeleton, DEFEAT_SKELETON),
     ):  # fmt: skip
         unlocked |= earned(when, achievement)
 
     # In the usual world water quenches thirst, and meat and fruit feed.
     meal = jnp.where(eats_meat, MEAT, jnp.where(eats_fruit, FRUIT, 0))
-    usual, zero = rules.swapped == 0, jnp.int32(0)
-    gains = jnp.stack([zero, jnp.where(usual, meal, drinks), jnp.where(usual, drinks, meal), zero])
-    enters = moves & possible
-    burnt = (enters & (material == LAVA)) & (np.arange(4) == 0)
+    sip, usual = drinks.astype(jnp.int32), rules.swapped == 0
+    feeds, quenches = jnp.where(usual, meal, sip), jnp.where(usual, sip, meal)
     return state._replace(
-        world=with_material(state.world, cell, changed),
-        cell=jnp.where(enters, cell, state.cell),
-        facing=facing,
-        needs=jnp.where(burnt, 0, jnp.minimum(state.needs + gains, MOST)),
-        counts=jnp.where(gains > 0, 0, state.counts),
+        cell=jnp.where(enters, ahead.cell, state.cell),
+        health=jnp.where(burnt, 0, state.health),
+        food=jnp.minimum(state.food + feeds, MOST),
+        drink=jnp.minimum(state.drink + quenches, MOST),
+        hunger=jnp.where(feeds > 0, 0, state.hunger),
+        thirst=jnp.where(quenches > 0, 0, state.thirst),
         sleeping=(((action == SLEEP) | slept) & ~rested).astype(jnp.int32),
-        items=state.items - jnp.where(spends, cost, 0) + jnp.where(collects, pieces(item, 1), 0),
-        tools=state.tools | jnp.where(spends, tool, 0),
+        items=state.items - jnp.where(deed.spends, deed.cost, 0) + jnp.where(deed.collects, pieces(deed.item, 1), 0),
+        tools=state.tools | jnp.where(deed.spends, deed.tool, 0),
         unlocked=unlocked,
-        things=jnp.concatenate([
-            jnp.where(fell, NOWHERE, creatures), state.things[7:9], jnp.where(here, cell, plants)
-        ]),
-        hearts=hearts,
-        ages=jnp.where(here | ripe, 0, state.ages),
-    )  # fmt: skip
+        beasts=tuple(jnp.where(fell, NOWHERE, beast) for fell, beast in zip(fallen, state.beasts, strict=True)),
+        hearts=tuple(hearts),
+        plants=tuple(jnp.where(new, ahead.cell, plant) for new, plant in zip(here, state.plants, strict=True)),
+        ages=tuple(jnp.where(new | ate, 0, age) for new, ate, age in zip(here, eaten, state.ages, strict=True)),
+    )
 
 
 def live(state: State) -> State:
     """Let food, drink and energy fall by one step, half as fast asleep, and health follow them."""
     asleep, pace = state.sleeping == 1, 2 - state.sleeping
-    fatigue = jnp.where(asleep, jnp.minimum(state.counts[3] - 1, 0), state.counts[3] + 1)
-    counts = jnp.stack([state.counts[1] + pace, state.counts[2] + pace, fatigue])
-    falls, rises = counts > FALLS, counts < -RESTED
-    needs = jnp.clip(state.needs[1:] - falls + rises, 0, MOST)
-    well = (needs[0] > 0) & (needs[1] > 0) & ((needs[2] > 0) | asleep)
-    recovery = state.counts[0] + jnp.where(well, 2 * (1 + state.sleeping), -pace)
+    hunger, thirst = state.hunger + pace, state.thirst + pace
+    fatigue = jnp.where(asleep, jnp.minimum(state.fatigue - 1, 0), state.fatigue + 1)
+    hungry, thirsty, tired, rested = hunger > HUNGRY, thirst > THIRSTY, fatigue > TIRED, fatigue < -RESTED
+    food, drink = jnp.maximum(state.food - hungry, 0), jnp.maximum(state.drink - thirsty, 0)
+    energy = jnp.clip(state.energy - tired + rested, 0, MOST)
+    well = (food > 0) & (drink > 0) & ((energy > 0) | asleep)
+    recovery = state.recovery + jnp.where(well, 2 * (1 + state.sleeping), -pace)
     heals, weakens = recovery > HEALED, recovery < -WEAKENED
-    health = jnp.where(state.needs[0] > 0, jnp.clip(state.needs[0] + heals - weakens, 0, MOST), 0)
     return state._replace(
-        needs=jnp.concatenate([health[None], needs]),
-        counts=jnp.concatenate([jnp.where(heals | weakens, 0, recovery)[None], jnp.where(falls | rises, 0, counts)]),
+        health=jnp.where(state.health > 0, jnp.clip(state.health + heals - weakens, 0, MOST), 0),
+        food=food,
+        drink=drink,
+        energy=energy,
+        recovery=jnp.where(heals | weakens, 0, recovery),
+        hunger=jnp.where(hungry, 0, hunger),
+        thirst=jnp.where(thirsty, 0, thirst),
+        fatigue=jnp.where(tired | rested, 0, fatigue),
     )

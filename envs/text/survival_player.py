@@ -14,7 +14,6 @@ import jax
 import jax.numpy as jnp
 
 from rlbench_suite.policy import View
-from rlbench_suite.reductions import union
 
 from ..bit_cells import above, below, grown
 from .survival import Params, Survival
@@ -57,7 +56,7 @@ from .survival_rules import (
     packed,
     pieces,
 )
-from .survival_state import BRIGHT, COW, CREATURES, KINDS, NOWHERE, SKELETON, ZOMBIE, State, distance, light
+from .survival_state import BRIGHT, COW, KINDS, NOWHERE, SKELETON, ZOMBIE, State, distance, light
 from .survival_world import cells_of, single
 
 HUNGRY, TIRED, FIT = 4, 3, 5
@@ -100,7 +99,7 @@ class Settler(eqx.Module):
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the action of the first job, or a step towards one of its sites."""
         state: State = view.state
-        things = reduce(or_, (single(state.things[i]) for i in range(len(state.things))))
+        things = reduce(or_, map(single, state.things))
         free = cells_of(state.world, GRASS, SAND, PATH) & ~things
         jobs = self._jobs(state, view.params, free)
         sites, action, ready = jnp.zeros(32, jnp.uint32), jnp.int32(NOOP), jnp.bool_(True)
@@ -125,25 +124,26 @@ class Settler(eqx.Module):
     def _jobs(self, state: State, params: Params, free: jax.Array) -> list[Job]:
         """Return the jobs, the most urgent first."""
         rules, world = params.rules, state.world
-        creatures, plants = state.things[CREATURES], state.things[9:11]
-        health, food, drink, energy = (state.needs[i] for i in range(4))
+        health, food, drink, energy = state.health, state.food, state.drink, state.energy
 
         def missing(achievement: int) -> Any:
             return state.unlocked >> achievement & 1 == 0
 
         def bodies(kind: int, within: int = 64) -> jax.Array:
-            close = distance(creatures, state.cell) <= within
-            own = [i for i in range(len(KINDS)) if KINDS[i] == kind]
-            return reduce(or_, (jnp.where(close[i], single(creatures[i]), 0) for i in own)) & ~single(
-                jnp.int32(NOWHERE)
+            cells = (
+                jnp.where(distance(beast, state.cell) <= within, single(beast), 0)
+                for beast, part in zip(state.beasts, KINDS, strict=True)
+                if part == kind
             )
+            return reduce(or_, cells) & ~single(NOWHERE)
 
         def any_of(cells: jax.Array) -> jax.Array:
             return (cells != 0).any()
 
         cows, zombies, skeletons = (bodies(kind) for kind in (COW, ZOMBIE, SKELETON))
-        ripe = reduce(or_, (jnp.where(state.ages[i] >= RIPE, single(plants[i]), 0) for i in range(2)))
-        ripe &= ~single(jnp.int32(NOWHERE))
+        ripe = reduce(or_, (
+            jnp.where(age >= RIPE, single(plant), 0) for plant, age in zip(state.plants, state.ages, strict=True)
+        )) & ~single(NOWHERE)  # fmt: skip
         water = cells_of(world, WATER)
         meals = jnp.where(any_of(ripe), ripe, cows)
         feeds, quenches = (jnp.where(rules.swapped == 1, a, b) for a, b in ((water, meals), (meals, water)))
@@ -188,7 +188,7 @@ class Settler(eqx.Module):
                 jobs.append(Job(when & short[i], source[i], DO))
             jobs.append(Job(when, sites, action, ready))
 
-        planted = union(plants != NOWHERE)
+        planted = reduce(or_, (plant != NOWHERE for plant in state.plants))
         build(
             missing(EAT_PLANT) & ~planted, jnp.uint32(packed(sapling=1)), cells_of(world, GRASS) & free, PLACE_SAPLING
         )

@@ -1,32 +1,28 @@
 """The state of Survival: the world, the player, creatures and plants; cells, distances and daylight.
 
-All numbers are int32 but for sets of bits, which are uint32. Creatures, arrows and plants have fixed places in short
-arrays, so that all of them act in one computation.
+All numbers are int32 but for sets of bits, which are uint32. Each creature, arrow and plant has fixed places in short
+tuples of scalars, because batches of scalars are faster than batches of short arrays.
 """
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
-import numpy as np
-
-from rlbench_suite.reductions import union
 
 DAY, MIDNIGHT = 300, 240
 """Steps of a day, and the step of a day at which it is darkest."""
 BRIGHT = 8
 """Light of the day; it is 0 at midnight."""
-KINDS = np.array([0, 0, 1, 1, 1, 2, 2], np.int32)
-"""Part that each creature plays (index in ``ROLES``): two cows, three zombies, two skeletons."""
 COW, ZOMBIE, SKELETON = range(3)
-CREATURES, ARROWS, PLANTS = slice(0, 7), slice(7, 9), slice(9, 11)
-"""Creatures, the arrow of each skeleton, and plants, among all things."""
-SHOOTERS = slice(5, 7)
+KINDS = (COW, COW, ZOMBIE, ZOMBIE, ZOMBIE, SKELETON, SKELETON)
+"""Part that each creature plays (index in ``ROLES``)."""
+SHOOTERS = 5
+"""Number of the first skeleton; each has an arrow."""
 NOWHERE = 0
 """Cell of what is not there: a corner of the edge."""
-HEALTH, FOOD, WATERED, ENERGY = range(4)
 
 
 class State(NamedTuple):
@@ -38,11 +34,18 @@ class State(NamedTuple):
     """Cell of the player."""
     facing: Any
     """Index in ``DIRECTIONS``."""
-    needs: Any
-    """Health, food, drink and energy, from 0 to 9, ``(4,)``."""
-    counts: Any
-    """``(4,)``: half steps towards the next change of health; half steps since food and since drink fell; steps awake
-    since energy fell, or, if negative, asleep since it rose."""
+    health: Any
+    food: Any
+    drink: Any
+    energy: Any
+    """Needs, from 0 to 9."""
+    recovery: Any
+    """Half steps towards the next change of health."""
+    hunger: Any
+    thirst: Any
+    """Half steps since food and since drink fell."""
+    fatigue: Any
+    """Steps awake since energy fell, or, if negative, asleep since it rose."""
     sleeping: Any
     """1 while asleep."""
     items: Any
@@ -53,26 +56,35 @@ class State(NamedTuple):
     """Set of achievements."""
     time: Any
     """Steps so far."""
-    things: Any
-    """Cells of creatures, arrows and plants, ``(11,)``."""
-    hearts: Any
-    """Health of creatures, ``(7,)``."""
-    waits: Any
-    """Steps until creatures can hurt again, ``(7,)``."""
-    flights: Any
-    """Change of the cell of each arrow at a step, ``(2,)``."""
-    ages: Any
-    """Steps since each plant was placed or eaten, ``(2,)``."""
+    beasts: tuple[Any, ...]
+    """Cells of the seven creatures."""
+    hearts: tuple[Any, ...]
+    """Health of each."""
+    waits: tuple[Any, ...]
+    """Steps until each can hurt again."""
+    arrows: tuple[Any, ...]
+    """Cells of the two skeletons' arrows."""
+    flights: tuple[Any, ...]
+    """Change of the cell of each at a step."""
+    plants: tuple[Any, ...]
+    """Cells of two plants."""
+    ages: tuple[Any, ...]
+    """Steps since each was placed or eaten."""
+
+    @property
+    def things(self) -> tuple[Any, ...]:
+        """Cells of creatures, arrows and plants."""
+        return (*self.beasts, *self.arrows, *self.plants)
 
 
 def first_state(world: Any, start: int) -> State:
     """Return the state at the start of an episode: rested and fed, with nothing, and nobody near."""
-    zero, nothing = jnp.int32(0), jnp.uint32(0)
+    zero, full, nothing = jnp.int32(0), jnp.int32(9), jnp.uint32(0)
     return State(
-        world=world, cell=jnp.int32(start), facing=jnp.int32(3), needs=jnp.full(4, 9, jnp.int32),
-        counts=jnp.zeros(4, jnp.int32), sleeping=zero, items=nothing, tools=nothing, unlocked=nothing, time=zero,
-        things=jnp.zeros(11, jnp.int32), hearts=jnp.zeros(7, jnp.int32), waits=jnp.zeros(7, jnp.int32),
-        flights=jnp.zeros(2, jnp.int32), ages=jnp.zeros(2, jnp.int32),
+        world=world, cell=jnp.int32(start), facing=jnp.int32(3), health=full, food=full, drink=full, energy=full,
+        recovery=zero, hunger=zero, thirst=zero, fatigue=zero, sleeping=zero, items=nothing, tools=nothing,
+        unlocked=nothing, time=zero, beasts=(zero,) * 7, hearts=(zero,) * 7, waits=(zero,) * 7, arrows=(zero,) * 2,
+        flights=(zero,) * 2, plants=(zero,) * 2, ages=(zero,) * 2,
     )  # fmt: skip
 
 
@@ -92,6 +104,11 @@ def distance(one: Any, other: Any) -> Any:
     return abs((one >> 5) - (other >> 5)) + abs((one & 31) - (other & 31))
 
 
-def among(cell: Any, cells: jax.Array) -> jax.Array:
-    """Return whether a cell, or each of some, is one of some cells ``(n,)``."""
-    return union(cells.reshape(-1, *(1,) * jnp.ndim(cell)) == cell)
+def among(cell: Any, cells: tuple[Any, ...]) -> Any:
+    """Return whether a cell is one of some cells."""
+    return any_of(cell == other for other in cells)
+
+
+def any_of(flags: Any) -> Any:
+    """Return whether one of some flags is set."""
+    return reduce(or_, flags)

@@ -16,6 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.bit_exact import computed_once
+from rlbench_suite.bitset import BitSet
+from rlbench_suite.reductions import union
 
 from ..bit_cells import SIDE, count, flooded, grown, majority
 from .survival_rules import COAL, DIAMOND, EDGE, GRASS, IRON, LAVA, PATH, SAND, STONE, TREE, WATER
@@ -75,9 +77,9 @@ def material_at(world: jax.Array, cell: jax.Array) -> jax.Array:
 
 def with_material(world: jax.Array, cell: jax.Array, material: jax.Array) -> jax.Array:
     """Return the world with another material in a cell."""
-    bit = single(cell)[:, None]
+    row, bit = cell >> 5, np.uint32(1) << (cell & 31).astype(jnp.uint32)
     code = (material >> np.arange(PLANES) & 1).astype(jnp.uint32)
-    return world & ~bit | bit * code
+    return world.at[row].set(jax.lax.dynamic_index_in_dim(world, row, keepdims=False) & ~bit | bit * code)
 
 
 def spread(walls: jax.Array, kinds: dict[int, int], bits: jax.Array) -> dict[int, jax.Array]:
@@ -88,33 +90,16 @@ def spread(walls: jax.Array, kinds: dict[int, int], bits: jax.Array) -> dict[int
         kinds: number of cells of each kind.
         bits: random, uint32 ``(2,)``.
     """
-    total, sizes = sum(kinds.values()), jax.lax.population_count(walls)
-    before = sizes
-    for by in (1, 2, 4, 8, 16):  # running sums
-        before += jnp.concatenate([jnp.zeros(by, jnp.uint32), before[:-by]])
-    size = before[-1]
-    lower = jax.lax.population_count(walls[:, None] & ((np.uint32(1) << np.arange(SIDE, dtype=np.uint32)) - 1))
-    rank = (before - sizes)[:, None] + lower + bits[0] % size
-    rank = jnp.where(rank >= size, rank - size, rank)
-    # The n-th of ``total`` parts of the cells, one vein a part. The factor is rounded up: the last part is complete.
+    total, chosen = sum(kinds.values()), BitSet(walls.reshape(-1, 16))
+    order = np.random.RandomState(0).permutation(np.repeat([*kinds], [*kinds.values()]))
+    size = chosen.size.astype(jnp.uint32)
+    # Each of ``total`` parts of the cells ends with a vein. The factor is rounded up: the last part is complete.
     share = ((jnp.uint32(total) << 16) + size - 1) // size
-    part, last = rank * share >> 16, (rank + 1) * share >> 16
-    order = np.random.RandomState(0).permutation(np.repeat([*kinds], [*kinds.values()])).tolist()
-    turn = bits[1] % total
-    inside = (walls[:, None] >> np.arange(SIDE, dtype=np.uint32) & 1 == 1) & (part != last)
-    place = jnp.where(part + turn >= total, part + turn - total, part + turn)
-
-    def packed(kind: int) -> jax.Array:
-        words = [
-            sum(1 << i - 32 * w for i, other in enumerate(order) if other == kind and i // 32 == w) for w in (0, 1)
-        ]
-        chosen = (
-            inside & jnp.where(place < 32, np.uint32(words[0]) >> (place & 31), np.uint32(words[1]) >> (place & 31)) & 1
-            == 1
-        )
-        return (chosen.astype(jnp.uint32) << np.arange(SIDE, dtype=np.uint32)).sum(1, dtype=jnp.uint32)
-
-    return {kind: packed(kind) for kind in kinds}
+    part = (np.arange(total, dtype=np.uint32) + total - bits[1] % total) % total
+    rank, first = (((part + 1) << 16) + share - 1) // share - 1, bits[0] % size
+    rank = jnp.where(rank < first, rank + size, rank) - first
+    cells = jax.vmap(single)(jax.vmap(chosen.select)(rank.astype(jnp.int32)))
+    return {kind: union(cells[order == kind]) for kind in kinds}
 
 
 def draw_world(bits: jax.Array, more: jax.Array, split: jax.Array, permuted: bool) -> jax.Array:

@@ -49,6 +49,8 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from rlbench_suite.bit_exact import computed_once
+from rlbench_suite.bitset import flags_and_numbers, joined_bits
 from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.component import Component
 from rlbench_suite.reductions import summed
@@ -99,7 +101,7 @@ from .tower_defence_words import ORDERS, SIZE, described, drawn, refusal, rules
 DEAREST = COINS + WAVES * (MOST * max(BOUNTIES) + INTERVAL // TICKS)
 """More coins than anybody can have."""
 SCALARS, BODIES = (DEAREST, LIVES, WAVES, INTERVAL), (RECOVERY, HERO, SOLDIERS, SERVICE, CALL_AGAIN)
-ENEMY = np.array([[LENGTH * UNIT], [HEALTHIEST], [SLOWED], [WAVES]])
+ENEMY = LENGTH * UNIT, HEALTHIEST, SLOWED, WAVES
 """Largest values of numbers that are shown."""
 
 
@@ -161,24 +163,29 @@ class TowerDefence(Task[Params, State]):
             first, number, second, further = groups(word)
             announced += [jnp.where(np.arange(4) == first, number, 0), jnp.where(np.arange(4) == second, further, 0)]
         stands = state.soldiers > 0
-        flags = (
-            params.reach[:, :, None] >> np.arange(LENGTH, dtype=np.uint32) & 1 == 1,
-            state.towers[:, None] == np.arange(1, KINDS),
-            state.post == np.arange(KEEP + 1),
-            (state.station == np.arange(KEEP)) & stands,
-            (state.kind[:, None] == np.arange(len(ENEMIES))) & alive[:, None],
-            state.breached >> np.arange(WAVES, dtype=np.uint32) & 1 == 1,
-        )
+        one = lambda index, when=True: jnp.where(when, jnp.uint32(1) << index.astype(jnp.uint32), 0)  # noqa: E731
+        # Bit 0 of a site's set stands for no tower.
+        sites, kinds = one(state.towers) >> 1, one(state.kind, alive)
+        fields = [(word, LENGTH) for word in params.reach.reshape(-1)]
+        fields += [(sites[site], KINDS - 1) for site in range(SITES)]
+        fields += [(one(state.post), KEEP + 1), (one(state.station, stands), KEEP)]
+        fields += [(kinds[slot], len(ENEMIES)) for slot in range(SLOTS)]
+        fields += [(state.breached, WAVES)]
         numbers = (
-            (jnp.stack([state.coins, jnp.maximum(LIVES - state.leaked, 0), state.wave, state.timer]), SCALARS),
-            (state.reloads, max(RELOADS)),
-            (jnp.stack([state.travel, state.hero, state.soldiers, state.service * stands, state.cooldown]), BODIES),
-            (jnp.where(alive, jnp.stack([state.place, state.health, state.slow, state.group + 1]), 0), ENEMY),
-            (jnp.stack(announced), MOST // 2),
+            ((state.coins, jnp.maximum(LIVES - state.leaked, 0), state.wave, state.timer), SCALARS),
+            ((state.reloads,), (max(RELOADS),)),
+            ((state.travel, state.hero, state.soldiers, state.service * stands, state.cooldown), BODIES),
+            ((jnp.where(alive, part, 0) for part in (state.place, state.health, state.slow, state.group + 1)), ENEMY),
+            (announced, (MOST // 2,) * len(announced)),
         )
-        parts = [flag.reshape(-1).astype(self.dtype) for flag in flags]
-        parts += [(number.astype(self.dtype) / jnp.asarray(scale, self.dtype)).reshape(-1) for number, scale in numbers]
-        return jnp.concatenate(parts)
+        parts = [
+            (jnp.atleast_1d(part), scale)
+            for group, scales in numbers
+            for part, scale in zip(group, scales, strict=True)
+        ]
+        scales = np.concatenate([np.full(part.shape, scale, self.dtype) for part, scale in parts])
+        joined = computed_once(jnp.concatenate)([part for part, _ in parts]).astype(self.dtype)
+        return flags_and_numbers(joined_bits(fields), sum(width for _, width in fields), joined / scales)
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""

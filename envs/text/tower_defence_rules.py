@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.batch_last import batch_last, numbered
 from rlbench_suite.bit_exact import computed_once
 from rlbench_suite.reductions import summed, union
 
@@ -21,8 +22,8 @@ WAVES, MOST, SLOTS = 12, 12, 16
 """Waves of a game, the most enemies of a wave, and of enemies on the road at once."""
 TICKS = 2
 """Ticks of a step."""
-UNIT = 16
-"""Parts into which a cell of the road is cut; the castle is ``32 * 16`` parts from the entrance."""
+CELL, UNIT = 4, 16
+"""Parts into which a cell of the road is cut, and their bits; the castle is ``32 * 16`` parts from the entrance."""
 INTERVAL = 16
 """Ticks between waves."""
 LIVES, COINS = 10, 120
@@ -202,17 +203,17 @@ def clean(state: State) -> Any:
 def order(state: State, action: jax.Array) -> State:
     """Carry out a legal order."""
     action = action.astype(jnp.int32)
-    sites = np.arange(SITES)
     within = lambda first, count: (action >= first) & (action < first + count)  # noqa: E731
     builds, upgrades, sells = within(BUILD, 24), within(UPGRADE, SITES), within(SELL, SITES)
     moves, reinforces, calls = within(MOVE, KEEP), action == REINFORCE, action == CALL
     # The numbers of the first orders for a tower are all one more than a multiple of eight.
-    here = (sites == action - 1 & 7) & (builds | upgrades | sells)
-    code = jnp.where(builds, 1 + LEVELS * (action - BUILD >> 3), jnp.where(upgrades, state.towers + 1, EMPTY))
-    price = jnp.where(sells, -(jnp.asarray(VALUE)[state.towers] // 2), jnp.asarray(PRICE)[jnp.minimum(code, KINDS - 1)])
+    here = (numbered(SITES, action) == action - 1 & 7) & (builds | upgrades | sells)
+    before = union(jnp.where(here, state.towers, 0))
+    code = jnp.where(builds, 1 + LEVELS * (action - BUILD >> 3), jnp.where(upgrades, before + 1, EMPTY))
+    price = jnp.where(sells, -(jnp.asarray(VALUE)[before] // 2), jnp.asarray(PRICE)[jnp.minimum(code, KINDS - 1)])
     there = (state.post < KEEP) & (state.travel == 0)
     return state._replace(
-        coins=state.coins - summed(jnp.where(here, price, 0)) + jnp.where(calls, state.timer // TICKS, 0),
+        coins=state.coins - price + jnp.where(calls, state.timer // TICKS, 0),
         timer=jnp.where(calls, 0, state.timer),
         towers=jnp.where(here, code, state.towers),
         reloads=jnp.where(here & ~upgrades, 0, state.reloads),
@@ -248,14 +249,14 @@ def enter(state: State, params: Params) -> State:
     """Begin the next wave if its time has come, and let the next enemy of the last one enter."""
     begins = (state.timer == 0) & (state.wave < WAVES) & (left(state.queue) == 0)
     wave = jnp.where(begins, state.wave + 1, state.wave)
-    queue = jnp.where(begins, params.waves[jnp.minimum(state.wave, WAVES - 1)], state.queue)
+    queue = jnp.where(begins, union(jnp.where(numbered(WAVES, wave) == state.wave, params.waves, 0)), state.queue)
     first, number, second, _ = groups(queue)
-    free = state.health == 0
-    taken = ~union(jnp.where(free, np.uint32(1) << np.arange(SLOTS, dtype=np.uint32), 0))
+    slots = numbered(SLOTS, wave)
+    taken = union(jnp.where(state.health > 0, np.uint32(1) << slots.astype(np.uint32), 0))
     slot = jax.lax.population_count(taken & ~(taken + 1)).astype(jnp.int32)  # ones below the lowest zero
     enters = (left(queue) > 0) & (slot < SLOTS)
     kind = jnp.where(number > 0, first, second)
-    here = enters & (np.arange(SLOTS) == slot)
+    here = enters & (slots == slot)
     health = of_kind(HEALTH, kind) * (PARTS + params.growth * (wave - 1)) // PARTS
     return state._replace(
         wave=wave,
@@ -294,12 +295,12 @@ def walk(state: State) -> Walked:
     alive, flies = state.health > 0, state.kind == BAT
     hero = bit_of(state.post, (state.post < KEEP) & (state.travel == 0))
     soldiers = bit_of(state.station, state.soldiers > 0)
-    stopped = ((hero | soldiers) >> (state.place // UNIT).astype(jnp.uint32) & 1 == 1) & ~flies
+    stopped = ((hero | soldiers) >> (state.place >> CELL).astype(jnp.uint32) & 1 == 1) & ~flies
     speed = of_kind(SPEEDS, state.kind)
-    speed = jnp.where(state.slow > 0, (speed + 1) // 2, speed)
+    speed = jnp.where(state.slow > 0, speed + 1 >> 1, speed)
     place = jnp.where(alive & ~stopped, state.place + speed, state.place)
     through = alive & (place >= LENGTH * UNIT)
-    marks = jnp.where(alive & ~through, jnp.uint32(1) << (place // UNIT).astype(jnp.uint32), 0)
+    marks = jnp.where(alive & ~through, jnp.uint32(1) << (place >> CELL).astype(jnp.uint32), 0)
     return Walked(place, through, marks, hero, soldiers)
 
 
@@ -325,7 +326,7 @@ def shoot(target: jax.Array, marks: jax.Array, kind: jax.Array, armed: Armed) ->
     shift = (8 * kind).astype(jnp.uint32)
     around = jnp.where(armed.tower == CANNON, target, 0)
     single = target & ~around
-    hurt = jnp.zeros(SLOTS, jnp.uint32)
+    hurt = jnp.zeros_like(marks)
     for site in range(SITES):
         hit = marks & around[site] | first & single[site]
         hurt += jnp.where(hit != 0, armed.damage[site] >> shift & 255, 0)
@@ -387,6 +388,7 @@ def tick(state: State, params: Params, armed: Armed) -> State:
     return fight(state._replace(reloads=reloads), walked, hurt, frozen)
 
 
+@batch_last
 def play_step(state: State, action: jax.Array, params: Params) -> State:
     """Return the state after a legal order and the ticks of a step."""
     state = order(state, action)
