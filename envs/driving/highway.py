@@ -141,6 +141,10 @@ class Road(Task[Fleet, State]):
     sight: ClassVar[float] = SIGHT
     #: m/s, by which the observation divides relative speeds.
     speed_scale: ClassVar[float] = 20.0
+    #: m/s: the lowest target speed, the step to the next one, and the speed that pays most.
+    slowest: ClassVar[float] = SLOWEST
+    level_step: ClassVar[float] = LEVEL_STEP
+    fastest: ClassVar[float] = FASTEST
     #: Sub-steps of a step.
     substeps: ClassVar[int]
     #: Number of entries of the observation about the ego itself.
@@ -159,8 +163,8 @@ class Road(Task[Fleet, State]):
         self.acceleration, self.braking = self.own.value("acceleration"), self.own.value("braking")
         self.top_speed, self.keep_right = self.own.value("top_speed"), self.own.weight("keep_right")
         self.start_gap = start_gap(card, self.own, *self.flowing)
-        self.first_level = int((first_speed(self.own) - SLOWEST) // LEVEL_STEP)
-        self.first_speed = SLOWEST + LEVEL_STEP * self.first_level
+        self.first_level = int((first_speed(self.own) - self.slowest) // self.level_step)
+        self.first_speed = self.slowest + self.level_step * self.first_level
         own = [[0, 0, -1, -1, 0, 0, 0, 0][: self.own_entries], [-1] * len(self.road_components())]
         low = np.concatenate([*own, np.tile([0, -1, -1, -1, -1], 9)])
         self.observation_space = self.box(low, np.ones(len(low)))
@@ -307,7 +311,7 @@ class Road(Task[Fleet, State]):
             jnp.clip(state.earned * (self.period / CRASH), 0, 1),
         ]
 
-    def see_road(self, state: State) -> list[Scalar]:
+    def see_road(self, state: State, params: Fleet) -> list[Scalar]:
         """Return the entries about the road itself."""
         return []
 
@@ -372,7 +376,7 @@ class Road(Task[Fleet, State]):
     def pay(self, before: State, after: State, params: Fleet) -> Scalar:
         """Return the reward of a step."""
         speed = (after.travelled - before.travelled) * (1 / self.period)
-        fast = jnp.clip((speed - self.first_speed) * (1 / (FASTEST - self.first_speed)), 0, 1)
+        fast = jnp.clip((speed - self.first_speed) * (1 / (self.fastest - self.first_speed)), 0, 1)
         most = LANE_WIDTH * (self.lanes - 1 - self.right_lane)
         left = jnp.clip((ego_pose(after).y - lane_centre(self.right_lane)) * (1 / most), 0, 1)
         driven = fast * (1 - self.keep_right * left)
@@ -528,7 +532,7 @@ class Highway(NamedActions, Road):
             lane=jnp.where(ego & (aside != 0), new_lane, state.traffic.lane),
             target=jnp.where(ego, new_target, state.traffic.target),
         )
-        y, speed = lane_centre(new_target), SLOWEST + LEVEL_STEP * level
+        y, speed = lane_centre(new_target), self.slowest + self.level_step * level
 
         def control(pose: Pose) -> tuple[Scalar, Scalar]:
             wanted = (speed - pose.speed) * (1 / SPEED_TIME)
@@ -549,16 +553,17 @@ class Highway(NamedActions, Road):
             state.level * (1 / (LEVELS - 1)),
             target * (1 / (self.lanes - 1)),
             lane != target,
-            *self.see_road(state),
+            *self.see_road(state, params),
             *self.see(state, params, target),
         )
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
         steps = f"{self.lanes - 1} lane{'s' * (self.lanes > 2)}"
+        speeds = f"number of the speed that it keeps, of {self.slowest:g} to {self.fastest:g} m/s"
         return (
             *self.own_components(),
-            Component("speed_to_keep", "number of the speed that it keeps, of 10 to 30 m/s", f"{LEVELS - 1} levels"),
+            Component("speed_to_keep", speeds, f"{LEVELS - 1} levels"),
             Component("target_lane", "lane it drives in or changes to, counted from the right", steps),
             Component("changing", "whether it is changing lanes"),
             *self.road_components(),
@@ -577,5 +582,5 @@ class Highway(NamedActions, Road):
 
     def describe_plan(self, state: State) -> str:
         """Describe target speed and lane."""
-        speed = SLOWEST + LEVEL_STEP * int(state.level)
+        speed = self.slowest + self.level_step * int(state.level)
         return f"You are to keep {speed:.0f} m/s in lane {int(state.traffic.target[0])}."

@@ -87,7 +87,7 @@ class Merge(Highway):
         """Return the rules of the ramp."""
         return rules_of(state)
 
-    def see_road(self, state: State) -> list[Scalar]:
+    def see_road(self, state: State, params: Fleet) -> list[Scalar]:
         """Return the way to both ends of the place for merging."""
         return [jnp.clip((place - state.travelled) * (1 / SIGHT), -1, 1) for place in (MERGING, BARRIER)]
 

@@ -85,7 +85,7 @@ class Exit(Merge):
         """Return the rules of the exit."""
         return rules_of(state)
 
-    def see_road(self, state: State) -> list[Scalar]:
+    def see_road(self, state: State, params: Fleet) -> list[Scalar]:
         """Return the way to both ends of the exit lane."""
         return [jnp.clip((place - state.travelled) * (1 / SIGHT), -1, 1) for place in (EXIT, GORE)]
 

@@ -10,19 +10,23 @@ import math
 from itertools import product
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlbench_suite.envs.driving import car_following, crossing_task, roundabout, routes
+from rlbench_suite.envs.driving import bent_road, car_following, crossing_task, roundabout, routes, traffic
 from rlbench_suite.envs.driving.car_following import Driver
 from rlbench_suite.envs.driving.intersection import TURNS, Intersection
 from rlbench_suite.envs.driving.roundabout import Roundabout
+from rlbench_suite.envs.driving.routes import Route
+from rlbench_suite.envs.driving.u_turn import UTurn
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card
 
 pytest.importorskip("highway_env", reason="needs highway-env; see .ci/run")
 from highway_env.envs.intersection_env import IntersectionEnv
 from highway_env.envs.roundabout_env import RoundaboutEnv
+from highway_env.envs.u_turn_env import UTurnEnv
 from highway_env.road.lane import AbstractLane
 from highway_env.vehicle.behavior import IDMVehicle
 
@@ -137,6 +141,40 @@ def test_named_differences_of_the_roundabout() -> None:
     assert round(fastest**2 / net.get_lane(("se", "ex", 0)).radius / 9.81, 1) == 1.3
     assert abs(net.get_lane(("ser", "ses", 0)).start[1]) == 170
     assert (Roundabout.layout.fastest < 9).all()
+
+
+# -- u-turn-v0 -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lane", [0, 1])
+def test_lanes_of_the_u_turn(lane: int) -> None:
+    """On a ring with straights of 256 m, the way from 128 m before a bend to 128 m behind it is theirs."""
+    net = network(UTurnEnv)
+    ring = 4 * 128 + 2 * bent_road.BEND
+    with precision(card("UTurn-v0").build(dtype="float64")):
+        route = Route(*(np.asarray(value) for value in bent_road.centre_line(jnp.float64(ring))))
+    begin, d = 0.0, 2 - 4.0 * lane
+    shift = np.array([0, -net.get_lane(("b", "c", 0)).center[1], 0])
+    for nodes, radius in ((("a", "b"), math.inf), (("b", "c"), bent_road.RADII[lane]), (("c", "d"), math.inf)):
+        theirs = net.get_lane((*nodes, lane))
+        way, there = points(theirs)
+        assert getattr(theirs, "radius", math.inf) == radius
+        # They are told along each lane, ours along the line between both.
+        along = begin + way * (1 if math.isinf(radius) else bent_road.RADIUS / radius)
+        assert_same(routes.points(route, along, d) + shift, there)
+        assert theirs.width_at(0) == traffic.LANE_WIDTH
+        begin = along[-1]
+    assert begin == pytest.approx(256 + bent_road.BEND, abs=TOLERANCE)
+
+
+def test_named_differences_of_the_u_turn() -> None:
+    """Their speeds need 2.9 g in the bend; ours is their lowest target speed, and the bend's length is theirs."""
+    net, config = network(UTurnEnv), UTurnEnv.default_config()
+    inner = net.get_lane(("b", "c", 0)).radius
+    speeds = config["action"]["target_speeds"]
+    assert round(max(speeds) ** 2 / inner / 9.81, 1) == 2.9
+    assert min(speeds) == bent_road.BEND_SPEED
+    assert max(speeds) == UTurn.fastest
 
 
 # -- drivers -------------------------------------------------------------------------------------------------------

@@ -1,0 +1,223 @@
+"""The U-turn: whole steps in the plane in plain NumPy, the ring by hand, and no cheap way to a reward."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.envs.driving import bent_road, routes
+from rlbench_suite.envs.driving.highway import ACTIONS, FASTER, LANE_LEFT, LANE_RIGHT, SLOWER
+from rlbench_suite.envs.driving.u_turn import UTurn
+from rlbench_suite.episode import Draw, advance, begin, seed_key
+from rlbench_suite.process import precision
+from rlbench_suite.registry import card
+
+sys.path.insert(0, str(Path(__file__).parent))
+import plain_traffic
+from plain_traffic import NODES, SAMPLES, SUBSTEP, WEIGHTS, PlainTraffic, corners, overlap, take
+
+pytestmark = pytest.mark.of_variants
+R, BEND = 22.0, 22 * math.pi
+STEPS, EPISODES = 20, 16
+
+
+class PlainRing(PlainTraffic):
+    """The ring by hand: straights at y = -22 and y = 22 in the plane, half circles around their ends."""
+
+    def place(self, s: np.ndarray, d: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Point of the plane, and direction of the road, at s along the middle line and d to the left of it."""
+        half = self.ring / 4 - BEND / 2
+        lap = np.mod(s, self.ring)
+        second = lap >= self.ring / 2
+        u = np.where(second, lap - self.ring / 2, lap)
+        turn = np.clip((u - half) / R, 0, math.pi)
+        x = np.where(u < half, u, half) + (R - d) * np.sin(turn) - np.maximum(u - half - BEND, 0)
+        y = -(R - d) * np.cos(turn)
+        return np.where(second, -x, x), np.where(second, -y, y), turn + np.where(second, math.pi, 0)
+
+    def find(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Place along the middle line, and distance to the left of it, of points of the plane."""
+        half = self.ring / 4 - BEND / 2
+        angle = np.arctan2(y, np.abs(x) - half)
+        bend = np.abs(x) > half
+        first = np.where(bend, half + R * (angle + math.pi / 2), np.where(y < 0, x, 2 * half + BEND - x))
+        far = np.where(bend, 3 * half + BEND + R * (math.pi / 2 - angle), first)
+        s = np.where(bend & (x < 0), far, first)
+        return s, R - np.where(bend, np.hypot(np.abs(x) - half, y), np.abs(y))
+
+    def substep(self, ego: Any) -> None:
+        """``ego(course, limit)`` gives acceleration, and sine of the slip angle without that of the bend."""
+        length, width = self.fleet.length, self.fleet.width
+        half = self.ring / 4 - BEND / 2
+        s = np.mod(self.travelled[:, None] + self.x, self.ring)
+        u = np.mod(s, self.ring / 2)
+        bend = (u >= half) & (u < half + BEND)
+        way = np.where(u < half, half - u, np.where(bend, 0, half + self.ring / 2 - u))
+        v0 = self.fleet.driver.desired_speed
+        slow = 0.55 * v0
+        slow[:, 0] = 8
+        limit = np.sqrt(slow**2 + 4 * way)
+        forward = self.speed * np.cos(self.heading)
+        driver = (np.minimum(v0, limit), *tuple(self.fleet.driver)[1:])
+        pull = np.full_like(self.x, np.inf)
+        for leader, around in self.leaders:
+            gap = self.gap(take(self.x, leader) - self.x + around, length, take(length, leader))
+            pull = np.minimum(pull, self.idm(driver, self.speed, gap, take(forward, leader)))
+        pull = np.maximum(pull, -9)
+        radius = np.where(bend, R - (self.y - 4), np.inf)
+        along = 0.3 * length / radius
+        course = self.heading + along
+        slip = plain_traffic.steer(self.y, course, self.speed, 4 * (self.target + 0.5), length)
+        pull[:, 0], slip[:, 0] = ego(self.y[:, 0], course[:, 0], self.speed[:, 0], limit[:, 0])
+        bound = plain_traffic.slip_bound(self.speed, length)
+        slip = np.clip(slip + along, -bound, bound)
+
+        x, y, road = self.place(s, self.y - 4)
+        rear, beta, first, driven = 0.3 * length, np.arcsin(slip), road + self.heading, np.zeros_like(x)
+        for k in range(1, SAMPLES + 1):
+            t = k * SUBSTEP / SAMPLES
+            stop = np.where(pull < 0, -self.speed / np.minimum(pull, -1e-300), np.inf)
+            rolling = np.minimum(t, stop)
+            distance = self.speed * rolling + pull * rolling**2 / 2
+            for node, weight in zip(NODES, WEIGHTS, strict=True):
+                angle = first + beta + (driven + (distance - driven) * (1 + node) / 2) * slip / rear
+                x = x + weight / 2 * (distance - driven) * np.cos(angle)
+                y = y + weight / 2 * (distance - driven) * np.sin(angle)
+            driven = distance
+            heading = first + driven * slip / rear
+            bodies = np.stack([x, y, heading, length, width], -1)
+            near = np.hypot(x - x[:, :1], y - y[:, :1]) < 8
+            near[:, 0] = False
+            which, other = np.nonzero(near)
+            hit = overlap(corners(bodies[which, 0]), corners(bodies[which, other]))
+            self.touched[which[hit]] = True
+        edge = corners(bodies[:, 0])
+        off = np.abs(self.find(edge[..., 0], edge[..., 1])[1]).max(-1) > 4
+        then, d = self.find(x, y)
+        moved = np.mod(then - s + self.ring / 2, self.ring) - self.ring / 2
+        self.x, self.y = self.x + moved, d + 4
+        turn = heading - self.place(then, 0.0)[2]
+        self.heading = np.mod(turn + math.pi, 2 * math.pi) - math.pi
+        self.speed = np.maximum(self.speed + pull * SUBSTEP, 0)
+        self.touched |= off | (np.abs(self.heading[:, 0]) > math.pi / 2)
+
+
+@cache
+def hostile_episodes() -> Any:
+    """Params, states before, actions and states after of episodes under random actions, at float64."""
+    which = card("UTurn-v0").build(dtype="float64")
+
+    def one(episode: Any, actions: Any) -> Any:
+        after = jax.vmap(lambda e, a: advance(which, e, a, np.int32(STEPS))[0])(episode, actions)
+        return after, (episode.state, after.state)
+
+    shares = (0.2, 0.1, 0.2, 0.35, 0.15)
+    actions = np.random.default_rng(2).choice(np.arange(5, dtype=np.int32), (STEPS, EPISODES), p=shares)
+    with precision(which):
+        seeds = np.stack([seed_key(seed) for seed in range(EPISODES)])
+        start = jax.jit(jax.vmap(lambda seed: begin(which, seed, 0, Draw(np.int32(1), np.int32(-1)))[0]))(seeds)
+        _, run = jax.jit(lambda episode: jax.lax.scan(one, episode, actions))(start)
+        return (*jax.tree.map(np.asarray, (start.params, *run)), actions)
+
+
+def plain_step(params: Any, before: Any, action: np.ndarray) -> PlainRing:
+    """One step of the task's docstring in plain NumPy."""
+    lane, target = before.traffic.lane.copy(), before.traffic.target.copy()
+    road = PlainRing(params, *before.traffic.pose, lane, target, before.travelled, lanes=2)
+    aside = np.select([action == LANE_LEFT, action == LANE_RIGHT], [1, -1], 0)
+    wanted, settled = target[:, 0] + aside, lane[:, 0] == target[:, 0]
+    back = (aside != 0) & ~settled & (wanted == lane[:, 0])
+    lane[back, 0], target[back, 0] = target[back, 0], lane[back, 0]
+    target[:, 0] += np.where((wanted >= 0) & (wanted < 2) & settled, aside, 0)
+    speed = 4 + 5 * np.clip(before.level + (action == FASTER) - (action == SLOWER), 0, 4)
+    y = 4 * target[:, 0] + 2
+
+    def ego(at: Any, course: Any, v: Any, limit: Any) -> Any:
+        return np.clip((np.minimum(speed, limit) - v) / 0.6, -6, 3), plain_traffic.steer(at, course, v, y, 5.0)
+
+    for direction, substeps in ((1, 8), (-1, 7)):
+        road.weigh_lanes(np.full(len(action), direction))
+        road.choose_leaders()
+        for _ in range(substeps):
+            road.substep(ego)
+        road.settle()
+    return road
+
+
+def test_every_step_is_that_of_a_plain_simulation() -> None:
+    """Positions to a nanometre, lanes exactly, crashes never missed: bicycles in the plane, by quadrature."""
+    params, before, after, actions = hostile_episodes()
+    at = lambda tree, *index: jax.tree.map(lambda leaf: leaf[index], tree)  # noqa: E731
+    close = partial(np.testing.assert_allclose, rtol=0, atol=1e-9)
+    compared = bends = crashes = 0
+    for t in range(STEPS):
+        running = np.flatnonzero(~before.crashed[t])
+        road = plain_step(at(params, running), at(before, t, running), actions[t, running])
+        mine = at(after, t, running)
+        assert not (road.touched & ~mine.crashed).any()
+        whole = ~mine.crashed
+        for name in ("x", "y", "heading", "speed"):
+            close(getattr(mine.traffic.pose, name)[whole], getattr(road, name)[whole])
+        np.testing.assert_array_equal(mine.traffic.lane[whole], road.lane[whole])
+        np.testing.assert_array_equal(mine.traffic.target[whole], road.target[whole])
+        compared += whole.sum()
+        crashes += road.touched.sum()
+        half = road.ring[:, 0] / 4 - BEND / 2
+        bends += (whole & (mine.travelled > half) & (mine.travelled < half + BEND)).sum()
+    assert compared > 150
+    assert bends > 30
+    assert crashes >= 2
+
+
+def test_the_ring_closes_and_its_lanes_have_the_stated_radii() -> None:
+    """Points beside the middle line are those by hand; both lanes' lengths differ by 2 pi 4 m in a whole turn."""
+    ring = 619.0
+    plain = PlainRing.__new__(PlainRing)
+    plain.ring = np.array(ring)
+    with jax.enable_x64(True):
+        route = routes.Route(*(np.asarray(value) for value in bent_road.centre_line(jnp.float64(ring))))
+    s = np.linspace(0, ring, 20001)
+    lengths = []
+    for d in (-2.0, 2.0):
+        ours = routes.points(route, s, d)
+        x, y, heading = plain.place(s, d)
+        np.testing.assert_allclose(ours[:-1, :2], np.stack([x, y], 1)[:-1], rtol=0, atol=1e-9)
+        np.testing.assert_allclose(np.cos(ours[:, 2] - heading), 1, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(ours[0, :2], ours[-1, :2], rtol=0, atol=1e-9)
+        lengths.append(np.hypot(*np.diff(ours[:, :2], axis=0).T).sum())
+    assert lengths[0] - lengths[1] == pytest.approx(2 * math.pi * 4, abs=1e-3)
+
+
+class Constant(NamedTuple):
+    """A player of one action."""
+
+    action: Any
+
+    def initial(self, params: Any) -> tuple[()]:
+        return ()
+
+    def act(self, memory: tuple[()], view: Any, key: Any) -> Any:
+        return self.action, memory
+
+
+def test_who_never_looks_scores_less_than_a_fifth_of_the_reference() -> None:
+    """Random play and IDLE at every difficulty, every constant action; the reference keeps the cost's limit."""
+    folder = Path(str(sys.modules[UTurn.__module__].__file__)).parent
+    scores = json.loads((folder / "reference_scores.json").read_text())["rlsuite/UTurn-v0"]
+    limit = card("UTurn-v0").constraint.limit
+    for line in scores.values():
+        assert max(line[name]["mean"] for name in ("noop", "random")) < 0.2 * line["reference"]["mean"]
+        assert line["reference"]["cost"] < limit
+    for action in range(len(ACTIONS)):
+        played = play(card("UTurn-v0").build(), Constant(jnp.int32(action)), range(60), split="test")
+        assert played.total.mean() < 0.2 * scores["medium"]["reference"]["mean"], ACTIONS[action]
