@@ -19,6 +19,7 @@ from rlbench_suite.envs.text.chess import Params, State
 from rlbench_suite.envs.text.chess_notation import fen, members, move_name, read_move
 from rlbench_suite.envs.text.chess_players import promise
 from rlbench_suite.envs.text.chess_rules import LIMIT, WORDS, Legal, Position, advanced, cannot_mate, occurred, recorded
+from rlbench_suite.episode import Role, draw_key
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
@@ -291,17 +292,26 @@ def worth(tier: str, board: chess.Board) -> int:
 
 
 def choices(tier: str) -> Iterator[tuple[int, list[int]]]:
-    """Play against an opponent; yield what each of its replies is worth to it, and what all legal ones are."""
-    env, rng = game(tier), random.Random(3)
+    """Play against an opponent; yield what each of its replies is worth to it, and what all legal ones are.
+
+    Games begin alike in all tiers, so only the opponent's moves are compiled for each.
+    """
+    env, rng = game("medium"), random.Random(3)
+    task: Any = CARD.build(difficulty=("easy", "medium", "hard").index(tier))
+    turn = jax.jit(
+        lambda state, move, seed, t, params: task.transition(
+            state, move, draw_key(seed, np.int32(0), t, Role.TRANSITION), params
+        )
+    )
     for seed in range(3):
         env.reset(seed=seed)
-        over = False
-        while not over:
-            params = env.unwrapped.params
-            board = chess.Board(fen(env.unwrapped.state.position, bool(params.black), 1))
+        episode = env.unwrapped.episode
+        state, params = episode.state, episode.params
+        for t in range(1, CARD.horizon + 1):
+            board = chess.Board(fen(state.position, bool(params.black), 1))
             move = rng.choice([*board.legal_moves])
-            _, _, over, truncated, _ = env.step(move.uci())
-            state = env.unwrapped.state
+            number = np.int32(read_move(move.uci(), state.position, bool(params.black)))
+            state = jax.tree.map(np.asarray, turn(state, number, episode.seed, np.int32(t), params))
             board.push(move)
             if state.end in (0, 2):
                 values = {}
@@ -310,7 +320,8 @@ def choices(tier: str) -> Iterator[tuple[int, list[int]]]:
                     values[board.fen().split(maxsplit=1)[0]] = worth(tier, board)
                     board.pop()
                 yield values[fen(state.position, bool(params.black), 1).split(maxsplit=1)[0]], [*values.values()]
-            over |= truncated
+            if state.end:
+                break
 
 
 @pytest.mark.parametrize("tier", ["medium", "hard"])
