@@ -39,6 +39,7 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from rlbench_suite.bit_exact import computed_once
 from rlbench_suite.bitset import flags_and_numbers
 from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.component import Component, singles
@@ -138,7 +139,7 @@ class Survival(Task[Params, State]):
         """Return what is seen and known; see the module's docstring."""
         own = state.tools | jnp.uint32(1) << 6 + state.facing.astype(jnp.uint32)
         own |= state.sleeping.astype(jnp.uint32) << 10 | state.unlocked << 11
-        words = jnp.concatenate([shown(state, params.rules), jnp.stack([own, state.unlocked >> 21])])
+        words = computed_once(jnp.concatenate)([shown(state, params.rules), own[None], state.unlocked[None] >> 21])
         needs = state.health, state.food, state.drink, state.energy
         items = (number_of(state.items, item).astype(jnp.int32) for item in range(len(ITEMS)))
         numbers = jnp.stack([*needs, *items]).astype(self.dtype) / jnp.asarray(MOST, self.dtype)

@@ -99,8 +99,7 @@ def wish(state: State, creature: int, words: jax.Array) -> Wish:
         loaded = (state.waits[creature] <= 1) & (state.arrows[own] == NOWHERE)
         step = jnp.where(shoots, jnp.where(loaded, longer, 0), step)
         over = jnp.where(shoots, FLIES, over)
-    there = cell != NOWHERE
-    return Wish(cell + jnp.where(there, step, 0), jnp.where(there, over, np.uint32(0)), shoots)
+    return Wish(cell + step, over, shoots)
 
 
 def move(state: State, words: jax.Array) -> State:
@@ -114,17 +113,23 @@ def move(state: State, words: jax.Array) -> State:
     """
 
     def wishes(state: State, words: jax.Array) -> tuple[Wish, ...]:
-        beasts = (wish(state, creature, words) for creature in range(len(KINDS)))
-        arrows = (
-            Wish(arrow + flight, jnp.where(arrow != NOWHERE, FLIES, np.uint32(0)), jnp.bool_(False))
+        beasts = [wish(state, creature, words) for creature in range(len(KINDS))]
+        arrows = [
+            Wish(arrow + flight, FLIES, jnp.bool_(False))
             for arrow, flight in zip(state.arrows, state.flights, strict=True)
+        ]
+        # What is not there wishes for nothing, where the player is: that part of the world has just been read.
+        return tuple(
+            Wish(
+                jnp.where(cell == NOWHERE, state.cell, one.target), jnp.where(cell == NOWHERE, 0, one.over), one.shoots
+            )
+            for cell, one in zip((*state.beasts, *state.arrows), (*beasts, *arrows), strict=True)
         )
-        return (*beasts, *arrows)
 
     def free(state: State, wishes: tuple[Wish, ...]) -> tuple[Any, ...]:
         """Return whether the cell of each wish is free."""
         return tuple(
-            (one.over >> material_at(state.world, jnp.maximum(one.target, 0)).astype(jnp.uint32) & 1 == 1)
+            (one.over >> material_at(state.world, one.target).astype(jnp.uint32) & 1 == 1)
             & ~among(one.target, (*state.things, state.cell))
             for one in wishes
         )

@@ -43,8 +43,9 @@ def shown(state: State, rules: Rules) -> jax.Array:
     """
     halves = jnp.stack(computed_once(planes)(state.world, state.cell))
     materials = reduce(and_, (halves[:, i] ^ _FLIPS[:, i : i + 1] for i in range(PLANES)))
-    looks = jnp.stack(computed_once(things)(state, rules)).reshape(-1, 2)
-    seen = jnp.concatenate([materials, looks]) & jnp.asarray(_SIGHT)[sight(state)]
+    looks = [word[None] for word in computed_once(things)(state, rules)]
+    seen = computed_once(jnp.concatenate)([materials.reshape(-1), *looks]).reshape(-1, 2)
+    seen &= jnp.asarray(_SIGHT)[sight(state)]
     ahead = jnp.asarray(_AHEAD)[state.facing]
     faced = jnp.where(ahead < 32, seen[:, 0], seen[:, 1]) >> (ahead & 31) & 1
     return jnp.stack([seen[:, 0], seen[:, 1] | faced << 31], 1).reshape(-1)
