@@ -216,4 +216,21 @@ CARDS = (
         variant=True,
         tags=("continuous", "multi-agent", "partially-observed", "safe", "driving"),
     ),
+    TaskCard(
+        id="rlsuite/TrafficSim-v0",
+        family="driving",
+        summary="Drive all cars around an ego as the humans would whom you have watched, and obey commands.",
+        source="Chen et al. 2025, RIFT, arXiv:2505.03344; Treiber et al. 2000, doi:10.1103/PhysRevE.62.1805",
+        entry_point="rlbench_suite.envs.driving.traffic_sim:TrafficSim",
+        reference="rlbench_suite.envs.driving.estimated_drivers:EstimatedDrivers",
+        horizon=120,
+        replay_tolerance=0.1,
+        difficulties={"medium": 0.4, "easy": 0.2, "hard": 0.6},
+        agents=23,
+        constraint=Constraint(
+            counts="collisions", limit=0.01, reason="one in a hundred episodes, which are 23 minutes of driving each"
+        ),
+        variant=True,
+        tags=("continuous", "multi-agent", "partially-observed", "safe", "driving"),
+    ),
 )

@@ -1,0 +1,72 @@
+"""Reference player of ``TrafficSim``: the Intelligent Driver Model with parameters estimated from what was watched."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from rlbench_suite.policy import View
+
+from .car_following import Driver, acceleration
+from .ring_road import BRAKING, safe
+from .traffic_sim import CHANCE, COMMAND, GAP, JAM, RANDOM, SPEED, TrafficSim
+
+
+class EstimatedDrivers(NamedTuple):
+    """Each agent by itself drives as the model of its driver would, from its own observation.
+
+    The time gap follows from the mean gap and speed while watched, as if they were those of an equilibrium,
+
+        s = (s0 + v T) / sqrt(1 - (v / v0)^4)
+
+    All drivers share the other parameters. Random accelerations are as large as those that were watched. An agent with
+    a command controls its gap, proportionally and by the leader's relative speed. Like humans, agents keep room to
+    stop.
+
+    Its numbers are the best of a random search on training episodes.
+    """
+
+    jam_gap: Any = 2.4
+    """m"""
+    acceleration: Any = 1.25
+    """m/s^2"""
+    deceleration: Any = 1.7
+    """m/s^2"""
+    desired_speed: Any = 0.95
+    """by the speed limit, but at least the largest that was watched"""
+    random: Any = 0.88
+    """Random accelerations by those watched, which waves of traffic make larger."""
+    stiffness: Any = 0.39
+    """1/s^2"""
+    damping: Any = 1.02
+    """1/s"""
+
+    @classmethod
+    def for_task(cls, task: TrafficSim) -> EstimatedDrivers:
+        """Make the player."""
+        return cls()
+
+    def initial(self, params: Any) -> tuple[()]:
+        """Return no memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Return the acceleration of each car, ``(23, 1)``."""
+        seen = view.observation
+        v, gap, leader = SPEED * seen[:, 0], GAP * seen[:, 1], SPEED * seen[:, 2]
+        told, command = seen[:, 5] > 0, COMMAND * seen[:, 6]
+        mean_v, mean_gap = SPEED * seen[:, 7], GAP * seen[:, 8]
+        random, fastest, limit = RANDOM * seen[:, 9], SPEED * seen[:, 10], SPEED * seen[:, 12]
+
+        desired = jnp.maximum(self.desired_speed * limit, fastest)
+        share = mean_v / desired
+        square = share * share
+        equilibrium = mean_gap * jnp.sqrt(jnp.maximum(1 - square * square, 0.1))
+        time_gap = jnp.maximum(equilibrium - self.jam_gap, 0) / jnp.maximum(mean_v, 1)
+        driver = Driver(desired, time_gap, self.jam_gap, self.acceleration, self.deceleration)
+        wanted = acceleration(driver, v, gap, leader) + self.random * random * CHANCE * seen[:, 11]
+        obeys = self.stiffness * (gap - JAM - v * command) + self.damping * (leader - v)
+        wanted = jnp.minimum(jnp.where(told, obeys, wanted), safe(gap, v, leader))
+        return jnp.clip(wanted * (1 / BRAKING), -1, 1)[:, None], memory

@@ -1,0 +1,76 @@
+"""Cars on one lane that closes on itself, each behind the same leader for ever: humans, and cars driven from outside.
+
+Car i follows car i - 1, and car 0 follows the last one. The state is the gap to the leader and the speed, so positions
+are not needed and neighbours are never searched. Accelerations last for a tick of half a second, in which a car that
+brakes to a stop stays where it stops.
+
+Humans follow by the Intelligent Driver Model with random accelerations on top. They never exceed the acceleration after
+which braking at B = 4 m/s^2 stops them behind the place where their leader can stop at the same braking (Krauss, Wagner
+& Gawron 1997, doi:10.1103/PhysRevE.55.5597, for this step):
+
+    v' <= sqrt(B^2 dt^2 / 4 - B dt v + 2 B S) - B dt / 2,   S = gap + v_leader^2 / (2 B)
+
+Where no v' >= 0 fulfils this, they stop within S. From one safe state this makes another, so humans never collide if
+nobody brakes harder than B. Cars driven from outside have no such bound.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+
+from .car_following import Driver, Scalar, acceleration
+
+TICK = 0.5
+"""s"""
+BRAKING = 4.0
+"""m/s^2: the hardest braking, and the largest acceleration"""
+LENGTH = 5.0
+"""m of a car"""
+
+
+class Ring(NamedTuple):
+    """All cars in their order; arrays ``(..., cars)``."""
+
+    gap: Scalar
+    """m from bumper to bumper"""
+    v: Scalar
+    """m/s"""
+
+
+def of_leader(values: Scalar) -> Scalar:
+    """Return the value of each car's leader."""
+    return jnp.roll(values, 1, -1)
+
+
+def safe(gap: Scalar, v: Scalar, leader_v: Scalar) -> Scalar:
+    """Return the largest acceleration that leaves room to stop, m/s^2, at least that of braking with B."""
+    lost = BRAKING * TICK
+    room = jnp.maximum(gap + leader_v * leader_v * (0.5 / BRAKING), 0)
+    square = 0.25 * lost * lost - lost * v + 2 * BRAKING * room
+    faster = jnp.sqrt(jnp.maximum(square, 0)) - 0.5 * lost
+    stops = jnp.where(room > 0, -0.5 * v * v / jnp.where(room > 0, room, 1), -BRAKING)
+    return jnp.maximum(jnp.where(faster >= 0, (faster - v) * (1 / TICK), stops), -BRAKING)
+
+
+def human(ring: Ring, driver: Driver, disturbance: Scalar) -> Scalar:
+    """Return the accelerations of humans, m/s^2, each with its own ``disturbance``."""
+    leader = of_leader(ring.v)
+    wanted = acceleration(driver, ring.v, ring.gap, leader) + disturbance
+    return jnp.clip(jnp.minimum(wanted, safe(ring.gap, ring.v, leader)), -BRAKING, BRAKING)
+
+
+def moved(ring: Ring, pedal: Scalar) -> tuple[Ring, Scalar]:
+    """Return the cars a tick later, and the smallest gap of each after the tick has begun, negative in a collision."""
+    v, leader_v, leader_pedal = ring.v, of_leader(ring.v), of_leader(pedal)
+    after = jnp.maximum(v + TICK * pedal, 0)
+    # A car that stops within the tick covers v^2 / 2 |a|.
+    stops = v + TICK * pedal < 0
+    way = jnp.where(stops, 0.5 * v * v / jnp.where(stops, -pedal, 1), 0.5 * TICK * (v + after))
+    end = ring.gap + of_leader(way) - way
+    closing, opening = v - leader_v, leader_pedal - pedal
+    time = closing / jnp.where(opening > 0, opening, 1)
+    turns = (closing > 0) & (opening > 0) & (time < TICK) & (leader_v + leader_pedal * time > 0)
+    least = jnp.where(turns, ring.gap - 0.5 * closing * time, end)
+    return Ring(end, after), jnp.minimum(least, end)

@@ -1,0 +1,280 @@
+"""TrafficSim against closed forms, SciPy's distances, a plain simulation, and players who look real in one way only."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import wasserstein_distance
+
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.envs.driving import ring_road, traffic_sim
+from rlbench_suite.envs.driving.car_following import Driver
+from rlbench_suite.envs.driving.ring_road import BRAKING, TICK, Ring
+from rlbench_suite.envs.driving.sampled_distribution import Grid, below, distance, spread
+from rlbench_suite.envs.driving.traffic_sim import AGENTS, CARS, GRIDS
+from rlbench_suite.episode import Draw, advance, begin, seed_key
+from rlbench_suite.policy import reference_player
+from rlbench_suite.process import precision
+from rlbench_suite.registry import card
+
+pytestmark = pytest.mark.of_variants
+
+
+@cache
+def task(heterogeneity: float = 0.4, dtype: str = "float32") -> Any:
+    return card("TrafficSim-v0").build(difficulty=heterogeneity, dtype=dtype)
+
+
+# -- the road --------------------------------------------------------------------------------------------------------
+
+
+def test_different_drivers_settle_at_the_gaps_in_closed_form() -> None:
+    """s = (s0 + v T) / sqrt(1 - (v / v0)^4) for each driver at one speed, and the ring keeps its length."""
+    rng = np.random.default_rng(0)
+    low, high = np.array([[20, 0.9, 1.5, 1.0, 1.2], [30, 2, 3, 1.6, 2]])
+    driver = Driver(*rng.uniform(low, high, (16, 5)).T)
+    with jax.enable_x64(True):
+        start = Ring(jnp.full(16, 25.0), jnp.full(16, 8.0))
+        tick = lambda _, ring: ring_road.moved(ring, ring_road.human(ring, driver, 0.0))[0]  # noqa: E731
+        gap, v = jax.tree.map(np.asarray, jax.jit(lambda ring: jax.lax.fori_loop(0, 6000, tick, ring))(start))
+    np.testing.assert_allclose(v, v[0], rtol=1e-9)
+    expected = (driver.jam_gap + v * driver.time_gap) / np.sqrt(1 - (v / driver.desired_speed) ** 4)
+    np.testing.assert_allclose(gap, expected, rtol=1e-8)
+    assert gap.sum() == pytest.approx(16 * 25, abs=1e-9)
+
+
+def test_gaps_between_ticks_are_found() -> None:
+    """The smallest gap within a tick against positions at 2,000 moments, for cars of which many stop on the way."""
+    rng = np.random.default_rng(1)
+    count = 4000
+    gap, v = rng.uniform(0, 1.5, count), rng.uniform(0, 4, count) * (rng.random(count) < 0.9)
+    a = rng.uniform(-BRAKING, BRAKING, count)
+    with jax.enable_x64(True):
+        end, least = jax.tree.map(np.asarray, ring_road.moved(Ring(gap, v), jnp.asarray(a)))
+    time = np.linspace(0, TICK, 2001)[:, None]
+    stop = np.where(a < 0, np.minimum(time, v / np.maximum(-a, 1e-12)), time)
+    way = v * stop + 0.5 * a * stop * stop
+    gaps = gap + np.roll(way, 1, -1) - way
+    np.testing.assert_allclose(end.gap, gaps[-1], atol=1e-12)
+    np.testing.assert_allclose(end.v, np.maximum(v + TICK * a, 0), atol=1e-12)
+    # A sampled minimum lies above the true one by less than the largest relative acceleration times the square of dt.
+    found = np.minimum(gap, least)
+    assert (found <= gaps.min(0) + 1e-12).all()
+    np.testing.assert_allclose(found, gaps.min(0), atol=2 * BRAKING * (TICK / 2000) ** 2)
+    assert (least < end.gap - 1e-3).sum() > 100
+
+
+def test_humans_never_collide_behind_anybody() -> None:
+    """Behind a car that accelerates at random, drivers who want no gap, drive 50 m/s and are disturbed by 2 m/s^2."""
+    rng = np.random.default_rng(2)
+    driver = Driver(*(jnp.full(8, value) for value in (50.0, 0.0, 0.01, 4.0, 50.0)))
+    pedals = np.repeat(rng.uniform(-BRAKING, BRAKING, (500, 64)), 3, 0)
+    disturbances = rng.normal(0, 2, (1500, 64, 8))
+    with jax.enable_x64(True):
+
+        def tick(ring: Ring, drawn: Any) -> Any:
+            pedal, disturbance = drawn
+            own = ring_road.human(ring, driver, disturbance)
+            own = own.at[:, 0].set(jnp.minimum(pedal, own[:, 0]))
+            ring, least = ring_road.moved(ring, own)
+            return ring, least
+
+        start = Ring(jnp.full((64, 8), 20.0), jnp.full((64, 8), 10.0))
+        _, least = jax.lax.scan(tick, start, (pedals, disturbances))
+    assert -1e-9 < np.asarray(least).min() < 0.05
+
+
+# -- distances -------------------------------------------------------------------------------------------------------
+
+
+def binned(values: np.ndarray, grid: Grid) -> np.ndarray:
+    return grid.low + grid.width * np.clip(np.floor((values - grid.low) / grid.width), 0, 63)
+
+
+def test_distances_are_those_of_scipy() -> None:
+    """Exactly for values moved to the beginnings of their bins; for the values themselves to the width of a bin."""
+    rng, grid = np.random.default_rng(3), Grid(-4.0, 0.125)
+    for scale in (0.5, 2.0, 4.0):
+        one, other = rng.normal(0, scale, 500), scale * rng.exponential(1, 500) - 2
+        with jax.enable_x64(True):
+            counts = [np.asarray(below(values, grid)) for values in (one, other)]
+        width = grid.width / 500
+        moved = binned(one, grid), binned(other, grid)
+        found = width * int(distance(*counts))
+        assert found == pytest.approx(wasserstein_distance(*moved), abs=1e-12)
+        inside = [np.clip(values, -4, 4 - 1e-9) for values in (one, other)]
+        assert found == pytest.approx(wasserstein_distance(*inside), abs=grid.width)
+        constants = [wasserstein_distance(moved[0], [constant]) for constant in np.unique(moved[0])]
+        assert width * int(spread(counts[0], 500)) == pytest.approx(min(constants), abs=1e-12)
+
+
+# -- the whole task ----------------------------------------------------------------------------------------------------
+
+
+def pedal(gap: float, v: float, leader: float, driver: tuple[float, ...]) -> float:
+    """Return the acceleration of a human without randomness, by the published equations."""
+    v0, headway, s0, a, b = driver
+    wanted = s0 + max(0.0, v * headway + v * (v - leader) / (2 * math.sqrt(a * b)))
+    free = a * (1 - (v / v0) ** 4 - (wanted / gap) ** 2)
+    room = gap + leader**2 / (2 * BRAKING)
+    # Drive on at v' for a tick, then brake with B: (v + v') dt / 2 + v'^2 / 2B = room.
+    half = BRAKING * TICK / 2
+    root = half * half - BRAKING * (v * TICK - 2 * room)
+    most = math.sqrt(root) - half if root >= half * half else None
+    bound = (most - v) / TICK if most is not None else -v * v / (2 * room)
+    return min(max(min(free, bound), -BRAKING), BRAKING)
+
+
+def test_whole_episodes_agree_with_a_plain_simulation() -> None:
+    """Cars to 1e-9, observations, realism by SciPy's distances, obedience and return; humans without randomness."""
+    which = task(0.6, "float64")
+    rng = np.random.default_rng(0)
+    with precision(which):
+        go_on = jax.jit(lambda episode, action: advance(which, episode, action, np.int32(120)))
+        episode, step = jax.jit(lambda key: begin(which, key, 0, Draw(np.int32(1), np.int32(-1))))(seed_key(4))
+        episode = episode._replace(params=episode.params._replace(random=np.float64(0)))
+        params, state = jax.tree.map(np.asarray, (episode.params, episode.state))
+        told = params.command > 0
+        assert not told[0]
+        drivers = [
+            (1.3 * params.limit, params.command[i], 2.0, *(float(part[i]) for part in params.driver[3:]))
+            if told[i]
+            else tuple(float(part[i]) for part in params.driver)
+            for i in range(CARS)
+        ]
+        roads = [[list(pair) for pair in zip(*(part[k] for part in state.ring), strict=True)] for k in (0, 1)]
+        seen: list[list[list[float]]] = [[[], [], []], [[], [], []]]
+        errors, total = [], 0.0
+        for k in range(120):
+            action = np.clip(rng.normal(0, 0.02, (AGENTS, 1)), -1, 1)
+            for world, cars in enumerate(roads):
+                wish = float(params.wishes[(120 + k) // 20])
+                a = [pedal(gap, v, cars[i - 1][1], drivers[i]) for i, (gap, v) in enumerate(cars)]
+                a[0] = min(a[0], max(-2.0, min(1.2, 0.5 * (wish - cars[0][1]))))
+                if world:  # the agents' cars: humans who are a little disturbed
+                    action[:, 0] = np.clip(action[:, 0] + np.array(a[1:]) / BRAKING, -1, 1)
+                    a[1:] = BRAKING * action[:, 0]
+                stop = [-v / x if v + TICK * x < 0 else TICK for (_, v), x in zip(cars, a, strict=True)]
+                way = [v * t + x * t * t / 2 for (_, v), x, t in zip(cars, a, stop, strict=True)]
+                new = [max(v + TICK * x, 0.0) for (_, v), x in zip(cars, a, strict=True)]
+                for i in range(CARS):
+                    gap = cars[i][0] + way[i - 1] - way[i]
+                    if i:
+                        for values, value in zip(seen[world], (new[i], gap, (new[i] - cars[i][1]) / TICK), strict=True):
+                            values.append(value)
+                    cars[i][:] = gap, new[i]
+                    if world and told[i] and k >= 40:
+                        goal = 2 + new[i] * params.command[i]
+                        errors.append(min(abs(gap - goal) / goal, 1))
+            episode, step = go_on(episode, action)
+            total += float(step.reward[0])
+            np.testing.assert_allclose(episode.state.ring.gap, [[c[0] for c in cars] for cars in roads], atol=1e-8)
+            np.testing.assert_allclose(episode.state.ring.v, [[c[1] for c in cars] for cars in roads], atol=1e-8)
+            shown = [[c[1] / 40, min(c[0] / 100, 1), roads[1][i - 1][1] / 40] for i, c in enumerate(roads[1])][1:]
+            np.testing.assert_allclose(np.asarray(step.observation)[:, :3], shown, atol=1e-9)
+    realism = []
+    for name, one, other in zip(GRIDS, *seen, strict=True):
+        twin, fleet = (binned(np.array(values), GRIDS[name]) for values in (one, other))
+        far, wide = wasserstein_distance(twin, fleet), wasserstein_distance(twin, [np.median(twin)])
+        realism.append(max(0, 1 - 2 * far / wide))
+        assert float(step.info[f"{name}_distance"]) == pytest.approx(far, abs=1e-9)
+        assert float(step.info[f"{name}_realism"]) == pytest.approx(realism[-1], abs=1e-9)
+    obedience = max(1 - 2.5 * float(np.mean(errors)), 0)
+    assert float(step.info["obedience"]) == pytest.approx(obedience, abs=2e-3)  # errors in thousandths
+    assert 0 < obedience < 1
+    assert total == pytest.approx(25 * (sum(realism) + float(step.info["obedience"])), abs=1e-3)
+
+
+class Impostor(eqx.Module):
+    """A player that looks real in one way only, the population itself, or the reference."""
+
+    way: Any
+    which: Any = eqx.field(static=True)
+
+    def initial(self, params: Any) -> Any:
+        return params
+
+    def act(self, memory: Any, view: Any, key: jax.Array) -> Any:
+        params, state = memory, view.state
+        ring = Ring(*(part[1] for part in state.ring))
+        random = params.random * jax.random.normal(key, (CARS,))
+        ones = jnp.ones(CARS)
+        typical = params._replace(driver=Driver(ones * params.limit, ones * 1.4, ones * 2.25, ones * 1.2, ones * 1.6))
+        drive = lambda driver, random: ring_road.human(ring, driver, random)[1:] / BRAKING  # noqa: E731
+        real = drive(traffic_sim.obedient(params), random)
+        mean = (state.record.speed.mean() - ring.v[1:]) / (TICK * BRAKING)
+        rammed = (jnp.arange(AGENTS) == 5) & (state.steps >= 100)
+        ways = {
+            "the population": real,
+            "it, without randomness": drive(traffic_sim.obedient(params), 0.0),
+            "it, deaf to commands": drive(params.driver, random),
+            "it, with a car that rams another at the end": jnp.where(rammed, 1, real),
+            "an average driver in every car": drive(traffic_sim.obedient(typical), random),
+            "everyone at the mean speed": jnp.clip(mean, -1, 1),
+            "everyone brakes to a stop": -0.25 * ones[1:],
+            "random accelerations alone": random[1:] / BRAKING,
+            "no acceleration": 0 * real,
+            "the reference": reference_player(self.which).act((), view, key)[0][:, 0],
+        }
+        return jnp.stack(list(ways.values()))[self.way][:, None].astype(self.which.dtype), memory
+
+
+def test_only_who_drives_as_the_population_does_is_taken_for_it() -> None:
+    """Returns of 64 test episodes. The first line is the noise floor: the population under other random numbers."""
+    which, seeds = task(), range(64)
+    records = [play(which, Impostor(jnp.int32(way), which), seeds) for way in range(10)]
+    returns = [float(record.total.mean()) for record in records]
+    for record, total in zip(records, returns, strict=True):
+        parts = [*(f"{name}_realism" for name in GRIDS), "obedience"]
+        print(f"{total:.1f}", *(f"{record.info[part].mean():.2f}" for part in parts))
+    population, silent, deaf, ramming, average, same, frozen, random, idle, good = returns
+    real = {name: records[0].info[f"{name}_realism"].mean() for name in GRIDS}
+    assert min(real.values()) > 0.87, real
+    assert records[0].info["obedience"].mean() > 0.8
+    assert not records[0].terminated.any()
+    assert population - 10 < good < population
+    assert not records[9].terminated.any()
+    assert silent < population - 8  # it knows all drivers, which the reference does not
+    assert records[1].info["acceleration_realism"].mean() < 0.6
+    assert deaf < good - 15
+    assert records[2].info["obedience"].mean() < 0.1
+    assert average < good - 15
+    assert records[3].terminated.all()
+    assert ramming == random == idle == 0
+    assert max(same, frozen) < 5
+    assert not any(records[way].info["success"].any() for way in (2, 3, 5, 6, 7, 8))
+
+
+def test_train_and_test_populations_differ() -> None:
+    for split in (0, 1):
+        params = jax.vmap(lambda key, split=split: task(0.0).sample_params(key, jnp.int32(split)))(
+            jax.random.split(jax.random.key(split), 200)
+        )
+        mean = np.asarray(params.driver.time_gap)[:, 1:]
+        assert (mean == mean[:, :1]).all()
+        assert (np.floor((mean - 1) / 0.1) % 2 == split).all()
+        assert ((np.asarray(params.command) > 0).sum(1) >= 3).all()
+
+
+def test_words_and_picture() -> None:
+    which = task()
+    env = TaskEnv(which)
+    env.reset(seed=3)
+    over = False
+    while not over:
+        _, _, over, _, info = env.step(which.noop_action())
+    state, params = env.state, env.params
+    assert np.asarray(state.ring.gap).sum(-1) == pytest.approx(CARS * float(params.gap), abs=0.01)
+    assert "keep a time gap of" in which.describe(state, params)
+    assert "hit its leader" in which.why_over(state, params, info)
+    assert which.draw(state, params).shape == which.picture_shape
+    with pytest.raises(ValueError, match="heterogeneity of 0 to"):
+        card("TrafficSim-v0").build(difficulty=1.5)
