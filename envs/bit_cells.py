@@ -38,22 +38,10 @@ def flooded(seed: jax.Array, ground: jax.Array) -> jax.Array:
 
     def spread(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         cells, _ = state
-        wider = along_rows((cells | below(cells) | above(cells)) & ground, ground)
+        wider = grown(grown(cells) & ground) & ground
         return wider, (wider != cells).any()
 
-    return lax.while_loop(lambda state: state[1], spread, (along_rows(seed, ground), jnp.bool_(True)))[0]
-
-
-def along_rows(cells: jax.Array, ground: jax.Array) -> jax.Array:
-    """Return the set with all ground that is connected with it within a row; the set is ground.
-
-    Steps of doubled length, as in the parallel prefix sums of Kogge & Stone 1973, doi:10.1109/TC.1973.5009159.
-    """
-    left = right = ground
-    for by in (1, 2, 4, 8, 16):
-        cells |= left & cells << by | right & cells >> by
-        left, right = left & left << by, right & right >> by
-    return cells
+    return lax.while_loop(lambda state: state[1], spread, (seed, jnp.bool_(True)))[0]
 
 
 def majority(rock: jax.Array) -> jax.Array:

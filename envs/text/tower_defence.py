@@ -62,6 +62,7 @@ from .tower_defence_maps import (
     SITES,
     maps,
 )
+from .tower_defence_orders import legal, play_step
 from .tower_defence_rules import (
     ACTIONS,
     BOUNTIES,
@@ -93,8 +94,6 @@ from .tower_defence_rules import (
     finished,
     first_state,
     groups,
-    legal,
-    play_step,
 )
 from .tower_defence_words import ORDERS, SIZE, described, drawn, refusal, rules
 

@@ -15,7 +15,8 @@ from rlbench_suite.policy import View
 from rlbench_suite.reductions import summed
 
 from .tower_defence import TowerDefence
-from .tower_defence_rules import BAT, CALL, MOVE, OGRE, SELL, VALUE, WAIT, WAVES, Params, State, play_step
+from .tower_defence_orders import play_step
+from .tower_defence_rules import BAT, CALL, MOVE, OGRE, SELL, VALUE, WAIT, WAVES, Params, State
 
 AHEAD = 16
 """Steps that it looks ahead, in which it gives no further order."""

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.batch_last import batch_last, numbered
+from rlbench_suite.batch_last import numbered
 from rlbench_suite.bit_exact import computed_once
 from rlbench_suite.reductions import summed, union
 
@@ -82,11 +82,13 @@ def _damages(power: int, tower: int) -> tuple[int, ...]:
     return tuple(0 if tower == CANNON and kind == BAT else hit for kind, hit in enumerate(hits))
 
 
+HIT, AROUND = 5, 31
+"""Bits of a damage, and the bit that says that a tower hits all in a cell."""
 DAMAGE = np.array(
-    [0, *(packed(_damages(power, tower), 8) for tower in range(len(TOWERS)) for power in POWERS[tower])], np.uint32
-)
-"""Damage to each kind of enemy, packed, for each code of a site."""
-RELOAD = np.array([0, *(RELOADS[tower] for tower in range(len(TOWERS)) for _ in range(LEVELS))], np.int32)
+    [0, *(packed(_damages(power, tower), HIT) | np.uint32((tower == CANNON) << AROUND)
+          for tower in range(len(TOWERS)) for power in POWERS[tower])], np.uint32,
+)  # fmt: skip
+"""Damage to each kind of enemy, packed, and whether a tower hits all in a cell, for each code of a site."""
 PRICE = np.array([0, *(cost for costs in COSTS for cost in costs)], np.int32)
 """Coins that the last level of a code has cost."""
 VALUE = np.array([0, *(sum(costs[: level + 1]) for costs in COSTS for level in range(LEVELS))], np.int32)
@@ -200,39 +202,13 @@ def clean(state: State) -> Any:
     return jax.lax.population_count(over(state) & ~state.breached).astype(jnp.int32)
 
 
-def order(state: State, action: jax.Array) -> State:
-    """Carry out a legal order."""
-    action = action.astype(jnp.int32)
-    within = lambda first, count: (action >= first) & (action < first + count)  # noqa: E731
-    builds, upgrades, sells = within(BUILD, 24), within(UPGRADE, SITES), within(SELL, SITES)
-    moves, reinforces, calls = within(MOVE, KEEP), action == REINFORCE, action == CALL
-    # The numbers of the first orders for a tower are all one more than a multiple of eight.
-    here = (numbered(SITES, action) == action - 1 & 7) & (builds | upgrades | sells)
-    before = union(jnp.where(here, state.towers, 0))
-    code = jnp.where(builds, 1 + LEVELS * (action - BUILD >> 3), jnp.where(upgrades, before + 1, EMPTY))
-    price = jnp.where(sells, -(jnp.asarray(VALUE)[before] // 2), jnp.asarray(PRICE)[jnp.minimum(code, KINDS - 1)])
-    there = (state.post < KEEP) & (state.travel == 0)
-    return state._replace(
-        coins=state.coins - price + jnp.where(calls, state.timer // TICKS, 0),
-        timer=jnp.where(calls, 0, state.timer),
-        towers=jnp.where(here, code, state.towers),
-        reloads=jnp.where(here & ~upgrades, 0, state.reloads),
-        post=jnp.where(moves, action - MOVE, state.post),
-        travel=jnp.where(moves, WALK, state.travel),
-        station=jnp.where(reinforces, state.post, state.station),
-        soldiers=jnp.where(reinforces & there, SOLDIERS, state.soldiers),
-        service=jnp.where(reinforces, SERVICE, state.service),
-        cooldown=jnp.where(reinforces, CALL_AGAIN, state.cooldown),
-    )
-
-
 class Armed(NamedTuple):
     """Facts about the towers that do not change between two orders."""
 
     near: Any
     """Cells that each tower reaches, uint32 ``(8,)``."""
     damage: Any
-    """Damage to each kind of enemy, packed, ``(8,)``."""
+    """Entry of ``DAMAGE``, ``(8,)``."""
     reload: Any
     tower: Any
     """Index in ``TOWERS``, -1 where there is none, ``(8,)``."""
@@ -240,32 +216,55 @@ class Armed(NamedTuple):
 
 def arm(state: State, params: Params) -> Armed:
     """Look up the towers."""
-    tower = (state.towers + 2) // LEVELS - 1
+    codes = state.towers
+    tower = jnp.where(codes > 2 * LEVELS, MAGE, jnp.where(codes > LEVELS, CANNON, jnp.where(codes > EMPTY, ARCHER, -1)))
     reach = jnp.where(tower < 0, 0, jnp.where(tower == ARCHER, params.reach[1], params.reach[0]))
-    return Armed(reach, jnp.asarray(DAMAGE)[state.towers], jnp.asarray(RELOAD)[state.towers], tower)
+    return Armed(reach, jnp.asarray(DAMAGE)[codes], of_kind(RELOADS, jnp.maximum(tower, 0)), tower)
 
 
-def enter(state: State, params: Params) -> State:
-    """Begin the next wave if its time has come, and let the next enemy of the last one enter."""
+class Entry(NamedTuple):
+    """The wave that comes, and the enemy that enters."""
+
+    wave: Any
+    timer: Any
+    queue: Any
+    slot: Any
+    """Slot of the enemy; ``SLOTS`` if none enters."""
+    kind: Any
+    health: Any
+
+
+def entry(state: State, params: Params) -> Entry:
+    """Begin the next wave if its time has come, and find out who of the last one enters."""
     begins = (state.timer == 0) & (state.wave < WAVES) & (left(state.queue) == 0)
     wave = jnp.where(begins, state.wave + 1, state.wave)
     queue = jnp.where(begins, union(jnp.where(numbered(WAVES, wave) == state.wave, params.waves, 0)), state.queue)
     first, number, second, _ = groups(queue)
-    slots = numbered(SLOTS, wave)
-    taken = union(jnp.where(state.health > 0, np.uint32(1) << slots.astype(np.uint32), 0))
+    taken = union(jnp.where(state.health > 0, np.uint32(1) << numbered(SLOTS, wave).astype(np.uint32), 0))
     slot = jax.lax.population_count(taken & ~(taken + 1)).astype(jnp.int32)  # ones below the lowest zero
-    enters = (left(queue) > 0) & (slot < SLOTS)
+    slot = jnp.where(left(queue) > 0, slot, SLOTS)
     kind = jnp.where(number > 0, first, second)
-    here = enters & (slots == slot)
-    health = of_kind(HEALTH, kind) * (PARTS + params.growth * (wave - 1)) // PARTS
+    return Entry(
+        wave,
+        jnp.where(begins, INTERVAL - 1, jnp.maximum(state.timer - 1, 0)),
+        queue - jnp.where(slot < SLOTS, jnp.where(number > 0, np.uint32(1 << 2), np.uint32(1 << 8)), 0),
+        slot,
+        kind,
+        of_kind(HEALTH, kind) * (PARTS + params.growth * (wave - 1)) // PARTS,
+    )
+
+
+def enter(state: State, new: Entry) -> State:
+    """Let an enemy enter."""
+    here = numbered(SLOTS, new.slot) == new.slot
     return state._replace(
-        wave=wave,
-        timer=jnp.where(begins, INTERVAL - 1, jnp.maximum(state.timer - 1, 0)),
-        queue=queue - jnp.where(enters, jnp.where(number > 0, np.uint32(1 << 2), np.uint32(1 << 8)), 0),
-        health=jnp.where(here, health, state.health),
+        wave=new.wave,
+        timer=new.timer,
+        queue=new.queue,
+        health=jnp.where(here, new.health, state.health),
         place=jnp.where(here, 0, state.place),
-        kind=jnp.where(here, kind, state.kind),
-        group=jnp.where(here, wave - 1, state.group),
+        kind=jnp.where(here, new.kind, state.kind),
+        group=jnp.where(here, new.wave - 1, state.group),
         slow=jnp.where(here, 0, state.slow),
     )
 
@@ -323,13 +322,11 @@ def foremost(marks: jax.Array) -> jax.Array:
 def shoot(target: jax.Array, marks: jax.Array, kind: jax.Array, armed: Armed) -> tuple[jax.Array, jax.Array]:
     """Return the damage to each enemy by towers, int32, and whether a mage hit it."""
     first = computed_once(foremost)(marks)
-    shift = (8 * kind).astype(jnp.uint32)
-    around = jnp.where(armed.tower == CANNON, target, 0)
-    single = target & ~around
+    shift = (HIT * kind).astype(jnp.uint32)
     hurt = jnp.zeros_like(marks)
     for site in range(SITES):
-        hit = marks & around[site] | first & single[site]
-        hurt += jnp.where(hit != 0, armed.damage[site] >> shift & 255, 0)
+        hit = jnp.where(armed.damage[site] >> AROUND == 1, marks, first) & target[site]
+        hurt += jnp.where(hit != 0, armed.damage[site] >> shift & 2**HIT - 1, 0)
     cold = union(jnp.where(armed.tower == MAGE, target, 0))
     return hurt.astype(jnp.int32), first & cold != 0
 
@@ -380,7 +377,7 @@ def fight(state: State, walked: Walked, hurt: jax.Array, frozen: jax.Array) -> S
 
 def tick(state: State, params: Params, armed: Armed) -> State:
     """Return the state a tick later: enemies enter and walk, towers shoot, hero and reinforcements fight."""
-    state = enter(state, params)
+    state = enter(state, computed_once(entry)(state, params))
     walked = computed_once(walk)(state)
     target = computed_once(aim)(walked.marks, state.kind, state.reloads, armed)
     hurt, frozen = computed_once(shoot)(target, walked.marks, state.kind, armed)
@@ -388,28 +385,6 @@ def tick(state: State, params: Params, armed: Armed) -> State:
     return fight(state._replace(reloads=reloads), walked, hurt, frozen)
 
 
-@batch_last
-def play_step(state: State, action: jax.Array, params: Params) -> State:
-    """Return the state after a legal order and the ticks of a step."""
-    state = order(state, action)
-    armed = arm(state, params)
-    return jax.lax.fori_loop(0, TICKS, lambda _, state: tick(state, params, armed), state)
-
-
 def finished(state: State) -> Any:
     """Return whether the castle has fallen, or all waves have come and gone."""
     return (state.leaked >= LIVES) | (over(state) == 2**WAVES - 1)
-
-
-def legal(state: State) -> jax.Array:
-    """Return which orders are legal, bool ``(47,)``."""
-    free = state.towers == EMPTY
-    builds = [free & (state.coins >= costs[0]) for costs in COSTS]
-    price = jnp.asarray(NEXT, jnp.int32)[state.towers]
-    there = (state.post < KEEP) & (state.travel == 0)
-    moves = (state.hero > 0) & (np.arange(KEEP) != state.post)
-    reinforces = there & (state.cooldown == 0)
-    calls = (state.wave < WAVES) & (left(state.queue) == 0) & (state.timer > 0)
-    return jnp.concatenate([
-        jnp.ones(1, bool), *builds, (price > 0) & (price <= state.coins), ~free, moves, reinforces[None], calls[None],
-    ])  # fmt: skip
