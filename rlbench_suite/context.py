@@ -8,7 +8,7 @@ a number is fixed, a range ``[low, high]`` is drawn anew for each episode. The o
     pole_pairs: 4
 
 A context may also set the weights of the terms of a reward, and give records of the conditions over time in place of
-those that a task draws (:mod:`rlbench_suite.time_series`)::
+those that a task draws (:mod:`rlbench_suite.time_series`), or documents (:mod:`rlbench_suite.document`)::
 
     reward: {heat: 0.5}
     weather: my_weather.csv
@@ -35,6 +35,7 @@ import yaml
 
 from rlbench_suite.bank import cache_folder
 from rlbench_suite.card import LONGEST_GIVEN, unknown
+from rlbench_suite.document import Document, read_document
 from rlbench_suite.numerals import read_real
 from rlbench_suite.plain_yaml import fault, read_plain_yaml, read_small_file
 from rlbench_suite.time_series import Record, Series, read_record, sha256_of
@@ -127,7 +128,7 @@ def read_context(
     given: Mapping[str, Any] | str | Path,
     task_id: str,
     constants: Sequence[Constant],
-    series: Sequence[Series] = (),
+    series: Sequence[Series | Document] = (),
 ) -> Context:
     """Return the context that a mapping, a file or the label of an earlier one describes.
 
@@ -135,7 +136,7 @@ def read_context(
         given: constants by name; or the path of a YAML or JSON file; or a label, as ids have it.
         task_id: id of the task, for messages.
         constants: the constants that may be set.
-        series: the series of which records may be given.
+        series: the series of which records may be given, and the documents.
 
     Raises:
         OSError: the file cannot be read.
@@ -182,7 +183,9 @@ def times(context: Context | None, constant: Constant, factor: float) -> dict[st
     return {**(context.mapping() if context else {}), constant.name: scaled if low != high else scaled[0]}
 
 
-def template(task_id: str, constants: Sequence[Constant], series: Sequence[Series] = (), source: str = "") -> str:
+def template(
+    task_id: str, constants: Sequence[Constant], series: Sequence[Series | Document] = (), source: str = ""
+) -> str:
     """Return a file of the constants' present values, with units and meanings as comments."""
     lines = [
         f"# Constants of {task_id}. A number is fixed; of a range [low, high] each episode draws a value.",
@@ -196,6 +199,9 @@ def template(task_id: str, constants: Sequence[Constant], series: Sequence[Serie
         lines += ["reward:  # weights of the terms of the reward"]
         lines += [f"  {_template_line(term._replace(name=term.name.removeprefix(REWARD)))}" for term in terms]
     for one in series:
+        if isinstance(one, Document):
+            lines.append(f"# {one.name}: my_{one.name}.json  # {one.meaning}")
+            continue
         columns = ", ".join(f"{column.name} ({column.unit})" for column in one.columns)
         other = "".join(f"; or a {suffix} file" for suffix in one.readers)
         lines.append(
@@ -212,7 +218,7 @@ def _template_line(constant: Constant) -> str:
 
 
 def _checked(
-    name: str, given: Mapping[Any, Any], constants: Sequence[Constant], series: Sequence[Series], file: str
+    name: str, given: Mapping[Any, Any], constants: Sequence[Constant], series: Sequence[Series | Document], file: str
 ) -> Context:
     """Return the context of a mapping of names to values."""
     by_name, series_by_name = {constant.name: constant for constant in constants}, {one.name: one for one in series}
@@ -221,16 +227,19 @@ def _checked(
         if key in by_name:
             values.append((key, *_range(by_name[key], value)))
         elif key in series_by_name:
-            records.append(
-                value
-                if isinstance(value, Record)
-                else read_record(value, series_by_name[key], Path(file).parent if file else Path())
-            )
+            records.append(_record(value, series_by_name[key], Path(file).parent if file else Path()))
         else:
             raise ValueError(unknown("constant", key, [*by_name, *series_by_name]))
     if not values and not records:
         raise ValueError("it sets no constant")
     return Context(name, tuple(sorted(values)), file, tuple(sorted(records)))
+
+
+def _record(given: Any, one: Series | Document, folder: Path) -> Record:
+    """Return the record of a series or a document."""
+    if isinstance(given, Record):
+        return given
+    return read_document(given, one, folder) if isinstance(one, Document) else read_record(given, one, folder)
 
 
 def _flat(given: Mapping[Any, Any], by_name: Mapping[str, Constant]) -> dict[Any, Any]:
@@ -313,7 +322,7 @@ def _kept_record(sha256: str) -> Path:
     return cache_folder() / "contexts" / f"{sha256}.record"
 
 
-def _remembered(label: str, constants: Sequence[Constant], series: Sequence[Series]) -> Context:
+def _remembered(label: str, constants: Sequence[Constant], series: Sequence[Series | Document]) -> Context:
     """Return the context of a label, from this process or the cache.
 
     Raises:

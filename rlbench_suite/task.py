@@ -23,6 +23,7 @@ from rlbench_suite import keys
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Components, Signals, signals
 from rlbench_suite.context import Constant
+from rlbench_suite.document import Document
 from rlbench_suite.numerals import read_integer, read_real
 from rlbench_suite.time_series import Series
 
@@ -117,8 +118,8 @@ class Described(abc.ABC):
         """Return the constants that a context of one's own may set (``card.context``); by default none."""
         return ()
 
-    def series(self) -> tuple[Series, ...]:
-        """Return the series of conditions over time that a context of one's own may give; by default none."""
+    def series(self) -> tuple[Series | Document, ...]:
+        """Return the series of conditions and the documents that a context of one's own may give; by default none."""
         return ()
 
     @abc.abstractmethod

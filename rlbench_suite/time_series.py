@@ -71,14 +71,14 @@ class Series(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A record of a series, at the steps of the task."""
+    """A record of a series, at the steps of the task; or a document, without columns."""
 
     name: str
     columns: tuple[str, ...]
     sha256: str
     """Hash of the data"""
     data: bytes
-    """float64, little-endian, row by row"""
+    """float64, little-endian, row by row; of a document JSON"""
 
     def values(self) -> np.ndarray:
         """Return the record, float64 ``(steps, columns)``."""

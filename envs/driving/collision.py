@@ -76,3 +76,32 @@ def collided(one: Sweep, other: Sweep, duration: float) -> Scalar:
         | apart(oc, os, other_length + along * length + across * width)
         | apart(-os, oc, other_width + across * length + along * width)
     )
+
+
+class Body(NamedTuple):
+    """A rectangle at a moment, or an array of them."""
+
+    x: Scalar
+    """m, of the centre"""
+    y: Scalar
+    heading: Scalar
+    """rad"""
+    length: Scalar
+    """m"""
+    width: Scalar
+
+
+def overlap(one: Body, other: Body) -> Scalar:
+    """Say whether two rectangles have a common point, by the normals of their edges. Broadcasts."""
+    dx, dy = other.x - one.x, other.y - one.y
+    c, s = jnp.cos(one.heading), jnp.sin(one.heading)
+    oc, os = jnp.cos(other.heading), jnp.sin(other.heading)
+    across, along = jnp.abs(c * os - s * oc), jnp.abs(c * oc + s * os)
+    length, width = 0.5 * one.length, 0.5 * one.width
+    other_length, other_width = 0.5 * other.length, 0.5 * other.width
+    return (
+        (jnp.abs(c * dx + s * dy) <= length + along * other_length + across * other_width)
+        & (jnp.abs(c * dy - s * dx) <= width + across * other_length + along * other_width)
+        & (jnp.abs(oc * dx + os * dy) <= other_length + along * length + across * width)
+        & (jnp.abs(oc * dy - os * dx) <= other_width + across * length + along * width)
+    )
