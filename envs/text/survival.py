@@ -39,6 +39,7 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from rlbench_suite.batch_last import few_in_one_kernel
 from rlbench_suite.bit_exact import computed_once
 from rlbench_suite.bitset import flags_and_numbers
 from rlbench_suite.card import TaskCard, unknown
@@ -130,16 +131,22 @@ class Survival(Task[Params, State]):
         """Let the player act, then its needs, then creatures; being hurt wakes a sleeper."""
         words = self.bits(key, 3)
         luck = (words[2] >> 25 & 7).astype(jnp.int32)
-        after = live(act(state._replace(time=state.time + 1), action, luck, params.rules))
-        after = come_and_go(move(after, words[:2]), words[2])
-        hurt = after.health < state.health
-        return after._replace(sleeping=jnp.where(hurt, 0, after.sleeping))
+
+        @few_in_one_kernel
+        def later(state: State, words: jax.Array, health: jax.Array) -> State:
+            after = come_and_go(move(live(state), words[:2]), words[2])
+            return after._replace(world=None, sleeping=jnp.where(after.health < health, 0, after.sleeping))
+
+        after = act(state._replace(time=state.time + 1), action, luck, params.rules)
+        return later(after, words, state.health)._replace(world=after.world)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return what is seen and known; see the module's docstring."""
         own = state.tools | jnp.uint32(1) << 6 + state.facing.astype(jnp.uint32)
         own |= state.sleeping.astype(jnp.uint32) << 10 | state.unlocked << 11
-        words = computed_once(jnp.concatenate)([shown(state, params.rules), own[None], state.unlocked[None] >> 21])
+        words = computed_once(jnp.concatenate)(
+            [few_in_one_kernel(shown)(state, params.rules), own[None], state.unlocked[None] >> 21]
+        )
         needs = state.health, state.food, state.drink, state.energy
         items = (number_of(state.items, item).astype(jnp.int32) for item in range(len(ITEMS)))
         numbers = jnp.stack([*needs, *items]).astype(self.dtype) / jnp.asarray(MOST, self.dtype)

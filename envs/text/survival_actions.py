@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.batch_last import few_in_one_kernel
 from rlbench_suite.bit_exact import computed_once
 from rlbench_suite.reductions import union
 
@@ -200,14 +201,21 @@ def act(state: State, action: jax.Array, luck: jax.Array, rules: Rules) -> State
         luck: random, from 0 to 7; a sapling is found at 0.
         rules: those of the context.
     """
-    rested, slept = state.energy >= MOST, state.sleeping == 1
-    action = jnp.where(slept & ~rested, NOOP, action)
-    moves = (action >= LEFT) & (action <= DOWN)
-    facing = jnp.where(moves, action - LEFT, state.facing).astype(jnp.int32)
-    ahead = computed_once(look)(state, facing)
-    deed = computed_once(decide)(state, action, luck, rules, ahead)
-    after = computed_once(affect)(state._replace(world=None), action, rules, ahead, deed)
-    return after._replace(facing=facing, world=with_material(state.world, ahead.cell, deed.becomes))
+
+    @few_in_one_kernel
+    def done(state: State, action: jax.Array, luck: jax.Array, rules: Rules) -> tuple[State, Any, Any]:
+        """Return the state but for the world, the cell ahead, and its material."""
+        rested, slept = state.energy >= MOST, state.sleeping == 1
+        action = jnp.where(slept & ~rested, NOOP, action)
+        moves = (action >= LEFT) & (action <= DOWN)
+        facing = jnp.where(moves, action - LEFT, state.facing).astype(jnp.int32)
+        ahead = computed_once(look)(state, facing)
+        deed = computed_once(decide)(state, action, luck, rules, ahead)
+        after = computed_once(affect)(state._replace(world=None), action, rules, ahead, deed)
+        return after._replace(facing=facing), ahead.cell, deed.becomes
+
+    after, cell, material = done(state, action, luck, rules)
+    return after._replace(world=with_material(state.world, cell, material))
 
 
 def affect(state: State, action: jax.Array, rules: Rules, ahead: Ahead, deed: Deed) -> State:
