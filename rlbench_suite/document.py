@@ -68,7 +68,7 @@ def _read(path: Path) -> Mapping[str, Any]:
         raise ValueError(error.strerror or str(error)) from None
     if len(data) > LARGEST:
         raise ValueError(f"it is larger than {LARGEST:,} bytes")
-    read = json.loads(data.decode(), object_pairs_hook=_unique, parse_constant=_refuse)
+    read = json.loads(data.decode("utf-8-sig"), object_pairs_hook=_unique, parse_constant=_refuse)
     if not isinstance(read, dict):
         raise ValueError("it is not a JSON object")
     return read

@@ -61,8 +61,10 @@ class Series(NamedTuple):
     """Least number of steps"""
     whole: bool = False
     """True for whole numbers, one row a step: nothing is interpolated"""
-    readers: Mapping[str, Callable[[Path], Mapping[str, np.ndarray]]] = MappingProxyType({})
-    """By suffix, what reads other kinds of files into columns; it raises ValueError with a part of a sentence"""
+    readers: Mapping[str, Callable[[Path, Mapping[str, Column]], Mapping[str, np.ndarray]]] = MappingProxyType({})
+    """By suffix, what reads the columns of this series from other kinds of files; it raises ValueError with a part of a
+    sentence
+    """
 
     @property
     def suffixes(self) -> tuple[str, ...]:
@@ -212,7 +214,7 @@ def _read(path: Path, series: Series) -> tuple[list[str], list[np.ndarray]]:
         if path.stat().st_size > LARGEST:
             raise ValueError(f"it is larger than {LARGEST:,} bytes")
         if kind in series.readers:
-            return _given(series.readers[kind](path), series)
+            return _given(series.readers[kind](path, {column.name: column for column in series.columns}), series)
         table = (_read_csv if kind == ".csv" else _read_parquet)(path, series)
         return table.column_names, [np.asarray(column, np.float64) for column in table.columns]
     except (pa.ArrowException, OSError) as error:

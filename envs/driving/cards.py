@@ -38,7 +38,7 @@ CARDS = (
         tags=("discrete", "safe", "driving"),
     ),
     TaskCard(
-        id="rlsuite/HighwayContinuous-v1",
+        id="rlsuite/HighwayContinuous-v2",
         family="driving",
         summary="Drive fast and keep right among 49 IDM and MOBIL drivers on four lanes, by pedals and steering.",
         source=SOURCE,
@@ -199,7 +199,7 @@ CARDS = (
     ),
     TaskCard(
         id="rlsuite/OwnRoads-v0",
-        chance="the recorded main road is empty for a fifth of the time, so that a car that never looks may find it so",
+        chance="the main road as shipped is empty for a fifth of the time, so that a car that never looks may pass",
         family="driving",
         summary="Drive to a goal on roads of your own, among recorded vehicles that do not react.",
         source="Kothari et al. 2021, DriverGym, arXiv:2111.06889; Leurent 2018, highway-env",

@@ -20,7 +20,8 @@ from .highway import FASTER, IDLE, LANE_LEFT, LANE_RIGHT, LEVEL_STEP, LEVELS, SL
 from .road_constants import STRONGEST_ACCELERATION, STRONGEST_BRAKING, TOP_SPEED
 from .traffic import HIGHWAY, Fleet, Rules
 
-EGO = Driver(desired_speed=40.0, time_gap=0.6, jam_gap=2.0, acceleration=3.0, deceleration=4.0)
+EGO = Driver(desired_speed=50.0, time_gap=0.3, jam_gap=2.0, acceleration=6.0, deceleration=4.0)
+"""Driver of the pedals, keener than the pedals, which bound it: gaps are as short as the limit of the cost allows."""
 HURRIED = Driver(desired_speed=80.0, time_gap=0.475, jam_gap=1.3, acceleration=3.0, deceleration=4.0)
 """Driver of the target speeds. Those end at 30 m/s; a desired speed far beyond that keeps the ego eager until then."""
 USUAL = Driver(desired_speed=27.0, time_gap=1.4, jam_gap=2.0, acceleration=1.4, deceleration=2.0)

@@ -25,6 +25,8 @@ MOST_LANES, MOST_PIECES, MOST_VEHICLES, MOST_POINTS = 500, 200, 2000, 200_000
 """Lanes, pieces of a lane, trajectories, and points of all of them."""
 FARTHEST, FASTEST = 1e5, 100.0
 """m, m/s"""
+MISMATCH = 0.5
+"""Largest difference between the speed of a trajectory and that of its places, as a part of the former and 2 m/s"""
 JOINT, TURN = 0.1, 0.05
 """m, rad: largest distance and angle between the end of a lane and the beginning of the next one."""
 SHIPPED = Path(__file__).parent / "scenarios" / "intersection.json"
@@ -168,7 +170,9 @@ def _first_fault(error: ValidationError) -> str:
                 kind = str(part.model_fields[step].annotation)
                 part = next((one for one in Part.__subclasses__() if f".{one.__name__}" in kind), part)
         return f"{where}: {unknown('field', str(first['loc'][-1]), part.model_fields)}"
-    given = "" if first["type"] == "missing" else f", got {str(first['input'])[:LONGEST_GIVEN]}"
+    input_ = first["input"]
+    told = first["type"] != "missing" and not isinstance(input_, list | dict)
+    given = f", got {(repr(input_) if isinstance(input_, str) else str(input_))[:LONGEST_GIVEN]}" if told else ""
     return f"{where}: {first['msg'][0].lower()}{first['msg'][1:]}{given}"
 
 
@@ -200,10 +204,24 @@ def _refuse_bad_trajectory(one: Trajectory, where: str) -> None:
     step = np.diff(one.time)
     if (step <= 0).any():
         raise ValueError(f"{where}.time must increase, and does not at value {int(np.argmax(step <= 0)) + 1}")
-    mean = np.hypot(np.diff(one.x), np.diff(one.y)) / step
+    dx, dy = np.diff(one.x), np.diff(one.y)
+    mean = np.hypot(dx, dy) / step
     if (mean > FASTEST).any():
         k = int(np.argmax(mean > FASTEST))
         raise ValueError(f"{where}: at most {FASTEST:g} m/s from point to point, got {mean[k]:g} after point {k}")
+    told = 0.5 * (np.array(one.speed[1:]) + np.array(one.speed[:-1]))
+    differs = np.abs(mean - told) > MISMATCH * (2 + told)
+    if differs.any():
+        k = int(np.argmax(differs))
+        raise ValueError(
+            f"{where}.speed: after point {k} the vehicle moves at {mean[k]:.1f} m/s on average, and its speeds say "
+            f"{told[k]:.1f} m/s"
+        )
+    heading = np.array(one.heading)
+    ahead = dx * (np.cos(heading[1:]) + np.cos(heading[:-1])) + dy * (np.sin(heading[1:]) + np.sin(heading[:-1]))
+    backwards = (ahead < 0) & (mean * step > 1)
+    if backwards.any():
+        raise ValueError(f"{where}.heading: the vehicle drives backwards after point {int(np.argmax(backwards))}")
 
 
 @cache

@@ -2,23 +2,27 @@
 
 Source: EnergyPlus Auxiliary Programs, "EnergyPlus Weather File (EPW) Data Dictionary". Eight rows of header, then a row
 for each hour. Hour 1 ends at 01:00. Temperature, humidity and wind are those at the end of the hour; radiation is what
-fell in the hour. Latitude, dates and other columns are not used.
+fell in the hour. Days follow each other; years may differ, as in typical years, and 29 February may be missing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from rlbench_suite.time_series import Column
+
 HEADER = 8
 """rows"""
-HOUR_FIELD, HOURS = 3, 24
+MONTH_FIELD, DAY_FIELD, HOUR_FIELD, HOURS = 1, 2, 3, 24
+DAYS = 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31
 HALF_HOUR = 1800.0
 """s"""
 SATURATED = 100.0
-"""%; files may have up to 110, for air with fog"""
+"""%"""
 
 
 class Field(NamedTuple):
@@ -31,61 +35,90 @@ class Field(NamedTuple):
     """Value, or the least of the values, that stands for a missing one"""
 
 
-RADIATION = Field("global horizontal radiation", 13, 9999.0)
-TEMPERATURE = Field("dry bulb temperature", 6, 99.9)
-HUMIDITY = Field("relative humidity", 8, 999.0)
-WIND = Field("wind speed", 21, 999.0)
+FIELDS = {
+    "radiation": Field("global horizontal radiation", 13, 9999.0),
+    "temperature": Field("dry bulb temperature", 6, 99.9),
+    "humidity": Field("relative humidity", 8, 999.0),
+    "wind": Field("wind speed", 21, 999.0),
+}
+LAST = max(field.place for field in FIELDS.values())
+WETTEST = 110.0
+"""%: largest humidity of a file, of air with fog, which counts as saturated"""
 
 
-def read_energyplus(path: Path) -> dict[str, np.ndarray]:
+def read_energyplus(path: Path, columns: Mapping[str, Column]) -> dict[str, np.ndarray]:
     """Return weather each half hour from midnight on: columns of float64 by name.
 
     Radiation is the mean of an hour at its middle, and the mean of both hours between them, so that the sum of all is
     kept. The first hour of a file has the temperature, humidity and wind of its end.
 
+    Args:
+        path: the file.
+        columns: what is taken of it, with the range of each.
+
     Raises:
-        ValueError: it is no such file, not hourly, or lacks a value. The message is a part of a sentence.
+        ValueError: it is no such file, not hourly, lacks a day or a value, or has one out of range. The message is a
+            part of a sentence.
         OSError: it cannot be read.
     """
-    lines = path.read_text("utf-8", "replace").splitlines()
+    lines = path.read_text("utf-8-sig", "replace").splitlines()
     if not lines or not lines[0].startswith("LOCATION"):
         raise ValueError("its first row does not begin with LOCATION, as in an EnergyPlus weather file")
     rows = [line.split(",") for line in lines[HEADER:] if line.strip()]
     if not rows:
         raise ValueError(f"it has no rows after the {HEADER} of the header")
     for number, row in enumerate(rows):
-        if len(row) <= WIND.place:
-            raise ValueError(f"row {HEADER + number + 1} has {len(row)} fields, of at least {WIND.place + 1}")
+        if len(row) <= LAST:
+            raise ValueError(f"row {HEADER + number + 1} has {len(row)} fields, of at least {LAST + 1}")
         due = number % HOURS + 1
         if row[HOUR_FIELD].strip() != str(due):
-            raise ValueError(f"row {HEADER + number + 1} should be of hour {due}, got {row[HOUR_FIELD][:20]!r}")
+            given = row[HOUR_FIELD][:20]
+            raise ValueError(f"row {HEADER + number + 1} of an hourly file is of hour {due}, got {given!r}")
+    _refuse_gaps([(row[MONTH_FIELD].strip(), row[DAY_FIELD].strip()) for row in rows])
     hours = 2 * np.arange(1, len(rows) + 1)
     times = np.arange(2 * len(rows) + 1)
-    temperature, humidity, wind = (
-        np.interp(times, hours, _numbers(rows, field)) for field in (TEMPERATURE, HUMIDITY, WIND)
-    )
-    return {
-        "time": HALF_HOUR * times,
-        "radiation": np.interp(times, hours - 1, _numbers(rows, RADIATION)),
-        "temperature": temperature,
-        "humidity": np.minimum(humidity, SATURATED),
-        "wind": wind,
-    }
+    weather = {"time": HALF_HOUR * times}
+    for name, field in FIELDS.items():
+        if name in columns:
+            values = _numbers(rows, field, columns[name])
+            weather[name] = np.interp(times, hours - 1 if name == "radiation" else hours, values)
+    return weather
 
 
-def _numbers(rows: list[list[str]], field: Field) -> np.ndarray:
+def _refuse_gaps(dates: list[tuple[str, str]]) -> None:
+    """Raise a ValueError unless each day follows the one before."""
+    try:
+        days = [(int(month), int(day)) for month, day in dates[::HOURS]]
+    except ValueError:
+        days = []
+    if not days or not 1 <= days[0][0] <= 12:
+        raise ValueError("month and day of its rows must be numbers")
+    for number, (month, day) in enumerate(days[:-1]):
+        row, after = HEADER + HOURS * (number + 1) + 1, days[number + 1]
+        due = [(month, day + 1)] if day < DAYS[month - 1] + (month == 2) else []
+        if day >= DAYS[month - 1]:
+            due.append((month % 12 + 1, 1))
+        if after not in due:
+            wanted = " or ".join(f"{month}-{day}" for month, day in due)
+            raise ValueError(f"row {row} should begin the day (month-day) {wanted}, got {after[0]}-{after[1]}")
+
+
+def _numbers(rows: list[list[str]], field: Field, column: Column) -> np.ndarray:
     """Return a quantity of all rows.
 
     Raises:
-        ValueError: one is missing or no number.
+        ValueError: one is missing, no number, or out of range.
     """
     values = np.empty(len(rows))
+    most = WETTEST if column.name == "humidity" else column.most
     for number, row in enumerate(rows):
-        text = row[field.place].strip()
+        where, text = f"the {field.name} of row {HEADER + number + 1}", row[field.place].strip()
         try:
             values[number] = float(text)
         except ValueError:
-            raise ValueError(f"the {field.name} of row {HEADER + number + 1} is no number: {text[:20]!r}") from None
+            raise ValueError(f"{where} is no number: {text[:20]!r}") from None
         if not values[number] < field.missing:
-            raise ValueError(f"the {field.name} of row {HEADER + number + 1} is missing ({text[:20]})")
-    return values
+            raise ValueError(f"{where} is missing ({text[:20]})")
+        if not column.least <= values[number] <= most:
+            raise ValueError(f"{where} must be from {column.least:g} to {most:g} {column.unit}, got {text[:20]}")
+    return np.minimum(values, SATURATED) if column.name == "humidity" else values

@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import plain_traffic
 from plain_traffic import PlainTraffic
 
-DISCRETE, CONTINUOUS = "Highway-v1", "HighwayContinuous-v1"
+DISCRETE, CONTINUOUS = "Highway-v1", "HighwayContinuous-v2"
 TRAIN = Draw(np.int32(0), np.int32(-1))
 
 
@@ -368,7 +368,7 @@ def test_an_action_without_effect_is_idle_to_the_bit_and_a_change_can_be_turned_
 
 @pytest.mark.parametrize(("action", "reason"), [((0, 1), "edge"), ((0, -1), "edge"), ((-1, 0), None)])
 def test_leaving_the_road_ends_the_episode_and_standing_still_does_not_pay(action: Any, reason: str | None) -> None:
-    env = gymnasium.make("rlsuite/HighwayContinuous-v1")
+    env = gymnasium.make("rlsuite/HighwayContinuous-v2")
     env.reset(seed=1)
     params, state = empty_road(CONTINUOUS, y=8.0, speed=20.0)
     env.unwrapped.episode = env.unwrapped.episode._replace(params=params)

@@ -258,6 +258,7 @@ def test_every_step_is_that_of_a_plain_simulation() -> None:
 
 # -- files ---------------------------------------------------------------------------------------------------------
 
+STRAIGHT = {"x": [0.0, 8.0], "y": [0.0, 0.0], "heading": [0.0, 0.0], "speed": [8.0, 8.0]}
 FAULTS = {
     "version: input should be 1": {"version": 2},
     "Did you mean 'trajectories'?": {"trajectory": []},
@@ -272,6 +273,12 @@ FAULTS = {
     "it has 2 values, and time has 3": {"trajectories": [{**BEND["trajectories"][1], "time": [7.0, 7.5, 8.0]}]},
     "at most 100 m/s from point to point, got 5000": {
         "trajectories": [{**BEND["trajectories"][1], "x": [0.0, 5000.0]}]
+    },
+    "the vehicle moves at 8.0 m/s on average, and its speeds say 28.8 m/s": {
+        "trajectories": [{**BEND["trajectories"][1], "time": [7.0, 8.0], **STRAIGHT, "speed": [28.8, 28.8]}]
+    },
+    "the vehicle drives backwards after point 0": {
+        "trajectories": [{**BEND["trajectories"][1], "time": [7.0, 8.0], **STRAIGHT, "heading": [math.pi, math.pi]}]
     },
     "finite number": {"trajectories": [{**BEND["trajectories"][1], "x": [0.0, math.inf]}]},
     "Did you mean 'speed_limit'?": {"lanes": [{**BEND["lanes"][0], "speed_limits": 3.0}, *BEND["lanes"][1:]]},

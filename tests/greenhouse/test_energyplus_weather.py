@@ -17,12 +17,18 @@ HOURS = np.arange(1, 24 * DAYS + 1.0)
 """h from the first midnight to the end of each row's hour"""
 
 
+def date(hour: float) -> str:
+    """Return month and day of an hour of 2001."""
+    day = np.datetime64("2001-01-01") + int((hour - 1) // 24)
+    return f"{str(day)[5:7]},{str(day)[8:10]}"
+
+
 def rows(radiation: np.ndarray = 100 + HOURS % 24) -> list[str]:
     """Return a file's rows: a temperature, humidity and wind that are straight lines in time."""
     header = ["LOCATION,Nowhere,-,-,TEST,000000,52.0,5.0,1.0,0.0", *["-"] * 7]
     return header + [
-        f"2001,1,1,{(n - 1) % 24 + 1:.0f},60,?9?9,{n / 100},0.0,{50 + n / 100},101325,0,0,300,{fell},0,0,0,0,0,0,180,"
-        f"{n / 500},5,5,20,2000,9,999999999,10,0.1,0,88,0.2,0,1"
+        f"2001,{date(n)},{(n - 1) % 24 + 1:.0f},60,?9?9,{n / 100},0.0,{50 + n / 100},101325,0,0,300,"
+        f"{fell},0,0,0,0,0,0,180,{n / 500},5,5,20,2000,9,999999999,10,0.1,0,88,0.2,0,1"
         for n, fell in zip(HOURS, radiation, strict=True)
     ]
 
@@ -32,11 +38,20 @@ def written(folder: Path, lines: list[str]) -> Path:
     return folder / "city.epw"
 
 
+def weather_of(name: str) -> Any:
+    """Return the series of a task's weather."""
+    return next(one for one in card(name).build().series() if one.name == "weather")
+
+
+def columns_of(name: str) -> dict[str, Any]:
+    return {column.name: column for column in weather_of(name).columns}
+
+
 def test_hours_are_where_the_dictionary_puts_them(tmp_path: Path) -> None:
     """Hour 1 ends at 01:00: values of that instant, and radiation received before it."""
     fell = np.random.default_rng(0).uniform(0, 1000, len(HOURS)).round(3)
     fell[-1] = fell[0]  # the last instant of the file has half an hour's weight like the first
-    weather = read_energyplus(written(tmp_path, rows(fell)))
+    weather = read_energyplus(written(tmp_path, rows(fell)), columns_of("Tomato-v1"))
     time = weather["time"]
     np.testing.assert_array_equal(time, 1800.0 * np.arange(2 * len(HOURS) + 1))
     later = time >= 3600
@@ -50,14 +65,13 @@ def test_hours_are_where_the_dictionary_puts_them(tmp_path: Path) -> None:
 
 def test_a_file_and_its_columns_are_one_record(tmp_path: Path) -> None:
     path = written(tmp_path, rows())
-    weather: Any = read_energyplus(path)
+    weather: Any = read_energyplus(path, columns_of("Lettuce-v0"))
     (tmp_path / "mine.yaml").write_text("weather: city.epw\n")
     found, same = (card("Lettuce-v0", context=given) for given in (tmp_path / "mine.yaml", {"weather": weather}))
     assert found.context is not None
     assert same.context is not None
     assert found.context.record("weather") == same.context.record("weather")
-    series = next(one for one in card("Lettuce-v0").build().series() if one.name == "weather")
-    assert series.suffixes == (".csv", ".parquet", ".epw")
+    assert weather_of("Lettuce-v0").suffixes == (".csv", ".parquet", ".epw")
 
 
 @pytest.mark.parametrize(
@@ -69,8 +83,11 @@ def test_a_file_and_its_columns_are_one_record(tmp_path: Path) -> None:
         (10, 8, "nan", "the relative humidity of row 11 is missing"),
         (10, 8, "1e999", "the relative humidity of row 11 is missing"),
         (10, 6, "warm", "the dry bulb temperature of row 11 is no number: 'warm'"),
-        (10, 6, "-90", "temperature must be from -40 to 55 degC"),
-        (10, 3, "4", "row 11 should be of hour 3, got '4'"),
+        (10, 6, "-90", "the dry bulb temperature of row 11 must be from -40 to 55 degC, got -90"),
+        (10, 8, "111", "the relative humidity of row 11 must be from 0 to 110 %, got 111"),
+        (10, 3, "4", "row 11 of an hourly file is of hour 3, got '4'"),
+        (32, 2, "03", r"row 33 should begin the day \(month-day\) 1-2, got 1-3"),
+        (32, 1, "x", "month and day of its rows must be numbers"),
     ],
 )
 def test_bad_files_cost_one_sentence(tmp_path: Path, row: int, field: int, value: str, said: str) -> None:
@@ -80,6 +97,22 @@ def test_bad_files_cost_one_sentence(tmp_path: Path, row: int, field: int, value
     lines[row] = ",".join(fields)
     with pytest.raises(ValueError, match=said):
         card("Lettuce-v0", context={"weather": written(tmp_path, lines)})
+
+
+def test_days_follow_each_other(tmp_path: Path) -> None:
+    """February may have 28 or 29 days, and years begin anew; a missing day or month is refused."""
+    lines = rows()
+    for first, count, said in (
+        (8 + 24 * 20, 24, "row 489 should begin the day .* 1-21, got 1-22"),
+        (8 + 24 * 31, 672, "row 753 should begin the day .* 2-1, got 3-1"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            read_energyplus(written(tmp_path, lines[:first] + lines[first + count :]), columns_of("Lettuce-v0"))
+    leap = [line.replace("2001,03,01,", "2000,02,29,", 1) for line in lines[: 8 + 24 * 60]]
+    around = [line.replace("2001,01,01,", "2001,12,31,", 1) for line in lines[8:32]]
+    for given in (leap, lines[:8] + around + lines[8:]):
+        (tmp_path / "city.epw").write_text("\ufeff" + "\n".join(given))
+        assert len(read_energyplus(tmp_path / "city.epw", columns_of("Lettuce-v0"))["time"]) == 2 * len(given) - 15
 
 
 def test_short_and_empty_files_are_refused(tmp_path: Path) -> None:
