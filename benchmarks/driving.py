@@ -40,7 +40,7 @@ EPISODES = 64
 
 
 class Road(NamedTuple):
-    """How a road is measured."""
+    """Way to measure a road."""
 
     envs: int
     """Environments of a batch."""

@@ -62,8 +62,8 @@ class Series(NamedTuple):
     whole: bool = False
     """True for whole numbers, one row a step: nothing is interpolated"""
     readers: Mapping[str, Callable[[Path, Mapping[str, Column]], Mapping[str, np.ndarray]]] = MappingProxyType({})
-    """By suffix, what reads the columns of this series from other kinds of files; it raises ValueError with a part of a
-    sentence
+    """Readers of other kinds of files, by suffix: each returns columns of the series, or raises a ValueError with part
+    of a sentence
     """
 
     @property

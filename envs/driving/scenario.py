@@ -47,7 +47,7 @@ class Part(BaseModel):
 
 
 class Beginning(Part):
-    """Where a lane begins."""
+    """Beginning of a lane."""
 
     x: Coordinate
     y: Coordinate
@@ -93,7 +93,7 @@ class Ego(Part):
 
 
 class Trajectory(Part):
-    """What a vehicle did; the lists are equally long."""
+    """Motion of a vehicle; the lists are equally long."""
 
     time: Annotated[list[Time], Field(min_length=2)]
     x: list[Coordinate]

@@ -129,19 +129,19 @@ class Ahead(NamedTuple):
     cell: Any
     material: Any
     taken: Any
-    """Whether something is in the cell."""
+    """bool: something is in the cell"""
     table: Any
     furnace: Any
-    """Whether each is near."""
+    """bool: each is near"""
 
 
 class Deed(NamedTuple):
     """The effects of an action on items and on the cell ahead."""
 
     collects: Any
-    """Whether an item is gathered."""
+    """bool: an item is gathered"""
     spends: Any
-    """Whether something is placed or made."""
+    """bool: something is placed or made"""
     item: Any
     """Item that is in the cell."""
     cost: Any

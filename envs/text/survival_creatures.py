@@ -71,7 +71,7 @@ class Wish(NamedTuple):
     over: Any
     """Materials on which it may be made, uint32."""
     shoots: Any
-    """Whether it is that of a new arrow."""
+    """bool: it is that of a new arrow"""
 
 
 def toward(cell: Any, target: Any) -> tuple[Any, Any]:

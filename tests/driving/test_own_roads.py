@@ -147,7 +147,7 @@ def test_vehicles_pass_through_their_points_and_move_on_hermite_curves() -> None
 
 
 def test_every_recorded_vehicle_of_the_shipped_scenario_is_replayed() -> None:
-    """As many are present as trajectories last at random times, with their own points."""
+    """Count as many vehicles as trajectories last at random times, with their own points."""
     told = scenario.shipped().trajectories
     recording = replay.recording_of(told)
     with jax.enable_x64(True):

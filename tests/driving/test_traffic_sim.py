@@ -73,7 +73,7 @@ def test_gaps_between_ticks_are_found() -> None:
 
 
 def test_humans_never_collide_behind_anybody() -> None:
-    """Behind a car that accelerates at random, drivers who want no gap, drive 50 m/s and are disturbed by 2 m/s^2."""
+    """Disturb drivers by 2 m/s^2 who want no gap and 50 m/s, behind a car that accelerates at random."""
     rng = np.random.default_rng(2)
     driver = Driver(*(jnp.full(8, value) for value in (50.0, 0.0, 0.01, 4.0, 50.0)))
     pedals = np.repeat(rng.uniform(-BRAKING, BRAKING, (500, 64)), 3, 0)
@@ -100,7 +100,7 @@ def binned(values: np.ndarray, grid: Grid) -> np.ndarray:
 
 
 def test_distances_are_those_of_scipy() -> None:
-    """Exactly for values moved to the beginnings of their bins; for the values themselves to the width of a bin."""
+    """Compare values moved to the beginnings of their bins exactly, and the values themselves to the width of a bin."""
     rng, grid = np.random.default_rng(3), Grid(-4.0, 0.125)
     for scale in (0.5, 2.0, 4.0):
         one, other = rng.normal(0, scale, 500), scale * rng.exponential(1, 500) - 2

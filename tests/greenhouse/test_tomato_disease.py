@@ -47,7 +47,7 @@ def test_growth_is_the_published_response() -> None:
 
 
 def test_mould_spreads_and_rots_as_two_populations() -> None:
-    """What is infected and what is healthy, as masses, integrated by SciPy over 20 days of some air."""
+    """Integrate what is infected and what is healthy as masses, by SciPy, over 20 days of some air."""
     air, days = (18.0, 88.0), 20
     rate = SPREAD * float(growth(*air))
 

@@ -148,7 +148,7 @@ def test_named_differences_of_the_roundabout() -> None:
 
 @pytest.mark.parametrize("lane", [0, 1])
 def test_lanes_of_the_u_turn(lane: int) -> None:
-    """On a ring with straights of 256 m, the way from 128 m before a bend to 128 m behind it is theirs."""
+    """Compare the way from 128 m before a bend to 128 m behind it, on a ring with straights of 256 m."""
     net = network(UTurnEnv)
     ring = 4 * 128 + 2 * bent_road.BEND
     with precision(card("UTurn-v0").build(dtype="float64")):
