@@ -199,7 +199,6 @@ CARDS = (
     ),
     TaskCard(
         id="rlsuite/OwnRoads-v0",
-        chance="the main road as shipped is empty for a fifth of the time, so that a car that never looks may pass",
         family="driving",
         summary="Drive to a goal on roads of your own, among recorded vehicles that do not react.",
         source="Kothari et al. 2021, DriverGym, arXiv:2111.06889; Leurent 2018, highway-env",
