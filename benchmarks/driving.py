@@ -27,6 +27,7 @@ import numpy as np
 from control_peers import single
 
 from rlbench_suite.cli import speed
+from rlbench_suite.envs.driving.approach import EXIT
 from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.registry import card
 from rlbench_suite.task import Task
@@ -67,6 +68,7 @@ ROADS = {
     "rlsuite/Roundabout-v0": Road(1024, "roundabout-v0", 58),
     "rlsuite/EcoDriving-v0": Road(1024),
     "rlsuite/TrafficSim-v0": Road(1024),
+    "rlsuite/OwnRoads-v0": Road(1024),
 }
 
 
@@ -88,7 +90,7 @@ def vehicles(task: Task[Any, Any], horizon: int) -> float:
             return traffic.pose.x.shape[-1]
         if hasattr(traffic, "held"):
             # Vehicles wait before the entry with a negative x, and drive on behind the exit.
-            on = (traffic.x[1] >= 0) & (traffic.x[1] < params.approach + 150)
+            on = (traffic.x[1] >= 0) & (traffic.x[1] < params.approach + EXIT)
             return on.sum()
         return 0
 

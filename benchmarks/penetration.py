@@ -11,14 +11,11 @@ from __future__ import annotations
 
 import argparse
 
-import numpy as np
+from yardsticks import TEST_SEEDS, interval
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.policy import reference_player
 from rlbench_suite.registry import card
-
-SEEDS = 2**36
-"""First seed, as in yardsticks.py"""
 
 
 def main() -> None:
@@ -29,11 +26,9 @@ def main() -> None:
     print("| controlled | CO2 saved, % | fuel saved, % | delay, s | success |\n| --- | --- | --- | --- | --- |")
     for share in map(float, chosen.shares.split(",")):
         task = card("EcoDriving-v0").build(difficulty=share)
-        info = play(task, reference_player(task), range(SEEDS, SEEDS + chosen.episodes)).info
-        saved = " | ".join(
-            f"{info[name].mean():.1f} +- {1.96 * info[name].std(ddof=1) / np.sqrt(chosen.episodes):.1f}"
-            for name in ("saving", "fuel_saving")
-        )
+        info = play(task, reference_player(task), range(TEST_SEEDS, TEST_SEEDS + chosen.episodes)).info
+        savings = (interval(info[name]) for name in ("saving", "fuel_saving"))
+        saved = " | ".join(f"{mean:.1f} +- {half:.1f}" for mean, half in savings)
         delay, success = info["delay"].mean(), info["success"].mean()
         print(f"| {share:.0%} | {saved} | {delay:.3f} | {success:.0%} |", flush=True)
 

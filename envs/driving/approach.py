@@ -7,12 +7,8 @@ front.
 
 The step is ballistic: x grows by dt (v + v') / 2. No driver, whatever the model or a controller asks for, exceeds the
 speed from which braking at B = 9 m/s^2 stops it behind the place where its leader can stop at the same braking
-(Krauss, Wagner & Gawron 1997, doi:10.1103/PhysRevE.55.5597, for this step):
-
-    v' <= sqrt(B^2 dt^2 / 4 - B dt v + 2 B S) - B dt / 2,   S = gap + v_leader^2 / (2 B)
-
-From one safe state this makes another, so bodies never overlap. Drivers hold at amber if they can stop at the line with
-3 m/s^2, and at red if they can with B. They stay held until green.
+(:func:`.car_following.safe_speed`). From one safe state this makes another, so bodies never overlap. Drivers hold at
+amber if they can stop at the line with 3 m/s^2, and at red if they can with B. They stay held until green.
 
 Vehicles that arrive and find no room at the entry wait before it. Those that have left drive on, so that followers keep
 their leader.
@@ -25,7 +21,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from .car_following import HARDEST_BRAKING, Driver, Scalar, acceleration_at_ratio, gap_ratio
+from .car_following import HARDEST_BRAKING, Driver, Scalar, acceleration_at_ratio, gap_ratio, safe_speed
 from .signal_plan import TICK, Lights
 
 LENGTH = 5.0
@@ -88,9 +84,7 @@ def moved(traffic: Traffic, ahead: Ahead, acceleration: Scalar, line: Scalar) ->
     x, v = traffic.x, traffic.v
     room = ahead.gap + ahead.v * ahead.v * (0.5 / HARDEST_BRAKING)
     room = jnp.maximum(jnp.where(traffic.held, jnp.minimum(room, line - x), room), 0)
-    lost = HARDEST_BRAKING * TICK
-    square = 0.25 * lost * lost - lost * v + 2 * HARDEST_BRAKING * room
-    safe = jnp.sqrt(jnp.maximum(square, 0)) - 0.5 * lost
+    safe = safe_speed(v, room, HARDEST_BRAKING, TICK)
     wanted = v + TICK * jnp.maximum(acceleration, -HARDEST_BRAKING)
     faster = jnp.maximum(jnp.minimum(wanted, safe), 0)
     way = jnp.minimum(0.5 * TICK * (v + faster), room)

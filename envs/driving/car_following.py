@@ -63,3 +63,18 @@ def acceleration_at_ratio(driver: Driver, speed: Scalar, crowded: Scalar) -> Sca
 def acceleration(driver: Driver, speed: Scalar, gap: Scalar, leader_speed: Scalar) -> Scalar:
     """Return dv/dt in m/s^2, unlimited."""
     return acceleration_at_ratio(driver, speed, gap_ratio(driver, speed, gap, leader_speed))
+
+
+def safe_speed(speed: Scalar, room: Scalar, braking: float, duration: float) -> Scalar:
+    """Return the largest speed after a step from which braking B stops within the room S, m/s; below 0 if none does.
+
+    For steps in which the place grows by dt (v + v') / 2, from Krauss, Wagner & Gawron 1997,
+    doi:10.1103/PhysRevE.55.5597:
+
+        v' <= sqrt(B^2 dt^2 / 4 - B dt v + 2 B S) - B dt / 2
+
+    Behind a leader who brakes as hard, S = gap + v_leader^2 / (2 B).
+    """
+    lost = braking * duration
+    square = 0.25 * lost * lost - lost * speed + 2 * braking * room
+    return jnp.sqrt(jnp.maximum(square, 0)) - 0.5 * lost

@@ -20,6 +20,7 @@ from ..named_actions import NamedActions
 from . import junction, road_pictures, routes
 from .car_following import Driver, Scalar
 from .junction import HALF, LENGTH, WIDTH, Cars, Layout
+from .nearest import nearest_first
 from .traffic import SUBSTEP
 
 SLOWER, IDLE, FASTER = range(3)
@@ -263,8 +264,7 @@ class Crossing(NamedActions, Task[Params, State]):
         dx, dy = pose.x - pose.x[0], pose.y - pose.y[0]
         index = np.arange(self.others + 1)
         far = jnp.where(present & (index > 0), dx * dx + dy * dy, jnp.inf)
-        before = (far < far[:, None]) | ((far == far[:, None]) & (index < index[:, None]))
-        order = (before.sum(1, dtype=jnp.int32) == np.arange(SEEN)[:, None]).argmax(1)
+        order = nearest_first(far, SEEN)
         return jnp.where(far[order] < jnp.inf, order, 0)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:

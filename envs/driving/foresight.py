@@ -16,9 +16,8 @@ import numpy as np
 
 from rlbench_suite.policy import View
 
-from . import collision, junction
+from . import junction
 from .car_following import Scalar
-from .collision import Body
 from .own_roads import STEP, OwnRoads, Params, State
 from .replay import Vehicles
 
@@ -70,9 +69,7 @@ class Foresight(eqx.Module):
             s, speed = junction.roll(s, speed, pull, STEP)
             time = (k + 1).astype(s.dtype) * STEP
             ego, wider = self.task.pose(s, speed), 2 * (self.margin + self.growth * time)
-            mine = Body(ego.x, ego.y, ego.heading, self.task.length + wider, self.task.width + wider)
-            moved = drift(others, time)
-            hit = (collision.overlap(mine, Body(*moved.pose[:3], moved.length, moved.width)) & moved.present).any()
+            hit = self.task.touches(ego, drift(others, time), wider)
             return (s, speed), hit & (time <= self.horizon) & (s < self.task.goal)
 
         steps = np.arange(FORESEEN)

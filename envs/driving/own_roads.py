@@ -52,6 +52,7 @@ from . import collision, junction, replay, road_pictures, routes, scenario
 from .bicycle import LATERAL_ACCELERATION, Pose
 from .car_following import Scalar
 from .collision import Body
+from .nearest import nearest_first
 from .replay import Vehicles
 
 STEP, SUBSTEPS = 0.2, 4
@@ -173,9 +174,9 @@ class OwnRoads(Task[Params, State]):
         """Return the ego's pose."""
         return Pose(*routes.place_at(self.route, s)[:3], speed)
 
-    def touches(self, ego: Pose, others: Vehicles) -> Scalar:
-        """Say whether the ego's body overlaps another one."""
-        mine = Body(ego.x, ego.y, ego.heading, self.length, self.width)
+    def touches(self, ego: Pose, others: Vehicles, wider: Scalar = 0.0) -> Scalar:
+        """Say whether the ego's body, longer and ``wider`` by so much (m), overlaps another one."""
+        mine = Body(ego.x, ego.y, ego.heading, self.length + wider, self.width + wider)
         theirs = Body(*others.pose[:3], others.length, others.width)
         return (collision.overlap(mine, theirs) & others.present).any()
 
@@ -404,9 +405,5 @@ def nearest(ego: Pose, others: Vehicles) -> tuple[Scalar, Scalar]:
     """Return the slots of the nearest vehicles in the order of their distance, and whether they are in sight."""
     dx, dy = others.pose.x - ego.x, others.pose.y - ego.y
     square = jnp.where(others.present, dx * dx + dy * dy, jnp.inf)
-    count = square.shape[0]
-    index = np.arange(count)
-    before = (square < square[:, None]) | ((square == square[:, None]) & (index < index[:, None]))
-    rank = before.sum(1, dtype=jnp.int32)
-    order = (rank == np.arange(SEEN)[:, None]).argmax(1)
-    return order, (np.arange(SEEN) < count) & (square[order] < SIGHT * SIGHT)
+    order = nearest_first(square, SEEN)
+    return order, (np.arange(SEEN) < square.shape[0]) & (square[order] < SIGHT * SIGHT)

@@ -91,10 +91,15 @@ def mind_for(task: Road, shipped: Driver) -> Driver:
     )
 
 
-def pace_towards(state: State, gained: Scalar, haste: Scalar) -> Scalar:
-    """Return the action that moves the target speed towards a gain of speed (m/s); ``haste`` levels are added."""
+def pace_towards(
+    state: State, gained: Scalar, haste: Scalar, slowest: float = SLOWEST, step: float = LEVEL_STEP
+) -> Scalar:
+    """Return the action that moves the target speed towards a gain of speed (m/s); ``haste`` levels are added.
+
+    Target speeds begin at ``slowest`` and are a ``step`` apart, m/s.
+    """
     speed = ego_pose(state).speed + gained
-    level = jnp.clip(jnp.floor((speed - SLOWEST) * (1 / LEVEL_STEP) + haste), 0, LEVELS - 1)
+    level = jnp.clip(jnp.floor((speed - slowest) * (1 / step) + haste), 0, LEVELS - 1)
     return jnp.where(level > state.level, FASTER, jnp.where(level < state.level, SLOWER, IDLE))
 
 

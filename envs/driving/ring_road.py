@@ -5,13 +5,9 @@ are not needed and neighbours are never searched. Accelerations last for a tick 
 brakes to a stop stays where it stops.
 
 Humans follow by the Intelligent Driver Model with random accelerations on top. They never exceed the acceleration after
-which braking at B = 4 m/s^2 stops them behind the place where their leader can stop at the same braking (Krauss, Wagner
-& Gawron 1997, doi:10.1103/PhysRevE.55.5597, for this step):
-
-    v' <= sqrt(B^2 dt^2 / 4 - B dt v + 2 B S) - B dt / 2,   S = gap + v_leader^2 / (2 B)
-
-Where no v' >= 0 fulfils this, they stop within S. From one safe state this makes another, so humans never collide if
-nobody brakes harder than B. Cars driven from outside have no such bound.
+which braking at B = 4 m/s^2 stops them behind the place where their leader can stop at the same braking
+(:func:`.car_following.safe_speed`). Where no such speed is left, they stop within that room. From one safe state this
+makes another, so humans never collide if nobody brakes harder than B. Cars driven from outside have no such bound.
 """
 
 from __future__ import annotations
@@ -20,7 +16,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from .car_following import Driver, Scalar, acceleration
+from .car_following import Driver, Scalar, acceleration, safe_speed
 
 TICK = 0.5
 """s"""
@@ -46,10 +42,8 @@ def of_leader(values: Scalar) -> Scalar:
 
 def safe(gap: Scalar, v: Scalar, leader_v: Scalar) -> Scalar:
     """Return the largest acceleration that leaves room to stop, m/s^2, at least that of braking with B."""
-    lost = BRAKING * TICK
     room = jnp.maximum(gap + leader_v * leader_v * (0.5 / BRAKING), 0)
-    square = 0.25 * lost * lost - lost * v + 2 * BRAKING * room
-    faster = jnp.sqrt(jnp.maximum(square, 0)) - 0.5 * lost
+    faster = safe_speed(v, room, BRAKING, TICK)
     stops = jnp.where(room > 0, -0.5 * v * v / jnp.where(room > 0, room, 1), -BRAKING)
     return jnp.maximum(jnp.where(faster >= 0, (faster - v) * (1 / TICK), stops), -BRAKING)
 

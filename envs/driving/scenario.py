@@ -170,10 +170,10 @@ def _first_fault(error: ValidationError) -> str:
                 kind = str(part.model_fields[step].annotation)
                 part = next((one for one in Part.__subclasses__() if f".{one.__name__}" in kind), part)
         return f"{where}: {unknown('field', str(first['loc'][-1]), part.model_fields)}"
-    input_ = first["input"]
-    told = first["type"] != "missing" and not isinstance(input_, list | dict)
-    given = f", got {(repr(input_) if isinstance(input_, str) else str(input_))[:LONGEST_GIVEN]}" if told else ""
-    return f"{where}: {first['msg'][0].lower()}{first['msg'][1:]}{given}"
+    said, given = f"{where}: {first['msg'][0].lower()}{first['msg'][1:]}", first["input"]
+    if first["type"] == "missing" or isinstance(given, list | dict):
+        return said
+    return f"{said}, got {(repr(given) if isinstance(given, str) else str(given))[:LONGEST_GIVEN]}"
 
 
 def _refuse_bad_lane(lane: Lane, scenario: Scenario) -> None:
@@ -183,8 +183,8 @@ def _refuse_bad_lane(lane: Lane, scenario: Scenario) -> None:
         if piece.radius is not None and piece.length > 1.9 * math.pi * abs(piece.radius):
             raise ValueError(f"lanes.{lane.name}.pieces.{k}: an arc must not close to a circle")
     end = points(line_of(lane), length_of(lane))[0]
+    names = [other.name for other in scenario.lanes]
     for name in lane.next:
-        names = [other.name for other in scenario.lanes]
         if name not in names:
             raise ValueError(f"lanes.{lane.name}.next: {unknown('lane', name, names)}")
         begin = lane_of(scenario, name).start

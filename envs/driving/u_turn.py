@@ -48,20 +48,15 @@ from .bent_road import BEND, BEND_SPEED, EDGE
 from .bicycle import Pose
 from .car_following import Driver, Scalar
 from .highway import (
-    FASTER,
-    IDLE,
     LANE_LEFT,
     LANE_RIGHT,
-    LEVELS,
     SIGHT,
-    SLOWER,
     SPEED_TIME,
     Highway,
     Road,
     State,
-    ego_pose,
 )
-from .reference_driver import HURRIED, mind_for, situation_of
+from .reference_driver import HURRIED, mind_for, pace_towards, situation_of
 from .routes import Route
 from .traffic import Fleet, Rules
 
@@ -208,9 +203,7 @@ class UTurnDriver(NamedTuple):
         target = state.traffic.target[0]
         settled = state.traffic.lane[0] == target
         now = situation_of(self.mind, state, view.params, target, self.politeness, self.keep_right, Rules(LANES))
-        wanted = ego_pose(state).speed + self.preview * now.acceleration - UTurn.slowest
-        level = jnp.clip(jnp.floor(wanted * (1 / UTurn.level_step) + self.haste), 0, LEVELS - 1)
-        pace = jnp.where(level > state.level, FASTER, jnp.where(level < state.level, SLOWER, IDLE))
+        pace = pace_towards(state, self.preview * now.acceleration, self.haste, UTurn.slowest, UTurn.level_step)
         side = jnp.where(now.left >= now.right, LANE_LEFT, LANE_RIGHT)
         change = settled & (jnp.maximum(now.left, now.right) > lane_changing.THRESHOLD)
         return jnp.where(change, side, pace), memory

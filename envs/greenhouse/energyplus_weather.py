@@ -8,6 +8,7 @@ fell in the hour. Days follow each other; years may differ, as in typical years,
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,12 +16,13 @@ import numpy as np
 
 from rlbench_suite.time_series import Column
 
+from .weather import HOUR
+
 HEADER = 8
 """rows"""
 MONTH_FIELD, DAY_FIELD, HOUR_FIELD, HOURS = 1, 2, 3, 24
-DAYS = 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31
-HALF_HOUR = 1800.0
-"""s"""
+COMMON, LEAP = 2001, 2000
+"""A year without 29 February, and one with it"""
 SATURATED = 100.0
 """%"""
 
@@ -77,7 +79,7 @@ def read_energyplus(path: Path, columns: Mapping[str, Column]) -> dict[str, np.n
     _refuse_gaps([(row[MONTH_FIELD].strip(), row[DAY_FIELD].strip()) for row in rows])
     hours = 2 * np.arange(1, len(rows) + 1)
     times = np.arange(2 * len(rows) + 1)
-    weather = {"time": HALF_HOUR * times}
+    weather = {"time": 0.5 * HOUR * times}
     for name, field in FIELDS.items():
         if name in columns:
             values = _numbers(rows, field, columns[name])
@@ -89,18 +91,22 @@ def _refuse_gaps(dates: list[tuple[str, str]]) -> None:
     """Raise a ValueError unless each day follows the one before."""
     try:
         days = [(int(month), int(day)) for month, day in dates[::HOURS]]
+        following = [[_day_after(year, *one) for year in _years(*one)] for one in days]
     except ValueError:
-        days = []
-    if not days or not 1 <= days[0][0] <= 12:
-        raise ValueError("month and day of its rows must be numbers")
-    for number, (month, day) in enumerate(days[:-1]):
-        row, after = HEADER + HOURS * (number + 1) + 1, days[number + 1]
-        due = [(month, day + 1)] if day < DAYS[month - 1] + (month == 2) else []
-        if day >= DAYS[month - 1]:
-            due.append((month % 12 + 1, 1))
+        raise ValueError("month and day of its rows must be dates") from None
+    for number, (due, after) in enumerate(zip(following, days[1:], strict=False)):
         if after not in due:
-            wanted = " or ".join(f"{month}-{day}" for month, day in due)
+            row, wanted = HEADER + HOURS * (number + 1) + 1, " or ".join(sorted({f"{m}-{d}" for m, d in due}))
             raise ValueError(f"row {row} should begin the day (month-day) {wanted}, got {after[0]}-{after[1]}")
+
+
+def _years(month: int, day: int) -> tuple[int, ...]:
+    return (LEAP,) if (month, day) == (2, 29) else (COMMON, LEAP)
+
+
+def _day_after(year: int, month: int, day: int) -> tuple[int, int]:
+    after = date(year, month, day) + timedelta(days=1)
+    return after.month, after.day
 
 
 def _numbers(rows: list[list[str]], field: Field, column: Column) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +13,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.baselines.scripted import Constant
 from rlbench_suite.envs.driving.lane_keeping import FRONT, INERTIA, MASS, REAR, STIFFNESS, Car, Params, State
 from rlbench_suite.policy import reference_player
 from rlbench_suite.process import precision
@@ -25,18 +26,6 @@ LANE = Params(15.0, 1700.0, 0.8, 0.015, 100.0, 0.7)
 @cache
 def task(dtype: str = "float32") -> Any:
     return card("LaneKeeping-v0").build(dtype=dtype)
-
-
-class Constant(NamedTuple):
-    """A player of one action."""
-
-    action: Any
-
-    def initial(self, params: Any) -> tuple[()]:
-        return ()
-
-    def act(self, memory: tuple[()], view: Any, key: Any) -> Any:
-        return self.action, memory
 
 
 def driven(wheels: list[float], params: Params) -> list[Car]:

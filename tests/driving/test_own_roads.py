@@ -9,7 +9,7 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,7 @@ import pytest
 from scipy.interpolate import CubicHermiteSpline
 
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.baselines.scripted import Constant
 from rlbench_suite.envs.driving import collision, replay, routes, scenario
 from rlbench_suite.envs.driving.collision import Body
 from rlbench_suite.policy import reference_player
@@ -356,18 +357,6 @@ def test_the_page_shows_a_scenario_and_names_every_field() -> None:
 # -- players -------------------------------------------------------------------------------------------------------
 
 
-class Held(NamedTuple):
-    """A player of one pedal."""
-
-    pedal: Any
-
-    def initial(self, params: Any) -> tuple[()]:
-        return ()
-
-    def act(self, memory: tuple[()], view: Any, key: Any) -> Any:
-        return self.pedal, memory
-
-
 def test_no_held_pedal_earns_a_third_of_what_the_reference_does() -> None:
     """Blind driving meets the recorded traffic; the reference arrives and keeps the cost's limit."""
     task, found = card("OwnRoads-v0").build(), card("OwnRoads-v0")
@@ -375,5 +364,5 @@ def test_no_held_pedal_earns_a_third_of_what_the_reference_does() -> None:
     assert best.info["success"].mean() > 0.9
     assert best.cost.mean() < found.constraint.limit
     for pedal in (-1.0, -0.2, 0.0, 0.3, 1.0):
-        held = play(task, Held(jnp.array([pedal], jnp.float32)), range(100), split="test")
+        held = play(task, Constant(jnp.array([pedal], jnp.float32)), range(100), split="test")
         assert held.total.mean() < best.total.mean() / 3, pedal

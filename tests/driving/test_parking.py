@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +13,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.baselines.scripted import Constant
 from rlbench_suite.envs.driving import bicycle, parking, reeds_shepp
 from rlbench_suite.envs.driving.bicycle import Pose
 from rlbench_suite.envs.driving.parking import Params, State
@@ -26,18 +27,6 @@ pytestmark = pytest.mark.of_variants
 @cache
 def task() -> Any:
     return card("Parking-v0").build()
-
-
-class Constant(NamedTuple):
-    """A player of one action."""
-
-    action: Any
-
-    def initial(self, params: Any) -> tuple[()]:
-        return ()
-
-    def act(self, memory: tuple[()], view: Any, key: Any) -> Any:
-        return self.action, memory
 
 
 def test_a_step_is_that_of_the_bicycle_forwards_and_backwards() -> None:

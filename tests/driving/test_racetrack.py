@@ -6,7 +6,7 @@ import math
 import sys
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,7 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import minimize_scalar
 
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.baselines.scripted import Constant
 from rlbench_suite.envs.driving import racetrack, routes
 from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.policy import reference_player
@@ -33,18 +34,6 @@ STEPS = 16
 @cache
 def task(dtype: str = "float32") -> Any:
     return card("Racetrack-v0").build(dtype=dtype)
-
-
-class Constant(NamedTuple):
-    """A player of one action."""
-
-    action: Any
-
-    def initial(self, params: Any) -> tuple[()]:
-        return ()
-
-    def act(self, memory: tuple[()], view: Any, key: Any) -> Any:
-        return self.action, memory
 
 
 def centre(pieces: list[tuple[float, float]], start: tuple[float, float, float], s: float) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import gymnasium
 import jax
@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.baselines.scripted import Constant
 from rlbench_suite.envs.driving import merge, motorway_exit, two_way
 from rlbench_suite.envs.driving.highway import ACTIONS, FASTER, IDLE, LANE_LEFT, LANE_RIGHT, SLOWER
 from rlbench_suite.episode import Draw, advance, begin, seed_key
@@ -32,18 +33,6 @@ TEST = Draw(np.int32(1), np.int32(-1))
 @cache
 def task(name: str, dtype: str = "float32") -> Any:
     return card(name).build(dtype=dtype)
-
-
-class Constant(NamedTuple):
-    """A player of one action."""
-
-    action: Any
-
-    def initial(self, params: Any) -> tuple[()]:
-        return ()
-
-    def act(self, memory: tuple[()], view: Any, key: Any) -> Any:
-        return self.action, memory
 
 
 def hostile_episodes(which: Any, count: int, steps: int) -> Any:

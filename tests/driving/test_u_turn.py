@@ -7,7 +7,7 @@ import math
 import sys
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.baselines.scripted import Constant
 from rlbench_suite.envs.driving import bent_road, routes
 from rlbench_suite.envs.driving.highway import ACTIONS, FASTER, LANE_LEFT, LANE_RIGHT, SLOWER
 from rlbench_suite.envs.driving.u_turn import UTurn
@@ -196,18 +197,6 @@ def test_the_ring_closes_and_its_lanes_have_the_stated_radii() -> None:
         np.testing.assert_allclose(ours[0, :2], ours[-1, :2], rtol=0, atol=1e-9)
         lengths.append(np.hypot(*np.diff(ours[:, :2], axis=0).T).sum())
     assert lengths[0] - lengths[1] == pytest.approx(2 * math.pi * 4, abs=1e-3)
-
-
-class Constant(NamedTuple):
-    """A player of one action."""
-
-    action: Any
-
-    def initial(self, params: Any) -> tuple[()]:
-        return ()
-
-    def act(self, memory: tuple[()], view: Any, key: Any) -> Any:
-        return self.action, memory
 
 
 def test_who_never_looks_scores_less_than_a_fifth_of_the_reference() -> None:

@@ -87,7 +87,8 @@ def test_a_file_and_its_columns_are_one_record(tmp_path: Path) -> None:
         (10, 8, "111", "the relative humidity of row 11 must be from 0 to 110 %, got 111"),
         (10, 3, "4", "row 11 of an hourly file is of hour 3, got '4'"),
         (32, 2, "03", r"row 33 should begin the day \(month-day\) 1-2, got 1-3"),
-        (32, 1, "x", "month and day of its rows must be numbers"),
+        (32, 1, "x", "month and day of its rows must be dates"),
+        (8, 2, "35", "month and day of its rows must be dates"),
     ],
 )
 def test_bad_files_cost_one_sentence(tmp_path: Path, row: int, field: int, value: str, said: str) -> None:
