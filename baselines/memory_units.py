@@ -49,10 +49,10 @@ class Unit(Protocol):
 
     @abstractmethod
     def unroll(self, memory: jax.Array, x: jax.Array, over: jax.Array) -> jax.Array:
-        """Return the memories ``(steps, n, size)`` of a rollout from its first ones ``(n, size)``.
+        """Return what actor and critic read in a rollout, ``(steps, n, U)``.
 
         Args:
-            memory: memories before the first step.
+            memory: memories ``(n, size)`` before the first step.
             x: normalised observations ``(steps, n, features)``.
             over: whether the episode ended with the step, bool ``(steps, n)``. The next memory begins with zeros.
         """
@@ -69,7 +69,7 @@ def unroll_step_by_step(unit: Unit, memory: jax.Array, x: jax.Array, over: jax.A
     def step(memory: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         x, over = now
         memory = unit(x, memory)
-        return reset_memory(memory, over), memory
+        return reset_memory(memory, over), unit.read(memory)
 
     return jax.lax.scan(step, memory, (x, over))[1]
 
@@ -116,7 +116,7 @@ class GRU(NamedTuple):
         return memory
 
     def unroll(self, memory: jax.Array, x: jax.Array, over: jax.Array) -> jax.Array:
-        """Return the memories of a rollout, step by step."""
+        """Return the readings of a rollout, step by step."""
         return unroll_step_by_step(self, memory, x, over)
 
 
@@ -152,7 +152,7 @@ class LSTM(NamedTuple):
         return memory[..., self.size // 2 :]
 
     def unroll(self, memory: jax.Array, x: jax.Array, over: jax.Array) -> jax.Array:
-        """Return the memories of a rollout, step by step."""
+        """Return the readings of a rollout, step by step."""
         return unroll_step_by_step(self, memory, x, over)
 
 
@@ -189,7 +189,7 @@ class MinGRU(NamedTuple):
         return memory
 
     def unroll(self, memory: jax.Array, x: jax.Array, over: jax.Array) -> jax.Array:
-        """Return the memories of a rollout by a prefix scan: each step is a linear function of the memory before."""
+        """Return the readings of a rollout by a prefix scan: each step is a linear function of the memory before."""
         stays, added = self._gates(x)
         stays = stays.at[1:].set(reset_memory(stays[1:], over[:-1]))
 
@@ -285,32 +285,55 @@ class GTrXL(NamedTuple):
         """Number of entries of a memory: the window of embeddings, and the output."""
         return WINDOW * (self._units + 1) + self._units
 
-    def __call__(self, x: jax.Array, memory: jax.Array) -> jax.Array:
-        """Return the next memory."""
-        units = self._units
-        window = memory[..., : WINDOW * (units + 1)].reshape(*memory.shape[:-1], WINDOW, units + 1)
-        now = _own(x, self.embedding)
-        here = jnp.concatenate([now, jnp.ones_like(now[..., :1])], -1)[..., None, :]
-        window = jnp.concatenate([window, here], -2)
-        seen, taken = _normalised(window[..., :units]), window[..., units] > 0
-        query = _heads(_own(seen[..., -1:, :], self.query))
-        key, value = _heads(_own(seen, self.key)), _heads(_own(seen, self.value))
-        fits = jnp.einsum("...hqd,...hkd->...hqk", query, key)[..., 0, :] / np.sqrt(units / HEADS) + self.distance
-        weight = jax.nn.softmax(jnp.where(taken[..., None, :], fits, -jnp.inf))
-        attention = jnp.einsum("...hk,...hkd->...hd", weight, value).reshape(now.shape)
+    def _split(self, memory: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Return the embedded observations ``(..., WINDOW, U)`` and whether each place is taken."""
+        places = memory[..., : -self._units].reshape(*memory.shape[:-1], WINDOW, self._units + 1)
+        return places[..., :-1], places[..., -1] > 0
+
+    def _attend(
+        self, now: jax.Array, seen: jax.Array, distance: jax.Array, visible: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        """Return the block's outputs ``(..., q, U)`` for queries ``now`` over the places ``seen``, ``(..., k, U)``.
+
+        ``distance`` is the bias ``(heads, q, k)``; ``visible`` is bool ``(..., q, k)``.
+        """
+        query = _heads(_own(_normalised(now), self.query))
+        known = _normalised(seen)
+        key, value = _heads(_own(known, self.key)), _heads(_own(known, self.value))
+        fits = jnp.einsum("...hqd,...hkd->...hqk", query, key) / np.sqrt(self._units / HEADS) + distance
+        weight = jax.nn.softmax(jnp.where(visible[..., None, :, :], fits, -jnp.inf))
+        attention = jnp.swapaxes(jnp.einsum("...hqk,...hkd->...hqd", weight, value), -2, -3).reshape(now.shape)
         stream = self.attended(now, jax.nn.relu(_own(attention, self.merge)))
         inner = jax.nn.relu(_own(_normalised(stream), self.wide))
-        stream = self.passed(stream, jax.nn.relu(_own(inner, self.narrow)))
-        kept = window[..., 1:, :].reshape(*memory.shape[:-1], -1)
-        return jnp.concatenate([kept, stream], -1)
+        return self.passed(stream, jax.nn.relu(_own(inner, self.narrow)))
+
+    def __call__(self, x: jax.Array, memory: jax.Array) -> jax.Array:
+        """Return the next memory."""
+        before, taken = self._split(memory)
+        now = _own(x, self.embedding)[..., None, :]
+        seen = jnp.concatenate([before, now], -2)
+        taken = jnp.concatenate([taken, jnp.ones_like(taken[..., :1])], -1)
+        output = self._attend(now, seen, self.distance[:, None], taken[..., None, :])[..., 0, :]
+        kept = jnp.concatenate([seen, taken[..., None].astype(seen.dtype)], -1)[..., 1:, :]
+        return jnp.concatenate([kept.reshape(*output.shape[:-1], -1), output], -1)
 
     def read(self, memory: jax.Array) -> jax.Array:
         """Return the output."""
         return memory[..., -self._units :]
 
     def unroll(self, memory: jax.Array, x: jax.Array, over: jax.Array) -> jax.Array:
-        """Return the memories of a rollout, step by step."""
-        return unroll_step_by_step(self, memory, x, over)
+        """Return the readings of a rollout, all steps at once: each key and value serves every step that sees it."""
+        before, taken = self._split(memory)
+        now = jnp.swapaxes(_own(x, self.embedding), 0, 1)
+        seen = jnp.concatenate([before, now], 1)
+        steps = x.shape[0]
+        age = WINDOW + np.arange(steps)[:, None] - np.arange(WINDOW + steps)
+        distance = self.distance[:, np.clip(WINDOW - age, 0, WINDOW)]
+        # A step sees the places of its own episode only. Episodes count from that which began before the rollout.
+        episode = jnp.pad(jnp.cumsum(over.T, 1)[:, :-1], ((0, 0), (1, 0)))
+        of_place = jnp.concatenate([jnp.where(taken, 0, -1), episode], 1)
+        visible = (episode[:, :, None] == of_place[:, None]) & (age >= 0) & (age <= WINDOW)
+        return jnp.swapaxes(self._attend(now, seen, distance, visible), 0, 1)
 
 
 def _normalised(x: jax.Array) -> jax.Array:

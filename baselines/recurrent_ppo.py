@@ -99,7 +99,7 @@ class RecurrentPolicy(eqx.Module):
         code = encode_image(self.actor, self.flat.image_in(view.observation))
         x = append_code(self.flat, self.moments.normalise(x), code)
         memory = self.actor.unit(x, memory)
-        distribution = self.actor(self.flat, insert_memory(self.flat, self.actor.unit, x, memory), mask)
+        distribution = self.actor(self.flat, insert_reading(self.flat, x, self.actor.unit.read(memory)), mask)
         return choose_action(self.flat, self.config, distribution, key), memory
 
     def network(self) -> Network:
@@ -130,10 +130,10 @@ class RecurrentTrainingState(NamedTuple):
     """``(environments, A, size)``; zeros where an episode is about to begin."""
 
 
-def insert_memory(flat: FlatTask, unit: Unit, x: jax.Array, memory: jax.Array) -> jax.Array:
-    """Insert the memory's reading behind the observation, before the privileged features that only the critic reads."""
+def insert_reading(flat: FlatTask, x: jax.Array, reading: jax.Array) -> jax.Array:
+    """Insert a memory's reading behind the observation, before the privileged features that only the critic reads."""
     features = actor_inputs(flat)
-    return jnp.concatenate([x[..., :features], unit.read(memory), x[..., features:]], -1)
+    return jnp.concatenate([x[..., :features], reading, x[..., features:]], -1)
 
 
 def collect(
@@ -148,7 +148,7 @@ def collect(
         now = observe(flat, actor, stream.last)
         x = append_code(flat, moments.normalise(now.x), now.code)
         memory = actor.unit(x, memory)
-        distribution = actor(flat, insert_memory(flat, actor.unit, x, memory), now.mask)
+        distribution = actor(flat, insert_reading(flat, x, actor.unit.read(memory)), now.mask)
         stream, (transition, ended) = step_environments(flat, config, actor, stream, now, distribution, noise)
         return (stream, reset_memory(memory, transition.over)), (transition, memory, ended)
 
@@ -166,7 +166,7 @@ def loss(
     """Return PPO's loss on whole sequences ``(steps, n, ...)``."""
     x = append_code(flat, batch.x, encode_image(networks.actor, batch.image))
     unit = networks.actor.unit
-    known = batch._replace(x=insert_memory(flat, unit, x, unit.unroll(memory, x, over)), image=None)
+    known = batch._replace(x=insert_reading(flat, x, unit.unroll(memory, x, over)), image=None)
     return ppo.loss(networks, jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), known), flat, config)
 
 
@@ -181,8 +181,8 @@ def update(flat: FlatTask, config: Config, training: RecurrentTrainingState) -> 
     unit = base.networks.actor.unit
     next_memories = unit(next_x, memories)
     value, next_value = (
-        mlp(base.networks.critic, insert_memory(flat, unit, *known))[..., 0]
-        for known in ((x, memories), (next_x, next_memories))
+        mlp(base.networks.critic, insert_reading(flat, shown, unit.read(remembered)))[..., 0]
+        for shown, remembered in ((x, memories), (next_x, next_memories))
     )
     advantage, target = advantages_and_targets(config, seen, reward, value, next_value)
 

@@ -95,14 +95,15 @@ def test_gtrxl_is_the_published_block_over_a_window() -> None:
 @pytest.mark.parametrize("name", UNITS)
 def test_a_rollout_is_its_steps_and_forgets_at_the_end_of_an_episode(name: str) -> None:
     unit, rng = with_random_weights(UNITS[name]), np.random.default_rng(2)
-    x = jnp.asarray(rng.normal(size=(12, 5, FEATURES + 2)), jnp.float32)  # two privileged features that it must ignore
-    over = jnp.asarray(rng.random((12, 5)) < 0.3)
+    privileged = 2  # features that it must ignore
+    x = jnp.asarray(rng.normal(size=(WINDOW + 12, 5, FEATURES + privileged)), jnp.float32)
+    over = jnp.asarray(rng.random((WINDOW + 12, 5)) < [0.3, 0.3, 0.1, 0.03, 0])
     first = jnp.asarray(rng.normal(size=(5, unit.size)), jnp.float32)
-    memories = unit.unroll(first, x, over)
-    np.testing.assert_allclose(memories, unroll_step_by_step(unit, first, x, over), rtol=1e-4, atol=1e-5)
+    readings = unit.unroll(first, x, over)
+    np.testing.assert_allclose(readings, unroll_step_by_step(unit, first, x, over), rtol=1e-4, atol=1e-5)
     t, n = (int(place[0]) for place in np.nonzero(over[:-1]))
     fresh = unit(x[t + 1, n, :FEATURES], jnp.zeros(unit.size))
-    np.testing.assert_allclose(memories[t + 1, n], fresh, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(readings[t + 1, n], unit.read(fresh), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(("name", "steps"), [("lstm", 40_000), ("mingru", 40_000), ("gtrxl", 15_000)])

@@ -103,8 +103,8 @@ def test_playing_step_by_step_is_what_training_saw() -> None:
     shown = np.zeros((CUE.delay + 1, 64, 2), np.float32)
     shown[0, :, 0], shown[-1, :, 1] = 2.0 * cue - 1, 1
     x = policy.moments.normalise(jnp.asarray(shown))
-    memories = unit.unroll(jnp.zeros((64, unit.size)), x, jnp.zeros(x.shape[:2], bool))
-    known = jnp.concatenate([x, memories], -1)[-1]
+    readings = unit.unroll(jnp.zeros((64, unit.size)), x, jnp.zeros(x.shape[:2], bool))
+    known = jnp.concatenate([x, readings], -1)[-1]
     np.testing.assert_array_equal(policy.actor(policy.flat, known, None).mode()[:, 0], answer)
 
 
