@@ -23,7 +23,11 @@ from rlbench_suite.policy import reference_player
 from rlbench_suite.registry import card
 
 NAMES = [f"QuadcopterHover{level}-v0" for level in ("Rates", "Velocity", "Waypoint", "One")]
-COURSES = [f"Quadcopter{goal}{level}-v0" for goal in ("Waypoints", "Trajectory") for level in ("Rates", "Velocity")]
+COURSES = [
+    f"Quadcopter{goal}{level}-v{version}"
+    for goal, version in (("Waypoints", 1), ("Trajectory", 0))
+    for level in ("Rates", "Velocity")
+]
 every_level = pytest.mark.parametrize("name", NAMES)
 
 HEAVY = dynamics.NOMINAL._replace(

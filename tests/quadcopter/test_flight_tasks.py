@@ -17,7 +17,7 @@ from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.policy import reference_player
 from rlbench_suite.registry import card
 
-NAMES = ("Recover", "Waypoints", "Trajectory", "Land", "Gates", "RotorFailure")
+NAMES = ("Recover-v0", "Waypoints-v1", "Trajectory-v0", "Land-v0", "Gates-v0", "RotorFailure-v0")
 LIMIT = np.int32(10_000)
 SIZE = 512
 TEST = Draw(np.int32(1), np.int32(-1))
@@ -25,7 +25,7 @@ TEST = Draw(np.int32(1), np.int32(-1))
 
 @pytest.fixture(params=NAMES)
 def task(request: pytest.FixtureRequest) -> Any:
-    return card(f"Quadcopter{request.param}-v0").build()
+    return card(f"Quadcopter{request.param}").build()
 
 
 @cache

@@ -37,17 +37,18 @@ def float64() -> Iterator[None]:
         yield
 
 
+VERSION = {"Hover": 0, "Waypoints": 1, "Trajectory": 0}
 every_goal = pytest.mark.parametrize("goal", GOALS)
 
 
 def build(goal: str, dtype: str = "float32") -> rough.Rough:
-    task: rough.Rough = card(f"Quadcopter{goal}Rough-v0").build(dtype=dtype)
+    task: rough.Rough = card(f"Quadcopter{goal}Rough-v{VERSION[goal]}").build(dtype=dtype)
     return task
 
 
 @every_goal
 def test_conditions_choose_the_id(goal: str) -> None:
-    calm, harsh = f"rlsuite/Quadcopter{goal}-v0", f"rlsuite/Quadcopter{goal}Rough-v0"
+    calm, harsh = (f"rlsuite/Quadcopter{goal}{name}-v{VERSION[goal]}" for name in ("", "Rough"))
     env = gymnasium.make(calm, conditions="rough")
     assert env.unwrapped.card.id == harsh
     assert env.unwrapped.card.partially_observed
@@ -133,7 +134,8 @@ def test_a_step_is_that_of_the_equations_as_matrices() -> None:
 
 @every_goal
 def test_the_same_seed_is_the_same_calm_episode(goal: str) -> None:
-    harsh, calm = (gymnasium.make(f"rlsuite/Quadcopter{goal}{name}-v0", split="test") for name in ("Rough", ""))
+    ids = (f"rlsuite/Quadcopter{goal}{name}-v{VERSION[goal]}" for name in ("Rough", ""))
+    harsh, calm = (gymnasium.make(name, split="test") for name in ids)
     np.testing.assert_array_equal(harsh.reset(seed=5)[0], calm.reset(seed=5)[0])
     for ours, theirs in zip(
         jax.tree.leaves(harsh.unwrapped.params.calm), jax.tree.leaves(calm.unwrapped.params), strict=True

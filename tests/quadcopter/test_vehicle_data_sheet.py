@@ -63,7 +63,7 @@ def test_a_vehicle_in_other_units_flies_the_same_episodes() -> None:
     The drag coefficients stay: rotor speed and mass are both twice as large. A data sheet rounds the shipped numbers to
     six digits, so the episodes are the same to about that.
     """
-    one = card("QuadcopterWaypoints-v0")
+    one = card("QuadcopterWaypoints-v1")
     sheet = {c.name: (c.low, c.high) for c in one.build().constants()}
 
     def times(name: str, factor: float) -> list[float]:
@@ -152,7 +152,7 @@ def test_flights_take_a_data_sheet_or_say_that_they_do_not() -> None:
     goals = ("Hover", "Recover", "Waypoints", "Trajectory", "Land", "Gates")
     late = ("Hover", "Trajectory", "Land", "Gates")
     bullet = {"QuadcopterHoverPyBullet-v0"} & {one.name for one in flights}  # if it is installed
-    plain = {f"Quadcopter{goal}-v0" for goal in goals} | bullet
+    plain = {f"Quadcopter{goal}-v{int(goal == 'Waypoints')}" for goal in goals} | bullet
     assert taken == plain | {f"Quadcopter{goal}Latency-v0" for goal in late}
 
 

@@ -54,6 +54,11 @@ class DataSheet(NamedTuple):
         """Full thrust by weight of the heaviest and weakest vehicle."""
         return self._full_thrust(-1) / (self.nominal.inertia.mass * (1 + self.spread.inertia.mass) * GRAVITY)
 
+    @property
+    def sideways(self) -> float:
+        """Acceleration (m/s^2) along the ground, at constant height, of the heaviest and weakest vehicle."""
+        return GRAVITY * math.sqrt(max(self.thrust_to_weight**2 - 1, 0.0))
+
     def turning(self, side: int = 0) -> float:
         """Return the angular acceleration (rad/s^2) about x or y, the lesser, by two rotors at full speed.
 

@@ -8,18 +8,20 @@ from __future__ import annotations
 from . import trajectory, waypoints
 from .by_command import ByRates, ByVelocity
 from .trajectory import QuadcopterTrajectory, TrajectoryPilot
-from .waypoints import QuadcopterWaypoints, Tour, WaypointPilot
+from .waypoints import Pace, QuadcopterWaypoints, Tour, WaypointPilot
 
 
 class WaypointsRates(ByRates[Tour, waypoints.State], QuadcopterWaypoints):
     """Waypoints by collective thrust and body rates."""
 
+    pace = Pace(speed=5.0, slowest=0.6, braking=4.5)
     pilot = WaypointPilot
 
 
 class WaypointsVelocity(ByVelocity[Tour, waypoints.State], QuadcopterWaypoints):
     """Waypoints by velocity and yaw rate."""
 
+    pace = Pace(speed=8.0, slowest=1.0, braking=4.0)
     pilot = WaypointPilot
 
 

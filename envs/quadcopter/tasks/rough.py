@@ -47,7 +47,7 @@ from ..rendering.picture import Shot
 from .flight import Flight, FreeFlight
 from .hover import QuadcopterHover
 from .trajectory import QuadcopterTrajectory, TrajectoryPilot
-from .waypoints import QuadcopterWaypoints, WaypointPilot
+from .waypoints import Pace, QuadcopterWaypoints, WaypointPilot
 
 WIND_SPEED = (2.0, 8.0)
 """m/s"""
@@ -215,11 +215,20 @@ class RoughHover(Rough):
     errors = QuadcopterHover.errors
 
 
+class SteadyWaypointPilot(WaypointPilot):
+    """The reference player of waypoints, slower and less tilted: gusts would carry it past its waypoint."""
+
+    @classmethod
+    def for_task(cls, task: Any) -> Any:
+        """Make the pilot of the calm task's vehicle."""
+        return cls.of(task, Pace(4.8, 1.1, 4.75), position=3.5, tilt=40.0, lean=2.5, least_thrust=0.63)
+
+
 class RoughWaypoints(Rough):
     """Waypoints (``waypoints.py``) in rough conditions."""
 
     task = QuadcopterWaypoints
-    pilot = WaypointPilot
+    pilot = SteadyWaypointPilot
     measures: ClassVar[dict[str, str]] = QuadcopterWaypoints.measures | MEASURES
 
 

@@ -39,6 +39,7 @@ from rlbench_suite.policy import View
 
 from ..control.geometric import GeometricControl, SetPoint, equipped
 from ..physics import dynamics
+from ..physics.data_sheet import SHIPPED
 from ..physics.dynamics import Airframe, Quadcopter
 from ..physics.rigid_body import Scalar, squared_length
 from ..physics.sampling import nearly_at_rest, sample_airframe
@@ -82,9 +83,22 @@ class State(NamedTuple):
     """int32: waypoints reached so far."""
 
 
+class Pace(NamedTuple):
+    """The speeds of a flight from waypoint to waypoint."""
+
+    speed: Any = 5.2
+    """m/s: the highest"""
+    slowest: Any = 1.7
+    """m/s: the speed through a waypoint"""
+    braking: Any = 7.5
+    """m/s^2"""
+
+
 class QuadcopterWaypoints(FreeFlight[Tour, State]):
     """The task of this file's docstring."""
 
+    pace: ClassVar[Pace] = Pace()
+    """Speeds of the reference player"""
     measures: ClassVar[dict[str, str]] = {
         "reached": "waypoints reached so far",
         "distance": "from the waypoint it flies to, m",
@@ -182,22 +196,28 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
 class WaypointPilot(NamedTuple):
     """The reference player: geometric control holds a velocity towards the waypoint.
 
-    The speed is the highest from which it can stop there, and at most ``speed``. It does not stop at a waypoint: near
-    one the speed falls only to ``slowest``.
+    The speed is the highest from which it can brake to ``pace.slowest`` at the waypoint, and at most ``pace.speed``. It
+    does not stop at a waypoint.
     """
 
     control: GeometricControl
-    speed: Any = 2.5
-    """m/s"""
-    slowest: Any = 1.0
-    """m/s"""
-    braking: Any = 3.5
-    """m/s^2"""
+    pace: Pace
 
     @classmethod
     def for_task(cls, task: Any) -> Any:
-        """Make geometric control that leans further and brakes harder than in hover."""
-        return equipped(task, cls(GeometricControl.of(task, position=3.0, lean=1.0, least_thrust=0.5)))
+        """Make geometric control that leans further and brakes harder than in hover, at the task's pace."""
+        return equipped(task, cls.of(task, task.pace))
+
+    @classmethod
+    def of(cls, task: Any, pace: Pace, **gains: Any) -> WaypointPilot:
+        """Make the pilot of the task's vehicle, whose pace is that of the shipped one unless its thrust is too low.
+
+        ``gains``: those of its control, where they are not the usual ones.
+        """
+        usual = {"position": 5.7, "tilt": 35.0, "lean": 6.0, "least_thrust": 0.5}
+        control = GeometricControl.of(task, **usual | gains)
+        share = min(1.0, control.sheet.sideways / SHIPPED.sideways)
+        return cls(control, pace._replace(speed=pace.speed * share**0.5, braking=pace.braking * share))
 
     def initial(self, params: Tour) -> tuple[()]:
         """Return no memory."""
@@ -211,6 +231,7 @@ class WaypointPilot(NamedTuple):
         """Return the vehicle, its constants, and the set point: its own place, with the desired velocity."""
         x, y, z = offset_to_point(state.vehicle, state.reached, tour)
         far = jnp.sqrt(squared_length(x, y, z))
-        speed = jnp.clip(jnp.sqrt(2 * self.braking * far), self.slowest, self.speed) / jnp.maximum(far, 1e-6)
+        pace = self.pace
+        speed = jnp.clip(jnp.sqrt(2 * pace.braking * far), pace.slowest, pace.speed) / jnp.maximum(far, 1e-6)
         body = state.vehicle.body
         return state.vehicle, tour.airframe, SetPoint(body.x, body.y, body.z, speed * x, speed * y, speed * z)
