@@ -186,7 +186,7 @@ def test_the_action_setting_chooses_the_id(name: str) -> None:
     with pytest.raises(ValueError, match=f"Did you mean '{level}'"):
         card(base, action=level + "x")
     with pytest.raises(ValueError, match="No task has"):
-        card(base.replace("-v0", "Rough-v0"), action=level)
+        card(base.replace("-v", "Rough-v"), action=level)
 
 
 @pytest.mark.parametrize("name", NAMES + COURSES)
