@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import json
+import time
+from contextlib import suppress
 from typing import Any
 
 import gymnasium
 import jax
 import numpy as np
 import pytest
+from gymnasium import spaces
+from hostile_replies import HOSTILE
 
 from rlbench_suite.adapters.text import LONGEST_ACTION
 from rlbench_suite.card import TaskCard
 from rlbench_suite.numerals import read_integer, read_real
 from rlbench_suite.registry import card as find_card
+from rlbench_suite.trial import random_action
 
 FORGED_NUMBERS = ("٣", "１", "²", "1_0", "0x1", "+-1", "--1", "1e", "infinity", "-inf", "NaN", "")
 JUNK = (*FORGED_NUMBERS, "1e999", " ", "help", "1" * 5000, "\x00\x07", "résumé", "[[[", "__import__('os')")
 STEPS = 4_000
 """Steps that the score law may take of an id, about."""
+LONGEST_READING = 0.05
+"""CPU seconds in which any reply is read or refused."""
+FAMILIES_OF_WORDS = ("text", "memory", "tools")
+FIRST_ACTIONS, GAMES, FORFEITS = 100, 40, 8
+"""Numbers of first actions that are tried, of episodes in which a forfeit is played, and of forfeits of an id."""
 
 
 def told(info: dict[str, Any]) -> dict[str, Any]:
@@ -34,10 +45,14 @@ def assert_same(mine: Any, theirs: Any, why: str) -> None:
 @pytest.mark.every_id
 def test_a_reply_that_is_no_action_is_played_as_the_noop_action(card: TaskCard) -> None:
     text, plain = (gymnasium.make(card.id, view=view, split="test").unwrapped for view in ("text", "structured"))
-    text.reset(seed=0)
+    prompt, _ = text.reset(seed=0)
     plain.reset(seed=0)
-    for junk in JUNK:
+    echoes = (prompt, f"<action>{prompt}</action>", f"{text.task.rules()}\n{text.task.how_to_act()}")
+    for junk in (*JUNK, *HOSTILE.values(), *echoes):
         why = f"{card.id} after {junk[:20]!r}"
+        began = time.process_time()
+        assert not text.reads(junk), why
+        assert time.process_time() - began < LONGEST_READING, why
         observation, *mine, info = text.step(junk)
         _, *theirs, expected = plain.step(plain.task.noop_action())
         assert_same((mine, told(info)), (theirs, told(expected)), why)
@@ -72,6 +87,35 @@ def test_junk_alone_earns_no_more_than_noop_and_random(card: TaskCard) -> None:
     bound = max(known[player].high for player in ("noop", "random"))
     width = (known["noop"].high - known["noop"].low) / 2 * (known["noop"].episodes / episodes) ** 0.5
     assert np.mean(scores) <= card.normalise(bound + 2 * width) + 1e-3
+
+
+@pytest.mark.every_id
+def test_to_end_an_episode_at_once_earns_no_more_than_noop_and_random(card: TaskCard) -> None:
+    """By replies that end any episode: of all actions or of some of many, and calls without arguments."""
+    if card.family not in FAMILIES_OF_WORDS:
+        pytest.skip("no replies that conclude, answer or give up")
+    text: Any = gymnasium.make(card.id, view="text", split="test").unwrapped
+    task, rng = text.task, np.random.default_rng(0)
+
+    def answered(reply: str, seed: int) -> tuple[bool, float]:
+        text.reset(seed=seed)
+        _, _, over, _, info = text.step(reply)
+        return over, info["score"]
+
+    _, info = text.reset(seed=0)
+    mask = text.action_masks() if "action_mask" in info else None
+    space = task.action_space
+    few = isinstance(space, spaces.Discrete) and space.n <= FIRST_ACTIONS
+    replies = {json.dumps({"name": tool["function"]["name"], "arguments": {}}) for tool in task.tools()}
+    for action in range(space.n) if few else [random_action(rng, space, mask) for _ in range(FIRST_ACTIONS)]:
+        with suppress(ValueError):  # an action without words
+            replies.add(task.spell(np.asarray(action), text.state, text.params))
+    forfeits = [reply for reply in sorted(replies) if all(answered(reply, seed)[0] for seed in range(5))]
+    known = card.scores()
+    most = card.normalise(max(known[player].high for player in ("noop", "random")))
+    for reply in forfeits[:FORFEITS]:
+        scores = [answered(reply, seed)[1] for seed in range(5, 5 + GAMES)]
+        assert np.mean(scores) <= most + 4 * np.std(scores) / GAMES**0.5 + 1e-6, reply
 
 
 def test_words_and_pictures_stand_steps_after_the_end(card: TaskCard) -> None:

@@ -119,6 +119,24 @@ def test_findings_are_as_frequent_as_the_table_says_and_the_splits_share_no_tabl
             assert (np.abs((np.array(happened) - chances).mean(0)) < 5 * error).all()
 
 
+def test_a_conclusion_without_a_question_earns_the_prior_or_chance() -> None:
+    """The likeliest disease is right as often as the shown prior says, any other guess in one of D episodes."""
+    env: Any = gymnasium.make(CARD.id, split="test", difficulty="easy")
+    findings, diseases, games = env.unwrapped.task.findings, env.unwrapped.task.diseases, 1000
+    likeliest, blind, prior = np.zeros(games), np.zeros(games), np.zeros(games)
+    for seed in range(games):
+        env.reset(seed=seed)
+        weights = env.unwrapped.params.weights
+        prior[seed] = weights.max() / weights.sum()
+        likeliest[seed] = env.step(findings + int(weights.argmax()))[1]
+        env.reset(seed=seed)
+        blind[seed] = env.step(findings + seed % diseases)[1]
+    for earned, chance in ((likeliest, prior), (blind, np.full(games, 1 / diseases))):
+        assert abs(np.mean(earned - chance)) < 4 * np.sqrt((chance * (1 - chance)).sum()) / games
+    assert CARD.normalise(blind.mean(), "easy") < 0.1
+    assert CARD.normalise(likeliest.mean(), "easy") < 0.5
+
+
 ATTACKS = (
     "conclude " + " ".join(DISEASES),
     "conclude arvenosis or boltitis",

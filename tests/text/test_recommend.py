@@ -149,6 +149,27 @@ def test_customers_are_as_the_population_says_and_the_splits_share_no_shop() -> 
         assert (np.abs((happened - chances).mean(0)) < 5 * error).all()
 
 
+def test_a_recommendation_without_a_question_earns_what_the_population_says_or_nothing() -> None:
+    """The best item by the shown types earns its mean worth over all customers, any other one as much as it does."""
+    env: Any = gymnasium.make(CARD.id, split="test", difficulty="easy")
+    task, games = env.unwrapped.task, 1000
+    expected, earned = np.zeros((2, games)), np.zeros((2, games))
+    for seed in range(games):
+        env.reset(seed=seed)
+        params = env.unwrapped.params
+        mean = (PERCENT @ [1, 0, -1] / 100)[attitudes(params, task.attributes)]  # of each type and attribute
+        worth = rows(params.items, task.attributes) @ (params.weights / params.weights.sum() @ mean) / task.attributes
+        for player, item in enumerate((int(worth.argmax()), seed % task.items)):
+            env.reset(seed=seed)
+            expected[player, seed] = worth[item]
+            earned[player, seed] = env.step(task.attributes + item)[1]
+    error = (earned - expected).std(1) / games**0.5
+    assert (abs((earned - expected).mean(1)) < 4 * error).all()
+    best, blind = (CARD.normalise(value, "easy") for value in earned.mean(1))
+    assert blind < 0.2
+    assert best < 0.6
+
+
 @pytest.mark.parametrize(
     "attack",
     [
