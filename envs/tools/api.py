@@ -147,6 +147,8 @@ class State(NamedTuple):
     """:class:`Ending`."""
     said: Any
     """The reason of a refusal, or the number of an answer."""
+    tally: Any = None
+    """:class:`~.reward_modes.Tally` of the calls made; None where the reward does not ask."""
 
     def learn(self, **sets: Any) -> State:
         """Add sets to those of :class:`Known`, by name."""

@@ -16,6 +16,7 @@ CARDS = (
         entry_point="rlbench_suite.envs.tools.office_apps:OfficeApps",
         reference="rlbench_suite.envs.tools.oracle:Oracle",
         horizon=20,
+        choices={"reward": ("success", "thrifty", "matched", "dense")},
         difficulties={"easy": 1.0, "medium": 2.0, "hard": 3.0},
         optimum=1.0,
         tags=("multi-discrete", "text", "tool-use", "partially-observed"),

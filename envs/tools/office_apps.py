@@ -13,7 +13,9 @@ action         one call, ``MultiDiscrete([33, 13, 11, 17, 32])``: API, contact i
                changes nothing
 observation    ``Box(608)``: the instruction (one-hot), the last call and what it returned, and a notebook: everything
                shown so far, as it is now, and the questions asked
-reward         1 at the end if the outcome is right, else 0
+reward         1 at the end if the outcome is right, else 0. ``reward`` sets another of the modes (``reward_modes.py``):
+               ``thrifty`` and ``matched`` against the calls of the template's program; ``dense``, the share of the
+               cells in which the world differed from the wanted one and no longer does, less those in which it now does
 termination    ``assistant.finish``, ``assistant.answer`` or ``assistant.refuse`` was called
 success        the end is the right one (finish, the right answer, or a refusal with the right reason), and the world
                is, cell by cell, the first one with the instruction carried out
@@ -54,8 +56,9 @@ from .apis import APIS, part_sizes
 from .calls import parse_call
 from .picture import HEIGHT, WIDTH, picture
 from .population import WORDS, Crowd, random_office
+from .reward_modes import SENTENCES, Tally, likeness, progress_reward, thrift
 from .template import Ask, Scene, Sight, Template, choose, first, sight_of
-from .world import World, bit, flags_of, same
+from .world import World, bit, distance, flags_of, same
 
 TIERS: dict[int, tuple[tuple[Template, ...], Crowd]] = {
     1: (easy.TEMPLATES, Crowd(contacts=6, events=4, requests=3, transfers=2)),
@@ -65,6 +68,12 @@ TIERS: dict[int, tuple[tuple[Template, ...], Crowd]] = {
 MOST_TEMPLATES = max(len(templates) for templates, _ in TIERS.values())
 OBSTACLES = 8
 """One in this many instances has an obstacle, if the template knows any."""
+MOST_CALLS = 20
+"""Calls of a template's program, and rows of an episode's list of them."""
+TAKEN = np.array(
+    [[part == 0 or part in {kind.part for kind in one.arguments.values()} for part in Part] for one in APIS]
+)
+"""Whether an API takes a part of an action."""
 MOST_MONEY = 128.0
 """Euros; no account ever holds as much: nothing comes in, and there are 130 in all."""
 
@@ -78,6 +87,9 @@ class Params(NamedTuple):
     """:class:`Reason` for which the instruction must be refused; 0 for none. Hidden."""
     wording: Any
     """Number of the template's sentence that the text view says, int32."""
+    solution: Any = None
+    """Calls of the template's program, int32 ``(20, 5)``, -1 after the last. Hidden; None where the reward does not
+    ask."""
 
 
 class OfficeApps(Task[Params, State]):
@@ -98,11 +110,13 @@ class OfficeApps(Task[Params, State]):
                 f"{card.id}: difficulty is 1, 2 or 3, or one of {', '.join(card.difficulties)}; got {difficulty!r}."
             )
         self.templates, self.crowd = TIERS[int(difficulty)]
+        self.mode = card.settings.get("reward", "success")
+        self._counts = self.mode in ("thrifty", "matched")
         sizes = part_sizes()
         self.action_space = spaces.MultiDiscrete(list(sizes.values()))
         self._part_sizes = sizes
         self.observation_space = self.box(-1.0, 1.0, (OBSERVATION_SIZE,))
-        self.reward_space = self.box(0.0, 1.0, ())
+        self.reward_space = self.box(-0.5 if self.mode == "dense" else 0.0, 1.0, ())
         # Functions for the host side, compiled at their first use.
         self._sight, self._mask = jax.jit(sight_of), jax.jit(self.action_mask)
 
@@ -116,7 +130,19 @@ class OfficeApps(Task[Params, State]):
         blank = Ask(*(jnp.int32(0) for _ in Ask._fields))
         scene = Scene(office, blank._replace(template=template, limit=limit), cast)
         scene = choose(template, [one.plant(scene, reason) for one in self.templates], scene)
-        return Params(scene.world, scene.ask, reason, (chance[3] % 3).astype(jnp.int32))
+        params = Params(scene.world, scene.ask, reason, (chance[3] % 3).astype(jnp.int32))
+        return params._replace(solution=self._solution(params)) if self._counts else params
+
+    def _solution(self, params: Params) -> jax.Array:
+        """Return the calls of the template's program."""
+
+        def step(state: State, _: None) -> tuple[State, jax.Array]:
+            call, over = self.oracle_call(sight_of(state, params.ask)), state.ending != Ending.RUNNING
+            after = jax.tree.map(lambda new, old: jnp.where(over, old, new), carry_out(APIS, state, call), state)
+            return after, jnp.where(over, -1, call)
+
+        _, calls = jax.lax.scan(step, self._blank(params), length=MOST_CALLS)
+        return calls.astype(jnp.int32)
 
     def _reason(self, template: jax.Array, chance: jax.Array) -> jax.Array:
         counts = jnp.asarray(np.array([len(one.reasons) for one in self.templates], np.uint32))
@@ -127,6 +153,10 @@ class OfficeApps(Task[Params, State]):
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Show nothing but the instruction; the first look shows the documentation."""
+        state = self._blank(params)
+        return state._replace(tally=Tally.begin(params.solution)) if self._counts else state
+
+    def _blank(self, params: Params) -> State:
         nothing = jnp.uint32(0)
         zero = jnp.int32(0)
         known, shown = Known(*(nothing for _ in Known._fields)), Shown(*(nothing for _ in Shown._fields))
@@ -134,12 +164,32 @@ class OfficeApps(Task[Params, State]):
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Make one call."""
-        return carry_out(APIS, state, action)
+        after = carry_out(APIS, state, action)
+        if state.tally is None:
+            return after
+        call = jnp.where(jnp.asarray(TAKEN)[action[Part.API]], action, 0)
+        return after._replace(tally=state.tally.count(call, params.solution))
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return 1 for the right end, once."""
+        """Return 1 for the right end, once, or what the mode makes of it."""
         ends = (state.ending == Ending.RUNNING) & (next_state.ending != Ending.RUNNING)
-        return (ends & self.solved(next_state, params)).astype(self.dtype)
+        right = ends & self.solved(next_state, params)
+        if self.mode == "dense":
+            before, after = self._progress(state.world, params), self._progress(next_state.world, params)
+            return progress_reward(before, after, ends, right).astype(self.dtype)
+        if not self._counts:
+            return right.astype(self.dtype)
+        tally, wanted = next_state.tally, (params.solution[:, 0] >= 0).sum().astype(self.dtype)
+        made = tally.made.astype(self.dtype)
+        if self.mode == "thrifty":
+            return jnp.where(right, thrift(made, wanted), 0).astype(self.dtype)
+        names, calls = (matched.sum().astype(self.dtype) for matched in (tally.names, tally.calls))
+        return jnp.where(ends, likeness(names, calls, made, wanted), 0).astype(self.dtype)
+
+    def _progress(self, world: World, params: Params) -> jax.Array:
+        """Return the share of the wanted changes that are made, less any others; at least 0."""
+        left, far = (distance(one, self._wanted(one, params)).astype(self.dtype) for one in (world, params.start))
+        return jnp.where(far > 0, jnp.maximum(0, 1 - left / jnp.maximum(far, 1)), 0)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether the player has ended the episode."""
@@ -162,8 +212,7 @@ class OfficeApps(Task[Params, State]):
         """
         start, ask = params.start, params.ask
         refuse = params.reason > 0
-        outcomes = [one.outcome(start, ask, state.world) for one in self.templates]
-        wanted = choose(jnp.where(refuse, -1, ask.template), outcomes, start)
+        wanted = self._wanted(state.world, params)
         answers = [jnp.int32(0) if one.answer is None else one.answer(start, ask) for one in self.templates]
         number = choose(ask.template, answers, jnp.int32(0))
         ending = jnp.where(number > 0, Ending.ANSWERED, Ending.FINISHED)
@@ -171,6 +220,12 @@ class OfficeApps(Task[Params, State]):
             state.said == jnp.where(refuse, params.reason, number)
         )
         return words & same(wanted, state.world)
+
+    def _wanted(self, world: World, params: Params) -> World:
+        """Return the world that must be reached, given the one reached: some instructions leave a choice open."""
+        outcomes = [one.outcome(params.start, params.ask, world) for one in self.templates]
+        wanted: World = choose(jnp.where(params.reason > 0, -1, params.ask.template), outcomes, params.start)
+        return wanted
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
         """Mark ids that were shown, and APIs with room for their row; bool ``(106,)``."""
@@ -213,7 +268,7 @@ class OfficeApps(Task[Params, State]):
     def describe(self, state: State, params: Params) -> str:
         """Describe instruction, rules, the last call's result, and the notebook; the documentation when asked."""
         see = self._seen(state, params)
-        parts = [self._instruction(params), sentences.rules(f"{int(see.ask.limit)} euros")]
+        parts = [self._instruction(params), self._rules(f"{int(see.ask.limit)} euros")]
         if int(state.api) == 0:
             parts.append(reference_text(APIS))
         return "\n\n".join([*parts, sentences.last_result(APIS, state, see), sentences.notebook(see)])
@@ -222,10 +277,13 @@ class OfficeApps(Task[Params, State]):
         """Return the rules and the documentation of the APIs."""
         return "\n\n".join([
             "You are the assistant of a user who has a phone book, a calendar and a payment account.",
-            sentences.rules("the user's limit"),
+            self._rules("the user's limit"),
             "An id may be used once the user or the result of a call has named it.",
             reference_text(APIS),
         ])  # fmt: skip
+
+    def _rules(self, limit: str) -> str:
+        return f"{sentences.rules(limit)}\n{SENTENCES[self.mode]}".rstrip()
 
     def describe_turn(self, before: State | None, state: State, params: Params) -> str:
         """Describe the instruction and the notebook at first, then the result of the last call."""

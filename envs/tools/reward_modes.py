@@ -14,14 +14,18 @@
 
 No return is above 1, which honest play earns. It falls with every call too many (``thrifty``, ``matched``), or is the
 same for all ways to one end (``success``, ``dense``). A card names the modes that have a meaning in its world.
+
+A reply that is no call is played as the world's call that lets a turn pass. It counts as a call too many: that is the
+term for the format, as in ToolRL, and the mode needs no third one.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 
 SENTENCES = {
@@ -70,3 +74,31 @@ def progress_reward(before: Any, after: Any, over: Any, success: Any) -> Any:
     player's, the sum is 1 for success and else 0.
     """
     return over * success + (1 - over) * after / 2 - before / 2
+
+
+class Tally(NamedTuple):
+    """Calls made in a compiled world, compared with a list of wanted ones."""
+
+    made: Any
+    """Calls made, int32."""
+    names: Any
+    """Wanted calls whose name is matched by a call made, bool ``(n,)``; each call made matches one at most."""
+    calls: Any
+    """The same for whole calls."""
+
+    @classmethod
+    def begin(cls, wanted: Any) -> Tally:
+        """Begin with no call made; ``wanted`` is as in :meth:`count`."""
+        none = jnp.zeros(wanted.shape[0], bool)
+        return cls(jnp.int32(0), none, none)
+
+    def count(self, call: Any, wanted: Any) -> Tally:
+        """Count a call, int32 ``(p,)``, its name first; ``wanted`` is int32 ``(n, p)``, -1 in rows without a call."""
+        names = _first(~self.names & (wanted[:, 0] == call[0]))
+        calls = _first(~self.calls & (wanted == call).all(1))
+        return Tally(self.made + 1, self.names | names, self.calls | calls)
+
+
+def _first(flags: jax.Array) -> jax.Array:
+    """Keep the first flag that is set."""
+    return flags & (jnp.cumsum(flags) == 1)

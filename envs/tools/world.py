@@ -228,17 +228,32 @@ def with_request_paid(world: World, row: Any) -> World:
     return paid._replace(request_status=put(world.request_status, row, Status.PAID))
 
 
+LEDGERS = (
+    ("request_contact", "request_amount", "request_direction", "request_status"),
+    ("transfer_contact", "transfer_amount", "transfer_direction"),
+)
+"""Columns of the tables in which the order of rows does not count."""
+PLAIN = tuple(column for column in World._fields if not column.startswith(("request_", "transfer_")))
+
+
 def same(a: World, b: World) -> jax.Array:
     """Say whether two worlds are equal; the order in which requests and transfers were added does not count."""
-    ledgers = ("request_", "transfer_")
-    plain = [(x == y).all() for f, x, y in zip(World._fields, a, b, strict=True) if not f.startswith(ledgers)]
-    for columns in (
-        ("request_contact", "request_amount", "request_direction", "request_status"),
-        ("transfer_contact", "transfer_amount", "transfer_direction"),
-    ):
+    equal = [(getattr(a, column) == getattr(b, column)).all() for column in PLAIN]
+    for columns in LEDGERS:
         keys = [jnp.sort(_as_number([getattr(world, c) for c in columns])) for world in (a, b)]
-        plain.append((keys[0] == keys[1]).all())
-    return jnp.stack(plain).all()
+        equal.append((keys[0] == keys[1]).all())
+    return jnp.stack(equal).all()
+
+
+def distance(a: World, b: World) -> jax.Array:
+    """Count the cells, and the rows of requests and transfers, in which two worlds differ, int32."""
+    total = sum((getattr(a, column) != getattr(b, column)).sum(dtype=jnp.int32) for column in PLAIN)
+    for columns in LEDGERS:
+        one, other = (_as_number([getattr(world, c) for c in columns]) for world in (a, b))
+        # A row has a partner if the other ledger has more rows like it than this one has before it.
+        before = jnp.tril(one[:, None] == one, -1).sum(1)
+        total += (before >= (one[:, None] == other).sum(1)).sum(dtype=jnp.int32)
+    return jnp.asarray(total)
 
 
 def _as_number(columns: list[jax.Array]) -> jax.Array:
