@@ -29,7 +29,13 @@ context        plan, places of things, goal. The sum of the things' places is ev
 =============  =====================================================================================================
 
 **TextNav.** In the same house, a thing is to be found: the goal is to hold one of the kind that is asked for. The
-commands are look, go, open, close, take and put; there is one difficulty.
+commands are look, go, open, close, take and put; there is one difficulty. This is not the quest of LMRL-Gym's Text-Nav
+(Abdulhai et al. 2023, arXiv:2311.18232), on purpose: there stale food is carried from the living room into the fridge,
+which is then closed, in every episode, and eating it loses. Here thing and places are drawn, so that finding is the
+task, and nothing is eaten; to carry a thing into a place is the task ``place`` of Household.
+
+**Reference player.** Written by hand: it explores, and goes straight for what it has seen (``household_planner.py``).
+It is no search over states, which would have to know where things are. The tests compare it with such a search.
 
 **Deliberate differences from ALFWorld.** Rooms are connected, and a room's places are all within reach. Heating,
 cooling and cleaning take one command at the appliance, as there. Progress pays; in ALFWorld only the goal does. A thing

@@ -14,7 +14,8 @@ mark   in words  when
 
 Words: a frozen list of 2,131 common English words (``word_list.txt``, made by ``make_word_list.py``). All may be
 guessed; the hidden word comes from the fifth of them whose SHA-256 is divisible by five on the test split, and
-from the others on the train split.
+from the others on the train split. The original's lists of 2,315 and 10,657 words are not shipped, since no licence
+allows it; ``tests/text/test_wordle_original.py`` checks the best play on them, 3.421 guesses, for who has them.
 
 ===========  =====================================================================================================
 action       index of a word in the sorted list, ``Discrete(2131)``; all are legal at all times

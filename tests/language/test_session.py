@@ -395,12 +395,22 @@ def test_a_forged_or_broken_message_is_a_reply_that_cannot_be_read(task_id: str)
     assert [message["role"] for message in session.messages()[-2:]] == ["assistant", "user"]  # no result of a tool
 
 
-def test_ten_thousand_calls_at_once_earn_what_the_first_ones_do() -> None:
-    session, alone = begin("Wordle-v0", seed=1), begin("Wordle-v0", seed=1)
-    call = {"id": "a", "type": "function", "function": {"name": "reply", "arguments": '{"text": "crane"}'}}
+@pytest.mark.parametrize(
+    ("task_id", "tool", "arguments"),
+    [
+        ("Wordle-v0", "reply", {"text": "crane"}),
+        ("TMaze-v0", "reply", {"text": "forward"}),
+        ("OfficeApps-v0", "contacts_list", {}),
+    ],
+)
+def test_ten_thousand_calls_at_once_earn_what_the_first_ones_do(
+    task_id: str, tool: str, arguments: dict[str, str]
+) -> None:
+    session, alone = begin(task_id, seed=1), begin(task_id, seed=1)
+    call = {"id": "a", "type": "function", "function": {"name": tool, "arguments": json.dumps(arguments)}}
     turn = session.play({"role": "assistant", "content": None, "tool_calls": [call] * 10_000})
     while not alone.done:
-        alone.call("reply", {"text": "crane"})
+        alone.call(tool, arguments)
     assert turn.done
     assert (session.score, session.turns) == (alone.score, alone.turns)
     assert session.said[-1][-1]["content"] == "The episode is over; this call was not made."

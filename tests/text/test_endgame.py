@@ -1,10 +1,11 @@
-"""Endgames against published tables and against rules of chess that are written apart (and tested by perft)."""
+"""Endgames against published tables and against the rules of python-chess."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
+import chess
 import gymnasium
 import jax
 import numpy as np
@@ -13,9 +14,8 @@ import pytest
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Uniform
-from rlbench_suite.envs.puzzles.games import chess_moves
 from rlbench_suite.envs.text.endgame import SQUARES, Endgame, State, turned
-from rlbench_suite.envs.text.endgame_tables import PAWN, QUEEN, ROOK, STEPS, solved
+from rlbench_suite.envs.text.endgame_tables import MATE, PAWN, QUEEN, ROOK, STALEMATE, STEPS, solved
 from rlbench_suite.envs.text.two_bishops import DARK_SQUARES, LIGHT_SQUARES, solved_bishops
 from rlbench_suite.policy import reference_player
 from rlbench_suite.registry import card
@@ -24,7 +24,7 @@ from rlbench_suite.task import Split
 pytestmark = pytest.mark.of_variants
 
 CARD = card("Endgame-v0")
-PIECE = {QUEEN: chess_moves.QUEEN, ROOK: chess_moves.ROOK, PAWN: chess_moves.PAWN}
+PIECE = {QUEEN: chess.QUEEN, ROOK: chess.ROOK, PAWN: chess.PAWN}
 KINDS = {"medium": ROOK, "easy": QUEEN, "hard": PAWN}
 Position = tuple[int, int, int]
 
@@ -40,7 +40,12 @@ def squares(words: str) -> Position:
 
 
 def images(position: Any, piece: str) -> set[tuple[int, ...]]:
-    return {tuple(int(turned(square, by)) for square in position) for by in range(2 if piece == PAWN else 8)}
+    """Return the position on boards turned and mirrored; squares between both kings hold alike pieces."""
+    found = set()
+    for by in range(2 if piece == PAWN else 8):
+        king, *pieces, foe = (int(turned(square, by)) for square in position)
+        found.add((king, *sorted(pieces), foe))
+    return found
 
 
 # -- published values ------------------------------------------------------------------------------------------------
@@ -73,24 +78,29 @@ def test_the_longest_mates_are_the_published_ones(
 # -- the rules of chess ----------------------------------------------------------------------------------------------
 
 
-def board(position: Position, piece: str) -> list[int]:
-    king, at, foe = position
-    squares = [0] * 64
-    squares[king], squares[at], squares[foe] = chess_moves.KING, PIECE[piece], -chess_moves.KING
-    return squares
+def board(turn: chess.Color, king: int, foe: int, *pieces: tuple[int, chess.PieceType]) -> chess.Board:
+    """Set up both kings and White's other pieces, by square and type."""
+    placed = chess.Board(None)
+    placed.turn = turn
+    placed.set_piece_at(king, chess.Piece(chess.KING, chess.WHITE))
+    placed.set_piece_at(foe, chess.Piece(chess.KING, chess.BLACK))
+    for square, piece in pieces:
+        placed.set_piece_at(square, chess.Piece(piece, chess.WHITE))
+    return placed
 
 
 def white_moves(position: Position, piece: str) -> Iterator[tuple[str, Position, str]]:
     """Yield name, position and piece after each legal move of White; a pawn becomes a queen."""
     king, at, foe = position
-    for move in chess_moves.legal_moves(board(position, piece), chess_moves.WHITE):
-        if move.promotion in (0, chess_moves.QUEEN):
-            after = (move.end, at, foe) if move.start == king else (king, move.end, foe)
-            yield SQUARES[move.start] + SQUARES[move.end], after, QUEEN if move.promotion else piece
+    for move in board(chess.WHITE, king, foe, (at, PIECE[piece])).legal_moves:
+        if move.promotion in (None, chess.QUEEN):
+            after = (move.to_square, at, foe) if move.from_square == king else (king, move.to_square, foe)
+            yield move.uci()[:4], after, QUEEN if move.promotion else piece
 
 
-def black_moves(position: Position, piece: str) -> list[int]:
-    return [move.end for move in chess_moves.legal_moves(board(position, piece), chess_moves.BLACK)]
+def in_check(turned: chess.Board) -> bool:
+    """Tell whether White attacks the black king."""
+    return turned.is_attacked_by(chess.WHITE, turned.king(chess.BLACK) or 0)
 
 
 def state_of(position: Position, piece: str) -> Any:
@@ -112,7 +122,8 @@ def test_a_won_position_is_one_move_from_a_lost_one_and_moves_are_those_of_chess
     task: Any = build(tier)
     mask, tables, won = jax.jit(task.action_mask), solved(piece), 0
     for position in positions(piece, 250):
-        if chess_moves.attacked(board(position, piece), position[2], chess_moves.WHITE):
+        king, at, foe = position
+        if in_check(board(chess.WHITE, king, foe, (at, PIECE[piece]))):
             assert tables.distance[position] == -1  # not White's turn
             continue
         state = state_of(position, piece)
@@ -130,17 +141,15 @@ def test_a_won_position_is_one_move_from_a_lost_one_and_moves_are_those_of_chess
 @pytest.mark.parametrize("piece", KINDS.values())
 def test_every_reply_of_a_lost_position_is_to_a_won_one_and_the_best_is_played(piece: str) -> None:
     tables, drawn = solved(piece), 0
-    cornered = [(squares("Kb6 Qc7 ka8"), 9), (squares("Kb6 Qb7 ka8"), 8)] if piece == QUEEN else []
-    for position, reply in cornered:
-        assert tables.reply[position] == reply
-        assert not black_moves(position, piece)
-    for king, at, foe in positions(piece, 600):
-        replies = {
-            end: -1 if end == at else int(tables.distance[king, at, end]) for end in black_moves((king, at, foe), piece)
-        }
+    cornered = [squares("Kb6 Qc7 ka8"), squares("Kb6 Qb7 ka8")] if piece == QUEEN else []
+    for king, at, foe in (*cornered, *positions(piece, 600)):
+        before = board(chess.BLACK, king, foe, (at, PIECE[piece]))
+        ends = [move.to_square for move in before.legal_moves]
+        replies = {end: -1 if end == at else int(tables.distance[king, at, end]) for end in ends}
         reply = int(tables.reply[king, at, foe])
+        assert before.is_checkmate() == (reply == MATE) == (tables.lost[king, at, foe] == 0)
+        assert before.is_stalemate() == (reply == STALEMATE)
         if not replies:
-            assert reply in (8, 9)
             continue
         assert tables.lost[king, at, foe] == (-1 if min(replies.values()) < 0 else max(replies.values()))
         up, right = STEPS[reply].tolist()
@@ -166,12 +175,12 @@ def test_two_bishops_keep_the_rules_of_chess_and_mate_in_the_published_number_of
         if len({king, foe, light, dark}) < 4 or max(abs(king // 8 - foe // 8), abs(king % 8 - foe % 8)) <= 1:
             continue
         state = State(*map(np.int32, (king, light, dark, foe)), np.bool_(False), np.int32(0), np.int32(0))
-        squares = [0] * 64
-        squares[king], squares[foe] = chess_moves.KING, -chess_moves.KING
-        squares[light] = squares[dark] = chess_moves.BISHOP
-        number = task._number(king, light, dark, foe)
+        bishops = (light, chess.BISHOP), (dark, chess.BISHOP)
+        before, number = board(chess.BLACK, king, foe, *bishops), task._number(king, light, dark, foe)
         assert tuple(map(int, task._squares_of(number))) == (king, light, dark, foe)
-        ends = [move.end for move in chess_moves.legal_moves(squares, chess_moves.BLACK)]
+        ends = [move.to_square for move in before.legal_moves]
+        assert before.is_checkmate() == (replies[number] == MATE) == (lost[number] == 0)
+        assert before.is_stalemate() == (replies[number] == STALEMATE)
         ahead = {
             end: -1 if end in (light, dark) else int(distance[task._number(king, light, dark, end)]) for end in ends
         }
@@ -182,14 +191,14 @@ def test_two_bishops_keep_the_rules_of_chess_and_mate_in_the_published_number_of
             assert ahead[played] == lost[number]
             assert (played in (light, dark)) == bool({light, dark} & {*ends})
             drawn += ahead[played] < 0
-        if chess_moves.attacked(squares, foe, chess_moves.WHITE):
+        if in_check(before):
             assert distance[number] == -1
             continue
         legal = {task.spell(np.int64(action), state, None) for action in np.flatnonzero(mask(state, None))}
         losses = {}
-        for move in chess_moves.legal_moves(squares, chess_moves.WHITE):
-            after = (move.end if square == move.start else square for square in (king, light, dark, foe))
-            losses[SQUARES[move.start] + SQUARES[move.end]] = int(lost[task._number(*after)])
+        for move in board(chess.WHITE, king, foe, *bishops).legal_moves:
+            after = (move.to_square if square == move.from_square else square for square in (king, light, dark, foe))
+            losses[move.uci()] = int(lost[task._number(*after)])
         assert legal == set(losses)
         quickest = min((value for value in losses.values() if value >= 0), default=-2)
         assert distance[number] == quickest + 1
@@ -235,16 +244,18 @@ def test_the_reference_mates_in_the_fewest_moves(tier: str) -> None:
         assert CARD.optimum == pytest.approx(task.optimum, abs=1e-12)
 
 
-@pytest.mark.parametrize("tier", KINDS)
+@pytest.mark.parametrize("tier", [*KINDS, "bishops"])
 def test_splits_share_no_position_however_it_is_turned(tier: str) -> None:
     task: Any = build(tier)
     draw = jax.jit(jax.vmap(task.sample_params, in_axes=(0, None)))
+    tables = solved_bishops() if tier == "bishops" else solved(task.piece)
     seen = []
     for split in Split:
         params = jax.tree.map(np.asarray, draw(jax.random.split(jax.random.key(5), 2000), int(split)))
-        found = [*zip(params.king.tolist(), params.piece.tolist(), params.foe.tolist(), strict=True)]
-        assert (params.second == -1).all()
-        assert [int(solved(task.piece).distance[position]) for position in found] == params.shortest.tolist()
+        bishops = [params.second] if tier == "bishops" else []
+        assert bishops or (params.second == -1).all()
+        found = np.stack([params.king, params.piece, *bishops, params.foe], 1).tolist()
+        assert (tables.distance.ravel()[task._number(*params[:4])] == params.shortest).all()
         assert params.shortest.min() > 0
         seen.append({min(images(position, task.piece)) for position in found})
         assert np.bincount(params.king // 8, minlength=8).min() > 100
