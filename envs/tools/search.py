@@ -12,7 +12,9 @@ observation    ``Box(0, 1, (701,))``: the question; the two documents of the las
                read
 reward         1 for the right answer, else 0. ``reward`` sets another of the modes (``reward_modes.py``): ``thrifty``
                counts searches and answer; ``dense`` pays for each fact on the way up whose latest report was seen;
-               ``judged`` is 0.8, and 0.2 times the share of shown documents that were judged rightly
+               ``judged`` is 0.8, and 0.2 times the share of shown documents that were judged rightly. ``search_cost``
+               sets what each search takes off the worth of a right answer in all of them: nothing, 0.02 (``"low"``) or
+               0.05 (``"high"``); the worth is never below 0
 termination    an answer was given
 success        the answer is right as of today
 difficulty     number of look-ups of the question, 1 to 3
@@ -66,6 +68,8 @@ from .tool import Argument, Tool, read_tool_call
 PAGES, MOST_HOPS = LISTED // PER_PAGE, 3
 LABELS = ("current", "outdated", "irrelevant")
 BOOSTS = {"fair": 0.4, "good": 1.0, "poor": 0.0}
+PRICES = {"free": 0.0, "low": 0.02, "high": 0.05}
+"""Share of a right answer's worth that a search costs."""
 TOOLS = (
     Tool("wait", "Let a turn pass. Nothing happens."),
     Tool(
@@ -148,6 +152,7 @@ class Search(Task[Params, State]):
         self.hops = int(difficulty)
         self.mode = card.settings.get("reward", "success")
         self.boost = BOOSTS[card.settings.get("retrieval", "fair")]
+        self.price = PRICES[card.settings.get("search_cost", "free")]
         sizes = (len(TOOLS), PEOPLE, len(RELATIONS), PAGES, PER_PAGE, len(LABELS))
         self.action_space = spaces.MultiDiscrete(list(sizes))
         self.observation_space = self.box(0.0, 1.0, (sum(part.size for part in self.observation_components()),))
@@ -204,18 +209,19 @@ class Search(Task[Params, State]):
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return 1 for the right answer, or what the mode makes of it."""
+        right = self._solved(next_state, params).astype(self.dtype)
+        if self.price:
+            right = right * jnp.maximum(0, 1 - self.price * next_state.searches.astype(self.dtype))
         if self.mode == "dense":
             before, after = self._progress(state, params), self._progress(next_state, params)
-            over, right = next_state.said >= 0, self._solved(next_state, params)
-            return progress_reward(before, after, over, right).astype(self.dtype)
-        factor = jnp.ones((), self.dtype)
+            return progress_reward(before, after, next_state.said >= 0, right).astype(self.dtype)
         if self.mode == "thrifty":
             calls = (next_state.searches + 1).astype(self.dtype)
-            factor = thrift(calls, (params.least + 1).astype(self.dtype))
+            right = right * thrift(calls, (params.least + 1).astype(self.dtype))
         if self.mode == "judged":
             shown = PER_PAGE * jnp.maximum(next_state.searches, 1)
-            factor = 0.8 + 0.2 * next_state.right.astype(self.dtype) / shown.astype(self.dtype)
-        return jnp.where(self._solved(next_state, params), factor, 0).astype(self.dtype)
+            right = right * (0.8 + 0.2 * next_state.right.astype(self.dtype) / shown.astype(self.dtype))
+        return right.astype(self.dtype)
 
     def _progress(self, state: State, params: Params) -> jax.Array:
         """Return the share of the facts on the way up whose latest report was seen."""
@@ -321,6 +327,8 @@ class Search(Task[Params, State]):
     def rules(self) -> str:
         """Return the rules and the tools."""
         told = SENTENCES.get(self.mode, "Documents judged rightly raise what a right answer earns.")
+        if self.price:
+            told = f"{told} A right answer is worth {self.price} less for each search.".lstrip()
         return "\n".join([
             f"A question is to be answered from a corpus about {PEOPLE} people and their relations "
             f"({', '.join(RELATIONS)}). What was reported once may have changed: of several reports about one relation "

@@ -105,6 +105,40 @@ def test_the_reference_needs_the_fewest_searches_when_the_ranking_is_good() -> N
         assert (more > 0).any() == (retrieval == "poor")
 
 
+@pytest.mark.parametrize(("cost", "price"), [("low", 0.02), ("high", 0.05)])
+def test_each_search_takes_its_price_off_a_right_answer_in_every_mode(cost: str, price: float) -> None:
+    reader: Any = card("Search-v1")
+    free: Any = {mode: reader.with_settings(reward=mode).build() for mode in ("success", "thrifty")}
+    for mode, plain in free.items():
+        task: Any = reader.with_settings(reward=mode, search_cost=cost).build()
+        without, record = (play(one, load(reader.reference).for_task(one), range(100)) for one in (plain, task))
+        searches = record.info["searches"]
+        assert record.total == pytest.approx(without.total * (1 - price * searches), abs=1e-6)
+        assert len(set(searches)) > 3
+        np.testing.assert_array_equal(record.actions, without.actions)
+    settings = {"search_cost": cost, "max_episode_steps": 80}
+    for mode in ("success", "dense", "judged"):
+        env: Any = gymnasium.make("rlsuite/Search-v1", reward=mode, **settings)
+        for searches in (1, 19, 60):
+            env.reset(seed=3)
+            right = env.unwrapped.params.answer
+            earned = [env.step(np.array([1, 0, 0, 0, 0, 0]))[1] for _ in range(searches)]
+            _, reward, *_, info = env.step(np.array([3, right, 0, 0, 0, 0]))
+            worth = max(0, 1 - price * searches) * (0.8 if mode == "judged" else 1)
+            assert sum(earned) + reward == pytest.approx(worth, abs=1e-6)
+            assert info["success"]
+    rules = gymnasium.make("rlsuite/Search-v1", view="text", search_cost=cost).unwrapped.task.rules()
+    assert f"worth {price} less for each search" in rules
+
+
+def test_documents_that_disagree_bear_different_dates() -> None:
+    """No two reports of a fact are of one year, so that the date always decides which name holds."""
+    _, years, counts = (np.asarray(part) for part in jax.vmap(written)(np.arange(80, dtype=np.uint32).reshape(40, 2)))
+    for rows, numbers in zip(years.reshape(-1, 3), counts.ravel(), strict=True):
+        assert len(set(rows[:numbers])) == numbers
+        assert rows[:numbers].argmax() == 0  # the report that the answer is made of
+
+
 def test_closed_book_answers_and_outdated_ones_are_at_chance() -> None:
     task: Any = card("Search-v1").build()
     for person in (0, 7, 31):
