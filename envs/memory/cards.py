@@ -12,7 +12,7 @@ def _symbols(
     place: str,
     horizon: int,
     difficulties: dict[str, float],
-    optimum: float,
+    optimum: float | None,
 ) -> TaskCard:
     """Make the card of a task in which symbols are to be remembered; ``place`` is ``file:Task:Reference``."""
     file, task, reference = place.split(":")
@@ -120,7 +120,7 @@ CARDS = (
         100,
         # Negative: colours are seen at the start only.
         {"medium": 4, "trivial": 1, "hard": 8, "extreme": -4},
-        22.803550295855327,
+        None,
     ),
     _symbols(
         "Concentration-v0",

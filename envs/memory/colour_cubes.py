@@ -22,9 +22,14 @@ size of the floor nor the probability of a move; those are ours. Its episodes en
 return measures speed. A cube that a player takes and one that moves by itself never move in the same step, so hidden
 colours can always be told from the cells that changed.
 
-**Optimum** (:func:`most_taken`): the wanted cube lies on each cell but the agent's with equal probability, because
-moves are uniform over free cells, so the cells in which cubes are taken are a Markov chain, and the expected number of
-cubes in 100 steps follows from its walking distances. **The ceiling without memory** has no closed form here.
+**Optimum** of one cube (:func:`most_taken`): it lies on each cell but the agent's with equal probability, because moves
+are uniform over free cells, so the cells in which it is taken are a Markov chain, and the expected number in 100 steps
+follows from its walking distances. With several cubes the cell that the agent left is empty until one moves there, and
+the reference, which walks the shortest ways, takes a little fewer. No closed form is known then: the measured score of
+the reference stands for the optimum.
+
+**The ceiling without memory** has no closed form either: it is that of the best way to search a floor by chances that
+depend on the own cell only.
 """
 
 from __future__ import annotations
@@ -71,7 +76,7 @@ class State(NamedTuple):
 
 @cache
 def most_taken(steps: int) -> float:
-    """Return the expected number of cubes taken in some steps by an agent that always knows the wanted one's cell."""
+    """Return how often an agent that always knows the only cube's cell takes it in some steps, on average."""
     row, column = np.divmod(np.arange(CELLS), SIDE)
     distance = np.abs(row[:, None] - row) + np.abs(column[:, None] - column)
     after = np.zeros((steps + 1, CELLS))
@@ -105,7 +110,7 @@ class ColourCubes(SymbolTask[State]):
                 f"-2 to -{len(COLOURS)} for hidden colours; got {difficulty!r}."
             )
         self.count, self.hidden = abs(int(number)), number < 0
-        self.optimum = most_taken(card.horizon)
+        self.optimum = most_taken(card.horizon) if self.count == 1 else None
         self.observation_space = self.box(0.0, 1.0, (2 * SIDE + self.count + 2 * SIDE * self.count + CELLS,))
 
     def initial(self, key: jax.Array, params: Params) -> State:
@@ -237,7 +242,10 @@ def place(cell: int) -> str:
 
 
 class Tracker(eqx.Module):
-    """The optimal player: it keeps the cell of each cube, and tells by the cells that changed which one moved."""
+    """A player that walks the shortest way to the wanted cube.
+
+    It keeps the cell of each cube, and tells by the cells that changed which one moved.
+    """
 
     count: int = eqx.field(static=True)
 

@@ -121,7 +121,8 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
             f"{name}_components": [_as_json(row) for row in rows] for name, rows in tables.items()
         }
         components["signals"] = {name: [_as_json(one) for one in found] for name, found in task.signals.items()}
-        shown = _facts(card) | {"spaces": spaces, "measures": task.measures, "period": task.period} | components
+        built = {"spaces": spaces, "measures": task.measures, "period": task.period}
+        shown = _facts(card) | built | {"memoryless_ceiling": task.memoryless_ceiling} | components
         print(json.dumps(shown, indent=2))
         return
     facts = {
@@ -134,6 +135,7 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
         "agents": str(card.agents),
         "objectives": ", ".join(f"{o} (x {w:g})" for o, w in zip(card.objectives, card.weights, strict=True)),
         "optimum": "" if card.optimum is None else f"{card.optimum:g}",
+        "ceiling without memory": "" if task.memoryless_ceiling is None else f"{task.memoryless_ceiling:g}",
         "constraint": str(card.constraint or ""),
         "random success": card.chance,
         "observation": _space(task.observation_space),

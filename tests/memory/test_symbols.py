@@ -16,7 +16,7 @@ import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.ppo_agent import PPO
 from rlbench_suite.card import load
-from rlbench_suite.envs.memory import count_recall, delayed_instruction, key_value
+from rlbench_suite.envs.memory import count_recall, delayed_instruction
 from rlbench_suite.envs.memory.revised_facts import ROOMS, THINGS
 from rlbench_suite.registry import card
 
@@ -150,25 +150,6 @@ def test_the_ceiling_of_counts_is_that_of_all_decks(symbols: int, copies: int) -
                 frequency.setdefault((shown, asked), Counter())[order[: step + 1].count(asked)] += 1
     best = sum(max(table.values()) for table in frequency.values())
     assert count_recall.memoryless_ceiling(symbols, copies) == Fraction(best, len(orders) * symbols)
-
-
-@pytest.mark.parametrize(("keys", "steps"), [(1, 4), (2, 3)])
-def test_the_ceiling_of_a_store_is_that_of_all_instructions(keys: int, steps: int) -> None:
-    """Every sequence of instructions with its probability; a store holds a value or nothing."""
-    chances = {"store": Fraction(3, 8), "delete": Fraction(1, 8), "look up": Fraction(1, 2)}
-    nothing = something = Fraction(0)
-    for sequence in itertools.product(itertools.product(chances, range(keys)), repeat=steps):
-        chance, held = Fraction(1), set()
-        for instruction, _ in sequence:
-            chance *= chances[instruction] / keys
-        for instruction, key in sequence:
-            if instruction == "store":
-                held.add(key)
-            elif instruction == "delete":
-                held.discard(key)
-            else:
-                nothing, something = nothing + chance * (key not in held), something + chance * (key in held)
-    assert key_value.memoryless_ceiling(keys, steps) == max(nothing, something / 4)
 
 
 @pytest.mark.parametrize(("longest", "steps"), [(1, 7), (2, 9), (3, 11)])
