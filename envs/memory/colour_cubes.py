@@ -2,8 +2,9 @@
 
 Color-Cubes (Shchendrigin et al. 2026, arXiv:2601.15086): N cubes of different colours lie on different cells of a 5 x 5
 floor. The agent takes the wanted one; that cube moves to a random free cell, and another is wanted. At each other step
-one of the cubes that are not wanted moves to a random free cell with probability 1/10. The floor is seen at the start
-and after each move of a cube; else the agent sees only where it stands and which colour is wanted.
+one of the cubes that are not wanted moves to a random free cell with probability 1/10 (the setting ``moves``). The
+floor is seen at the start and after each move of a cube; else the agent sees only where it stands and which colour is
+wanted.
 
 =============  =====================================================================================================
 action         0 north, 1 south, 2 west, 3 east: one cell, if there is one; 4: take
@@ -56,8 +57,8 @@ MOVES = ((-1, 0), (1, 0), (0, -1), (0, 1))
 TAKE = len(MOVES)
 NOTHING, CELLS_ONLY, ALL = range(3)
 """Degrees to which the cubes are seen."""
-ONE_IN = 10
-"""Reciprocal of the probability that a cube moves at a step."""
+ONE_IN = {"0.1": 10, "0": 0, "0.5": 2}
+"""Reciprocal of the probability that a cube moves at a step, 0 if none does."""
 
 
 class State(NamedTuple):
@@ -110,6 +111,7 @@ class ColourCubes(SymbolTask[State]):
                 f"-2 to -{len(COLOURS)} for hidden colours; got {difficulty!r}."
             )
         self.count, self.hidden = abs(int(number)), number < 0
+        self._one_in = ONE_IN[card.settings["moves"]] if self.count > 1 else 0
         self.optimum = most_taken(card.horizon) if self.count == 1 else None
         self.observation_space = self.box(0.0, 1.0, (2 * SIDE + self.count + 2 * SIDE * self.count + CELLS,))
 
@@ -130,7 +132,7 @@ class ColourCubes(SymbolTask[State]):
         chance, other, cell, further = self.bits(key, 4)
         others = max(1, self.count - 1)
         unwanted = (state.wanted + 1 + (other % np.uint32(others)).astype(jnp.int32)) % self.count
-        moves = taken | ((chance % ONE_IN == 0) & (self.count > 1))
+        moves = taken | (chance % self._one_in == 0) if self._one_in else taken
         mover = jnp.where(taken, state.wanted, unwanted)
         cubes = jnp.where((jnp.arange(self.count) == mover) & moves, self._free(state.cubes, cell), state.cubes)
         following = (state.wanted + 1 + (further % np.uint32(others)).astype(jnp.int32)) % self.count
@@ -209,11 +211,12 @@ class ColourCubes(SymbolTask[State]):
     def rules(self) -> str:
         """Return the rules."""
         colours = "; from then on you see the cells of the cubes without their colours" if self.hidden else ""
+        strays = " Now and then a cube that is not wanted moves, too." if ONE_IN[self.card.settings["moves"]] else ""
         return (
             f"{self.count} cube{'s lie' if self.count > 1 else ' lies'} on a floor of {SIDE} rows, from north to "
             f"south, and {SIDE} columns, from west to east. Walk to the wanted cube and take it, which earns 1; it is "
-            "then put elsewhere and another is wanted. Now and then a cube that is not wanted moves, too. You see the "
-            f"cubes at the start and when one has moved{colours}."
+            f"then put elsewhere and another is wanted.{strays} You see the cubes at the start and when one has "
+            f"moved{colours}."
         )
 
     def draw(self, state: State, params: Params) -> np.ndarray:

@@ -115,6 +115,7 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
     card = registry.card(task_id)
     task = card.build()
     tables = explained(task)
+    optimum = card.optimum if task.optimum is None else task.optimum
     if as_json:
         spaces = {name: str(getattr(task, f"{name}_space")) for name in ("observation", "action", "reward")}
         components: dict[str, Any] = {
@@ -122,7 +123,8 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
         }
         components["signals"] = {name: [_as_json(one) for one in found] for name, found in task.signals.items()}
         built = {"spaces": spaces, "measures": task.measures, "period": task.period}
-        shown = _facts(card) | built | {"memoryless_ceiling": task.memoryless_ceiling} | components
+        best = {"optimum": optimum, "memoryless_ceiling": task.memoryless_ceiling}
+        shown = _facts(card) | built | best | components
         print(json.dumps(shown, indent=2))
         return
     facts = {
@@ -134,7 +136,7 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
         "contexts": "sampled; train and test differ" if card.contexts else "one",
         "agents": str(card.agents),
         "objectives": ", ".join(f"{o} (x {w:g})" for o, w in zip(card.objectives, card.weights, strict=True)),
-        "optimum": "" if card.optimum is None else f"{card.optimum:g}",
+        "optimum": "" if optimum is None else f"{optimum:g}",
         "ceiling without memory": "" if task.memoryless_ceiling is None else f"{task.memoryless_ceiling:g}",
         "constraint": str(card.constraint or ""),
         "random success": card.chance,

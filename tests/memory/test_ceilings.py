@@ -53,9 +53,11 @@ def n_back(distance: int, steps: int) -> Games:
         yield chance, [(now, int(same[t - distance]) if t >= distance else None) for t, now in enumerate(row)]
 
 
-def key_value(keys: int, steps: int) -> Games:
-    chances = [(Fraction(3, 8) / 4, "store", value) for value in COLOURS]
-    chances += [(Fraction(1, 8), "delete", None), (Fraction(1, 2), "look up", None)]
+def key_value(keys: int, steps: int, rewriting: str = "0.5") -> Games:
+    """Three in four instructions that rewrite store a value."""
+    rate = Fraction(rewriting)
+    chances = [(rate * 3 / 4 / 4, "store", value) for value in COLOURS]
+    chances += [(rate / 4, "delete", None), (1 - rate, "look up", None)]
     each = [(chance / keys, said, key, value) for chance, said, value in chances for key in range(keys)]
     for row in itertools.product(each, repeat=steps):
         chance, held, turns = Fraction(1), dict.fromkeys(range(keys), 4), []
@@ -67,9 +69,10 @@ def key_value(keys: int, steps: int) -> Games:
         yield chance, turns
 
 
-def delayed_instruction(longest: int, steps: int) -> Games:
+def delayed_instruction(longest: int, steps: int, distractors: str = "0.5") -> Games:
     """A cycle is an instruction, some steps, and the call."""
-    noise = [(Fraction(1, 2), "nothing"), *((Fraction(1, 8), ("other", colour)) for colour in COLOURS)]
+    rate = Fraction(distractors)
+    noise = [(1 - rate, "nothing"), *((rate / 4, ("other", colour)) for colour in COLOURS)]
 
     def cycles(left: int) -> Games:
         if left <= 0:
@@ -88,12 +91,14 @@ def delayed_instruction(longest: int, steps: int) -> Games:
     return cycles(steps)
 
 
-def revised_facts(things: int, steps: int) -> Games:
+def revised_facts(things: int, steps: int, rewriting: str = "0.5") -> Games:
+    """Three kinds of sentences that are no question are equally likely."""
+    rate = Fraction(rewriting)
     pairs = [*itertools.permutations(range(things), 2)]
     each: list[tuple[Fraction, tuple[Any, ...]]]
-    each = [(Fraction(1, 2) / things, ("ask", thing)) for thing in range(things)]
-    each += [(Fraction(1, 6) / (4 * things), ("put", thing, room)) for thing in range(things) for room in COLOURS]
-    each += [(Fraction(1, 6) / len(pairs), (verb, *pair)) for verb in ("bring", "swap") for pair in pairs]
+    each = [((1 - rate) / things, ("ask", thing)) for thing in range(things)]
+    each += [(rate / 3 / (4 * things), ("put", thing, room)) for thing in range(things) for room in COLOURS]
+    each += [(rate / 3 / len(pairs), (verb, *pair)) for verb in ("bring", "swap") for pair in pairs]
     for rooms in itertools.product(COLOURS, repeat=things):
         for row in itertools.product(each, repeat=steps - things):
             chance, where = Fraction(1, 4**things), list(rooms)
@@ -120,18 +125,24 @@ def revised_facts(things: int, steps: int) -> Games:
         ("NBack-v0", n_back, 2, 5),
         ("KeyValue-v0", key_value, 1, 4),
         ("KeyValue-v0", key_value, 2, 3),
+        ("KeyValue-v0?rewriting=0.125", key_value, 1, 4),
+        ("KeyValue-v0?rewriting=0.875", key_value, 1, 4),
         ("DelayedInstruction-v0", delayed_instruction, 1, 5),
         ("DelayedInstruction-v0", delayed_instruction, 2, 5),
+        ("DelayedInstruction-v0?distractors=0", delayed_instruction, 2, 5),
+        ("DelayedInstruction-v0?distractors=1", delayed_instruction, 2, 5),
         ("RevisedFacts-v0", revised_facts, 2, 5),
         ("RevisedFacts-v0", revised_facts, 3, 5),
+        ("RevisedFacts-v0?rewriting=0.125", revised_facts, 2, 5),
+        ("RevisedFacts-v0?rewriting=0.875", revised_facts, 2, 5),
     ],
 )
 def test_optimum_and_ceiling_are_those_of_all_games(
-    name: str, games: Callable[[int, int], Games], size: int, steps: int
+    name: str, games: Callable[..., Games], size: int, steps: int
 ) -> None:
     whole, asked = Fraction(0), Fraction(0)
     right: dict[Hashable, Counter[int]] = {}
-    for chance, turns in games(size, steps):
+    for chance, turns in games(size, steps, *card(name).settings.values()):
         assert len(turns) == steps
         whole += chance
         for seen, answer in turns:
@@ -139,6 +150,7 @@ def test_optimum_and_ceiling_are_those_of_all_games(
                 asked += chance
                 right.setdefault(seen, Counter())[answer] += chance  # type: ignore[assignment]
     assert whole == 1
+    assert asked > 0
     task: Any = load(card(name).entry_point)(replace(card(name), horizon=steps), difficulty=size, dtype="float32")
     assert task.optimum == pytest.approx(float(asked), rel=1e-12)
     best = sum(max(answers.values()) for answers in right.values())
@@ -177,8 +189,10 @@ def payments(task: SymbolTask[Any], episodes: int) -> tuple[np.ndarray, np.ndarr
         "CountRecall-v0",
         "NBack-v0",
         "KeyValue-v0",
+        "KeyValue-v0?rewriting=0.125",
         "DelayedInstruction-v0",
         "RevisedFacts-v0",
+        "RevisedFacts-v0?rewriting=0.875",
     ],
 )
 def test_the_best_map_from_what_is_seen_to_an_answer_earns_the_ceiling(name: str) -> None:

@@ -29,10 +29,12 @@ def cells(part: np.ndarray) -> list[tuple[int, int]]:
     return [(int(row.argmax()), int(column.argmax())) for row, column in lines] if lines.any() else []
 
 
-@pytest.mark.parametrize("difficulty", [1, 4, -4])
-def test_steps_are_those_of_the_rules(difficulty: int) -> None:
+@pytest.mark.parametrize(("difficulty", "rate"), [(1, "0.1"), (4, "0.1"), (-4, "0.1"), (4, "0"), (4, "0.5")])
+def test_steps_are_those_of_the_rules(difficulty: int, rate: str) -> None:
     """Walls hold, only wanted cubes pay, one cube moves at a time, and what is seen is where cubes are."""
-    env: Any = gymnasium.make("rlsuite/ColourCubes-v0", difficulty=difficulty)
+    env: Any = gymnasium.make("rlsuite/ColourCubes-v0", difficulty=difficulty, moves=rate)
+    chance = float(rate) if difficulty != 1 else 0.0
+    assert ("Now and then" in env.unwrapped.task.rules()) == (rate != "0")
     count, rng = abs(difficulty), np.random.default_rng(0)
     moves = taken = steps = 0
     for seed in range(6):
@@ -66,8 +68,7 @@ def test_steps_are_those_of_the_rules(difficulty: int) -> None:
             moves, taken, steps = moves + bool(now) - int(reward), taken + int(reward), steps + 1
     assert taken > 20
     waits = steps - taken
-    expected = waits / 10 if count > 1 else 0
-    assert abs(moves - expected) <= 4 * (expected * 0.9) ** 0.5
+    assert abs(moves - waits * chance) <= 4 * (waits * chance * (1 - chance)) ** 0.5
 
 
 @cache
