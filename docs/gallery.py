@@ -85,6 +85,8 @@ def _tile(card: TaskCard) -> str:
     scores = {player: f"{score.mean:.4g}" for player in PLAYERS if (score := card.scores().get(player))}
     if card.optimum is not None:
         scores["optimum"] = f"{card.optimum:.4g}"
+    if (ceiling := card.build().memoryless_ceiling) is not None:
+        scores["no memory"] = f"{ceiling:.4g}"
     pairs = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in scores.items())
     link = f"../tasks/{card.name}/"
     return (

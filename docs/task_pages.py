@@ -89,6 +89,7 @@ def page(card: TaskCard, said: str) -> str:
         "trained on": f"`{card.trained_on}`, for transfer" if card.trained_on else "",
         "agents": str(card.agents) if card.agents > 1 else "",
         "optimum": "" if card.optimum is None else f"{card.optimum:g}",
+        "ceiling without memory": "" if task.memoryless_ceiling is None else f"{task.memoryless_ceiling:g}",
         "constraint": str(card.constraint or ""),
         "random success": card.chance,
         "partially observed": "yes: an agent needs a memory" if card.partially_observed else "",

@@ -164,7 +164,8 @@ class TaskCard:
         trained_on: id of the task on which agents train before they are judged on this one; empty where that is the
             task itself. Observation and action spaces are equal. A report says how much of a score the transfer loses.
         partially_observed: True if an agent needs a memory, because one observation does not show all that matters.
-        optimum: best achievable expected return where it is known in closed form or by enumeration.
+        optimum: best achievable expected return where it is known in closed form or by enumeration, at the default
+            difficulty; None for a card with other choices.
         replay_tolerance: allowed difference of a return that a processor with other rounding replays, about four times
             what ``benchmarks/across_processors.py`` finds.
         constraint: limit of the task's ``cost``; None for a task without one.
@@ -251,7 +252,7 @@ class TaskCard:
             return self
         others = (f"{name}={settings[name]}" for name, allowed in self.choices.items() if settings[name] != allowed[0])
         own, query = self.id.partition("?")[0], "&".join(others)
-        return replace(self, id=f"{own}?{query}" if query else own, settings=settings)
+        return replace(self, id=f"{own}?{query}" if query else own, settings=settings, optimum=None)
 
     @property
     def measured_id(self) -> str:

@@ -66,6 +66,12 @@ class Described(abc.ABC):
     #: True if an episode that is over before its time limit has failed: a crash, a fall. It then has no success.
     ends_in_failure: ClassVar[bool] = False
 
+    #: Best expected return at this difficulty and with these settings; None where it is not known, or only to the card.
+    optimum: float | None = None
+
+    #: Best expected return of a policy that sees only the present observation; None where it is not known.
+    memoryless_ceiling: float | None = None
+
     #: True if :meth:`describe_turn` says itself how many turns are left.
     counts_turns: ClassVar[bool] = False
 

@@ -12,7 +12,8 @@ def _symbols(
     place: str,
     horizon: int,
     difficulties: dict[str, float],
-    optimum: float,
+    optimum: float | None,
+    **choices: tuple[str, ...],
 ) -> TaskCard:
     """Make the card of a task in which symbols are to be remembered; ``place`` is ``file:Task:Reference``."""
     file, task, reference = place.split(":")
@@ -24,6 +25,7 @@ def _symbols(
         entry_point=f"rlbench_suite.envs.memory.{file}:{task}",
         reference=f"rlbench_suite.envs.memory.{file}:{reference}",
         horizon=horizon,
+        choices=choices,
         variant=True,
         difficulties=difficulties,
         contexts=False,
@@ -102,6 +104,7 @@ CARDS = (
         128,
         {"medium": 4, "easy": 1, "hard": 8},
         64,
+        rewriting=("0.5", "0.125", "0.875"),
     ),
     _symbols(
         "DelayedInstruction-v0",
@@ -111,6 +114,7 @@ CARDS = (
         200,
         {"medium": 10, "easy": 3, "hard": 50},
         26.30666666666667,
+        distractors=("0.5", "0", "1"),
     ),
     _symbols(
         "ColourCubes-v0",
@@ -120,7 +124,8 @@ CARDS = (
         100,
         # Negative: colours are seen at the start only.
         {"medium": 4, "trivial": 1, "hard": 8, "extreme": -4},
-        22.803550295855327,
+        None,
+        moves=("0.1", "0", "0.5"),
     ),
     _symbols(
         "Concentration-v0",
@@ -139,5 +144,6 @@ CARDS = (
         128,
         {"medium": 4, "easy": 2, "hard": 8},
         62,
+        rewriting=("0.5", "0.125", "0.875"),
     ),
 )

@@ -2,8 +2,9 @@
 
 Color-Cubes (Shchendrigin et al. 2026, arXiv:2601.15086): N cubes of different colours lie on different cells of a 5 x 5
 floor. The agent takes the wanted one; that cube moves to a random free cell, and another is wanted. At each other step
-one of the cubes that are not wanted moves to a random free cell with probability 1/10. The floor is seen at the start
-and after each move of a cube; else the agent sees only where it stands and which colour is wanted.
+one of the cubes that are not wanted moves to a random free cell with probability 1/10 (the setting ``moves``). The
+floor is seen at the start and after each move of a cube; else the agent sees only where it stands and which colour is
+wanted.
 
 =============  =====================================================================================================
 action         0 north, 1 south, 2 west, 3 east: one cell, if there is one; 4: take
@@ -22,9 +23,14 @@ size of the floor nor the probability of a move; those are ours. Its episodes en
 return measures speed. A cube that a player takes and one that moves by itself never move in the same step, so hidden
 colours can always be told from the cells that changed.
 
-**Optimum** (:func:`most_taken`): the wanted cube lies on each cell but the agent's with equal probability, because
-moves are uniform over free cells, so the cells in which cubes are taken are a Markov chain, and the expected number of
-cubes in 100 steps follows from its walking distances. **The ceiling without memory** has no closed form here.
+**Optimum** of one cube (:func:`most_taken`): it lies on each cell but the agent's with equal probability, because moves
+are uniform over free cells, so the cells in which it is taken are a Markov chain, and the expected number in 100 steps
+follows from its walking distances. With several cubes the cell that the agent left is empty until one moves there, and
+the reference, which walks the shortest ways, takes a little fewer. No closed form is known then: the measured score of
+the reference stands for the optimum.
+
+**The ceiling without memory** has no closed form either: it is that of the best way to search a floor by chances that
+depend on the own cell only.
 """
 
 from __future__ import annotations
@@ -51,8 +57,8 @@ MOVES = ((-1, 0), (1, 0), (0, -1), (0, 1))
 TAKE = len(MOVES)
 NOTHING, CELLS_ONLY, ALL = range(3)
 """Degrees to which the cubes are seen."""
-ONE_IN = 10
-"""Reciprocal of the probability that a cube moves at a step."""
+ONE_IN = {"0.1": 10, "0": 0, "0.5": 2}
+"""Reciprocal of the probability that a cube moves at a step, 0 if none does."""
 
 
 class State(NamedTuple):
@@ -71,7 +77,7 @@ class State(NamedTuple):
 
 @cache
 def most_taken(steps: int) -> float:
-    """Return the expected number of cubes taken in some steps by an agent that always knows the wanted one's cell."""
+    """Return how often an agent that always knows the only cube's cell takes it in some steps, on average."""
     row, column = np.divmod(np.arange(CELLS), SIDE)
     distance = np.abs(row[:, None] - row) + np.abs(column[:, None] - column)
     after = np.zeros((steps + 1, CELLS))
@@ -105,7 +111,8 @@ class ColourCubes(SymbolTask[State]):
                 f"-2 to -{len(COLOURS)} for hidden colours; got {difficulty!r}."
             )
         self.count, self.hidden = abs(int(number)), number < 0
-        self.optimum = most_taken(card.horizon)
+        self._one_in = ONE_IN[card.settings["moves"]] if self.count > 1 else 0
+        self.optimum = most_taken(card.horizon) if self.count == 1 else None
         self.observation_space = self.box(0.0, 1.0, (2 * SIDE + self.count + 2 * SIDE * self.count + CELLS,))
 
     def initial(self, key: jax.Array, params: Params) -> State:
@@ -125,7 +132,7 @@ class ColourCubes(SymbolTask[State]):
         chance, other, cell, further = self.bits(key, 4)
         others = max(1, self.count - 1)
         unwanted = (state.wanted + 1 + (other % np.uint32(others)).astype(jnp.int32)) % self.count
-        moves = taken | ((chance % ONE_IN == 0) & (self.count > 1))
+        moves = taken | (chance % self._one_in == 0) if self._one_in else taken
         mover = jnp.where(taken, state.wanted, unwanted)
         cubes = jnp.where((jnp.arange(self.count) == mover) & moves, self._free(state.cubes, cell), state.cubes)
         following = (state.wanted + 1 + (further % np.uint32(others)).astype(jnp.int32)) % self.count
@@ -204,11 +211,12 @@ class ColourCubes(SymbolTask[State]):
     def rules(self) -> str:
         """Return the rules."""
         colours = "; from then on you see the cells of the cubes without their colours" if self.hidden else ""
+        strays = " Now and then a cube that is not wanted moves, too." if ONE_IN[self.card.settings["moves"]] else ""
         return (
             f"{self.count} cube{'s lie' if self.count > 1 else ' lies'} on a floor of {SIDE} rows, from north to "
             f"south, and {SIDE} columns, from west to east. Walk to the wanted cube and take it, which earns 1; it is "
-            "then put elsewhere and another is wanted. Now and then a cube that is not wanted moves, too. You see the "
-            f"cubes at the start and when one has moved{colours}."
+            f"then put elsewhere and another is wanted.{strays} You see the cubes at the start and when one has "
+            f"moved{colours}."
         )
 
     def draw(self, state: State, params: Params) -> np.ndarray:
@@ -237,7 +245,10 @@ def place(cell: int) -> str:
 
 
 class Tracker(eqx.Module):
-    """The optimal player: it keeps the cell of each cube, and tells by the cells that changed which one moved."""
+    """A player that walks the shortest way to the wanted cube.
+
+    It keeps the cell of each cube, and tells by the cells that changed which one moved.
+    """
 
     count: int = eqx.field(static=True)
 

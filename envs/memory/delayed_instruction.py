@@ -1,7 +1,8 @@
 """Carry out an instruction long after it was given, among others that are meant for somebody else.
 
 A delayed-response task (Hunter 1913) with distractors. An instruction names one of four colours. For a number of steps
-then follow nothing, or instructions for somebody else, each with probability 1/2. At the word "go" the colour of the
+then follow nothing, or instructions for somebody else, each with probability 1/2 (the setting ``distractors`` is that
+of the latter). At the word "go" the colour of the
 last own instruction is to be answered, and the next instruction follows.
 
 =============  =====================================================================================================
@@ -72,11 +73,13 @@ class DelayedInstruction(SymbolTask[State]):
 
     Attributes:
         longest: the longest delay in steps.
+        distractors: probability of an instruction for somebody else: 0, 0.5 or 1.
     """
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype, answers=("wait", *COLOUR_NAMES))
         self.longest = self.whole(difficulty, 10, LONGEST, "the longest delay in steps")
+        self.distractors = float(card.settings["distractors"])
         calls = expected_calls(self.longest, card.horizon)
         self.optimum, self.memoryless_ceiling = float(calls), float(calls / len(COLOUR_NAMES))
         self.observation_space = self.box(0.0, 1.0, (3 + len(COLOUR_NAMES),))
@@ -100,7 +103,8 @@ class DelayedInstruction(SymbolTask[State]):
         bits = self.bits(key, 1)[0]
         # The remainder of 2**29 favours some delays by less than one part in five million.
         delay = 1 + ((bits >> 3) % np.uint32(self.longest)).astype(jnp.int32)
-        return (bits & 3).astype(jnp.int32), delay, (bits >> 2) & 1 == 1
+        heard = (bits >> 2) & 1 == 1 if self.distractors == 0.5 else jnp.bool_(self.distractors == 1)
+        return (bits & 3).astype(jnp.int32), delay, heard
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return who is spoken to, "go", and the colour, one-hot: ``(7,)``."""

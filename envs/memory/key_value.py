@@ -2,7 +2,8 @@
 
 A stream of instructions to a store of K keys and four values. At each step one is shown: with probability 3/8 store a
 value under a key, 1/8 delete a key, 1/2 look a key up; key and value are uniform. A look-up asks for the value that was
-stored last under its key, or "nothing" if the key was deleted since, or never stored.
+stored last under its key, or "nothing" if the key was deleted since, or never stored. The setting ``rewriting`` is the
+probability that an instruction stores or deletes, 0.5 by default; three in four of these store.
 
 =============  =====================================================================================================
 action         0 to 3: a value; 4: nothing
@@ -18,9 +19,9 @@ context        none
 Values must be overwritten and forgotten, which memories that only hold on find hard (Shchendrigin et al. 2026,
 arXiv:2601.15086).
 
-**Optimum** 64, half of 128 steps. **Ceiling without memory** (:func:`memoryless_ceiling`, exact): a look-up
-shows its key only, so a policy answers always the same. Whether a key holds nothing is a Markov chain of two states; if
-it holds something, all values are equally likely.
+**Optimum** 128 times the probability of a look-up: 64. **Ceiling without memory** (:func:`memoryless_ceiling`, exact):
+a look-up shows its key only, so a policy answers always the same. Whether a key holds nothing is a Markov chain of two
+states; if it holds something, all values are equally likely.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ VALUES = COLOURS[:4]
 NOTHING = len(VALUES)
 STORE, DELETE, LOOK_UP = range(3)
 INSTRUCTIONS = ("store", "delete", "look up")
+REWRITING = {"0.5": (3, 1, 3), "0.125": (3, 1, 5), "0.875": (21, 7, 5)}
+"""By the rate of rewriting: numbers of so many bits that mean store and delete, and the bits."""
 
 
 class State(NamedTuple):
@@ -60,13 +63,21 @@ class State(NamedTuple):
     tally: Tally
 
 
-def memoryless_ceiling(keys: int, steps: int) -> Fraction:
-    """Return the best expected return of a policy that sees only the present instruction, exactly."""
+def memoryless_ceiling(keys: int, steps: int, store: Fraction, delete: Fraction) -> Fraction:
+    """Return the best expected return of a policy that sees only the present instruction, exactly.
+
+    Args:
+        keys: number of keys.
+        steps: number of instructions.
+        store: probability of an instruction to store.
+        delete: probability of one to delete.
+    """
+    look_up = 1 - store - delete
     empty, nothing, something = Fraction(1), Fraction(0), Fraction(0)
     for _ in range(steps):
-        nothing += empty / 2
-        something += (1 - empty) / (2 * len(VALUES))
-        empty += (1 - empty) / (8 * keys) - empty * 3 / (8 * keys)
+        nothing += empty * look_up
+        something += (1 - empty) * look_up / len(VALUES)
+        empty += (1 - empty) * delete / keys - empty * store / keys
     return max(nothing, something)
 
 
@@ -80,8 +91,10 @@ class KeyValue(SymbolTask[State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype, answers=(*VALUES, "nothing"))
         self.keys = self.whole(difficulty, 4, len(KEYS), "the number of keys")
-        self.optimum = card.horizon / 2
-        self.memoryless_ceiling = float(memoryless_ceiling(self.keys, card.horizon))
+        self._store, self._delete, self._bits = REWRITING[card.settings["rewriting"]]
+        store, delete = Fraction(self._store, 1 << self._bits), Fraction(self._delete, 1 << self._bits)
+        self.optimum = float(card.horizon * (1 - store - delete))
+        self.memoryless_ceiling = float(memoryless_ceiling(self.keys, card.horizon, store, delete))
         self.observation_space = self.box(0.0, 1.0, (len(INSTRUCTIONS) + self.keys + len(VALUES),))
 
     def initial(self, key: jax.Array, params: Params) -> State:
@@ -97,12 +110,13 @@ class KeyValue(SymbolTask[State]):
         return State(held, *self._instruction(key), counted(state.tally, state.instruction == LOOK_UP, right))
 
     def _instruction(self, key: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Draw instruction, key and value from one draw: three bits, two bits, and the rest."""
+        """Draw instruction, value and key from one draw: three or five bits, two bits, and the rest."""
         bits = self.bits(key, 1)[0]
-        eighth = bits & 7
-        instruction = jnp.where(eighth < 3, STORE, jnp.where(eighth == 3, DELETE, LOOK_UP)).astype(jnp.int32)
-        # The remainder of 2**27 favours some keys by less than one part in ten million.
-        return instruction, ((bits >> 5) % np.uint32(self.keys)).astype(jnp.int32), ((bits >> 3) & 3).astype(jnp.int32)
+        number, others = bits & np.uint32((1 << self._bits) - 1), bits >> self._bits
+        rewrites = jnp.where(number < self._store, STORE, DELETE)
+        instruction = jnp.where(number < self._store + self._delete, rewrites, LOOK_UP).astype(jnp.int32)
+        # The remainder of 2**25 favours some keys by less than one part in four million.
+        return instruction, ((others >> 2) % np.uint32(self.keys)).astype(jnp.int32), (others & 3).astype(jnp.int32)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return instruction, key, and the value to store, one-hot each: ``(3 + K + 4,)``."""

@@ -2,8 +2,8 @@
 
 K things lie in four rooms. First the room of each thing is told. Then at each step, with equal probabilities of 1/6, a
 thing is put into a room, is brought to where another thing is, or swaps rooms with another; with probability 1/2 the
-speaker asks where a thing is. Rooms told earlier are worthless once a thing was moved, and a sentence may move a thing
-without naming a room.
+speaker asks where a thing is. The setting ``rewriting`` is the probability that the speaker does not ask. Rooms told
+earlier are worthless once a thing was moved, and a sentence may move a thing without naming a room.
 
 =============  =====================================================================================================
 action         0 to 3: a room
@@ -16,8 +16,9 @@ difficulty     K, from 2 to 8
 context        none
 =============  =====================================================================================================
 
-**Optimum** (128 - K) / 2. **Ceiling without memory** a quarter of it: a question names its thing only. All sentences
-treat rooms alike, so every thing is in each room with probability 1/4 at all times. A memory needs 2 K bits.
+**Optimum** 128 - K times the probability of a question: (128 - K) / 2. **Ceiling without memory** a quarter of it: a
+question names its thing only. All sentences treat rooms alike, so every thing is in each room with probability 1/4 at
+all times. A memory needs 2 K bits.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ THINGS = ("key", "book", "lamp", "cup", "coat", "map", "coin", "ring")
 ROOMS = ("kitchen", "hall", "attic", "cellar")
 PUT, BRING, SWAP, ASK = range(4)
 SENTENCES = ("put", "bring", "swap", "ask")
+REWRITING = {"0.5": (1, 1), "0.125": (1, 3), "0.875": (7, 3)}
+"""By the rate of rewriting: numbers of so many bits that do not ask, and the bits."""
 
 
 class State(NamedTuple):
@@ -68,7 +71,8 @@ class RevisedFacts(SymbolTask[State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype, answers=ROOMS)
         self.things = self.whole(difficulty, 4, len(THINGS), "the number of things", least=2)
-        self.optimum = (card.horizon - self.things) / 2
+        self._told, self._bits = REWRITING[card.settings["rewriting"]]
+        self.optimum = (card.horizon - self.things) * (1 - self._told / 2**self._bits)
         self.memoryless_ceiling = self.optimum / len(ROOMS)
         self.observation_space = self.box(0.0, 1.0, (len(SENTENCES) + 2 * self.things + len(ROOMS),))
 
@@ -86,8 +90,9 @@ class RevisedFacts(SymbolTask[State]):
         """Draw a sentence from one draw; the first ones introduce the things in order."""
         bits = self.bits(key, 2)
         new = said < self.things
-        # The remainders of 2**29 and 2**32 favour some by less than one part in ten million.
-        drawn = jnp.where(bits[0] & 1 == 1, ASK, ((bits[0] >> 3) % np.uint32(3)).astype(jnp.int32))
+        asks, others = bits[0] & np.uint32((1 << self._bits) - 1) >= self._told, bits[0] >> self._bits
+        # The remainders of 2**27 and 2**32 favour some by less than one part in ten million.
+        drawn = jnp.where(asks, ASK, ((others >> 2) % np.uint32(3)).astype(jnp.int32))
         first = (bits[1] % np.uint32(self.things)).astype(jnp.int32)
         step = 1 + ((bits[1] // np.uint32(self.things)) % np.uint32(self.things - 1)).astype(jnp.int32)
         return State(
@@ -96,7 +101,7 @@ class RevisedFacts(SymbolTask[State]):
             sentence=jnp.where(new, PUT, drawn).astype(jnp.int32),
             thing=jnp.where(new, said, first).astype(jnp.int32),
             other=((first + step) % self.things).astype(jnp.int32),
-            room=((bits[0] >> 1) & 3).astype(jnp.int32),
+            room=(others & 3).astype(jnp.int32),
             tally=tally,
         )
 

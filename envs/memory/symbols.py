@@ -67,15 +67,11 @@ class SymbolTask(Task[Params, State], Generic[State]):
 
     Attributes:
         answers: the words, in the order of the discrete action.
-        optimum: best expected return.
-        memoryless_ceiling: best expected return of a policy that sees only the present observation.
     """
 
     measures: ClassVar[dict[str, str]] = {"right": "right answers", "wrong": "wrong answers"}
     picture_shape = (2 * SIDE, 6 * SIDE, 3)
     answers: tuple[str, ...]
-    optimum: float
-    memoryless_ceiling: float
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str, answers: tuple[str, ...]) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)

@@ -115,13 +115,16 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
     card = registry.card(task_id)
     task = card.build()
     tables = explained(task)
+    optimum = card.optimum if task.optimum is None else task.optimum
     if as_json:
         spaces = {name: str(getattr(task, f"{name}_space")) for name in ("observation", "action", "reward")}
         components: dict[str, Any] = {
             f"{name}_components": [_as_json(row) for row in rows] for name, rows in tables.items()
         }
         components["signals"] = {name: [_as_json(one) for one in found] for name, found in task.signals.items()}
-        shown = _facts(card) | {"spaces": spaces, "measures": task.measures, "period": task.period} | components
+        built = {"spaces": spaces, "measures": task.measures, "period": task.period}
+        best = {"optimum": optimum, "memoryless_ceiling": task.memoryless_ceiling}
+        shown = _facts(card) | built | best | components
         print(json.dumps(shown, indent=2))
         return
     facts = {
@@ -133,7 +136,8 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
         "contexts": "sampled; train and test differ" if card.contexts else "one",
         "agents": str(card.agents),
         "objectives": ", ".join(f"{o} (x {w:g})" for o, w in zip(card.objectives, card.weights, strict=True)),
-        "optimum": "" if card.optimum is None else f"{card.optimum:g}",
+        "optimum": "" if optimum is None else f"{optimum:g}",
+        "ceiling without memory": "" if task.memoryless_ceiling is None else f"{task.memoryless_ceiling:g}",
         "constraint": str(card.constraint or ""),
         "random success": card.chance,
         "observation": _space(task.observation_space),

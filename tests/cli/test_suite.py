@@ -92,6 +92,14 @@ def test_show(call: Callable[..., tuple], card: TaskCard):
     assert ("action_components" in explained) == (card.family in registry.families())
 
 
+def test_show_tells_what_no_player_without_a_memory_exceeds(call: Callable[..., tuple]):
+    """A quarter of the answers to 100 symbols of four colours."""
+    _, out, _ = call("show", "RepeatPrevious-v0")
+    assert "optimum 100 ceiling without memory 25 " in " ".join(out.split())
+    assert json.loads(call("show", "RepeatPrevious-v0", "--json")[1])["memoryless_ceiling"] == 25
+    assert "ceiling" not in call("show", "Inventory-v0")[1]
+
+
 def test_show_explains_entries_beside_their_bounds(call: Callable[..., tuple]):
     _, out, _ = call("show", "PMSMTorque-v0?supply=rc")
     assert "link" in out

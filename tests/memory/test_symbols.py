@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
+from rlbench_suite.adapters.entry_points import make_vec
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.ppo_agent import PPO
 from rlbench_suite.card import load
-from rlbench_suite.envs.memory import count_recall, delayed_instruction, key_value
+from rlbench_suite.envs.memory import count_recall, delayed_instruction
 from rlbench_suite.envs.memory.revised_facts import ROOMS, THINGS
 from rlbench_suite.registry import card
 
@@ -103,10 +104,18 @@ RULES: dict[str, Callable[[list[np.ndarray], int], int | None]] = {
 }
 
 
-@pytest.mark.parametrize("name", RULES)
-def test_rewards_are_those_of_the_rules(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "knobs"),
+    [
+        *((name, {}) for name in RULES),
+        ("KeyValue-v0", {"rewriting": "0.875"}),
+        ("DelayedInstruction-v0", {"distractors": "1"}),
+        ("RevisedFacts-v0", {"rewriting": "0.125"}),
+    ],
+)
+def test_rewards_are_those_of_the_rules(name: str, knobs: dict[str, str]) -> None:
     """Half of the answers are right and half at random; the account knows no more than was observed."""
-    env: Any = gymnasium.make(f"rlsuite/{name}")
+    env: Any = gymnasium.make(f"rlsuite/{name}", **knobs)
     size = int(env.unwrapped.task.difficulty)
     rng = np.random.default_rng(0)
     asked = right = 0
@@ -152,25 +161,6 @@ def test_the_ceiling_of_counts_is_that_of_all_decks(symbols: int, copies: int) -
     assert count_recall.memoryless_ceiling(symbols, copies) == Fraction(best, len(orders) * symbols)
 
 
-@pytest.mark.parametrize(("keys", "steps"), [(1, 4), (2, 3)])
-def test_the_ceiling_of_a_store_is_that_of_all_instructions(keys: int, steps: int) -> None:
-    """Every sequence of instructions with its probability; a store holds a value or nothing."""
-    chances = {"store": Fraction(3, 8), "delete": Fraction(1, 8), "look up": Fraction(1, 2)}
-    nothing = something = Fraction(0)
-    for sequence in itertools.product(itertools.product(chances, range(keys)), repeat=steps):
-        chance, held = Fraction(1), set()
-        for instruction, _ in sequence:
-            chance *= chances[instruction] / keys
-        for instruction, key in sequence:
-            if instruction == "store":
-                held.add(key)
-            elif instruction == "delete":
-                held.discard(key)
-            else:
-                nothing, something = nothing + chance * (key not in held), something + chance * (key in held)
-    assert key_value.memoryless_ceiling(keys, steps) == max(nothing, something / 4)
-
-
 @pytest.mark.parametrize(("longest", "steps"), [(1, 7), (2, 9), (3, 11)])
 def test_the_number_of_calls_is_that_of_all_delays(longest: int, steps: int) -> None:
     sequences = [*itertools.product(range(1, longest + 1), repeat=steps // 3)]
@@ -188,6 +178,25 @@ def test_symbols_of_n_back_tell_nothing_of_repetition() -> None:
     for symbol in range(4):
         repeated = same[shown[:, 2:] == symbol]
         assert abs(repeated.mean() - 0.5) < 2.5 / len(repeated) ** 0.5
+
+
+@pytest.mark.parametrize(
+    ("task_id", "rewrites", "among"),
+    [
+        *((f"KeyValue-v0?rewriting={rate}", (0, 1), (0, 1, 2)) for rate in ("0.5", "0.125", "0.875")),
+        *((f"RevisedFacts-v0?rewriting={rate}", (0, 1, 2), (0, 1, 2, 3)) for rate in ("0.5", "0.125", "0.875")),
+        *((f"DelayedInstruction-v0?distractors={rate}", (1,), (1, -1)) for rate in ("0.5", "0", "1")),
+    ],
+)
+def test_knobs_are_the_rates_that_they_name(task_id: str, rewrites: tuple[int, ...], among: tuple[int, ...]) -> None:
+    """The first observed entries tell what is said; four standard deviations of a binomial. Facts are told at first."""
+    envs: Any = make_vec(card(task_id).id, 256)
+    seen = [envs.reset(seed=0)[0]] + [envs.step(np.zeros(256, int))[0] for _ in range(40)]
+    kinds = 4 if "Facts" in task_id else 3
+    said = [np.where(row[:, :kinds].any(1), row[:, :kinds].argmax(1), -1) for row in seen[4:]]
+    counted = np.isin(said, rewrites)[np.isin(said, among)]
+    rate = float(task_id.partition("=")[2])
+    assert abs(counted.mean() - rate) <= 4 * (rate * (1 - rate) / len(counted)) ** 0.5
 
 
 # -- learning ----------------------------------------------------------------------------------------------------------
