@@ -14,7 +14,7 @@ import pytest
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.card import load
-from rlbench_suite.envs.memory.colour_cubes import most_taken
+from rlbench_suite.envs.memory.colour_cubes import AROUND, most_taken
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
@@ -113,3 +113,12 @@ def test_first_steps_of_the_optimum() -> None:
     """One step reaches a cube under the agent, 1 of 25; two also the one beside, 80 of 625 ordered pairs of cells."""
     assert most_taken(1) == pytest.approx(1 / 25, rel=1e-12)
     assert most_taken(2) == two_taken(2) == pytest.approx(1 / 25 + 80 / 625, rel=1e-12)
+
+
+def test_the_way_around_the_floor_passes_all_cells_but_one() -> None:
+    cell, passed = (0, 0), []
+    while cell not in passed:
+        passed.append(cell)
+        cell = tuple(np.add(cell, STEPS[AROUND[cell]]).tolist())
+    assert cell == (0, 0)
+    assert len(passed) == 24
