@@ -69,11 +69,13 @@ class SymbolTask(Task[Params, State], Generic[State]):
 
     Attributes:
         answers: the words, in the order of the discrete action.
+        optimum: best expected return; None where it is not known.
     """
 
     measures: ClassVar[dict[str, str]] = {"right": "right answers", "wrong": "wrong answers"}
     picture_shape = (2 * SIDE, 6 * SIDE, 3)
     answers: tuple[str, ...]
+    optimum: float | None
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str, answers: tuple[str, ...]) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)

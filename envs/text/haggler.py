@@ -16,7 +16,7 @@ keeps the part that it can meet as a decision tree.
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -159,8 +159,8 @@ class Haggler(eqx.Module):
 class Demands(eqx.Module):
     """A heuristic player: it makes one demand, gives in by a step every so many rounds, and takes what is as good."""
 
-    first: np.ndarray
-    every: np.ndarray
+    first: Any
+    every: Any
     steps: int = eqx.field(static=True)
 
     @classmethod

@@ -115,7 +115,7 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
     card = registry.card(task_id)
     task = card.build()
     tables = explained(task)
-    optimum = card.optimum if task.optimum is None else task.optimum
+    optimum = getattr(task, "optimum", card.optimum)
     if as_json:
         spaces = {name: str(getattr(task, f"{name}_space")) for name in ("observation", "action", "reward")}
         components: dict[str, Any] = {
