@@ -136,6 +136,8 @@ class TaskCard:
         entry_point: ``module:Class`` of the :class:`~rlbench_suite.task.Task`.
         reference: ``module:Class`` of the family's own player, a :class:`~rlbench_suite.policy.Policy` with a class
             method ``for_task(task)`` that makes it; empty for a task without one.
+        yardsticks: other known players that are measured beside it, such as ``memoryless`` or ``heuristic``, by name;
+            each is named as ``reference`` is.
         puzzle: ``module:Class`` of its one-shot form, a :class:`~rlbench_suite.puzzle.Puzzle`; empty where it has none.
         solvable: ``module:Class`` of the one-shot form that poses only instances with a solution; empty where every
             instance has one, or where ``puzzle`` asks for a proof if there is none. The setting ``answers="solvable"``
@@ -180,6 +182,7 @@ class TaskCard:
     entry_point: str
     reference: str
     horizon: int
+    yardsticks: Mapping[str, str] = field(default_factory=dict)
     puzzle: str = ""
     solvable: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -353,7 +356,9 @@ class TaskCard:
         return self._scores(ONE_SHOT_FILE)
 
     def scores(self, difficulty: str | float | None = None) -> dict[str, Score]:
-        """Return measured returns by player (``random``, ``noop``, ``reference``), from ``rlsuite calibrate``.
+        """Return measured returns by player, from ``rlsuite calibrate``.
+
+        Players are ``random``, ``noop``, ``reference`` and the yardsticks.
 
         Empty for a difficulty that was never calibrated.
         """

@@ -38,7 +38,12 @@ def reference_player(task: Task[Any, Any]) -> Policy:
     """
     if not task.card.reference:
         raise ValueError(f"{task.card.id} has no reference player.")
-    player: Policy = load(task.card.reference).for_task(task)
+    return player_for(task, task.card.reference)
+
+
+def player_for(task: Task[Any, Any], entry_point: str) -> Policy:
+    """Return the player that the method ``for_task`` of the class ``module:Class`` makes for a task."""
+    player: Policy = load(entry_point).for_task(task)
     return player
 
 

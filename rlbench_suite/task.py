@@ -66,9 +66,6 @@ class Described(abc.ABC):
     #: True if an episode that is over before its time limit has failed: a crash, a fall. It then has no success.
     ends_in_failure: ClassVar[bool] = False
 
-    #: Best expected return at this difficulty and with these settings; None where it is not known, or only to the card.
-    optimum: float | None = None
-
     #: Best expected return of a policy that sees only the present observation; None where it is not known.
     memoryless_ceiling: float | None = None
 

@@ -291,8 +291,18 @@ def test_cards_name_a_task_and_a_player() -> None:
     for card in registry.cards().values():
         if card.installed:
             assert issubclass(load(card.entry_point), HostTask if card.host else Task), card.id
-            player = load(card.reference)
-            assert all(callable(getattr(player, name)) for name in ("for_task", "initial", "act")), card.id
+            for entry_point in (card.reference, *card.yardsticks.values()):
+                player = load(entry_point)
+                assert all(callable(getattr(player, name)) for name in ("for_task", "initial", "act")), card.id
+
+
+def test_yardsticks_are_measured_and_lie_between_random_play_and_the_reference() -> None:
+    for card in registry.cards().values():
+        for tier in card.difficulties if card.yardsticks else ():
+            scores = card.scores(tier)
+            for name in card.yardsticks:
+                assert scores["random"].low <= scores[name].high, (card.id, tier)
+                assert scores[name].mean < scores["reference"].mean, (card.id, tier)
 
 
 @pytest.mark.parametrize("name", registry.AGENTS)

@@ -15,8 +15,13 @@ def _symbols(
     optimum: float | None,
     **choices: tuple[str, ...],
 ) -> TaskCard:
-    """Make the card of a task in which symbols are to be remembered; ``place`` is ``file:Task:Reference``."""
-    file, task, reference = place.split(":")
+    """Make the card of a task in which symbols are to be remembered.
+
+    ``place`` is ``file:Task:Reference:Memoryless``. The last one may be left out for the player that always gives the
+    last answer.
+    """
+    file, task, reference, *memoryless = place.split(":")
+    without = f"{file}:{memoryless[0]}" if memoryless else "symbols:LastWord"
     return TaskCard(
         id=f"rlsuite/{name}",
         family="memory",
@@ -24,6 +29,7 @@ def _symbols(
         source=source,
         entry_point=f"rlbench_suite.envs.memory.{file}:{task}",
         reference=f"rlbench_suite.envs.memory.{file}:{reference}",
+        yardsticks={"memoryless": f"rlbench_suite.envs.memory.{without}"},
         horizon=horizon,
         choices=choices,
         variant=True,
@@ -43,6 +49,7 @@ CARDS = (
         source="Shchendrigin et al. 2026, arXiv:2601.15086 (endless); Bakker 2001, NIPS 14 (T-maze)",
         entry_point="rlbench_suite.envs.memory.t_maze:TMaze",
         reference="rlbench_suite.envs.memory.t_maze:RememberTheSign",
+        yardsticks={"memoryless": "rlbench_suite.envs.memory.t_maze:Habit"},
         horizon=200,
         # Positive: rewriting; negative: retention. The size is the longest corridor; a half more: all are that long.
         difficulties={
@@ -82,7 +89,7 @@ CARDS = (
         "CountRecall-v0",
         "Tell how often a symbol has been dealt from a shuffled deck.",
         f"{POPGYM}, CountRecall",
-        "count_recall:CountRecall:Counter",
+        "count_recall:CountRecall:Counter:Guesser",
         104,
         {"easy": 2, "medium": 4, "hard": 8},
         26,
@@ -120,7 +127,7 @@ CARDS = (
         "ColourCubes-v0",
         "Walk to the cube of the wanted colour, on a floor whose cubes are seen only when one has moved.",
         "Shchendrigin et al. 2026, arXiv:2601.15086 (Color-Cubes)",
-        "colour_cubes:ColourCubes:Tracker",
+        "colour_cubes:ColourCubes:Tracker:Wanderer",
         100,
         # Negative: colours are seen at the start only.
         {"medium": 4, "trivial": 1, "hard": 8, "extreme": -4},
@@ -131,7 +138,7 @@ CARDS = (
         "Concentration-v0",
         "Turn cards over two by two, and find the pairs with few turns in vain.",
         f"{POPGYM}, Concentration; Velleman and Warrington 2013, American Mathematical Monthly 120:9 (optimum)",
-        "concentration:Concentration:Rememberer",
+        "concentration:Concentration:Rememberer:Sweeper",
         300,
         {"medium": 8, "easy": 4, "hard": 12},
         7.450876900876901,

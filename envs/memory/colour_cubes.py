@@ -30,7 +30,7 @@ the reference, which walks the shortest ways, takes a little fewer. No closed fo
 the reference stands for the optimum.
 
 **The ceiling without memory** has no closed form either: it is that of the best way to search a floor by chances that
-depend on the own cell only.
+depend on the own cell only. ``benchmarks/memoryless_cubes.py`` bounds it from below.
 """
 
 from __future__ import annotations
@@ -55,6 +55,8 @@ CELLS = SIDE * SIDE
 MOVES = ((-1, 0), (1, 0), (0, -1), (0, 1))
 """Change of row and column, by action."""
 TAKE = len(MOVES)
+AROUND = np.array([(3, 3, 3, 3, 1), (0, 1, 2, 2, 2), (0, 3, 3, 3, 1), (0, 1, 1, 2, 1), (0, 2, 2, 0, 2)])
+"""Moves by cell that lead in a circle through all cells but one."""
 NOTHING, CELLS_ONLY, ALL = range(3)
 """Degrees to which the cubes are seen."""
 ONE_IN = {"0.1": 10, "0": 0, "0.5": 2}
@@ -276,3 +278,38 @@ class Tracker(eqx.Module):
         east = goal % SIDE - jnp.argmax(columns)
         along = jnp.where(east > 0, 3, jnp.where(east < 0, 2, TAKE))
         return jnp.where(south > 0, 1, jnp.where(south < 0, 0, along)).astype(jnp.int32), cells
+
+
+class Wanderer(eqx.Module):
+    """A player without a memory: it walks towards the wanted cube while it sees the colours, and searches otherwise.
+
+    Several cubes are soon seen again, so that it stays where it is and takes. One cube or hidden colours are not: then
+    it goes on along a way around the floor with probability 0.4, and takes with probability 0.6. Others take more
+    (``benchmarks/memoryless_cubes.py``); the best is not known.
+    """
+
+    count: int = eqx.field(static=True)
+    walks: bool = eqx.field(static=True)
+
+    @classmethod
+    def for_task(cls, task: ColourCubes) -> Wanderer:
+        """Make the player of a number of cubes."""
+        return cls(task.count, walks=task.hidden or task.count == 1)
+
+    def initial(self, params: Params) -> tuple[()]:
+        """Return an empty memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Walk towards the wanted cube, or search."""
+        own, wanted, cubes, _ = jnp.split(
+            jnp.asarray(view.observation), np.cumsum([2 * SIDE, self.count, 2 * SIDE * self.count])
+        )
+        row, column = jnp.argmax(own[:SIDE]), jnp.argmax(own[SIDE:])
+        goal = cubes.reshape(self.count, 2, SIDE)[jnp.argmax(wanted)]
+        goal_row, goal_column = jnp.argmax(goal[0]), jnp.argmax(goal[1])
+        along = jnp.where(goal_column > column, 3, jnp.where(goal_column < column, 2, TAKE))
+        towards = jnp.where(goal_row > row, 1, jnp.where(goal_row < row, 0, along))
+        goes = (jax.random.uniform(key) < 0.4) & self.walks
+        search = jnp.where(goes, jnp.asarray(AROUND)[row, column], TAKE)
+        return jnp.where(cubes.any(), towards, search).astype(jnp.int32), memory

@@ -21,7 +21,8 @@ expect in a game of memory") derive that this player needs about (3 - 2 ln 2) n 
 
 **Two random cards a turn** earn 1 on average: with k pairs left they are a pair with probability 1 / (2 k - 1), so that
 it takes n^2 turns, n^2 - n of them in vain. That is no ceiling for players without a memory, because both cards of a
-turn in vain are still in sight when the next one begins.
+turn in vain are still in sight when the next one begins: comparing one card with all others in turn earns (n + 1) / 2
+(:class:`Sweeper`). The best return without a memory is not known; which card is turned over can tell more.
 """
 
 from __future__ import annotations
@@ -272,3 +273,33 @@ class Rememberer(eqx.Module):
         choice = jnp.where(good.any(), jnp.argmax(good), jnp.where(unseen.any(), jnp.argmax(unseen), jnp.argmax(free)))
         choice = choice.astype(jnp.int32)
         return choice, (known, jnp.where(begins, choice, NONE).astype(jnp.int32))
+
+
+class Sweeper(eqx.Module):
+    """A player without a memory that compares the first card with each other card in turn.
+
+    The pair in vain that still lies face up tells which card was compared last. With k pairs left the partner of the
+    first card is found after k turns on average, so that n (n - 1) / 2 turns are in vain and the return is (n + 1) / 2.
+    """
+
+    pairs: int = eqx.field(static=True)
+
+    @classmethod
+    def for_task(cls, task: Concentration) -> Sweeper:
+        """Make the player of a number of pairs."""
+        return cls(task.pairs)
+
+    def initial(self, params: Params) -> tuple[()]:
+        """Return an empty memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Turn over the card after the one that was compared last, then the first card."""
+        picture = jnp.argmax(view.observation.reshape(2 * self.pairs, self.pairs + 1), axis=1)
+        up, number = picture < self.pairs, jnp.arange(2 * self.pairs)
+        alone = up & (((picture[:, None] == picture) & up).sum(1) == 1)
+        left = ~up | alone
+        first = jnp.argmax(left)
+        last = jnp.where(alone, number, first).max()
+        following = jnp.argmax(left & (number > last))
+        return jnp.where(alone.sum() == 1, first, following).astype(jnp.int32), memory

@@ -66,19 +66,20 @@ def memoryless_ceiling(symbols: int, of_each: int = COPIES) -> Fraction:
         symbols: number of symbols m.
         of_each: cards of each.
     """
-    cards = symbols * of_each
-    best = Fraction(0)
-    for same in (True, False):
-        chance = Fraction(1, symbols) if same else Fraction(symbols - 1, symbols)
-        copies = of_each - same
-        totals = [Fraction(0)] * (of_each + 1)
-        for before in range(cards):
-            ways = comb(cards - 1, before)
-            for count in range(min(copies, before) + 1):
-                others = comb(cards - 1 - copies, before - count)
-                totals[count + same] += Fraction(comb(copies, count) * others, ways)
-        best += chance * max(totals)
-    return best
+    same, other = (max(times_right(symbols, of_each, same)) for same in (True, False))
+    return (same + (symbols - 1) * other) / symbols
+
+
+def times_right(symbols: int, of_each: int, same: bool) -> list[Fraction]:
+    """Return how often each count is right in an episode, if all questions are for the card shown, or none is."""
+    cards, copies = symbols * of_each, of_each - same
+    totals = [Fraction(0)] * (of_each + 1)
+    for before in range(cards):
+        ways = comb(cards - 1, before)
+        for count in range(min(copies, before) + 1):
+            others = comb(cards - 1 - copies, before - count)
+            totals[count + same] += Fraction(comb(copies, count) * others, ways)
+    return totals
 
 
 class CountRecall(SymbolTask[State]):
@@ -175,3 +176,25 @@ class Counter(eqx.Module):
         """Count the card dealt, and answer the count of the symbol asked for."""
         memory = memory + view.observation[: self.symbols].astype(jnp.int32)
         return memory[jnp.argmax(view.observation[self.symbols :])].astype(jnp.int32), memory
+
+
+class Guesser(eqx.Module):
+    """The best player without a memory: it sees only whether the symbol asked for is the one just dealt."""
+
+    same: int = eqx.field(static=True)
+    other: int = eqx.field(static=True)
+
+    @classmethod
+    def for_task(cls, task: CountRecall) -> Guesser:
+        """Make the player that gives the counts that are right most often."""
+        totals = (times_right(task.symbols, COPIES, same) for same in (True, False))
+        return cls(*(each.index(max(each)) for each in totals))
+
+    def initial(self, params: Params) -> tuple[()]:
+        """Return an empty memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Return the count that is most often right."""
+        dealt, asked = jnp.split(jnp.asarray(view.observation), 2)
+        return jnp.where((dealt == asked).all(), self.same, self.other).astype(jnp.int32), memory

@@ -9,6 +9,7 @@ from __future__ import annotations
 import abc
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,6 +18,7 @@ from gymnasium import spaces
 from rlbench_suite import keys
 from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.component import Component, singles
+from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
 COLOURS = ("red", "green", "blue", "yellow", "purple", "orange", "cyan", "grey")
@@ -67,11 +69,13 @@ class SymbolTask(Task[Params, State], Generic[State]):
 
     Attributes:
         answers: the words, in the order of the discrete action.
+        optimum: best expected return; None where it is not known.
     """
 
     measures: ClassVar[dict[str, str]] = {"right": "right answers", "wrong": "wrong answers"}
     picture_shape = (2 * SIDE, 6 * SIDE, 3)
     answers: tuple[str, ...]
+    optimum: float | None
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str, answers: tuple[str, ...]) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
@@ -160,6 +164,28 @@ class SymbolTask(Task[Params, State], Generic[State]):
             fill = PAPER if symbol is None else tuple(RGB[symbol].tolist())
             pen.rectangle((left, 40, left + SIDE, 40 + SIDE), fill=fill, outline=INK, width=2)
         return np.asarray(picture)
+
+
+class LastWord(eqx.Module):
+    """A player without a memory that always gives the last of the answers.
+
+    It earns the ceiling without memory wherever that answer is right at least as often as any other, whatever is seen.
+    """
+
+    answer: int = eqx.field(static=True)
+
+    @classmethod
+    def for_task(cls, task: SymbolTask[Any]) -> LastWord:
+        """Make the player of a task's answers."""
+        return cls(len(task.answers) - 1)
+
+    def initial(self, params: Params) -> tuple[()]:
+        """Return an empty memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Return the answer."""
+        return jnp.int32(self.answer), memory
 
 
 # -- symbols of two bits, sixteen to a 32-bit number -----------------------------------------------------------

@@ -295,3 +295,20 @@ class RememberTheSign(eqx.Module):
         left, right, walked = view.observation
         memory = jnp.where(left > 0, LEFT, jnp.where(right > 0, RIGHT, memory)).astype(jnp.int32)
         return jnp.where(walked == 1, memory, FORWARD).astype(jnp.int32), memory
+
+
+class Habit(eqx.Module):
+    """The best player without a memory: it walks straight and turns always left."""
+
+    @classmethod
+    def for_task(cls, task: TMaze) -> Habit:
+        """Make the player; it is the same for every mode and length."""
+        return cls()
+
+    def initial(self, params: Params) -> tuple[()]:
+        """Return an empty memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Walk to the junction, and turn left there."""
+        return jnp.where(view.observation[2] == 1, LEFT, FORWARD).astype(jnp.int32), memory

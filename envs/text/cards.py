@@ -69,6 +69,7 @@ CARDS = (
         "doi:10.1016/S0921-8890(98)00029-3 (tactics)",
         entry_point="rlbench_suite.envs.text.car_dealer:CarDealer",
         reference="rlbench_suite.envs.text.haggler:Haggler",
+        yardsticks={"heuristic": "rlbench_suite.envs.text.haggler:Demands"},
         horizon=12,  # ten rounds end the talks
         variant=True,
         difficulties={"medium": 10, "easy": 6, "hard": 14},

@@ -16,7 +16,7 @@ keeps the part that it can meet as a decision tree.
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -154,3 +154,27 @@ class Haggler(eqx.Module):
         node = jnp.where((state.round > 0) & (memory < 0), -1, node).astype(jnp.int32)
         demand = jnp.where(node < 0, ACCEPT, jnp.asarray(self.demand)[node])
         return jnp.where(demand == ACCEPT, self.steps, self.steps - demand).astype(jnp.int32), node
+
+
+class Demands(eqx.Module):
+    """A heuristic player: it makes one demand, gives in by a step every so many rounds, and takes what is as good."""
+
+    first: Any
+    every: Any
+    steps: int = eqx.field(static=True)
+
+    @classmethod
+    def for_task(cls, task: CarDealer) -> Demands:
+        """Make the player that begins with half of what a price can give, and gives in every other round."""
+        return cls(np.int32(task.steps // 2), np.int32(2), task.steps)
+
+    def initial(self, params: Params) -> tuple[()]:
+        """Return an empty memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Take the standing offer if it is as good as the demand, else demand."""
+        t = view.state.round
+        demand = jnp.maximum(self.first - t // self.every, 1)
+        standing = view.state.offers[t]
+        return jnp.where(standing >= demand, self.steps, self.steps - demand).astype(jnp.int32), memory

@@ -367,3 +367,24 @@ class Planner(eqx.Module):
         left = state.budget - params.price
         total = worth + memory[state.left - 1, jnp.maximum(left, 0)]
         return jnp.argmax(jnp.where(left >= 0, total, -1)).astype(jnp.int32), memory
+
+
+class PriceWatcher(eqx.Module):
+    """A heuristic player: it takes the best worth less a fixed rate for the price, and does not plan."""
+
+    task: Routing = eqx.field(static=True)
+
+    @classmethod
+    def for_task(cls, task: Routing) -> PriceWatcher:
+        """Make the player of a task."""
+        return cls(task)
+
+    def initial(self, params: Params) -> tuple[()]:
+        """Return an empty memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Return the choice with the best difference that can be paid."""
+        state, params = view.state, view.params
+        scores = self.task.worths(params, state.topic, state.level) - 0.002 * params.price
+        return jnp.argmax(jnp.where(params.price <= state.budget, scores, -1)).astype(jnp.int32), memory

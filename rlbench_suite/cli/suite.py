@@ -115,7 +115,7 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
     card = registry.card(task_id)
     task = card.build()
     tables = explained(task)
-    optimum = card.optimum if task.optimum is None else task.optimum
+    optimum = getattr(task, "optimum", card.optimum)
     if as_json:
         spaces = {name: str(getattr(task, f"{name}_space")) for name in ("observation", "action", "reward")}
         components: dict[str, Any] = {
@@ -391,7 +391,8 @@ def calibrate(
 ) -> None:
     """Measure the scores of the random, noop and reference players, and store them in each family's folder.
 
-    Normalised scores use these numbers, so calibrate again whenever a task or its reference player changes. For puzzles
+    Normalised scores use these numbers, so calibrate again whenever a task or its reference player changes. Cards may
+    name yardsticks, other players that are measured, too, such as the best one without a memory. For puzzles
     it also measures one-shot answers: the empty one, guesses, the best constant, a rule of thumb, the solver.
 
     **Example**: `rlsuite calibrate SAT-v0 --difficulty hard`
@@ -414,7 +415,8 @@ def calibrate(
                 for player, s in one_shot.items():
                     print(f"{card.id} {tier or ''} one-shot {player}: {s.mean:g} [{s.low:g}, {s.high:g}]", flush=True)
             task = card.build(difficulty=tier)
-            scores = {player: score for player in PLAYERS if (score := measure(task, player, episodes))}
+            players = (*PLAYERS, *card.yardsticks)
+            scores = {player: score for player in players if (score := measure(task, player, episodes))}
             write_scores(card, tier, scores)
             for player, s in scores.items():
                 print(f"{card.id} {tier or ''} {player}: {s.mean:g} [{s.low:g}, {s.high:g}]", flush=True)

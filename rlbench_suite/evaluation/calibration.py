@@ -16,6 +16,7 @@ from rlbench_suite.episode import scalar_return
 from rlbench_suite.evaluation.protocol import calibration_seeds, evaluate
 from rlbench_suite.evaluation.statistics import mean
 from rlbench_suite.evaluation.writing import replacing
+from rlbench_suite.policy import player_for
 from rlbench_suite.task import Task
 
 PLAYERS = ("random", "noop", "reference")
@@ -29,7 +30,7 @@ def measure(task: Task[Any, Any], player: str, episodes: int) -> Score | None:
 
     Args:
         task: the task, at the difficulty to measure.
-        player: one of :data:`PLAYERS`.
+        player: one of :data:`PLAYERS`, or one of the card's yardsticks.
         episodes: number of test-split episodes, at least 2. No cell is evaluated on them.
 
     Returns:
@@ -40,12 +41,16 @@ def measure(task: Task[Any, Any], player: str, episodes: int) -> Score | None:
     """
     if episodes < 2:
         raise ValueError(f"An interval needs at least 2 episodes, got {episodes}.")
-    agent = registry.agent(player)
-    try:
-        agent.check(task)
-    except CannotPlay:
-        return None
-    policy: Any = list(agent.train(task, seed=0, budget="full"))[-1]
+    policy: Any
+    if player in task.card.yardsticks:
+        policy = player_for(task, task.card.yardsticks[player])
+    else:
+        agent = registry.agent(player)
+        try:
+            agent.check(task)
+        except CannotPlay:
+            return None
+        policy = list(agent.train(task, seed=0, budget="full"))[-1]
     record = evaluate(task, policy, calibration_seeds(episodes))
     returns = np.asarray(scalar_return(task, record.total.astype(np.float64)))
     estimate = mean({task.card.id: returns}, replicates=_REPLICATES, method="percentile")

@@ -92,6 +92,18 @@ def test_show(call: Callable[..., tuple], card: TaskCard):
     assert ("action_components" in explained) == (card.family in registry.families())
 
 
+def test_calibrate_measures_what_is_committed_with_the_yardsticks_of_the_card(
+    call: Callable[..., tuple], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    committed = registry.card("Autoencode-v0").scores("easy")
+    monkeypatch.setattr(TaskCard, "scores_path", lambda card, file: tmp_path / file)
+    assert call("calibrate", "Autoencode-v0", "--difficulty", "easy")[0] == 0
+    [measured] = json.loads((tmp_path / "reference_scores.json").read_text())["rlsuite/Autoencode-v0"].values()
+    assert list(measured) == ["random", "noop", "reference", "memoryless"]
+    for player, score in measured.items():
+        assert score["mean"] == committed[player].mean
+
+
 def test_show_tells_what_no_player_without_a_memory_exceeds(call: Callable[..., tuple]):
     """A quarter of the answers to 100 symbols of four colours."""
     _, out, _ = call("show", "RepeatPrevious-v0")

@@ -17,9 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlbench_suite.card import load
+from rlbench_suite.card import TaskCard, load
 from rlbench_suite.envs.memory.symbols import Params, SymbolTask
-from rlbench_suite.registry import card
+from rlbench_suite.policy import player_for
+from rlbench_suite.registry import card, cards
 
 pytestmark = pytest.mark.of_variants
 
@@ -206,3 +207,26 @@ def test_the_best_map_from_what_is_seen_to_an_answer_earns_the_ceiling(name: str
     np.add.at(table, seen[:episodes], earned[:episodes])
     total = np.take_along_axis(earned, table.argmax(1)[seen][..., None], 2)[episodes:, :, 0].sum(1)
     assert abs(total.mean() - task.memoryless_ceiling) <= 4 * total.std() / episodes**0.5
+
+
+# -- measured players without a memory ---------------------------------------------------------------------------------
+
+
+CARDS = [each for each in cards().values() if each.family == "memory"]
+
+
+@pytest.mark.parametrize("task_card", CARDS, ids=[each.name for each in CARDS])
+def test_the_measured_player_without_a_memory_earns_the_ceiling(task_card: TaskCard) -> None:
+    """On every tier, within the width of the interval. Where no ceiling is known, it is worth more than random play."""
+    for tier in task_card.difficulties:
+        task: Any = task_card.build(difficulty=tier)
+        scores = task_card.scores(tier)
+        measured = scores["memoryless"]
+        assert player_for(task, task_card.yardsticks["memoryless"]).initial(None) == ()
+        expected = task.memoryless_ceiling
+        if task_card.name == "Concentration-v0":  # it compares one card with the others in turn
+            expected = (task.pairs + 1) / 2
+        if expected is None:
+            assert measured.low > scores["random"].high
+        else:
+            assert abs(measured.mean - expected) <= measured.high - measured.low

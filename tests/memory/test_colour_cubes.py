@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -14,8 +16,11 @@ import pytest
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.card import load
-from rlbench_suite.envs.memory.colour_cubes import most_taken
+from rlbench_suite.envs.memory.colour_cubes import AROUND, Wanderer, most_taken
 from rlbench_suite.registry import card
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from memoryless_cubes import value
 
 pytestmark = pytest.mark.of_variants
 
@@ -113,3 +118,28 @@ def test_first_steps_of_the_optimum() -> None:
     """One step reaches a cube under the agent, 1 of 25; two also the one beside, 80 of 625 ordered pairs of cells."""
     assert most_taken(1) == pytest.approx(1 / 25, rel=1e-12)
     assert most_taken(2) == two_taken(2) == pytest.approx(1 / 25 + 80 / 625, rel=1e-12)
+
+
+def test_the_way_around_the_floor_passes_all_cells_but_one() -> None:
+    cell, passed = (0, 0), []
+    while cell not in passed:
+        passed.append(cell)
+        cell = tuple(np.add(cell, STEPS[AROUND[cell]]).tolist())
+    assert cell == (0, 0)
+    assert len(passed) == 24
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_values_of_players_without_a_memory_are_what_they_earn(count: int) -> None:
+    """The wanderer as a table; half a percent for four cubes, of which the next does not lie everywhere alike."""
+    task: Any = card("ColourCubes-v0").build(difficulty=count)
+    seeing, blind = np.zeros((25, 25, 5)), np.zeros((25, 5))
+    for own, cube in itertools.product(np.ndindex(5, 5), repeat=2):
+        south, east = np.subtract(cube, own)
+        action = (1 if south > 0 else 0) if south else (3 if east > 0 else 2) if east else 4
+        seeing[own[0] * 5 + own[1], cube[0] * 5 + cube[1], action] = 1
+        blind[own[0] * 5 + own[1], [AROUND[own], 4]] = (0.4, 0.6) if count == 1 else (0, 1)
+    with np.errstate(divide="ignore"):
+        exact = float(value((np.log(blind), np.log(seeing)), 0.1 if count > 1 else 0.0))
+    total = play(task, Wanderer.for_task(task), range(1000)).total
+    assert abs(total.mean() - exact) <= 4 * total.std() / 1000**0.5 + (0.005 * exact if count > 1 else 0)

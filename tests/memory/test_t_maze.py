@@ -6,10 +6,8 @@ import itertools
 from collections.abc import Iterator
 from fractions import Fraction
 
-import equinox as eqx
 import gymnasium
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -22,13 +20,13 @@ from rlbench_suite.envs.memory.t_maze import (
     LEFT,
     RIGHT,
     SIGN,
+    Habit,
     Params,
     RememberTheSign,
     State,
     TMaze,
     expected_turns,
 )
-from rlbench_suite.policy import View
 from rlbench_suite.registry import agent, card
 
 CARD = card("TMaze-v0")
@@ -169,24 +167,10 @@ def test_punished_turns_would_pay_for_standing_still(rewriting: bool) -> None:
     assert max(returns.values()) > 0.5
 
 
-class Habit(eqx.Module):
-    """Walks straight and turns always left, or at random."""
-
-    random: bool = eqx.field(static=True)
-
-    def initial(self, params: Params) -> tuple[()]:
-        return ()
-
-    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        turn = jax.random.randint(key, (), LEFT, RIGHT + 1) if self.random else LEFT
-        return jnp.where(view.observation[2] == 1, turn, FORWARD).astype(jnp.int32), memory
-
-
-@pytest.mark.parametrize("random", [True, False], ids=["random", "left"])
 @pytest.mark.parametrize("name", ["rewriting-medium", "retention-short"])
-def test_a_habit_reaches_the_ceiling(name: str, random: bool) -> None:
+def test_a_habit_reaches_the_ceiling(name: str) -> None:
     task = CARD.build(difficulty=name)
-    record = play(task, Habit(random=random), range(2000))
+    record = play(task, Habit.for_task(task), range(2000))
     assert record.total.mean() == pytest.approx(task.memoryless_ceiling, abs=float(4 * record.total.std() / 2000**0.5))
     assert not record.info["success"].any() or name.startswith("retention")
 

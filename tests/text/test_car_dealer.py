@@ -6,7 +6,6 @@ import itertools
 import math
 from typing import Any
 
-import equinox as eqx
 import gymnasium
 import jax
 import jax.numpy as jnp
@@ -17,7 +16,7 @@ import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.envs.text import car_dealer, haggler
 from rlbench_suite.envs.text.car_dealer import TEMPERS, CarDealer, Params
-from rlbench_suite.envs.text.haggler import Haggler, Programme
+from rlbench_suite.envs.text.haggler import Demands, Haggler, Programme
 from rlbench_suite.policy import View
 from rlbench_suite.registry import card
 
@@ -165,23 +164,6 @@ def test_the_reference_earns_the_value_of_the_programme() -> None:
     test = [number for number, (*_, f) in enumerate(programme.people) if f in (1, 3)]
     assert CARD.optimum == pytest.approx(Programme(task.steps, EVERY_TEMPER, (1, 3)).value(), rel=1e-12)
     assert 0.97 * CARD.optimum < returns[test].mean() <= CARD.optimum  # it does not know the split
-
-
-class Demands(eqx.Module):
-    """Makes one demand for ever, or gives in by a step every so many rounds."""
-
-    first: np.ndarray
-    every: np.ndarray
-    steps: int = eqx.field(static=True)
-
-    def initial(self, params: Any) -> tuple[()]:
-        return ()
-
-    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        t = view.state.round
-        demand = jnp.maximum(self.first - t // self.every, 1)
-        standing = view.state.offers[t]
-        return jnp.where(standing >= demand, self.steps, self.steps - demand).astype(jnp.int32), memory
 
 
 def test_no_constant_or_conceding_demand_comes_near_the_reference() -> None:

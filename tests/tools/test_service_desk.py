@@ -14,7 +14,7 @@ import pytest
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play, replay
 from rlbench_suite.card import load
-from rlbench_suite.envs.tools.clerk import Clerk
+from rlbench_suite.envs.tools.clerk import Clerk, YesClerk
 from rlbench_suite.envs.tools.service_desk import ACTIONS, WISHES, ServiceDesk
 from rlbench_suite.registry import card
 
@@ -160,13 +160,6 @@ def test_players_who_do_not_care_earn_their_share_of_luck_at_most() -> None:
         assert record.info["success"].mean() < 0.16, script
 
 
-class Yes(ServiceDesk):
-    """A policy that grants everything."""
-
-    def verdict(self, params: Any) -> Any:
-        return super().verdict(params) * 0 - 1
-
-
 class No(ServiceDesk):
     """A policy that denies everything for one reason."""
 
@@ -185,14 +178,16 @@ def test_careful_clerks_who_grant_or_deny_everything_are_often_wrong(difficulty:
     own = card("ServiceDesk-v1")
     task: Any = own.build(difficulty=difficulty)
 
-    def share(kind: Any, **attributes: int) -> float:
-        policy = kind(own, difficulty=difficulty, dtype="float32")
-        for name, value in attributes.items():
-            setattr(policy, name, value)
-        return float(play(task, Clerk.for_task(policy), range(1000)).info["success"].mean())
+    def share(player: Any) -> float:
+        return float(play(task, player, range(1000)).info["success"].mean())
 
-    assert 0.3 < share(Yes) < 0.6
-    assert max(share(No, reason=number) for number in range(5)) < (0.2 if difficulty == 1 else 0.3)
+    def denier(reason: int) -> Clerk:
+        policy = No(own, difficulty=difficulty, dtype="float32")
+        policy.reason = reason
+        return Clerk.for_task(policy)
+
+    assert 0.3 < share(YesClerk.for_task(task)) < 0.6
+    assert max(share(denier(number)) for number in range(5)) < (0.2 if difficulty == 1 else 0.3)
 
 
 def test_a_reply_that_is_no_call_asks_nothing() -> None:
