@@ -107,7 +107,7 @@ class Interpreter(Task[Params, State]):
         self.observation_space = self.box(-LARGEST_SHOWN, LARGEST_SHOWN, (self._count + 88,))
         self.reward_space = self.box(-0.5 if self.mode == "dense" else 0.0, 1.0, ())
         # For the host side, compiled at its first use.
-        self._wanted, self._outputs = jax.jit(self.wanted), lru_cache(maxsize=256)(self._wanted_outputs)
+        self._wanted, self._told = jax.jit(self.wanted), lru_cache(maxsize=256)(self._task_in_words)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a function and the inputs, all from one draw; remainders of 2**32 favour no number noticeably."""
@@ -253,22 +253,19 @@ class Interpreter(Task[Params, State]):
 
     def describe(self, state: State, params: Params) -> str:
         """Describe the wanted function, the examples, and the last run."""
-        words = SPECIFICATIONS[int(params.function)].words.replace("K", str(int(params.constant)))
-        numbers = (params.inputs, params.lengths)
-        shown = (np.asarray(part, np.int32).tobytes() for part in numbers)
-        wanted, lengths = self._outputs(int(params.function), int(params.constant), *shown)
-        lines = [f"Write {words}."]
-        for number in range(EXAMPLES):
-            given = params.inputs[number][: int(params.lengths[number])]
-            output = wanted[number][: int(lengths[number])]
-            lines.append(f"Example {number + 1}: input {_listed(given)}, wanted output {_listed(output)}")
-        return "\n\n".join(["\n".join(lines), self._result(state)])
+        shown = (np.asarray(part, np.int32).tobytes() for part in (params.inputs, params.lengths))
+        return "\n\n".join([self._told(int(params.function), int(params.constant), *shown), self._result(state)])
 
-    def _wanted_outputs(self, function: int, constant: int, inputs: bytes, lengths: bytes) -> tuple[Any, Any]:
+    def _task_in_words(self, function: int, constant: int, inputs: bytes, lengths: bytes) -> str:
+        """Return the wanted function in words, and the examples."""
         numbers, counts = np.frombuffer(inputs, np.int32), np.frombuffer(lengths, np.int32)
         params = Params(np.int32(function), np.int32(constant), numbers.reshape(CASES, MOST_READ), counts)
-        outputs, many = self._wanted(params)
-        return np.asarray(outputs), np.asarray(many)
+        wanted, many = (np.asarray(part) for part in self._wanted(params))
+        lines = [f"Write {SPECIFICATIONS[function].words.replace('K', str(constant))}."]
+        for number in range(EXAMPLES):
+            given, output = params.inputs[number, : counts[number]], wanted[number, : many[number]]
+            lines.append(f"Example {number + 1}: input {given.tolist()}, wanted output {output.tolist()}")
+        return "\n".join(lines)
 
     def describe_turn(self, before: State | None, state: State, params: Params) -> str:
         """Describe all at first, then the last run."""
@@ -278,11 +275,10 @@ class Interpreter(Task[Params, State]):
         if not int(state.calls):
             return "No program yet."
         lines = []
-        for number in range(EXAMPLES):
-            output = _listed(state.output[number][: int(state.written[number])])
-            fault = Fault(int(state.fault[number])).name.lower().replace("_", " ")
-            failed = f", then it failed: {fault}" if int(state.fault[number]) else ""
-            lines.append(f"Example {number + 1}: the program wrote {output}{failed}")
+        ran = (np.asarray(part).tolist() for part in (state.output, state.written, state.fault))
+        for number, (output, written, fault) in enumerate(zip(*ran, strict=True), 1):
+            failed = f", then it failed: {Fault(fault).name.lower().replace('_', ' ')}" if fault else ""
+            lines.append(f"Example {number}: the program wrote {output[:written]}{failed}")
         return "\n".join(lines)
 
     def tools(self) -> list[dict[str, Any]]:
@@ -330,10 +326,6 @@ class Interpreter(Task[Params, State]):
         program = disassemble(np.asarray(state.program)).split("\n")
         numbered = "   ".join(f"{number}: {line}" for number, line in enumerate(program, 1))
         return page(title, status, [*examples, "", *rest, "", numbered])
-
-
-def _listed(numbers: Any) -> str:
-    return "[" + ", ".join(str(int(number)) for number in numbers) + "]"
 
 
 class Programmer(eqx.Module):

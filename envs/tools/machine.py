@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
@@ -215,6 +216,7 @@ def assemble(text: str) -> np.ndarray:
     return program
 
 
+@lru_cache(maxsize=4096)
 def _instruction(line: str, number: int) -> tuple[int, int, int, int]:
     plain = _SPACED.sub(lambda sign: f" {sign[0]} ", _NUMBERED.sub("", line.lower(), count=1))
     plain = " ".join(plain.split())

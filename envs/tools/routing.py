@@ -26,6 +26,7 @@ A skill is the probability of a right answer to an easy query; the probability f
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -116,6 +117,7 @@ class Routing(Task[Params, State]):
         self.action_space = spaces.Discrete(self.experts + 1)
         self.observation_space = self.box(0.0, 1.0, (8 * self.experts + 15,))
         self.reward_space = self.box(0.0, 1 / QUERIES, ())
+        self._sheet = lru_cache(maxsize=256)(self._written_sheet)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a data sheet; a dearer expert is better on average."""
@@ -249,13 +251,19 @@ class Routing(Task[Params, State]):
 
     def describe(self, state: State, params: Params) -> str:
         """Describe the data sheet, the last answer and the query."""
+        sheet = np.concatenate([np.ravel(part) for part in params[:4]], dtype=np.float64)
+        return "\n\n".join([self._sheet(sheet.tobytes()), self._news(state)])
+
+    def _written_sheet(self, numbers: bytes) -> str:
+        """Return the data sheet in words, from skill, loss, delay and price of the choices."""
+        skills, others = np.split(np.frombuffer(numbers), [(self.experts + 1) * len(TOPICS)])
         rows = []
         for name, skill, loss, delay, price in zip(
-            ("yourself", *self._names), params.skill, params.loss, params.delay, params.price, strict=True
+            ("yourself", *self._names), skills.reshape(-1, len(TOPICS)), *others.reshape(3, -1), strict=True
         ):
-            skills = ", ".join(f"{topic} {chance:.2f}" for topic, chance in zip(TOPICS, skill, strict=True))
-            rows.append(f"{name}: price {int(price)}, delay {delay:.2f}, loss {loss:.2f}; skills: {skills}")
-        return "\n\n".join(["\n".join(rows), self._news(state)])
+            chances = ", ".join(f"{topic} {chance:.2f}" for topic, chance in zip(TOPICS, skill, strict=True))
+            rows.append(f"{name}: price {int(price)}, delay {delay:.2f}, loss {loss:.2f}; skills: {chances}")
+        return "\n".join(rows)
 
     def _news(self, state: State) -> str:
         lines = []

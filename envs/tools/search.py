@@ -89,6 +89,8 @@ TOOLS = (
     Tool("answer", "Answer the question with a name. It ends the episode.", {"person": Argument("name of the person")}),
 )
 WAIT, SEARCH, JUDGE, ANSWER = range(4)
+NUMBERS = tuple({name.lower(): number for number, name in enumerate(names)} for names in NAMES)
+"""Number of a person by name, for each split."""
 
 
 class Params(NamedTuple):
@@ -381,12 +383,12 @@ class Search(Task[Params, State]):
         return "\n".join(lines)
 
     def _notes(self, state: State, params: Params) -> str:
-        seen = np.asarray(state.seen)
         lines = [
-            self._document(params, int(fact), report)
-            for fact in np.flatnonzero(seen)
+            self._document(params, fact, report)
+            for fact, reports_seen in enumerate(np.asarray(state.seen).tolist())
+            if reports_seen
             for report in range(REPORTS)
-            if seen[fact] >> report & 1
+            if reports_seen >> report & 1
         ]
         return "\n".join(["Documents seen so far:", *lines]) if lines else "No documents seen so far."
 
@@ -411,8 +413,7 @@ class Search(Task[Params, State]):
         names = NAMES[int(params.split)]
         person = 0
         if "person" in given:
-            plain = given["person"].strip().lower()[:100]
-            person = next((number for number, name in enumerate(names) if name.lower() == plain), -1)
+            person = NUMBERS[int(params.split)].get(given["person"].strip().lower()[:100], -1)
             if person < 0:
                 raise ValueError(f"nobody is called {short(given['person'])}.{nearest(given['person'], names)}")
         action = [TOOLS.index(tool), person, given.get("relation", 0), given.get("page", 1) - 1]

@@ -20,7 +20,8 @@ success        the database is, cell by cell, the first one with what the policy
                order was looked up; nothing was looked up or written before the PIN was checked, and nothing replaced
                before the device was restarted
 difficulty     1 customers who are clear and honest, 2 all
-context        customer, orders, wish, temper. The PINs of the train split are even, those of the test split odd
+context        customer, orders, wish, temper. The PINs of the train split are even, those of the test split odd; that
+               is all that tells the splits apart
 =============  =====================================================================================================
 
 Tempers: clear customers say at once what they want; vague ones when asked; confused ones first give a wrong number of
@@ -497,7 +498,10 @@ class ServiceDesk(Task[Params, State]):
         if int(state.told) >= 0:
             lines.append(f"The customer named order {int(state.told) + 1}.")
         lines += [self._row(order, params) for order in range(ORDERS) if state.seen[order]]
-        lines += [f"Written to order {o + 1}: {CHANGES[c]}." for o, c in np.argwhere(np.asarray(state.changed))]
+        for order, written in enumerate(np.asarray(state.changed).tolist(), 1):
+            lines += [
+                f"Written to order {order}: {change}." for change, yes in zip(CHANGES, written, strict=True) if yes
+            ]
         return "\n".join(lines)
 
     def tools(self) -> list[dict[str, Any]]:

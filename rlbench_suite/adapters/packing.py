@@ -48,7 +48,10 @@ class Layout:
         self.size = int(ends[-1])
         """Length of the buffer."""
         self._in_order = [order.index(i) for i in range(len(order))]
-        self._runs = [self._run(*(fields[i] for i in group)) for group in self.groups]
+        runs = [self._run(*(fields[i] for i in group)) for group in self.groups]
+        wide = self.float, self.signed, self.dtype
+        self._reads = [(run.dtype.kind, run.span, None if run.dtype in wide else run.dtype, run.shape) for run in runs]
+        """Kind, position, dtype to convert to and shape of all that is read from a buffer on the host."""
 
     @staticmethod
     def _run(first: Field, *others: Field) -> Field:
@@ -87,11 +90,17 @@ class Layout:
         return self._decode(buffer[field.span], field.dtype).reshape(field.shape)
 
     def unpack_numpy(self, buffer: np.ndarray) -> Any:
-        """Return the pytree of a buffer on the host."""
+        """Return the pytree of a buffer on the host; arrays are views of it where the width allows it."""
+        views = {"f": buffer.view(self.float), "i": buffer.view(self.signed)}
         values: list[Any] = []
-        for field in self._runs:
-            part = self.read(buffer, field)
-            values.extend(part) if field.shape == _SIDE_BY_SIDE else values.append(part)
+        for kind, span, converted, shape in self._reads:
+            part = views.get(kind, buffer)[span]
+            if converted:
+                part = part.astype(converted)
+            if shape == _SIDE_BY_SIDE:
+                values.extend(part)
+            else:
+                values.append(part if len(shape) == 1 else part.reshape(shape))
         return self.treedef.unflatten([values[i] for i in self._in_order])
 
     def read(self, buffer: np.ndarray, field: Field) -> np.ndarray:

@@ -1,0 +1,95 @@
+"""Measure turns a second in the text view, resets included.
+
+    python benchmarks/text_turns.py             # every id of the suites text, tools and memory
+    python benchmarks/text_turns.py Search-v1   # suites and ids
+
+A language model's turn costs the reading of the reply, the step, and the words of the answer. One environment plays the
+replies of the reference player over again, in eight episodes. In some worlds of tools the reference has done after one
+call or two, so that resets take most of the time; ``cycle`` is the speed of a fixed cycle of calls there, most of which
+are understood. Both are turns a second of processor time, the best of three rounds.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from typing import Any
+
+import gymnasium
+from best_rate import rate
+
+import rlbench_suite  # noqa: F401  (registers the ids)
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.policy import reference_player
+from rlbench_suite.registry import resolve_suite
+
+SECONDS, ROUNDS, EPISODES = 3.0, 3, 8
+CALLS = {
+    "OfficeApps-v0": (
+        "contacts.list()",
+        "calendar.list_day(day=monday)",
+        "payments.balance()",
+        "payments.list_requests()",
+    ),
+    "OfficeAppsLarge-v0": (
+        "contacts_find(first=Ana)",
+        "calendar_list_day(day=Mon)",
+        "payments_balance()",
+        "mail_list(folder=inbox)",
+        "music_of_genre(genre=jazz)",
+        "shop_put_in_cart(product=7, quantity=1)",
+    ),
+    "Routing-v0": ("answer()", "ask(expert=Ada)", "ask(expert=Bruno)"),
+    "SQL-v1": ("schema", "run SELECT 1 + 1 AS two", "run SELECT name FROM products", "run SELECT name FROM books"),
+    "Interpreter-v0": (
+        "run\na = read; write a; goto 1",
+        "run\nif left == 0 goto 5; a = read; b = b + a; goto 1; write b",
+    ),
+    "Search-v1": ("search(person=Barano, relation=heir, page=1)", "judge(document=1, label=current)"),
+    "ServiceDesk-v1": ("ask(what=pin)", "ask(what=wish)", "ask(what=order)", "look_up(order=1)", "look_up(order=2)"),
+}
+
+
+def reference_episodes(env: Any) -> list[list[str]]:
+    """Return the replies of the reference player in the first episodes of some seeds."""
+    task = env.unwrapped.task
+    record = play(task, reference_player(task), range(EPISODES), split="train")
+    episodes = []
+    for seed, (actions, length) in enumerate(zip(record.actions, record.length, strict=True)):
+        env.reset(seed=seed)
+        episodes.append([])
+        for action in actions[:length]:
+            episodes[-1].append(task.spell(action, env.unwrapped.state, env.unwrapped.params))
+            *_, info = env.step(episodes[-1][-1])
+            assert not info.get("invalid_action"), (task.card.id, episodes[-1][-1], info["invalid_reason"])
+    return episodes
+
+
+def turns_per_second(env: Any, episodes: list[list[str]]) -> float:
+    """Play the episodes over again."""
+
+    def turns() -> Any:
+        for seed in itertools.cycle(range(len(episodes))):
+            env.reset(seed=seed)
+            for reply in episodes[seed]:
+                *_, terminated, truncated, _ = env.step(reply)
+                yield
+                if terminated or truncated:
+                    break
+
+    return rate(turns().__next__, SECONDS, ROUNDS)
+
+
+def main() -> None:
+    """Print a table."""
+    print(f"{'id':24} reference    cycle   (turns a second)")
+    for card in resolve_suite(",".join(sys.argv[1:]) or "text,tools,memory"):
+        env = gymnasium.make(card.id, view="text")
+        speeds = [turns_per_second(env, reference_episodes(env))]
+        if card.name in CALLS:
+            speeds.append(turns_per_second(env, [[*CALLS[card.name]] * card.horizon]))
+        print(f"{card.name:24}", *(f"{speed:9,.0f}" for speed in speeds), flush=True)
+
+
+if __name__ == "__main__":
+    main()
