@@ -290,9 +290,7 @@ class GTrXL(NamedTuple):
         places = memory[..., : -self._units].reshape(*memory.shape[:-1], WINDOW, self._units + 1)
         return places[..., :-1], places[..., -1] > 0
 
-    def _attend(
-        self, now: jax.Array, seen: jax.Array, distance: jax.Array, visible: jax.Array
-    ) -> tuple[jax.Array, jax.Array]:
+    def _attend(self, now: jax.Array, seen: jax.Array, distance: jax.Array, visible: jax.Array) -> jax.Array:
         """Return the block's outputs ``(..., q, U)`` for queries ``now`` over the places ``seen``, ``(..., k, U)``.
 
         ``distance`` is the bias ``(heads, q, k)``; ``visible`` is bool ``(..., q, k)``.

@@ -3,7 +3,8 @@
     python benchmarks/memories.py [--ids KeyValue-v0,NBack-v0] [--budget quick] [--seeds 5]
 
 Scores are normalised: 0 is random play, 1 the reference, which is optimal. Each has the studentised 95 % interval of
-the mean over training seeds. ``none`` sees the present observation only.
+the mean over training seeds. ``none`` sees the present observation only. The ceiling is the best score of a policy
+without a memory, where it is known.
 """
 
 from __future__ import annotations
@@ -37,9 +38,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5, help="training runs for each number")
     chosen = parser.parse_args()
     names = chosen.ids.split(",") if chosen.ids else [one.name for one in resolve_suite("memory")]
-    print(f"| id | {' | '.join(MEMORIES)} | seconds |\n| --- |{' --- |' * (len(MEMORIES) + 1)}")
+    print(f"| id | ceiling | {' | '.join(MEMORIES)} | seconds |\n| --- |{' --- |' * (len(MEMORIES) + 2)}")
     for name in names:
-        began, row = time.perf_counter(), []
+        began, one = time.perf_counter(), card(name)
+        ceiling = one.build().memoryless_ceiling
+        row = ["" if ceiling is None else f"{one.normalise(ceiling):.2f}"]
         for memory in MEMORIES:
             score = mean({name: scores(name, memory, chosen.budget, chosen.seeds)})
             row.append(f"{score.point:.2f} [{score.low:.2f}, {score.high:.2f}]")

@@ -168,7 +168,7 @@ class OfficeApps(Task[Params, State]):
         if state.tally is None:
             return after
         call = jnp.where(jnp.asarray(TAKEN)[action[Part.API]], action, 0)
-        return after._replace(tally=state.tally.count(call, params.solution))
+        return after._replace(tally=state.tally.with_call(call, params.solution))
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return 1 for the right end, once, or what the mode makes of it."""

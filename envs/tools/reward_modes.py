@@ -88,12 +88,15 @@ class Tally(NamedTuple):
 
     @classmethod
     def begin(cls, wanted: Any) -> Tally:
-        """Begin with no call made; ``wanted`` is as in :meth:`count`."""
+        """Begin with no call made; ``wanted`` is as in :meth:`with_call`."""
         none = jnp.zeros(wanted.shape[0], bool)
         return cls(jnp.int32(0), none, none)
 
-    def count(self, call: Any, wanted: Any) -> Tally:
-        """Count a call, int32 ``(p,)``, its name first; ``wanted`` is int32 ``(n, p)``, -1 in rows without a call."""
+    def with_call(self, call: Any, wanted: Any) -> Tally:
+        """Return the tally with one more call, int32 ``(p,)``, its name first.
+
+        ``wanted`` is int32 ``(n, p)``, -1 in rows without a call.
+        """
         names = _first(~self.names & (wanted[:, 0] == call[0]))
         calls = _first(~self.calls & (wanted == call).all(1))
         return Tally(self.made + 1, self.names | names, self.calls | calls)
