@@ -14,7 +14,7 @@ reward         1 for the right answer, else 0. ``reward`` sets another of the mo
                counts searches and answer; ``dense`` pays for each fact on the way up whose latest report was seen;
                ``judged`` is 0.8, and 0.2 times the share of shown documents that were judged rightly. ``search_cost``
                sets what each search takes off the worth of a right answer in all of them: nothing, 0.02 (``"low"``) or
-               0.05 (``"high"``); the worth is never below 0
+               0.05 (``"high"``); the worth is never below 0, with ``dense`` never below the half of the progress
 termination    an answer was given
 success        the answer is right as of today
 difficulty     number of look-ups of the question, 1 to 3
@@ -213,7 +213,9 @@ class Search(Task[Params, State]):
         """Return 1 for the right answer, or what the mode makes of it."""
         right = self._solved(next_state, params).astype(self.dtype)
         if self.price:
-            right = right * jnp.maximum(0, 1 - self.price * next_state.searches.astype(self.dtype))
+            # With progress paid, a right answer must stay worth more than none.
+            least = 0.5 if self.mode == "dense" else 0.0
+            right = right * jnp.maximum(least, 1 - self.price * next_state.searches.astype(self.dtype))
         if self.mode == "dense":
             before, after = self._progress(state, params), self._progress(next_state, params)
             return progress_reward(before, after, next_state.said >= 0, right).astype(self.dtype)
