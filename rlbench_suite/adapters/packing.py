@@ -91,6 +91,7 @@ class Layout:
 
     def unpack_numpy(self, buffer: np.ndarray) -> Any:
         """Return the pytree of a buffer on the host; arrays are views of it where the width allows it."""
+        # As :meth:`read` for each run, with the views made once: the text view does this at every turn.
         views = {"f": buffer.view(self.float), "i": buffer.view(self.signed)}
         values: list[Any] = []
         for kind, span, converted, shape in self._reads:
