@@ -119,7 +119,7 @@ def _ask(what: str, path: Path, progress: Show, limits: Limits) -> Any:
     """
     doing = ""
     began = heard = time.monotonic()
-    with _child(what, path, limits) as (process, lines, errors):
+    with _child(what, path, limits) as (process, lines, hear_out):
         while True:
             try:
                 line = lines.get(timeout=_TICK)
@@ -149,15 +149,15 @@ def _ask(what: str, path: Path, progress: Show, limits: Limits) -> Any:
                 raise _Died(f"The judge's process was stopped after {now - began:.0f} s while {doing or 'starting'}")
         code = _await_end(process)
         if not doing:
-            raise OSError(f"The judge's process does not start ({_ending(code)}; {_last_line(errors)}).")
+            raise OSError(f"The judge's process does not start ({_ending(code)}; {_last_line(hear_out())}).")
         raise _Died(f"The judge's process ended with {_ending(code)} while {doing}")
 
 
 @contextmanager
 def _child(
     what: str, path: Path, limits: Limits
-) -> Iterator[tuple[subprocess.Popen[bytes], queue.Queue[bytes], bytearray]]:
-    """Start the process; yield it, the lines of its stdout (an empty one at the end) and the end of its stderr."""
+) -> Iterator[tuple[subprocess.Popen[bytes], queue.Queue[bytes], Callable[[], bytearray]]]:
+    """Start the process; yield it, the lines of its stdout (an empty one at the end) and what reads out its stderr."""
     environment = os.environ | {
         "JAX_PLATFORMS": "cpu",  # equal bits are promised on CPUs only
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),  # the same modules as here, including plugins
@@ -193,8 +193,14 @@ def _child(
     threads = [threading.Thread(target=target, args=(pipe,), daemon=True) for target, pipe in pairs]
     for thread in threads:
         thread.start()
+
+    def hear_out() -> bytearray:
+        """Return the end of stderr of a process that has ended, once its thread has read all of it."""
+        threads[1].join(timeout=5.0)  # another process may hold the pipe, so not for ever
+        return errors
+
     try:
-        yield process, lines, errors
+        yield process, lines, hear_out
     finally:
         over.set()
         process.kill()

@@ -120,6 +120,14 @@ def test_a_process_that_does_not_start_is_no_fault_of_the_archive(
         judge(honest)
 
 
+def test_the_reason_is_heard_on_a_machine_that_is_busy(honest: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = os.read
+    monkeypatch.setattr(os, "read", lambda *pipe: time.sleep(0.3) or read(*pipe))  # after the process has ended
+    stand_in(monkeypatch, "import no_such_module")
+    with pytest.raises(OSError, match="No module named 'no_such"):
+        judge(honest)
+
+
 def test_modules_of_the_folder_one_stands_in_are_not_loaded(
     honest: Path, toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
