@@ -4,9 +4,10 @@
     python benchmarks/text_turns.py Search-v1   # suites and ids
 
 A language model's turn costs the reading of the reply, the step, and the words of the answer. One environment plays the
-replies of the reference player over again, in eight episodes. In some worlds of tools the reference has done after one
-call or two, so that resets take most of the time; ``cycle`` is the speed of a fixed cycle of calls there, most of which
-are understood. Both are turns a second of processor time, the best of three rounds.
+replies of the reference player over again, in eight episodes (``reference``). In some worlds of tools the reference has
+done after one call or two, so that resets take most of the time; ``cycle`` is the speed of a fixed cycle of calls
+there, most of which are understood. ``words`` is the part of the turn that is text: reading the reply and describing
+the state, without the step. All are turns a second of processor time, the best of three rounds.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from best_rate import rate
 
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.adapters.text import action_in
 from rlbench_suite.policy import reference_player
 from rlbench_suite.registry import resolve_suite
 
-SECONDS, ROUNDS, EPISODES = 3.0, 3, 8
+SECONDS, ROUNDS, EPISODES = 2.0, 3, 8
 CALLS = {
     "OfficeApps-v0": (
         "contacts.list()",
@@ -50,19 +52,22 @@ CALLS = {
 }
 
 
-def reference_episodes(env: Any) -> list[list[str]]:
-    """Return the replies of the reference player in the first episodes of some seeds."""
+def reference_episodes(env: Any) -> tuple[list[list[str]], list[tuple[str, Any]]]:
+    """Return the replies of the reference player in the first episodes of some seeds, and each with its episode."""
     task = env.unwrapped.task
     record = play(task, reference_player(task), range(EPISODES), split="train")
-    episodes = []
+    episodes: list[list[str]] = []
+    turns = []
     for seed, (actions, length) in enumerate(zip(record.actions, record.length, strict=True)):
         env.reset(seed=seed)
         episodes.append([])
         for action in actions[:length]:
-            episodes[-1].append(task.spell(action, env.unwrapped.state, env.unwrapped.params))
+            before = env.unwrapped.episode
+            episodes[-1].append(task.spell(action, before.state, before.params))
+            turns.append((episodes[-1][-1], before))
             *_, info = env.step(episodes[-1][-1])
             assert not info.get("invalid_action"), (task.card.id, episodes[-1][-1], info["invalid_reason"])
-    return episodes
+    return episodes, turns
 
 
 def turns_per_second(env: Any, episodes: list[list[str]]) -> float:
@@ -80,12 +85,24 @@ def turns_per_second(env: Any, episodes: list[list[str]]) -> float:
     return rate(turns().__next__, SECONDS, ROUNDS)
 
 
+def words_per_second(task: Any, turns: list[tuple[str, Any]]) -> float:
+    """Read each reply and describe its state, over again."""
+
+    def words() -> Any:
+        for reply, episode in itertools.cycle(turns):
+            task.parse(action_in(reply), episode.state, episode.params)
+            yield task.describe(episode.state, episode.params) + task.how_to_act()
+
+    return rate(words().__next__, SECONDS, ROUNDS)
+
+
 def main() -> None:
     """Print a table."""
-    print(f"{'id':24} reference    cycle   (turns a second)")
+    print(f"{'id':24}     words reference     cycle   (turns a second)")
     for card in resolve_suite(",".join(sys.argv[1:]) or "text,tools,memory"):
-        env = gymnasium.make(card.id, view="text")
-        speeds = [turns_per_second(env, reference_episodes(env))]
+        env: Any = gymnasium.make(card.id, view="text")
+        episodes, turns = reference_episodes(env)
+        speeds = [words_per_second(env.unwrapped.task, turns), turns_per_second(env, episodes)]
         if card.name in CALLS:
             speeds.append(turns_per_second(env, [[*CALLS[card.name]] * card.horizon]))
         print(f"{card.name:24}", *(f"{speed:9,.0f}" for speed in speeds), flush=True)

@@ -166,8 +166,9 @@ class TaskCard:
         trained_on: id of the task on which agents train before they are judged on this one; empty where that is the
             task itself. Observation and action spaces are equal. A report says how much of a score the transfer loses.
         partially_observed: True if an agent needs a memory, because one observation does not show all that matters.
-        optimum: best achievable expected return where it is known in closed form or by enumeration, at the default
-            difficulty; None for a card with other choices.
+        optimum: best achievable expected return where it is known in closed form or by enumeration; None for a card with
+            other choices.
+        optima: the same by difficulty, where it differs; a difficulty that is not listed has none that is known.
         replay_tolerance: allowed difference of a return that a processor with other rounding replays, about four times
             what ``benchmarks/across_processors.py`` finds.
         constraint: limit of the task's ``cost``; None for a task without one.
@@ -202,6 +203,7 @@ class TaskCard:
     trained_on: str = ""
     partially_observed: bool = False
     optimum: float | None = None
+    optima: Mapping[str, float] = field(default_factory=dict)
     replay_tolerance: float = 0.0
     constraint: Constraint | None = None
     chance: str = ""
@@ -212,6 +214,8 @@ class TaskCard:
             object.__setattr__(self, "choices", {**self.choices, "answers": ("any", "solvable")})
         defaults = {name: allowed[0] for name, allowed in self.choices.items() if name not in self.settings}
         object.__setattr__(self, "settings", {**self.settings, **defaults})
+        if self.optima:
+            object.__setattr__(self, "optimum", self.optima.get(str(self.default_difficulty)))
 
     @property
     def name(self) -> str:
@@ -255,7 +259,7 @@ class TaskCard:
             return self
         others = (f"{name}={settings[name]}" for name, allowed in self.choices.items() if settings[name] != allowed[0])
         own, query = self.id.partition("?")[0], "&".join(others)
-        return replace(self, id=f"{own}?{query}" if query else own, settings=settings, optimum=None)
+        return replace(self, id=f"{own}?{query}" if query else own, settings=settings, optimum=None, optima={})
 
     @property
     def measured_id(self) -> str:
@@ -285,7 +289,7 @@ class TaskCard:
     def with_context(self, context: Context) -> TaskCard:
         """Return the card with these constants. The id then names them."""
         joint = "&" if "?" in self.id else "?"
-        return replace(self, id=f"{self.id}{joint}context={context.label}", context=context, optimum=None)
+        return replace(self, id=f"{self.id}{joint}context={context.label}", context=context, optimum=None, optima={})
 
     @property
     def default_difficulty(self) -> str | None:

@@ -87,3 +87,18 @@ def test_of_many_names_an_error_lists_the_five_nearest_and_of_few_all() -> None:
     with pytest.raises(ValueError, match="Did you mean 'ppo'") as error:
         registry.agent("pop")
     assert "sb3-td3" in str(error.value)
+
+
+def test_the_optimum_of_a_card_is_that_of_its_difficulty() -> None:
+    assert registry.card("RepeatPrevious-v0?difficulty=hard").optimum == 72
+    assert registry.card("SAT-v0?difficulty=hard").optimum == registry.card("SAT-v0").optimum  # the same at all
+    assert registry.card("CarDealer-v0?difficulty=hard").optimum is None  # not known
+    assert registry.card("KeyValue-v0?rewriting=0.125").optimum is None
+    checked = 0
+    for one in registry.cards().values():
+        for tier in one.optima:
+            task = one.with_difficulty(tier).build()
+            if known := getattr(task, "optimum", None):
+                assert one.with_difficulty(tier).optimum == pytest.approx(known, rel=1e-12), task.card.id
+                checked += 1
+    assert checked > 30

@@ -12,7 +12,7 @@ def _symbols(
     place: str,
     horizon: int,
     difficulties: dict[str, float],
-    optimum: float | None,
+    optima: dict[str, float],
     **choices: tuple[str, ...],
 ) -> TaskCard:
     """Make the card of a task in which symbols are to be remembered.
@@ -36,7 +36,7 @@ def _symbols(
         difficulties=difficulties,
         contexts=False,
         partially_observed=True,
-        optimum=optimum,
+        optima=optima,
         tags=("discrete", "memory", "partially-observed", "text"),
     )
 
@@ -64,7 +64,16 @@ CARDS = (
         },
         contexts=False,
         partially_observed=True,
-        optimum=30.443786982248522,
+        optima={
+            f"{way}-{size}": turns
+            for way in ("rewriting", "retention")
+            for size, turns in {
+                "medium": 30.443786982248522,
+                "short": 66.37037037037037,
+                "long": 11.789103084151876,
+                "fixed": 18.0,
+            }.items()
+        },
         tags=("discrete", "memory", "partially-observed", "text"),
     ),
     _symbols(
@@ -74,7 +83,7 @@ CARDS = (
         "repeat_previous:RepeatPrevious:Repeater",
         104,
         {"medium": 4, "easy": 1, "hard": 32},
-        100,
+        {"medium": 100, "easy": 103, "hard": 72},
     ),
     _symbols(
         "Autoencode-v0",
@@ -83,7 +92,7 @@ CARDS = (
         "autoencode:Autoencode:Reciter",
         104,
         {"medium": 8, "easy": 4, "hard": 52},
-        8,
+        {"medium": 8, "easy": 4, "hard": 52},
     ),
     _symbols(
         "CountRecall-v0",
@@ -92,7 +101,7 @@ CARDS = (
         "count_recall:CountRecall:Counter:Guesser",
         104,
         {"easy": 2, "medium": 4, "hard": 8},
-        26,
+        {"easy": 26, "medium": 52, "hard": 104},
     ),
     _symbols(
         "NBack-v0",
@@ -101,7 +110,7 @@ CARDS = (
         "n_back:NBack:Comparer",
         100,
         {"easy": 1, "medium": 2, "hard": 8},
-        99,
+        {"easy": 99, "medium": 98, "hard": 92},
     ),
     _symbols(
         "KeyValue-v0",
@@ -110,7 +119,7 @@ CARDS = (
         "key_value:KeyValue:Store",
         128,
         {"medium": 4, "easy": 1, "hard": 8},
-        64,
+        {"medium": 64, "easy": 64, "hard": 64},
         rewriting=("0.5", "0.125", "0.875"),
     ),
     _symbols(
@@ -120,7 +129,7 @@ CARDS = (
         "delayed_instruction:DelayedInstruction:Obedient",
         200,
         {"medium": 10, "easy": 3, "hard": 50},
-        26.30666666666667,
+        {"medium": 26.30666666666667, "easy": 49.645833333333336, "hard": 6.92859919258059},
         distractors=("0.5", "0", "1"),
     ),
     _symbols(
@@ -131,7 +140,7 @@ CARDS = (
         100,
         # Negative: colours are seen at the start only.
         {"medium": 4, "trivial": 1, "hard": 8, "extreme": -4},
-        None,
+        {"trivial": 22.803550295855327},
         moves=("0.1", "0", "0.5"),
     ),
     _symbols(
@@ -141,7 +150,7 @@ CARDS = (
         "concentration:Concentration:Rememberer:Sweeper",
         300,
         {"medium": 8, "easy": 4, "hard": 12},
-        7.450876900876901,
+        {"medium": 7.450876900876901, "easy": 3.519047619047619, "hard": 11.429184121592252},
     ),
     _symbols(
         "RevisedFacts-v0",
@@ -150,7 +159,7 @@ CARDS = (
         "revised_facts:RevisedFacts:Listener",
         128,
         {"medium": 4, "easy": 2, "hard": 8},
-        62,
+        {"medium": 62, "easy": 63, "hard": 60},
         rewriting=("0.5", "0.125", "0.875"),
     ),
 )

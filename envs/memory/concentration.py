@@ -142,7 +142,7 @@ class Concentration(Task[Params, State]):
 
     def _shown(self, state: State) -> jax.Array:
         """Return which cards show their picture, bool ``(2 n,)``."""
-        number = jnp.arange(self.cards)
+        number = np.arange(self.cards)
         return state.found | (number == state.first) | (number == state.vain[0]) | (number == state.vain[1])
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -191,8 +191,8 @@ class Concentration(Task[Params, State]):
 
     def describe(self, state: State, params: Params) -> str:
         """List the cards that show their picture."""
-        shown = np.flatnonzero(np.asarray(self._shown(state)))
-        cards = ", ".join(f"{card} {PICTURES[int(state.layout[card])]}" for card in shown)
+        shown, layout = np.flatnonzero(self._shown(state)).tolist(), state.layout.tolist()
+        cards = ", ".join(f"{card} {PICTURES[layout[card]]}" for card in shown)
         turn = "Turn over a second card." if int(state.first) != NONE else "Turn over a card."
         return f"Face up: {cards or 'none'}. {turn}"
 

@@ -43,7 +43,7 @@ CARDS = (
         reference="rlbench_suite.envs.text.optimal_questions:OptimalQuestions",
         horizon=30,  # twenty turns end the game; the rest is for masked questions and guesses
         difficulties={"medium": 32, "easy": 16, "real": 64},
-        optimum=0.775,  # no table allows more, and each of many thousand drawn tables allows it
+        optima={"medium": 0.775},  # no table allows more, and each of many thousand drawn tables allows it
         chance="answers to random questions rule most things out, and few guesses are then left",
         tags=("discrete", "masked", "text", "partially-observed"),
     ),
@@ -73,7 +73,7 @@ CARDS = (
         horizon=12,  # ten rounds end the talks
         variant=True,
         difficulties={"medium": 10, "easy": 6, "hard": 14},
-        optimum=0.4558662821248834,  # of a player who knows the population of the test split
+        optima={"medium": 0.4558662821248834},  # of a player who knows the population of the test split
         chance="many of the other sides take any demand up to half of the surplus",
         tags=("discrete", "text", "partially-observed"),
     ),
@@ -113,7 +113,12 @@ CARDS = (
         horizon=60,  # fifty moves end the game; the rest is for moves that are not legal
         variant=True,
         difficulties={"easy": 1, "medium": 2, "hard": 3, "bishops": 4},
-        optimum=0.9074636441402908,
+        optima={
+            "easy": 0.9074636441402908,
+            "medium": 0.8221190644932672,
+            "hard": 0.7955627664312528,
+            "bishops": 0.7703199723654415,
+        },
         tags=("discrete", "masked", "text", "game"),
     ),
     TaskCard(
@@ -138,7 +143,7 @@ CARDS = (
         horizon=30,  # as in Twenty Questions
         variant=True,
         difficulties={"real": 100, "medium": 32, "easy": 16},
-        optimum=0.7361111111111112,  # 339 turns for the 54 cities of the test split
+        optima={"real": 0.7361111111111112},  # 339 turns for the 54 cities of the test split
         chance="answers to random questions rule most cities out, and few guesses are then left",
         tags=("discrete", "masked", "text", "partially-observed"),
     ),

@@ -16,7 +16,9 @@ from .chess_rules import OFFSETS, PAWN, Position
 
 LETTERS = "PNBRQK"
 SQUARES = tuple(f"{file}{rank}" for rank in "12345678" for file in "abcdefgh")
-PLANE_OF = {(int(up), int(right)): plane for plane, (up, right) in enumerate(OFFSETS[:64])}
+_OFFSETS = [tuple(way) for way in OFFSETS.tolist()]
+"""The same in Python's numbers, which are faster one by one."""
+PLANE_OF = {way: plane for plane, way in enumerate(_OFFSETS[:64])}
 """Plane of a move by ranks and files."""
 PROMOTED = "nbr"
 """Pieces that a pawn becomes by a plane of its own."""
@@ -40,8 +42,13 @@ SHAPES = {
 
 def members(words: Iterable[Any]) -> list[int]:
     """Return the numbers of the bits that are set in words of 32."""
-    data = np.array([*words], np.uint32).view(np.uint8)
-    return np.flatnonzero(np.unpackbits(data, bitorder="little")).tolist()
+    found = []
+    for number, word in enumerate(words):
+        left = int(word)
+        while left:
+            found.append(32 * number + (left & -left).bit_length() - 1)
+            left &= left - 1
+    return found
 
 
 def pieces(position: Position, black: bool) -> dict[int, str]:
@@ -58,8 +65,9 @@ def pieces(position: Position, black: bool) -> dict[int, str]:
 def fen(position: Position, black: bool, move: int) -> str:
     """Return a position in Forsyth-Edwards notation."""
     board, rights, passing = pieces(position, black), int(position.castling), int(position.passing)
-    rows = ("".join(board.get(8 * rank + file, "1") for file in range(8)) for rank in range(7, -1, -1))
-    placed = "/".join(re.sub("1+", lambda ones: str(len(ones[0])), row) for row in rows)
+    squares = "".join([board.get(square, "1") for square in range(64)])
+    placed = "/".join([squares[start : start + 8] for start in range(56, -1, -8)])
+    placed = re.sub("1+", lambda ones: str(len(ones[0])), placed)
     if black:
         rights = rights >> 2 | (rights & 3) << 2
     castling = "".join(letter for bit, letter in enumerate("KQkq") if rights >> bit & 1) or "-"
@@ -70,7 +78,8 @@ def fen(position: Position, black: bool, move: int) -> str:
 def ends(move: int, black: bool) -> tuple[int, int]:
     """Return the square from which a move goes, and that to which it goes; -1 off the board."""
     plane, start = divmod(move, 64)
-    rank, file = start // 8 + int(OFFSETS[plane][0]), start % 8 + int(OFFSETS[plane][1])
+    up, right = _OFFSETS[plane]
+    rank, file = start // 8 + up, start % 8 + right
     end = 8 * rank + file if (rank | file) & ~7 == 0 else -1
     return start ^ 56 * black, end ^ 56 * black if end >= 0 else -1
 
@@ -79,7 +88,7 @@ def move_name(move: int, position: Position, black: bool) -> str:
     """Name a move in UCI notation; a move off the board by its ranks and files, seen by the side to move."""
     plane, (start, end) = move // 64, ends(move, black)
     if end < 0:
-        up, right = OFFSETS[plane]
+        up, right = _OFFSETS[plane]
         return f"{SQUARES[start]} by {up} ranks and {right} files"
     letter = PROMOTED[(plane - 64) // 3] if plane >= 64 else "q" * _promotes(position, move % 64, end ^ 56 * black)
     return SQUARES[start] + SQUARES[end] + letter

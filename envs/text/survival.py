@@ -206,15 +206,13 @@ class Survival(Task[Params, State]):
     def _view(self, state: State, params: Params) -> tuple[np.ndarray, np.ndarray]:
         """Return the material of each cell of the view, and what is in it (as in ``LOOKS``); -1 for none."""
         row, column, far = int(state.cell) >> 5, int(state.cell) & 31, int(sight(state))
-        materials, looks = np.full((ROWS, COLUMNS), -1), np.full((ROWS, COLUMNS), -1)
-        world = np.asarray(state.world)
-        for i in range(ROWS):
-            for j in range(COLUMNS):
-                r, c = row + i - ROWS // 2, column + j - COLUMNS // 2
-                if max(abs(r - row), abs(c - column)) > far:
-                    continue
-                inside = 0 <= r < 32 and 0 <= c < 32
-                materials[i, j] = sum((int(world[r, b]) >> c & 1) << b for b in range(4)) if inside else 0
+        down, right = np.ogrid[-(ROWS // 2) : ROWS // 2 + 1, -(COLUMNS // 2) : COLUMNS // 2 + 1]
+        r, c = row + down, column + right
+        planes = state.world[r[:, 0] & 31].astype(int)[:, None]  # (row, 1, bit): words of the 32 columns
+        materials = ((planes >> (c[0] & 31)[:, None] & 1) << np.arange(4)).sum(-1)
+        materials *= (r >> 5 == 0) & (c >> 5 == 0)  # outside the world as material 0
+        materials[np.maximum(abs(down), abs(right)) > far] = -1
+        looks = np.full((ROWS, COLUMNS), -1)
         kinds = [*(int(params.rules.looks) >> 2 * int(kind) & 3 for kind in KINDS), 3, 3]
         kinds += [5 if age >= RIPE else 4 for age in state.ages]
         for look, cell in zip(kinds, state.things, strict=True):

@@ -91,7 +91,7 @@ def first_state(world: Any, start: int) -> State:
 def light(time: Any) -> Any:
     """Return the light at a step, from 0 at midnight to 8 by day."""
     away = abs((time - MIDNIGHT + DAY // 2) % DAY - DAY // 2)
-    return jnp.minimum(away // 8, BRIGHT)
+    return (away // 8).clip(max=BRIGHT)
 
 
 def sight(state: State) -> Any:

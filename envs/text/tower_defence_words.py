@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import chain
 
 import numpy as np
@@ -220,6 +221,7 @@ def _wave(word: int) -> str:
     return ", ".join(parts) or "nobody"
 
 
+@lru_cache(1000)
 def _cells(word: int) -> str:
     """Return the numbers of some cells in words."""
     runs: list[list[int]] = []

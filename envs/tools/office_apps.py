@@ -37,7 +37,7 @@ nothing: ``tests/tools/test_attacks.py`` plays players who do nothing, refuse, l
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -117,8 +117,8 @@ class OfficeApps(Task[Params, State]):
         self._part_sizes = sizes
         self.observation_space = self.box(-1.0, 1.0, (OBSERVATION_SIZE,))
         self.reward_space = self.box(-0.5 if self.mode == "dense" else 0.0, 1.0, ())
-        # Functions for the host side, compiled at their first use.
-        self._sight, self._mask = jax.jit(sight_of), jax.jit(self.action_mask)
+        self._mask = jax.jit(self.action_mask)
+        """Mask for the host side, compiled at its first use."""
 
     # -- the episode ---------------------------------------------------------------------------------------------------
 
@@ -299,7 +299,7 @@ class OfficeApps(Task[Params, State]):
         return [json_schema(one) for one in APIS]
 
     def _seen(self, state: State, params: Params) -> Sight:
-        return cast(Sight, jax.tree.map(np.asarray, self._sight(state, params.ask)))
+        return sight_of(state, params.ask)  # NumPy: compiled, it would take a dozen times as long to be called
 
     def _instruction(self, params: Params) -> str:
         return sentences.instruction(self.templates[int(params.ask.template)], params.ask, int(params.wording))

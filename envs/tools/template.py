@@ -175,12 +175,12 @@ def first(plan: Plan) -> jax.Array:
 
 
 def sight_of(state: State, ask: Ask) -> Sight:
-    """Return a player's view: the world as far as it was shown."""
+    """Return a player's view: the world as far as it was shown. Takes arrays of JAX or of NumPy."""
     world, known = state.world, state.known
 
     def where(mask: Any, *columns: str) -> dict[str, Any]:
         flags = flags_of(mask, getattr(world, columns[0]).shape[-1])
-        return {column: jnp.where(flags, getattr(world, column), 0) for column in columns}
+        return {column: getattr(world, column) * flags for column in columns}
 
     seen = World(
         **where(known.entries, "name", "city"),
@@ -190,8 +190,8 @@ def sight_of(state: State, ask: Ask) -> Sight:
         **where(known.guests, "guests"),
         **where(known.requests, "request_contact", "request_amount", "request_direction", "request_status"),
         **where(known.transfers, "transfer_contact", "transfer_amount", "transfer_direction"),
-        balance=jnp.where(known.accounts > 0, world.balance, 0),
-        savings=jnp.where(known.accounts > 0, world.savings, 0),
+        balance=world.balance * (known.accounts > 0),
+        savings=world.savings * (known.accounts > 0),
     )
     return Sight(ask, seen, known, state.shown, state.api, state.error, taken(world) & known.times)
 
