@@ -11,6 +11,7 @@ import importlib
 import importlib.util
 import json
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -166,8 +167,8 @@ class TaskCard:
         trained_on: id of the task on which agents train before they are judged on this one; empty where that is the
             task itself. Observation and action spaces are equal. A report says how much of a score the transfer loses.
         partially_observed: True if an agent needs a memory, because one observation does not show all that matters.
-        optimum: best achievable expected return where it is known in closed form or by enumeration; None for a card with
-            other choices.
+        optimum: best achievable expected return where it is known in closed form or by enumeration; None for a card
+            with other choices.
         optima: the same by difficulty, where it differs; a difficulty that is not listed has none that is known.
         replay_tolerance: allowed difference of a return that a processor with other rounding replays, about four times
             what ``benchmarks/across_processors.py`` finds.
@@ -221,6 +222,11 @@ class TaskCard:
     def name(self) -> str:
         """The id without its namespace: ``SAT-v0``, ``SAT-v0?difficulty=hard``."""
         return self.id.split("/", 1)[1]
+
+    @property
+    def measuring_command(self) -> str:
+        """The command that measures the players of this card, as one types it in a shell."""
+        return f"rlsuite calibrate {shlex.quote(self.id)}"
 
     @property
     def file_name(self) -> str:
@@ -384,7 +390,7 @@ class TaskCard:
         """
         scores = self.scores(difficulty)
         if not {"random", "reference"} <= scores.keys():
-            raise ValueError(f"{self.id} has no measured scores at this difficulty; run: rlsuite calibrate {self.id}")
+            raise ValueError(f"{self.id} has no measured scores at this difficulty; run: {self.measuring_command}")
         low, high = scores["random"].mean, scores["reference"].mean
         if low == high:
             raise ValueError(f"{self.id}: random and reference score the same ({low}); it cannot be normalised.")

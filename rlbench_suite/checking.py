@@ -424,7 +424,7 @@ def advise_on_card(bench: Bench) -> Iterator[str]:
     if empty := [name for name, meaning in task.measures.items() if not meaning.strip()]:
         yield f"measures does not say what {empty[0]!r} is."
     if not task.scores.keys() >= {"random", "reference"}:
-        yield f"No measured scores, so no info['score']; run: rlsuite calibrate {card.name}"
+        yield f"No measured scores, so no info['score']; run: {card.measuring_command}"
     try:
         known = load(card.entry_point) is type(task)
     except (ImportError, AttributeError, ValueError):

@@ -1,5 +1,7 @@
 """Ids as people write them: without namespace, without version, misspelt."""
 
+import shlex
+
 import gymnasium
 import pettingzoo
 import pytest
@@ -102,3 +104,9 @@ def test_the_optimum_of_a_card_is_that_of_its_difficulty() -> None:
                 assert one.with_difficulty(tier).optimum == pytest.approx(known, rel=1e-12), task.card.id
                 checked += 1
     assert checked > 30
+
+
+def test_the_command_that_measures_a_card_goes_through_a_shell() -> None:
+    chosen = registry.card("OfficeApps-v0?reward=dense&difficulty=hard").measuring_command
+    assert shlex.split(chosen) == ["rlsuite", "calibrate", "rlsuite/OfficeApps-v0?reward=dense&difficulty=hard"]
+    assert registry.card("SAT-v0").measuring_command == "rlsuite calibrate rlsuite/SAT-v0"

@@ -164,7 +164,7 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
         for player, s in card.scores(tier).items():
             measured = ("-" if value is None else f"{value:.3g}" for value in (s.success, s.cost))
             scores.add_row(tier or "-", player, f"{s.mean:g}", f"[{s.low:g}, {s.high:g}]", str(s.episodes), *measured)
-    none = f"No measured returns yet; run: rlsuite calibrate {card.name}" if card.reference else "No reference player."
+    none = f"No measured returns yet; run: {card.measuring_command}" if card.reference else "No reference player."
     console.print(scores if scores.rows else none)
     if card.puzzle:
         console.print(_one_shot_scores(card))

@@ -94,7 +94,7 @@ class LanguageModel:
         scores = card.one_shot_scores() if self.one_shot(card) else card.scores()
         low, high = ("guess", "solver") if self.one_shot(card) else ("random", "reference")
         if not {low, high} <= scores.keys():
-            raise ValueError(f"{card.id} has no measured scores of {low} and {high}; run: rlsuite calibrate {card.id}")
+            raise ValueError(f"{card.id} has no measured scores of {low} and {high}; run: {card.measuring_command}")
         return {"random": scores[low], "reference": scores[high]}
 
     def check(self, task: Task[Any, Any]) -> None:

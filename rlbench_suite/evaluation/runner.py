@@ -87,7 +87,7 @@ def plan(
     for card in cards:
         scores = model.anchors(card) if model else card.scores()
         if not {"random", "reference"} <= scores.keys():
-            raise ValueError(f"{card.id} has no measured reference scores; run: rlsuite calibrate {card.id}")
+            raise ValueError(f"{card.id} has no measured reference scores; run: {card.measuring_command}")
         references[card.id] = {player: vars(scores[player]) for player in ("random", "reference")}
     hyperparameters: dict[str, dict[str, Any]] = {name: {} for name in players}
     not_applicable: dict[str, dict[str, str]] = {}
