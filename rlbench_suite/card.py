@@ -173,7 +173,7 @@ class TaskCard:
         replay_tolerance: allowed difference of a return that a processor with other rounding replays, about four times
             what ``benchmarks/across_processors.py`` finds.
         constraint: limit of the task's ``cost``; None for a task without one.
-        chance: why random play succeeds in more than 5 % of episodes; empty for a task where it does not.
+        chance: why random play succeeds in more than 5 % of episodes at some difficulty; empty where it does not.
         tags: free words for filtering.
     """
 

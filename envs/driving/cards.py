@@ -35,6 +35,7 @@ CARDS = (
         replay_tolerance=0.0001,
         difficulties=DENSITIES,
         constraint=_constraint(1.0),
+        chance="in thin traffic a few random drives overtake somebody and hit nobody",
         tags=("discrete", "safe", "driving"),
     ),
     TaskCard(

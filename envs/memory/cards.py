@@ -13,6 +13,7 @@ def _symbols(
     horizon: int,
     difficulties: dict[str, float],
     optima: dict[str, float],
+    chance: str = "",
     **choices: tuple[str, ...],
 ) -> TaskCard:
     """Make the card of a task in which symbols are to be remembered.
@@ -37,6 +38,7 @@ def _symbols(
         contexts=False,
         partially_observed=True,
         optima=optima,
+        chance=chance,
         tags=("discrete", "memory", "partially-observed", "text"),
     )
 
@@ -151,6 +153,7 @@ CARDS = (
         300,
         {"medium": 8, "easy": 4, "hard": 12},
         {"medium": 7.450876900876901, "easy": 3.519047619047619, "hard": 11.429184121592252},
+        chance="four pairs are often found in fewer turns in vain than there are pairs, by luck",
     ),
     _symbols(
         "RevisedFacts-v0",

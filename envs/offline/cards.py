@@ -19,6 +19,7 @@ CARDS = (
             "medium-dense": 11,
             "large-dense": 12,
         },
+        chance="with dense rewards nothing ends the episode, and the ball may roll by the goal of the smallest maze",
         tags=("continuous", "navigation", "sparse"),
     ),
 )

@@ -3,7 +3,7 @@
 from rlbench_suite.card import TaskCard
 
 
-def _maze(name: str, summary: str, observed: str, difficulties: dict[str, float]) -> TaskCard:
+def _maze(name: str, summary: str, observed: str, difficulties: dict[str, float], chance: str = "") -> TaskCard:
     """Make the card of a maze of which so much is observed."""
     return TaskCard(
         id=f"rlsuite/{name}",
@@ -18,6 +18,7 @@ def _maze(name: str, summary: str, observed: str, difficulties: dict[str, float]
         variant=True,
         difficulties=difficulties,
         partially_observed=observed == "partially",
+        chance=chance,
         tags=("discrete", "text", "navigation"),
     )
 
@@ -102,6 +103,7 @@ CARDS = (
         "Find the goal of a maze of which only the walls beside the walker are seen.",
         "partially",
         {"medium": 4, "easy": 3, "hard": 5},
+        chance="a random walk in a small maze now and then comes by the goal in at most twice the shortest way",
     ),
     TaskCard(
         id="rlsuite/Endgame-v0",

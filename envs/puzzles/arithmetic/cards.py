@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from ..shared.card import puzzle_card
+from ..shared.card import EASY_IS_SMALL, puzzle_card
 
 _card = partial(puzzle_card, __name__)
 
@@ -20,6 +20,7 @@ CARDS = (
         summary="Make the target of some of the numbers, combining two numbers a step.",
         source="the television game Des chiffres et des lettres; every target can be reached, by construction",
         horizon=5, optimum=1.0, variant=True,
+        chance="an easy instance has few numbers, and so there are few ways to combine them",
         difficulties={"medium": 5, "easy": 3, "hard": 6},
     ),
     _card(
@@ -28,6 +29,7 @@ CARDS = (
         summary="Complete a square of the numbers 1 to n * n so that rows, columns and diagonals have one sum.",
         source="classical; squares of side 4 counted by Frenicle 1693, of side 5 by Schroeppel 1973",
         horizon=14, optimum=2.0, variant=True,
+        chance=EASY_IS_SMALL,
         difficulties={"medium": 4, "easy": 3, "hard": 5},
     ),
     _card(
@@ -36,6 +38,7 @@ CARDS = (
         summary="Find the digits that letters in a grid stand for by the sums of rows and columns.",
         source="one solution by construction",
         horizon=6, optimum=2.0, variant=True,
+        chance=EASY_IS_SMALL,
         difficulties={"medium": 4, "easy": 3, "hard": 5},
     ),
     _card(
@@ -51,6 +54,7 @@ CARDS = (
         summary="See four playing cards and write a formula that makes 24 of them, token by token.",
         source="Points24 and EZPoints of Zhai et al. 2024, arXiv:2405.10292; every hand that can be solved",
         horizon=12, optimum=1.0, variant=True,
+        chance="an easy hand has few ways to combine its cards, and several of them make 24",
         difficulties={"medium": 2, "easy": 0, "hard": 3},
         choices={"observation": ("pixels", "symbols")},
     ),

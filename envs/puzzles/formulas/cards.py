@@ -37,6 +37,7 @@ CARDS = (
         summary="Find the only model of a 3-SAT formula.",
         source="one model by construction; planting: Jia, Moore & Strain 2007, doi:10.1613/jair.2039",
         horizon=72, variant=True,
+        chance="random legal flips are a focused random walk, which solves some easy formulas",
         difficulties={"medium": 16, "easy": 8, "hard": 24},
     ),
     _card(

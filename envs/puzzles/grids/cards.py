@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from ..shared.card import puzzle_card
+from ..shared.card import EASY_IS_SMALL, puzzle_card
 
 _card = partial(puzzle_card, __name__)
 
@@ -28,6 +28,7 @@ CARDS = (
         summary="Fill a grid with zeros and ones: as many of each in a line, no three equal in a row, no lines equal.",
         source="one solution by construction; NP-complete: De Biasi 2012, Binary Puzzle is NP-complete",
         horizon=40, optimum=2.0, variant=True,
+        chance=EASY_IS_SMALL,
         difficulties={"medium": 6, "easy": 4, "hard": 8},
     ),
     _card(
@@ -35,6 +36,7 @@ CARDS = (
         summary="Fill cells whose positions add up to the clues of rows and columns, a cell a step.",
         source="one solution by construction",
         horizon=64, optimum=2.0, variant=True,
+        chance=EASY_IS_SMALL,
         difficulties={"medium": 6, "easy": 4, "hard": 8},
     ),
     _card(
@@ -42,6 +44,7 @@ CARDS = (
         summary="Put bulbs that light every cell and not each other (Akari), a cell a step.",
         source="one solution by construction",
         horizon=78, optimum=2.0, variant=True,
+        chance=EASY_IS_SMALL,
         difficulties={"medium": 7, "easy": 4, "hard": 10},
     ),
     _card(
@@ -65,6 +68,7 @@ CARDS = (
         summary="Put a diagonal into every cell, as many to a corner as it says and without a loop, a cell a step.",
         source="one solution by construction",
         horizon=49, optimum=2.0, variant=True,
+        chance=EASY_IS_SMALL,
         difficulties={"medium": 5, "easy": 3, "hard": 7},
     ),
     _card(
@@ -72,6 +76,7 @@ CARDS = (
         summary="Fill a Latin square of towers by how many of them are seen from the edges.",
         source="one solution by construction",
         horizon=36, optimum=2.0, variant=True,
+        chance=EASY_IS_SMALL,
         difficulties={"medium": 5, "easy": 4, "hard": 6},
     ),
     _card(
@@ -79,6 +84,7 @@ CARDS = (
         summary="Fill a Latin square of towers by the sum of the heights that are seen from the edges.",
         source="one solution by construction; Skyscraper with sums",
         horizon=36, optimum=2.0, variant=True,
+        chance=EASY_IS_SMALL,
         difficulties={"medium": 5, "easy": 4, "hard": 6},
     ),
     _card(
@@ -86,6 +92,7 @@ CARDS = (
         summary="Pitch a tent beside every tree, no two tents touching, by the counts of rows and columns.",
         source="one solution by construction",
         horizon=52, optimum=2.0, variant=True,
+        chance=EASY_IS_SMALL,
         difficulties={"medium": 6, "easy": 5, "hard": 8},
     ),
     _card(
@@ -93,6 +100,7 @@ CARDS = (
         summary="Place one star in every row, column and region of a grid so that no two touch.",
         source="one solution by construction",
         horizon=49, optimum=2.0, variant=True,
+        chance=EASY_IS_SMALL,
         difficulties={"medium": 6, "easy": 5, "hard": 7},
     ),
 )

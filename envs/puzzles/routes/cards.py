@@ -13,6 +13,7 @@ CARDS = (
         summary="Find the shortest way through a maze.",
         source="spanning trees with some walls taken down; exact distances by Dijkstra 1959",
         horizon=150, optimum=1.9, variant=True,
+        chance="a random walk comes by the exit of a small maze within the time",
         difficulties={"medium": 9, "easy": 6, "hard": 12},
     ),
     _card(
@@ -20,6 +21,7 @@ CARDS = (
         summary="Find the shortest route on roads that are described in words.",
         source="random road maps; exact distances by Dijkstra 1959, doi:10.1007/BF01386390",
         horizon=60, optimum=1.9, variant=True,
+        chance="easy maps are small, and a random walk comes by the goal within the time",
         difficulties={"medium": 5, "easy": 3, "hard": 7},
     ),
     _card(
@@ -28,6 +30,7 @@ CARDS = (
         summary="Visit every vertex of a graph once.",
         source="random graphs of a fixed number of edges; both answers proven by exhaustive search",
         horizon=16, optimum=2.0, variant=True,
+        chance="easy graphs are small, so that a few choices at random may visit every vertex",
         difficulties={"medium": 12, "easy": 8, "hard": 16},
     ),
     _card(
@@ -38,6 +41,7 @@ CARDS = (
         summary="Visit every vertex of a graph once and return.",
         source="random graphs of a fixed number of edges; both answers proven by exhaustive search",
         horizon=16, optimum=2.0, variant=True,
+        chance="easy graphs are small, so that a few choices at random may visit every vertex",
         difficulties={"medium": 12, "easy": 8, "hard": 16},
     ),
 )

@@ -4,6 +4,11 @@ from typing import Any
 
 from rlbench_suite.card import TaskCard
 
+EASY_IS_SMALL = (
+    "easy instances are small and the mask forbids what breaks a rule, so that few values are left to chance"
+)
+"""Why random play succeeds at the easy difficulty of many puzzles."""
+
 
 def puzzle_card(
     cards: str,

@@ -37,6 +37,7 @@ CARDS = (
         summary="Fill a crossword with the words of a list, a word a step.",
         source="one solution by construction; filling grids is NP-complete: Garey & Johnson 1979, problem GP14",
         horizon=12, optimum=2.0, variant=True,
+        chance="an easy crossword has few words, and the mask forbids visible errors, so that little is left to chance",
         difficulties={"medium": 5, "easy": 4, "hard": 6},
     ),
 )
