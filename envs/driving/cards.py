@@ -231,6 +231,23 @@ CARDS = (
         tags=("continuous", "multi-agent", "partially-observed", "safe", "driving"),
     ),
     TaskCard(
+        id="rlsuite/EcoDrivingCar-v0",
+        family="driving",
+        summary="A car that knows the signal plan eases off in time, so that it and those behind it emit less CO2.",
+        source="Jayawardana et al. 2025, IntersectionZoo, arXiv:2410.15221; Treiber et al. 2000, "
+        "doi:10.1103/PhysRevE.62.1805",
+        entry_point="rlbench_suite.envs.driving.eco_driving_car:EcoDrivingCar",
+        reference="rlbench_suite.envs.driving.eco_driving_car:OwnSpeedAdvice",
+        horizon=240,
+        constraint=Constraint(
+            counts="delay at the stop line against human drivers, s per car",
+            limit=1.0,
+            reason="nobody notices a second, and savings that slow traffic down are none (IntersectionZoo)",
+        ),
+        variant=True,
+        tags=("continuous", "partially-observed", "safe", "driving"),
+    ),
+    TaskCard(
         id="rlsuite/TrafficSim-v0",
         family="driving",
         summary="Drive all cars around an ego as the humans would whom you have watched, and obey commands.",

@@ -126,6 +126,7 @@ class EcoDriving(Task[Params, State]):
     """The task of this file's docstring."""
 
     period = TICKS * TICK
+    lanes = LANES
     measures: ClassVar[dict[str, str]] = {
         "saving": "CO2 of the fleet less than that of its twin so far, %",
         "fuel_saving": "the same of fuel, by another model, %",
@@ -140,22 +141,20 @@ class EcoDriving(Task[Params, State]):
         if difficulty is None or not 0 <= difficulty <= 1:
             raise ValueError(f"The difficulty of {card.id} is a penetration of 0 to 1, got {difficulty!r}.")
         self.penetration = float(difficulty)
-        low, high = np.zeros(20), np.ones(20)
-        low[[2, 8]] = -0.6, -1
-        high[[1, 2, 4, 7, 17, 18]] = 1.2, 1.4, 1.2, 1.2, 1.4, 1.2
-        self.observation_space = self.box(low, high, (LANES * SLOTS, 20))
+        self.observation_space = self.box(*bounds(), (LANES * SLOTS, 20))
         self.action_space = self.box(-1, 1, (LANES * SLOTS, 1))
         self.reward_space = self.box(-FASTEST_REWARD, FASTEST_REWARD, (LANES * SLOTS,))
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw junction, signals, demand and drivers."""
-        u = self.uniform(key, 5 + LANES + 7 * LANES * SLOTS)
-        cars = u[5 + LANES :].reshape(7, LANES, SLOTS)
+        lanes = self.lanes
+        u = self.uniform(key, 5 + lanes + 7 * lanes * SLOTS)
+        cars = u[5 + lanes :].reshape(7, lanes, SLOTS)
         limit = 11 + 6 * u[1]
         greens = 30 + jnp.floor(41 * u[2:4]).astype(jnp.int32)
         plan = Plan(greens[0], greens[1], jnp.int32(0))
         plan = plan._replace(offset=jnp.minimum(jnp.floor(plan.cycle * u[4]).astype(jnp.int32), plan.cycle - 1))
-        mean = 3600 / (150 + 250 * u[5 : 5 + LANES, None])
+        mean = 3600 / (150 + 250 * u[5 : 5 + lanes, None])
         headways = jnp.ceil((LEAST_HEADWAY - (mean - LEAST_HEADWAY) * jnp.log1p(-cars[0])) / TICK).astype(jnp.int32)
         arrival = jnp.cumsum(headways, -1)
         arrival = jnp.where(arrival <= int(INFLOW / TICK), arrival, NEVER)
@@ -177,23 +176,35 @@ class EcoDriving(Task[Params, State]):
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start with empty roads."""
-        shape = 2, LANES, SLOTS
+        shape = 2, self.lanes, SLOTS
         nobody = Traffic(jnp.full(shape, OUTSIDE, self.dtype), jnp.zeros(shape, self.dtype), jnp.zeros(shape, bool))
         none = jnp.zeros(2, jnp.int32)
         return State(nobody, jnp.int32(0), none, none, jnp.int32(0))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Drive for a second."""
-        off = EASE * jnp.maximum(action.reshape(LANES, SLOTS), 0) * params.controlled
+        off = EASE * jnp.maximum(self.of_each_car(action), 0) * params.controlled
         state = jax.lax.fori_loop(0, TICKS, lambda _, now: self.drive(now, off, params), state)
         away = left(state, params).sum(-1)
         return state._replace(delay=state.delay + jnp.maximum(away[0] - away[1], 0).sum().astype(jnp.int32))
+
+    def of_each_car(self, action: jax.Array) -> jax.Array:
+        """Return the action for each car, such that it broadcasts to ``(lanes, slots)``."""
+        return action.reshape(self.lanes, SLOTS)
+
+    def lights(self, params: Params, tick: Scalar) -> Lights:
+        """Return the lights of every lane, each field ``(lanes, 1)``."""
+        return Lights(*(self.of_lanes(part) for part in lights(params.plan, tick)))
+
+    def of_lanes(self, part: jax.Array) -> jax.Array:
+        """Return an attribute of both phases for every lane, ``(lanes, 1)``."""
+        return jnp.repeat(part, LANES // 2)[: self.lanes, None]
 
     def drive(self, state: State, off: jax.Array, params: Params) -> State:
         """Return the state a tick later; agents accelerate by ``off`` less, ``(lanes, slots)`` m/s^2."""
         line, driver = params.approach, params.driver
         out = line + EXIT
-        before, light = state.traffic, lights_of_lanes(params.plan, state.tick)
+        before, light = state.traffic, self.lights(params, state.tick)
         before = before._replace(held=holds(before, light, line))
         ahead = leaders(before.x, before.v, before.x)
         inside = (before.x >= 0) & (before.x < out)
@@ -220,8 +231,12 @@ class EcoDriving(Task[Params, State]):
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the observation of each car, ``(48, 20)``; see the table."""
+        return self.seen(state, params)
+
+    def seen(self, state: State, params: Params) -> jax.Array:
+        """Return what each car observes if it is controlled, ``(lanes * slots, 20)``."""
         fleet = Traffic(*(part[1] for part in state.traffic))
-        light, line = lights_of_lanes(params.plan, state.tick), params.approach
+        light, line = self.lights(params, state.tick), params.approach
         fleet = fleet._replace(held=holds(fleet, light, line))
         ahead = leaders(fleet.x, fleet.v, fleet.x)
         on = fleet.x >= 0
@@ -233,7 +248,7 @@ class EcoDriving(Task[Params, State]):
         first = jnp.where(approaching, np.arange(SLOTS), SLOTS).min(-1, keepdims=True)
         between = jnp.where(approaching, np.arange(SLOTS) - first, 0)
         cycle, seconds = params.plan.cycle, TICK / TIME
-        green = of_lanes(jnp.stack([params.plan.first, params.plan.second]))
+        green = self.of_lanes(jnp.stack([params.plan.first, params.plan.second]))
         led = jnp.roll(params.controlled & on, 1, -1) & (np.arange(SLOTS) > 0)
         agent = on & (fleet.x < line + EXIT) & params.controlled
         own = (
@@ -261,10 +276,10 @@ class EcoDriving(Task[Params, State]):
             jnp.full_like(line, self.penetration),
         )
         columns = *(jnp.where(agent, column, 0) for column in own), *shared
-        shape = LANES, SLOTS
+        shape = self.lanes, SLOTS
         seen = jnp.stack([jnp.broadcast_to(column, shape).astype(self.dtype) for column in columns], -1)
-        box: Any = self.observation_space
-        return jnp.clip(seen.reshape(LANES * SLOTS, len(columns)), box.low, box.high)
+        low, high = (bound.astype(self.dtype) for bound in bounds())
+        return jnp.clip(seen.reshape(self.lanes * SLOTS, len(columns)), low, high)
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of each car; see the table."""
@@ -296,9 +311,12 @@ class EcoDriving(Task[Params, State]):
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the CO2 saved in this step, g per car, for every agent."""
+        return jnp.broadcast_to(self.saved(state, next_state) / params.cars, (LANES * SLOTS,))
+
+    def saved(self, state: State, next_state: State) -> jax.Array:
+        """Return the CO2 that the fleet emitted less than its twin in this step, g."""
         emitted = next_state.co2 - state.co2
-        saved = (emitted[0] - emitted[1]).astype(self.dtype) * GRAM / params.cars
-        return jnp.broadcast_to(saved, (LANES * SLOTS,))
+        return (emitted[0] - emitted[1]).astype(self.dtype) * GRAM
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
         """Return the delay, s per car."""
@@ -340,9 +358,9 @@ class EcoDriving(Task[Params, State]):
         light = Lights(*(np.asarray(part) for part in lights(params.plan, state.tick)))
         lines = [
             f"Speed limit {float(params.limit):.1f} m/s; {float(params.approach):.0f} m from entry to stop line. "
-            f"{int((np.asarray(params.controlled) & (x >= 0)).sum())} agents have entered so far."
+            + self.agents_in_words(x, params)
         ]
-        for lane, name in enumerate(NAMES):
+        for lane, name in enumerate(NAMES[: self.lanes]):
             p = lane // 2
             colour = "green" if light.green[p] else "amber" if light.amber[p] else "red"
             lines.append(
@@ -351,10 +369,18 @@ class EcoDriving(Task[Params, State]):
             )
             for slot in range(SLOTS):
                 if 0 <= x[lane, slot] < float(params.approach) + EXIT:
-                    who = f"agent_{SLOTS * lane + slot}" if params.controlled[lane, slot] else "a human"
+                    who = self.agent_in_words(lane, slot) if params.controlled[lane, slot] else "a human"
                     way = float(params.approach) - x[lane, slot]
                     lines.append(f"  {who}: {way:.1f} m before the line, {v[lane, slot]:.1f} m/s")
         return "\n".join(lines)
+
+    def agents_in_words(self, x: np.ndarray, params: Params) -> str:
+        """Say how many agents have entered."""
+        return f"{int((np.asarray(params.controlled) & (x >= 0)).sum())} agents have entered so far."
+
+    def agent_in_words(self, lane: int, slot: int) -> str:
+        """Name an agent."""
+        return f"agent_{SLOTS * lane + slot}"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw each lane from above, from left to right: agents (green) and humans (blue), the twin below (grey)."""
@@ -364,7 +390,7 @@ class EcoDriving(Task[Params, State]):
         line = float(params.approach)
         scale = (width - 40) / (line + EXIT)
         light = lights(params.plan, state.tick)
-        for lane, name in enumerate(NAMES):
+        for lane, name in enumerate(NAMES[: self.lanes]):
             top = 25 + 90 * lane
             canvas.text((6, top - 16), name, fill="black")
             canvas.rectangle((0, top, width, top + 24), fill="dimgray")
@@ -387,14 +413,12 @@ FREE_SHOWN = 2 * WAY
 """m: gap to a follower that does not exist; shown as 1."""
 
 
-def lights_of_lanes(plan: Plan, tick: Scalar) -> Lights:
-    """Return the lights of every lane, each field ``(lanes, 1)``."""
-    return Lights(*(of_lanes(part) for part in lights(plan, tick)))
-
-
-def of_lanes(part: jax.Array) -> jax.Array:
-    """Return an attribute of both phases for every lane, ``(lanes, 1)``."""
-    return jnp.repeat(part, LANES // 2)[:, None]
+def bounds() -> tuple[np.ndarray, np.ndarray]:
+    """Return the least and largest observation of a car, each ``(20,)``."""
+    low, high = np.zeros(20), np.ones(20)
+    low[[2, 8]] = -0.6, -1
+    high[[1, 2, 4, 7, 17, 18]] = 1.2, 1.4, 1.2, 1.2, 1.4, 1.2
+    return low, high
 
 
 def left(state: State, params: Params) -> jax.Array:

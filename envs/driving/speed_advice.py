@@ -52,7 +52,10 @@ class SpeedAdvice(NamedTuple):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return how much each car eases off, ``(48, 1)``."""
-        seen = view.observation
+        return self.advised(view.observation)[:, None], memory
+
+    def advised(self, seen: jax.Array) -> jax.Array:
+        """Return how much each car eases off that observes a row of ``seen``."""
         speed, way = SPEED * seen[:, 1], WAY * seen[:, 2]
         driver, between = PEDAL * seen[:, 8], SLOTS * seen[:, 9]
         to_green, to_amber, green, rest = (TIME * seen[:, i] for i in (13, 14, 15, 16))
@@ -70,4 +73,4 @@ class SpeedAdvice(NamedTuple):
         glide = jnp.maximum(way / (crossing + self.reserve), self.slowest)
         wanted = jnp.maximum(self.gain * (glide - speed), -self.braking)
         waits = (way > 0) & (crossing > fastest + self.patience)
-        return jnp.where(waits, jnp.clip((driver - wanted) / EASE, 0, 1), 0)[:, None], memory
+        return jnp.where(waits, jnp.clip((driver - wanted) / EASE, 0, 1), 0)

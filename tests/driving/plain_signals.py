@@ -117,13 +117,13 @@ class Lane:
 
 
 class Junction:
-    """Four lanes; agents may ease off unless it is the twin."""
+    """The lanes of the parameters, four or one; agents may ease off unless it is the twin."""
 
     def __init__(self, params: Any) -> None:
         plan = tuple(int(part) for part in params.plan)
         self.params, self.time = params, 0
         self.lanes = []
-        for lane in range(4):
+        for lane in range(len(params.arrival)):
             cars = [
                 Car(
                     12 * lane + i,
@@ -142,13 +142,17 @@ class Junction:
         agents = [car.number for car in self.cars.values() if car.controlled and action is not None]
         eases = {n: 1.5 * max(float(action[n, 0]), 0.0) for n in agents}  # type: ignore[index]
         for _ in range(2):
-            for lane in self.lanes:
-                lane.tick(self.time, eases)
-            self.time += 1
+            self.tick(eases)
+
+    def tick(self, eases: dict[int, float]) -> None:
+        """Let half a second pass."""
+        for lane in self.lanes:
+            lane.tick(self.time, eases)
+        self.time += 1
 
     def seen(self, penetration: float) -> np.ndarray:
-        """Return what the agents observe, ``(48, 20)``."""
-        rows = np.zeros((48, 20))
+        """Return what the agents observe, ``(12 * lanes, 20)``."""
+        rows = np.zeros((12 * len(self.lanes), 20))
         first, second, _ = (int(part) for part in self.params.plan)
         for number, lane in enumerate(self.lanes):
             light, to_green, to_amber = colour(lane.plan, lane.phase, self.time)
