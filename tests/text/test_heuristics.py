@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from rlbench_suite.adapters.record import Record
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.card import Score, TaskCard
 from rlbench_suite.envs.text.diagnosis import COST, PERCENT
@@ -28,14 +30,15 @@ CLOSE = {("Recommend-v0", "easy")}
 """Tiers in which it is nearly best to ask everything: four questions cost 0.08 together."""
 
 
-def played(name: str, episodes: int, difficulty: str | None = None, **settings: str) -> tuple[Any, Any]:
-    """Return the task, and test episodes of its heuristic player."""
-    task: Any = card(name).build(difficulty=difficulty) if not settings else built(name, **settings)
-    return task, play(task, player_for(task, task.card.yardsticks["heuristic"]), range(episodes), split="test")
+def played(task: Any, episodes: int) -> Record:
+    """Return test episodes of the heuristic player of a task."""
+    return play(task, player_for(task, task.card.yardsticks["heuristic"]), range(episodes), split="test")
 
 
-def built(name: str, **settings: str) -> Any:
-    return card(f"{name}?" + "&".join(f"{key}={value}" for key, value in settings.items())).build()
+def contexts(task: Any, number: int) -> Any:
+    """Draw contexts of the test split, batched."""
+    keys = jax.random.split(jax.random.key(5), number)
+    return jax.jit(jax.vmap(lambda key: task.sample_params(key, jnp.int32(Split.TEST))))(keys)
 
 
 def agrees(measured: Score, exact: float) -> bool:
@@ -55,21 +58,29 @@ def test_the_heuristic_scores_between_random_play_and_the_reference(each: TaskCa
 
 
 @pytest.mark.parametrize("name", ["TextMazePartial-v0", "GuessMyCity-v1", "Recommend-v0"])
-def test_other_episodes_agree_with_the_measured_score_and_no_move_is_illegal(name: str) -> None:
-    task, record = played(name, 256)
+def test_other_episodes_agree_with_the_measured_score(name: str) -> None:
+    task: Any = card(name).build()
+    record = played(task, 256)
     measured = task.card.scores(None)["heuristic"]
     returns = np.asarray(record.total, float)
-    spread = 4 * returns.std() * (1 / 256 + 1 / measured.episodes) ** 0.5
-    assert abs(returns.mean() - measured.mean) <= spread
-    assert not np.asarray(record.info.get("invalid_action", False)).any()
+    assert abs(returns.mean() - measured.mean) <= 4 * returns.std() * (1 / 256 + 1 / measured.episodes) ** 0.5
+    # An illegal action is a step more, and changes nothing else.
+    legal = {"GuessMyCity-v1": ("turns", 0), "Recommend-v0": ("known", 1)}
+    if name in legal:
+        measure, more = legal[name]
+        np.testing.assert_array_equal(record.length, record.info[measure] + more)
 
 
 def test_a_word_that_is_guessed_fits_all_marks_before():
-    task, record = played("Wordle-v0", 64)
-    for actions, length, hidden in zip(record.actions, record.length, record.params.hidden, strict=True):
-        guesses = task.letters[np.asarray(actions)[: int(length)]]
+    task: Any = card("Wordle-v0").build()
+    env: Any = gymnasium.make("rlsuite/Wordle-v0", split="test").unwrapped
+    record = played(task, 64)
+    for seed, (actions, length) in enumerate(zip(record.actions, record.length, strict=True)):
+        env.reset(seed=seed)
+        hidden = task.letters[int(env.params.hidden)]
+        guesses = task.letters[actions[:length]]
         for before, after in itertools.combinations(guesses, 2):
-            assert encode(feedback(before, after)) == encode(feedback(before, task.letters[int(hidden)]))
+            assert encode(feedback(before, after)) == encode(feedback(before, hidden))
 
 
 @pytest.mark.parametrize("name", ["GuessMyCity-v1", "TwentyQuestions-v1"])
@@ -93,8 +104,7 @@ def test_all_symptoms_are_worth_what_bayes_says():
     """The chance of the likeliest disease, over all answers to the symptoms, of tables that are drawn."""
     task: Any = card("Diagnosis-v0").build()
     symptoms = task.diseases - 1
-    keys = jax.random.split(jax.random.key(5), 2000)
-    params = jax.vmap(lambda key: task.sample_params(key, jnp.int32(Split.TEST)))(keys)
+    params = contexts(task, 2000)
     chance = PERCENT[0][np.asarray(params.levels)[..., :symptoms]] / 100  # (tables, diseases, symptoms)
     prior = np.asarray(params.weights) / np.asarray(params.weights).sum(1, keepdims=True)
     right = sum(
@@ -105,26 +115,29 @@ def test_all_symptoms_are_worth_what_bayes_says():
 
 
 def test_who_asks_everything_recommends_the_best_item():
-    assert all(card("Recommend-v0").scores(tier)["heuristic"].success == 1 for tier in card("Recommend-v0").difficulties)
+    assert all(
+        card("Recommend-v0").scores(tier)["heuristic"].success == 1 for tier in card("Recommend-v0").difficulties
+    )
 
 
 @pytest.mark.parametrize("layout", ["double_t", "umaze"])
 def test_the_wall_follower_finds_the_goal_of_a_maze_without_rings(layout: str) -> None:
     """It passes each way at most twice, once in each direction, and meets no wall."""
-    task, record = played("TextMaze-v0", 64, layout=layout)
+    task: Any = card("TextMaze-v0", layout=layout).build()
+    record = played(task, 64)
     cells = sum(bin(row).count("1") for row in task._cells.tolist())
-    assert np.asarray(record.info["reached"]).all()
-    assert (np.asarray(record.length) <= 2 * (cells - 1)).all()
-    assert not np.asarray(record.info["bumps"]).any()
+    assert record.info["reached"].all()
+    assert (record.length <= 2 * (cells - 1)).all()
+    assert not record.info["bumps"].any()
 
 
-def test_first_pages_tell_what_they_show():
-    """With one look-up, the answer is right where the latest report stands on the first page."""
-    task, record = played("Search-v1", 128, "easy")
-    facts = len(RELATIONS) * record.params.start + record.params.path[:, 0]
-    about, report = jax.vmap(lambda seed, fact: found(seed, fact, task.boost))(record.params.seed, facts)
-    latest = np.asarray((about == facts[:, None]) & (report == 0))[:, :PER_PAGE].any(1)
-    right = np.asarray(record.info["success"])
-    assert right[latest].all()
-    assert right[~latest].mean() < 0.2  # by luck
-    assert (np.asarray(record.info["searches"]) == 1).all()
+def test_first_pages_tell_as_often_as_they_show_the_latest_report():
+    """With one look-up. Where they show none, one guess in 31 is right by luck."""
+    task: Any = card("Search-v1").build(difficulty="easy")
+    params = contexts(task, 4000)
+    facts = len(RELATIONS) * params.start + params.path[:, 0]
+    about, report = jax.jit(jax.vmap(lambda seed, fact: found(seed, fact, task.boost)))(params.seed, facts)
+    latest = ((about == facts[:, None]) & (report == 0))[:, :PER_PAGE].any(1).mean()
+    measured = task.card.scores("easy")["heuristic"]
+    width = measured.high - measured.low
+    assert latest - width <= measured.mean <= latest + (1 - latest) / 31 + width
