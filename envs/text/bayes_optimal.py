@@ -111,3 +111,25 @@ class BayesOptimal(eqx.Module):
         again = open_ & ~np.eye(self.task.findings, dtype=bool)
         best = jnp.where(again, second, -1.0).max(-1)
         return jnp.maximum(once.max(-1), best).sum(0)
+
+
+class SymptomsFirst(eqx.Module):
+    """A heuristic player: it asks for every symptom, orders no test, and names the likeliest disease."""
+
+    task: Diagnosis = eqx.field(static=True)
+
+    @classmethod
+    def for_task(cls, task: Diagnosis) -> SymptomsFirst:
+        """Make the player of a task."""
+        return cls(task)
+
+    def initial(self, params: Params) -> tuple[()]:
+        """Return no memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Return the first symptom that is not known, or the conclusion."""
+        task, state = self.task, view.state
+        unknown = (state.asked >> np.arange(task.findings, dtype=np.uint32) & 1 == 0) & (task.kinds == 0)
+        conclusion = task.findings + jnp.argmax(task.evidence(state, view.params))
+        return jnp.where(unknown.any(), jnp.argmax(unknown), conclusion).astype(jnp.int32), memory

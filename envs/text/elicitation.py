@@ -142,3 +142,27 @@ class Elicitor(eqx.Module):
         again = open_ & ~np.eye(a, dtype=bool)
         best_second = jnp.where(again[:, None], best_second, -jnp.inf).max(-1)
         return jnp.maximum(best_first, best_second).sum(1)
+
+
+class EveryQuestion(eqx.Module):
+    """A heuristic player: it asks about every attribute, and recommends the item of the greatest known worth."""
+
+    task: Recommend = eqx.field(static=True)
+
+    @classmethod
+    def for_task(cls, task: Recommend) -> EveryQuestion:
+        """Make the player of a task."""
+        return cls(task)
+
+    def initial(self, params: Params) -> tuple[()]:
+        """Return no memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Return the first attribute that was not asked about, or the recommendation."""
+        task, state = self.task, view.state
+        unknown = answered(task, state) == NONE
+        weight, mean = belief(task, state, view.params)
+        worth = members(view.params.items, task.attributes).astype(task.dtype) @ (weight @ mean)
+        recommend = task.attributes + jnp.argmax(worth)
+        return jnp.where(unknown.any(), jnp.argmax(unknown), recommend).astype(jnp.int32), memory

@@ -107,3 +107,24 @@ def information(codes: np.ndarray) -> np.ndarray:
     width = int(codes.max()) + 1
     counts = np.bincount((rows * width + codes).ravel(), minlength=len(codes) * width).reshape(len(codes), width)
     return -cost[counts].sum(1)
+
+
+class ConsistentGuess(eqx.Module):
+    """A heuristic player: it guesses any word that can still be the hidden one."""
+
+    task: Wordle = eqx.field(static=True)
+
+    @classmethod
+    def for_task(cls, task: Wordle) -> ConsistentGuess:
+        """Make the player of the task's word list."""
+        return cls(task)
+
+    def initial(self, params: Any) -> tuple[()]:
+        """Return no memory: the board says it all."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Return one of the possible words, each as likely as the others."""
+        possible = self.task.consistent(view.state.knowledge)
+        draws = jax.random.bits(key, possible.shape, jnp.uint32) | 1
+        return jnp.argmax(jnp.where(possible, draws, 0)).astype(jnp.int32), memory

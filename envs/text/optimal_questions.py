@@ -142,6 +142,29 @@ class OptimalQuestions(eqx.Module):
         return self.player.act(memory, view, key)
 
 
+class QuestionsInOrder(eqx.Module):
+    """A heuristic player: it asks the first question whose answer is open, and guesses once one thing is left."""
+
+    task: TwentyQuestions = eqx.field(static=True)
+
+    @classmethod
+    def for_task(cls, task: TwentyQuestions) -> QuestionsInOrder:
+        """Make the player of a task."""
+        return cls(task)
+
+    def initial(self, params: Params) -> tuple[()]:
+        """Return no memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Return the first question that some things still possible would answer with yes, and some with no."""
+        possible = view.state.possible
+        having = count(view.params.table & possible)
+        opened = (having > 0) & (having < count(possible))
+        question = jnp.argmax(opened).astype(jnp.int32)
+        return jnp.where(opened.any(), question, first_possible(self.task, view.state)), memory
+
+
 # -- one table, on the host ----------------------------------------------------------------------------------------
 
 

@@ -15,8 +15,9 @@ from rlbench_suite.policy import View
 from rlbench_suite.reductions import summed
 
 from .tower_defence import TowerDefence
+from .tower_defence_maps import SITES
 from .tower_defence_orders import play_step
-from .tower_defence_rules import BAT, CALL, MOVE, OGRE, SELL, VALUE, WAIT, WAVES, Params, State
+from .tower_defence_rules import BAT, BUILD, CALL, MOVE, OGRE, SELL, UPGRADE, VALUE, WAIT, WAVES, Params, State
 
 AHEAD = 16
 """Steps that it looks ahead, in which it gives no further order."""
@@ -57,3 +58,22 @@ class Planner(eqx.Module):
         allowed = jnp.asarray(view.action_mask)[tried]
         best = jnp.argmax(jnp.where(allowed, jax.vmap(worth)(tried), jnp.iinfo(jnp.int32).min))
         return tried[best], memory
+
+
+class Archers(eqx.Module):
+    """A heuristic player: it builds an archer, the cheapest tower, on the first free site, and upgrades the first."""
+
+    @classmethod
+    def for_task(cls, task: TowerDefence) -> Archers:
+        """Make the player; it is the same for every difficulty."""
+        return cls()
+
+    def initial(self, params: Params) -> tuple[()]:
+        """Return no memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Return the first such order that is legal, else wait."""
+        orders = np.array([*range(BUILD, BUILD + SITES), *range(UPGRADE, UPGRADE + SITES), WAIT], np.int32)
+        allowed = jnp.asarray(view.action_mask)[orders]
+        return jnp.asarray(orders)[jnp.argmax(allowed)], memory

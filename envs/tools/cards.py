@@ -90,6 +90,7 @@ CARDS = (
         source="Jin et al. 2025, arXiv:2503.09516 (Search-R1); Ho et al. 2020, arXiv:2011.01060 (several look-ups)",
         entry_point="rlbench_suite.envs.tools.search:Search",
         reference="rlbench_suite.envs.tools.search:Reader",
+        yardsticks={"heuristic": "rlbench_suite.envs.tools.search:FirstPages"},
         horizon=20,
         choices={
             "reward": ("success", "thrifty", "dense", "judged"),

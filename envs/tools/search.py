@@ -481,3 +481,32 @@ class Reader(eqx.Module):
         zero = jnp.int32(0)
         parts = [tool, who, fact % len(RELATIONS), page, zero, zero]
         return jnp.stack([part.astype(jnp.int32) for part in parts]), memory
+
+
+class FirstPages(eqx.Module):
+    """A heuristic player: it reads the first page about each fact on the way up, and believes the newest name there."""
+
+    task: Search = eqx.field(static=True)
+
+    @classmethod
+    def for_task(cls, task: Search) -> FirstPages:
+        """Make the player of a task."""
+        return cls(task)
+
+    def initial(self, params: Params) -> tuple[()]:
+        """Return no memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Search for the first fact whose first page was not read, or answer."""
+        state, params = view.state, view.params
+        newest, _ = self.task.newest(state, params)
+        person, fact, searches = params.start, jnp.int32(0), jnp.bool_(False)
+        for hop in range(self.task.hops):
+            here = len(RELATIONS) * person + params.path[hop]
+            fact = jnp.where(searches, fact, here)
+            searches = searches | (state.pages[here] == 0)
+            person = jnp.where(searches, person, jnp.maximum(newest[here], 0))
+        zero = jnp.int32(0)
+        parts = [jnp.where(searches, SEARCH, ANSWER), person, fact % len(RELATIONS), zero, zero, zero]
+        return jnp.stack([part.astype(jnp.int32) for part in parts]), memory

@@ -1,0 +1,143 @@
+"""Heuristic players beside the references: their measured scores, and each rule against enumeration or plain Python."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlbench_suite.adapters.record import Record
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.card import Score, TaskCard
+from rlbench_suite.envs.text.diagnosis import COST, PERCENT
+from rlbench_suite.envs.text.knowledge import real_knowledge
+from rlbench_suite.envs.text.twenty_questions import TURNS
+from rlbench_suite.envs.text.wordle import encode, feedback
+from rlbench_suite.envs.tools.corpus import PER_PAGE, RELATIONS, found
+from rlbench_suite.policy import player_for
+from rlbench_suite.registry import card, cards
+from rlbench_suite.task import Split
+
+pytestmark = pytest.mark.of_variants
+
+CARDS = [each for each in cards().values() if "heuristic" in each.yardsticks]
+CLOSE = {("Recommend-v0", "easy")}
+"""Tiers in which it is nearly best to ask everything: four questions cost 0.08 together."""
+
+
+def played(task: Any, episodes: int) -> Record:
+    """Return test episodes of the heuristic player of a task."""
+    return play(task, player_for(task, task.card.yardsticks["heuristic"]), range(episodes), split="test")
+
+
+def contexts(task: Any, number: int) -> Any:
+    """Draw contexts of the test split, batched."""
+    keys = jax.random.split(jax.random.key(5), number)
+    return jax.jit(jax.vmap(lambda key: task.sample_params(key, jnp.int32(Split.TEST))))(keys)
+
+
+def agrees(measured: Score, exact: float) -> bool:
+    """Return whether a measured mean lies within twice its interval's half-width of the exact one."""
+    return abs(measured.mean - exact) <= measured.high - measured.low
+
+
+@pytest.mark.parametrize("each", CARDS, ids=[each.name for each in CARDS])
+def test_the_heuristic_scores_between_random_play_and_the_reference(each: TaskCard) -> None:
+    for tier in each.difficulties or (None,):
+        scores = each.scores(tier)
+        assert scores["random"].high < scores["heuristic"].low, tier
+        if (each.name, tier) in CLOSE:
+            assert scores["heuristic"].mean < scores["reference"].mean
+        else:
+            assert scores["heuristic"].high < scores["reference"].low, tier
+
+
+@pytest.mark.parametrize("name", ["TextMazePartial-v0", "GuessMyCity-v1", "Recommend-v0"])
+def test_other_episodes_agree_with_the_measured_score(name: str) -> None:
+    task: Any = card(name).build()
+    record = played(task, 256)
+    measured = task.card.scores(None)["heuristic"]
+    returns = np.asarray(record.total, float)
+    assert abs(returns.mean() - measured.mean) <= 4 * returns.std() * (1 / 256 + 1 / measured.episodes) ** 0.5
+    # An illegal action is a step more, and changes nothing else.
+    legal = {"GuessMyCity-v1": ("turns", 0), "Recommend-v0": ("known", 1)}
+    if name in legal:
+        measure, more = legal[name]
+        np.testing.assert_array_equal(record.length, record.info[measure] + more)
+
+
+def test_a_word_that_is_guessed_fits_all_marks_before():
+    task: Any = card("Wordle-v0").build()
+    env: Any = gymnasium.make("rlsuite/Wordle-v0", split="test").unwrapped
+    record = played(task, 64)
+    for seed, (actions, length) in enumerate(zip(record.actions, record.length, strict=True)):
+        env.reset(seed=seed)
+        hidden = task.letters[int(env.params.hidden)]
+        guesses = task.letters[actions[:length]]
+        for before, after in itertools.combinations(guesses, 2):
+            assert encode(feedback(before, after)) == encode(feedback(before, hidden))
+
+
+@pytest.mark.parametrize("name", ["GuessMyCity-v1", "TwentyQuestions-v1"])
+def test_questions_in_order_need_as_many_turns_as_on_paper(name: str) -> None:
+    """Over all real things of the test split: questions that split what is left, then the guess."""
+    task: Any = card(name).build(difficulty="real")
+    holds = real_knowledge(task.file)[1]
+    earned = []
+    for hidden in task.by_split[Split.TEST]:
+        left, turns = set(task.by_split[Split.TEST]), 1
+        for answers in holds:
+            alike = {thing for thing in left if answers[thing] == answers[hidden]}
+            turns += alike != left
+            left = alike
+        assert left == {hidden}
+        earned.append(1 - (turns - 1) / TURNS)
+    assert agrees(card(name).scores("real")["heuristic"], float(np.mean(earned)))
+
+
+def test_all_symptoms_are_worth_what_bayes_says():
+    """The chance of the likeliest disease, over all answers to the symptoms, of tables that are drawn."""
+    task: Any = card("Diagnosis-v0").build()
+    symptoms = task.diseases - 1
+    params = contexts(task, 2000)
+    chance = PERCENT[0][np.asarray(params.levels)[..., :symptoms]] / 100  # (tables, diseases, symptoms)
+    prior = np.asarray(params.weights) / np.asarray(params.weights).sum(1, keepdims=True)
+    right = sum(
+        (prior * np.where(answers, chance, 1 - chance).prod(2)).max(1)
+        for answers in itertools.product((False, True), repeat=symptoms)
+    )
+    assert agrees(task.card.scores(None)["heuristic"], float(right.mean() - symptoms * COST[0] / 100))
+
+
+def test_who_asks_everything_recommends_the_best_item():
+    assert all(
+        card("Recommend-v0").scores(tier)["heuristic"].success == 1 for tier in card("Recommend-v0").difficulties
+    )
+
+
+@pytest.mark.parametrize("layout", ["double_t", "umaze"])
+def test_the_wall_follower_finds_the_goal_of_a_maze_without_rings(layout: str) -> None:
+    """It passes each way at most twice, once in each direction, and meets no wall."""
+    task: Any = card("TextMaze-v0", layout=layout).build()
+    record = played(task, 64)
+    cells = sum(bin(row).count("1") for row in task._cells.tolist())
+    assert record.info["reached"].all()
+    assert (record.length <= 2 * (cells - 1)).all()
+    assert not record.info["bumps"].any()
+
+
+def test_first_pages_tell_as_often_as_they_show_the_latest_report():
+    """With one look-up. Where they show none, one guess in 31 is right by luck."""
+    task: Any = card("Search-v1").build(difficulty="easy")
+    params = contexts(task, 4000)
+    facts = len(RELATIONS) * params.start + params.path[:, 0]
+    about, report = jax.jit(jax.vmap(lambda seed, fact: found(seed, fact, task.boost)))(params.seed, facts)
+    latest = ((about == facts[:, None]) & (report == 0))[:, :PER_PAGE].any(1).mean()
+    measured = task.card.scores("easy")["heuristic"]
+    width = measured.high - measured.low
+    assert latest - width <= measured.mean <= latest + (1 - latest) / 31 + width
