@@ -38,7 +38,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property, reduce
-from operator import and_
+from operator import and_, or_
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -75,6 +75,8 @@ from .endgame_tables import (
 )
 from .two_bishops import solved_bishops
 
+TIES, DECISIVE = 1024, 1000
+"""Equal moves of :class:`Confiner` are told apart by a random number below the first; mate is worth the second."""
 LIMIT = 50
 """Moves of White after which the game is drawn."""
 PIECES = (QUEEN, ROOK, PAWN, BISHOP)
@@ -252,8 +254,8 @@ class Endgame(Task[Params, State]):
         queen = jnp.bool_(self.piece == QUEEN)
         return State(params.king, params.piece, params.second, params.foe, queen, jnp.int32(0), jnp.int32(PLAYING))
 
-    def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """Move, then let Black reply."""
+    def moved(self, state: State, action: jax.Array) -> tuple[jax.Array, ...]:
+        """Return king, piece and second bishop after a move of White, and whether the piece is a queen then."""
         action = action.astype(jnp.int32)
         rise, right = (jnp.asarray(STEPS[:, axis], jnp.int32) for axis in (0, 1))
         by_king, by_second = action < KING_MOVES, action >= MOVES
@@ -264,7 +266,12 @@ class Endgame(Task[Params, State]):
         piece = jnp.where(by_king | by_second, state.piece, state.piece + step)
         second = jnp.where(by_second, state.second + step, state.second)
         queen = state.queen | ((piece >= 56) if self.piece == PAWN else False)
+        return king, piece, second, queen
 
+    def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
+        """Move, then let Black reply."""
+        rise, right = (jnp.asarray(STEPS[:, axis], jnp.int32) for axis in (0, 1))
+        king, piece, second, queen = self.moved(state, action)
         number = self._number(king, piece, second, state.foe)
         reply = jnp.asarray(self._replies)[number + (64**3 * queen if self.piece == PAWN else 0)]
         toward = jnp.minimum(reply.astype(jnp.int32), DIRECTIONS - 1)
@@ -500,3 +507,52 @@ class TablePlayer(eqx.Module):
         shift = 64**3 * state.queen if self.task.piece == PAWN else 0
         best = jnp.asarray(self.task._best)[number + shift].astype(jnp.int32)
         return jnp.where(best < 0, jnp.argmax(jnp.asarray(view.action_mask)).astype(jnp.int32), best), ()
+
+
+class Confiner(eqx.Module):
+    """A heuristic player: it looks one move ahead, and leaves the black king the fewest squares.
+
+    Mate comes first, stalemate and the loss of a piece last. A square less is worth four steps that bring the kings
+    together; so is a queen, and each rank of a pawn is worth one. Of equal moves it makes any.
+    """
+
+    task: Endgame = eqx.field(static=True)
+
+    @classmethod
+    def for_task(cls, task: Endgame) -> Confiner:
+        """Make the player."""
+        return cls(task)
+
+    def initial(self, params: Params) -> tuple[()]:
+        """Return no memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Return the legal move of the greatest worth."""
+        legal = jnp.asarray(view.action_mask)
+        worth = jax.vmap(lambda action: self._worth(view.state, action))(np.arange(len(legal), dtype=np.int32))
+        ties = (jax.random.bits(key, legal.shape, jnp.uint32) % TIES).astype(jnp.int32)
+        return jnp.argmax(jnp.where(legal, TIES * worth + ties, jnp.iinfo(jnp.int32).min)).astype(jnp.int32), memory
+
+    def _worth(self, state: State, action: jax.Array) -> jax.Array:
+        """Return what a position after a move is worth, int32."""
+        task, foe = self.task, state.foe
+        king, piece, second, queen = task.moved(state, action)
+        own = [piece, second] if task.piece == BISHOP else [piece]
+        ways = np.isin(np.arange(DIRECTIONS), SLIDES[QUEEN if task.piece == PAWN else task.piece])
+        pawn = np.isin(np.arange(DIRECTIONS * FARTHEST), (FARTHEST, 7 * FARTHEST)).reshape(DIRECTIONS, FARTHEST)
+        slides = jnp.where(queen | (task.piece != PAWN), ways[:, None], pawn)
+        lines = [
+            jnp.where(slides & task._far(square, king), jnp.asarray(RAYS, jnp.int32)[square], -1) for square in own
+        ]
+
+        def attacked(square: jax.Array) -> jax.Array:
+            return reduce(or_, ((line == square).any() for line in lines))
+
+        steps = [(square, on & ~touch(square, king) & ~attacked(square)) for square, on in king_steps(foe)]
+        free = sum(safe.astype(jnp.int32) for _, safe in steps)
+        lost = reduce(or_, (safe & (square == piece) for square, safe in steps for piece in own))
+        rank, file = (king >> 3) - (foe >> 3), (king & 7) - (foe & 7)
+        worth = (piece >> 3) * (task.piece == PAWN) + 4 * queen - 4 * free - jnp.maximum(abs(rank), abs(file))
+        worth = jnp.where(free == 0, jnp.where(attacked(foe), DECISIVE, -DECISIVE), worth)
+        return jnp.where(lost, -DECISIVE, worth).astype(jnp.int32)

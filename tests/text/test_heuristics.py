@@ -15,6 +15,7 @@ from rlbench_suite.adapters.record import Record
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.card import Score, TaskCard
 from rlbench_suite.envs.text.diagnosis import COST, PERCENT
+from rlbench_suite.envs.text.endgame import LOST_PIECE, STALEMATED
 from rlbench_suite.envs.text.knowledge import real_knowledge
 from rlbench_suite.envs.text.twenty_questions import TURNS
 from rlbench_suite.envs.text.wordle import encode, feedback
@@ -26,8 +27,8 @@ from rlbench_suite.task import Split
 pytestmark = pytest.mark.of_variants
 
 CARDS = [each for each in cards().values() if "heuristic" in each.yardsticks]
-CLOSE = {("Recommend-v0", "easy")}
-"""Tiers in which it is nearly best to ask everything: four questions cost 0.08 together."""
+CLOSE = {("Recommend-v0", "easy"), ("TextNav-v0", None)}
+"""Tiers in which the rule is nearly best: four questions cost 0.08 together, and a small house costs few steps."""
 
 
 def played(task: Any, episodes: int) -> Record:
@@ -141,3 +142,12 @@ def test_first_pages_tell_as_often_as_they_show_the_latest_report():
     measured = task.card.scores("easy")["heuristic"]
     width = measured.high - measured.low
     assert latest - width <= measured.mean <= latest + (1 - latest) / 31 + width
+
+
+def test_who_confines_the_king_mates_at_once_where_that_can_be_and_gives_nothing_away():
+    """Mates in one are those of the tables; with a queen there is always a move without stalemate or loss."""
+    record = played(card("Endgame-v0").build(), 256)
+    at_once = record.info["shortest"] == 1
+    assert at_once.any()
+    assert (record.length[at_once] == 1).all()
+    assert not np.isin(record.info["end"], (STALEMATED, LOST_PIECE)).any()
