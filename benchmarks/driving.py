@@ -68,6 +68,7 @@ ROADS = {
     "rlsuite/Roundabout-v0": Road(1024, "roundabout-v0", 58),
     "rlsuite/EcoDriving-v0": Road(1024),
     "rlsuite/EcoDrivingCar-v0": Road(1024),
+    "rlsuite/EcoDrivingCity-v0": Road(1024),
     "rlsuite/TrafficSim-v0": Road(1024),
     "rlsuite/OwnRoads-v0": Road(1024),
 }

@@ -25,7 +25,7 @@ from .car_following import HARDEST_BRAKING, Driver, Scalar, acceleration_at_rati
 from .signal_plan import TICK, Lights
 
 LENGTH = 5.0
-"""m of a vehicle"""
+"""m of a car"""
 EXIT = 150.0
 """m from the stop line to the exit"""
 FREE = 1e6
@@ -56,11 +56,11 @@ class Ahead(NamedTuple):
     """m/s; 0 without one"""
 
 
-def leaders(x: Scalar, v: Scalar, own: Scalar) -> Ahead:
-    """Return the leaders of vehicles whose fronts are at ``own``; those with fronts ``x`` lead."""
+def leaders(x: Scalar, v: Scalar, own: Scalar, length: Scalar = LENGTH) -> Ahead:
+    """Return the leaders of vehicles whose fronts are at ``own``; those with fronts ``x`` and this ``length`` lead."""
     first = jnp.arange(x.shape[-1]) == 0
-    before = jnp.roll(x, 1, -1), jnp.roll(v, 1, -1)
-    return Ahead(jnp.where(first, FREE, before[0] - LENGTH - own), jnp.where(first, 0, before[1]))
+    before = jnp.roll(x - length, 1, -1), jnp.roll(v, 1, -1)
+    return Ahead(jnp.where(first, FREE, before[0] - own), jnp.where(first, 0, before[1]))
 
 
 def holds(traffic: Traffic, light: Lights, line: Scalar) -> jax.Array:
@@ -92,12 +92,12 @@ def moved(traffic: Traffic, ahead: Ahead, acceleration: Scalar, line: Scalar) ->
     return Traffic(jnp.where(on, x + way, x), jnp.where(on, faster, 0), traffic.held)
 
 
-def entered(traffic: Traffic, driver: Driver, due: Scalar) -> Traffic:
+def entered(traffic: Traffic, driver: Driver, due: Scalar, length: Scalar = LENGTH) -> Traffic:
     """Return the traffic with those that are ``due`` and find room: their jam gap.
 
     They enter at their desired speed, or at one from which they can brake comfortably behind their leader.
     """
-    ahead = leaders(traffic.x, traffic.v, 0)
+    ahead = leaders(traffic.x, traffic.v, 0, length)
     room = ahead.gap - driver.jam_gap
     enters = due & (traffic.x < 0) & (room >= 0)
     safe = jnp.sqrt(ahead.v * ahead.v + 2 * driver.deceleration * jnp.maximum(room, 0))

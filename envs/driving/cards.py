@@ -248,6 +248,26 @@ CARDS = (
         tags=("continuous", "partially-observed", "safe", "driving"),
     ),
     TaskCard(
+        id="rlsuite/EcoDrivingCity-v0",
+        family="driving",
+        summary="Vehicles that know the signal plans of cities they have never seen ease off in time, with trucks and "
+        "cold engines among them.",
+        source="Jayawardana et al. 2025, IntersectionZoo, arXiv:2410.15221; Treiber et al. 2000, "
+        "doi:10.1103/PhysRevE.62.1805; EMEP/EEA air pollutant emission inventory guidebook, 1.A.3.b",
+        entry_point="rlbench_suite.envs.driving.eco_driving_city:EcoDrivingCity",
+        reference="rlbench_suite.envs.driving.eco_driving_city:CityAdvice",
+        horizon=240,
+        difficulties={"medium": 0.5, "easy": 1.0, "hard": 0.2},
+        agents=48,
+        constraint=Constraint(
+            counts="delay at the stop line against human drivers, s per car",
+            limit=1.0,
+            reason="nobody notices a second, and savings that slow traffic down are none (IntersectionZoo)",
+        ),
+        variant=True,
+        tags=("continuous", "multi-agent", "partially-observed", "safe", "driving"),
+    ),
+    TaskCard(
         id="rlsuite/TrafficSim-v0",
         family="driving",
         summary="Drive all cars around an ego as the humans would whom you have watched, and obey commands.",

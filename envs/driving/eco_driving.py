@@ -65,7 +65,7 @@ from rlbench_suite.task import Task
 from ..alternating_bands import alternating_bands
 from .approach import EXIT, LENGTH, OUTSIDE, Traffic, entered, holds, intention, leaders, moved
 from .car_following import Driver, Scalar
-from .emissions import IDLE, KINETIC, co2, fuel
+from .emissions import CAR, Engine, co2, fuel
 from .signal_plan import TICK, Lights, Plan, lights
 
 LANES, SLOTS = 4, 12
@@ -154,21 +154,12 @@ class EcoDriving(Task[Params, State]):
         greens = 30 + jnp.floor(41 * u[2:4]).astype(jnp.int32)
         plan = Plan(greens[0], greens[1], jnp.int32(0))
         plan = plan._replace(offset=jnp.minimum(jnp.floor(plan.cycle * u[4]).astype(jnp.int32), plan.cycle - 1))
-        mean = 3600 / (150 + 250 * u[5 : 5 + lanes, None])
-        headways = jnp.ceil((LEAST_HEADWAY - (mean - LEAST_HEADWAY) * jnp.log1p(-cars[0])) / TICK).astype(jnp.int32)
-        arrival = jnp.cumsum(headways, -1)
-        arrival = jnp.where(arrival <= int(INFLOW / TICK), arrival, NEVER)
+        arrival = arrivals(150 + 250 * u[5 : 5 + lanes, None], cars[0])
         return Params(
             approach=alternating_bands(u[0], split, 150.0, 350.0, bands=20),
             limit=limit,
             plan=plan,
-            driver=Driver(
-                desired_speed=limit * (0.85 + 0.15 * cars[1]),
-                time_gap=0.8 + 0.4 * cars[2],
-                jam_gap=1.6 + 0.8 * cars[3],
-                acceleration=0.8 + 0.4 * cars[4],
-                deceleration=1.2 + 0.6 * cars[5],
-            ),
+            driver=drivers(limit, cars[1:6]),
             arrival=arrival,
             controlled=cars[6] < self.penetration,
             cars=jnp.maximum((arrival < NEVER).sum(), 1).astype(self.dtype),
@@ -200,13 +191,25 @@ class EcoDriving(Task[Params, State]):
         """Return an attribute of both phases for every lane, ``(lanes, 1)``."""
         return jnp.repeat(part, LANES // 2)[: self.lanes, None]
 
+    def lengths(self, params: Any) -> Scalar:
+        """Return the length of every vehicle, m."""
+        return LENGTH
+
+    def engines(self, params: Any) -> Engine:
+        """Return the engine of every vehicle."""
+        return CAR
+
+    def petrol(self, speed: Scalar, acceleration: Scalar, params: Any) -> jax.Array:
+        """Return the consumption of petrol, L/s."""
+        return fuel(speed, acceleration)
+
     def drive(self, state: State, off: jax.Array, params: Params) -> State:
         """Return the state a tick later; agents accelerate by ``off`` less, ``(lanes, slots)`` m/s^2."""
         line, driver = params.approach, params.driver
         out = line + EXIT
         before, light = state.traffic, self.lights(params, state.tick)
         before = before._replace(held=holds(before, light, line))
-        ahead = leaders(before.x, before.v, before.x)
+        ahead = leaders(before.x, before.v, before.x, self.lengths(params))
         inside = (before.x >= 0) & (before.x < out)
         # Who drives on at amber clears the line before red, agents too.
         bound = (before.x < line) & ~before.held & ~light.green
@@ -218,11 +221,12 @@ class EcoDriving(Task[Params, State]):
         leaves = inside & (after.x >= out)
         # A change of speed emits the same at any acceleration, so this is what regaining the speed will emit.
         short = jnp.maximum(driver.desired_speed * driver.desired_speed - after.v * after.v, 0)
-        emitted = jnp.where(inside, TICK * co2(speed, acceleration), jnp.where(waits, TICK * IDLE, 0))
-        emitted = emitted + jnp.where(leaves, 0.5 * KINETIC * short, 0)
-        used = jnp.where(inside | waits, TICK * 1e6 * fuel(speed, acceleration), 0)
+        engine = self.engines(params)
+        emitted = jnp.where(inside, TICK * co2(speed, acceleration, engine), jnp.where(waits, TICK * engine.idle, 0))
+        emitted = emitted + jnp.where(leaves, 0.5 * engine.kinetic * short, 0)
+        used = jnp.where(inside | waits, TICK * 1e6 * self.petrol(speed, acceleration, params), 0)
         return State(
-            entered(after, driver, params.arrival <= state.tick),
+            entered(after, driver, params.arrival <= state.tick, self.lengths(params)),
             state.tick + 1,
             state.co2 + whole(emitted),
             state.fuel + whole(used),
@@ -238,7 +242,7 @@ class EcoDriving(Task[Params, State]):
         fleet = Traffic(*(part[1] for part in state.traffic))
         light, line = self.lights(params, state.tick), params.approach
         fleet = fleet._replace(held=holds(fleet, light, line))
-        ahead = leaders(fleet.x, fleet.v, fleet.x)
+        ahead = leaders(fleet.x, fleet.v, fleet.x, self.lengths(params))
         on = fleet.x >= 0
         last = jnp.arange(SLOTS) == SLOTS - 1
         follows = jnp.roll(on, -1, -1) & ~last
@@ -390,6 +394,7 @@ class EcoDriving(Task[Params, State]):
         line = float(params.approach)
         scale = (width - 40) / (line + EXIT)
         light = lights(params.plan, state.tick)
+        length = np.broadcast_to(np.asarray(self.lengths(params)), (self.lanes, SLOTS))
         for lane, name in enumerate(NAMES[: self.lanes]):
             top = 25 + 90 * lane
             canvas.text((6, top - 16), name, fill="black")
@@ -404,7 +409,7 @@ class EcoDriving(Task[Params, State]):
                     if 0 <= x < line + EXIT:
                         own = "lime" if params.controlled[lane, slot] else "deepskyblue"
                         right = 20 + scale * x
-                        box = (right - scale * LENGTH, y - half, right, y + half)
+                        box = (right - scale * float(length[lane, slot]), y - half, right, y + half)
                         canvas.rectangle(box, fill=own if world else "lightgray", outline="black")
         return np.asarray(image)
 
@@ -419,6 +424,25 @@ def bounds() -> tuple[np.ndarray, np.ndarray]:
     low[[2, 8]] = -0.6, -1
     high[[1, 2, 4, 7, 17, 18]] = 1.2, 1.4, 1.2, 1.2, 1.4, 1.2
     return low, high
+
+
+def arrivals(demand: jax.Array, u: jax.Array) -> jax.Array:
+    """Return ticks of arrival for a demand in vehicles per hour and uniform numbers ``(lanes, slots)``."""
+    mean = 3600 / demand
+    headways = jnp.ceil((LEAST_HEADWAY - (mean - LEAST_HEADWAY) * jnp.log1p(-u)) / TICK).astype(jnp.int32)
+    arrival = jnp.cumsum(headways, -1)
+    return jnp.where(arrival <= int(INFLOW / TICK), arrival, NEVER)
+
+
+def drivers(limit: jax.Array, u: jax.Array) -> Driver:
+    """Return drivers of cars for uniform numbers ``(5, lanes, slots)``."""
+    return Driver(
+        desired_speed=limit * (0.85 + 0.15 * u[0]),
+        time_gap=0.8 + 0.4 * u[1],
+        jam_gap=1.6 + 0.8 * u[2],
+        acceleration=0.8 + 0.4 * u[3],
+        deceleration=1.2 + 0.6 * u[4],
+    )
 
 
 def left(state: State, params: Params) -> jax.Array:

@@ -19,6 +19,10 @@ class Car:
     driver: tuple[float, ...]
     arrival: int
     controlled: bool
+    length: float = BODY
+    engine: tuple[float, float, float, float] = (9449, 938.4, -467.1, 28.26)
+    factor: float = 1.0
+    petrol: float = 1.0
     x: float = math.nan
     v: float = 0.0
     held: bool = False
@@ -60,7 +64,7 @@ class Lane:
         """Return the acceleration by the published equation, of leader and held line the one that brakes harder."""
         v0, headway, s0, a, b = car.driver
         leader = self.leader(car)
-        obstacles = [(leader.x - BODY - car.x, leader.v)] if leader else [(1e6, 0.0)]
+        obstacles = [(leader.x - leader.length - car.x, leader.v)] if leader else [(1e6, 0.0)]
         if car.held:
             obstacles.append((self.line - car.x, 0.0))
         worst = 0.0
@@ -77,7 +81,7 @@ class Lane:
         moves = []
         for car in self.road:
             leader = self.leader(car)
-            room = leader.x - BODY - car.x + leader.v**2 / (2 * HARD) if leader else 1e6
+            room = leader.x - leader.length - car.x + leader.v**2 / (2 * HARD) if leader else 1e6
             if car.held:
                 room = min(room, self.line - car.x)
             inside = car.x < self.line + EXIT
@@ -93,23 +97,24 @@ class Lane:
             self.ran_red += red and car.x < self.line <= x
             if inside:
                 speed, a = (car.v + v) / 2, (v - car.v) / DT
-                gram_per_hour = max(9449 + 938.4 * a * speed - 467.1 * speed + 28.26 * speed**2, 0)
+                c0, cav, c1, c2 = (car.factor * c for c in car.engine)
+                gram_per_hour = max(c0 + cav * a * speed + c1 * speed + c2 * speed**2, 0)
                 charged = DT * gram_per_hour / 3.6
                 if x >= self.line + EXIT:
                     self.left += 1
-                    charged += 938.4 / 3.6 * max(car.driver[0] ** 2 - v**2, 0) / 2
+                    charged += cav / 3.6 * max(car.driver[0] ** 2 - v**2, 0) / 2
                 self.mg += round(charged)
                 resistance = 0.6128 * 0.6 * 0.98 * 3.28 * speed**2
                 resistance += 9.8066 * 1430 * 1.75 / 1000 * (0.0328 * 3.6 * speed + 4.575)
                 kilowatt = max((resistance + 1.04 * 1430 * a) * speed / 920, 0)
-                self.ul += round(DT * 1e6 * (7.8e-4 + 1.9556e-5 * kilowatt + 1e-6 * kilowatt**2))
+                self.ul += round(DT * 1e6 * car.petrol * (7.8e-4 + 1.9556e-5 * kilowatt + 1e-6 * kilowatt**2))
             car.x, car.v = x, v
-        for _ in self.waiting:
-            self.mg += round(DT * 9449 / 3.6)
-            self.ul += round(DT * 780)
+        for car in self.waiting:
+            self.mg += round(DT * car.factor * car.engine[0] / 3.6)
+            self.ul += round(DT * 780 * car.petrol)
         if self.waiting:
             car, last = self.waiting[0], self.road[-1] if self.road else None
-            room = (last.x - BODY if last else 1e6) - car.driver[2]
+            room = (last.x - last.length if last else 1e6) - car.driver[2]
             if room >= 0:
                 safe = math.sqrt((last.v if last else 0.0) ** 2 + 2 * car.driver[4] * room)
                 car.x, car.v = 0.0, min(car.driver[0], safe)
@@ -177,10 +182,10 @@ class Junction:
                     1,
                     car.v / 15,
                     (lane.line - car.x) / 250,
-                    min((leader.x - BODY - car.x) / 250, 1) if leader else 1,
+                    min((leader.x - leader.length - car.x) / 250, 1) if leader else 1,
                     leader.v / 15 if leader else 0,
                     leader.controlled if leader else 0,
-                    min((car.x - BODY - behind.x) / 250, 1) if behind else 1,
+                    min((car.x - car.length - behind.x) / 250, 1) if behind else 1,
                     behind.v / 15 if behind else 0,
                     np.clip(lane.wish(car) / 4.5, -1, 1),
                     sum(car.x < other.x < lane.line for other in lane.road) / 12 if car.x < lane.line else 0,
