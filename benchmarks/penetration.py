@@ -1,4 +1,4 @@
-"""Print how much CO2 speed advice saves in EcoDriving or EcoDrivingCity at each share of controlled cars, with intervals.
+"""Print how much CO2 speed advice saves in EcoDriving at each share of controlled cars, with intervals.
 
     python benchmarks/penetration.py [--id EcoDrivingCity-v0] [--shares 0,0.2,1] [--episodes 512]
 

@@ -69,7 +69,8 @@ class EcoDrivingCar(EcoDriving):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super(EcoDriving, self).__init__(card, difficulty=difficulty, dtype=dtype)
         self.penetration = 0.0
-        self.observation_space = self.box(*(bound[SHOWN] for bound in bounds()))
+        low, high = bounds()
+        self.observation_space = self.box(low[SHOWN], high[SHOWN])
         self.action_space = self.box(-1, 1, (1,))
         self.reward_space = self.box(-SLOTS * FASTEST_REWARD, SLOTS * FASTEST_REWARD, ())
 
