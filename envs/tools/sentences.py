@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from . import world as w
 from .api import (
     AMOUNT,
     CITY,
@@ -170,4 +169,5 @@ def accounts(see: Sight) -> dict[str, int]:
 
 
 def _members(mask: Any) -> list[int]:
-    return [row for row in range(1, max(len(w.TIMES), 32)) if int(mask) >> (row - 1) & 1]
+    left = int(mask)
+    return [row + 1 for row in range(left.bit_length()) if left >> row & 1]
