@@ -311,7 +311,7 @@ class EcoDriving(Task[Params, State]):
 
     def action_components(self) -> tuple[Component, ...]:
         """List the entry of each car."""
-        return (Component("ease", "acceleration less than the driver chooses", f"{EASE:g} m/s^2"),)
+        return (Component("ease", "acceleration less than the driver chooses; below 0 counts as 0", f"{EASE:g} m/s^2"),)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the CO2 saved in this step, g per car, for every agent."""

@@ -258,6 +258,8 @@ def play(
 ) -> None:
     """Play a task by typing actions, or watch its reference player. Type `q` to quit, `r` for a new episode.
 
+    Episodes are of the split `train`.
+
     **Examples**
 
     * `rlsuite play Wordle-v0`
