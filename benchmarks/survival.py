@@ -13,13 +13,10 @@ import statistics
 import time
 
 import jax
+from all_cores import SECONDS, steps_per_second
 from cores import Cores, wait_for_all
 
-from rlbench_suite.cli import speed
-from rlbench_suite.registry import card
-
 ROUNDS = 3
-SECONDS = 3.0
 STEPS = 16
 """Steps of one call of Craftax's program"""
 
@@ -56,12 +53,6 @@ def craftax(envs: int) -> list[float]:
     return [calls * STEPS * envs / (time.perf_counter() - began)]
 
 
-def ours(envs: int) -> list[float]:
-    """Measure steps per second of Survival-v0 in this process while the others do the same."""
-    wait_for_all()
-    return [speed.fused(card("rlsuite/Survival-v0"), envs, SECONDS)]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--envs", default="256,4096", help="environments of a process, separated by commas")
@@ -69,7 +60,10 @@ def main() -> None:
     cores = Cores()
     print(f"{jax.devices()[0]}, {cores.count} processes, steps per second, median of {ROUNDS} rounds")
     for envs in sizes:
-        rounds = [(cores.sums(craftax, envs)[0], cores.sums(ours, envs)[0]) for _ in range(ROUNDS)]
+        rounds = [
+            (cores.sums(craftax, envs)[0], cores.sums(steps_per_second, "rlsuite/Survival-v0", envs)[0])
+            for _ in range(ROUNDS)
+        ]
         peer, own = (statistics.median(side) for side in zip(*rounds, strict=True))
         print(
             f"{envs} environments: Craftax-Classic {peer:,.0f}, Survival-v0 {own:,.0f}: {own / peer:.1f} x", flush=True

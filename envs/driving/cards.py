@@ -12,6 +12,16 @@ SOURCE = (
     "Leurent 2018, highway-env; Treiber et al. 2000, doi:10.1103/PhysRevE.62.1805; Kesting et al. 2007, "
     "doi:10.3141/1999-10; Polack et al. 2017, doi:10.1109/IVS.2017.7995816"
 )
+INTERSECTIONS = (
+    "Jayawardana et al. 2025, IntersectionZoo, arXiv:2410.15221; Treiber et al. 2000, doi:10.1103/PhysRevE.62.1805"
+)
+PENETRATIONS = {"medium": 0.5, "easy": 1.0, "hard": 0.2}
+"""Share of cars that are controlled."""
+DELAY = Constraint(
+    counts="delay at the stop line against human drivers, s per car",
+    limit=1.0,
+    reason="nobody notices a second, and savings that slow traffic down are none (IntersectionZoo)",
+)
 
 
 def _constraint(step: float) -> Constraint:
@@ -215,18 +225,13 @@ CARDS = (
         id="rlsuite/EcoDriving-v0",
         family="driving",
         summary="Cars that know the signal plan of a junction ease off in time, so that all traffic emits less CO2.",
-        source="Jayawardana et al. 2025, IntersectionZoo, arXiv:2410.15221; Treiber et al. 2000, "
-        "doi:10.1103/PhysRevE.62.1805",
+        source=INTERSECTIONS,
         entry_point="rlbench_suite.envs.driving.eco_driving:EcoDriving",
         reference="rlbench_suite.envs.driving.speed_advice:SpeedAdvice",
         horizon=240,
-        difficulties={"medium": 0.5, "easy": 1.0, "hard": 0.2},
+        difficulties=PENETRATIONS,
         agents=48,
-        constraint=Constraint(
-            counts="delay at the stop line against human drivers, s per car",
-            limit=1.0,
-            reason="nobody notices a second, and savings that slow traffic down are none (IntersectionZoo)",
-        ),
+        constraint=DELAY,
         variant=True,
         tags=("continuous", "multi-agent", "partially-observed", "safe", "driving"),
     ),
@@ -234,16 +239,11 @@ CARDS = (
         id="rlsuite/EcoDrivingCar-v0",
         family="driving",
         summary="A car that knows the signal plan eases off in time, so that it and those behind it emit less CO2.",
-        source="Jayawardana et al. 2025, IntersectionZoo, arXiv:2410.15221; Treiber et al. 2000, "
-        "doi:10.1103/PhysRevE.62.1805",
+        source=INTERSECTIONS,
         entry_point="rlbench_suite.envs.driving.eco_driving_car:EcoDrivingCar",
         reference="rlbench_suite.envs.driving.eco_driving_car:OwnSpeedAdvice",
         horizon=240,
-        constraint=Constraint(
-            counts="delay at the stop line against human drivers, s per car",
-            limit=1.0,
-            reason="nobody notices a second, and savings that slow traffic down are none (IntersectionZoo)",
-        ),
+        constraint=DELAY,
         variant=True,
         tags=("continuous", "partially-observed", "safe", "driving"),
     ),
@@ -252,18 +252,13 @@ CARDS = (
         family="driving",
         summary="Vehicles that know the signal plans of cities they have never seen ease off in time, with trucks and "
         "cold engines among them.",
-        source="Jayawardana et al. 2025, IntersectionZoo, arXiv:2410.15221; Treiber et al. 2000, "
-        "doi:10.1103/PhysRevE.62.1805; EMEP/EEA air pollutant emission inventory guidebook, 1.A.3.b",
+        source=f"{INTERSECTIONS}; EMEP/EEA air pollutant emission inventory guidebook, 1.A.3.b",
         entry_point="rlbench_suite.envs.driving.eco_driving_city:EcoDrivingCity",
         reference="rlbench_suite.envs.driving.eco_driving_city:CityAdvice",
         horizon=240,
-        difficulties={"medium": 0.5, "easy": 1.0, "hard": 0.2},
+        difficulties=PENETRATIONS,
         agents=48,
-        constraint=Constraint(
-            counts="delay at the stop line against human drivers, s per car",
-            limit=1.0,
-            reason="nobody notices a second, and savings that slow traffic down are none (IntersectionZoo)",
-        ),
+        constraint=DELAY,
         variant=True,
         tags=("continuous", "multi-agent", "partially-observed", "safe", "driving"),
     ),

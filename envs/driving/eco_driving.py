@@ -152,8 +152,7 @@ class EcoDriving(Task[Params, State]):
         cars = u[5 + lanes :].reshape(7, lanes, SLOTS)
         limit = 11 + 6 * u[1]
         greens = 30 + jnp.floor(41 * u[2:4]).astype(jnp.int32)
-        plan = Plan(greens[0], greens[1], jnp.int32(0))
-        plan = plan._replace(offset=jnp.minimum(jnp.floor(plan.cycle * u[4]).astype(jnp.int32), plan.cycle - 1))
+        plan = Plan(greens[0], greens[1], jnp.int32(0)).begun_at(u[4])
         arrival = arrivals(150 + 250 * u[5 : 5 + lanes, None], cars[0])
         return Params(
             approach=alternating_bands(u[0], split, 150.0, 350.0, bands=20),

@@ -211,8 +211,7 @@ def drawn_plan(row: jax.Array, u: jax.Array) -> Plan:
     greens = jnp.round(2 * row[2]).astype(jnp.int32) - 2 * (AMBER + CLEARANCE) + step
     other = jnp.minimum(jnp.floor((2 * FIRST + 1) * u[1]), 2 * FIRST).astype(jnp.int32) - FIRST
     first = jnp.round(greens * row[3]).astype(jnp.int32) + other
-    plan = Plan(first, greens - first, jnp.int32(0))
-    return plan._replace(offset=jnp.minimum(jnp.floor(plan.cycle * u[2]).astype(jnp.int32), plan.cycle - 1))
+    return Plan(first, greens - first, jnp.int32(0)).begun_at(u[2])
 
 
 class CityAdvice(NamedTuple):

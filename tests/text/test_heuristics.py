@@ -72,7 +72,7 @@ def test_other_episodes_agree_with_the_measured_score(name: str) -> None:
         np.testing.assert_array_equal(record.length, record.info[measure] + more)
 
 
-def test_a_word_that_is_guessed_fits_all_marks_before():
+def test_a_word_that_is_guessed_fits_all_marks_before() -> None:
     task: Any = card("Wordle-v0").build()
     env: Any = gymnasium.make("rlsuite/Wordle-v0", split="test").unwrapped
     record = played(task, 64)
@@ -101,7 +101,7 @@ def test_questions_in_order_need_as_many_turns_as_on_paper(name: str) -> None:
     assert agrees(card(name).scores("real")["heuristic"], float(np.mean(earned)))
 
 
-def test_all_symptoms_are_worth_what_bayes_says():
+def test_all_symptoms_are_worth_what_bayes_says() -> None:
     """The chance of the likeliest disease, over all answers to the symptoms, of tables that are drawn."""
     task: Any = card("Diagnosis-v0").build()
     symptoms = task.diseases - 1
@@ -115,7 +115,7 @@ def test_all_symptoms_are_worth_what_bayes_says():
     assert agrees(task.card.scores(None)["heuristic"], float(right.mean() - symptoms * COST[0] / 100))
 
 
-def test_who_asks_everything_recommends_the_best_item():
+def test_who_asks_everything_recommends_the_best_item() -> None:
     assert all(
         card("Recommend-v0").scores(tier)["heuristic"].success == 1 for tier in card("Recommend-v0").difficulties
     )
@@ -132,7 +132,7 @@ def test_the_wall_follower_finds_the_goal_of_a_maze_without_rings(layout: str) -
     assert not record.info["bumps"].any()
 
 
-def test_first_pages_tell_as_often_as_they_show_the_latest_report():
+def test_first_pages_tell_as_often_as_they_show_the_latest_report() -> None:
     """With one look-up. Where they show none, one guess in 31 is right by luck."""
     task: Any = card("Search-v1").build(difficulty="easy")
     params = contexts(task, 4000)
@@ -144,7 +144,7 @@ def test_first_pages_tell_as_often_as_they_show_the_latest_report():
     assert latest - width <= measured.mean <= latest + (1 - latest) / 31 + width
 
 
-def test_who_confines_the_king_mates_at_once_where_that_can_be_and_gives_nothing_away():
+def test_who_confines_the_king_mates_at_once_where_that_can_be_and_gives_nothing_away() -> None:
     """Mates in one are those of the tables; with a queen there is always a move without stalemate or loss."""
     record = played(card("Endgame-v0").build(), 256)
     at_once = record.info["shortest"] == 1

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from ..shared.card import EASY_IS_SMALL, puzzle_card
+from ..shared.card import EASY_IS_SMALL, SMALL, puzzle_card
 
 _card = partial(puzzle_card, __name__)
 
@@ -20,7 +20,7 @@ CARDS = (
         summary="Fill a 4 x 4 Sudoku that has one solution, a digit a step.",
         source="one solution by construction",
         horizon=11, optimum=2.0,
-        chance="instances are small and the mask forbids what breaks a rule, so that few values are left to chance",
+        chance=SMALL,
         difficulties={"medium": 9, "easy": 6, "hard": 11},
     ),
     _card(

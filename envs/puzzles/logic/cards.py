@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from ..shared.card import puzzle_card
+from ..shared.card import SMALL, puzzle_card
 
 _card = partial(puzzle_card, __name__)
 
@@ -15,7 +15,7 @@ CARDS = (
         summary="Find out who tells the truth and who lies, a person a step.",
         source="Smullyan 1978, What Is the Name of This Book?; one solution by truth table",
         horizon=9, optimum=2.0, variant=True,
-        chance="instances are small and the mask forbids what breaks a rule, so that few values are left to chance",
+        chance=SMALL,
         difficulties={"medium": 6, "easy": 4, "hard": 9},
     ),
     _card(
@@ -39,7 +39,7 @@ CARDS = (
         summary="Find out which of some statements about each other are true, a statement a step.",
         source="one solution by enumeration; self-reference: Smullyan 1978, What Is the Name of This Book?",
         horizon=9, optimum=2.0, variant=True,
-        chance="instances are small and the mask forbids what breaks a rule, so that few values are left to chance",
+        chance=SMALL,
         difficulties={"medium": 6, "easy": 3, "hard": 9},
     ),
 )

@@ -4,10 +4,9 @@ from typing import Any
 
 from rlbench_suite.card import TaskCard
 
-EASY_IS_SMALL = (
-    "easy instances are small and the mask forbids what breaks a rule, so that few values are left to chance"
-)
-"""Why random play succeeds at the easy difficulty of many puzzles."""
+SMALL = "instances are small and the mask forbids what breaks a rule, so that few values are left to chance"
+EASY_IS_SMALL = f"easy {SMALL}"
+"""Why random play solves some puzzles at every difficulty, or at the easy one."""
 
 
 def puzzle_card(
