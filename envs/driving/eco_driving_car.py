@@ -56,7 +56,8 @@ RED_LEFT = 10
 """Ticks of red that a car at its desired speed finds left, at least."""
 OF_OTHERS = "leader_controlled", "penetration"
 """Entries of an agent's observation that are about other agents."""
-SHOWN = np.delete(np.arange(20), [5, 19])
+# Of 32 bits: JAX keeps an array of 64 bits as it first saw it, so indexing fails in float64 after a run in float32.
+SHOWN = np.delete(np.arange(20, dtype=np.int32), [5, 19])
 """Entries of an agent's observation that are shown: all but those of OF_OTHERS."""
 
 

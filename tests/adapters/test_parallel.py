@@ -110,8 +110,8 @@ def test_equals_the_joint_env(task_id: str) -> None:
             observation, reward, terminated, truncated, info = joint.step(np.stack(list(actions.values())))
             steps += 1
             np.testing.assert_array_equal(np.stack(list(observations.values())), observation)
-            # The joint env takes the mean in the task's float32.
-            assert np.mean(list(rewards.values())) == pytest.approx(reward, abs=1e-6)
+            # The joint env takes the mean in the task's float32, which holds seven digits.
+            assert np.mean(list(rewards.values())) == pytest.approx(reward, rel=2e-6, abs=1e-6)
             assert set(terminations.values()) == {terminated}
             assert set(truncations.values()) == {truncated}
             assert all(one == info for one in infos.values())
