@@ -20,6 +20,7 @@ from .chess_rules import (
     BISHOP,
     KING,
     KNIGHT,
+    OFFSETS,
     PAWN,
     QUEEN,
     ROOK,
@@ -43,6 +44,9 @@ ADVANCE, SIGHT, FREEDOM = 8, 2, 3
 MATE = 100_000
 TIES = 64
 """Moves of equal score are told apart by a random number below this one."""
+TARGETS = np.arange(64, dtype=np.int32) + (OFFSETS @ [8, 1]).astype(np.int32)[:, None]
+TARGETS = (TARGETS & 63).ravel()
+"""Square to which each move leads; of no meaning where that is off the board."""
 _BEYOND = Bits(*np.array([squares(*range(8 * rank, 64)) for rank in range(2, 7)], np.uint32).T)
 """Ranks 3 to 8, 4 to 8, ... 7 and 8."""
 _STRAIGHT, _DIAGONAL = full_where(SLIDES_STRAIGHT), full_where(~SLIDES_STRAIGHT)
@@ -179,3 +183,25 @@ class ThreePlies(eqx.Module):
         zero = jnp.int32(0)
         begin = Search(zero, zero, zero, zero, state.position, own, jnp.int32(-(2**30)), zero)
         return lax.while_loop(more, step, begin).chosen, ()
+
+
+class Captures(eqx.Module):
+    """A heuristic player: it takes the piece that is worth most, and moves at random where it can take none."""
+
+    @classmethod
+    def for_task(cls, task: Chess) -> Captures:
+        """Make the player."""
+        return cls()
+
+    def initial(self, params: Any) -> tuple[()]:
+        """Return no memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Return a legal move onto the square of the dearest piece; any of those, each as likely as the others."""
+        foe = jnp.asarray(view.observation)[64 * len(VALUES) : 2 * 64 * len(VALUES)].reshape(-1, 64)
+        worth = (foe.astype(jnp.int32) * VALUES[:, None]).sum(0, dtype=jnp.int32)[TARGETS]
+        legal = jnp.asarray(view.action_mask)
+        best = legal & (worth == jnp.where(legal, worth, -1).max())
+        draws = jax.random.bits(key, best.shape, jnp.uint32) | 1
+        return jnp.argmax(jnp.where(best, draws, 0)).astype(jnp.int32), memory
