@@ -136,6 +136,7 @@ CARDS = (
         source="Abdulhai et al. 2023, arXiv:2311.18232 (LMRL-Gym); FIDE Laws of Chess",
         entry_point="rlbench_suite.envs.text.chess:Chess",
         reference="rlbench_suite.envs.text.chess_players:ThreePlies",
+        yardsticks={"heuristic": "rlbench_suite.envs.text.chess_players:Captures"},
         horizon=200,
         variant=True,
         difficulties={"medium": 1, "easy": 0, "hard": 2},
