@@ -145,9 +145,11 @@ class EcoDrivingCar(EcoDriving):
 
 
 class OwnSpeedAdvice(NamedTuple):
-    """The player of ``EcoDriving``, who drives one car."""
+    """The player of ``EcoDriving``, who drives one car, with the best numbers of a random search for it."""
 
-    advice: SpeedAdvice = SpeedAdvice()
+    advice: SpeedAdvice = SpeedAdvice(
+        headway=2.4, start=2.1, patience=3.2, gain=0.37, braking=0.95, slowest=1.3, grace=1.1
+    )
 
     @classmethod
     def for_task(cls, task: EcoDrivingCar) -> OwnSpeedAdvice:
