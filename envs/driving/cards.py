@@ -62,7 +62,7 @@ CARDS = (
         tags=("continuous", "safe", "driving"),
     ),
     TaskCard(
-        id="rlsuite/Merge-v0",
+        id="rlsuite/Merge-v1",
         chance="drivers on the highway brake for an ego that cuts in, so that a change at random may do",
         family="driving",
         summary="Merge from a ramp into 40 IDM and MOBIL drivers on two lanes before the ramp ends.",

@@ -48,6 +48,8 @@ FLOWING, MAIN_LANES = 40, 2
 """Vehicles on the highway, and its lanes."""
 VEHICLES = FLOWING + 2
 """With the ego, number 0, and the barrier, number 1."""
+KEEN = HURRIED._replace(desired_speed=150.0, time_gap=0.385, acceleration=2.7)
+"""Driver of the ego: gaps at the end of the ramp are short."""
 
 
 def rules_of(state: State) -> Rules:
@@ -148,15 +150,15 @@ class MergingDriver(NamedTuple):
     On the ramp it drives as if it had to follow the vehicle ahead on the highway, too.
     """
 
-    mind: Driver = HURRIED
+    mind: Driver = KEEN
     preview: Any = 2.2
     """s: how far ahead the speed of IDM is predicted."""
-    haste: Any = 0.8
+    haste: Any = 0.754
     """Speed levels that are added before the next lower level is taken."""
     politeness: Any = 0.1
     keep_right: Any = 0.3
     """m/s^2: incentive to change to the right"""
-    urgency: Any = 30.0
+    urgency: Any = 44.0
     """m/s^2: incentive to leave the ramp; so large that it takes the first safe gap"""
     early: Any = 0.0
     """m: way before the place for merging at which it begins to yield"""
@@ -166,7 +168,7 @@ class MergingDriver(NamedTuple):
     @classmethod
     def for_task(cls, task: Road) -> MergingDriver:
         """Make the player of an ego with these limits."""
-        return cls(mind_for(task, HURRIED))
+        return cls(mind_for(task, KEEN))
 
     def initial(self, params: Fleet) -> tuple[()]:
         """Return no memory."""

@@ -31,7 +31,7 @@ from rlbench_suite.leaderboard.schema import Entry
 from rlbench_suite.leaderboard.verify import verify
 
 DRIVE, TREASURE, GAME, SWARM = (
-    f"rlsuite/{name}-v0" for name in ("PMSMCurrent", "DeepSeaTreasure", "Wordle", "QuadcopterMultiHover")
+    f"rlsuite/{name}" for name in ("PMSMCurrent-v0", "DeepSeaTreasure-v0", "Wordle-v0", "QuadcopterMultiHover-v1")
 )
 FLOAT, BOOL, INT = TensorProto.FLOAT, TensorProto.BOOL, TensorProto.INT64
 

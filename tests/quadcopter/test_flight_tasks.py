@@ -17,7 +17,7 @@ from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.policy import reference_player
 from rlbench_suite.registry import card
 
-NAMES = ("Recover-v0", "Waypoints-v1", "Trajectory-v0", "Land-v0", "Gates-v0", "RotorFailure-v0")
+NAMES = ("Recover-v0", "Waypoints-v1", "Trajectory-v0", "Land-v0", "Gates-v0", "RotorFailure-v1")
 LIMIT = np.int32(10_000)
 SIZE = 512
 TEST = Draw(np.int32(1), np.int32(-1))

@@ -179,7 +179,7 @@ CARDS = (
         tags=("continuous", "navigation", "racing"),
     ),
     TaskCard(
-        id="rlsuite/QuadcopterRotorFailure-v0",
+        id="rlsuite/QuadcopterRotorFailure-v1",
         family="quadcopter",
         summary="Lose a rotor in flight and hold a place with the other three, spinning.",
         source="Mueller & D'Andrea 2014, doi:10.1109/ICRA.2014.6906588",

@@ -39,7 +39,7 @@ CARDS = (
     ),
     *(
         TaskCard(
-            id=f"rlsuite/QuadcopterMultiHover{suffix}-v0",
+            id=f"rlsuite/QuadcopterMultiHover{suffix}-v1",
             family="quadcopter",
             summary=f"{count} quadcopters hover one above another, the lower ones in the wakes of the upper ones.",
             source="Panerati et al. 2021 (gym-pybullet-drones), arXiv:2103.02142",
