@@ -254,8 +254,11 @@ class Database:
             one.b: sorted((ids[1][role], *row) for role, row in enumerate(things)),
             one.c: [(i, ids[0][a], ids[1][b], amount, year) for i, (a, b, amount, year) in enumerate(links, 1)],
         }
-        # A connection may be used by the threads of a server, one after another.
-        self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        # A connection may be used by the threads of a server, one after another. Statements are compiled anew, because
+        # only then the authoriser sees their functions, on which the limit of steps depends.
+        self._connection = sqlite3.connect(
+            ":memory:", isolation_level=None, check_same_thread=False, cached_statements=0
+        )
         self._connection.executescript(one.schema)
         for table, content in rows.items():
             self._connection.executemany(f"INSERT INTO {table} VALUES ({','.join('?' * len(content[0]))})", content)

@@ -215,7 +215,8 @@ def test_a_query_cannot_take_long() -> None:
     with pytest.raises(ValueError, match="too big"):
         base.run(f"SELECT group_concat('aaaaaaa', '') FROM {links}")
     long = "(SELECT group_concat('" + "a" * 45 + f"', '') AS s FROM {one.c})"
-    for pattern in ("%a" * 24 + "%b", "_" * 24 + "%b"):
+    # Again, too: SQLite tells the authoriser a statement's functions only when it compiles it.
+    for pattern in ("%a" * 24 + "%b", "_" * 24 + "%b") * 2:
         with pytest.raises(ValueError, match=f"more than {FEW_STEPS} steps"):
             base.run(f"SELECT COUNT(*) FROM {long}, {links} WHERE s || {one.c}.id || b.id || c.id LIKE '{pattern}'")
         assert FEW_STEPS <= base._used <= FEW_STEPS + TICK
