@@ -7,7 +7,7 @@ search lists six documents in pages of two: all reports of the fact, among docum
 =============  =====================================================================================================
 action         ``MultiDiscrete([4, 32, 4, 3, 2, 3])``: 0 wait, 1 search, 2 judge, 3 answer; person (to search or to
                answer); relation; page; document of the last page to judge; label: current, outdated, irrelevant
-observation    ``Box(0, 1, (701,))``: the question; the two documents of the last page; how many reports the fact has
+observation    ``Box(0, 1, (695,))``: the question; the two documents of the last page; how many reports the fact has
                that was searched for; a notebook of all facts: newest name seen, reports seen, reports there are, pages
                read
 reward         1 for the right answer, else 0. ``reward`` sets another of the modes (``reward_modes.py``): ``thrifty``
@@ -265,7 +265,7 @@ class Search(Task[Params, State]):
         return newest, jnp.where(state.pages > 0, reports(params.seed, facts), 0)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return question, last page and notebook; ``(701,)``."""
+        """Return question, last page and notebook; ``(695,)``."""
         people, relations = jnp.arange(PEOPLE), jnp.arange(len(RELATIONS))
         asked = jnp.arange(MOST_HOPS)[:, None] < self.hops
         about, report, there = state.about, state.report, state.fact >= 0

@@ -11,7 +11,7 @@ must not pay.
 action         one of 32: wait; ask for the PIN, the wish, the number of the order; look up, cancel, return, redirect,
                compensate, replace or credit one of the orders; ask the customer to restart the device; deny for one
                of five reasons; done
-observation    ``Box(0, 1, (104,))``: the last action; what the customer has said; the rows that were looked up; turns
+observation    ``Box(0, 1, (109,))``: the last action; what the customer has said; the rows that were looked up; turns
                used
 reward         1 for the right end, else 0. ``reward`` sets another of the modes (``reward_modes.py``): ``thrifty``;
                ``matched``; ``dense``, the share done of what the policy asks for before the end, 0 after a breach
@@ -371,7 +371,7 @@ class ServiceDesk(Task[Params, State]):
         }
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return last action, what was said, rows and turns; ``(104,)``."""
+        """Return last action, what was said, rows and turns; ``(109,)``."""
         seen = state.seen
         light = state.restarted & (params.wish == WISHES.index("replace"))
         blocks = [

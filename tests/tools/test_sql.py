@@ -121,6 +121,13 @@ def test_queries_say_what_the_questions_ask(tier: int) -> None:
     assert not train & test
 
 
+@pytest.mark.parametrize("tier", [1, 2, 3])
+def test_the_commonest_query_is_seldom_asked_for(tier: int) -> None:
+    """Whoever answers with one query, whatever is asked, is right so often."""
+    queries = Counter(instance(tier, 1, number).query for number in range(300))
+    assert queries.most_common(1)[0][1] <= 30
+
+
 BOMB = "SELECT COUNT(*) FROM " + ", ".join(f"{{0}} t{number}" for number in range(8))
 FORBIDDEN = [
     "ATTACH ':memory:' AS x", "PRAGMA table_info({0})", "DELETE FROM {0}", "UPDATE {0} SET id = 0", "DROP TABLE {0}",
