@@ -437,6 +437,8 @@ def audit(card: TaskCard, seconds: float, episodes: int, seed: int = 0) -> Line:
     Raises:
         ValueError: policies of a few numbers cannot play the task.
     """
+    if card.host:
+        raise ValueError("it runs on the host")
     task = card.build()
     rng = np.random.default_rng(seed)
     reference = Arena(task, Factors(task))
