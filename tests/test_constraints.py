@@ -95,6 +95,12 @@ def test_a_task_that_random_play_solves_says_why() -> None:
         assert bool(card.chance) == any(rate > 0.05 for rate in rates if rate is not None), card.id
 
 
+def test_scores_of_text_tools_and_memory_have_the_success_of_every_player() -> None:
+    for card in cards().values():
+        for tier in (card.difficulties or (None,)) if card.family in ("text", "tools", "memory") else ():
+            assert all(score.success is not None for score in card.scores(tier).values()), (card.id, tier)
+
+
 def test_a_cost_without_a_limit_and_a_limit_without_a_cost_are_refused() -> None:
     with pytest.raises(ContractError, match="Dear has a cost, and its card no constraint"):
         TaskEnv(Dear())

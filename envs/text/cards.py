@@ -190,6 +190,7 @@ CARDS = (
         source="Hafner 2021, arXiv:2109.06780 (Crafter); Tang et al. 2024, arXiv:2410.08126 (Mars: permuted rules)",
         entry_point="rlbench_suite.envs.text.survival:Survival",
         reference="rlbench_suite.envs.text.survival_player:Settler",
+        yardsticks={"heuristic": "rlbench_suite.envs.text.survival_newcomer:Newcomer"},
         horizon=1000,
         variant=True,
         difficulties={"medium": 0, "hard": 3},

@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import re
+from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -107,10 +108,15 @@ def spoken(knowledge: Knowledge) -> tuple[str, ...]:
     return (*map(question, knowledge.properties), *map(guess, knowledge.things))
 
 
-def understand(text: str, knowledge: Knowledge) -> int:
+def understand(text: str, knowledge: Knowledge, candidates: Collection[int] | None = None) -> int:
     """Return the number of the action that a text names; see :func:`spoken`.
 
     Case, punctuation and articles do not count. "I guess X", "guess X" and "my guess is X" mean "Is it X?".
+
+    Args:
+        text: the words of a player.
+        knowledge: names of things and properties.
+        candidates: numbers of the things that the error's message may name; None for all.
 
     Raises:
         ValueError: the text is no question of the grammar; the message gives one that is, the nearest if any is near.
@@ -120,7 +126,13 @@ def understand(text: str, knowledge: Knowledge) -> int:
         words = f"is it {named[1]}"
     known = _by_plain_words(knowledge)
     if words not in known:
-        near = difflib.get_close_matches(words[:100], known, n=1, cutoff=0.4)  # which spares most comparisons
+        properties = len(knowledge.properties)
+        asked = [
+            sentence
+            for sentence, number in known.items()
+            if number < properties or candidates is None or number - properties in candidates
+        ]
+        near = difflib.get_close_matches(words[:100], asked, n=1, cutoff=0.4)  # which spares most comparisons
         which, name = ("the nearest", near[0]) if near else ("one", next(iter(known)))
         raise ValueError(
             f"{text.strip()[:100]!r} is no question about one known property and names no known thing; {which} that "

@@ -84,6 +84,37 @@ def box(cells: jax.Array) -> jax.Array:
     return row | above(row) | below(row)
 
 
+def first_to_do(jobs: list[Job], cell: Any, facing: Any, free: jax.Array) -> jax.Array:
+    """Return the action of the first job that is to be done, or a step on the shortest way to one of its sites.
+
+    Where there is no way it is ``NOOP``.
+
+    Args:
+        jobs: the most urgent first.
+        cell: where the player is.
+        facing: index in ``DIRECTIONS``.
+        free: cells that can be walked on.
+    """
+    sites, action, ready = jnp.zeros(32, jnp.uint32), jnp.int32(NOOP), jnp.bool_(True)
+    for job in reversed(jobs):
+        sites = jnp.where(job.when, job.sites, sites)
+        action = jnp.where(job.when, job.action, action)
+        ready = jnp.where(job.when, job.ready, ready)
+    beside = [single(cell + step) for step in STEPS]
+    around = reduce(or_, beside)
+
+    def spread(wave: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        wider = wave[0] | grown(wave[0]) & free
+        return wider, (wider != wave[0]).any() & ~(wider & around != 0).any()
+
+    wave, _ = jax.lax.while_loop(lambda wave: wave[1], spread, (sites, ~(sites & around != 0).any()))
+    ways = jnp.stack([(wave & site != 0).any() for site in beside])
+    ahead = single(cell + jnp.asarray(STEPS, jnp.int32)[facing])
+    there = ready | (sites & ahead != 0).any()
+    step = LEFT + jnp.argmax(ways).astype(jnp.int32)
+    return jnp.where(there, action, jnp.where(ways.any(), step, NOOP)).astype(jnp.int32)
+
+
 class Settler(eqx.Module):
     """The player: the first job on its list that is to be done, by the shortest way."""
 
@@ -101,25 +132,7 @@ class Settler(eqx.Module):
         state: State = view.state
         things = reduce(or_, map(single, state.things))
         free = cells_of(state.world, GRASS, SAND, PATH) & ~things
-        jobs = self._jobs(state, view.params, free)
-        sites, action, ready = jnp.zeros(32, jnp.uint32), jnp.int32(NOOP), jnp.bool_(True)
-        for job in reversed(jobs):
-            sites = jnp.where(job.when, job.sites, sites)
-            action = jnp.where(job.when, job.action, action)
-            ready = jnp.where(job.when, job.ready, ready)
-        beside = [single(state.cell + step) for step in STEPS]
-        around = reduce(or_, beside)
-
-        def spread(wave: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-            wider = wave[0] | grown(wave[0]) & free
-            return wider, (wider != wave[0]).any() & ~(wider & around != 0).any()
-
-        wave, _ = jax.lax.while_loop(lambda wave: wave[1], spread, (sites, ~(sites & around != 0).any()))
-        ways = jnp.stack([(wave & cell != 0).any() for cell in beside])
-        ahead = single(state.cell + jnp.asarray(STEPS, jnp.int32)[state.facing])
-        there = ready | (sites & ahead != 0).any()
-        step = LEFT + jnp.argmax(ways).astype(jnp.int32)
-        return jnp.where(there, action, jnp.where(ways.any(), step, NOOP)).astype(jnp.int32), memory
+        return first_to_do(self._jobs(state, view.params, free), state.cell, state.facing, free), memory
 
     def _jobs(self, state: State, params: Params, free: jax.Array) -> list[Job]:
         """Return the jobs, the most urgent first."""

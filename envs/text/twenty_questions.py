@@ -448,7 +448,7 @@ class TwentyQuestions(Task[Params, State]):
         Raises:
             ValueError: the text is neither; the message names the nearest question or guess.
         """
-        return np.asarray(understand(text, self.knowledge(params)), self.action_space.dtype)
+        return np.asarray(understand(text, self.knowledge(params), self._candidates(params)), self.action_space.dtype)
 
     def spell(self, action: np.ndarray, state: State, params: Params) -> str:
         """Return the question or the guess."""

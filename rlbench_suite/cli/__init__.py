@@ -5,7 +5,9 @@ Commands do their slow imports when they run, so that ``rlsuite list`` and ``--h
 
 import math
 import os
+import re
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
@@ -20,6 +22,9 @@ from rlbench_suite.evaluation.writing import DISK, CannotWrite
 
 CACHE_BYTES = 2**30
 """Approximate size limit of the cache of compiled programs."""
+
+_COLOURED_WARNING = re.compile(r"\x1b\[[0-9;]*mWARN: (.*)\x1b\[0m", re.DOTALL)
+"""A message of ``gymnasium.logger.warn``."""
 
 
 class _Commands(TyperGroup):
@@ -47,8 +52,8 @@ def _naming_values() -> Iterator[None]:
 class App(typer.Typer):
     """A command-line program that prints errors a user can fix as one sentence on stderr.
 
-    The exit code is 2 for a wrong argument, and 1 where a file could not be written. Without ``help``, the callback's
-    docstring is the help text.
+    The exit code is 2 for a wrong argument, and 1 where a file could not be written. Warnings of Gymnasium's logger are
+    plain lines on stderr, too. Without ``help``, the callback's docstring is the help text.
     """
 
     def __init__(self, help: str | None = None) -> None:
@@ -63,10 +68,27 @@ class App(typer.Typer):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program."""
         try:
-            return super().__call__(*args, **kwargs)
+            with _plain_warnings():
+                return super().__call__(*args, **kwargs)
         except (ValueError, OSError, ImportError) as error:
             print(f"error: {_sentence(error)}", file=sys.stderr)
             sys.exit(1 if isinstance(error, CannotWrite) or getattr(error, "errno", None) in DISK else 2)
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Print warnings of Gymnasium's logger, which are coloured, as plain lines on stderr, and others as usual."""
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, *args: Any, **kwargs: Any) -> None:
+        if coloured := _COLOURED_WARNING.fullmatch(str(message)):
+            print(f"warning: {coloured[1]}", file=sys.stderr)
+        else:
+            usual(message, *args, **kwargs)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
 
 
 def _sentence(error: Exception) -> str:

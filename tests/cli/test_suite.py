@@ -112,6 +112,12 @@ def test_show_tells_what_no_player_without_a_memory_exceeds(call: Callable[..., 
     assert "ceiling" not in call("show", "Inventory-v0")[1]
 
 
+def test_an_id_without_version_is_noted_in_one_plain_line(call: Callable[..., tuple]):
+    for name in ("Wordle", "rlsuite/Wordle"):
+        code, _, said = call("show", name)
+        assert (code, said) == (0, f"warning: Using the latest version, rlsuite/Wordle-v0, of {name}.\n")
+
+
 def test_show_explains_entries_beside_their_bounds(call: Callable[..., tuple]):
     _, out, _ = call("show", "PMSMTorque-v0?supply=rc")
     assert "link" in out

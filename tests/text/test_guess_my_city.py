@@ -140,6 +140,22 @@ def test_cities_of_the_other_split_are_not_listed_and_refused() -> None:
     assert env.step(f"Is it {other}?")[-1]["invalid_reason"] == f"{other!r} is none of the 54 cities that are listed"
 
 
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_a_city_that_is_misspelt_is_answered_with_one_that_is_listed(split: str) -> None:
+    env: Any = gymnasium.make(CARD.id, view="text", split=split)
+    shown, _ = env.reset(seed=0)
+    listed = re.search(r"Cities: (.*)\.", shown)[1].split(", ")  # type: ignore[index]
+    task, state, params = env.unwrapped.task, env.unwrapped.state, env.unwrapped.params
+    named = set()
+    for city in KNOWN.things:
+        with pytest.raises(ValueError, match="no question about one known property") as refused:
+            task.parse(f"Is it {city}xx?", state, params)
+        proposed = str(refused.value).rsplit(": ", 1)[1].strip("'")
+        if proposed in {f"Is it {other}?" for other in KNOWN.things}:
+            named.add(proposed[len("Is it ") : -1])
+    assert named == {*listed}
+
+
 @pytest.mark.parametrize(
     "attack",
     [

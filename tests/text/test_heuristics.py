@@ -19,6 +19,9 @@ from rlbench_suite.envs.text.chess_notation import fen, move_name
 from rlbench_suite.envs.text.diagnosis import COST, PERCENT
 from rlbench_suite.envs.text.endgame import LOST_PIECE, STALEMATED
 from rlbench_suite.envs.text.knowledge import real_knowledge
+from rlbench_suite.envs.text.survival_newcomer import in_sight
+from rlbench_suite.envs.text.survival_rules import ACHIEVEMENTS, DO, SLEEP
+from rlbench_suite.envs.text.survival_state import State
 from rlbench_suite.envs.text.twenty_questions import TURNS
 from rlbench_suite.envs.text.wordle import encode, feedback
 from rlbench_suite.envs.tools.corpus import PER_PAGE, RELATIONS, found
@@ -183,3 +186,31 @@ def test_who_captures_takes_the_piece_that_is_worth_most_and_any_of_its_captors(
             if terminated or truncated:
                 break
     assert captures > 20
+
+
+def test_the_newcomer_needs_only_what_is_shown_and_comes_to_tools_of_stone() -> None:
+    """It plays without the world, creatures and rules; what it takes for its view is what the words show."""
+    env: Any = gymnasium.make("rlsuite/Survival-v0", split="test").unwrapped
+    task = env.task
+    player = player_for(task, task.card.yardsticks["heuristic"])
+    act: Any = jax.jit(lambda seen, state, key: player.act((), View(seen, None, state, None), key)[0])
+    shown = ("facing", "food", "drink", "energy", "items", "tools", "unlocked")
+    observation, _ = env.reset(seed=0)
+    for step in range(300):
+        known = State(**{name: getattr(env.state, name) if name in shown else None for name in State._fields})
+        action = int(act(observation, known, jax.random.key(step)))
+        materials, looks = task._view(env.state, env.params)
+        if step % 20 == 0:
+            cells = np.asarray(in_sight(jnp.asarray(observation)))[:, 13:20, None] >> np.arange(12, 21) & 1 == 1
+            for kind, there in enumerate(cells):
+                np.testing.assert_array_equal(there, materials == kind if kind < 13 else looks == kind - 13)
+        if action == SLEEP:
+            assert env.state.energy <= 3
+        if action == DO:  # a material or a creature, and no empty ground
+            row, column = ((3, 3), (3, 5), (2, 4), (4, 4))[int(env.state.facing)]
+            assert materials[row, column] >= 4 or looks[row, column] >= 0
+        observation, _, over, _, info = env.step(action)
+        if over:
+            break
+    reached = {name for i, name in enumerate(ACHIEVEMENTS) if info["unlocked"] >> i & 1}
+    assert reached >= {"drink", "collect wood", "place table", "make wood pickaxe", "collect stone", "make stone sword"}
