@@ -174,7 +174,7 @@ def test_a_quadcopter_shows_what_is_named() -> None:
 
 
 def test_a_swarm_shows_each_vehicle_its_neighbour() -> None:
-    task, params, state = begun("QuadcopterSwarm2-v0")
+    task, params, state = begun("QuadcopterSwarm2-v1")
     seen, body = shown(task, state, params), state.vehicles.body
     place = np.stack([body.x, body.y, body.z], 1)
     np.testing.assert_allclose(seen["neighbour_1"], place[::-1] - place, rtol=1e-5)

@@ -121,10 +121,10 @@ def test_an_id_without_version_is_noted_in_one_plain_line(call: Callable[..., tu
 def test_show_explains_entries_beside_their_bounds(call: Callable[..., tuple]):
     _, out, _ = call("show", "PMSMTorque-v0?supply=rc")
     assert "link" in out
-    _, out, _ = call("show", "QuadcopterSwarm2-v0")
+    _, out, _ = call("show", "QuadcopterSwarm2-v1")
     assert "Observation, of each agent" in out
     [row] = [line.split("│")[1:-1] for line in out.splitlines() if "goal" in line and "0:3" in line]
-    bound = registry.card("QuadcopterSwarm2-v0").build().observation_space.high[0, 0]
+    bound = registry.card("QuadcopterSwarm2-v1").build().observation_space.high[0, 0]
     assert [cell.strip() for cell in row[-3:]] == ["m", f"{-bound:g}", f"{bound:g}"]
 
 

@@ -21,7 +21,7 @@ def _constraint(vehicles: int) -> Constraint:
 CARDS = (
     *(
         TaskCard(
-            id=f"rlsuite/QuadcopterSwarm{suffix}-v0",
+            id=f"rlsuite/QuadcopterSwarm{suffix}-v1",
             family="quadcopter",
             summary=f"{count} quadcopters cross to the other side through the middle, and none hits another.",
             source="van den Berg, Guy, Lin & Manocha 2011, doi:10.1007/978-3-642-19457-3_1; arXiv:2306.09537",

@@ -45,8 +45,8 @@ JITTER = 0.15
 """m along each axis, of starts."""
 BEYOND = 3.0
 """m: a vehicle this much farther out than the goals is lost."""
-CROWD = 64
-"""Number of vehicles from which the reference player flies as in a crowd."""
+MANY, CROWD = 24, 64
+"""Numbers of vehicles from which the reference player flies as among many and as in a crowd."""
 
 
 class QuadcopterSwarm(Fleet):
@@ -126,9 +126,9 @@ class SwarmPilot(NamedTuple):
     """
 
     control: GeometricControl
-    speed: Any = 1.6
+    speed: Any = 4.0
     """m/s"""
-    braking: Any = 2.0
+    braking: Any = 4.0
     """m/s^2"""
     clear: Any = 0.6
     """m"""
@@ -143,13 +143,16 @@ class SwarmPilot(NamedTuple):
     def for_task(cls, task: Task[Any, Any]) -> SwarmPilot:
         """Make geometric control that leans further than in hover.
 
-        In a crowd a vehicle that evades one neighbour too hard meets the next, so there it keeps more room and evades
-        more gently.
+        Among many a vehicle that evades one neighbour too hard meets the next, so there it keeps more room, evades more
+        gently, and flies more slowly in a crowd.
         """
-        pilot = cls(GeometricControl(position=3.0, lean=0.8, least_thrust=0.5))
+        if task.card.agents < MANY:
+            return cls(GeometricControl(position=3.0, lean=1.0, least_thrust=0.4))
+        many = cls(GeometricControl(position=2.5, lean=1.0, least_thrust=0.46), braking=3.0, clear=0.75, right=0.18)
         if task.card.agents < CROWD:
-            return pilot
-        return pilot._replace(speed=1.7, clear=0.75, evasion=0.9, right=0.18)
+            return many._replace(horizon=2.2, evasion=0.9)
+        gentle = GeometricControl(position=2.5, lean=0.8, least_thrust=0.5)
+        return many._replace(control=gentle, speed=3.0, braking=2.5, evasion=0.7)
 
     def initial(self, params: Params) -> tuple[()]:
         """Return no memory."""
