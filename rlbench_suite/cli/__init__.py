@@ -87,7 +87,7 @@ def _plain_warnings() -> Iterator[None]:
             usual(message, *args, **kwargs)
 
     with warnings.catch_warnings():
-        warnings.showwarning = show  # type: ignore[assignment]
+        warnings.showwarning = show
         yield
 
 
