@@ -22,6 +22,8 @@ from .api import DAY, PHONE, TIME, Api, Kind, Part
 from .api_reference import tool_name
 
 FORM = 'expected one call, {"name": ..., "arguments": {...}} or name(argument=value)'
+MOST_DIGITS = 400
+"""Digits of a whole number, more than any float has."""
 NAME_KEYS, ARGUMENT_KEYS = ("name", "api"), ("arguments", "args", "parameters")
 LINE = re.compile(r"(\w+(?:\.\w+)?)\s*\((.*)\)", re.DOTALL)
 ARGUMENT = re.compile(r"""\s*+(?:(\w++)\s*+=\s*+)?("[^"]*+"|'[^']*+'|[^,'"=()]++)\s*+(,|$)""")
@@ -271,14 +273,18 @@ def _json(text: str) -> Any:
     """Return the value of a JSON text.
 
     Raises:
-        ValueError: it is no JSON, or nested too deeply.
+        ValueError: it is no JSON, or nested too deeply; the message says where the JSON goes wrong.
     """
     try:
-        return json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant)
+        return json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant, parse_int=_whole_number)
     except RecursionError:
         raise ValueError(f"{FORM}; got text nested too deeply") from None
     except json.JSONDecodeError as error:
-        raise ValueError(f"{FORM}; {error.msg} at {error.pos}") from None
+        if not text.startswith(("{", "[")):
+            raise ValueError(f"{FORM}; got {short(text[:100]) if text else 'nothing'}") from None
+        rest = text[error.pos : error.pos + 100].strip()
+        where = f"cannot be read from {short(rest)} on" if rest else "breaks off before its end"
+        raise ValueError(f"{FORM}; the JSON {where}") from None
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -286,6 +292,12 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(set(keys)) < len(keys):
         raise ValueError(f"a JSON object has the key {next(k for k in keys if keys.count(k) > 1)!r} twice")
     return dict(pairs)
+
+
+def _whole_number(digits: str) -> int:
+    if len(digits) > MOST_DIGITS:
+        raise ValueError(f"a number has more than {MOST_DIGITS} digits")
+    return int(digits)
 
 
 def _no_constant(name: str) -> Any:

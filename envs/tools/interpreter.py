@@ -156,12 +156,12 @@ class Interpreter(Task[Params, State]):
         """Run the program on every input, and judge an answer."""
         program = action[1:].reshape(LINES, len(machine.SIZES)).astype(jnp.int32)
         ran = jax.vmap(lambda numbers, length: machine.run(program, numbers, length))(params.inputs, params.lengths)
-        right = self._right(ran.output, ran.written, ran.fault, params).all()
+        right = self.right(ran.output, ran.written, ran.fault, params).all()
         verdict = jnp.where(action[0] == TOOLS.index("answer"), jnp.where(right, 1, 2), 0).astype(jnp.int32)
         shown = slice(0, EXAMPLES)
         return State(program, ran.output[shown], ran.written[shown], ran.fault[shown], state.calls + 1, verdict)
 
-    def _right(self, output: jax.Array, written: jax.Array, fault: jax.Array, params: Params) -> jax.Array:
+    def right(self, output: jax.Array, written: jax.Array, fault: jax.Array, params: Params) -> jax.Array:
         """Return which of the first inputs have the wanted output, bool."""
         wanted, lengths = self.wanted(params)
         some = slice(0, written.shape[0])
@@ -178,7 +178,7 @@ class Interpreter(Task[Params, State]):
 
     def _progress(self, state: State, params: Params) -> jax.Array:
         """Return the share of the examples on which the last program was right."""
-        right = self._right(state.output, state.written, state.fault, params).sum() * (state.calls > 0)
+        right = self.right(state.output, state.written, state.fault, params).sum() * (state.calls > 0)
         return right.astype(self.dtype) / EXAMPLES
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -187,7 +187,7 @@ class Interpreter(Task[Params, State]):
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
-        right = self._right(state.output, state.written, state.fault, params)
+        right = self.right(state.output, state.written, state.fault, params)
         return {
             "success": state.verdict == 1,
             "calls": state.calls,
@@ -346,3 +346,45 @@ class Programmer(eqx.Module):
         """Answer."""
         program = with_constant(jnp.asarray(self.programs)[view.params.function], view.params.constant)
         return jnp.concatenate([jnp.ones(1, jnp.int32), program.ravel()]), memory
+
+
+_NUMBERS = ("0 == 0", "a < 16", "16 < a")
+_VALUES = ("a + 0", "a + 16", "a - 16", "16 - a", "a * 16", "a / 16", "a % 16")
+_EACH = "if left == 0 goto 8; a = read; if {} goto 5; goto 1; a = {}; write a; goto 1"
+_SUM = "if left == 0 goto 7; a = read; if {} goto 5; goto 1; b = b + {}; goto 1; write b"
+_BACKWARDS = (
+    "if left == 0 goto 8; a = read; if {} goto 5; goto 1; m[b] = a; b = b + 1; goto 1; "
+    "if b == 0 goto 13; b = b - 1; a = m[b]; write a; goto 8"
+)
+GUESSES = (
+    *(_EACH.format(some, value) for some in _NUMBERS for value in _VALUES),
+    *(_SUM.format(some, value) for some in _NUMBERS for value in ("1", "a")),
+    *(_BACKWARDS.format(some) for some in _NUMBERS),
+)
+"""Programs that first come to mind: for all numbers, or those less or greater than K, one operation with K, their
+count, their sum, or their order turned round. 16 stands for K."""
+
+
+class FirstThatFits(eqx.Module):
+    """A heuristic player: it answers at once with the first of :data:`GUESSES` that is right on the three examples."""
+
+    task: Interpreter = eqx.field(static=True)
+    programs: Any
+
+    @classmethod
+    def for_task(cls, task: Interpreter) -> FirstThatFits:
+        """Assemble the programs."""
+        return cls(task, np.stack([assemble(one) for one in GUESSES]))
+
+    def initial(self, params: Params) -> tuple[()]:
+        """Return no memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Answer; with the first of all if none is right."""
+        params = view.params
+        guesses = with_constant(jnp.asarray(self.programs), params.constant)
+        run = jax.vmap(jax.vmap(machine.run, (None, 0, 0)), (0, None, None))
+        ran = run(guesses, params.inputs[:EXAMPLES], params.lengths[:EXAMPLES])
+        right = jax.vmap(lambda one: self.task.right(one.output, one.written, one.fault, params).all())(ran)
+        return jnp.concatenate([jnp.ones(1, jnp.int32), guesses[jnp.argmax(right)].ravel()]), memory

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
@@ -456,3 +457,63 @@ class Expert(NamedTuple):
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Answer."""
         return jnp.asarray(view.params.solution).astype(jnp.int32), memory
+
+
+_FUNCTIONS = (("average", "AVG"), ("total", "SUM"), ("largest", "MAX"), ("ow many", "COUNT"))
+_COLUMN_OF = {
+    **dict.fromkeys(CITIES, "city"),
+    **dict.fromkeys(map(str, YEARS), "year"),
+    **{kind: one.kind for one in THEMES for kind in one.kinds},
+}
+"""Column in which a value stands."""
+
+
+def _numbers(words: Iterable[str]) -> np.ndarray:
+    return np.array([_NUMBER[word] for word in words])
+
+
+_LINKS = {table: (f"{one_}_id", one.c) for one in THEMES for table, one_ in ((one.a, one.one_a), (one.b, one.one_b))}
+"""Column and table of the links of a table."""
+
+
+class Keywords(Expert):
+    """A heuristic player: it asks the first table that the question names, and joins nothing.
+
+    A function follows from a word like "average", the one condition from a city, kind or year that is named or from
+    "no" and "never", and a group from "each".
+    """
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Answer."""
+        question = jnp.rint(view.observation[8 : 8 + SHOWN] * SIZE).astype(jnp.int32)
+
+        def says(text: str) -> jax.Array:
+            last = SHOWN - len(text) + 1
+            return jnp.stack([question[at : last + at] == _NUMBER[one] for at, one in enumerate(text)]).all(0).any()
+
+        def named(words: Iterable[str]) -> jax.Array:
+            there = (question[:, None] == _numbers(words)).any(1)
+            return jnp.where(there.any(), question[jnp.argmax(there)], 0)
+
+        function = jnp.int32(0)
+        for text, name in reversed(_FUNCTIONS):
+            function = jnp.where(says(text), _NUMBER[name], function)
+        table = named(name for one in THEMES for name in one.tables)
+        value = named(_COLUMN_OF)
+        column = (_numbers(_COLUMN_OF.values()) * (value == _numbers(_COLUMN_OF))).max()
+        group = jnp.where(says("each"), named(_COLUMN_OF.values()), 0)
+        measure = named(["age", *(name for one in THEMES for name in (one.size, one.amount))])
+        what = jnp.where(function == _NUMBER["COUNT"], _NUMBER["*"], jnp.where(function == 0, _NUMBER["name"], measure))
+        none = (says(" no ") | says("never")) * (table == _numbers(_LINKS))
+        link, links = ((_numbers(some) * none).max() for some in zip(*_LINKS.values(), strict=True))
+        parts = [
+            (True, ("SELECT",)), (group > 0, (group, ",")), (True, (function, "(", what, ")", "FROM", table)),
+            (value > 0, ("WHERE", column, "=", "'", value, "'")), (group > 0, ("GROUP", "BY", group)),
+            (link > 0, ("WHERE", "id", "NOT", "IN", "(", "SELECT", link, "FROM", links, ")")),
+        ]  # fmt: skip
+        numbers = [
+            there * jnp.int32(_NUMBER[one] if isinstance(one, str) else one) for there, some in parts for one in some
+        ]
+        query = jnp.zeros(LENGTH, jnp.int32).at[: len(numbers)].set(jnp.stack(numbers))
+        answer = jnp.array([TOOLS.index("answer")], jnp.int32)
+        return jnp.concatenate([answer, query[jnp.argsort(query == 0)]]), memory

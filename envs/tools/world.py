@@ -240,8 +240,10 @@ def same(a: World, b: World) -> jax.Array:
     """Say whether two worlds are equal; the order in which requests and transfers were added does not count."""
     equal = [(getattr(a, column) == getattr(b, column)).all() for column in PLAIN]
     for columns in LEDGERS:
-        keys = [jnp.sort(_as_number([getattr(world, c) for c in columns])) for world in (a, b)]
-        equal.append((keys[0] == keys[1]).all())
+        one, other = (_as_number([getattr(world, c) for c in columns]) for world in (a, b))
+        # Each row occurs as often in both. Sorting takes longer.
+        ours, theirs = (sum((one == row for row in ledger), jnp.zeros_like(one)) for ledger in (one, other))
+        equal.append((ours == theirs).all())
     return jnp.stack(equal).all()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import chess
@@ -25,6 +26,10 @@ from rlbench_suite.envs.text.survival_state import State
 from rlbench_suite.envs.text.twenty_questions import TURNS
 from rlbench_suite.envs.text.wordle import encode, feedback
 from rlbench_suite.envs.tools.corpus import PER_PAGE, RELATIONS, found
+from rlbench_suite.envs.tools.interpreter import CASES, EXAMPLES
+from rlbench_suite.envs.tools.office.instance import instance
+from rlbench_suite.envs.tools.specifications import SPECIFICATIONS
+from rlbench_suite.envs.tools.sql import instance as question
 from rlbench_suite.policy import View, player_for
 from rlbench_suite.registry import card, cards
 from rlbench_suite.task import Split
@@ -214,3 +219,95 @@ def test_the_newcomer_needs_only_what_is_shown_and_comes_to_tools_of_stone() -> 
             break
     reached = {name for i, name in enumerate(ACHIEVEMENTS) if info["unlocked"] >> i & 1}
     assert reached >= {"drink", "collect wood", "place table", "make wood pickaxe", "collect stone", "make stone sword"}
+
+
+def test_who_never_refuses_is_right_in_small_offices_unless_one_must_refuse() -> None:
+    """Their templates call no API twice. One instance in eight of the templates that know obstacles has one."""
+    scores = card("OfficeApps-v0").scores
+    assert agrees(scores("easy")["heuristic"], 1 - 3 / 8 / 8)
+    assert agrees(scores("medium")["heuristic"], 1 - 1 / 8)
+    record = played(card("OfficeApps-v0").build(difficulty="easy"), 128)
+    assert 0 < record.info["must_refuse"].sum() < 128
+    np.testing.assert_array_equal(record.info["success"], ~record.info["must_refuse"].astype(bool))
+
+
+@pytest.mark.parametrize("difficulty", ["easy", "medium", "hard"])
+def test_who_repeats_nothing_is_right_in_large_offices_where_a_plan_neither_refuses_nor_repeats(
+    difficulty: str,
+) -> None:
+    task: Any = card("OfficeAppsLarge-v0").build(difficulty=difficulty)
+    env: Any = gymnasium.make("rlsuite/OfficeAppsLarge-v0", split="test", difficulty=difficulty).unwrapped
+    straight = []
+    for seed in range(64):
+        env.reset(seed=seed)
+        names = [name for name, _ in instance(task.tier, 1, int(env.params.number)).solution]
+        straight.append(len(set(names)) == len(names) and names[-1] != "assistant_refuse")
+    np.testing.assert_array_equal(played(task, 64).info["success"], straight)
+    assert 0 < sum(straight) < 64
+
+
+ONE_TABLE = {
+    "easy": ("What is the average age",),
+    "medium": ("For each year, what is the total",),
+    "hard": ("never occur",),
+}
+"""The question of the test split, of each difficulty, for which one table and one condition are enough."""
+
+
+@pytest.mark.parametrize("difficulty", ONE_TABLE)
+def test_keywords_answer_questions_of_one_table_and_one_condition(difficulty: str) -> None:
+    task: Any = card("SQL-v1").build(difficulty=difficulty)
+    env: Any = gymnasium.make("rlsuite/SQL-v1", split="test", difficulty=difficulty).unwrapped
+    simple = []
+    for seed in range(48):
+        env.reset(seed=seed)
+        asked = question(task.tier, 1, int(env.params.number)).question
+        simple.append(any(words in asked for words in ONE_TABLE[difficulty]))
+    np.testing.assert_array_equal(played(task, 48).info["success"], simple)
+    assert 0 < sum(simple) < 48
+
+
+def guesses(k: int) -> list[Callable[[list[int]], list[int]]]:
+    """Return the programs that first come to mind, in plain Python."""
+    some = (lambda x: True, lambda x: x < k, lambda x: x > k)
+    each = (
+        lambda x: x, lambda x: x + k, lambda x: x - k, lambda x: k - x, lambda x: x * k, lambda x: x // k,
+        lambda x: x % k,
+    )  # fmt: skip
+    return [
+        *(lambda xs, a=a, f=f: [f(x) for x in xs if a(x)] for a in some for f in each),
+        *(lambda xs, a=a, f=f: [sum(f(x) for x in xs if a(x))] for a in some for f in (lambda x: 1, lambda x: x)),
+        *(lambda xs, a=a: [x for x in xs[::-1] if a(x)] for a in some),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("difficulty", "known"),
+    [
+        ("easy", {"K minus each number", "the remainder of each number by K"}),
+        ("medium", {"the sum of the numbers greater than K"}),
+        ("hard", {"the numbers less than K, from the last to the first"}),
+    ],
+)
+def test_the_first_program_that_fits_is_that_of_plain_python(difficulty: str, known: set[str]) -> None:
+    task: Any = card("Interpreter-v0").build(difficulty=difficulty)
+    player = player_for(task, task.card.yardsticks["heuristic"])
+    params, key = contexts(task, 96), jax.random.key(0)
+
+    def answered(one: Any) -> jax.Array:
+        state = task.initial(key, one)
+        action, _ = player.act((), View(None, None, state, one), key)
+        return task.transition(state, action, key, one).verdict == 1
+
+    outputs, counts = jax.jit(jax.vmap(task.wanted))(params)
+    right = []
+    for number in range(96):
+        one, output, count = jax.tree.map(lambda leaf, at=number: np.asarray(leaf[at]), (params, outputs, counts))
+        lists = [one.inputs[case, : one.lengths[case]].tolist() for case in range(CASES)]
+        wanted = [output[case, : count[case]].tolist() for case in range(CASES)]
+        fits = [[guess(given) for given in lists] for guess in guesses(int(one.constant))]
+        first = next((found for found in fits if found[:EXAMPLES] == wanted[:EXAMPLES]), None)
+        right.append(first == wanted)
+        assert not right[-1] or SPECIFICATIONS[int(one.function)].words in known
+    np.testing.assert_array_equal(jax.jit(jax.vmap(answered))(params), right)
+    assert sum(right) > 16

@@ -12,7 +12,8 @@ import pytest
 from rlbench_suite.envs.tools.api import AMOUNT, CITY, CONTACT, DAY, KINDS, PHONE, REASON, TIME, TITLE, Kind
 from rlbench_suite.envs.tools.api_reference import call_text, tool_name, value_of
 from rlbench_suite.envs.tools.apis import APIS
-from rlbench_suite.envs.tools.calls import parse_call, read_value, suggestion
+from rlbench_suite.envs.tools.calls import FORM, parse_call, read_value, suggestion
+from rlbench_suite.registry import cards
 
 
 def random_call(rng: np.random.Generator, number: int) -> np.ndarray:
@@ -167,3 +168,33 @@ def test_invented_names_get_the_nearest_by_meaning() -> None:
 def test_what_is_not_one_call_is_refused(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         parse_call(APIS, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("I would look for Ana first.", '; got "I would look for Ana first."'),
+        ("", "; got nothing"),
+        ('{"name": "contacts.list", }', '; the JSON cannot be read from "}" on'),
+        ("{'name': 'contacts.list'}", """; the JSON cannot be read from "'name': 'contacts.list'}" on"""),
+        ('{"name": "contacts.list"', "; the JSON breaks off before its end"),
+        ('{"name": "contacts.list"} {}', '; the JSON cannot be read from "{}" on'),
+    ],
+)
+def test_every_world_says_in_a_sentence_why_a_reply_is_no_call(text: str, what: str) -> None:
+    """The form that is expected, and where the reply goes wrong: no words of the parser's own."""
+    worlds = [each for each in cards().values() if each.family == "tools"]
+    assert len(worlds) == 7
+    for each in worlds:
+        with pytest.raises(ValueError, match="expected one call") as told:
+            each.build().parse(text, None, None)  # type: ignore[arg-type]
+        assert str(told.value) == FORM + what, each.id
+
+
+@pytest.mark.parametrize("text", ["x" * 10**6, '{"x": "' + "y" * 10**6, '{"x": ' + "9" * 10**6 + "}", "[" * 10**6])
+def test_what_is_wrong_with_a_long_reply_is_said_shortly_and_soon(text: str) -> None:
+    began = time.process_time()
+    with pytest.raises(ValueError, match=r"expected one call|400 digits") as told:
+        parse_call(APIS, text)
+    assert len(str(told.value)) < 200
+    assert time.process_time() - began < 0.1

@@ -58,7 +58,7 @@ from ..page import HEIGHT, WIDTH, page
 from ..reward_modes import SENTENCES, likeness, progress_reward, thrift
 from ..tool import Argument, Tool, read_tool_call
 from .api import Failed, Row
-from .apis import ANSWER, APIS, APPS, ENDINGS, MOST_ARGUMENTS, NUMBER
+from .apis import ANSWER, APIS, APPS, ENDINGS, FINISH, MOST_ARGUMENTS, NUMBER, REFUSE
 from .injection import remarks
 from .instance import TIERS, Instance, instance
 from .template import Call
@@ -514,3 +514,14 @@ class Oracle(NamedTuple):
         """Make the next call."""
         solution = jnp.asarray(view.params.solution).astype(jnp.int32)
         return solution[jnp.minimum(view.state.made, MOST_CALLS - 1)], memory
+
+
+class Hasty(Oracle):
+    """A heuristic player: it makes the calls of the plan, but never refuses, and calls no API twice."""
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Make the next call, or say that it is done."""
+        call, _ = super().act(memory, view, key)
+        made = (view.state.calls[:, 0] == call[0]) & (jnp.arange(MOST_CALLS) < view.state.made)
+        done = made.any() | (call[0] == NUMBER[REFUSE.name])
+        return jnp.where(done, jnp.asarray(as_action((FINISH.name, {}))), call).astype(jnp.int32), memory
