@@ -43,7 +43,7 @@ CALLS = {
     ),
     "Routing-v0": ("answer()", "ask(expert=Ada)", "ask(expert=Bruno)"),
     "SQL-v1": ("schema", "run SELECT 1 + 1 AS two", "run SELECT name FROM products", "run SELECT name FROM books"),
-    "Interpreter-v0": (
+    "Interpreter-v1": (
         "run\na = read; write a; goto 1",
         "run\nif left == 0 goto 5; a = read; b = b + a; goto 1; write b",
     ),

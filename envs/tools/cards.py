@@ -72,7 +72,7 @@ CARDS = (
         tags=("multi-discrete", "text", "tool-use"),
     ),
     TaskCard(
-        id="rlsuite/Interpreter-v0",
+        id="rlsuite/Interpreter-v1",
         family="tools",
         summary="Write a program in a small language that turns lists into the wanted lists.",
         source="Balog et al. 2017, arXiv:1611.01989 (DeepCoder: programs on lists from examples)",

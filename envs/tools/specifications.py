@@ -1,6 +1,7 @@
 """Functions that programs shall compute: in words, as functions of the input, and as programs.
 
-K stands for a number from 4 to 9 that differs between instances.
+K stands for a number from 4 to 9 that differs between instances. It is in every function of the test split, so that one
+program for all instances is right in few of them.
 """
 
 from __future__ import annotations
@@ -100,13 +101,13 @@ SPECIFICATIONS = (
         _COUNT.format("b = b + a"),
     ),
     Specification(
-        2, 1, "the smallest number", lambda x, there, k: _one(jnp.where(there, x, HIGHEST).min()),
-        "b = read; if left == 0 goto 8; a = read; if a < b goto 6; goto 2; b = a; goto 2; write b",
+        2, 1, "the smallest number plus K", lambda x, there, k: _one(jnp.where(there, x, HIGHEST).min() + k),
+        "b = read; if left == 0 goto 8; a = read; if a < b goto 6; goto 2; b = a; goto 2; b = b + 16; write b",
     ),
     Specification(
-        2, 1, "each number minus the one before it, from the second on",
-        lambda x, there, k: _kept(x[1:] - x[:-1], there[1:]),
-        "a = read; if left == 0 goto 8; b = read; c = b - a; write c; a = b; goto 2",
+        2, 1, "each number minus the one before it, plus K, from the second on",
+        lambda x, there, k: _kept(x[1:] - x[:-1] + k, there[1:]),
+        "a = read; if left == 0 goto 9; b = read; c = b - a; c = c + 16; write c; a = b; goto 2",
     ),
     Specification(
         3, 0, "the numbers from the last to the first", lambda x, there, k: _backwards(x, there, there),
@@ -128,16 +129,16 @@ SPECIFICATIONS = (
         _STORE + "if b == 0 goto 13; b = b - 1; a = m[b]; if a < 16 goto 11; goto 6; write a; goto 6",
     ),
     Specification(
-        3, 1, "each number minus the smallest number",
-        lambda x, there, k: _kept(x - jnp.where(there, x, HIGHEST).min(), there),
+        3, 1, "each number minus the smallest number, plus K",
+        lambda x, there, k: _kept(x - jnp.where(there, x, HIGHEST).min() + k, there),
         "c = 12; if left == 0 goto 9; a = read; m[b] = a; b = b + 1; if c < a goto 2; c = a; goto 2; "
-        "if d == b goto 15; a = m[d]; a = a - c; write a; d = d + 1; goto 9",
+        "if d == b goto 16; a = m[d]; a = a - c; a = a + 16; write a; d = d + 1; goto 9",
     ),
     Specification(
-        3, 1, "the numbers sorted, the smallest first",
-        lambda x, there, k: _kept(jnp.sort(jnp.where(there, x, HIGHEST + 1)), jnp.arange(MOST_READ) < there.sum()),
+        3, 1, "the numbers sorted, the smallest first, each plus K",
+        lambda x, there, k: _kept(jnp.sort(jnp.where(there, x, HIGHEST + 1)) + k, jnp.arange(MOST_READ) < there.sum()),
         "if left == 0 goto 7; a = read; b = m[a]; b = b + 1; m[a] = b; goto 1; "
-        "if c == 13 goto 15; b = m[c]; if b == 0 goto 13; write c; b = b - 1; goto 9; c = c + 1; goto 7",
+        "if c == 13 goto 16; b = m[c]; if b == 0 goto 14; e = c + 16; write e; b = b - 1; goto 9; c = c + 1; goto 7",
     ),
 )  # fmt: skip
 

@@ -290,7 +290,7 @@ def guesses(k: int) -> list[Callable[[list[int]], list[int]]]:
     ],
 )
 def test_the_first_program_that_fits_is_that_of_plain_python(difficulty: str, known: set[str]) -> None:
-    task: Any = card("Interpreter-v0").build(difficulty=difficulty)
+    task: Any = card("Interpreter-v1").build(difficulty=difficulty)
     player = player_for(task, task.card.yardsticks["heuristic"])
     params, key = contexts(task, 96), jax.random.key(0)
 

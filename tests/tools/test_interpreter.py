@@ -16,7 +16,7 @@ from rlbench_suite.adapters.rollout import play, replay
 from rlbench_suite.card import load
 from rlbench_suite.envs.tools import machine
 from rlbench_suite.envs.tools.machine import Fault, Op, assemble, disassemble
-from rlbench_suite.envs.tools.specifications import SPECIFICATIONS
+from rlbench_suite.envs.tools.specifications import SPECIFICATIONS, with_constant
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
@@ -34,14 +34,16 @@ FUNCTIONS: dict[str, Any] = {
     "the largest number": lambda x, k: [max(x)],
     "after each number, the sum of the numbers so far": lambda x, k: [*itertools.accumulate(x)],
     "the sum of the numbers greater than K": lambda x, k: [sum(v for v in x if v > k)],
-    "the smallest number": lambda x, k: [min(x)],
-    "each number minus the one before it, from the second on": lambda x, k: [b - a for a, b in itertools.pairwise(x)],
+    "the smallest number plus K": lambda x, k: [min(x) + k],
+    "each number minus the one before it, plus K, from the second on": lambda x, k: [
+        b - a + k for a, b in itertools.pairwise(x)
+    ],
     "the numbers from the last to the first": lambda x, k: x[::-1],
     "the largest number minus each number": lambda x, k: [max(x) - v for v in x],
     "the numbers greater than the average, in their order": lambda x, k: [v for v in x if v > sum(x) / len(x)],
     "the numbers less than K, from the last to the first": lambda x, k: [v for v in x[::-1] if v < k],
-    "each number minus the smallest number": lambda x, k: [v - min(x) for v in x],
-    "the numbers sorted, the smallest first": lambda x, k: sorted(x),
+    "each number minus the smallest number, plus K": lambda x, k: [v - min(x) + k for v in x],
+    "the numbers sorted, the smallest first, each plus K": lambda x, k: [v + k for v in sorted(x)],
 }
 
 
@@ -117,7 +119,7 @@ def test_the_machine_does_what_the_account_does() -> None:
 
 @pytest.mark.parametrize("tier", [1, 2, 3])
 def test_wanted_outputs_are_those_of_plain_lists_and_the_reference_reaches_them(tier: int) -> None:
-    task: Any = card("Interpreter-v0").build(difficulty=tier)
+    task: Any = card("Interpreter-v1").build(difficulty=tier)
     asked = []
     for split in (0, 1):
         keys = jax.random.split(jax.random.key(split), 200)
@@ -136,9 +138,21 @@ def test_wanted_outputs_are_those_of_plain_lists_and_the_reference_reaches_them(
     assert (record.length == 1).all()
 
 
+@pytest.mark.parametrize("tier", [1, 2, 3])
+def test_one_program_for_all_instances_is_seldom_right(tier: int) -> None:
+    """Functions of the test split depend on K, a number of six, so that a program for one K fits one instance in 18."""
+    task: Any = card("Interpreter-v1").build(difficulty=tier)
+    count = 300
+    for one in (one for one in SPECIFICATIONS if (one.tier, one.split) == (tier, 1)):
+        program = with_constant(jnp.asarray(assemble(one.program)), 6)
+        action = np.concatenate([[1], np.asarray(program).ravel()]).astype(np.int64)
+        record = replay(task, np.broadcast_to(action, (count, task.card.horizon, action.size)), range(count))
+        assert 0 < record.info["success"].sum() <= count / 9
+
+
 def test_no_constant_program_is_an_answer() -> None:
     """Doing nothing, copying the input, and writing the outputs that are shown."""
-    task: Any = card("Interpreter-v0").build()
+    task: Any = card("Interpreter-v1").build()
     for program in ("end", "write 7", "a = read; write a; goto 1", "if left == 0 goto 5; a = read; write a; goto 1"):
         action = np.concatenate([[1], assemble(program).ravel()])
         record = replay(
@@ -148,7 +162,7 @@ def test_no_constant_program_is_an_answer() -> None:
 
 
 def test_attacks_change_nothing() -> None:
-    env: Any = gymnasium.make("rlsuite/Interpreter-v0", view="text")
+    env: Any = gymnasium.make("rlsuite/Interpreter-v1", view="text")
     shown, _ = env.reset(seed=0)
     for attack in (
         shown, "answer", "answer\n__import__('os').system('true')", "answer\n" + "(" * 3000,
@@ -174,7 +188,7 @@ def test_attacks_change_nothing() -> None:
 
 
 def test_thrift_counts_calls() -> None:
-    env: Any = gymnasium.make("rlsuite/Interpreter-v0", view="text", reward="thrifty")
+    env: Any = gymnasium.make("rlsuite/Interpreter-v1", view="text", reward="thrifty")
     for extra in range(3):
         env.reset(seed=1)
         one = SPECIFICATIONS[int(env.unwrapped.params.function)]

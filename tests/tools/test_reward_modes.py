@@ -25,7 +25,7 @@ pytestmark = pytest.mark.of_variants
 
 MODES = [
     (name, mode)
-    for name in ("ServiceDesk-v1", "Search-v1", "Interpreter-v0", "SQL-v1", "OfficeApps-v0")
+    for name in ("ServiceDesk-v1", "Search-v1", "Interpreter-v1", "SQL-v1", "OfficeApps-v0")
     for mode in card(name).choices["reward"]
     if mode != "judged"  # tests/tools/test_search.py
     if (name, mode) != ("OfficeApps-v0", "success")  # tests/tools/test_attacks.py
@@ -197,7 +197,7 @@ def test_matched_rewards_are_dice_coefficients_of_multisets(name: str) -> None:
     assert len(met) > 7
 
 
-@pytest.mark.parametrize("name", ["ServiceDesk-v1", "Search-v1", "Interpreter-v0", "OfficeApps-v0"])
+@pytest.mark.parametrize("name", ["ServiceDesk-v1", "Search-v1", "Interpreter-v1", "OfficeApps-v0"])
 def test_dense_rewards_telescope(name: str) -> None:
     """All that was earned is between 0 and a half before the end, and circling adds nothing."""
     for player, actions in cheap(name).items():
@@ -279,7 +279,7 @@ def test_a_reply_that_is_no_call_is_a_call_too_many(name: str) -> None:
 @pytest.mark.parametrize(("task_id", "mode", "why"), [
     ("SQL-v1", "matched", "One meaning has many programs"),
     ("SQL-v1", "dense", "Only the last call changes anything"),
-    ("Interpreter-v0", "matched", "One meaning has many programs"),
+    ("Interpreter-v1", "matched", "One meaning has many programs"),
     ("Search-v1", "matched", "One meaning has many programs"),
     ("Routing-v0", "matched", "right by chance"),
     ("Routing-v0", "dense", "Each query pays for itself"),
