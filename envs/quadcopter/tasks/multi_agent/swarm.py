@@ -151,8 +151,8 @@ class SwarmPilot(NamedTuple):
         many = cls(GeometricControl(position=2.5, lean=1.0, least_thrust=0.46), braking=3.0, clear=0.75, right=0.18)
         if task.card.agents < CROWD:
             return many._replace(horizon=2.2, evasion=0.9)
-        gentle = GeometricControl(position=2.5, lean=0.8, least_thrust=0.5)
-        return many._replace(control=gentle, speed=3.0, braking=2.5, evasion=0.7)
+        gentle = GeometricControl(position=2.8, lean=0.8, least_thrust=0.5)
+        return many._replace(control=gentle, speed=2.2, braking=2.0, evasion=0.7)
 
     def initial(self, params: Params) -> tuple[()]:
         """Return no memory."""
