@@ -198,13 +198,16 @@ CARDS = (
         tags=("discrete", "text", "open-world"),
     ),
     TaskCard(
-        id="rlsuite/TowerDefence-v0",
+        id="rlsuite/TowerDefence-v1",
         family="text",
         summary="Defend a castle with towers, a hero and reinforcements against twelve waves that are announced.",
         source="TowerMind (github.com/tb6147877/TowerMind; closed rules); rules of our own",
         entry_point="rlbench_suite.envs.text.tower_defence:TowerDefence",
-        reference="rlbench_suite.envs.text.tower_defence_player:Planner",
-        yardsticks={"heuristic": "rlbench_suite.envs.text.tower_defence_player:Archers"},
+        reference="rlbench_suite.envs.text.tower_defence_player:Routine",
+        yardsticks={
+            "heuristic": "rlbench_suite.envs.text.tower_defence_player:Archers",
+            "planner": "rlbench_suite.envs.text.tower_defence_player:Planner",
+        },
         horizon=200,  # a game has 140 steps at most, unless the hero stops somebody; the rest is for illegal orders
         variant=True,
         difficulties={"medium": 2, "easy": 1, "hard": 3},
