@@ -26,8 +26,8 @@ LOSS, PURSE, WORTH = 200_000, 4, 12
 
 
 ROUTINE = np.array([45, 18, 19, 22, 23, 24, 30, 26, 27, 21, 31, 29, 20, 43, 28, 32, WAIT], np.int32)
-"""Orders of the reference player, the most urgent first: reinforcements; mages on sites 2, 3, 6, 7, 8; upgrades of 6, 2,
-3; a mage on site 5; upgrades of 7 and 5; a mage on 4; the hero to post 3; upgrades of 4 and 8; wait."""
+"""Orders of the reference player, the most urgent first: reinforcements; mages on sites 2, 3, 6, 7 and 8; upgrades of
+6, 2 and 3; a mage on site 5; upgrades of 7 and 5; a mage on 4; the hero to post 3; upgrades of 4 and 8; wait."""
 
 
 def first_legal(orders: np.ndarray, view: View) -> jax.Array:
