@@ -22,8 +22,8 @@ from .api import DAY, PHONE, TIME, Api, Kind, Part
 from .api_reference import tool_name
 
 FORM = 'expected one call, {"name": ..., "arguments": {...}} or name(argument=value)'
-MOST_DIGITS = 400
-"""Digits of a whole number, more than any float has."""
+MOST_DIGITS = 4_000
+"""Digits of a whole number, a little less than Python reads."""
 NAME_KEYS, ARGUMENT_KEYS = ("name", "api"), ("arguments", "args", "parameters")
 LINE = re.compile(r"(\w+(?:\.\w+)?)\s*\((.*)\)", re.DOTALL)
 ARGUMENT = re.compile(r"""\s*+(?:(\w++)\s*+=\s*+)?("[^"]*+"|'[^']*+'|[^,'"=()]++)\s*+(,|$)""")
