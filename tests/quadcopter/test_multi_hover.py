@@ -135,7 +135,7 @@ def test_the_reference_holds_it_and_needs_to_know_the_wakes(name: str) -> None:
     assert flights.info["success"].mean() >= 0.95
     assert flights.info["wrecks"].sum() <= 0.01 * 100 * task.card.agents
     assert flights.total.mean() == pytest.approx(task.scores["reference"].mean, rel=0.02)
-    assert unaware.total.mean() < 0.95 * flights.total.mean()
+    assert unaware.total.mean() < 0.92 * flights.total.mean()
     assert unaware.info["distance"].mean() > 0.0075 > 100 * flights.info["distance"].mean()
     assert not idle.info["success"].any()
     assert idle.total.mean() < 0.3 * flights.total.mean()

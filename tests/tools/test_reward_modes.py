@@ -158,6 +158,15 @@ def test_honest_play_earns_the_most_and_nothing_cheap_pays(name: str, mode: str)
             assert earned.mean() < 0.45 * total.mean(), player
 
 
+def test_a_blind_clerk_earns_more_than_half_by_matched_calls_and_never_succeeds() -> None:
+    """The page on tools warns of this: a likeness of calls is not the task."""
+    calls = [ACTIONS.index(name) for name in ("ask_pin", "ask_wish", "ask_order", "look_up_1", "done")]
+    script = np.resize(calls, card("ServiceDesk-v1").horizon)
+    plays = played("ServiceDesk-v1", "matched", np.broadcast_to(script, (EPISODES, script.size)))
+    assert 0.5 < plays.rewards.sum(1).mean() < 0.8
+    assert not plays.success.any()
+
+
 def test_thrift_is_its_closed_form() -> None:
     """By waiting k times first, then n honest actions: sin(pi (n + k) / (2 n + k))."""
     honest, lengths = by_hand("ServiceDesk-v1")
