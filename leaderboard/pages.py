@@ -238,7 +238,7 @@ def _claims(submission: Submission) -> dict[str, str]:
         claims[f"Platform{number}"] = f"{machine.platform}, Python {machine.python}"
         claims[f"Packages{number}"] = ", ".join(f"{name} {version}" for name, version in machine.packages.items())
         claims[f"Revision{number}"] = machine.revision or "not a checkout"
-    claims["Ran on"] = ", ".join(sorted({cell.device for claim in submission.tasks for cell in claim.cells}))
+    claims["Trained on"] = ", ".join(sorted({cell.device for claim in submission.tasks for cell in claim.cells}))
     claims["Made with"] = (
         f"rlbench-suite {submission.version}, protocol {submission.protocol}, {submission.budget} budget"
     )

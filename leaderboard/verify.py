@@ -161,8 +161,7 @@ def verify(path: Path, *, progress: Callable[[str], None] = lambda _: None) -> V
 
 def _is_exact(submission: Submission, judge: Origin) -> bool:
     """Return True if the run's machines and this one must give equal bits."""
-    devices = {cell.device for claim in submission.tasks for cell in claim.cells}
-    return devices == {"cpu"} and all(machine.bits == judge.bits for machine in submission.machines)
+    return all(machine.bits == judge.bits for machine in submission.machines)
 
 
 # -- declarations --------------------------------------------------------------------------------------------------
@@ -431,9 +430,9 @@ class _Cell:
             yield from self._numbers_that_differ(
                 name, found, name.replace("_", " ") if len(totals.T) > 1 else name.split("_")[0]
             )
-        slack = 0.0 if self.exact else card.replay_tolerance
+        slack = self._tolerance("return")
         for field in ("mean_return", "score", "success_rate", "mean_length", "mean_cost"):
-            allowed = _slack(card, self.exact) if field == "score" else slack
+            allowed = {"score": _slack(card, self.exact), "mean_cost": self._tolerance("cost")}.get(field, slack)
             label = f"{card.id}, seed {self.cell.seed}: the {field.replace('_', ' ')}"
             yield from _differs(label, getattr(self.cell, field), getattr(verified, field), allowed)
         if self.cell.actions != verified.actions:
@@ -448,21 +447,22 @@ class _Cell:
 
     def _numbers_that_differ(self, name: str, found: np.ndarray, what: str) -> Iterator[str]:
         claimed = self.claimed[name]
-        differ = np.flatnonzero(~self._equal(claimed, found))
-        yield from _few(self.name, differ, lambda i: (
-            f"{self._episode(i)}: the {what} is claimed to be {float(claimed[i])!r} "
-            f"and is {float(found[i])!r}{self._manner()}."
+        allowed = self._tolerance(name)
+        if self.exact:
+            equal, manner = claimed.view(np.int64) == np.ascontiguousarray(found).view(np.int64), ""
+        else:
+            equal = np.abs(claimed - found) <= allowed
+            manner = f" (another class of machine; the card allows a difference of {allowed:g})"
+        yield from _few(self.name, np.flatnonzero(~equal), lambda i: (
+            f"{self._episode(i)}: the {what} is claimed to be {float(claimed[i])!r} and is {float(found[i])!r}{manner}."
         ))  # fmt: skip
 
-    def _equal(self, claimed: np.ndarray, found: np.ndarray) -> np.ndarray:
+    def _tolerance(self, name: str) -> float:
+        """Return the tolerance of a return or a cost."""
+        card = self.task.card
         if self.exact:
-            return claimed.view(np.int64) == np.ascontiguousarray(found).view(np.int64)
-        return np.abs(claimed - found) <= self.task.card.replay_tolerance
-
-    def _manner(self) -> str:
-        if self.exact:
-            return ""
-        return f" (another class of machine; the card allows a difference of {self.task.card.replay_tolerance:g})"
+            return 0.0
+        return card.cost_tolerance if name == "cost" else card.replay_tolerance
 
 
 def _wrong_aggregates(submission: Submission, cells: list[VerifiedCell], exact: bool) -> Iterator[str]:

@@ -60,4 +60,5 @@ def compiled_apart(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _on_cpu() -> bool:
-    return jax.default_backend() == "cpu"
+    chosen = jax.config.jax_default_device  # a device, the name of a platform, or None
+    return (getattr(chosen, "platform", chosen) or jax.default_backend()) == "cpu"

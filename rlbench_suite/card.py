@@ -243,6 +243,14 @@ class TaskCard:
         """True if the module that computes it is installed. Nothing is imported to find out."""
         return not self.requires or importlib.util.find_spec(self.requires) is not None
 
+    @property
+    def cost_tolerance(self) -> float:
+        """Allowed difference of an episode's cost that a processor with other rounding replays.
+
+        A cost may be a sum over thousands of steps, far larger than a return. So a thousandth of the limit is allowed.
+        """
+        return max(self.replay_tolerance, 1e-3 * self.constraint.limit if self.constraint else 0.0)
+
     @cached_property
     def fixed(self) -> dict[str, Any]:
         """Settings that distinguish this card from others of its family: all except ``choices``."""

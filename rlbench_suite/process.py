@@ -46,3 +46,25 @@ def refuse_after_fork() -> None:
 def precision(task: Described) -> AbstractContextManager[Any]:
     """Return the context a float64 task must run in; other code keeps JAX's default."""
     return jax.enable_x64(True) if task.dtype == np.float64 else nullcontext()
+
+
+def on_the_cpu() -> AbstractContextManager[Any]:
+    """Return the context in which JAX computes on the CPU, also where its default is an accelerator.
+
+    An accelerator rounds otherwise than a CPU, and each kind of it otherwise than the next. A flight of 500 steps
+    replayed from its actions then ends elsewhere. So whatever others may replay is computed on the CPU.
+
+    Raises:
+        RuntimeError: JAX was told to use other platforms only (``JAX_PLATFORMS``).
+    """
+    if jax.default_backend() == "cpu":
+        return nullcontext()
+    try:
+        cpu = jax.devices("cpu")[0]
+    except RuntimeError:
+        chosen = jax.config.jax_platforms
+        raise RuntimeError(
+            f"Episodes that others may replay are computed on the CPU, and JAX_PLATFORMS={chosen} excludes it. "
+            f"Unset it, or add the CPU: JAX_PLATFORMS={chosen},cpu."
+        ) from None
+    return jax.default_device(cpu)

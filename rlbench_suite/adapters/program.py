@@ -9,7 +9,7 @@ import numpy as np
 from jax.sharding import SingleDeviceSharding
 
 from rlbench_suite.compat import calling_thread_device
-from rlbench_suite.process import precision
+from rlbench_suite.process import on_the_cpu, precision
 from rlbench_suite.task import Described
 
 
@@ -27,7 +27,12 @@ def program(
         example: an argument, of which only shape and dtype count. Tracing it shows faults of the function before
             anything is compiled.
     """
-    jitted = jax.jit(function, out_shardings=SingleDeviceSharding(calling_thread_device()))
+
+    def on_this_device(argument: jax.Array) -> jax.Array:
+        with on_the_cpu():  # where JAX's default is another, it would be traced for that one
+            return function(argument)
+
+    jitted = jax.jit(on_this_device, out_shardings=SingleDeviceSharding(calling_thread_device()))
     with precision(task):
         jitted.trace(example)
     if task.dtype == np.float32:

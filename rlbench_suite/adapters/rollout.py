@@ -29,7 +29,7 @@ from rlbench_suite.episode import (
 )
 from rlbench_suite.host import HostTask
 from rlbench_suite.policy import Policy, View
-from rlbench_suite.process import KEPT, precision, refuse_after_fork
+from rlbench_suite.process import KEPT, on_the_cpu, precision, refuse_after_fork
 from rlbench_suite.task import Task
 
 _BLOCK = 64
@@ -106,7 +106,7 @@ def play(
     split: str | int = "test",
     limit: int | None = None,
 ) -> Record:
-    """Play one whole episode (the first) of each seed, all side by side in a compiled program.
+    """Play one whole episode (the first) of each seed, all side by side in a compiled program, on the CPU.
 
     Equal to playing the single env of each seed by hand: same observations, same keys, same bits.
 
@@ -125,7 +125,7 @@ def play(
         return host.play(task, host.player(task, policy, seeds), seeds, split, limit)
     refuse_after_fork()
     horizon = task.card.horizon if limit is None else limit
-    with precision(task):
+    with on_the_cpu(), precision(task):
         record, _ = _player(task, horizon)(policy, first_episodes(task, _keys(seeds), split))
         return Record(*jax.tree.map(np.asarray, record))
 
@@ -137,7 +137,8 @@ def first_episodes(task: Task[Any, Any], keys: np.ndarray, split: str | int) -> 
     """
     draw = Draw.parse(split, task)
     filled = np.resize(keys, (-(-len(keys) // _BLOCK) * _BLOCK, 2)).reshape(-1, _BLOCK, 2)
-    blocks = [jax.tree.map(np.asarray, _beginner(task)(block, draw)) for block in filled]
+    with on_the_cpu():
+        blocks = [jax.tree.map(np.asarray, _beginner(task)(block, draw)) for block in filled]
     stream: Stream = jax.tree.map(lambda *parts: np.concatenate(parts)[: len(keys)], *blocks)
     return stream
 
@@ -225,7 +226,7 @@ def replay(task: Task[Any, Any], actions: np.ndarray, seeds: range, *, split: st
         return host.play(task, lambda observations, envs, t: actions[:, t], seeds, split)
     refuse_after_fork()
     memory = np.zeros(len(seeds), np.int32), actions
-    with precision(task):
+    with on_the_cpu(), precision(task):
         stream = first_episodes(task, _keys(seeds), split)
         record, _ = _player(task, task.card.horizon)(_Recorded(), stream, memory=memory)
         return Record(*jax.tree.map(np.asarray, record))

@@ -35,7 +35,7 @@ from rlbench_suite.episode import (
     weighted_sum,
 )
 from rlbench_suite.policy import Policy, reference_player
-from rlbench_suite.process import KEPT, precision, refuse_after_fork
+from rlbench_suite.process import KEPT, on_the_cpu, precision, refuse_after_fork
 from rlbench_suite.task import Task
 
 RENDER_MODES = ("rgb_array", "ansi")
@@ -55,10 +55,10 @@ class Programs:
 
     def __init__(self, task: Task[Any, Any]) -> None:
         self.task = task
-        self._two = compiled_apart(jax.vmap(partial(begin, task), in_axes=(0, 0, None)))
-        """Function that begins two episodes. It gives both the shapes and the program, so that it is traced once."""
         seeds, indices = np.zeros((2, 2), np.uint32), np.zeros(2, np.int32)
-        with precision(task):
+        with on_the_cpu(), precision(task):
+            self._two = compiled_apart(jax.vmap(partial(begin, task), in_axes=(0, 0, None)))
+            """Function that begins two episodes. It gives the shapes and the program, so that it is traced once."""
             pairs = jax.eval_shape(self._two, seeds, indices, Draw(np.int32(0), np.int32(-1)))
         shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), pairs)
         self.layout = Layout(shapes, np.uint64 if task.dtype == np.float64 else np.uint32)

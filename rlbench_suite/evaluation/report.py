@@ -513,7 +513,7 @@ def _run_facts(report: Report) -> dict[str, str]:
         "Budget": f"{manifest.budget}, protocol {manifest.protocol}",
         "Processor": f"{machine.cpu}, {machine.cores} cores",
         "Instructions": machine.instruction_set,
-        "Ran on": ", ".join(sorted({result.device for result in report.run.results()})),
+        "Trained on": ", ".join(sorted({result.device for result in report.run.results()})),
         "Platform": f"{machine.platform}, Python {machine.python}",
         "Packages": ", ".join(f"{name} {number}" for name, number in machine.packages.items()),
         "Revision": machine.git_revision or "not a checkout",

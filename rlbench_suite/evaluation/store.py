@@ -167,6 +167,7 @@ class CellResult(_Strict):
     evaluate_seconds: float
     wall_seconds: float
     device: str
+    """JAX's default device, on which agents of JAX train. Their episodes are played on the CPU."""
     train_return: FiniteFloat | None = None
     """Mean return on training contexts, if the cell was evaluated on them."""
     train_score: FiniteFloat | None = None

@@ -528,9 +528,28 @@ def test_across_classes_of_machines_returns_agree_within_the_cards_tolerance(
         assert "another class of machine; the card allows a difference of 0.01" in verdict.problems[0]
 
 
-def test_a_run_on_an_accelerator_is_another_class(honest: Path, tmp_path: Path):
+@pytest.mark.parametrize(("by", "accepted"), [(0.009, True), (-0.009, True), (0.011, False)])
+def test_across_classes_of_machines_costs_agree_within_a_thousandth_of_the_limit(
+    by: float, accepted: bool, honest: Path, elsewhere: None, tmp_path: Path
+):
+    card = registry.card(DRIFT)
+    assert card.constraint
+    assert card.constraint.limit == 10.0
+    object.__setattr__(card, "replay_tolerance", 1e-6)  # elsewhere sets it back
+    forged = Forgery(honest)
+    value = forged.groups("episodes", DRIFT)[0]["cost"][5]
+    forged.change("episodes", "cost", 5, value + by, DRIFT)
+    forged.settle()
+    verdict = verify(forged.write(tmp_path / "forged.zip"))
+    assert verdict.accepted == accepted, verdict.problems
+    if not accepted:
+        assert "another class of machine; the card allows a difference of 0.01" in verdict.problems[0]
+
+
+def test_a_run_that_trained_on_an_accelerator_is_judged_to_the_bit(honest: Path, tmp_path: Path):
+    """Its episodes were played on the CPU."""
     forged = Forgery(honest)
     forged.cell()["device"] = "NVIDIA H100"
     verdict = verify(forged.write(tmp_path / "forged.zip"))
     assert verdict.accepted
-    assert not verdict.exact
+    assert verdict.exact
