@@ -60,5 +60,5 @@ def compiled_apart(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _on_cpu() -> bool:
-    chosen = jax.config.jax_default_device  # a device, the name of a platform, or None
+    chosen: Any = jax.config.jax_default_device  # type: ignore[attr-defined]  # a device, a platform, or None
     return (getattr(chosen, "platform", chosen) or jax.default_backend()) == "cpu"

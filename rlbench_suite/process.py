@@ -62,7 +62,7 @@ def on_the_cpu() -> AbstractContextManager[Any]:
     try:
         cpu = jax.devices("cpu")[0]
     except RuntimeError:
-        chosen = jax.config.jax_platforms
+        chosen: str = jax.config.jax_platforms  # type: ignore[attr-defined]
         raise RuntimeError(
             f"Episodes that others may replay are computed on the CPU, and JAX_PLATFORMS={chosen} excludes it. "
             f"Unset it, or add the CPU: JAX_PLATFORMS={chosen},cpu."
