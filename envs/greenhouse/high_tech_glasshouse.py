@@ -559,7 +559,7 @@ def heat_content(now: Climate) -> Scalar:
 
 def _condensed(conductance: Scalar, excess: Scalar) -> Scalar:
     """Return what condenses at an excess of vapour pressure, kg/(m2 s) (8.43)."""
-    return conductance * excess / (1 + jnp.exp(-0.1 * excess))
+    return conductance * excess / (1 + jnp.exp(jnp.minimum(60.0, -0.1 * excess)))
 
 
 def _steepness(temperature: Scalar) -> Scalar:
