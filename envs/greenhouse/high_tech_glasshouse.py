@@ -322,7 +322,7 @@ def moving_air(
     dense, dense_top = (28.96 * 101_325 / 8314 / (x + 273.15) for x in (t, top))
     apart = jnp.sqrt((dense - dense_top) * (dense - dense_top) + CALM * CALM)
     opening = 1 - setting.screen
-    through = opening * jnp.sqrt(9.81 * opening * apart / (dense + dense_top))
+    through = opening * jnp.sqrt(opening) * jnp.sqrt(9.81 * apart / (dense + dense_top))
     leaked = setting.screen * SCREEN_LEAK * _power(t - top, 0.66)
     return leak, 0.375 * house.vents * setting.vents * driven + leak, through + leaked
 
