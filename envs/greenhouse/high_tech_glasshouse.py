@@ -484,10 +484,12 @@ def modes(low: Scalar, top: Scalar, mixed: Scalar) -> Modes:
     half = 0.5 * (second - first)
     radius = jnp.sqrt(half * half + both * both + 1e-20)
     along = jnp.abs(half) + radius
-    norm = 1 / jnp.sqrt(along * along + both * both)
+    tangent = both / along
+    near = jnp.sqrt(1 / (1 + tangent * tangent))
+    far = tangent * near
     # The faster mode is mostly that of the air whose own rate is the larger one.
     ahead = half >= 0
-    cosine, sine = jnp.where(ahead, along, both) * norm, jnp.where(ahead, both, along) * norm
+    cosine, sine = jnp.where(ahead, near, far), jnp.where(ahead, far, near)
     middle = 0.5 * (first + second)
     return Modes(cosine, sine, jnp.maximum(0.0, middle - radius), middle + radius)
 
