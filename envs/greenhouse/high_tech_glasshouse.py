@@ -162,24 +162,31 @@ class Rates(NamedTuple):
     """m/s: air that the two airs exchange"""
 
 
-class Fluxes(NamedTuple):
-    """Slopes of the climate, and the fluxes that enter and leave it."""
+class Driving(NamedTuple):
+    """Fluxes that drive the state."""
 
     air: Air
     """Slopes a second; that of carbon dioxide lacks what is dosed and what the crop takes up"""
     parts: Parts
     """Slopes a second"""
-    rates: Rates
     light: Scalar
     """umol/(m2 s) of photons that the canopy absorbs"""
+    transpired: Scalar
+    """kg/(m2 s) from leaves"""
+
+
+class Fluxes(NamedTuple):
+    """Fluxes that drive the state, its rates of decay, and what enters and leaves it."""
+
+    driving: Driving
+    rates: Rates
     sun: Scalar
     """W/m2 of sun that the glasshouse absorbs"""
     outward: Scalar
     """W/m2 of heat without vapour to the air outside, the sky and the deep soil"""
-    transpired: Scalar
     condensed: Scalar
     vented_vapour: Scalar
-    """kg/(m2 s): from leaves; to screen and cover; out with the air"""
+    """kg/(m2 s): to screen and cover; out with the air"""
     vented_co2: Scalar
     """mg/(m2 s): out with the air"""
 
@@ -412,19 +419,17 @@ def fluxes(now: Climate, setting: Setting, outside: Outside, house: Glasshouse, 
         (LAMP_CONVECTION + 0.2) * (1 / LAMP_CAPACITY),
         mixed,
     )
+    below = Air(
+        warmed * to_air,
+        -(co2_up + side_co2) * (1 / AIR_HEIGHT),
+        (transpired - on_screen - up - side_vapour) * expand * (1 / AIR_HEIGHT),
+        (setting.heating + far.pipe - pipe_air) * (1 / PIPE_CAPACITY),
+    )
     return Fluxes(
-        Air(
-            warmed * to_air,
-            -(co2_up + side_co2) * (1 / AIR_HEIGHT),
-            (transpired - on_screen - up - side_vapour) * expand * (1 / AIR_HEIGHT),
-            (setting.heating + far.pipe - pipe_air) * (1 / PIPE_CAPACITY),
-        ),
-        slopes,
+        Driving(below, slopes, short.light, transpired),
         rates,
-        short.light,
         short.sun,
         air_out + top_out + cov_out + far.sky + downward[5],
-        transpired,
         on_screen + on_cover,
         side_vapour + roof_vapour,
         side_co2 + roof_co2,
@@ -442,18 +447,18 @@ def derivative(
     now: Climate, setting: Setting, outside: Outside, house: Glasshouse, variety: Variety, deep: Scalar
 ) -> Climate:
     """Return the state's time derivative, per second."""
-    return _slopes(now, setting, fluxes(now, setting, outside, house, deep), variety)
+    return _slopes(now, setting, fluxes(now, setting, outside, house, deep).driving, variety)
 
 
-def _slopes(now: Climate, setting: Setting, flux: Fluxes, variety: Variety) -> Climate:
-    flow = crop_flows(now, flux.light, variety)
+def _slopes(now: Climate, setting: Setting, driving: Driving, variety: Variety) -> Climate:
+    flow = crop_flows(now, driving.light, variety)
     dosed = (setting.co2 - tomato_crop.uptake(flow)) * (1 / AIR_HEIGHT)
     return Climate(
-        flux.air._replace(co2=flux.air.co2 + dosed),
-        flux.parts,
+        driving.air._replace(co2=driving.air.co2 + dosed),
+        driving.parts,
         tomato_crop.derivative(now.crop, flow, now.parts.canopy),
         flow.picked,
-        setting.irrigation - jnp.maximum(0.0, flux.transpired),
+        setting.irrigation - jnp.maximum(0.0, driving.transpired),
     )
 
 
@@ -505,12 +510,14 @@ def step(
     substeps: int = SUBSTEPS,
 ) -> Climate:
     """Return the state ``duration`` seconds later, under constant setting and weather; nothing drains meanwhile."""
-    flowing = computed_once(fluxes)
-    growing = computed_once(_slopes)
+    # Every part of these results is used below; see computed_once.
+    rates_of = computed_once(lambda *given: fluxes(*given).rates)
+    driving = computed_once(lambda *given: fluxes(*given).driving)
+    slopes = computed_once(_slopes)
 
     def one(i: Any, now: Climate) -> Climate:
         length = duration * (2 * i + 1) / (substeps * substeps)
-        rate = flowing(now, setting, outside, house, deep).rates
+        rate = rates_of(now, setting, outside, house, deep)
         warm = modes(rate.temperature, rate.top, 1.5 * rate.mixed)  # the more it mixes the further the two are apart
         co2, vapour = (
             modes(low, top, rate.mixed) for low, top in ((rate.co2, rate.top_co2), (rate.vapour, rate.top_vapour))
@@ -541,7 +548,7 @@ def step(
 
         def remainder(y: Climate) -> Climate:
             real = back(y)
-            slope = forth(growing(real, setting, flowing(real, setting, outside, house, deep), variety))
+            slope = forth(slopes(real, setting, driving(real, setting, outside, house, deep), variety))
             return jax.tree.map(lambda d, rate, value: d + rate * value, slope, rates, y)
 
         return back(exponential_rk4(remainder, rates, forth(now), length, 1, doublings=DOUBLINGS))

@@ -214,10 +214,10 @@ def test_heat_water_and_carbon_dioxide_close(case: Any) -> None:
             slope = model.derivative(now, setting, outside, PUBLISHED, Variety(), DEEP)
             # Leaves that grow bring their heat with them: their number stays, and their temperature moves.
             heat = model.heat_content(slope._replace(crop=now.crop))
-            return slope, flux, tomato_crop.uptake(model.crop_flows(now, flux.light, Variety())), heat
+            return slope, flux, tomato_crop.uptake(model.crop_flows(now, flux.driving.light, Variety())), heat
 
         slope, flux, uptake, heat = jax.device_get(rates(now))
-    latent = 2.45e6 * (flux.transpired - flux.condensed)
+    latent = 2.45e6 * (flux.driving.transpired - flux.condensed)
     entered = setting.heating + setting.lamps + flux.sun - flux.outward - latent
     np.testing.assert_allclose(heat, entered, atol=1e-9 * (200 + abs(entered)))
     vapour = sum(
@@ -227,10 +227,10 @@ def test_heat_water_and_carbon_dioxide_close(case: Any) -> None:
             (0.4, slope.parts.top_vapour, now.parts.top),
         )
     )
-    np.testing.assert_allclose(vapour, flux.transpired - flux.condensed - flux.vented_vapour, rtol=1e-9)
+    np.testing.assert_allclose(vapour, flux.driving.transpired - flux.condensed - flux.vented_vapour, rtol=1e-9)
     carbon = 3.8 * slope.air.co2 + 0.4 * slope.parts.top_co2
     np.testing.assert_allclose(carbon, setting.co2 - uptake - flux.vented_co2, rtol=1e-9)
-    np.testing.assert_allclose(slope.water, setting.irrigation - flux.transpired, rtol=1e-9)
+    np.testing.assert_allclose(slope.water, setting.irrigation - flux.driving.transpired, rtol=1e-9)
 
 
 def test_screen_keeps_heat_and_takes_light() -> None:
@@ -238,6 +238,7 @@ def test_screen_keeps_heat_and_takes_light() -> None:
     fluxes = jax.jit(lambda screen: model.fluxes(now, setting._replace(screen=screen), outside, PUBLISHED, DEEP))
     closed, opened = fluxes(1.0), fluxes(0.0)
     assert closed.rates.mixed < 0.01 * opened.rates.mixed
+    closed, opened = closed.driving, opened.driving
     assert closed.air.temperature > opened.air.temperature
     # Layers of 0.85 and 0.6 that reflect 0.13 and 0.35, by the sum of all reflections between them.
     lamps = 5.4 * 0.55 * 60 * 0.93 * (1 - np.exp(-0.7 * 2.394)) * (1 + 0.65 * np.exp(-0.7 * 2.394))
@@ -248,9 +249,13 @@ def test_dry_root_zone_stops_transpiration_and_growth() -> None:
     """Equation 84 of FAO 56: no stress down to 60 % of the water, then in proportion."""
     np.testing.assert_allclose(root_zone.stress(np.array([0, 1.2, 2.4, 4.8, 8.0])), [0, 0.25, 0.5, 1, 1], rtol=1e-6)
     now, setting, outside = NOON
-    flux = jax.jit(lambda water: model.fluxes(now._replace(water=water), setting, outside, PUBLISHED, DEEP).transpired)
-    assert float(flux(2.4)) == pytest.approx(0.5 * float(flux(8.0)), rel=1e-5)
-    assert float(flux(0.0)) == 0
+
+    def transpired(water: float) -> float:
+        dried = now._replace(water=water)
+        return float(jax.jit(model.fluxes)(dried, setting, outside, PUBLISHED, DEEP).driving.transpired)
+
+    assert transpired(2.4) == pytest.approx(0.5 * transpired(8.0), rel=1e-5)
+    assert transpired(0.0) == 0
     assert root_zone.drained(8.5) == (8.0, 0.5)
 
 
