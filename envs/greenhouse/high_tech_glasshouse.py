@@ -393,16 +393,18 @@ def fluxes(now: Climate, setting: Setting, outside: Outside, house: Glasshouse, 
     to_top = 1 / (AIR_CAPACITY * TOP_HEIGHT)
     to_air = 1 / (AIR_CAPACITY * AIR_HEIGHT)
     expand, expand_top = ((x + 273.15) * WATER_GAS_CONSTANT for x in (t, top))
-    slopes = Parts(
-        (short.canopy + far.canopy - can_air - LATENT_HEAT * transpired) / leaf,
-        (short.floor + far.floor + air_flr - downward[0]) * (1 / FLOOR_CAPACITY),
-        *((downward[i] - downward[i + 1]) * (1 / (SOIL_CAPACITY * SOIL[i])) for i in range(5)),
-        (far.screen + air_scr + LATENT_HEAT * on_screen - scr_top) * (1 / SCREEN_CAPACITY),
-        (short.cover + far.cover + top_cov + LATENT_HEAT * on_cover - cov_out) * (1 / COVER_CAPACITY),
-        ((1 - LAMP_PAR - LAMP_NIR) * setting.lamps + far.lamps - lamp_air) * (1 / LAMP_CAPACITY),
-        (air_top + scr_top - top_cov - top_out) * to_top,
-        (co2_up - roof_co2) * (1 / TOP_HEIGHT),
-        (up - on_cover - roof_vapour) * expand_top * (1 / TOP_HEIGHT),
+    slopes = Parts._make(
+        (
+            (short.canopy + far.canopy - can_air - LATENT_HEAT * transpired) / leaf,
+            (short.floor + far.floor + air_flr - downward[0]) * (1 / FLOOR_CAPACITY),
+            *((downward[i] - downward[i + 1]) * (1 / (SOIL_CAPACITY * SOIL[i])) for i in range(5)),
+            (far.screen + air_scr + LATENT_HEAT * on_screen - scr_top) * (1 / SCREEN_CAPACITY),
+            (short.cover + far.cover + top_cov + LATENT_HEAT * on_cover - cov_out) * (1 / COVER_CAPACITY),
+            ((1 - LAMP_PAR - LAMP_NIR) * setting.lamps + far.lamps - lamp_air) * (1 / LAMP_CAPACITY),
+            (air_top + scr_top - top_cov - top_out) * to_top,
+            (co2_up - roof_co2) * (1 / TOP_HEIGHT),
+            (up - on_cover - roof_vapour) * expand_top * (1 / TOP_HEIGHT),
+        )
     )
     warmed = can_air + short.air + lamp_air + pipe_air - air_flr - air_scr - air_top - air_out
     rates = Rates(
@@ -528,12 +530,12 @@ def step(
             lows, tops = y.air[:3], y.parts[-3:]
             turned = [mode.forth(low, top) for mode, low, top in zip(pairs, lows, tops, strict=True)]
             slow, fast = zip(*turned, strict=True)
-            return y._replace(air=Air(*slow, y.air.pipe), parts=Parts(*y.parts[:-3], *fast))
+            return y._replace(air=Air._make((*slow, y.air.pipe)), parts=Parts._make((*y.parts[:-3], *fast)))
 
         def back(y: Climate) -> Climate:
             turned = [mode.back(*both) for mode, *both in zip(pairs, y.air[:3], y.parts[-3:], strict=True)]
             low, top = zip(*turned, strict=True)
-            return y._replace(air=Air(*low, y.air.pipe), parts=Parts(*y.parts[:-3], *top))
+            return y._replace(air=Air._make((*low, y.air.pipe)), parts=Parts._make((*y.parts[:-3], *top)))
 
         rates = Climate(
             Air(warm.slow, co2.slow, vapour.slow, 0.0),

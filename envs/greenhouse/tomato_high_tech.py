@@ -116,7 +116,7 @@ class TomatoHighTech(Tomato):
             for name, scale in zip(UTILITIES, UTILITY_SCALES, strict=True)
         ]
         seen: Any = self.observation_space
-        low, high = ([sensor[i] / sensor[3] for sensor in MORE_SENSORS] for i in (4, 5))
+        low, high = zip(*((low / scale, high / scale) for *_, scale, low, high in MORE_SENSORS), strict=True)
         self.observation_space = self.box([*seen.low, *low, *[0] * 6], [*seen.high, *high, *[1] * 4, *[2] * 2])
         self.action_space = self.box([0] * 7, [1] * 7)
 
@@ -176,7 +176,7 @@ class TomatoHighTech(Tomato):
         t, deep = air.temperature, self.climate.mean
         soil = (t + (deep - t) * (part / 6) for part in range(1, 6))
         cover = 0.5 * (t + state.outside.temperature)
-        parts = Parts(t, t, *soil, t, cover, t, t, air.co2, air.vapour)
+        parts = Parts._make((t, t, *soil, t, cover, t, t, air.co2, air.vapour))
         devices = Devices(zero, zero, zero, zero)
         equipment = Equipment(parts, zero + 0.5 * heat_store.CAPACITY, zero + root_zone.CAPACITY, zero, devices)
         return state._replace(equipment=equipment)
