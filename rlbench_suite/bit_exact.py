@@ -41,6 +41,9 @@ def computed_once(function: Callable[..., Result]) -> Callable[..., Result]:
 
     Without this, XLA fuses the function into the code that uses its result, and computes the function again for every
     entry of that code's result.
+
+    Use every number of the result. JAX cuts unused results off a call, but not inside of ``lax.while_loop``: there the
+    call would compute more than elsewhere, and might round differently.
     """
     return kept_call(function) if _on_cpu() else function
 

@@ -55,6 +55,15 @@ _DISEASE = replace(
     tags=(*_TOMATO.tags, "failure"),
 )
 
+_HIGH_TECH = replace(
+    _TOMATO,
+    id="rlsuite/TomatoHighTech-v0",
+    summary="Earn the most from 160 days of tomatoes in a high-tech glasshouse: screen, lamps, heat store, irrigation.",
+    source="Vanthoor 2011, thesis Wageningen; Katzin et al. 2020, doi:10.1016/j.biosystemseng.2020.03.010",
+    entry_point="rlbench_suite.envs.greenhouse.tomato_high_tech:TomatoHighTech",
+    reference="rlbench_suite.envs.greenhouse.high_tech_grower:HighTechGrower",
+)
+
 CARDS = (
     TaskCard(
         id="rlsuite/Lettuce-v0",
@@ -95,4 +104,5 @@ CARDS = (
     _OBJECTIVES,
     _FAULTY,
     _DISEASE,
+    _HIGH_TECH,
 )

@@ -174,7 +174,7 @@ def fluxes(air: Air, crop: Crop, control: Control, outside: Outside, house: Glas
     # Transpiration (8.47 to 8.52), and dew on the leaves.
     deficit = saturated(t) - air.vapour
     lack, dew = jnp.maximum(0.0, deficit), jnp.maximum(0.0, -deficit)
-    resistance = _stomata(through, co2_ppm(air.co2, t), lack, house)
+    resistance = stomata(through, co2_ppm(air.co2, t), lack, house)
     conductance = (2 * AIR_CAPACITY / (LATENT_HEAT * PSYCHROMETRIC)) * area
     transpired = conductance * (lack / (BOUNDARY_RESISTANCE + resistance) - dew * (1 / BOUNDARY_RESISTANCE))
 
@@ -278,7 +278,7 @@ def step(
     return jax.lax.fori_loop(0, substeps, one, now)
 
 
-def _stomata(radiation: Scalar, ppm: Scalar, lack: Scalar, house: Glasshouse) -> Scalar:
+def stomata(radiation: Scalar, ppm: Scalar, lack: Scalar, house: Glasshouse) -> Scalar:
     """Return the resistance of the stomata, s/m (8.49 to 8.52)."""
     day = 1 / (1 + jnp.exp(5.0 - radiation))
     by_co2 = jnp.minimum(1.5, 1 + (6.1e-7 * day + 1.1e-11 * (1 - day)) * (ppm - 200.0) * (ppm - 200.0))

@@ -99,6 +99,8 @@ class Params(NamedTuple):
     """:class:`Readings` with a fault for each sensor of the air inside; None where they never fail"""
     outbreak: Any = None
     """int32: step at which mould comes; None where it never does"""
+    utilities: Any = None
+    """Prices of electricity and water; None where neither is used"""
 
 
 class State(NamedTuple):
@@ -116,6 +118,8 @@ class State(NamedTuple):
     """:class:`Readings` of sensors that may fail, errors included; None where they never fail"""
     infected: Any = None
     """Part of leaves and fruit that mould has; None where there is none"""
+    equipment: Any = None
+    """State of the devices of a high-tech glasshouse; None where there are none"""
 
 
 class Tomato(Task[Params, State]):

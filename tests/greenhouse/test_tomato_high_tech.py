@@ -1,0 +1,417 @@
+"""High-tech glasshouse against published definitions, a stiff solver and balances; money; nothing cheap pays."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from rlbench_suite.envs.greenhouse import heat_store, root_zone, tomato_crop
+from rlbench_suite.envs.greenhouse import high_tech_glasshouse as model
+from rlbench_suite.envs.greenhouse.glasshouse import Air, Glasshouse, Outside, saturated
+from rlbench_suite.envs.greenhouse.high_tech_glasshouse import Climate, Parts, Setting
+from rlbench_suite.envs.greenhouse.high_tech_grower import HighTechGrower
+from rlbench_suite.envs.greenhouse.tomato_crop import Crop, Variety
+from rlbench_suite.envs.greenhouse.tomato_high_tech import FLUE
+from rlbench_suite.episode import Draw, advance, begin, seed_key
+from rlbench_suite.policy import View
+from rlbench_suite.registry import card
+
+pytestmark = pytest.mark.of_variants
+STEP, DEEP = 1800.0, 10.0
+DAY = 48
+PUBLISHED = Glasshouse(transmission=0.85)
+NIGHT = (
+    Climate(
+        Air(19.0, 1500.0, 1700.0, 45.0),
+        Parts(20.5, 17.0, 15.0, 14.0, 13.0, 12.0, 11.0, 12.0, 3.0, 30.0, 8.0, 1000.0, 900.0),
+        Crop(15e3, 150e3, 9e4, 6e4, 1500.0, 20.0),
+        0.0,
+        root_zone.CAPACITY,
+    ),
+    Setting(100.0, 0.1, 3.0, 0.8, 60.0, 1e-4),
+    Outside(30.0, 0.0, 500.0, 4.0, 750.0),
+)
+NOON = (
+    Climate(
+        Air(27.0, 800.0, 2300.0, 28.0),
+        Parts(26.0, 29.0, 22.0, 20.0, 18.0, 16.0, 13.0, 27.0, 20.0, 27.0, 24.0, 750.0, 2000.0),
+        Crop(8e3, 280e3, 3e4, 3e4, 700.0, 23.0),
+        0.0,
+        root_zone.CAPACITY,
+    ),
+    Setting(0.0, 0.7, 5.0, 0.0, 0.0, 0.0),
+    Outside(700.0, 18.0, 1400.0, 2.0, 730.0),
+)
+GREENLIGHT = (
+    (
+        (-0.09434785998852402, -4.451437997409802, -6.648411531750497, 0.0007175252608834074),
+        (
+            -0.04724973738624277,
+            -0.000584996484105382,
+            0.0007779383429672447,
+            5.1180154142581885e-05,
+            1.2795038535645471e-05,
+            3.198759633911368e-06,
+            7.99689908477842e-07,
+            0.21331061529925976,
+            -0.0066328811076373645,
+            -0.21939117447849102,
+            0.9472706169675849,
+            45.60078128343248,
+            65.69695817651947,
+        ),
+        (-0.2725628609416686, 0.31389743524236946),
+    ),
+    (
+        (-0.16556703059119596, -1.754844753268552, -15.7729230706561, -0.00018567100953671985),
+        (
+            0.16360778173964327,
+            -0.002379827660958216,
+            0.0030298651252408477,
+            0.00010236030828516377,
+            2.5590077071290943e-05,
+            3.1987596339113674e-06,
+            2.399069725437526e-06,
+            0.0,
+            0.009640126314871236,
+            -0.05823190783737475,
+            1.3643045838627545,
+            26.84987925955407,
+            128.1157935174882,
+        ),
+        (0.030442694301103038, 0.1941742799),
+    ),
+)
+"""Slopes a second of air, parts, and buffer and fruit of the two cases.
+
+They were computed once from the definitions of GreenLight (Katzin et al., Clear BSD), files
+``greenhouse_vanthoor_2011_chapter_8.json``, ``crop_vanthoor_2011_chapter_9_simplified.json`` and
+``extension_greenhouse_katzin_2021_vanthoor_2011.json``, with the dimensions of Vanthoor's table 8.2, the sky of
+:func:`~rlbench_suite.envs.greenhouse.high_tech_glasshouse.sky_temperature`, and the mean of the cover's two sides.
+"""
+
+
+def exact(tree: Any) -> Any:
+    return jax.tree.map(np.float64, tree)
+
+
+def flat(tree: Any) -> np.ndarray:
+    return np.array([np.asarray(leaf) for leaf in jax.tree.leaves(tree)])
+
+
+@cache
+def slopes() -> Any:
+    """Return the slopes of a flat state, and their Jacobian, compiled in float64."""
+    kind = jax.tree.structure(NIGHT[0])
+
+    def slope(y: Any, setting: Setting, outside: Outside, house: Glasshouse) -> Any:
+        now = jax.tree.unflatten(kind, list(y))
+        return jnp.stack(jax.tree.leaves(model.derivative(now, setting, outside, house, Variety(), DEEP)))
+
+    return jax.jit(slope), jax.jit(jax.jacfwd(slope))
+
+
+@jax.jit
+def stepped(now: Climate, setting: Setting, outside: Outside, substeps: Any) -> Climate:
+    return model.step(now, setting, outside, Glasshouse(), Variety(), DEEP, STEP, substeps)
+
+
+def after_half_an_hour(case: Any, tolerance: float) -> np.ndarray:
+    """Return the state by Radau's method."""
+    now, *given = exact(case)
+    slope, jacobian = slopes()
+    house = exact(Glasshouse())
+    solved = solve_ivp(
+        lambda _, y: np.asarray(slope(y, *given, house)),
+        (0, STEP),
+        flat(now),
+        method="Radau",
+        rtol=tolerance,
+        atol=tolerance,
+        jac=lambda _, y: np.asarray(jacobian(y, *given, house)),
+    )
+    assert solved.success
+    return np.asarray(solved.y[:, -1])
+
+
+def random_case(rng: np.random.Generator) -> Any:
+    """Draw a state and its conditions from the whole range of the task, screen and lamps just switched."""
+    t, outside = rng.uniform(8, 34), rng.uniform(-10, 28)
+    crop = Crop(*rng.uniform([2e3, 300, 5e3, 2e3, 0, 15], [2e4, 2.8e5, 9.8e4, 1e5, 2500, 25]))
+    top, cover = t + 0.8 * rng.uniform() * (outside - t), outside + 0.5 * rng.uniform() * (t - outside)
+    damp, damp_top = rng.uniform(0.4, 1) * float(saturated(t)), rng.uniform(0.5, 1) * float(saturated(top))
+    parts = Parts(
+        t + rng.uniform(-3, 3), t + rng.uniform(-5, 5), *rng.uniform(8, 20, 5), 0.5 * (t + top), cover,
+        t + rng.uniform(0, 15), top, rng.uniform(400, 2000), damp_top,
+    )  # fmt: skip
+    air = Air(t, rng.uniform(500, 3000), damp, t + rng.uniform(0, 40))
+    setting = Setting(
+        rng.choice([0, 75.0, 150.0]), rng.choice([0, 0.05, 0.3, 1.0]), rng.choice([0, 5.0]),
+        rng.choice([0, 0.5, 0.97, 1.0]), rng.choice([0, 66.7]), rng.choice([0, 5e-4]),
+    )  # fmt: skip
+    humid = rng.uniform(0.5, 1) * float(saturated(outside))
+    weather = Outside(rng.choice([0, 300.0, 800.0]), outside, humid, rng.uniform(0.5, 15), 750.0)
+    return Climate(air, parts, crop, 0.0, rng.uniform(0.5, 8)), setting, weather
+
+
+@pytest.mark.parametrize(
+    ("case", "published"), list(zip((NIGHT, NOON), GREENLIGHT, strict=True)), ids=["night", "noon"]
+)
+def test_slopes_are_those_of_greenlight(case: Any, published: Any) -> None:
+    """Within what the finite slope of mixing at equal temperatures changes."""
+    with jax.enable_x64():
+        now, *given = exact(case)
+        found = np.asarray(slopes()[0](flat(now), *given, exact(PUBLISHED)))
+    np.testing.assert_allclose(found[:19], sum(published, ()), rtol=5e-5, atol=1e-12)
+
+
+def test_steps_agree_with_radau() -> None:
+    """degC, mg/m3, Pa, kg/m2: half an hour after a jump of all devices, anywhere in the task's range."""
+    rng = np.random.default_rng(1)
+    worst = np.zeros(25)
+    with jax.enable_x64():
+        for _ in range(3):
+            case = random_case(rng)
+            found = flat(stepped(*exact(case), model.SUBSTEPS))
+            worst = np.maximum(worst, np.abs(found - after_half_an_hour(case, 1e-6)))
+    names = [*Air._fields, *Parts._fields]
+    limits = {"co2": 2.0, "top_co2": 10.0, "vapour": 30.0, "top_vapour": 30.0}
+    for name, error in zip(names, worst, strict=False):
+        assert error < limits.get(name, 0.2), (name, error)
+    assert (worst[17:21] < 5).all()  # mg/m2 of carbohydrates
+    assert worst[-1] < 0.002
+
+
+@pytest.mark.parametrize(("screen", "counts", "order"), [(1.0, (320, 640, 1280), 4), (0.0, (20, 40, 80), 2)])
+def test_order_of_convergence(screen: float, counts: tuple[int, ...], order: int) -> None:
+    """Four while a step is short beside the fastest decay, as under a closed screen; two where air mixes faster."""
+    now, setting, outside = NIGHT
+    setting = setting._replace(screen=screen, vents=0.0, lamps=0.0)
+    parts = now.parts._replace(lamps=19.0, cover=5.0)
+    case = now._replace(parts=parts), setting, outside._replace(radiation=0.0)
+    with jax.enable_x64():
+        truth = after_half_an_hour(case, 1e-11)
+        worst = [np.abs(flat(stepped(*exact(case), n)) - truth)[[0, 4]].max() for n in counts]
+    orders = np.log2(np.array(worst[:-1]) / worst[1:])
+    assert (orders > order - 0.8).all(), (orders, worst)
+
+
+@pytest.mark.parametrize("case", [NIGHT, NOON], ids=["night", "noon"])
+def test_heat_water_and_carbon_dioxide_close(case: Any) -> None:
+    """What a second stores is what entered minus what left."""
+    with jax.enable_x64():
+        now, setting, outside = exact(case)
+
+        @jax.jit
+        def rates(now: Climate) -> Any:
+            flux = model.fluxes(now, setting, outside, PUBLISHED, DEEP)
+            slope = model.derivative(now, setting, outside, PUBLISHED, Variety(), DEEP)
+            # Leaves that grow bring their heat with them: their number stays, and their temperature moves.
+            heat = model.heat_content(slope._replace(crop=now.crop))
+            return slope, flux, tomato_crop.uptake(model.crop_flows(now, flux.driving.light, Variety())), heat
+
+        slope, flux, uptake, heat = jax.device_get(rates(now))
+    latent = 2.45e6 * (flux.driving.transpired - flux.condensed)
+    entered = setting.heating + setting.lamps + flux.sun - flux.outward - latent
+    np.testing.assert_allclose(heat, entered, atol=1e-9 * (200 + abs(entered)))
+    vapour = sum(
+        height * change / (t + 273.15) * 18 / 8314
+        for height, change, t in (
+            (3.8, slope.air.vapour, now.air.temperature),
+            (0.4, slope.parts.top_vapour, now.parts.top),
+        )
+    )
+    np.testing.assert_allclose(vapour, flux.driving.transpired - flux.condensed - flux.vented_vapour, rtol=1e-9)
+    carbon = 3.8 * slope.air.co2 + 0.4 * slope.parts.top_co2
+    np.testing.assert_allclose(carbon, setting.co2 - uptake - flux.vented_co2, rtol=1e-9)
+    np.testing.assert_allclose(slope.water, setting.irrigation - flux.driving.transpired, rtol=1e-9)
+
+
+def test_screen_keeps_heat_and_takes_light() -> None:
+    now, setting, outside = NIGHT
+    fluxes = jax.jit(lambda screen: model.fluxes(now, setting._replace(screen=screen), outside, PUBLISHED, DEEP))
+    closed, opened = fluxes(1.0), fluxes(0.0)
+    assert closed.rates.mixed < 0.01 * opened.rates.mixed
+    closed, opened = closed.driving, opened.driving
+    assert closed.air.temperature > opened.air.temperature
+    # Layers of 0.85 and 0.6 that reflect 0.13 and 0.35, by the sum of all reflections between them.
+    lamps = 5.4 * 0.55 * 60 * 0.93 * (1 - np.exp(-0.7 * 2.394)) * (1 + 0.65 * np.exp(-0.7 * 2.394))
+    assert (closed.light - lamps) / (opened.light - lamps) == pytest.approx(0.6 / (1 - 0.13 * 0.35), rel=1e-4)
+
+
+def test_dry_root_zone_stops_transpiration_and_growth() -> None:
+    """Equation 84 of FAO 56: no stress down to 60 % of the water, then in proportion."""
+    np.testing.assert_allclose(root_zone.stress(np.array([0, 1.2, 2.4, 4.8, 8.0])), [0, 0.25, 0.5, 1, 1], rtol=1e-6)
+    now, setting, outside = NOON
+
+    def transpired(water: float) -> float:
+        dried = now._replace(water=water)
+        return float(jax.jit(model.fluxes)(dried, setting, outside, PUBLISHED, DEEP).driving.transpired)
+
+    assert transpired(2.4) == pytest.approx(0.5 * transpired(8.0), rel=1e-5)
+    assert transpired(0.0) == 0
+    assert root_zone.drained(8.5) == (8.0, 0.5)
+
+
+def test_store_obeys_its_equation_and_its_limits() -> None:
+    solved = solve_ivp(lambda _, q: 40.0 - 90.0 - q / heat_store.COOLING, (0, STEP), [2e6], rtol=1e-10, atol=1e-3)
+    heat, *flows = heat_store.pass_time(2e6, 40.0, 90.0, STEP)
+    assert float(heat) == pytest.approx(solved.y[0, -1], rel=1e-6)
+    assert list(map(float, flows)) == [40, 90]
+    heat, charged, _ = heat_store.pass_time(heat_store.CAPACITY, 150.0, 0.0, STEP)
+    assert float(heat) == pytest.approx(heat_store.CAPACITY)
+    assert float(charged) == pytest.approx(heat_store.CAPACITY / heat_store.COOLING, rel=1e-3)  # what has cooled
+    heat, _, discharged = heat_store.pass_time(18e3, 0.0, 150.0, STEP)
+    assert (float(heat), float(discharged)) == (pytest.approx(0, abs=1), pytest.approx(10, rel=1e-3))
+
+
+# -- the task ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def task() -> Any:
+    return card("TomatoHighTech-v0").build()
+
+
+@pytest.fixture(scope="module")
+def start(task: Any) -> Any:
+    """Return the episode of a seed at its begin, with prices of 1, 0.05, 0.2, 0.1 and 1."""
+    episode = jax.jit(lambda key: begin(task, key, 0, Draw(np.int32(1), np.int32(-1)))[0])(seed_key(2))
+    params = episode.params
+    prices = params.prices._replace(tomato=1.0, heat=0.05, co2=0.2)
+    return episode.state, params._replace(
+        prices=prices, utilities=params.utilities._replace(electricity=0.1, water=1.0)
+    )
+
+
+def test_reward_by_hand(task: Any, start: Any) -> None:
+    """60 W/m2 of boiler give 3.42 mg/(m2 s) of carbon dioxide, of 5 dosed; half of the lamps; 0.5 kg/m2 of water."""
+    state, params = start
+    devices = state.equipment.applied._replace(lamps=0.5, boiler=0.4, irrigation=0.5)
+    heat = state.equipment.heat - 36e3  # 108 kJ/m2 of the boiler and 36 of the store went to the pipes: 0.04 kWh
+    crop = state.house.crop._replace(fruit=state.house.crop.fruit + 600.0)  # 10 g of fresh tomatoes
+    after = state._replace(
+        house=state.house._replace(crop=crop),
+        applied=state.applied._replace(co2=1.0),
+        equipment=state.equipment._replace(applied=devices, heat=heat),
+    )
+    bought = (5 - 60 * FLUE) * STEP * 1e-6
+    profit = 0.01 - 0.04 * 0.05 - bought * 0.2 - 0.5 * 200 / 3 * 0.5e-3 * 0.1 - 0.5e-3
+    assert float(task.reward(state, None, after, None, params)) == pytest.approx(profit, rel=1e-3)
+
+
+def test_stored_heat_counts_in_full(task: Any, start: Any) -> None:
+    """Charging costs nothing until the heat is used, and emptying the store costs as much as burning."""
+    state, params = start
+
+    @jax.jit
+    def paid(action: Any) -> Any:
+        after = task.transition(state, action, jax.random.key(1), params)
+        reward = task.reward(state, None, after, None, params)
+        value = (after.house.crop.fruit - state.house.crop.fruit) * tomato_crop.FRESH
+        return reward - value, after.equipment.heat
+
+    def setting(**parts: float) -> np.ndarray:
+        names = [part.name for part in task.action_components()]
+        return np.array([parts.get(name, 0.0) for name in names], np.float32)
+
+    idle, charge, drain, burn = (
+        paid(setting(**parts)) for parts in ({}, {"boiler": 1.0}, {"heating": 1.0}, {"heating": 1.0, "boiler": 1.0})
+    )
+    assert charge[1] > state.equipment.heat > drain[1]
+    assert float(charge[0]) == pytest.approx(float(idle[0]), abs=2e-6)  # but for what has cooled
+    assert float(drain[0]) == pytest.approx(float(burn[0]), abs=2e-6)
+    assert float(drain[0]) == pytest.approx(-0.05 * 0.075, rel=0.02)
+
+
+def test_without_the_devices_it_is_nearly_the_house_of_tomato(task: Any) -> None:
+    """Ten days of the same weather, heat and vents, screen open: only sky and soil make it colder."""
+    plain = card("Tomato-v1").build()
+
+    def days(task: Any, action: Any, key: Any) -> Any:
+        episode = begin(task, key, 0, Draw(np.int32(1), np.int32(-1)))[0]
+
+        def step(state: Any, number: Any) -> Any:
+            after = task.transition(state, action, jax.random.fold_in(jax.random.key(1), number), episode.params)
+            return after, (task.readings(after, episode.params), after.outside.temperature)
+
+        return jax.lax.scan(step, episode.state, jnp.arange(480))[1]
+
+    other = jnp.array([0.3, 0.02, 0.0])
+    mine = jnp.array([0.3, 0.02, 0.0, 0.0, 0.0, 0.3, 0.1])
+    (here, outside), (there, same) = jax.jit(lambda key: (days(task, mine, key), days(plain, other, key)))(seed_key(2))
+    np.testing.assert_array_equal(outside, same)
+    warmth, ppm, damp = (float(np.mean(a - b)) for a, b in zip(here, there, strict=True))
+    # Colder: the cover radiates to a sky colder than the air, and the soil takes heat. Tomato has neither.
+    assert warmth == pytest.approx(-4.2, abs=0.2)
+    assert abs(ppm) < 50
+    assert abs(damp) < 10
+    assert np.corrcoef(here.temperature, there.temperature)[0, 1] > 0.9
+
+
+class Overruled(NamedTuple):
+    """A grower without a say in what is fixed."""
+
+    grower: HighTechGrower
+    fixed: Any
+    """``(7,)``: the setting, not a number where the grower sets it"""
+
+    def act(self, view: View, key: Any) -> jax.Array:
+        setting, _ = self.grower.act((), view, key)
+        return jnp.where(jnp.isnan(self.fixed), setting, self.fixed)
+
+
+def profits(task: Any, players: list[Overruled], seeds: list[int], steps: int) -> np.ndarray:
+    """Return the mean profit of each player, all side by side in one program; what is lost earns nothing more."""
+
+    def season(player: Overruled, key: Any) -> Any:
+        def step(carry: Any, _: Any) -> Any:
+            episode, last = carry
+            action = player.act(View(last.observation, None, episode.state, episode.params), key)
+            advanced = advance(task, episode, action, steps)
+            return jax.tree.map(lambda old, new: jnp.where(last.terminated, old, new), carry, advanced), None
+
+        start = begin(task, key, 0, Draw(np.int32(1), np.int32(-1)))
+        return jax.lax.scan(step, start, None, steps)[0][0].total
+
+    stacked = jax.tree.map(lambda *leaves: jnp.stack([jnp.float32(leaf) for leaf in leaves]), *players)
+    keys = np.stack([seed_key(seed) for seed in seeds])
+    totals = jax.jit(jax.vmap(jax.vmap(season, (None, 0)), (0, None)))(stacked, keys)
+    return np.asarray(totals).mean(1)
+
+
+def test_grower_beats_constants_and_every_device_pays(task: Any) -> None:
+    grower = HighTechGrower.for_task(task)
+
+    def player(setting: tuple[float, ...] = (), **changed: float) -> Overruled:
+        return Overruled(grower._replace(**changed), np.array(setting or [np.nan] * 7))
+
+    players = {
+        "best": player(),
+        "no lamps": player(worth=0.0),
+        "no screen": player(cold_night=-99.0, cold_day=-99.0),
+        "always shut": player(cold_night=99.0, cold_day=99.0, gap=0.0),
+        "lamps day and night": player(worth=99.0, weak=9999.0, dark=0.0),
+        "no water": player(watering=0.0),
+        "empty store": player((np.nan, np.nan, np.nan, np.nan, np.nan, 0.0, np.nan)),
+        "constant": player((0.3, 0.05, 0.2, 0.0, 0.0, 0.3, 0.15)),
+        "constant with lamps": player((0.3, 0.1, 0.2, 0.3, 0.3, 0.3, 0.15)),
+    }
+    found = dict(zip(players, profits(task, list(players.values()), [0, 2], 100 * DAY), strict=True))
+    best = found.pop("best")
+    assert all(other < best - 1 for other in found.values()), (best, found)
+    assert max(found["constant"], found["constant with lamps"]) < 0.6 * best
+    assert found["no water"] < 0.2 * best
+
+
+def test_words_and_picture(task: Any, start: Any) -> None:
+    state, params = start
+    assert "Heat store 50 % full, root zone 100 %" in task.describe(state, params)
+    assert task.draw(state, params).shape == task.picture_shape
+    assert task.action_space.contains(task.parse("0.1, 0.2, 0, 1, 1, 0.5, 0.1", state, params))
