@@ -105,7 +105,7 @@ CARDS = (
         tags=("discrete", "safe", "driving"),
     ),
     TaskCard(
-        id="rlsuite/UTurn-v0",
+        id="rlsuite/UTurn-v1",
         family="driving",
         summary="Overtake slow vehicles before and behind a U-turn of two lanes, and brake for the bend.",
         source=SOURCE,
