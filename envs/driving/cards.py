@@ -77,7 +77,7 @@ CARDS = (
         tags=("discrete", "safe", "driving"),
     ),
     TaskCard(
-        id="rlsuite/Exit-v0",
+        id="rlsuite/Exit-v1",
         family="driving",
         summary="Cross three lanes of IDM and MOBIL drivers to the exit on the right, and do not miss it.",
         source=SOURCE,
@@ -105,7 +105,7 @@ CARDS = (
         tags=("discrete", "safe", "driving"),
     ),
     TaskCard(
-        id="rlsuite/UTurn-v0",
+        id="rlsuite/UTurn-v1",
         family="driving",
         summary="Overtake slow vehicles before and behind a U-turn of two lanes, and brake for the bend.",
         source=SOURCE,

@@ -145,24 +145,25 @@ class ExitingDriver(NamedTuple):
     """Player of ``Exit``: the driver of ``Highway`` with an incentive to the right that grows towards the exit."""
 
     mind: Driver = HURRIED
-    preview: Any = 2.0
+    preview: Any = 1.5
     """s: how far ahead the speed of IDM is predicted."""
     haste: Any = 1.3
     """Speed levels that are added before the next lower level is taken."""
     politeness: Any = 0.1
     keep_right: Any = 0.3
     """m/s^2: incentive to change to the right"""
-    urgency: Any = 600.0
+    urgency: Any = 4000.0
     """m^2/s^2: further incentive, divided by the way to the last place for the change"""
-    spare: Any = 100.0
+    spare: Any = 160.0
     """m: way that a change to the right takes"""
     early: Any = 45.0
     """m: way at which it begins to make room for the change"""
 
     @classmethod
     def for_task(cls, task: Road) -> ExitingDriver:
-        """Make the player of an ego with these limits, in traffic of this density."""
-        return cls(hurried_for(task))
+        """Make the player of an ego with these limits, in traffic of this density; it follows closely."""
+        mind = hurried_for(task)
+        return cls(mind._replace(time_gap=mind.time_gap - 0.075))
 
     def initial(self, params: Fleet) -> tuple[()]:
         """Return no memory."""

@@ -177,16 +177,24 @@ class UTurn(Highway):
 
 
 class UTurnDriver(NamedTuple):
-    """Player of ``UTurn``: the driver of ``Highway``, among its target speeds."""
+    """Player of ``UTurn``: the driver of ``Highway``, among its target speeds, who hangs back in bends.
+
+    No speed pays in a bend. There it drives at the lowest target speed and changes to the right lane, which pays more,
+    so that both the lane and the road ahead are free when the straight begins.
+    """
 
     mind: Driver = HURRIED
-    preview: Any = 1.04
+    preview: Any = 0.95
     """s: how far ahead the speed of IDM is predicted."""
     haste: Any = 1.19
     """Speed levels that are added before the next lower level is taken."""
     politeness: Any = 0.07
-    keep_right: Any = 0.05
+    keep_right: Any = 1.5
     """m/s^2: incentive to change to the right"""
+    before: Any = 15.0
+    """m: way to the beginning of a bend at which it begins to hang back"""
+    until: Any = 10.0
+    """m: way to the end of a bend at which it drives on"""
 
     @classmethod
     def for_task(cls, task: Road) -> UTurnDriver:
@@ -203,7 +211,12 @@ class UTurnDriver(NamedTuple):
         target = state.traffic.target[0]
         settled = state.traffic.lane[0] == target
         now = situation_of(self.mind, state, view.params, target, self.politeness, self.keep_right, Rules(LANES))
-        pace = pace_towards(state, self.preview * now.acceleration, self.haste, UTurn.slowest, UTurn.level_step)
-        side = jnp.where(now.left >= now.right, LANE_LEFT, LANE_RIGHT)
-        change = settled & (jnp.maximum(now.left, now.right) > lane_changing.THRESHOLD)
+        begin, end = bent_road.next_bend(state.travelled, view.params.circumference)
+        hangs_back = (begin < self.before) & (end > self.until)
+        gained = jnp.where(hangs_back, -jnp.inf, self.preview * now.acceleration)
+        pace = pace_towards(state, gained, self.haste, UTurn.slowest, UTurn.level_step)
+        left = jnp.where(hangs_back, -jnp.inf, now.left)
+        right = jnp.where(hangs_back & (now.right > -jnp.inf), jnp.inf, now.right)
+        side = jnp.where(left >= right, LANE_LEFT, LANE_RIGHT)
+        change = settled & (jnp.maximum(left, right) > lane_changing.THRESHOLD)
         return jnp.where(change, side, pace), memory

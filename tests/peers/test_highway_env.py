@@ -151,7 +151,7 @@ def test_lanes_of_the_u_turn(lane: int) -> None:
     """Compare the way from 128 m before a bend to 128 m behind it, on a ring with straights of 256 m."""
     net = network(UTurnEnv)
     ring = 4 * 128 + 2 * bent_road.BEND
-    with precision(card("UTurn-v0").build(dtype="float64")):
+    with precision(card("UTurn-v1").build(dtype="float64")):
         route = Route(*(np.asarray(value) for value in bent_road.centre_line(jnp.float64(ring))))
     begin, d = 0.0, 2 - 4.0 * lane
     shift = np.array([0, -net.get_lane(("b", "c", 0)).center[1], 0])
