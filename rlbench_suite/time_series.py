@@ -12,6 +12,7 @@ increases from row to row. Where a series allows it, values between two rows are
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -61,6 +62,10 @@ class Series(NamedTuple):
     """Least number of steps"""
     whole: bool = False
     """True for whole numbers, one row a step: nothing is interpolated"""
+    longest_gap: float = math.inf
+    """Longest time between two rows"""
+    begins_at: float = 0.0
+    """The first time is a multiple of this, such as of a day; 0 for any"""
     readers: Mapping[str, Callable[[Path, Mapping[str, Column]], Mapping[str, np.ndarray]]] = MappingProxyType({})
     """Readers of other kinds of files, by suffix: each returns columns of the series, or raises a ValueError with part
     of a sentence
@@ -132,6 +137,16 @@ def _checked(columns: Sequence[np.ndarray], names: Sequence[str], series: Series
     if len(time) < 2 or not rises.all():
         row = int(np.argmin(rises)) + 2 if len(time) > 1 else 1
         raise ValueError(f"time must increase from row to row, and does not in row {row}")
+    gaps = np.diff(time)
+    if gaps.max() > series.longest_gap:
+        raise ValueError(
+            f"time must go up by at most {series.longest_gap:g} {series.time_unit} from row to row, and goes up by "
+            f"{gaps.max():g} in row {int(np.argmax(gaps)) + 2}"
+        )
+    if series.begins_at and time[0] % series.begins_at:
+        raise ValueError(
+            f"time must begin at a midnight, a multiple of {series.begins_at:g} {series.time_unit}, got {time[0]:g}"
+        )
     quantities = {column.name: column for column in series.columns}
     for name, column in zip(names[1:], values, strict=True):
         _refuse_outside(quantities[name], column)

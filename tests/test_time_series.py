@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -247,3 +248,18 @@ def test_what_is_no_record_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="shop_1_demand follows from the record of demand"):
         card("Inventory-v0", context={"shop_1_demand": 3, "demand": {
             "time": range(400), **{f"shop_{i}": [1] * 400 for i in (1, 2, 3)}}}).build()  # fmt: skip
+
+
+def test_gaps_and_beginnings_by_day_are_refused(tmp_path: Path) -> None:
+    daily = SERIES._replace(longest_gap=1.5, begins_at=24.0)
+    for times, said in (
+        ([0.0, 1.0, 3.0, 4.0], "time must go up by at most 1.5 s from row to row, and goes up by 2 in row 3"),
+        ([7.0, 8.0, 9.0, 10.0], "time must begin at a midnight, a multiple of 24 s, got 7"),
+    ):
+        columns = {"time": times, "torque": [0.0] * 4}
+        read_record(columns, SERIES._replace(columns=SERIES.columns[:1]), tmp_path)
+        with pytest.raises(ValueError, match=said):
+            read_record(columns, daily._replace(columns=SERIES.columns[:1]), tmp_path)
+    for name, gap in (("weather", 7200.0), ("prices", math.inf)):
+        [series] = [one for one in card("Lettuce-v0").build().series() if one.name == name]
+        assert (series.longest_gap, series.begins_at) == (gap, 86_400.0)

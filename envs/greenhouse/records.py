@@ -43,7 +43,7 @@ def record_series(season: int, crop: Column, *more: Column) -> tuple[Series, Ser
                 *more,
                 Column("co2", "ppm", 0, 2000, "carbon dioxide", optional=True),
             ),
-            "s", STEP, least, readers={".epw": read_energyplus},
+            "s", STEP, least, readers={".epw": read_energyplus}, longest_gap=7200.0, begins_at=STEP * DAY,
         ),
         Series(
             "prices",
@@ -53,7 +53,7 @@ def record_series(season: int, crop: Column, *more: Column) -> tuple[Series, Ser
                 Column("heat", "EUR/kWh", -10, 10, "", optional=True),
                 Column("co2", "EUR/kg", 0, 100, "", optional=True),
             ),
-            "s", STEP, least,
+            "s", STEP, least, begins_at=STEP * DAY,
         ),
     )  # fmt: skip
 

@@ -121,8 +121,9 @@ def responses(tracked: Tracked) -> list[Response]:
 def tracked(task: Task[Any, Any], episode: Trajectory, agent: int = 0) -> list[Tracked]:
     """Return the tracked quantities of an episode: ``X`` with ``reference_X``, and the errors that the task names.
 
-    Where an observation shows no ``X`` the measure of that name is taken, which is of the end of each step; else the
-    reference minus ``error_X``, from where that error is within its instrument's range for good.
+    The measure of a name is true and of the end of each step, while an observation may be noisy. So the measure is
+    taken where there is one, after the first sample; else the reference minus ``error_X``, from where that error is
+    within its instrument's range for good.
     """
     table = columns(task, episode, agent)
     time = table.get("time [s]", table["step"]).astype(np.float64)
@@ -133,6 +134,8 @@ def tracked(task: Task[Any, Any], episode: Trajectory, agent: int = 0) -> list[T
         subject = name.removeprefix("reference_")
         if name.startswith("reference_") and (source := _source(subject, by_name)):
             asked, value, at = table[column], table[by_name[source]], time
+            if source == subject and (true := by_name.get(f"measure.{subject}")):
+                value = np.concatenate([value[:1], table[true][:-1]])
             if source.startswith("measure."):  # one step later
                 asked, value, at = asked[1:], value[:-1], time[1:]
             elif source.startswith("error_"):

@@ -119,6 +119,16 @@ def test_a_position_is_known_where_its_error_is() -> None:
     np.testing.assert_allclose(position.value, value[-len(position.value) :], atol=1e-6)
 
 
+def test_a_noisy_speed_is_judged_by_its_true_value() -> None:
+    task = registry.card("PMSMSpeedIndustrial-v0?reference=step").build()
+    [episode] = play(task, reference_player(task), range(1), split="test")
+    table = columns(task, episode)
+    [speed] = tracked(task, episode)
+    np.testing.assert_array_equal(speed.value[1:], table["measure.speed"][:-1])
+    np.testing.assert_array_equal(speed.reference, table["reference_speed [rad/s]"])
+    assert np.abs(speed.value - table["speed [rad/s]"]).max() > 1
+
+
 def test_a_machines_energy_is_torque_losses_and_field() -> None:
     task = registry.card("PMSMCurrent-v0").build()
     [episode] = play(task, reference_player(task), [3])

@@ -144,12 +144,19 @@ def test_base_speed_is_where_the_voltage_holds_the_nominal_current() -> None:
         ({"nominal_current": 500}, "nominal_current 500 A is above current_limit 400 A"),
         ({"link_voltage": 2}, "link_voltage 2 V does not hold the nominal current at standstill"),
         ({"period": 1e-2}, "too long: full voltage moves a current by"),
+        ({"period": 1e-8}, "too short: at least 1e-06 s"),
     ],
 )
 def test_what_the_model_cannot_hold_is_refused(change: dict[str, float], said: str) -> None:
     with pytest.raises(ValueError, match="context own-") as caught:
         card("PMSMTorque-v0", context=change).build()
     assert said in str(caught.value)
+
+
+def test_a_rotor_that_one_period_takes_past_its_limit_is_refused() -> None:
+    with pytest.raises(ValueError, match="is too small: the torque of the nominal current changes the speed by"):
+        card("PMSMSpeed-v0", context={"inertia": 1e-12}).build()
+    card("PMSMTorque-v0", context={"inertia": 1e-12}).build()  # its speed is given
 
 
 def test_every_drive_either_takes_a_data_sheet_or_says_that_it_does_not() -> None:

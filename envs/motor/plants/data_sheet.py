@@ -41,6 +41,8 @@ _PARAMETERS = {
     "inertia": ("kg m^2", "of the rotor; the load's goes from zero to as much again"),
 }
 """Unit and meaning of each parameter of a machine."""
+_SHORTEST = 1e-6
+"""s: shortest period; no controller is faster"""
 _MOST_MOVED = 2.0
 """Largest part of the current limit by which full voltage may move a current in a period (shipped: up to 1.5)."""
 
@@ -122,6 +124,18 @@ def scaled(goals: Mapping[str, Goal], kind: str, shipped: Plant, plant: Plant, c
         raise ValueError(
             f"The period {own[kind].period:.3g} s of context {context.label} is too long: full voltage moves a current "
             f"by {moved:.3g} A in it, and at most {most:.3g} A, twice its limit, can be controlled."
+        )
+    if own[kind].period < _SHORTEST:
+        raise ValueError(
+            f"The period {own[kind].period:.3g} s of context {context.label} is too short: at least {_SHORTEST:g} s. "
+            "It follows from inductance, link_voltage and nominal_current, unless period is given."
+        )
+    gained = _base(plant).torque / plant.nominal.inertia * own[kind].period
+    if kind in ("speed", "position") and gained > plant.speed_limit:
+        raise ValueError(
+            f"The inertia {plant.nominal.inertia:.3g} kg m^2 of context {context.label} is too small: the torque "
+            f"of the nominal current changes the speed by {gained:.3g} rad/s in a period, and speed_limit is "
+            f"{plant.speed_limit:g} rad/s."
         )
     return own
 
