@@ -239,7 +239,7 @@ class TomatoHighTech(Tomato):
         return (
             *(part for part in usual if part.name not in doubled),
             *(
-                Component(name, meaning, f"{scale:g} {unit}" if unit else "")
+                Component(name, meaning, f"{scale:g} {unit}" if unit else "1")
                 for name, meaning, unit, scale, _, _ in MORE_SENSORS
             ),
             *(part for part in usual if part.name in doubled),
