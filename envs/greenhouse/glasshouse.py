@@ -188,7 +188,7 @@ def fluxes(air: Air, crop: Crop, control: Control, outside: Outside, house: Glas
 
     # Pipes (table 8.4), by convection and radiation.
     over = air.pipe - t
-    radiated = _fourth(air.pipe + 273.15) - _fourth(kelvin)
+    radiated = fourth(air.pipe + 273.15) - fourth(kelvin)
     pipe = PIPE_AREA * (1.99 * _power(over, 0.32) * over + RADIATION_CONSTANT * radiated)
     return Fluxes(
         pipe,
@@ -291,6 +291,7 @@ def _power(x: Scalar, exponent: float) -> Scalar:
     return jnp.exp((0.5 * exponent) * jnp.log(x * x + 1e-12))
 
 
-def _fourth(x: Scalar) -> Scalar:
+def fourth(x: Scalar) -> Scalar:
+    """Return the fourth power."""
     square = x * x
     return square * square

@@ -47,6 +47,7 @@ from .glasshouse import (
     Outside,
     Scalar,
     co2_ppm,
+    fourth,
     saturated,
     stomata,
 )
@@ -284,7 +285,7 @@ def thermal(now: Climate, closed: Scalar, outside: Outside, house: Glasshouse) -
     """Return the exchange by thermal radiation (tables 8.3 and 7.4). The cover lets none through."""
     parts = now.parts
     can, flr, scr, cov, pipe, lamp, sky = (
-        STEFAN * _fourth(x + 273.15)
+        STEFAN * fourth(x + 273.15)
         for x in (
             parts.canopy, parts.floor, parts.screen, parts.cover, now.air.pipe, parts.lamps, sky_temperature(outside)
         )
@@ -582,8 +583,3 @@ def _steepness(temperature: Scalar) -> Scalar:
 def _power(x: Scalar, exponent: float) -> Scalar:
     """Return ``|x|`` to a power, with a finite slope at 0."""
     return jnp.exp((0.5 * exponent) * jnp.log(x * x + 1e-6))
-
-
-def _fourth(x: Scalar) -> Scalar:
-    square = x * x
-    return square * square

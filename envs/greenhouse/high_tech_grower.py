@@ -103,8 +103,7 @@ class HighTechGrower(NamedTuple):
 
         cold = jnp.where(radiation < self.dusk, self.cold_night, self.cold_day)
         gap = self.gap * jnp.maximum(0.0, humidity - self.gap_damp)
-        screen = jnp.where(outside < cold, 1.0 - gap, 0.0)
-        screen = jnp.clip(screen, 0.0, 1.0)
+        screen = jnp.clip(jnp.where(outside < cold, 1.0 - gap, 0.0), 0.0, 1.0)
 
         light = radiation + self.lit * LAMP_PAR * self.most_lamps * lamps
         as_sun = view._replace(observation=seen.at[8].set(light * (1 / SCALES[8])))
@@ -117,4 +116,4 @@ class HighTechGrower(NamedTuple):
         lacking = jnp.maximum(0.0, self.moist - water) * (self.watering * root_zone.CAPACITY / STEP)
         irrigation = lacking * (1 / self.most_irrigation)
         setting = (heating, vents, dosing, screen, lamps, boiler, irrigation)
-        return jnp.clip(jnp.stack([*setting]), 0.0, 1.0), memory
+        return jnp.clip(jnp.stack(setting), 0.0, 1.0), memory

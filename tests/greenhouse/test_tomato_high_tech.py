@@ -204,7 +204,7 @@ def test_order_of_convergence(screen: float, counts: tuple[int, ...], order: int
 
 @pytest.mark.parametrize("case", [NIGHT, NOON], ids=["night", "noon"])
 def test_heat_water_and_carbon_dioxide_close(case: Any) -> None:
-    """What a second stores is what entered minus what left."""
+    """Stores change in a second by what enters minus what leaves."""
     with jax.enable_x64():
         now, setting, outside = exact(case)
 
