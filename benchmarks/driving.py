@@ -1,7 +1,7 @@
 """Compare the speed of our roads with that of highway-env's, in one run on one machine.
 
     pip install highway-env && python benchmarks/driving.py                        # every road
-    python benchmarks/driving.py rlsuite/Highway-v1 rlsuite/EcoDriving-v0
+    python benchmarks/driving.py rlsuite/Highway-v2 rlsuite/EcoDriving-v0
 
 Both sides take random actions, resets included. highway-env runs one episode at a time in one process and tests every
 pair of vehicles for collisions. Ours is measured as one environment through ``gymnasium.make``, as a batch with NumPy
@@ -54,9 +54,9 @@ class Road(NamedTuple):
 
 
 ROADS = {
-    "rlsuite/Highway-v1": Road(1024, "highway-v0", 5.9, {"vehicles_count": 49}),  # and the ego
-    "rlsuite/HighwayContinuous-v2": Road(1024),
-    "rlsuite/Merge-v1": Road(1024, "merge-v0", 104),
+    "rlsuite/Highway-v2": Road(1024, "highway-v0", 5.9, {"vehicles_count": 49}),  # and the ego
+    "rlsuite/HighwayContinuous-v3": Road(1024),
+    "rlsuite/Merge-v2": Road(1024, "merge-v0", 104),
     "rlsuite/Exit-v1": Road(1024, "exit-v0", 48),
     "rlsuite/TwoWay-v0": Road(1024, "two-way-v0", 160),
     "rlsuite/UTurn-v1": Road(1024, "u-turn-v0", 101),

@@ -196,7 +196,7 @@ class Laws:
         place = 0
         components = task.observation_components()
         for part in components if isinstance(components, tuple) else ():
-            if part.size == self.values and not self.discrete:
+            if part.size == self.values:
                 self.parts.append(place)
             place += part.size
         zeros = Law(*(np.zeros_like(leaf) for leaf in self.draw(np.random.default_rng(0))[0]))

@@ -15,7 +15,7 @@ SHOWN = (
     "QuadcopterGates-v0",
     "PMSMCurrent-v0",
     "LightUp-v0",
-    "Highway-v1",
+    "Highway-v2",
     "Hopper-v0",
     "Vicsek-v0",
     "DeepSeaTreasure-v0",

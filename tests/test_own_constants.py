@@ -67,7 +67,7 @@ OWN: dict[str, dict[str, Any]] = {
     "Vicsek-v0": {"density": 2, "speed": [0.1, 0.2], "max_turn": 0.4},
     "Inventory-v0": {"shop_1_demand": [20, 40], "shop_2_demand": 10, "shop_3_lead": 2, "shop_1_penalty": 50},
     "Lettuce-v0": {"planting_day": 100, "warmth": [-3, -1], "heat_price": [0.2, 0.3], "reward": {"violation": 0.1}},
-    "Highway-v1": {"density": 12, "car_speed": [28, 38], "braking": 8, "reward": {"near_miss": 0.5}},
+    "Highway-v2": {"density": 12, "car_speed": [28, 38], "braking": 8, "reward": {"near_miss": 0.5}},
     "FlockFormation-v1": {"lag": [0.15, 0.25], "wind_x": [3, 4], "turn_rate": [-0.2, 0.8], "level_limit": 6},
 }
 """A context of each family, with a sign, a zero, a number and a range."""
@@ -83,7 +83,7 @@ def test_ranges_are_kept_and_train_and_test_lie_apart(name: str) -> None:
         "Vicsek-v0": ("speed", lambda p: p.speed),
         "Inventory-v0": ("shop_1_demand", lambda p: p.shops[0].demand),
         "Lettuce-v0": ("warmth", lambda p: p.site.warmth),
-        "Highway-v1": ("car_speed", lambda p: p.driver.desired_speed[:, 1:][p.length[:, 1:] == 5]),
+        "Highway-v2": ("car_speed", lambda p: p.driver.desired_speed[:, 1:][p.length[:, 1:] == 5]),
         "FlockFormation-v1": ("wind_x", lambda p: p.wind_x),
     }
     constant, values = read[name]
@@ -132,7 +132,7 @@ def test_a_large_demand_is_poisson() -> None:
         ("Lettuce-v0", {"coldest": 31}, "coldest is not below warmest"),
         ("Lettuce-v0", {"reward": {"heet": 1}}, "Did you mean 'reward.heat'?"),
         ("Lettuce-v0", {"reward": 1}, "reward is a mapping of terms to weights, got '1'"),
-        ("Highway-v1", {"density": 60}, "a vehicle has 16.0 m of road"),
+        ("Highway-v2", {"density": 60}, "a vehicle has 16.0 m of road"),
         ("FlockFormation-v1", {"lag": 0.01}, "lag must be at least 0.03 and at most 0.5"),
     ],
 )

@@ -35,12 +35,12 @@ def _constraint(step: float) -> Constraint:
 
 CARDS = (
     TaskCard(
-        id="rlsuite/Highway-v1",
+        id="rlsuite/Highway-v2",
         family="driving",
         summary="Drive fast and keep right among 49 IDM and MOBIL drivers on four lanes, by lane and speed commands.",
         source=SOURCE,
         entry_point="rlbench_suite.envs.driving.highway:Highway",
-        reference="rlbench_suite.envs.driving.reference_driver:ReferenceDriver",
+        reference="rlbench_suite.envs.driving.gap_testing:GapTestingDriver",
         horizon=40,
         replay_tolerance=0.0001,
         difficulties=DENSITIES,
@@ -49,12 +49,12 @@ CARDS = (
         tags=("discrete", "safe", "driving"),
     ),
     TaskCard(
-        id="rlsuite/HighwayContinuous-v2",
+        id="rlsuite/HighwayContinuous-v3",
         family="driving",
         summary="Drive fast and keep right among 49 IDM and MOBIL drivers on four lanes, by pedals and steering.",
         source=SOURCE,
         entry_point="rlbench_suite.envs.driving.highway_continuous:HighwayContinuous",
-        reference="rlbench_suite.envs.driving.reference_driver:ContinuousReferenceDriver",
+        reference="rlbench_suite.envs.driving.gap_testing:GapTestingPedals",
         horizon=200,
         replay_tolerance=0.001,
         difficulties=DENSITIES,
@@ -62,7 +62,7 @@ CARDS = (
         tags=("continuous", "safe", "driving"),
     ),
     TaskCard(
-        id="rlsuite/Merge-v1",
+        id="rlsuite/Merge-v2",
         chance="drivers on the highway brake for an ego that cuts in, so that a change at random may do",
         family="driving",
         summary="Merge from a ramp into 40 IDM and MOBIL drivers on two lanes before the ramp ends.",

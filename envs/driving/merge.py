@@ -35,11 +35,11 @@ import jax.numpy as jnp
 from rlbench_suite.component import Component
 from rlbench_suite.policy import View
 
-from . import lane_changing, traffic
+from . import traffic
 from .bicycle import Pose
-from .car_following import Driver, Scalar
-from .highway import FAR, LANE_LEFT, LANE_RIGHT, SIGHT, Highway, Road, State
-from .reference_driver import HURRIED, follow_both, mind_for, pace_towards, situation_of
+from .car_following import Scalar
+from .gap_testing import LEFT, OWN, GapTestingDriver, Manner, pace, see_lanes
+from .highway import FAR, LANE_LEFT, LEVELS, SIGHT, Highway, State
 from .traffic import LANE_WIDTH, Fleet, Rules, lane_centre
 
 MERGING, BARRIER = 150.0, 400.0
@@ -48,8 +48,8 @@ FLOWING, MAIN_LANES = 40, 2
 """Vehicles on the highway, and its lanes."""
 VEHICLES = FLOWING + 2
 """With the ego, number 0, and the barrier, number 1."""
-KEEN = HURRIED._replace(desired_speed=150.0, time_gap=0.385, acceleration=2.7)
-"""Driver of the ego: gaps at the end of the ramp are short."""
+ON_RAMP = Manner(0.238, 1.0, closing=7.0, closing_second=4.4, ahead=2.14, until=2.84, behind=1.57, warned=0.9)
+"""Gaps that the reference takes on the ramp"""
 
 
 def rules_of(state: State) -> Rules:
@@ -145,30 +145,22 @@ class Merge(Highway):
 
 
 class MergingDriver(NamedTuple):
-    """Player of ``Merge``: the driver of ``Highway`` with an incentive to leave the ramp.
+    """Player of ``Merge``: that of ``Highway``, and on the ramp it takes the first gap that lasts.
 
-    On the ramp it drives as if it had to follow the vehicle ahead on the highway, too.
+    The ramp is empty, so it passes the traffic beside it first.
     """
 
-    mind: Driver = KEEN
-    preview: Any = 2.2
-    """s: how far ahead the speed of IDM is predicted."""
-    haste: Any = 0.754
-    """Speed levels that are added before the next lower level is taken."""
-    politeness: Any = 0.1
-    keep_right: Any = 0.3
-    """m/s^2: incentive to change to the right"""
-    urgency: Any = 44.0
-    """m/s^2: incentive to leave the ramp; so large that it takes the first safe gap"""
-    early: Any = 0.0
-    """m: way before the place for merging at which it begins to yield"""
-    yielding: Any = 1.0
-    """m/s^2: braking to let a vehicle pass"""
+    road: GapTestingDriver
+    ramp: Manner
+    slack: Any = 2.35
+    """m/s, on the ramp: as that of the highway"""
+    aligned: Any = 110.0
+    """m, behind the place for merging: from here on it drives no faster than it may in the lane beside it"""
 
     @classmethod
-    def for_task(cls, task: Road) -> MergingDriver:
-        """Make the player of an ego with these limits."""
-        return cls(mind_for(task, KEEN))
+    def for_task(cls, task: Merge) -> MergingDriver:
+        """Make the player of an ego with the limits of a task."""
+        return cls(GapTestingDriver.for_task(task), ON_RAMP.for_task(task))
 
     def initial(self, params: Fleet) -> tuple[()]:
         """Return no memory."""
@@ -176,19 +168,13 @@ class MergingDriver(NamedTuple):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return one of the five actions."""
-        state: State = view.state
-        target = state.traffic.target[0]
-        settled = state.traffic.lane[0] == target
-        bias = jnp.where(target == 0, -self.urgency, self.keep_right)
-        rules = rules_of(state)
-        anywhere = rules._replace(ego_may=lambda lane, new: new > 0)
-        now = situation_of(self.mind, state, view.params, target, self.politeness, bias, anywhere)
-        # On the ramp it also keeps its distance from the vehicle ahead on the highway, and lets one behind it pass.
-        aligned = follow_both(self.mind, state, view.params, jnp.maximum(target, 1))
-        blocked = (target == 0) & jnp.isinf(now.left) & (state.travelled > MERGING - self.early)
-        aligned = jnp.where(blocked, jnp.minimum(aligned, -self.yielding), aligned)
-        pace = pace_towards(state, self.preview * aligned, self.haste)
-        side = jnp.where(now.left >= now.right, LANE_LEFT, LANE_RIGHT)
-        change = settled & (jnp.maximum(now.left, now.right) > lane_changing.THRESHOLD)
-        change = change & rules.ego_may(target, target + jnp.where(side == LANE_LEFT, 1, -1))
-        return jnp.where(change, side, pace), memory
+        seen = view.observation
+        on_ramp, way, speed = seen[6] == 0, seen[8] * SIGHT, seen[0] * self.road.top_speed
+        lanes = see_lanes(seen, Merge.speed_scale)
+        speeds, free = self.ramp.speeds(lanes, speed), self.ramp.free(lanes)[LEFT]
+        beside = jnp.where(free, speeds[LEFT], jnp.minimum(speeds[LEFT], speed))
+        most = jnp.where(way < -self.aligned, jnp.minimum(speeds[OWN], beside), speeds[OWN])
+        merge = free & (way <= 0) & (seen[7] == 0)
+        ramp = jnp.where(merge, LANE_LEFT, pace(seen[5] * (LEVELS - 1), most, self.slack))
+        road, _ = self.road.act((), view, key)
+        return jnp.where(on_ramp, ramp, road), memory

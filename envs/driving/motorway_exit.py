@@ -41,7 +41,7 @@ from .bicycle import Pose
 from .car_following import Driver, Scalar
 from .highway import LANE_LEFT, LANE_RIGHT, SIGHT, Road, State, ego_pose, lane_of
 from .merge import Merge
-from .reference_driver import HURRIED, follow_both, hurried_for, pace_towards, situation_of
+from .situation import HURRIED, follow_both, hurried_for, pace_towards, situation_of
 from .traffic import LANE_WIDTH, Fleet, Rules, lane_centre
 
 EXIT, GORE = 250.0, 420.0

@@ -39,7 +39,7 @@ from . import traffic
 from .bicycle import Pose
 from .car_following import Driver, Scalar
 from .highway import FASTER, LANE_LEFT, LANE_RIGHT, Highway, Road, State, ego_pose
-from .reference_driver import HURRIED, mind_for, pace_towards, situation_of
+from .situation import HURRIED, mind_for, pace_towards, situation_of
 from .traffic import Fleet, Rules, lane_centre
 
 OWN, ONCOMING = 12, 5

@@ -56,8 +56,8 @@ from .highway import (
     Road,
     State,
 )
-from .reference_driver import HURRIED, mind_for, pace_towards, situation_of
 from .routes import Route
+from .situation import HURRIED, mind_for, pace_towards, situation_of
 from .traffic import Fleet, Rules
 
 VEHICLES, LANES = 26, 2

@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import plain_traffic
 from plain_traffic import PlainTraffic
 
-DISCRETE, CONTINUOUS = "Highway-v1", "HighwayContinuous-v2"
+DISCRETE, CONTINUOUS = "Highway-v2", "HighwayContinuous-v3"
 TRAIN = Draw(np.int32(0), np.int32(-1))
 
 
@@ -205,7 +205,8 @@ def test_traffic_left_alone_flows_without_touching(reference_runs: Any) -> None:
 
     def one(episode: Any, _: Any) -> Any:
         def act(e: Any) -> Any:
-            action, _ = player.act((), View(None, None, e.state, e.params), None)
+            seen = which.observation(e.state, None, e.params)
+            action, _ = player.act((), View(seen, None, e.state, e.params), None)
             return advance(which, e, action, np.int32(40))[0]
 
         after = jax.vmap(act)(episode)
@@ -328,7 +329,7 @@ def test_cost_is_a_crash_or_a_near_miss() -> None:
 
 def test_an_action_without_effect_is_idle_to_the_bit_and_a_change_can_be_turned_back() -> None:
     """No action stops the world: each of those at a limit makes the step that IDLE makes, and time goes on."""
-    env = gymnasium.make("rlsuite/Highway-v1").unwrapped
+    env = gymnasium.make("rlsuite/Highway-v2").unwrapped
     env.reset(seed=0)
     params, state = empty_road(DISCRETE, y=2.0, speed=25.0)
     env.episode = env.episode._replace(params=params)
@@ -368,7 +369,7 @@ def test_an_action_without_effect_is_idle_to_the_bit_and_a_change_can_be_turned_
 
 @pytest.mark.parametrize(("action", "reason"), [((0, 1), "edge"), ((0, -1), "edge"), ((-1, 0), None)])
 def test_leaving_the_road_ends_the_episode_and_standing_still_does_not_pay(action: Any, reason: str | None) -> None:
-    env = gymnasium.make("rlsuite/HighwayContinuous-v2")
+    env = gymnasium.make("rlsuite/HighwayContinuous-v3")
     env.reset(seed=1)
     params, state = empty_road(CONTINUOUS, y=8.0, speed=20.0)
     env.unwrapped.episode = env.unwrapped.episode._replace(params=params)
@@ -420,7 +421,7 @@ def test_observation_shows_the_nearest_in_three_lanes() -> None:
 
 
 def test_text_names_vehicles_and_takes_names_of_actions() -> None:
-    env = gymnasium.make("rlsuite/Highway-v1", view="text")
+    env = gymnasium.make("rlsuite/Highway-v2", view="text")
     text, _ = env.reset(seed=0)
     assert "m ahead, lane" in text
     assert "You are to keep" in text
@@ -433,7 +434,7 @@ def test_text_names_vehicles_and_takes_names_of_actions() -> None:
 @pytest.mark.parametrize("difficulty", [0, 1, 31, -5])
 def test_densities_that_do_not_fit_are_refused(difficulty: float) -> None:
     with pytest.raises(ValueError, match=r"vehicles a kilometre and lane in \[2, 30\]"):
-        gymnasium.make("rlsuite/Highway-v1", difficulty=difficulty)
+        gymnasium.make("rlsuite/Highway-v2", difficulty=difficulty)
 
 
 def test_card_names_the_reference() -> None:

@@ -26,7 +26,7 @@ import plain_traffic
 from plain_traffic import PlainTraffic
 
 pytestmark = pytest.mark.of_variants
-ROADS = "Merge-v1", "Exit-v1", "TwoWay-v0"
+ROADS = "Merge-v2", "Exit-v1", "TwoWay-v0"
 TEST = Draw(np.int32(1), np.int32(-1))
 
 
@@ -54,14 +54,14 @@ def hostile_episodes(which: Any, count: int, steps: int) -> Any:
 def plain_step(name: str, params: Any, before: Any, action: np.ndarray) -> PlainTraffic:
     """One step of the task's docstring in plain NumPy."""
     lane, target = before.traffic.lane.copy(), before.traffic.target.copy()
-    lanes, lowest, steady = {"Merge-v1": (3, 1, [1]), "TwoWay-v0": (2, 9, list(range(12, 17)))}[name]
+    lanes, lowest, steady = {"Merge-v2": (3, 1, [1]), "TwoWay-v0": (2, 9, list(range(12, 17)))}[name]
     road = PlainTraffic(
         params, *before.traffic.pose, lane, target, before.travelled, lanes=lanes, lowest=lowest, steady=steady
     )
     aside = np.select([action == LANE_LEFT, action == LANE_RIGHT], [1, -1], 0)
     wanted, settled = target[:, 0] + aside, lane[:, 0] == target[:, 0]
     allowed = (wanted >= 0) & (wanted < lanes) & settled
-    if name == "Merge-v1":
+    if name == "Merge-v2":
         at = before.travelled
         allowed &= (wanted > 0) & ((target[:, 0] > 0) | ((at >= 150) & (at < 400)))
     back = (aside != 0) & ~settled & (wanted == lane[:, 0])
@@ -82,7 +82,7 @@ def plain_step(name: str, params: Any, before: Any, action: np.ndarray) -> Plain
     return road
 
 
-@pytest.mark.parametrize("name", ["Merge-v1", "TwoWay-v0"])
+@pytest.mark.parametrize("name", ["Merge-v2", "TwoWay-v0"])
 def test_every_step_is_that_of_a_plain_simulation(name: str) -> None:
     """Positions to a nanometre, lanes exactly, crashes never missed: brute force in NumPy at float64."""
     steps = 14
@@ -106,10 +106,10 @@ def test_every_step_is_that_of_a_plain_simulation(name: str) -> None:
 
 def test_an_ego_that_stays_on_the_ramp_meets_the_barrier_and_nobody_joins_it() -> None:
     """At 20 m/s the front of the ego reaches 400 m after 19.9 s; lane changes before 150 m do nothing."""
-    played = play(task("Merge-v1"), Constant(jnp.int32(IDLE)), range(20), split="test")
+    played = play(task("Merge-v2"), Constant(jnp.int32(IDLE)), range(20), split="test")
     assert (played.length == 20).all()
     assert played.terminated.all()
-    env = gymnasium.make("rlsuite/Merge-v1").unwrapped
+    env = gymnasium.make("rlsuite/Merge-v2").unwrapped
     env.reset(seed=0)
     for _ in range(7):
         env.step(LANE_LEFT)
