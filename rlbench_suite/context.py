@@ -77,10 +77,14 @@ REWARD = "reward."
 """Beginning of the names of constants that are weights of a reward's terms; a file has them below ``reward``."""
 
 
+LARGEST_WEIGHT = 1e6
+"""Largest weight of a term; products of much larger ones leave float32."""
+
+
 def weights(**terms: tuple[float, str]) -> tuple[Constant, ...]:
     """Return weights of a reward's terms as constants, from the shipped weight and the meaning of each term."""
     return tuple(
-        Constant(f"{REWARD}{name}", "", weight, weight, meaning, drawn=False, least=0.0)
+        Constant(f"{REWARD}{name}", "", weight, weight, meaning, LARGEST_WEIGHT, drawn=False, least=0.0)
         for name, (weight, meaning) in terms.items()
     )
 
