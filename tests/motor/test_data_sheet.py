@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from rlbench_suite.adapters.rollout import play
+from rlbench_suite.adapters.rollout import play, replay
 from rlbench_suite.card import TaskCard
 from rlbench_suite.context import template
 from rlbench_suite.envs.motor.control.cascade import Cascade
@@ -182,3 +182,49 @@ def test_random_machines_can_be_simulated() -> None:
         for sheet in sheets:
             plant = own_plant(PLANTS[machine](), card(f"{machine}Speed-v0", context=sheet).context)
             assert plant.base().speed > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "currents"),
+    [("PMSMSpeed-v0", (-150.0, 200.0)), ("PMSMSpeed-v0", (-100.0, 0.0)), ("SeriesDcTorque-v0", (500.0,))],
+    ids=["overload", "within the nominal current", "beyond the limit"],
+)
+def test_a_context_prices_overload(name: str, currents: tuple[float, ...]) -> None:
+    """The excess over the nominal current is charged up to the limit, where the drive trips."""
+    shipped: Any = card(name).build()
+    weights = {"tracking": 0.8, "overload": 0.5}
+    task: Any = card(name, context={"reward": weights}).build()
+    with precision(task):
+        params = task.sample_params(jax.random.key(0), 1)
+        state = task.initial(jax.random.key(1), params)
+        after = state._replace(electrical=type(state.electrical)(*(np.float32(i) for i in currents)))
+        reward = np.asarray(task.reward(state, None, after, None, params))
+        tracking = float(shipped.reward(state, None, after, None, params))
+        value = float(task.controlled(after, params)[0])
+    error = abs(value - float(state.reference[0])) / task.goal.halving[0]
+    assert tracking == pytest.approx(1 / (1 + error), rel=1e-4)
+    plant = task.plant
+    excess = max(min(math.hypot(*currents), plant.current_limit) / plant.nominal_current - 1, 0)
+    assert float(reward) == pytest.approx(0.8 / (1 + error) - 0.5 * excess, rel=1e-4)
+    assert task.reward_space.contains(reward.astype(np.float32))
+    most = plant.current_limit / plant.nominal_current - 1
+    np.testing.assert_allclose([task.reward_space.low, task.reward_space.high], [-0.5 * most, 0.8], rtol=1e-5)
+
+
+def test_a_price_of_overload_takes_off_so_much_of_the_cost() -> None:
+    """Over whole episodes under random voltages; what lies beyond the limit as the drive trips is not charged."""
+    one, own = (card("PMSMTorque-v0", context=given).build() for given in (None, {"reward": {"overload": 0.5}}))
+    voltages = np.random.default_rng(0).uniform(-0.1, 0.1, (8, 25, 2)).repeat(20, 1).astype(np.float32)
+    shipped, priced = (replay(task, voltages, range(8)) for task in (one, own))
+    assert shipped.cost.min() > 1
+    assert 0 < shipped.terminated.sum() < 8
+    beyond = np.maximum(shipped.info["current"] - 1, 0) * (400 / 240)
+    np.testing.assert_allclose(priced.total, shipped.total - 0.5 * (shipped.cost - beyond), rtol=1e-4)
+    np.testing.assert_array_equal(priced.cost, shipped.cost)
+
+
+def test_weights_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"reward\.overload must be at least 0"):
+        card("PMSMSpeed-v0", context={"reward": {"overload": -0.5}})
+    with pytest.raises(ValueError, match="takes no context"):
+        card("PMSMCurrent-v0", context={"reward": {"overload": 0.5}})
