@@ -98,6 +98,7 @@ from ..parts.quantity import QUANTITIES
 from ..parts.reference import REFERENCES, Range, Recorded
 from ..plants import data_sheet
 from ..plants.catalogue import plant_of
+from ..plants.data_sheet import rounded
 from ..plants.plant import Plant
 from ..plants.three_phase import ThreePhase
 from ..power_electronics.supply import SUPPLIES
@@ -247,34 +248,29 @@ class Drive(Task[Params, State]):
         return (*sheet, *self.own.present(TERMS)) if sheet else ()
 
     def series(self) -> tuple[Series, ...]:
-        """Return what is to be followed, within the goal's range."""
+        """Return what is to be followed, within the goal's range, and the load's torque; both at the drive's period."""
         if not self.constants():
             return ()
         ends = zip(self.names, self.goal.low, self.goal.high, strict=True)
-        columns = tuple(Column(name, self.quantity.unit, low, high, "") for name, low, high in ends)
+        columns = tuple(Column(name, self.quantity.unit, rounded(low), rounded(high), "") for name, low, high in ends)
         words, least = "what is to be followed, in place of drawn references", 2 * (self.card.horizon + 1)
-        found = (Series("reference", words, columns, "s", self.period, least),)
+        found = (Series("reference", words, columns, "s", self.period, least, follows_constants=True),)
         if not self.loaded:
             return found
         torque = self.goals["torque"]
         against = Column(
-            "load_torque", "N m", torque.low[0], torque.high[0], "positive: slows a shaft that turns forwards"
+            "load_torque",
+            "N m",
+            rounded(torque.low[0]),
+            rounded(torque.high[0]),
+            "positive: slows a shaft that turns forwards",
         )
         words = "torque of the load beside friction, in place of a drawn one"
-        return (*found, Series("load", words, (against,), "s", self.period, least))
+        return (*found, Series("load", words, (against,), "s", self.period, least, follows_constants=True))
 
     def _record(self, name: str) -> np.ndarray | None:
-        """Return a record of the context, ``(steps, columns)``, or None.
-
-        Raises:
-            ValueError: a data sheet stands beside it.
-        """
+        """Return a record of the context, ``(steps, columns)``, or None."""
         record = self.card.context.record(name) if self.card.context else None
-        if record and self.card.context and self.card.context.values:
-            raise ValueError(
-                f"{self.card.id}: a record of the {name} is read at the period of the shipped machine and within its "
-                "range, which a data sheet changes; leave the record or the other constants out."
-            )
         return record.values().astype(self.dtype) if record else None
 
     def chosen_plant(self, plant: Plant) -> Plant:
