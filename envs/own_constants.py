@@ -51,6 +51,19 @@ class OwnConstants:
         """Return the weight of a term of the reward."""
         return self._now[f"{REWARD}{term}"][0]
 
+    @property
+    def reweighted(self) -> bool:
+        """True if a term of the reward has another weight than the shipped one."""
+        return any(name.startswith(REWARD) for name in self.own)
+
+    def present(self, constants: Sequence[Constant]) -> tuple[Constant, ...]:
+        """Return constants with their present values."""
+        return tuple(
+            constant._replace(low=low, high=high)
+            for constant in constants
+            for low, high in (self.range(constant.name),)
+        )
+
     def range(self, name: str) -> tuple[float, float]:
         """Return the least and the largest value of a constant."""
         return self._now[name]

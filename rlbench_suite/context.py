@@ -25,9 +25,9 @@ import json
 import math
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,7 +38,7 @@ from rlbench_suite.card import LONGEST_GIVEN, unknown
 from rlbench_suite.document import Document, read_document
 from rlbench_suite.numerals import read_real
 from rlbench_suite.plain_yaml import fault, read_plain_yaml, read_small_file
-from rlbench_suite.time_series import Record, Series, read_record, sha256_of
+from rlbench_suite.time_series import Record, Series, read_record, refuse_other_steps, sha256_of
 
 SUFFIXES = (".yaml", ".yml", ".json")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]{0,47}")
@@ -77,10 +77,14 @@ REWARD = "reward."
 """Beginning of the names of constants that are weights of a reward's terms; a file has them below ``reward``."""
 
 
+LARGEST_WEIGHT = 1e6
+"""Largest weight of a term; products of much larger ones leave float32."""
+
+
 def weights(**terms: tuple[float, str]) -> tuple[Constant, ...]:
     """Return weights of a reward's terms as constants, from the shipped weight and the meaning of each term."""
     return tuple(
-        Constant(f"{REWARD}{name}", "", weight, weight, meaning, drawn=False, least=0.0)
+        Constant(f"{REWARD}{name}", "", weight, weight, meaning, LARGEST_WEIGHT, drawn=False, least=0.0)
         for name, (weight, meaning) in terms.items()
     )
 
@@ -129,6 +133,7 @@ def read_context(
     task_id: str,
     constants: Sequence[Constant],
     series: Sequence[Series | Document] = (),
+    own_series: Callable[[Context], Sequence[Series | Document]] | None = None,
 ) -> Context:
     """Return the context that a mapping, a file or the label of an earlier one describes.
 
@@ -137,6 +142,7 @@ def read_context(
         task_id: id of the task, for messages.
         constants: the constants that may be set.
         series: the series of which records may be given, and the documents.
+        own_series: function that returns them for the task with other constants, where they follow from those.
 
     Raises:
         OSError: the file cannot be read.
@@ -149,14 +155,14 @@ def read_context(
         if not isinstance(given, Mapping):
             path = Path(given)
             if path.suffix.lower() not in SUFFIXES:
-                return _remembered(str(given), constants, series)
+                return _remembered(str(given), constants, series, own_series)
             file, name = str(path.absolute()), path.stem.replace("-", "_")
             if not _NAME.fullmatch(name):
                 raise ValueError("its name must begin with a letter or digit and have only letters, digits, _ . and -")
             given = read_plain_yaml(read_small_file(path, "a context"))
             if not isinstance(given, dict):
                 raise ValueError("it is not a mapping of constants to values")
-        context = _checked(name, given, constants, series, file)
+        context = _checked(name, given, constants, series, file, own_series)
     except (ValueError, yaml.YAMLError, RecursionError) as error:
         if file and str(error).startswith(str(path)):
             raise
@@ -202,7 +208,7 @@ def template(
         if isinstance(one, Document):
             lines.append(f"# {one.name}: my_{one.name}.json  # {one.meaning}")
             continue
-        columns = ", ".join(f"{column.name} ({column.unit})" for column in one.columns)
+        columns = ", ".join(f"{c.name} ({c.unit}, {c.least:g} to {c.most:g})" for c in one.columns)
         other = "".join(f"; or a {suffix} file" for suffix in one.readers)
         lines.append(
             f"# {one.name}: my_{one.name}.csv  # {one.meaning}; columns time ({one.time_unit}), {columns}{other}"
@@ -218,26 +224,42 @@ def _template_line(constant: Constant) -> str:
 
 
 def _checked(
-    name: str, given: Mapping[Any, Any], constants: Sequence[Constant], series: Sequence[Series | Document], file: str
+    name: str,
+    given: Mapping[Any, Any],
+    constants: Sequence[Constant],
+    series: Sequence[Series | Document],
+    file: str,
+    own_series: Callable[[Context], Sequence[Series | Document]] | None,
 ) -> Context:
     """Return the context of a mapping of names to values."""
     by_name, series_by_name = {constant.name: constant for constant in constants}, {one.name: one for one in series}
-    values, records = [], []
+    values, recorded = [], {}
     for key, value in _flat(given, by_name).items():
         if key in by_name:
             values.append((key, *_range(by_name[key], value)))
         elif key in series_by_name:
-            records.append(_record(value, series_by_name[key], Path(file).parent if file else Path()))
+            recorded[key] = value
         else:
             raise ValueError(unknown("constant", key, [*by_name, *series_by_name]))
-    if not values and not records:
+    if not values and not recorded:
         raise ValueError("it sets no constant")
-    return Context(name, tuple(sorted(values)), file, tuple(sorted(records)))
+    context = Context(name, tuple(sorted(values)), file)
+    if values and own_series and any(_follows_constants(series_by_name[key]) for key in recorded):
+        series_by_name = {one.name: one for one in own_series(context)}
+    folder = Path(file).parent if file else Path()
+    records = (_record(value, series_by_name[key], folder) for key, value in recorded.items())
+    return replace(context, records=tuple(sorted(records)))
+
+
+def _follows_constants(one: Series | Document) -> bool:
+    return isinstance(one, Series) and one.follows_constants
 
 
 def _record(given: Any, one: Series | Document, folder: Path) -> Record:
     """Return the record of a series or a document."""
     if isinstance(given, Record):
+        if isinstance(one, Series):
+            refuse_other_steps(given, one)
         return given
     return read_document(given, one, folder) if isinstance(one, Document) else read_record(given, one, folder)
 
@@ -300,7 +322,7 @@ def _kept(label: str) -> Path:
 def keep(context: Context) -> None:
     """Remember a context in this process and, where the cache can be written, for later ones."""
     _KNOWN[context.label] = context
-    records = [(record.name, record.columns, record.sha256) for record in context.records]
+    records = [(record.name, record.columns, record.sha256, record.step) for record in context.records]
     told = {"name": context.name, "file": context.file, "values": context.values, "records": records}
     with suppress(OSError):
         for record in context.records:
@@ -322,7 +344,12 @@ def _kept_record(sha256: str) -> Path:
     return cache_folder() / "contexts" / f"{sha256}.record"
 
 
-def _remembered(label: str, constants: Sequence[Constant], series: Sequence[Series | Document]) -> Context:
+def _remembered(
+    label: str,
+    constants: Sequence[Constant],
+    series: Sequence[Series | Document],
+    own_series: Callable[[Context], Sequence[Series | Document]] | None,
+) -> Context:
     """Return the context of a label, from this process or the cache.
 
     Raises:
@@ -332,15 +359,15 @@ def _remembered(label: str, constants: Sequence[Constant], series: Sequence[Seri
         known = _KNOWN[label]
         given: dict[str, Any] = {name: [low, high] if low != high else low for name, low, high in known.values}
         given |= {record.name: record for record in known.records}
-        return _checked(known.name, given, constants, series, known.file)
+        return _checked(known.name, given, constants, series, known.file, own_series)
     if not _LABEL.fullmatch(label) or not _kept(label).is_file():
         raise ValueError(f"{label[:LONGEST_GIVEN]!r} is neither a file ({', '.join(SUFFIXES)}) nor known by this name")
     kept = read_plain_yaml(read_small_file(_kept(label), "a context"))
     try:
         given = {name: [low, high] if low != high else low for name, low, high in kept["values"]}
-        for name, columns, sha256 in kept.get("records", []):
-            given[name] = Record(name, tuple(columns), sha256, _kept_record(sha256).read_bytes())
-        context = _checked(kept["name"], given, constants, series, kept["file"])
+        for name, columns, sha256, *step in kept.get("records", []):
+            given[name] = Record(name, tuple(columns), sha256, _kept_record(sha256).read_bytes(), *step)
+        context = _checked(kept["name"], given, constants, series, kept["file"], own_series)
     except (TypeError, KeyError, OSError) as error:
         raise ValueError(f"its copy in the cache is damaged ({error})") from None
     if context.label != label or any(record.sha256 != sha256_of(record.data) for record in context.records):

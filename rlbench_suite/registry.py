@@ -131,11 +131,19 @@ def card(task_id: str, **settings: Any) -> TaskCard:
             raise ValueError(f"No task has {wanted}. Nearest: {nearest}.")
     found = found.with_settings(**settings)
     if context is not None:
-        from rlbench_suite.context import read_context
-
-        shipped = found.build()
-        found = found.with_context(read_context(context, found.id, shipped.constants(), shipped.series()))
+        found = _with_context(found, context)
     return found if difficulty is None else found.with_difficulty(difficulty)
+
+
+def _with_context(shipped: TaskCard, given: Any) -> TaskCard:
+    """Return the card with the context that a mapping, a file or a label describes."""
+    from rlbench_suite.context import read_context
+
+    task = shipped.build()
+    context = read_context(
+        given, shipped.id, task.constants(), task.series(), lambda own: shipped.with_context(own).build().series()
+    )
+    return shipped.with_context(context)
 
 
 def constraint(task_id: str) -> Constraint | None:

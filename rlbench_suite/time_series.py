@@ -66,6 +66,8 @@ class Series(NamedTuple):
     """Longest time between two rows"""
     begins_at: float = 0.0
     """The first time is a multiple of this, such as of a day; 0 for any"""
+    follows_constants: bool = False
+    """True if its step and the ranges of its columns follow from the constants of a context"""
     readers: Mapping[str, Callable[[Path, Mapping[str, Column]], Mapping[str, np.ndarray]]] = MappingProxyType({})
     """Readers of other kinds of files, by suffix: each returns columns of the series, or raises a ValueError with part
     of a sentence
@@ -86,6 +88,8 @@ class Record(NamedTuple):
     """Hash of the data"""
     data: bytes
     """float64, little-endian, row by row; of a document JSON"""
+    step: float | None = None
+    """Time between two rows, in the unit of the series; None of a document, and of records that older versions kept"""
 
     def values(self) -> np.ndarray:
         """Return the record, float64 ``(steps, columns)``."""
@@ -118,7 +122,24 @@ def read_record(given: Any, series: Series, folder: Path) -> Record:
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
     data = np.ascontiguousarray(table, "<f8").tobytes()
-    return Record(series.name, tuple(names[1:]), sha256_of(data), data)
+    return Record(series.name, tuple(names[1:]), sha256_of(data), data, series.step)
+
+
+def refuse_other_steps(record: Record, series: Series) -> None:
+    """Refuse a record that was read for another series, or at other steps.
+
+    Raises:
+        ValueError: it was. The message is a part of a sentence.
+    """
+    try:
+        _present(("time", *record.columns), series)
+    except ValueError as error:
+        raise ValueError(f"{series.name}: {error}") from None
+    if record.step and not math.isclose(record.step, series.step, rel_tol=1e-9):
+        raise ValueError(
+            f"{series.name} was read at steps of {record.step:g} {series.time_unit}, and a step is now {series.step:g} "
+            f"{series.time_unit}: give its file again"
+        )
 
 
 def _checked(columns: Sequence[np.ndarray], names: Sequence[str], series: Series) -> np.ndarray:

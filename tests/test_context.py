@@ -91,7 +91,9 @@ def test_a_node_of_a_cluster_knows_the_contexts_of_the_run(tmp_path: Path, monke
 def test_the_template_names_every_constant(tmp_path: Path) -> None:
     constants = card(ID).build().constants()
     text = template(ID, constants)
-    assert [line.removeprefix("# ").split(":")[0] for line in text.splitlines()[2:]] == [c.name for c in constants]
+    names = [c.name.removeprefix("reward.") for c in constants]
+    named = [line.removeprefix("# ").split(":")[0].strip() for line in text.splitlines()[2:]]
+    assert [name for name in named if name != "reward"] == names
     context = read_context(written(tmp_path, text), ID, constants)
     assert {name for name, _, _ in context.values} == {c.name for c in constants if not c.derived}
 

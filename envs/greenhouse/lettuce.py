@@ -47,7 +47,7 @@ from PIL import Image, ImageDraw
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
-from rlbench_suite.context import REWARD, Constant, weights
+from rlbench_suite.context import Constant, weights
 from rlbench_suite.task import Task
 from rlbench_suite.time_series import Column, Series
 
@@ -418,7 +418,7 @@ class Lettuce(Task[Params, State]):
         heat, co2 = (STEP / KWH) * prices.heat * used.heating, STEP * prices.co2 * used.co2
         standing = jnp.where(lost(next_state.climate), 0.0, next_state.climate.dry_weight)
         gained = standing - state.climate.dry_weight
-        if not any(name.startswith(REWARD) for name in self.own.own):
+        if not self.own.reweighted:
             return prices.lettuce * gained - (heat + co2)
         weight = self.own.weight
         spent = weight("heat") * heat + weight("co2") * co2

@@ -47,7 +47,7 @@ import numpy as np
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
-from rlbench_suite.context import REWARD, Constant
+from rlbench_suite.context import Constant
 from rlbench_suite.task import Task
 from rlbench_suite.time_series import Column, Series
 
@@ -330,7 +330,7 @@ class Tomato(Task[Params, State]):
         after, before = next_state.house, state.house
         hanging = jnp.where(lost(after.air), 0.0, after.crop.fruit)
         gained = prices.tomato * (FRESH * (hanging - before.crop.fruit + (after.harvest - before.harvest)))
-        if not any(name.startswith(REWARD) for name in self.own.own):
+        if not self.own.reweighted:
             return gained - (heat + co2)
         weight = self.own.weight
         spent = weight("heat") * heat + weight("co2") * co2

@@ -314,7 +314,7 @@ class FlockFormation(Task[Params, State]):
         nearest = separations(next_state.vehicles).min(1)
         proximity = jnp.clip((SAFE - nearest) * (1 / (SAFE - COLLISION)), 0, 1)
         holding = HALVING_ERROR / (HALVING_ERROR + error)
-        if "reward.formation" in self.own or "reward.proximity" in self.own:
+        if self.own.reweighted:
             return self.own.weight("formation") * holding - self.own.weight("proximity") * proximity
         return holding - proximity
 

@@ -131,8 +131,8 @@ def sweep_setting(path: Path, task_id: str | None, parameter: str, values: Seque
 def sweep_constant(path: Path, task_id: str | None, name: str, factors: Sequence[float]) -> Sweep:
     """Play the policies of a run on plants in which a constant is a multiple of the one that the task has.
 
-    What an episode draws is that of the other plant. What is built into the task stays. If no draw depends on the
-    constant, the task of the other constant is played as a whole.
+    What an episode draws is that of the other plant. What is built into the task stays. If the constant cannot be
+    drawn, or no draw depends on it, the task of the other constant is played as a whole.
 
     Raises:
         ValueError: the run does not have the task, or the task has no such constant, or not with this multiple.
@@ -146,7 +146,7 @@ def sweep_constant(path: Path, task_id: str | None, name: str, factors: Sequence
     conditions: dict[str, tuple[Task[Any, Any], int]] = {}
     for factor in factors:
         other = find_card(_without_context(card.id), context=times(card.context, constants[name], factor)).build()
-        if drawn := _with_draws_of(task, other):
+        if constants[name].drawn and (drawn := _with_draws_of(task, other)):
             other = drawn
         else:
             refuse_other_spaces(task, other)

@@ -80,11 +80,13 @@ def test_a_data_sheet_may_be_wrong(run: Run):
     assert (changed.period, changed.goal, changed.plant) == (task.period, task.goal, task.plant)
 
 
-def test_a_constant_that_is_built_in_is_swept_with_the_task(run: Run):
-    found = sweeping.sweep_constant(run.path, MAZE, "mass", [1.0, 2.0])
-    heavy = registry.card(MAZE, context={"mass": 2 * MASS}).build()
-    anchors = registry.card(MAZE).scores()
-    record = play(heavy, reference_player(heavy), evaluation_seeds(0, "smoke"))
+@pytest.mark.parametrize(("name", "constant", "usual"), [(MAZE, "mass", MASS), (SHEET, "link_voltage", 300.0)])
+def test_a_constant_that_is_built_in_is_swept_with_the_task(run: Run, name: str, constant: str, usual: float):
+    """The bench draws speeds that follow from the voltage of the link; they alone are not its other voltage."""
+    found = sweeping.sweep_constant(run.path, name, constant, [1.0, 2.0])
+    other = registry.card(name, context={constant: 2 * usual}).build()
+    anchors = registry.card(name).scores()
+    record = play(other, reference_player(other), evaluation_seeds(0, "smoke"))
     score = (record.total.astype(float).mean() - anchors["random"].mean) / (
         anchors["reference"].mean - anchors["random"].mean
     )

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from rlbench_suite.adapters.rollout import play
+from rlbench_suite.adapters.rollout import play, replay
 from rlbench_suite.card import TaskCard
-from rlbench_suite.context import template
+from rlbench_suite.context import template, times
 from rlbench_suite.envs.motor.control.cascade import Cascade
 from rlbench_suite.envs.motor.plants.catalogue import PLANTS
 from rlbench_suite.envs.motor.plants.data_sheet import constants, own_plant
@@ -182,3 +182,99 @@ def test_random_machines_can_be_simulated() -> None:
         for sheet in sheets:
             plant = own_plant(PLANTS[machine](), card(f"{machine}Speed-v0", context=sheet).context)
             assert plant.base().speed > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "currents"),
+    [("PMSMSpeed-v0", (-150.0, 200.0)), ("PMSMSpeed-v0", (-100.0, 0.0)), ("SeriesDcTorque-v0", (500.0,))],
+    ids=["overload", "within the nominal current", "beyond the limit"],
+)
+def test_a_context_prices_overload(name: str, currents: tuple[float, ...]) -> None:
+    """The excess over the nominal current is charged up to the limit, where the drive trips."""
+    shipped: Any = card(name).build()
+    weights = {"tracking": 0.8, "overload": 0.5}
+    task: Any = card(name, context={"reward": weights}).build()
+    with precision(task):
+        params = task.sample_params(jax.random.key(0), 1)
+        state = task.initial(jax.random.key(1), params)
+        after = state._replace(electrical=type(state.electrical)(*(np.float32(i) for i in currents)))
+        reward = np.asarray(task.reward(state, None, after, None, params))
+        tracking = float(shipped.reward(state, None, after, None, params))
+        value = float(task.controlled(after, params)[0])
+    error = abs(value - float(state.reference[0])) / task.goal.halving[0]
+    assert tracking == pytest.approx(1 / (1 + error), rel=1e-4)
+    plant = task.plant
+    excess = max(min(math.hypot(*currents), plant.current_limit) / plant.nominal_current - 1, 0)
+    assert float(reward) == pytest.approx(0.8 / (1 + error) - 0.5 * excess, rel=1e-4)
+    assert task.reward_space.contains(reward.astype(np.float32))
+    most = plant.current_limit / plant.nominal_current - 1
+    np.testing.assert_allclose([task.reward_space.low, task.reward_space.high], [-0.5 * most, 0.8], rtol=1e-5)
+
+
+def test_a_price_of_overload_takes_off_so_much_of_the_cost() -> None:
+    """Over whole episodes under random voltages; what lies beyond the limit as the drive trips is not charged."""
+    one, own = (card("PMSMTorque-v0", context=given).build() for given in (None, {"reward": {"overload": 0.5}}))
+    voltages = np.random.default_rng(0).uniform(-0.1, 0.1, (8, 25, 2)).repeat(20, 1).astype(np.float32)
+    shipped, priced = (replay(task, voltages, range(8)) for task in (one, own))
+    assert shipped.cost.min() > 1
+    assert 0 < shipped.terminated.sum() < 8
+    beyond = np.maximum(shipped.info["current"] - 1, 0) * (400 / 240)
+    np.testing.assert_allclose(priced.total, shipped.total - 0.5 * (shipped.cost - beyond), rtol=1e-4)
+    np.testing.assert_array_equal(priced.cost, shipped.cost)
+
+
+def test_weights_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"reward\.overload must be at least 0"):
+        card("PMSMSpeed-v0", context={"reward": {"overload": -0.5}})
+    with pytest.raises(ValueError, match="takes no context"):
+        card("PMSMCurrent-v0", context={"reward": {"overload": 0.5}})
+
+
+def test_a_record_beside_a_slower_machine_plays_the_same_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All takes twice the time: inductance, flux and torque are doubled, speed is halved, inertia times eight."""
+    one = card("PMSMSpeed-v0")
+    shipped: Any = one.build()
+    time = shipped.period * np.arange(2 * (one.horizon + 1) + 10)
+    speed, torque = 100 * np.sin(20 * time) + 30, 20 * np.sign(np.sin(60 * time))
+
+    def records(factor: float) -> dict[str, Any]:
+        return {
+            "reference": {"time": factor * time, "speed": speed / factor},
+            "load": {"time": factor * time, "load_torque": factor * torque},
+        }
+
+    sheet = {c.name: (c.low, c.high) for c in shipped.constants()}
+    factors = {"inductance_d": 2, "inductance_q": 2, "magnet_flux": 2, "inertia": 8}
+    slower: dict[str, Any] = {name: [by * end for end in sheet[name]] for name, by in factors.items()}
+    slower["speed_limit"] = sheet["speed_limit"][0] / 2
+    found = card(one.id, context=slower | records(2))
+    own, same = played(found), played(card(one.id, context=records(1)))
+    assert not same.terminated.any()
+    np.testing.assert_allclose(own.total, same.total, rtol=1e-4)
+    np.testing.assert_allclose(2 * own.info["speed"], same.info["speed"], rtol=1e-4)
+    np.testing.assert_allclose(own.info["torque"], 2 * same.info["torque"], rtol=1e-2, atol=0.1)
+
+    # The cache has it too. Where another constant changes the period, the record is not played at a wrong pace.
+    monkeypatch.setattr("rlbench_suite.context._KNOWN", {})
+    assert card(found.id) == found
+    constants = {constant.name: constant for constant in shipped.constants()}
+    card(one.id, context=times(found.context, constants["inertia"], 1.2)).build()
+    with pytest.raises(
+        ValueError, match=r"was read at steps of 0\.0002 s, and a step is now 0\.00018 s: give its file"
+    ):
+        card(one.id, context=times(found.context, constants["inductance_d"], 0.9))
+    held: Any = card(one.id, context=slower | records(2) | {"period": 2e-4})
+    card(one.id, context=times(held.context, constants["inductance_d"], 0.9)).build()
+
+
+def test_a_record_outside_the_range_of_the_own_machine_is_refused_with_its_row() -> None:
+    half = {"speed_limit": card("PMSMSpeed-v0").build().plant.speed_limit / 2}  # type: ignore[attr-defined]
+    time = np.linspace(0, 1, 11)
+    speed = np.where(np.arange(11) == 4, 100.0, 0.0)
+    with pytest.raises(ValueError, match="speed must be from -70 to 70 rad/s, got 100 in row 5"):
+        card("PMSMSpeed-v0", context=half | {"reference": {"time": time, "speed": speed}})
+    for context, printed in ((None, "speed (rad/s, -140 to 140)"), (half, "speed (rad/s, -70 to 70)")):
+        task: Any = card("PMSMSpeed-v0", context=context).build()
+        assert f"columns time (s), {printed}" in template(task.card.id, task.constants(), task.series())
+    with pytest.raises(ValueError, match="does not hold the nominal current at standstill"):
+        card("PMSMSpeed-v0", context={"link_voltage": 2, "reference": {"time": time, "speed": speed}})

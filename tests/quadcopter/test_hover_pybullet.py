@@ -209,6 +209,18 @@ def test_steps_are_judged_by_the_words_of_the_pure_task() -> None:
     assert host.task.describe(host.state, host.params).startswith("Position x")
 
 
+def test_own_weights_of_the_reward_count_in_both_simulators() -> None:
+    own = {"reward": {"position": 1.0, "attitude": 0.0, "velocity": 0.2, "effort": 0.5}}
+    pure, host = (gymnasium.make(name, dtype="float64", context=own).unwrapped for name in (PURE, HOST))
+    for seed, action in enumerate(commands(0, 3)):
+        pure.reset(seed=seed)
+        host.reset(seed=seed)
+        reward, body = host.step(action)[1], host.state.body
+        cost = np.dot(body[:3], body[:3]) + 0.2 * np.dot(body[7:10], body[7:10]) + 0.5 * ((action - 0.334) ** 2).sum()
+        assert reward == pytest.approx(math.exp(-cost), rel=1e-12)
+        assert reward == pytest.approx(pure.step(action)[1], abs=1e-3)
+
+
 def test_the_reference_flies_as_well_as_in_the_pure_task() -> None:
     pure, host = (play(card(name).build(), GeometricControl(), range(32)) for name in (PURE, HOST))
     assert not host.terminated.any()

@@ -54,7 +54,7 @@ def constants(plant: Plant, period: float) -> tuple[Constant, ...]:
     machine = []
     for name, nominal, tolerance in zip(plant.nominal._fields, plant.nominal, plant.tolerance, strict=True):
         unit, meaning = _PARAMETERS[name]
-        low, high = (float(f"{nominal * (1 + sign * tolerance):.6g}") for sign in (-1, 1))
+        low, high = (rounded(nominal * (1 + sign * tolerance)) for sign in (-1, 1))
         if name == "pole_pairs":
             machine.append(Constant(name, unit, low, high, meaning, most=100, whole=True, drawn=False))
             continue
@@ -69,11 +69,16 @@ def constants(plant: Plant, period: float) -> tuple[Constant, ...]:
     if isinstance(plant, SCIM):
         ratings["magnetising_current"] = ("A", plant.magnetising_current, "d current while torque is requested")
     fixed = [
-        Constant(name, unit, value := float(f"{number:.6g}"), value, words, drawn=False)
+        Constant(name, unit, value := rounded(number), value, words, drawn=False)
         for name, (unit, number, words) in ratings.items()
     ]
     words = "of a step; follows from inductance, voltage and nominal current"
     return *machine, *fixed, Constant("period", "s", period, period, words, drawn=False, derived=True)
+
+
+def rounded(number: float) -> float:
+    """Return a number as a data sheet writes it, with six digits."""
+    return float(f"{number:.6g}")
 
 
 def own_plant(shipped: Plant, context: Context) -> Plant:

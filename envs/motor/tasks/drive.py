@@ -17,7 +17,8 @@ observation             currents (by the limit; an induction machine also shows 
                         cosine and sine of the angles that switches meet. Instruments end at +-1.5
 reward                  mean over the controlled quantities of 1 / (1 + |error| / halving error), in (0, 1]. The error
                         at the end of the step is taken against the reference shown at its beginning. Every step pays,
-                        so ending early never does. Halving errors: :class:`Goal`
+                        so ending early never does. Halving errors: :class:`Goal`. A context may weigh it, and
+                        take off a price of the cost (``TERMS``)
 cost                    excess of the largest current over the nominal one, in parts of it
 terminated              over-current or over-speed: beyond the limit
 success                 every error is below its halving error, and no limit is exceeded
@@ -76,10 +77,11 @@ import numpy as np
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, scaled
-from rlbench_suite.context import Constant
+from rlbench_suite.context import Constant, weights
 from rlbench_suite.task import Task
 from rlbench_suite.time_series import Column, Series
 
+from ...own_constants import OwnConstants
 from ...runge_kutta import rk4
 from ..machines.frames import Scalar, Values
 from ..machines.solver import SOLVERS
@@ -96,6 +98,7 @@ from ..parts.quantity import QUANTITIES
 from ..parts.reference import REFERENCES, Range, Recorded
 from ..plants import data_sheet
 from ..plants.catalogue import plant_of
+from ..plants.data_sheet import rounded
 from ..plants.plant import Plant
 from ..plants.three_phase import ThreePhase
 from ..power_electronics.supply import SUPPLIES
@@ -106,6 +109,12 @@ ENDS = 1.5
 """Ends of instruments, in parts of the limit."""
 ERROR_UNIT = 10.0
 """Number of halving errors that an error of one stands for in the observation."""
+ROUNDING = 1e-6
+"""Relative slack of the reward's least value, for rounding."""
+TERMS = weights(
+    tracking=(1.0, "1 / (1 + |error| / halving error), mean over the controlled quantities"),
+    overload=(0.0, "the cost, taken off: excess of the current over the nominal one, in parts of it, up to the limit"),
+)
 
 
 class Params(NamedTuple):
@@ -176,9 +185,12 @@ class Drive(Task[Params, State]):
         machine, self.kind = card.settings["machine"], card.settings["goal"]
         self.plant: Plant = self.chosen_plant(plant_of(card))
         self.goals = {kind: goal for (name, kind), goal in GOALS.items() if name == machine}
+        known = TERMS
         if card.context:
+            known = *data_sheet.constants(self.plant, self.goals[self.kind].period), *TERMS
             shipped, self.plant = self.plant, data_sheet.own_plant(self.plant, card.context)
             self.goals = data_sheet.scaled(self.goals, self.kind, shipped, self.plant, card.context)
+        self.own = OwnConstants(card, known)
         self.finite = card.settings["control"] == "finite"
         self.goal: Goal = self.chosen_goal(self.plant.attainable(self.goals[self.kind], self.kind))
         self.period = self.goal.finite_period if self.finite else self.goal.period
@@ -221,43 +233,44 @@ class Drive(Task[Params, State]):
         self.limits: tuple[Limit, ...] = OverCurrent(self.plant), OverSpeed(self.plant)
         self.observation_space = self.box(-ENDS, ENDS, (len(self.observation_components()),))
         self.action_space = self.actuator.space(self.box)
-        self.reward_space = self.box(0, 1)
+        self.most_overload = self.plant.current_limit / self.plant.nominal_current - 1
+        dearest = (1 + ROUNDING) * self.own.weight("overload") * self.most_overload
+        self.reward_space = self.box(0 - dearest, self.own.weight("tracking"))
 
     def constants(self) -> tuple[Constant, ...]:
-        """Return the machine's data sheet, its limits and the period. Special drives have none that may be set."""
+        """Return the machine's data sheet, its limits, the period, and the weights of the reward's terms.
+
+        Special drives have none that may be set.
+        """
         if type(self) is not Drive or self.card.settings["supply"] != "ideal":
             return ()
-        return data_sheet.constants(self.plant, self.goal.period)
+        sheet = data_sheet.constants(self.plant, self.goal.period)
+        return (*sheet, *self.own.present(TERMS)) if sheet else ()
 
     def series(self) -> tuple[Series, ...]:
-        """Return what is to be followed, within the goal's range."""
+        """Return what is to be followed, within the goal's range, and the load's torque; both at the drive's period."""
         if not self.constants():
             return ()
         ends = zip(self.names, self.goal.low, self.goal.high, strict=True)
-        columns = tuple(Column(name, self.quantity.unit, low, high, "") for name, low, high in ends)
+        columns = tuple(Column(name, self.quantity.unit, rounded(low), rounded(high), "") for name, low, high in ends)
         words, least = "what is to be followed, in place of drawn references", 2 * (self.card.horizon + 1)
-        found = (Series("reference", words, columns, "s", self.period, least),)
+        found = (Series("reference", words, columns, "s", self.period, least, follows_constants=True),)
         if not self.loaded:
             return found
         torque = self.goals["torque"]
         against = Column(
-            "load_torque", "N m", torque.low[0], torque.high[0], "positive: slows a shaft that turns forwards"
+            "load_torque",
+            "N m",
+            rounded(torque.low[0]),
+            rounded(torque.high[0]),
+            "positive: slows a shaft that turns forwards",
         )
         words = "torque of the load beside friction, in place of a drawn one"
-        return (*found, Series("load", words, (against,), "s", self.period, least))
+        return (*found, Series("load", words, (against,), "s", self.period, least, follows_constants=True))
 
     def _record(self, name: str) -> np.ndarray | None:
-        """Return a record of the context, ``(steps, columns)``, or None.
-
-        Raises:
-            ValueError: a data sheet stands beside it.
-        """
+        """Return a record of the context, ``(steps, columns)``, or None."""
         record = self.card.context.record(name) if self.card.context else None
-        if record and self.card.context and self.card.context.values:
-            raise ValueError(
-                f"{self.card.id}: a record of the {name} is read at the period of the shipped machine and within its "
-                "range, which a data sheet changes; leave the record or the other constants out."
-            )
         return record.values().astype(self.dtype) if record else None
 
     def chosen_plant(self, plant: Plant) -> Plant:
@@ -406,12 +419,19 @@ class Drive(Task[Params, State]):
         return State(self.plant.electrical_of(measured, directions), speed, angle, reference, applied, parts)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return a reward for the quantities' distance from the references that the action was chosen for."""
+        """Return a reward for the quantities' distance from the references that the action was chosen for.
+
+        A price of the cost is taken off where a context asks for it.
+        """
         total: Scalar = 0.0
         values = self.controlled(next_state, params)
         for reference, value, halving in zip(state.reference, values, self.goal.halving, strict=True):
             total = total + halving / (halving + jnp.abs(value - reference))
-        return total * (1 / len(values))
+        tracking = total * (1 / len(values))
+        if not self.own.reweighted:
+            return tracking
+        overload = jnp.minimum(self.cost(state, action, next_state, params), self.most_overload)
+        return self.own.weight("tracking") * tracking - self.own.weight("overload") * overload
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Tell whether a limit is exceeded."""

@@ -1,4 +1,13 @@
-"""Courses: points to reach one after another; after the last the first comes again."""
+"""Courses: points to reach one after another; after the last the first comes again.
+
+A step is paid for three things. A context may weigh each otherwise:
+
+===============  ===================================================================================
+``progress``     metres by which the vehicle came nearer; zero in a step that ends the episode
+``prize``        reaching a point
+``loss``         taken off in the step that ends the episode: metres that the vehicle was nearer than when lost
+===============  ===================================================================================
+"""
 
 from __future__ import annotations
 
@@ -7,11 +16,19 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from rlbench_suite.context import weights
+
+from ...own_constants import OwnConstants
 from ..physics.dynamics import Quadcopter
 from ..physics.rigid_body import Scalar, speed_of, squared_length
 
 BONUS = 1.0
 """Reward of a point that is reached."""
+TERMS = weights(
+    progress=(1.0, "metres nearer to the goal, in steps that do not end the episode"),
+    prize=(BONUS, "reaching the goal"),
+    loss=(1.0, "metres that it was nearer than when lost, taken off as the episode ends"),
+)
 
 
 def offset_to_point(vehicle: Quadcopter, number: Any, course: Any) -> tuple[Scalar, Scalar, Scalar]:
@@ -36,12 +53,46 @@ def tour_info(state: Any, course: Any, count: int) -> dict[str, jax.Array]:
     }
 
 
+def weighted_reward(
+    own: OwnConstants, away: Scalar, now: Scalar, *, prize: Scalar, over: Scalar, lost: float
+) -> Scalar:
+    """Return the reward by the weights of a context.
+
+    Args:
+        own: the weights.
+        away: distance from the goal before the step (m).
+        now: distance after it (m).
+        prize: the weighted prize.
+        over: whether the episode is over.
+        lost: distance at which the vehicle is lost (m).
+    """
+    missed = own.weight("loss") * jnp.maximum(lost - away, 0)
+    return jnp.where(over, -missed, own.weight("progress") * (away - now)) + prize
+
+
+def reward_range(own: OwnConstants, *, nearer: float, lost: float) -> tuple[float, float]:
+    """Return the least and the largest reward of a step on a course; ``nearer``: largest progress (m)."""
+    moved = own.weight("progress") * nearer
+    return -max(own.weight("loss") * lost, moved), own.weight("prize") + moved
+
+
 def progress_reward(
-    before: Quadcopter, after: Quadcopter, number: Any, course: Any, *, reached: Scalar, over: Scalar, lost: float
+    before: Quadcopter,
+    after: Quadcopter,
+    number: Any,
+    course: Any,
+    *,
+    reached: Scalar,
+    over: Scalar,
+    lost: float,
+    own: OwnConstants | None = None,
 ) -> jax.Array:
     """Return the metres by which a vehicle came nearer to point ``number``, plus ``BONUS`` if the point is reached.
 
-    A vehicle whose episode is over counts as ``lost`` m away from the point.
+    A vehicle whose episode is over counts as ``lost`` m away from the point. ``own``: weights of a context.
     """
     away, now = (distance_to_point(vehicle, number, course) for vehicle in (before, after))
+    if own is not None and own.reweighted:
+        prize = jnp.where(reached, own.weight("prize"), 0)
+        return weighted_reward(own, away, now, prize=prize, over=over, lost=lost)
     return away + jnp.where(reached, BONUS, 0) - jnp.where(over, lost, now)

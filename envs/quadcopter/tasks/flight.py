@@ -1,7 +1,8 @@
 """Base classes of the tasks of one vehicle: its rotor commands, and the dynamics that other conditions may replace.
 
 Unless a task brings its own, the vehicle is that of Eschmann, Albani & Loianno 2024 (Learning to Fly in Seconds,
-arXiv:2311.13081), with the constants of ``physics/dynamics.py``. A context (``physics/data_sheet.py``) may set others.
+arXiv:2311.13081), with the constants of ``physics/dynamics.py``. A context (``physics/data_sheet.py``) may set others,
+and other weights of the terms of a reward.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.context import Constant
 from rlbench_suite.task import Params, State, Task
 
+from ...own_constants import OwnConstants
 from ..control.predictor import Predictor
 from ..physics import data_sheet, dynamics
 from ..physics.data_sheet import SHIPPED, DataSheet
@@ -47,7 +49,9 @@ class Flight(Pictured, Task[Params, State]):
     shipped: ClassVar[DataSheet] = SHIPPED
     """The task's own vehicle"""
     takes_data_sheet: ClassVar[bool] = True
-    """True if a context may set the vehicle's constants"""
+    """True if a context may set the vehicle's constants and the weights of the reward's terms"""
+    terms: ClassVar[tuple[Constant, ...]] = ()
+    """Weights of the terms of a reward that is a sum of several"""
     noisy: ClassVar[bool] = False
     """True if observations are noisy, so that a pilot has nothing else to go by"""
 
@@ -59,13 +63,14 @@ class Flight(Pictured, Task[Params, State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.sheet = data_sheet.own_sheet(card.context, self.shipped) if card.context else self.shipped
+        self.own = OwnConstants(card, (*data_sheet.constants(self.shipped), *self.terms))
         self.action_space = self.box([-1] * 4, [1] * 4)
         self.quicker = (self.sheet.strongest / self.shipped.strongest) ** 0.5
         """Highest speed over a distance, by that of the shipped vehicle"""
 
     def constants(self) -> tuple[Constant, ...]:
-        """Return the constants of the vehicle."""
-        return data_sheet.constants(self.sheet) if self.takes_data_sheet else ()
+        """Return the constants of the vehicle, and the weights of the reward's terms."""
+        return (*data_sheet.constants(self.sheet), *self.own.present(self.terms)) if self.takes_data_sheet else ()
 
     def noop_action(self) -> np.ndarray:
         """Return the nominal vehicle's hover command: with rotors at standstill it would fall."""

@@ -12,7 +12,8 @@ observation ``(29,)``   of the next gate and the one after it, relative to the v
                         on the action's scale)
 reward                  metres by which it came nearer to the gate's centre, plus 1 for passing the gate. A crash
                         counts as ending 5 m away from the gate: every crash costs as much as flying off, which is
-                        more than coming nearer had brought. Hovering earns nothing
+                        more than coming nearer had brought. Hovering earns nothing. A context may weigh progress,
+                        prize and loss otherwise (``course.py``)
 terminated              a crash: into the gate's frame, further than 5 m from the gate, or an angular velocity beyond
                         2,000 deg/s about an axis
 success                 a whole lap, six gates, is passed
@@ -50,7 +51,7 @@ from ..rendering import picture
 from ..rendering.picture import Shot
 from ..rendering.scene import Face
 from ..sensing import motion
-from .course import BONUS, distance_to_point, offset_to_point, progress_reward
+from .course import TERMS, distance_to_point, offset_to_point, progress_reward, reward_range
 from .flight import Flight
 
 COUNT = 6
@@ -104,6 +105,7 @@ class Crossing(NamedTuple):
 class QuadcopterGates(Flight[Track, State]):
     """The task of this file's docstring."""
 
+    terms = TERMS
     measures: ClassVar[dict[str, str]] = {
         "passed": "gates passed so far",
         "distance": "from the middle of the next gate, m",
@@ -118,7 +120,7 @@ class QuadcopterGates(Flight[Track, State]):
         )
         bound = np.array(one + other + self.felt_bound(VELOCITY_BOUND))
         self.observation_space = self.box(-bound, bound)
-        self.reward_space = self.box(-LOST, BONUS + 0.5 * self.quicker, ())
+        self.reward_space = self.box(*reward_range(self.own, nearer=0.5 * self.quicker, lost=LOST), ())
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Track:
         """Draw a vehicle and a ring of gates."""
@@ -180,7 +182,7 @@ class QuadcopterGates(Flight[Track, State]):
         """Return progress, plus a prize for a gate, minus the cost of a crash."""
         reached, over = next_state.passed > state.passed, self.terminal(next_state, key, params)
         return progress_reward(
-            state.vehicle, next_state.vehicle, state.passed, params, reached=reached, over=over, lost=LOST
+            state.vehicle, next_state.vehicle, state.passed, params, reached=reached, over=over, lost=LOST, own=self.own
         )
 
     def terminal(self, state: State, key: jax.Array, params: Track) -> jax.Array:

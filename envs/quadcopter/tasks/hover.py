@@ -10,7 +10,7 @@ observation ``(22,)``   position (3, m), rotation matrix body to world (9, row b
                         action's scale). The context is not shown
 reward                  exp(-cost) in (0, 1], cost = 5 |position|^2 + 5 (1 - q_w^2) + 0.01 |velocity|^2
                         + 0.01 |action - 0.334|^2: the paper's cost. The reward is positive, so
-                        ending early never pays
+                        ending early never pays. A context may weigh its terms otherwise
 terminated              a crash: more than 0.6 m from the origin along an axis, or an angular velocity that a
                         Crazyflie's gyroscope cannot measure (2,000 deg/s about an axis)
 success                 within 0.1 m of the origin, slower than 0.1 m/s
@@ -34,6 +34,7 @@ import numpy as np
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
+from rlbench_suite.context import weights
 
 from ..physics import dynamics
 from ..physics.data_sheet import SHIPPED, DataSheet
@@ -63,6 +64,12 @@ class QuadcopterHover(FreeFlight[Airframe, Quadcopter]):
         "speed": "m/s",
     }
     errors = ("position",)
+    terms = weights(
+        position=(5.0, "of the cost: squared distance from the goal, m^2"),
+        attitude=(5.0, "of the cost: squared sine of half the angle from level and ahead"),
+        velocity=(0.01, "of the cost: squared speed, m^2/s^2"),
+        effort=(0.01, "of the cost: squared distance of the four commands from hovering"),
+    )
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
@@ -123,11 +130,12 @@ class QuadcopterHover(FreeFlight[Airframe, Quadcopter]):
         """Return exp(-cost) of the state after the step."""
         body = next_state.body
         effort = [action[rotor] - self.sheet.hover_action for rotor in range(4)]
+        weight = self.own.weight
         cost = (
-            5 * squared_length(body.x, body.y, body.z)
-            + 5 * squared_length(body.qx, body.qy, body.qz)  # 1 - q_w^2 of a unit quaternion
-            + 0.01 * squared_length(body.vx, body.vy, body.vz)
-            + 0.01 * (squared_length(*effort[:3]) + effort[3] * effort[3])
+            weight("position") * squared_length(body.x, body.y, body.z)
+            + weight("attitude") * squared_length(body.qx, body.qy, body.qz)  # 1 - q_w^2 of a unit quaternion
+            + weight("velocity") * squared_length(body.vx, body.vy, body.vz)
+            + weight("effort") * (squared_length(*effort[:3]) + effort[3] * effort[3])
         )
         return jnp.exp(-cost)
 

@@ -13,7 +13,8 @@ observation ``(22,)``   position from the middle of the pad, where the ground is
 reward                  metres by which it came nearer to the pad. The end counts as 3 m away from it, plus
                         12 exp(-(speed / 0.5 m/s)^2 - (tilt / 20 degrees)^2 - (distance / 0.3 m)^2) at touch-down. So
                         a crash costs as much as flying off, which is more than coming nearer had brought. Hovering
-                        earns nothing; a soft landing earns about nine and what coming nearer brought
+                        earns nothing; a soft landing earns about nine and what coming nearer brought. A context may
+                        weigh progress, prize and loss otherwise (``course.py``)
 terminated              touch-down: a rotor lower than 12.5 mm, the height of the legs. Or lost: more than 2 m from
                         the pad along x or y, or higher than 2.5 m; or an angular velocity beyond 2,000 deg/s
 success                 touched down slower than 0.3 m/s, tilted by less than 10 degrees, within 0.15 m of the middle
@@ -37,18 +38,20 @@ import numpy as np
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
+from rlbench_suite.context import weights
 from rlbench_suite.policy import View
 
 from ..control.geometric import GeometricControl, SetPoint, equipped
 from ..physics import dynamics
 from ..physics.aerodynamics import ground_effect, rotor_heights
-from ..physics.dynamics import Airframe, Quadcopter, rotor_places
+from ..physics.dynamics import STEP, Airframe, Quadcopter, rotor_places
 from ..physics.rigid_body import GRAVITY, RigidBody, Scalar, rotation_matrix, speed_of, squared_length
 from ..physics.sampling import random_attitude, sample_airframe
 from ..rendering import picture
 from ..rendering.picture import Shot
 from ..rendering.scene import Face
 from ..sensing import motion
+from .course import weighted_reward
 from .flight import Flight
 
 LEGS = 0.0125
@@ -85,13 +88,20 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
         "speed": "m/s",
         "tilt": "angle between the body's z axis and the vertical, rad",
     }
+    terms = weights(
+        progress=(1.0, "metres nearer to the pad, in steps that do not end the episode"),
+        prize=(PRIZE, "a touch-down: 1 if it is still, level and in the middle, less otherwise"),
+        loss=(1.0, f"{LOST:g} m minus the distance from the pad, taken off as the episode ends"),
+    )
     ends_in_failure = False
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         bound = np.array([self.quicker * POSITION_BOUND] * 3 + self.felt_bound(VELOCITY_BOUND))
         self.observation_space = self.box(-bound, bound)
-        self.reward_space = self.box(-LOST, PRIZE, ())
+        weight = self.own.weight
+        moved = weight("progress") * self.quicker * VELOCITY_BOUND * STEP
+        self.reward_space = self.box(-max(weight("loss") * LOST, moved), max(weight("prize"), moved), ())
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a vehicle, and how strongly it feels the ground."""
@@ -139,8 +149,11 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
         body = next_state.body
         speed, tilt, miss = squared_length(body.vx, body.vy, body.vz), _tilt(body), squared_length(body.x, body.y, 0.0)
         cost = speed * (1 / SOFT**2) + tilt * tilt * (1 / STRAIGHT**2) + miss * (1 / NEAR**2)
-        prize = jnp.where(self.touches(body), PRIZE * jnp.exp(-cost), 0)
+        prize = jnp.where(self.touches(body), self.own.weight("prize") * jnp.exp(-cost), 0)
         over = self.terminal(next_state, key, params)
+        if self.own.reweighted:
+            away, now = distance(state.body), distance(body)
+            return weighted_reward(self.own, away, now, prize=prize, over=over, lost=LOST)
         return distance(state.body) - jnp.where(over, LOST, distance(body)) + prize
 
     def terminal(self, state: Quadcopter, key: jax.Array, params: Params) -> jax.Array:

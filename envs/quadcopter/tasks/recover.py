@@ -10,7 +10,8 @@ observation ``(20,)``   height (m), rotation matrix body to world (9, row by row
                         (3, m/s), angular velocity in the body frame (3, rad/s), rotor speeds (4, on the action's
                         scale). The context is not shown
 reward                  exp(-cost) in (0, 1], cost = 2 (1 - cos tilt) + 0.2 |velocity|^2 + 0.01 |angular velocity|^2
-                        of the state after the step. Never negative, so ending early never pays
+                        of the state after the step. Never negative, so ending early never pays. A context may weigh
+                        its terms otherwise
 terminated              a crash: below the ground (height 0), further than 12 m from its start along x or y, or
                         higher than 12 m; or an angular velocity beyond 2,000 deg/s about an axis
 success                 tilted by less than 5 degrees, slower than 0.2 m/s and 0.5 rad/s
@@ -33,6 +34,7 @@ import numpy as np
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
+from rlbench_suite.context import weights
 from rlbench_suite.policy import View
 
 from ..control.geometric import SLOWER, attitude_gains, equipped, rotor_commands
@@ -74,6 +76,11 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
         "speed": "m/s",
         "height": "above the ground, m",
     }
+    terms = weights(
+        tilt=(2.0, "of the cost: 1 - cosine of the tilt"),
+        velocity=(0.2, "of the cost: squared speed, m^2/s^2"),
+        angular_velocity=(0.01, "of the cost: squared angular velocity, rad^2/s^2"),
+    )
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
@@ -119,10 +126,11 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
     ) -> jax.Array:
         """Return exp(-cost) of the state after the step."""
         body = next_state.body
+        weight = self.own.weight
         cost = (
-            2 * (1 - rotation_matrix(body)[8])
-            + 0.2 * squared_length(body.vx, body.vy, body.vz)
-            + 0.01 * squared_length(body.wx, body.wy, body.wz)
+            weight("tilt") * (1 - rotation_matrix(body)[8])
+            + weight("velocity") * squared_length(body.vx, body.vy, body.vz)
+            + weight("angular_velocity") * squared_length(body.wx, body.wy, body.wz)
         )
         return jnp.exp(-cost)
 

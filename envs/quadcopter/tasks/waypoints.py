@@ -12,7 +12,8 @@ observation ``(25,)``   vectors to the next waypoint and to the one after it (3 
                         velocity in the body frame (3, rad/s), rotor speeds (4, on the action's scale)
 reward                  metres by which it came nearer to its waypoint, plus 1 for reaching it (0.2 m). A crash counts
                         as ending 6 m away from the waypoint: every crash costs as much as flying off, which is
-                        more than coming nearer had brought. Hovering earns nothing
+                        more than coming nearer had brought. Hovering earns nothing. A context may weigh progress,
+                        prize and loss otherwise (``course.py``)
 terminated              a crash: further than 6 m from its waypoint, or an angular velocity beyond 2,000 deg/s about
                         an axis
 success                 all eight waypoints reached
@@ -47,7 +48,7 @@ from ..rendering import picture
 from ..rendering.picture import Shot
 from ..sensing import motion
 from . import course
-from .course import BONUS, offset_to_point, progress_reward
+from .course import offset_to_point, progress_reward
 from .flight import FreeFlight
 
 COUNT = 8
@@ -99,6 +100,7 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
 
     pace: ClassVar[Pace] = Pace()
     """Speeds of the reference player"""
+    terms = course.TERMS
     measures: ClassVar[dict[str, str]] = {
         "reached": "waypoints reached so far",
         "distance": "from the waypoint it flies to, m",
@@ -112,7 +114,7 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
             [DISTANCE_BOUND + more] * 3 + [NEXT_BOUND + more] * 3 + self.felt_bound(VELOCITY_BOUND),
         )
         self.observation_space = self.box(-bound, bound)
-        self.reward_space = self.box(-LOST, BONUS + 0.5 * self.quicker, ())
+        self.reward_space = self.box(*course.reward_range(self.own, nearer=0.5 * self.quicker, lost=LOST), ())
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Tour:
         """Draw a vehicle and its waypoints."""
@@ -159,7 +161,14 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
         """Return progress, plus a prize for a waypoint, minus the cost of a crash."""
         reached, over = next_state.reached > state.reached, self.terminal(next_state, key, params)
         return progress_reward(
-            state.vehicle, next_state.vehicle, state.reached, params, reached=reached, over=over, lost=LOST
+            state.vehicle,
+            next_state.vehicle,
+            state.reached,
+            params,
+            reached=reached,
+            over=over,
+            lost=LOST,
+            own=self.own,
         )
 
     def terminal(self, state: State, key: jax.Array, params: Tour) -> jax.Array:
