@@ -142,6 +142,22 @@ class Signal(NamedTuple):
         return [".".join([self.name, *map(str, index)]) for index in np.ndindex(self.shape)]
 
 
+class KeyFigure(NamedTuple):
+    """A number or a range in physical units that an engineer asks for and no space shows."""
+
+    name: str
+    unit: str
+    low: float
+    high: float
+    """Equal to ``low`` for a single number"""
+    meaning: str
+
+    @property
+    def value(self) -> str:
+        """The number, or the ends of the range, with four digits."""
+        return f"{self.low:.4g}" if self.low == self.high else f"{self.low:.4g} to {self.high:.4g}"
+
+
 Signals = dict[str, tuple[Signal, ...]]
 """Signals of a task's ``observation`` and ``action``, in the order of the flattened spaces."""
 

@@ -59,6 +59,19 @@ def test_every_entry_of_every_space_is_explained() -> None:
     assert not offenders, "\n".join(offenders)
 
 
+def test_key_figures_have_a_name_a_meaning_and_a_unit() -> None:
+    told = [
+        (name, one)
+        for card in registry.cards().values()
+        if card.installed
+        for name, task in variations(card)
+        for one in task.key_figures()
+    ]
+    assert told
+    offenders = [name for name, one in told if not (one.name and one.meaning and one.unit and one.low <= one.high)]
+    assert not offenders
+
+
 class Shown:
     """Spaces and components alone."""
 

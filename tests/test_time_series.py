@@ -185,6 +185,8 @@ def test_a_drive_follows_the_record_of_its_reference() -> None:
     torque = 50 * np.sin(0.01 * np.arange(rows))
     own: Any = card("PMSMTorque-v0", context={"reference": {"time": task.period * np.arange(rows), "torque": torque}})
     own = own.build()
+    range_of_reference = own.key_figures()[0]
+    assert (range_of_reference.low, range_of_reference.high) == (np.float32(torque.min()), np.float32(torque.max()))
     key = jax.random.key(5)
     for split in (0, 1):
         params = own.sample_params(key, np.int32(split))
