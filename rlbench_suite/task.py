@@ -50,7 +50,8 @@ class Described(abc.ABC):
     that it is safe before a fork.
     """
 
-    #: Measures of each step besides ``success``: name to description, with units.
+    #: Measures of each step besides ``success``: name to description. That of a measure with a unit ends with the unit,
+    #: after a comma unless it is all of it: ``of the shaft, N m``. Recordings take the unit from there.
     measures: ClassVar[dict[str, str]] = {}
 
     #: Optional public facts about each of many discrete actions, host float32 ``(actions, F)``. With them a policy can

@@ -104,8 +104,8 @@ class TomatoHighTech(Tomato):
 
     measures: ClassVar[dict[str, str]] = Tomato.measures | {
         "leaf_temperature": "of the leaves, degC",
-        "stored_heat": "in the store, % of its capacity",
-        "root_water": "in the root zone, % of its capacity",
+        "stored_heat": "in the store, part of its capacity, %",
+        "root_water": "in the root zone, part of its capacity, %",
     }
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
