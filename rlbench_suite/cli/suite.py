@@ -412,7 +412,8 @@ def calibrate(
 ) -> None:
     """Measure the scores of the random, noop and reference players, and store them in each family's folder.
 
-    Normalised scores use these numbers, so calibrate again whenever a task or its reference player changes. Cards may
+    Normalised scores use these numbers, so calibrate again whenever a task or its reference player changes. A warning
+    says where doing nothing or random play earns about as much as the reference: scores then mean little. Cards may
     name yardsticks, other players that are measured, too, such as the best one without a memory. For puzzles
     it also measures one-shot answers: the empty one, guesses, the best constant, a rule of thumb, the solver.
 
@@ -424,7 +425,7 @@ def calibrate(
         card.check_difficulty(difficulty)
     prepare_jax()
     from rlbench_suite.card import ONE_SHOT_FILE
-    from rlbench_suite.evaluation.calibration import PLAYERS, measure, write_scores
+    from rlbench_suite.evaluation.calibration import PLAYERS, measure, remark, write_scores
     from rlbench_suite.evaluation.one_shot import measure_one_shot
     from rlbench_suite.language.rows import puzzle_of
 
@@ -441,6 +442,5 @@ def calibrate(
             write_scores(card, tier, scores)
             for player, s in scores.items():
                 print(f"{card.id} {tier or ''} {player}: {s.mean:g} [{s.low:g}, {s.high:g}]", flush=True)
-            low, high = scores["random"].high, scores.get("reference", scores["random"]).low
-            if not (math.isfinite(high) and high > low):
-                print(f"warning: on {card.id} the reference does not clearly beat random.", file=sys.stderr)
+            if said := remark(scores):
+                print(f"warning: on {' '.join(filter(None, (card.id, tier)))}, {said}", file=sys.stderr)

@@ -224,6 +224,11 @@ def test_bench_and_calibrate(call: Callable[..., tuple], toys: Path, tmp_path: P
     drift = json.loads(copy.read_text())["rlsuite/ToyDrift-v0"]["default"]
     assert 0 < drift["random"]["cost"] < 20
     assert "cost" not in stormy["random"]
+    monkeypatch.setitem(registry.agent_entry_points(), "reference", registry.AGENTS["noop"])
+    code, _, err = call("calibrate", "ToyWalk-v0", "--difficulty", "stormy", "--episodes", "50")
+    assert code == 0
+    assert err.startswith("warning: on rlsuite/ToyWalk-v0 stormy, noop (-12) and random (")
+    assert "earn about as much as the reference (-12). Scores of agents will say little: " in err
     code, _, err = call("calibrate", "ToyWalk-v0", "--episodes", "1")
     assert code == 2
     assert "--episodes must be at least 2, got 1" in err
