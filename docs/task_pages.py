@@ -100,6 +100,9 @@ def page(card: TaskCard, said: str) -> str:
     text += ["| property | value |", "| --- | --- |"]
     text += [*(f"| {name} | {value} |" for name, value in facts.items() if value), ""]
     text += ["```python", "import gymnasium, rlbench_suite", "", f'env = gymnasium.make("{card.id}")', "```", ""]
+    if figures := task.key_figures():
+        text += ["## Key figures", "", "| name | meaning | value | unit |", "| --- | --- | --- | --- |"]
+        text += [*(f"| `{one.name}` | {one.meaning} | {one.value} | {one.unit} |" for one in figures), ""]
     for title, found in explained(task).items():
         text += [f"## {title.capitalize()}{', of each agent' * (card.agents > 1)}", "", *components(found), ""]
     text += [

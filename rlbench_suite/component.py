@@ -142,15 +142,39 @@ class Signal(NamedTuple):
         return [".".join([self.name, *map(str, index)]) for index in np.ndindex(self.shape)]
 
 
+class KeyFigure(NamedTuple):
+    """A number or a range in physical units that an engineer asks for and no space shows."""
+
+    name: str
+    unit: str
+    low: float
+    high: float
+    """Equal to ``low`` for a single number"""
+    meaning: str
+
+    @property
+    def value(self) -> str:
+        """The number, or the ends of the range, with four digits."""
+        return f"{self.low:.4g}" if self.low == self.high else f"{self.low:.4g} to {self.high:.4g}"
+
+
 Signals = dict[str, tuple[Signal, ...]]
 """Signals of a task's ``observation`` and ``action``, in the order of the flattened spaces."""
 
 _UNIT = re.compile(r"([0-9.]+(?:e[+-]?[0-9]+)?)(?: (.+))?")
+_SYMBOL = r"(?:%|ppm|degC|rad|nats|EUR|kWh|kg|km|mm|Hz|Wb|g|m|s|h|l|A|V|N|W|J|K|T)(?:\^?[23])?"
+_OF_MEASURE = re.compile(rf"(?:.*, )?({_SYMBOL}(?:[ /]{_SYMBOL})*)", re.DOTALL)
 _SI = {
     "degrees": (math.pi / 180, "rad"), "km": (1e3, "m"), "mm/s": (1e-3, "m/s"), "mg/(m2 s)": (1e-6, "kg/(m2 s)"),
     "m/s^2": (1.0, "m/s2"), "%": (1e-2, "1"), "ppm": (1e-6, "1"),
 }  # fmt: skip
 """Factor and SI unit of other units that components have."""
+
+
+def unit_of_measure(words: str) -> str:
+    """Return the unit with which a measure's description ends, such as ``of the shaft, N m``; ``1`` if with none."""
+    match = _OF_MEASURE.fullmatch(words)
+    return match[1].replace("^", "") if match else "1"
 
 
 def signals(task: Described) -> Signals:

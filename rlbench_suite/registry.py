@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+from collections import Counter
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import entry_points
@@ -103,13 +104,14 @@ def card(task_id: str, **settings: Any) -> TaskCard:
     """Return the card of an id, or of the task that differs from it by these settings only.
 
     ``rlsuite/`` may be left out. An id without its version is that of the latest one, with Gymnasium's warning. An id
-    may also name settings, as in ``Name-v0?setting=value&other=value``. One of them may be ``difficulty``, a tier's
-    name, which becomes the default of the card. Another may be ``context``, a mapping or a file of constants
-    (:mod:`rlbench_suite.context`).
+    may also name settings, each once, as in ``Name-v0?setting=value&other=value``; ``settings`` override them. One may
+    be ``difficulty``, a tier's name, which becomes the default of the card. Another may be ``context``, a mapping or a
+    file of constants (:mod:`rlbench_suite.context`).
 
     Raises:
         OSError: the file of a context cannot be read.
-        ValueError: no such task, no such setting, no task with these settings, or a context that is not for it.
+        ValueError: no such task, no such setting, a setting that the id names twice, no task with these settings, or a
+            context that is not for it.
     """
     name, _, query = task_id.partition("?")
     full = _full_id(name, all_cards())
@@ -117,7 +119,7 @@ def card(task_id: str, **settings: Any) -> TaskCard:
         raise ValueError(unknown("task", name, cards()))
     found = all_cards()[full]
     if query:
-        settings = {key: value for key, _, value in (pair.partition("=") for pair in query.split("&"))} | settings
+        settings = _named_in(query, full) | settings
     if not settings:
         return found
     difficulty, context = settings.pop("difficulty", None), settings.pop("context", None)
@@ -144,6 +146,20 @@ def _with_context(shipped: TaskCard, given: Any) -> TaskCard:
         given, shipped.id, task.constants(), task.series(), lambda own: shipped.with_context(own).build().series()
     )
     return shipped.with_context(context)
+
+
+def _named_in(query: str, full: str) -> dict[str, Any]:
+    """Return the settings that an id names behind its question mark.
+
+    Raises:
+        ValueError: one is named more than once.
+    """
+    pairs = [(key, value) for key, _, value in (pair.partition("=") for pair in query.split("&"))]
+    for key, count in Counter(key for key, _ in pairs).items():
+        if count > 1:
+            given = ", ".join(repr(value) for name, value in pairs if name == key)
+            raise ValueError(f"{full} names {key} {count} times ({given}): give each setting once.")
+    return dict(pairs)
 
 
 def constraint(task_id: str) -> Constraint | None:

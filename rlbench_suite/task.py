@@ -21,7 +21,7 @@ from gymnasium import spaces
 
 from rlbench_suite import keys
 from rlbench_suite.card import TaskCard
-from rlbench_suite.component import Components, Signals, signals
+from rlbench_suite.component import Components, KeyFigure, Signals, signals
 from rlbench_suite.context import Constant
 from rlbench_suite.document import Document
 from rlbench_suite.numerals import read_integer, read_real
@@ -50,7 +50,8 @@ class Described(abc.ABC):
     that it is safe before a fork.
     """
 
-    #: Measures of each step besides ``success``: name to description, with units.
+    #: Measures of each step besides ``success``: name to description. That of a measure with a unit ends with the unit,
+    #: after a comma unless it is all of it: ``of the shaft, N m``. Recordings take the unit from there.
     measures: ClassVar[dict[str, str]] = {}
 
     #: Optional public facts about each of many discrete actions, host float32 ``(actions, F)``. With them a policy can
@@ -116,6 +117,13 @@ class Described(abc.ABC):
     def signals(self) -> Signals:
         """Name, unit, scale, meaning and bounds of each quantity that an ``observation`` or ``action`` holds."""
         return signals(self)
+
+    def key_figures(self) -> tuple[KeyFigure, ...]:
+        """Return ranges and accuracies in physical units that no space shows, such as of references; by default none.
+
+        They are those of the task as it is built, with a context of one's own too.
+        """
+        return ()
 
     def constants(self) -> tuple[Constant, ...]:
         """Return the constants that a context of one's own may set (``card.context``); by default none."""

@@ -34,6 +34,8 @@ LONGEST_REASON = 200
 """Largest number of characters of a reader's message that an error repeats."""
 LONGEST = 200_000
 """Largest number of rows of a file, and of steps of a record."""
+LARGEST_FRACTION = 1.5
+"""Largest value of a column in % that is taken for one of fractions, with some over 1 by errors of an instrument."""
 
 
 class Column(NamedTuple):
@@ -170,7 +172,7 @@ def _checked(columns: Sequence[np.ndarray], names: Sequence[str], series: Series
         )
     quantities = {column.name: column for column in series.columns}
     for name, column in zip(names[1:], values, strict=True):
-        _refuse_outside(quantities[name], column)
+        _refuse_implausible(quantities[name], column)
     if series.whole:
         if not (np.diff(time) == series.step).all():
             raise ValueError(f"time must go up by {series.step:g} {series.time_unit} from row to row")
@@ -187,13 +189,18 @@ def _checked(columns: Sequence[np.ndarray], names: Sequence[str], series: Series
     return table
 
 
-def _refuse_outside(quantity: Column, values: np.ndarray) -> None:
+def _refuse_implausible(quantity: Column, values: np.ndarray) -> None:
+    """Raise a ValueError if a value is out of range, or if all are fractions where per cent is meant."""
     outside = (values < quantity.least) | (values > quantity.most)
     if outside.any():
         row, unit = int(np.argmax(outside)), f" {quantity.unit}" if quantity.unit else ""
         raise ValueError(
             f"{quantity.name} must be from {quantity.least:g} to {quantity.most:g}{unit}, got {values[row]:g} in row "
             f"{row + 1}"
+        )
+    if quantity.unit == "%" and values.max() <= LARGEST_FRACTION:
+        raise ValueError(
+            f"{quantity.name} must be in %, and its largest value is {values.max():g}: multiply fractions by 100"
         )
 
 

@@ -1,5 +1,6 @@
 """Every entry of every observation and action is explained, and some explanations are checked by value."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ from gymnasium import spaces
 
 from rlbench_suite import registry
 from rlbench_suite.card import TaskCard
-from rlbench_suite.component import Component, rows, signals
+from rlbench_suite.component import Component, rows, signals, unit_of_measure
 from rlbench_suite.task import Task
 
 
@@ -57,6 +58,35 @@ def test_every_entry_of_every_space_is_explained() -> None:
         for fault in faults(getattr(task, f"{side}_space"), getattr(task, f"{side}_components")(), card.agents)
     ]
     assert not offenders, "\n".join(offenders)
+
+
+def test_key_figures_have_a_name_a_meaning_and_a_unit() -> None:
+    told = [
+        (name, one)
+        for card in registry.cards().values()
+        if card.installed
+        for name, task in variations(card)
+        for one in task.key_figures()
+    ]
+    assert told
+    offenders = [name for name, one in told if not (one.name and one.meaning and one.unit and one.low <= one.high)]
+    assert not offenders
+
+
+def test_recorded_measures_have_the_unit_that_their_words_end_with() -> None:
+    words = {
+        text
+        for card in registry.cards().values()
+        if card.family in registry.families() and card.installed
+        for text in card.build().measures.values()
+    }
+    misplaced = [text for text in words for part in re.split("[,;]", text)[:-1] if unit_of_measure(part.strip()) != "1"]
+    assert not misplaced
+    stated = {
+        "N m": "N m", "of the shaft, rad/s": "rad/s", "of the car, u r, m/s^2": "m/s2", "inside, relative, %": "%",
+        "used so far, kWh/m2": "kWh/m2", "in parts of the limit": "1", "at most 100 m": "1", "1 won, 2 lost": "1",
+    }  # fmt: skip
+    assert {text: unit_of_measure(text) for text in stated} == stated
 
 
 class Shown:

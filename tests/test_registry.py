@@ -1,5 +1,6 @@
 """Ids as people write them: without namespace, without version, misspelt."""
 
+import re
 import shlex
 
 import gymnasium
@@ -55,6 +56,25 @@ def test_every_allowed_value_of_every_setting_is_found() -> None:
                 assert found.settings == {**found.settings, **card.fixed, name: value}
                 assert registry.card(f"{task_id}?{name}={value}") == found
                 assert registry.card(found.id) == found
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("noise=0.01&noise=0.02", "names noise 2 times ('0.01', '0.02'): give each setting once."),
+        ("delay=1&noise=0.01&delay=1&delay=0", "names delay 3 times ('1', '1', '0'): give each setting once."),
+        ("context=a.yaml&context=b.yaml", "names context 2 times ('a.yaml', 'b.yaml'): give each setting once."),
+    ],
+)
+def test_an_id_names_each_setting_once(query: str, said: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"rlsuite/PMSMSpeed-v0 {said}")):
+        registry.card(f"PMSMSpeed-v0?{query}")
+
+
+def test_a_keyword_overrides_the_setting_of_an_id() -> None:
+    assert (
+        registry.card("PMSMSpeed-v0?delay=1&noise=0.01", noise="0.03").id == "rlsuite/PMSMSpeed-v0?delay=1&noise=0.03"
+    )
 
 
 def test_a_setting_that_is_chosen_stays_when_another_leads_to_another_card() -> None:

@@ -185,6 +185,8 @@ def test_a_drive_follows_the_record_of_its_reference() -> None:
     torque = 50 * np.sin(0.01 * np.arange(rows))
     own: Any = card("PMSMTorque-v0", context={"reference": {"time": task.period * np.arange(rows), "torque": torque}})
     own = own.build()
+    range_of_reference = own.key_figures()[0]
+    assert (range_of_reference.low, range_of_reference.high) == (np.float32(torque.min()), np.float32(torque.max()))
     key = jax.random.key(5)
     for split in (0, 1):
         params = own.sample_params(key, np.int32(split))
@@ -247,6 +249,18 @@ def test_what_is_no_record_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="shop_1_demand follows from the record of demand"):
         card("Inventory-v0", context={"shop_1_demand": 3, "demand": {
             "time": range(400), **{f"shop_{i}": [1] * 400 for i in (1, 2, 3)}}}).build()  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["Lettuce-v0", "Tomato-v1"])
+def test_fractions_in_place_of_per_cent_are_refused(tmp_path: Path, name: str) -> None:
+    [series] = [one for one in card(name).build().series() if one.name == "weather"]
+    columns = {one.name: np.full(2 * series.least, max(one.least, 0.9)) for one in series.columns}
+    weather = {"time": series.step * np.arange(2 * series.least), **columns}
+    weather["humidity"][7] = 1.5
+    with pytest.raises(ValueError, match=r"humidity must be in %, and its largest value is 1\.5: multiply .* by 100"):
+        read_record(weather, series, tmp_path)
+    weather["humidity"][7] = 1.6
+    assert read_record(weather, series, tmp_path).values().max() == 1.6
 
 
 def test_gaps_and_beginnings_by_day_are_refused(tmp_path: Path) -> None:

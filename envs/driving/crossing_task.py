@@ -109,7 +109,7 @@ class Crossing(NamedActions, Task[Params, State]):
     measures: ClassVar[dict[str, str]] = {
         "collision": "whether the ego has crashed",
         "arrived": "whether the ego has left by its exit",
-        "way": "of the ego along its route from the line before the junction, m; negative before it",
+        "way": "of the ego along its route from the line before the junction, negative before it, m",
         "near_miss": f"whether it would touch another car within {TIME_TO_COLLISION:g} s if all kept their speeds",
         "others": "cars on the road besides the ego",
     }

@@ -131,7 +131,7 @@ class EcoDriving(Task[Params, State]):
         "saving": "CO2 of the fleet less than that of its twin so far, %",
         "fuel_saving": "the same of fuel, by another model, %",
         "co2_per_car": "CO2 of the fleet so far per car of the episode, g",
-        "delay": "delay against the twin so far, s per car",
+        "delay": "mean delay of a car against the twin so far, s",
         "left": "cars that have left",
     }
     picture_shape = (380, 720, 3)

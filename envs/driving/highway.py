@@ -127,7 +127,7 @@ class Road(Task[Fleet, State]):
         "distance": "travelled by the ego along the road, m",
         "lane_changes": "lines between lanes that the ego has crossed",
         "overtaken": "vehicles that the ego has overtaken minus those that have overtaken it",
-        "time_to_collision": f"with a vehicle ahead in the ego's lanes, at present speeds, s; {FAR:.0f} at most",
+        "time_to_collision": f"with a vehicle ahead in the ego's lanes, at present speeds, at most {FAR:.0f}, s",
     }
     picture_shape: ClassVar[tuple[int, int, int]] = (160, 800, 3)
     #: Number of vehicles, with the ego, and of lanes.

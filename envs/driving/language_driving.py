@@ -133,7 +133,7 @@ class LanguageDriving(Task[Fleet, State]):
     """Wishes of a passenger on the road of ``Highway``."""
 
     measures: ClassVar[dict[str, str]] = {
-        "obeyed": "seconds at whose end all that was wanted held",
+        "obeyed": "time for which all that was wanted held, in whole seconds, s",
         "wishes": "wishes fulfilled at some time",
         **Highway.measures,
     }

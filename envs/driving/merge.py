@@ -73,7 +73,7 @@ class Merge(Highway):
     flowing = FLOWING, MAIN_LANES
     right_lane = 1
     measures = Highway.measures | {
-        "time_to_collision": f"with a vehicle ahead or behind in its lanes, at present speeds, s; {FAR:.0f} at most"
+        "time_to_collision": f"with a vehicle ahead or behind in its lanes, at present speeds, at most {FAR:.0f}, s"
     }
 
     def initial(self, key: jax.Array, params: Fleet) -> State:

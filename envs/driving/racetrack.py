@@ -178,7 +178,7 @@ class Racetrack(Task[Params, State]):
         "collision": "whether the car has crashed",
         "mean_distance": "from the middle of a lane since the start, m",
         "laps": "driven along the track's centre",
-        "time_to_collision": "with a car ahead in whose way it is, at present speeds, s; 100 at most",
+        "time_to_collision": "with a car ahead in whose way it is, at present speeds, at most 100, s",
     }
     ends_in_failure = True
     picture_shape = (400, 400, 3)

@@ -20,6 +20,7 @@ root zone               without 40 % of its water plants begin to transpire and 
                         is left; what exceeds the capacity drains and is lost
 start                   as in ``tomato.py``, with the store half full and the root zone full
 context                 also prices of electricity, 0.04..0.14 EUR/kWh, and water, 0.5..2 EUR/m3
+measures                also heat, electricity, water and bought carbon dioxide since planting, as they are paid for
 ======================  ====================================================================================
 
 Temperature, carbon dioxide and humidity inside are those of the air below the screen.
@@ -85,6 +86,19 @@ class Devices(NamedTuple):
     irrigation: Scalar
 
 
+class Used(NamedTuple):
+    """Resources used since planting."""
+
+    heat: Scalar
+    """kWh/m2 that left the store"""
+    electricity: Scalar
+    """kWh/m2"""
+    water: Scalar
+    """kg/m2"""
+    co2: Scalar
+    """kg/m2 that were bought"""
+
+
 class Equipment(NamedTuple):
     """State of glasshouse and devices beside those of ``tomato.py``."""
 
@@ -97,6 +111,7 @@ class Equipment(NamedTuple):
     """kg/m2 that drained in the last step"""
     applied: Devices
     """The last setting; of the boiler what it gave"""
+    used: Used
 
 
 class TomatoHighTech(Tomato):
@@ -104,8 +119,12 @@ class TomatoHighTech(Tomato):
 
     measures: ClassVar[dict[str, str]] = Tomato.measures | {
         "leaf_temperature": "of the leaves, degC",
-        "stored_heat": "in the store, % of its capacity",
-        "root_water": "in the root zone, % of its capacity",
+        "stored_heat": "in the store, part of its capacity, %",
+        "root_water": "in the root zone, part of its capacity, %",
+        "heat_used": "out of the store so far, into pipes or by cooling, kWh/m2",
+        "electricity_used": "of the lamps so far, kWh/m2",
+        "water_used": "for irrigation so far, kg/m2",
+        "co2_bought": "carbon dioxide bought so far, kg/m2",
     }
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
@@ -178,7 +197,10 @@ class TomatoHighTech(Tomato):
         cover = 0.5 * (t + state.outside.temperature)
         parts = Parts._make((t, t, *soil, t, cover, t, t, air.co2, air.vapour))
         devices = Devices(zero, zero, zero, zero)
-        equipment = Equipment(parts, zero + 0.5 * heat_store.CAPACITY, zero + root_zone.CAPACITY, zero, devices)
+        nothing = Used(zero, zero, zero, zero)
+        equipment = Equipment(
+            parts, zero + 0.5 * heat_store.CAPACITY, zero + root_zone.CAPACITY, zero, devices, nothing
+        )
         return state._replace(equipment=equipment)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
@@ -198,6 +220,12 @@ class TomatoHighTech(Tomato):
             now, setting, state.outside, params.house, params.variety, self.climate.mean, STEP
         )
         root = root_zone.drained(then.water)
+        used = Used(
+            equipment.used.heat + (1 / KWH) * left_store(equipment.heat, stored.heat, units.boiler),
+            equipment.used.electricity + (STEP / KWH) * units.lamps,
+            equipment.used.water + STEP * units.irrigation,
+            equipment.used.co2 + (1e-6 * STEP) * bought(controls.co2, units.boiler),
+        )
         steps = state.steps + 1
         sky = next_sky(self.climate, state.sky, self.normal(key, 5), STEP)
         return state._replace(
@@ -207,7 +235,7 @@ class TomatoHighTech(Tomato):
             outside=self.outside(params, sky, steps),
             steps=steps,
             violation=state.violation + violation(then.air, self.bounds),
-            equipment=Equipment(then.parts, stored.heat, root.water, root.drain, devices),
+            equipment=Equipment(then.parts, stored.heat, root.water, root.drain, devices, used),
         )
 
     def in_units(self, devices: Devices) -> Devices:
@@ -262,16 +290,15 @@ class TomatoHighTech(Tomato):
         """Return the profit of the step, EUR/m2."""
         prices, weight = self.prices_at(params, state.steps), self.own.weight
         devices, equipment = self.in_units(next_state.equipment.applied), next_state.equipment
-        left = STEP * devices.boiler - (equipment.heat - state.equipment.heat)
-        dosed = self.limits.co2 * next_state.applied.co2
-        bought = jnp.maximum(0.0, dosed - FLUE * devices.boiler)
+        left = left_store(state.equipment.heat, equipment.heat, devices.boiler)
+        co2 = bought(self.limits.co2 * next_state.applied.co2, devices.boiler)
         after, before = next_state.house, state.house
         hanging = jnp.where(lost(after.air), 0.0, after.crop.fruit)
         gained = prices.tomato * (FRESH * (hanging - before.crop.fruit + (after.harvest - before.harvest)))
         return (
             weight("tomato") * gained
             - weight("heat") * ((1 / KWH) * prices.heat * left)
-            - weight("co2") * ((1e-6 * STEP) * prices.co2 * bought)
+            - weight("co2") * ((1e-6 * STEP) * prices.co2 * co2)
             - weight("electricity") * ((STEP / KWH) * params.utilities.electricity * devices.lamps)
             - weight("water") * ((1e-3 * STEP) * params.utilities.water * devices.irrigation)
             - weight("violation") * violation(after.air, self.bounds)
@@ -284,6 +311,10 @@ class TomatoHighTech(Tomato):
             "leaf_temperature": equipment.parts.canopy,
             "stored_heat": (100 / heat_store.CAPACITY) * equipment.heat,
             "root_water": (100 / root_zone.CAPACITY) * equipment.water,
+            "heat_used": equipment.used.heat,
+            "electricity_used": equipment.used.electricity,
+            "water_used": equipment.used.water,
+            "co2_bought": equipment.used.co2,
         }
 
     # -- text and pixels ---------------------------------------------------------------------------------------
@@ -318,3 +349,13 @@ class TomatoHighTech(Tomato):
             float(state.equipment.heat) / heat_store.CAPACITY,
             float(state.equipment.water) / root_zone.CAPACITY,
         )
+
+
+def left_store(before: Scalar, after: Scalar, charged: Scalar) -> Scalar:
+    """Return the heat that left the store in a step, J/m2, from its heat, J/m2, and the charge, W/m2."""
+    return STEP * charged - (after - before)
+
+
+def bought(dosed: Scalar, burnt: Scalar) -> Scalar:
+    """Return the carbon dioxide that flue gas does not give, mg/(m2 s); ``burnt``: heat of the boiler, W/m2."""
+    return jnp.maximum(0.0, dosed - FLUE * burnt)

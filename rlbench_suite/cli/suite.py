@@ -22,7 +22,7 @@ from rlbench_suite.component import explained
 
 if TYPE_CHECKING:
     from rlbench_suite.card import TaskCard
-    from rlbench_suite.component import Row, Signal
+    from rlbench_suite.component import KeyFigure, Row, Signal
     from rlbench_suite.episode import Episode
     from rlbench_suite.task import Task
 
@@ -108,9 +108,15 @@ def _facts(card: "TaskCard") -> dict[str, Any]:
 
 @app.command()
 def show(task_id: TaskId, as_json: AsJson = False) -> None:
-    """Show a task: its card, observation and action components, measures and reference scores.
+    """Show a task: its card, key figures, observation and action components, measures and reference scores.
 
-    **Example**: `rlsuite show SAT-v0`
+    Key figures are ranges and accuracies in physical units, such as the range of a drive's references.
+
+    **Examples**
+
+    * `rlsuite show SAT-v0`
+
+    * `rlsuite show "PMSMSpeed-v0?context=my_motor.yaml" --json`
     """
     card = registry.card(task_id)
     task = card.build()
@@ -121,6 +127,7 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
         components: dict[str, Any] = {
             f"{name}_components": [_as_json(row) for row in rows] for name, rows in tables.items()
         }
+        components["key_figures"] = [_as_json(figure) for figure in task.key_figures()]
         components["signals"] = {name: [_as_json(one) for one in found] for name, found in task.signals.items()}
         built = {"spaces": spaces, "measures": task.measures, "period": task.period}
         best = {"optimum": optimum, "memoryless_ceiling": task.memoryless_ceiling}
@@ -155,6 +162,8 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
     console.print(table)
     if card.settings:
         console.print(_settings(card))
+    if figures := task.key_figures():
+        console.print(_key_figures(figures))
     for title, found in tables.items():
         console.print(_components(f"{title.capitalize()}{', of each agent' * (card.agents > 1)}", found))
     scores = Table(title="Measured returns on the test split", title_justify="left")
@@ -170,8 +179,8 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
         console.print(_one_shot_scores(card))
 
 
-def _as_json(row: "Row | Signal") -> dict[str, Any]:
-    """Return a row or signal as plain data, with None for the infinities that JSON lacks."""
+def _as_json(row: "Row | Signal | KeyFigure") -> dict[str, Any]:
+    """Return a row, signal or key figure as plain data, with None for the infinities that JSON lacks."""
     return {name: None if value in (math.inf, -math.inf) else value for name, value in row._asdict().items()}
 
 
@@ -182,6 +191,16 @@ def _settings(card: "TaskCard") -> Table:
         table.add_column(column)
     for name, allowed in registry.allowed_settings(card).items():
         table.add_row(name, str(card.settings[name]), ", ".join(map(str, allowed)))
+    return table
+
+
+def _key_figures(figures: "tuple[KeyFigure, ...]") -> Table:
+    """Return a table of key figures."""
+    table = Table(title="Key figures", title_justify="left")
+    for column in ("name", "meaning", "value", "unit"):
+        table.add_column(column, justify="right" if column == "value" else "left")
+    for figure in figures:
+        table.add_row(*(escape(text) for text in (figure.name, figure.meaning, figure.value, figure.unit)))
     return table
 
 
@@ -393,7 +412,8 @@ def calibrate(
 ) -> None:
     """Measure the scores of the random, noop and reference players, and store them in each family's folder.
 
-    Normalised scores use these numbers, so calibrate again whenever a task or its reference player changes. Cards may
+    Normalised scores use these numbers, so calibrate again whenever a task or its reference player changes. A warning
+    says where doing nothing or random play earns about as much as the reference: scores then mean little. Cards may
     name yardsticks, other players that are measured, too, such as the best one without a memory. For puzzles
     it also measures one-shot answers: the empty one, guesses, the best constant, a rule of thumb, the solver.
 
@@ -405,7 +425,7 @@ def calibrate(
         card.check_difficulty(difficulty)
     prepare_jax()
     from rlbench_suite.card import ONE_SHOT_FILE
-    from rlbench_suite.evaluation.calibration import PLAYERS, measure, write_scores
+    from rlbench_suite.evaluation.calibration import PLAYERS, measure, remark, write_scores
     from rlbench_suite.evaluation.one_shot import measure_one_shot
     from rlbench_suite.language.rows import puzzle_of
 
@@ -422,6 +442,5 @@ def calibrate(
             write_scores(card, tier, scores)
             for player, s in scores.items():
                 print(f"{card.id} {tier or ''} {player}: {s.mean:g} [{s.low:g}, {s.high:g}]", flush=True)
-            low, high = scores["random"].high, scores.get("reference", scores["random"]).low
-            if not (math.isfinite(high) and high > low):
-                print(f"warning: on {card.id} the reference does not clearly beat random.", file=sys.stderr)
+            if said := remark(scores):
+                print(f"warning: on {' '.join(filter(None, (card.id, tier)))}, {said}", file=sys.stderr)

@@ -20,6 +20,10 @@ from rlbench_suite.policy import player_for
 from rlbench_suite.task import Task
 
 PLAYERS = ("random", "noop", "reference")
+SOLVED_BY_NOOP = 0.9
+"""Part of the way from random play to the reference at which doing nothing is about as good as the reference."""
+NEARLY_ALL = 0.95
+"""Part of the reference's return at which any player is."""
 _REPLICATES = 10_000
 
 
@@ -59,6 +63,31 @@ def measure(task: Task[Any, Any], player: str, episodes: int) -> Score | None:
     measured = estimate.point, estimate.low, estimate.high, success, cost
     point, low, high, success, cost = (float(f"{value:.6g}") for value in measured)
     return Score(point, low, high, episodes, success, cost if task.card.constraint else None)
+
+
+def remark(scores: Mapping[str, Score]) -> str:
+    """Return two sentences if a player without skill is about as good as the reference, so that scores mean little.
+
+    It is if their intervals meet, or if it lacks little of the reference's return, or, doing nothing, of the way from
+    random play to the reference.
+    """
+    if "reference" not in scores:
+        return ""
+    reference, random = scores["reference"], scores["random"]
+    equals = []
+    for name in ("noop", "random"):
+        if (player := scores.get(name)) is None:
+            continue
+        gap, way = reference.mean - player.mean, reference.mean - random.mean
+        near = gap < (1 - NEARLY_ALL) * abs(reference.mean) or (name == "noop" and gap < (1 - SOLVED_BY_NOOP) * way)
+        if near or not reference.low > player.high:  # also without numbers
+            equals.append(f"{name} ({player.mean:g})")
+    if not equals:
+        return ""
+    return (
+        f"{' and '.join(equals)} earn{'s' * (len(equals) == 1)} about as much as the reference ({reference.mean:g}). "
+        "Scores of agents will say little: see whether the task needs control, and whether actions have an effect."
+    )
 
 
 def write_scores(card: TaskCard, tier: str | None, scores: Mapping[str, Score], file: str = SCORES_FILE) -> None:

@@ -10,7 +10,7 @@ from gymnasium import spaces
 
 from rlbench_suite.adapters.entry_points import make_vec
 from rlbench_suite.agent import HostPolicy
-from rlbench_suite.component import Signal
+from rlbench_suite.component import Signal, unit_of_measure
 from rlbench_suite.evaluation.onnx_policy import Rows
 from rlbench_suite.evaluation.protocol import evaluate
 from rlbench_suite.policy import Policy
@@ -115,7 +115,7 @@ def columns(task: Task[Any, Any], episode: Trajectory, agent: int = 0) -> dict[s
     """Return the steps of an episode as physical quantities, by ``name [unit]``.
 
     Time is that before the step. Observations are what the agent saw then; actions, rewards, costs and measures
-    (``measure.NAME``) are those of the step. Signals with more than :data:`WIDEST` entries are left out.
+    (``measure.NAME [unit]``) are those of the step. Signals with more than :data:`WIDEST` entries are left out.
     """
     steps = len(episode.actions)
     found: dict[str, np.ndarray] = {"step": np.arange(steps)}
@@ -143,4 +143,5 @@ def columns(task: Task[Any, Any], episode: Trajectory, agent: int = 0) -> dict[s
         found |= {f"reward.{name} [1]": episode.rewards[:, i] for i, name in enumerate(goals)}
     if episode.costs is not None:
         found["cost [1]"] = episode.costs
-    return found | {f"measure.{name}": values for name, values in episode.measures.items()}
+    units = {name: unit_of_measure(words) for name, words in task.measures.items()}
+    return found | {f"measure.{name} [{units[name]}]": values for name, values in episode.measures.items()}

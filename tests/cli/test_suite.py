@@ -118,11 +118,27 @@ def test_an_id_without_version_is_noted_in_one_plain_line(call: Callable[..., tu
         assert (code, said) == (0, f"warning: Using the latest version, rlsuite/Wordle-v0, of {name}.\n")
 
 
+def test_show_tells_the_range_and_the_accuracy_of_references(call: Callable[..., tuple], tmp_path: Path):
+    """Figures of the goal's table, and of a motor of twice the torque constant and a quarter of the current."""
+    own = tmp_path / "own.yaml"
+    own.write_text("magnet_flux: 0.33\nnominal_current: 24.25\ncurrent_limit: 52.5\n")
+    for task_id, part in (("PermExDcTorque-v0", 1.0), (f"PermExDcTorque-v0?context={own}", 0.5)):
+        _, out, _ = call("show", task_id, "--json")
+        told = [(one["name"], one["unit"], one["low"], one["high"]) for one in json.loads(out)["key_figures"]]
+        assert told == [
+            ("reference_torque", "N m", pytest.approx(-16 * part), pytest.approx(16 * part)),
+            ("halving_error_torque", "N m", pytest.approx(0.8 * part), pytest.approx(0.8 * part)),
+        ]
+    rows = [[cell.strip() for cell in line.split("│")] for line in call("show", task_id)[1].splitlines()]
+    assert ["-8 to 8", "N m"] in [row[3:5] for row in rows]
+
+
 def test_show_explains_entries_beside_their_bounds(call: Callable[..., tuple]):
     _, out, _ = call("show", "PMSMTorque-v0?supply=rc")
     assert "link" in out
     _, out, _ = call("show", "QuadcopterSwarm2-v1")
     assert "Observation, of each agent" in out
+    assert "Key figures" not in out
     [row] = [line.split("│")[1:-1] for line in out.splitlines() if "goal" in line and "0:3" in line]
     bound = registry.card("QuadcopterSwarm2-v1").build().observation_space.high[0, 0]
     assert [cell.strip() for cell in row[-3:]] == ["m", f"{-bound:g}", f"{bound:g}"]
@@ -208,6 +224,11 @@ def test_bench_and_calibrate(call: Callable[..., tuple], toys: Path, tmp_path: P
     drift = json.loads(copy.read_text())["rlsuite/ToyDrift-v0"]["default"]
     assert 0 < drift["random"]["cost"] < 20
     assert "cost" not in stormy["random"]
+    monkeypatch.setitem(registry.agent_entry_points(), "reference", registry.AGENTS["noop"])
+    code, _, err = call("calibrate", "ToyWalk-v0", "--difficulty", "stormy", "--episodes", "50")
+    assert code == 0
+    assert err.startswith("warning: on rlsuite/ToyWalk-v0 stormy, noop (-12) and random (")
+    assert "earn about as much as the reference (-12). Scores of agents will say little: " in err
     code, _, err = call("calibrate", "ToyWalk-v0", "--episodes", "1")
     assert code == 2
     assert "--episodes must be at least 2, got 1" in err

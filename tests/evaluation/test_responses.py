@@ -97,7 +97,7 @@ def test_a_recording_is_the_environments_own_episode_in_physical_units(
             assert row[f"{signal.name} [{signal.unit}]"] == pytest.approx(float(value) * signal.scale, rel=1e-6)
         observation, reward, terminated, _, info = env.step(np.zeros(2, np.float32))
         assert row["reward [1]"] == pytest.approx(reward)
-        assert row["measure.torque"] == pytest.approx(info["torque"])
+        assert row["measure.torque [N m]"] == pytest.approx(info["torque"])
         if terminated:
             break
     assert t == len(rows) - 1
@@ -124,9 +124,21 @@ def test_a_noisy_speed_is_judged_by_its_true_value() -> None:
     [episode] = play(task, reference_player(task), range(1), split="test")
     table = columns(task, episode)
     [speed] = tracked(task, episode)
-    np.testing.assert_array_equal(speed.value[1:], table["measure.speed"][:-1])
+    np.testing.assert_array_equal(speed.value[1:], table["measure.speed [rad/s]"][:-1])
     np.testing.assert_array_equal(speed.reference, table["reference_speed [rad/s]"])
     assert np.abs(speed.value - table["speed [rad/s]"]).max() > 1
+
+
+def test_every_column_but_the_count_of_steps_has_a_unit() -> None:
+    task = registry.card("PMSMSpeed-v0").build()
+    [episode] = play(task, reference_player(task), range(1), split="test")
+    named = dict(name.removesuffix("]").split(" [") for name in columns(task, episode) if name != "step")
+    assert {name: unit for name, unit in named.items() if name.startswith("measure.")} == {
+        "measure.error": "1",
+        "measure.current": "1",
+        "measure.torque": "N m",
+        "measure.speed": "rad/s",
+    }
 
 
 def test_a_machines_energy_is_torque_losses_and_field() -> None:

@@ -330,6 +330,29 @@ def test_stored_heat_counts_in_full(task: Any, start: Any) -> None:
     assert float(drain[0]) == pytest.approx(-0.05 * 0.075, rel=0.02)
 
 
+def test_what_is_used_is_counted(task: Any, start: Any) -> None:
+    """Half an hour with 60 W/m2 of boiler, 30 of pipes and half of the rest, then one with nothing: the tank cools."""
+    state, params = start
+    named = {"heating": 0.2, "dosing": 1.0, "lamps": 0.5, "boiler": 0.4, "irrigation": 0.5}
+    setting = np.array([named.get(part.name, 0.0) for part in task.action_components()], np.float32)
+    step, used = jax.jit(task.transition), []
+    for action in (setting, np.zeros(7, np.float32)):
+        state = step(state, action, jax.random.key(1), params)
+        used.append({name: float(value) for name, value in task.info(state, params).items()})
+
+    def rate(_: float, y: Any, boiler: float, pipes: float) -> list[float]:
+        return [boiler - pipes - y[0] / heat_store.COOLING, pipes + y[0] / heat_store.COOLING]
+
+    stored_and_left = [0.5 * heat_store.CAPACITY, 0.0]
+    electricity, bought = 0.5 * 200 / 3 * 0.5e-3, (5 - 60 * FLUE) * STEP * 1e-6
+    for found, flows in zip(used, ((60.0, 30.0), (0.0, 0.0)), strict=True):
+        stored_and_left = solve_ivp(rate, (0, STEP), stored_and_left, args=flows, rtol=1e-9).y[:, -1]
+        assert found["heat_used"] == pytest.approx(stored_and_left[1] / 3.6e6, rel=1e-4)
+        assert found["electricity_used"] == pytest.approx(electricity, rel=1e-5)
+        assert found["water_used"] == pytest.approx(0.5, rel=1e-5)
+        assert found["co2_bought"] == pytest.approx(bought, rel=1e-5)
+
+
 def test_without_the_devices_it_is_nearly_the_house_of_tomato(task: Any) -> None:
     """Ten days of the same weather, heat and vents, screen open: only sky and soil make it colder."""
     plain = card("Tomato-v1").build()

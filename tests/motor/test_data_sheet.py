@@ -121,6 +121,34 @@ def test_goals_and_the_reference_follow_the_data_sheet() -> None:
     assert record.total.mean() > 0.9 * task.card.horizon
 
 
+@pytest.mark.parametrize(
+    ("name", "sheet"),
+    [("PMSMTorque-v0", None), ("PMSMTorque-v0", SERVO), ("SCIMCurrent-v0", None), ("PMSMCurrent-v0", None)],
+)
+def test_key_figures_are_those_of_episodes(name: str, sheet: dict[str, Any] | None) -> None:
+    """First references fill the ranges and leave them never; an error of the stated size halves the reward."""
+    task: Any = (card(name, context=sheet) if sheet else card(name)).build()
+    figures = {figure.name: figure for figure in task.key_figures()}
+    asked = [figure for name, figure in figures.items() if name.startswith("reference_") and name[10:] != "length"]
+    key = jax.random.key(0)
+    params = jax.jit(task.sample_params)(key, 1)
+    first = jax.jit(jax.vmap(task.initial, (0, None)))(jax.random.split(key, 4096), params).reference
+    for figure, values in zip(asked, first, strict=True):
+        span = figure.high - figure.low
+        assert figure.low - 1e-6 * span <= values.min() < figure.low + 0.02 * span
+        assert figure.high - 0.02 * span < values.max() <= figure.high + 1e-6 * span
+    if "reference_length" in figures:
+        longest = np.hypot(first[0], first[1]).max()
+        assert figures["reference_length"].high == pytest.approx(longest, rel=0.01)
+    state = jax.jit(task.initial)(key, params)
+    values = task.controlled(state, params) if hasattr(task, "controlled") else state.current
+    missed = [
+        value - figures[f"halving_error_{figure.name[10:]}"].low for value, figure in zip(values, asked, strict=True)
+    ]
+    before = state._replace(reference=type(state.reference)(*missed) if name == "PMSMCurrent-v0" else tuple(missed))
+    assert float(task.reward(before, None, state, key, params)) == pytest.approx(0.5)
+
+
 def test_base_speed_is_where_the_voltage_holds_the_nominal_current() -> None:
     """Solve |u| = U for the speed by bisection, with the plant's own equations."""
     plant = PMSM()

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.component import Component, scaled
+from rlbench_suite.component import Component, KeyFigure, scaled
 
 from ..machines.frames import Scalar, Values
 from ..plants.three_phase import ThreePhase
@@ -50,6 +50,10 @@ class Quantity(abc.ABC):
         """Return the references that can be reached together."""
         return reference
 
+    def joint_range(self) -> tuple[KeyFigure, ...]:
+        """Return what :meth:`attainable` keeps within bounds, beside the range of each reference."""
+        return ()
+
     def instruments(self, values: Values) -> list[Scalar]:
         """Return what is measured only where it is controlled, in parts of full scale."""
         return []
@@ -86,6 +90,27 @@ class Current(Quantity):
         d, q, *others = reference
         most = jnp.sqrt(self.plant.nominal_current**2 - d * d)
         return d, jnp.clip(q, -most, most), *others
+
+    def joint_range(self) -> tuple[KeyFigure, ...]:
+        """Return the length of the vector of d and q current."""
+        if not isinstance(self.plant, ThreePhase):
+            return ()
+        d, q, *_ = self.names
+        return (joint_length(d, q, self.plant.nominal_current),)
+
+
+def joint_length(d: str, q: str, nominal: float) -> KeyFigure:
+    """Return the range of the length of the vector of two references; ``nominal``: current, A."""
+    meaning = f"length of the vector of the references of {d} and {q}: at most the nominal current"
+    return KeyFigure("reference_length", "A", 0.0, nominal, meaning)
+
+
+def range_and_accuracy(name: str, unit: str, low: float, high: float, halving: float) -> tuple[KeyFigure, ...]:
+    """Return the range of a quantity's reference, and the error that halves the reward for it."""
+    return (
+        KeyFigure(f"reference_{name}", unit, low, high, f"range of the reference of {name}"),
+        KeyFigure(f"halving_error_{name}", unit, halving, halving, f"error at which the reward for {name} is one half"),
+    )
 
 
 class Torque(Quantity):

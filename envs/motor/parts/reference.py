@@ -84,6 +84,10 @@ class Reference(Part, abc.ABC):
         """Return the first values, given those that the drive would begin with."""
         return values
 
+    def bounds(self, ranges: tuple[Range, ...]) -> list[tuple[float, float]]:
+        """Return the lowest and the highest value that each reference may have."""
+        return [(one.low, one.high) for one in ranges]
+
     @abc.abstractmethod
     def begin(self, values: Values, ranges: tuple[Range, ...], pace: Scalar, key: jax.Array) -> Any:
         """Return the memory at the first values."""
@@ -263,6 +267,10 @@ class Recorded(Reference):
     def pace(self, unit: Scalar, split: Scalar) -> Scalar:
         """Return the first row; training episodes lie in the first half of the record, test episodes in the second."""
         return begin_in_record(unit, split, len(self.table), self.horizon + 1).astype(self.table.dtype)
+
+    def bounds(self, ranges: tuple[Range, ...]) -> list[tuple[float, float]]:
+        """Return the lowest and the highest value of each column."""
+        return [(float(column.min()), float(column.max())) for column in self.table.T]
 
     def first(self, values: Values, pace: Scalar) -> Values:
         """Return the first row."""

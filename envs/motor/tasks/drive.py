@@ -68,6 +68,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import reduce
+from itertools import chain
 from operator import add, or_
 from typing import Any, ClassVar, NamedTuple
 
@@ -76,7 +77,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.card import TaskCard
-from rlbench_suite.component import Component, scaled
+from rlbench_suite.component import Component, KeyFigure, scaled
 from rlbench_suite.context import Constant, weights
 from rlbench_suite.task import Task
 from rlbench_suite.time_series import Column, Series
@@ -94,7 +95,7 @@ from ..parts.limit import Limit, OverCurrent, OverSpeed
 from ..parts.link import IdealLink, SuppliedLink
 from ..parts.load import LOADS, RecordedLoad, near
 from ..parts.part import Design, Part
-from ..parts.quantity import QUANTITIES
+from ..parts.quantity import QUANTITIES, range_and_accuracy
 from ..parts.reference import REFERENCES, Range, Recorded
 from ..plants import data_sheet
 from ..plants.catalogue import plant_of
@@ -476,6 +477,13 @@ class Drive(Task[Params, State]):
             *self.actuator.components("applied", "in the last step"),
             *(component for part, _ in self._parts(Parts()) for component in part.components()),
         )
+
+    def key_figures(self) -> tuple[KeyFigure, ...]:
+        """Return the range of each reference and its halving error."""
+        ranges = self.references.bounds(self.ranges)
+        named = zip(self.names, ranges, self.goal.halving, strict=True)
+        each = (range_and_accuracy(name, self.quantity.unit, *ends, halving) for name, ends, halving in named)
+        return *chain.from_iterable(each), *self.quantity.joint_range()
 
     def energy(self, quantities: Mapping[str, np.ndarray]) -> float | None:
         """Return the electrical energy, J; None where actions are not the machine's voltages."""

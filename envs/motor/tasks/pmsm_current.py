@@ -39,13 +39,14 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from rlbench_suite.card import TaskCard
-from rlbench_suite.component import Component, scaled
+from rlbench_suite.component import Component, KeyFigure, scaled
 from rlbench_suite.task import Task
 
 from ...alternating_bands import alternating_bands
 from ..machines import pmsm
 from ..machines.pmsm import DQ, Machine, Scalar
 from ..parts import components
+from ..parts.quantity import joint_length, range_and_accuracy
 from .drive import Drive
 
 STEP = 1e-4
@@ -213,6 +214,15 @@ class PMSMCurrent(Task[Params, State]):
         """Describe the two voltages."""
         meaning = "; a vector longer than one is shortened to it"
         return tuple(replace(part, meaning=part.meaning + meaning) for part in self._voltages())
+
+    def key_figures(self) -> tuple[KeyFigure, ...]:
+        """Return the ranges of the references, and the halving error."""
+        most = pmsm.NOMINAL_CURRENT
+        return (
+            *range_and_accuracy("i_d", "A", -most, 0.0, HALVING_ERROR),
+            *range_and_accuracy("i_q", "A", -most, most, HALVING_ERROR),
+            joint_length("i_d", "i_q", most),
+        )
 
     def energy(self, quantities: Mapping[str, np.ndarray]) -> float | None:
         """Return the electrical energy, J."""

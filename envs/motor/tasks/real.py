@@ -70,8 +70,8 @@ class RealDrive(Drive):
     """The task of this file's docstring."""
 
     measures: ClassVar[dict[str, str]] = Drive.measures | {
-        "winding": "temperature, degrees Celsius",
-        "magnets": "temperature, degrees Celsius",
+        "winding": "temperature, degC",
+        "magnets": "temperature, degC",
     }
     heating: ClassVar[float] = HEATING
 

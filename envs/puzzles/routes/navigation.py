@@ -155,7 +155,7 @@ class Navigation(RouteTask[TravelState]):
 
     puzzle: NavigationPuzzle
     puzzle_class = NavigationPuzzle
-    measures = RouteTask.measures | {"travelled": "km travelled"}
+    measures = RouteTask.measures | {"travelled": "length of the way so far, km"}
     ways = WAYS
     road_unit = f"{NavigationPuzzle.longest} km"
 

@@ -1,0 +1,52 @@
+"""A warning of calibrated scores: where players without skill are about as good as the reference."""
+
+import math
+
+import pytest
+
+from rlbench_suite import registry
+from rlbench_suite.card import Score
+from rlbench_suite.evaluation.calibration import remark
+
+
+def near(mean: float, half: float) -> Score:
+    """A score with a symmetric interval."""
+    return Score(mean, mean - half, mean + half, 100)
+
+
+@pytest.mark.parametrize(
+    ("random", "noop", "reference", "said"),
+    [
+        ((0, 1), (20, 1), (100, 1), ""),
+        ((0, 1), (89, 1), (100, 1), ""),
+        ((0, 1), (91, 1), (100, 1), "noop (91) earns about"),  # more than nine tenths of the way
+        ((0, 1), (50, 40), (100, 11), "noop (50) earns about"),  # intervals meet: 90 and 89
+        ((0, 1), (50, 40), (100, 9), ""),
+        ((-100, 1), (-9, 1), (0.5, 0.1), "noop (-9) earns about"),
+        ((96, 0.1), (0, 1), (100, 0.1), "random (96) earns about"),  # more than 95 % of the return
+        ((94, 0.1), (0, 1), (100, 0.1), ""),
+        ((98, 0.1), (99, 0.1), (100, 0.1), "noop (99) and random (98) earn about"),
+        ((100, 1), (0, 1), (20, 1), "random (100) earns about"),  # better than the reference
+        ((0, 1), (0, 1), (math.nan, math.nan), "noop (0) and random (0) earn about"),
+    ],
+)
+def test_a_reference_that_is_hardly_better_is_told(
+    random: tuple[float, float], noop: tuple[float, float], reference: tuple[float, float], said: str
+) -> None:
+    told = remark({"random": near(*random), "noop": near(*noop), "reference": near(*reference)})
+    assert told.startswith(said) if said else told == ""
+
+
+def test_without_a_reference_nothing_is_told() -> None:
+    assert remark({"random": near(0, 1), "noop": near(0, 1)}) == ""
+
+
+def test_no_shipped_task_is_told() -> None:
+    measured = {
+        f"{card.id} {tier or ''}": card.scores(tier)
+        for card in registry.cards().values()
+        if card.family in registry.families()
+        for tier in card.difficulties or (None,)
+    }
+    assert sum("reference" in scores for scores in measured.values()) > 100
+    assert {name: told for name, scores in measured.items() if scores and (told := remark(scores))} == {}
