@@ -190,9 +190,16 @@ def times(context: Context | None, constant: Constant, factor: float) -> dict[st
 
 
 def template(
-    task_id: str, constants: Sequence[Constant], series: Sequence[Series | Document] = (), source: str = ""
+    task_id: str,
+    constants: Sequence[Constant],
+    series: Sequence[Series | Document] = (),
+    source: str = "",
+    context: Context | None = None,
 ) -> str:
-    """Return a file of the constants' present values, with units and meanings as comments."""
+    """Return a file of the constants' present values, with units and meanings as comments.
+
+    What follows from others is commented out, unless ``context`` sets it. Records have no file to name.
+    """
     lines = [
         f"# Constants of {task_id}. A number is fixed; of a range [low, high] each episode draws a value.",
         "# Constants that are left out stay as shipped, or follow from the others (those that are commented out).",
@@ -200,11 +207,14 @@ def template(
     if source:
         lines.append(f"# Source of the shipped values: {source}")
     plain = [constant for constant in constants if not constant.name.startswith(REWARD)]
-    lines += [f"{'# ' * constant.derived}{_template_line(constant)}" for constant in plain]
+    given = {name for name, _, _ in context.values} if context else set()
+    lines += [f"{'# ' * (one.derived and one.name not in given)}{_template_line(one)}" for one in plain]
     if terms := [constant for constant in constants if constant.name.startswith(REWARD)]:
         lines += ["reward:  # weights of the terms of the reward"]
         lines += [f"  {_template_line(term._replace(name=term.name.removeprefix(REWARD)))}" for term in terms]
     for one in series:
+        if context and context.record(one.name):
+            lines.append(f"# {one.name}: the context has a record of it; name its file here")
         if isinstance(one, Document):
             lines.append(f"# {one.name}: my_{one.name}.json  # {one.meaning}")
             continue

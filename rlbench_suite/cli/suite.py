@@ -260,7 +260,7 @@ def context(task_id: TaskId) -> None:
     constants = task.constants()
     if not constants:
         raise ValueError(f"{task.card.id} takes no context: its constants cannot be set.")
-    print(template(task.card.id, constants, task.series(), task.card.source), end="")
+    print(template(task.card.id, constants, task.series(), task.card.source, task.card.context), end="")
 
 
 @app.command()

@@ -202,6 +202,11 @@ class Drive(Task[Params, State]):
         self.jump = self.goal.jump * (0.5 if self.finite else 1)  # episodes of switch states are shorter, in s
         self.ranges = self._ranges()
         reference, torque_against = (self._record(name) for name in ("reference", "load"))
+        if reference is not None and torque_against is not None and len(reference) != len(torque_against):
+            raise ValueError(
+                f"{card.id}: a reference and a load run together, so they must be equally long; got {len(reference)} "
+                f"and {len(torque_against)} periods of {self.period:g} s."
+            )
         self.references = (
             Recorded(card.horizon, reference)
             if reference is not None
@@ -270,9 +275,20 @@ class Drive(Task[Params, State]):
         return (*found, Series("load", words, (against,), "s", self.period, least, follows_constants=True))
 
     def _record(self, name: str) -> np.ndarray | None:
-        """Return a record of the context, ``(steps, columns)``, or None."""
+        """Return a record of the context, ``(steps, columns)``, or None.
+
+        Raises:
+            ValueError: a setting asks for another kind of what is recorded.
+        """
         record = self.card.context.record(name) if self.card.context else None
-        return record.values().astype(self.dtype) if record else None
+        if record is None:
+            return None
+        if self.card.settings[name] != (usual := self.card.choices[name][0]):
+            raise ValueError(
+                f"{self.card.id}: the context has a record of the {name}, so {name}={self.card.settings[name]} has no "
+                f"effect; leave it out ({usual!r})."
+            )
+        return record.values().astype(self.dtype)
 
     def chosen_plant(self, plant: Plant) -> Plant:
         """Return the controlled plant: the machine's, or another plant that a subclass puts in its place."""
