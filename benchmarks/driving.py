@@ -57,7 +57,7 @@ ROADS = {
     "rlsuite/Highway-v2": Road(1024, "highway-v0", 5.9, {"vehicles_count": 49}),  # and the ego
     "rlsuite/HighwayContinuous-v3": Road(1024),
     "rlsuite/Merge-v2": Road(1024, "merge-v0", 104),
-    "rlsuite/Exit-v1": Road(1024, "exit-v0", 48),
+    "rlsuite/Exit-v2": Road(1024, "exit-v0", 48),
     "rlsuite/TwoWay-v0": Road(1024, "two-way-v0", 160),
     "rlsuite/UTurn-v1": Road(1024, "u-turn-v0", 101),
     "rlsuite/LanguageDriving-v1": Road(1024),

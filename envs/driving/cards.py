@@ -24,10 +24,10 @@ DELAY = Constraint(
 )
 
 
-def _constraint(step: float) -> Constraint:
+def _constraint(step: float, more: str = "") -> Constraint:
     """Return the limit of near misses for a step of so many seconds."""
     return Constraint(
-        counts=f"steps of {step:g} s that end in a crash or with less than 1.5 s to a collision",
+        counts=f"steps of {step:g} s that end in a crash or with less than 1.5 s to a collision{more}",
         limit=0.2 / step,
         reason="a fifth of a second in 40 s of driving: one second of near miss in every fifth episode",
     )
@@ -58,7 +58,7 @@ CARDS = (
         horizon=200,
         replay_tolerance=0.001,
         difficulties=DENSITIES,
-        constraint=_constraint(0.2),
+        constraint=_constraint(0.2, "; a crash counts as a second, five steps"),
         tags=("continuous", "safe", "driving"),
     ),
     TaskCard(
@@ -77,7 +77,7 @@ CARDS = (
         tags=("discrete", "safe", "driving"),
     ),
     TaskCard(
-        id="rlsuite/Exit-v1",
+        id="rlsuite/Exit-v2",
         family="driving",
         summary="Cross three lanes of IDM and MOBIL drivers to the exit on the right, and do not miss it.",
         source=SOURCE,

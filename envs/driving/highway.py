@@ -31,8 +31,8 @@ success                 no crash, and the ego has overtaken more vehicles than h
                         than the traffic
 start                   in any lane at 20 m/s, the lower end of highway-env's rewarded speeds; in denser traffic, where
                         gaps are too short for that, at 15 or 10 m/s
-cost                    1 for a step that ends in a crash or with less than 1.5 s to a collision with a vehicle
-                        ahead in its lanes, at present speeds
+cost                    1 for a step that ends with less than 1.5 s to a collision with a vehicle ahead in its lanes, at
+                        present speeds; for a crash that of a second, 1 or 5
 context                 the drivers: cars (desired speed 23..31 m/s, 5 x 2 m) and, up to a quarter, trucks (20..23
                         m/s, 12 x 2.5 m), time gaps 1..1.8 s, accelerations 1..2 m/s^2 (trucks 0.6..1), comfortable
                         braking 1.5..3 m/s^2, politeness 0..0.5; and density, within 10 % of the difficulty. Train
@@ -390,9 +390,9 @@ class Road(Task[Fleet, State]):
         return state.crashed
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Fleet) -> jax.Array:
-        """Return 1 for a crash or a near miss."""
+        """Return 1 for a near miss, and for a crash the steps of a second."""
         near = self.time_to_collision(next_state, params) < TIME_TO_COLLISION
-        return (next_state.crashed | near).astype(self.dtype)
+        return jnp.where(next_state.crashed, np.asarray(SECOND / self.substeps, self.dtype), near.astype(self.dtype))
 
     def info(self, state: State, params: Fleet) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""

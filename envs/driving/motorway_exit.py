@@ -36,18 +36,21 @@ import jax.numpy as jnp
 from rlbench_suite.component import Component
 from rlbench_suite.policy import View
 
-from . import lane_changing, traffic
+from . import traffic
 from .bicycle import Pose
-from .car_following import Driver, Scalar
-from .highway import LANE_LEFT, LANE_RIGHT, SIGHT, Road, State, ego_pose, lane_of
+from .car_following import Scalar
+from .gap_testing import LEFT, OWN, RIGHT, Manner, pace, see_lanes
+from .highway import LANE_LEFT, LANE_RIGHT, LEVELS, SIGHT, SLOWEST, Road, State, ego_pose, lane_of
 from .merge import Merge
-from .situation import HURRIED, follow_both, hurried_for, pace_towards, situation_of
+from .road_constants import TOP_SPEED
 from .traffic import LANE_WIDTH, Fleet, Rules, lane_centre
 
 EXIT, GORE = 250.0, 420.0
 """m, from the start: where the exit lane begins, and where it parts from the highway."""
 FLOWING, MAIN_LANES = 49, 3
 """Vehicles on the highway, with the ego, and its lanes."""
+GAPS = Manner(0.28, 1.6, closing=2.8, closing_second=3.8, ahead=3.0, until=2.2, behind=0.8, warned=1.3)
+"""Gaps that the reference takes"""
 
 
 def rules_of(state: State) -> Rules:
@@ -142,28 +145,30 @@ class Exit(Merge):
 
 
 class ExitingDriver(NamedTuple):
-    """Player of ``Exit``: the driver of ``Highway`` with an incentive to the right that grows towards the exit."""
+    """Player of ``Exit``: it tests gaps, and the nearer the exit, the slower a lane to the right may be."""
 
-    mind: Driver = HURRIED
-    preview: Any = 1.5
-    """s: how far ahead the speed of IDM is predicted."""
-    haste: Any = 1.3
-    """Speed levels that are added before the next lower level is taken."""
-    politeness: Any = 0.1
-    keep_right: Any = 0.3
-    """m/s^2: incentive to change to the right"""
-    urgency: Any = 4000.0
-    """m^2/s^2: further incentive, divided by the way to the last place for the change"""
-    spare: Any = 160.0
-    """m: way that a change to the right takes"""
-    early: Any = 45.0
-    """m: way at which it begins to make room for the change"""
+    manner: Manner
+    slack: Any = 1.3
+    """m/s above the possible speed from which it takes the next lower target speed"""
+    faster: Any = 4.4
+    """m/s by which a lane to the left must be faster"""
+    slower: Any = 3.5
+    """m/s by which a lane to the right may be slower"""
+    relaxed: Any = 60.0
+    """m, from the start: from here on that may be more, and it changes to the left no longer"""
+    urgency: Any = 0.2
+    """1/s: how much more, by the way since then"""
+    aligned: Any = 150.0
+    """m, from the start: from here on it drives no faster than it may in the lane to the right"""
+    yielding: Any = 1.0
+    """m/s by which it slows down where the gap to the right does not last"""
+    top_speed: Any = TOP_SPEED
+    """m/s, by which the observation divides the ego's speed"""
 
     @classmethod
-    def for_task(cls, task: Road) -> ExitingDriver:
-        """Make the player of an ego with these limits, in traffic of this density; it follows closely."""
-        mind = hurried_for(task)
-        return cls(mind._replace(time_gap=mind.time_gap - 0.075))
+    def for_task(cls, task: Exit) -> ExitingDriver:
+        """Make the player of an ego with the limits of a task."""
+        return cls(GAPS.for_task(task), top_speed=task.top_speed)
 
     def initial(self, params: Fleet) -> tuple[()]:
         """Return no memory."""
@@ -171,17 +176,17 @@ class ExitingDriver(NamedTuple):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return one of the five actions."""
-        state: State = view.state
-        target = state.traffic.target[0]
-        settled = state.traffic.lane[0] == target
-        way = GORE - state.travelled - self.spare * target
-        bias = self.keep_right + self.urgency / jnp.maximum(way, 10.0)
-        now = situation_of(self.mind, state, view.params, target, self.politeness, bias, rules_of(state))
-        # Near the exit it also keeps its distance from the vehicle ahead in the lane that it must enter.
-        aligned = follow_both(self.mind, state, view.params, jnp.maximum(target - 1, 0))
-        hurried = (target > 0) & (way < self.early)
-        pace = pace_towards(state, self.preview * jnp.where(hurried, aligned, now.acceleration), self.haste)
-        left = jnp.where(target == 0, -jnp.inf, now.left)
-        side = jnp.where(left >= now.right, LANE_LEFT, LANE_RIGHT)
-        change = settled & (jnp.maximum(left, now.right) > lane_changing.THRESHOLD)
-        return jnp.where(change, side, pace), memory
+        seen, place = view.observation, view.state.travelled
+        lanes, speed = see_lanes(seen, Exit.speed_scale), seen[0] * self.top_speed
+        speeds, free = self.manner.speeds(lanes, speed), self.manner.free(lanes)
+        lane, settled = jnp.round(seen[6] * MAIN_LANES), seen[7] == 0
+        beside = jnp.where(free[RIGHT], speeds[RIGHT], jnp.minimum(speeds[RIGHT], speed - self.yielding))
+        hurried = (place > self.aligned) & (lane > 1) & settled
+        most = jnp.where(hurried, jnp.minimum(speeds[OWN], jnp.maximum(beside, SLOWEST)), speeds[OWN])
+        late = jnp.maximum(place - self.relaxed, 0)
+        lasting = speeds[RIGHT] > speeds[OWN] - (self.slower + self.urgency * late)
+        right = jnp.where(lane > 1, lasting, (lane == 1) & (place >= EXIT)) & settled & free[RIGHT]
+        left = settled & free[LEFT] & (lane > 0) & (speeds[LEFT] > speeds[OWN] + self.faster) & (late == 0)
+        left = left & (lane < MAIN_LANES)
+        drive = pace(seen[5] * (LEVELS - 1), most, self.slack)
+        return jnp.where(right, LANE_RIGHT, jnp.where(left, LANE_LEFT, drive)), memory

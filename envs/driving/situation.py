@@ -60,19 +60,6 @@ def situation_of(
     return Situation(acceleration, towards(1), towards(-1))
 
 
-def follow_both(mind: Driver, state: State, params: Fleet, beside: Scalar) -> Scalar:
-    """Return the ego's acceleration (m/s^2) by IDM behind the vehicles ahead in its lane and in the lane ``beside``."""
-    now = state.traffic
-    ego = traffic.is_ego(params.length.shape[0])
-    drivers = Driver(
-        *(jnp.where(ego, a, b).astype(params.length.dtype) for a, b in zip(mind, params.driver, strict=True))
-    )
-    fleet = params._replace(driver=drivers)
-    road = now._replace(lane=jnp.where(ego, now.target, now.lane), target=jnp.where(ego, beside, now.target))
-    leaders = traffic.find_leaders(road, fleet, traffic.ranks(road.pose.x))
-    return traffic.follow(road, fleet, leaders)[0]
-
-
 def mind_for(task: Road, shipped: Driver) -> Driver:
     """Return the driver of an ego with the limits of a task; it brakes with two thirds of what it can."""
     if not {"acceleration", "braking", "top_speed"} & task.own.own.keys():
@@ -94,9 +81,3 @@ def pace_towards(
     speed = ego_pose(state).speed + gained
     level = jnp.clip(jnp.floor((speed - slowest) * (1 / step) + haste), 0, LEVELS - 1)
     return jnp.where(level > state.level, FASTER, jnp.where(level < state.level, SLOWER, IDLE))
-
-
-def hurried_for(task: Road) -> Driver:
-    """Return the driver of the target speeds. It keeps a longer time gap in dense traffic, to keep the cost's limit."""
-    mind = mind_for(task, HURRIED)
-    return mind._replace(time_gap=mind.time_gap + 0.02 * max(1000 * task.density - 16, 0))

@@ -26,7 +26,7 @@ import plain_traffic
 from plain_traffic import PlainTraffic
 
 pytestmark = pytest.mark.of_variants
-ROADS = "Merge-v2", "Exit-v1", "TwoWay-v0"
+ROADS = "Merge-v2", "Exit-v2", "TwoWay-v0"
 TEST = Draw(np.int32(1), np.int32(-1))
 
 
@@ -124,13 +124,13 @@ def test_an_ego_that_stays_on_the_ramp_meets_the_barrier_and_nobody_joins_it() -
 
 def test_a_missed_exit_takes_back_all_and_ends_the_episode() -> None:
     """420 m at 20 m/s take 21 s. Only a fast ego in the exit lane succeeds, and an edge lies on either side of it."""
-    played = play(task("Exit-v1"), Constant(jnp.int32(FASTER)), range(40), split="test")
+    played = play(task("Exit-v2"), Constant(jnp.int32(FASTER)), range(40), split="test")
     missed = ~played.info["collision"]
     assert not played.info["success"].any()
     assert played.terminated.all()
     np.testing.assert_allclose(played.total, 0, atol=1e-4)
     assert missed.sum() >= 1
-    env = gymnasium.make("rlsuite/Exit-v1").unwrapped
+    env = gymnasium.make("rlsuite/Exit-v2").unwrapped
     env.reset(seed=1)
     for _ in range(30):
         *_, terminated, _, info = env.step(IDLE)
@@ -138,7 +138,7 @@ def test_a_missed_exit_takes_back_all_and_ends_the_episode() -> None:
             break
     assert env.state.steps == 22
     assert info["end_reason"] == "the ego missed the exit"
-    far = task("Exit-v1")
+    far = task("Exit-v2")
     state = env.state._replace(overtaken=np.int32(1))
     y = state.traffic.pose.y.copy()
     for place, left in ((2.0, True), (6.0, False)):
