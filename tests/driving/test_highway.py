@@ -327,6 +327,26 @@ def test_cost_is_a_crash_or_a_near_miss() -> None:
     assert float(which.cost(state, None, state._replace(crashed=np.bool_(True)), params)) == 1
 
 
+class Swerving(NamedTuple):
+    """Full steering to the left."""
+
+    def initial(self, params: Any) -> tuple[()]:
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: Any) -> Any:
+        return jnp.array([0.0, 1.0], jnp.float32), memory
+
+
+def test_a_crash_costs_as_much_as_a_second_of_near_miss() -> None:
+    """Otherwise a crash in every episode would keep the limit of one step of 0.2 s."""
+    which = task(CONTINUOUS)
+    params, state = empty_road(CONTINUOUS)
+    assert float(which.cost(state, None, state._replace(crashed=np.bool_(True)), params)) == 5
+    swerving = play(which, Swerving(), range(8), split="test")
+    assert (swerving.cost >= 5).all()
+    assert which.card.violates(float(swerving.cost.mean()))
+
+
 def test_an_action_without_effect_is_idle_to_the_bit_and_a_change_can_be_turned_back() -> None:
     """No action stops the world: each of those at a limit makes the step that IDLE makes, and time goes on."""
     env = gymnasium.make("rlsuite/Highway-v2").unwrapped

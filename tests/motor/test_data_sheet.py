@@ -306,3 +306,24 @@ def test_a_record_outside_the_range_of_the_own_machine_is_refused_with_its_row()
         assert f"columns time (s), {printed}" in template(task.card.id, task.constants(), task.series())
     with pytest.raises(ValueError, match="does not hold the nominal current at standstill"):
         card("PMSMSpeed-v0", context={"link_voltage": 2, "reference": {"time": time, "speed": speed}})
+
+
+def test_a_record_takes_the_place_of_settings_and_runs_with_one_as_long() -> None:
+    time = 1e-4 * np.arange(4000)
+    reference = {"time": time, "speed": 50 * np.sin(20 * time)}
+    with pytest.raises(ValueError, match="a record of the reference, so reference=step has no effect"):
+        card("PMSMSpeed-v0?reference=step", context={"reference": reference}).build()
+    load = {"time": time[:-1], "load_torque": np.ones(3999)}
+    with pytest.raises(ValueError, match="must be equally long; got 4000 and 3999 periods"):
+        card("PMSMSpeed-v0", context={"reference": reference, "load": load}).build()
+
+
+def test_the_file_of_a_context_has_what_that_context_sets() -> None:
+    time = 1e-4 * np.arange(4000)
+    own: Any = card("PMSMSpeed-v0", context={"period": 5e-5, "load": {"time": time, "load_torque": np.ones(4000)}})
+    task = own.build()
+    text = template(own.id, task.constants(), task.series(), context=own.context)
+    assert "\nperiod: 5e-05  # s" in text
+    assert "# load: the context has a record of it" in text
+    shipped: Any = card("PMSMSpeed-v0").build()
+    assert "\n# period: 0.0001  # s" in template(shipped.card.id, shipped.constants())
