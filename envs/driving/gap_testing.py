@@ -141,11 +141,11 @@ class GapTestingDriver(NamedTuple):
         seen = view.observation
         lanes = see_lanes(seen, Highway.speed_scale)
         speeds, free = self.manner.speeds(lanes, seen[0] * self.top_speed), self.manner.free(lanes)
-        level, lane, settled = seen[5] * (LEVELS - 1), seen[6] * (self.lanes - 1), seen[7] == 0
+        level, lane, settled = seen[5] * (LEVELS - 1), jnp.round(seen[6] * (self.lanes - 1)), seen[7] == 0
         drive = pace(level, speeds[OWN], self.slack)
         may = settled & (drive != SLOWER)
-        right = may & free[RIGHT] & (lane > self.right_lane + 0.5) & (speeds[RIGHT] > speeds[OWN] - self.slower)
-        left = may & free[LEFT] & (lane < self.lanes - 1.5) & (speeds[LEFT] > speeds[OWN] + self.faster)
+        right = may & free[RIGHT] & (lane > self.right_lane) & (speeds[RIGHT] > speeds[OWN] - self.slower)
+        left = may & free[LEFT] & (lane < self.lanes - 1) & (speeds[LEFT] > speeds[OWN] + self.faster)
         return jnp.where(right, LANE_RIGHT, jnp.where(left, LANE_LEFT, drive)), memory
 
 

@@ -16,7 +16,7 @@ from . import lane_changing, traffic
 from .car_following import Driver, Scalar
 from .highway import FASTER, IDLE, LEVEL_STEP, LEVELS, SLOWER, SLOWEST, Road, State, ego_pose
 from .road_constants import TOP_SPEED
-from .traffic import HIGHWAY, Fleet, Rules
+from .traffic import Fleet, Rules
 
 HURRIED = Driver(desired_speed=80.0, time_gap=0.475, jam_gap=1.3, acceleration=3.0, deceleration=4.0)
 """Driver of the target speeds. Those end at 30 m/s; a desired speed far beyond that keeps the ego eager until then."""
@@ -40,7 +40,7 @@ def situation_of(
     target: Scalar,
     politeness: Scalar,
     keep_right: Scalar,
-    rules: Rules = HIGHWAY,
+    rules: Rules,
 ) -> Situation:
     """Return the ego's situation, on its way to or in the lane ``target``, for a driver of these parameters."""
     ego = traffic.is_ego(params.length.shape[0])
