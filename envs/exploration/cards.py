@@ -16,13 +16,13 @@ CARDS = (
         tags=("discrete", "masked", "navigation", "partially-observed"),
     ),
     TaskCard(
-        id="rlsuite/InformativePath-v0",
+        id="rlsuite/InformativePath-v1",
         family="exploration",
         summary="Walk a grid on a budget and measure a random field where that tells the most about it.",
         source="Krause, Singh & Guestrin 2008, JMLR 9; Nemhauser et al. 1978, doi:10.1007/BF01588971; Cao et al. 2022 "
         "(CAtNIPP), arXiv:2205.13089",
         entry_point="rlbench_suite.envs.exploration.informative_path:InformativePath",
-        reference="rlbench_suite.envs.exploration.informative_path:GreedyLookahead",
+        reference="rlbench_suite.envs.exploration.informative_path:BeamPlanner",
         horizon=24,
         replay_tolerance=0.001,
         variant=True,

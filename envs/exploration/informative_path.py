@@ -35,7 +35,6 @@ there, paths lie on a grid with costs, the field's variance differs from place t
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Any, ClassVar, NamedTuple
 
@@ -69,6 +68,16 @@ PLACES = np.stack(np.divmod(np.arange(CELLS), SIDE)[::-1], -1)
 """Column and row of each cell, int ``(64, 2)``."""
 DISTANCES = np.linalg.norm(PLACES[:, None] - PLACES[None], axis=-1) / SIDE
 """Between cells, in sides of the grid."""
+
+
+NEIGHBOURS = np.array(
+    [
+        [min(max(x + dx, 0), SIDE - 1) + SIDE * min(max(y + dy, 0), SIDE - 1) for dx, dy in MOVES.values()]
+        for x, y in PLACES
+    ],
+    np.int32,
+)
+"""Cells to the east, north, west and south of each, int32 ``(64, 4)``; at an edge the cell itself."""
 
 
 class Params(NamedTuple):
@@ -309,14 +318,7 @@ class InformativePath(Task[Params, State]):
 
 def around(state: State) -> jax.Array:
     """Return the cells to the east, north, west and south, int32 ``(4,)``; at an edge the agent's own."""
-    last = SIDE - 1
-    x, y = state.x, state.y
-    return jnp.stack([
-        jnp.minimum(x + 1, last) + SIDE * y,
-        x + SIDE * jnp.minimum(y + 1, last),
-        jnp.maximum(x - 1, 0) + SIDE * y,
-        x + SIDE * jnp.maximum(y - 1, 0),
-    ])  # fmt: skip
+    return jnp.asarray(NEIGHBOURS)[state.x + SIDE * state.y]
 
 
 def _map(values: Any, form: str = ".2f") -> list[str]:
@@ -326,21 +328,36 @@ def _map(values: Any, form: str = ".2f") -> list[str]:
 
 # -- reference player ----------------------------------------------------------------------------------------------
 
-DEPTH = 6
-TURNS = np.array(list(itertools.product(range(len(MOVES)), repeat=DEPTH)))
-"""All paths of six steps as actions, int ``(4096, 6)``."""
-WAYS = np.cumsum(np.array(list(MOVES.values()))[TURNS], 1)
-"""Place after each step from the start, int ``(4096, 6, 2)``."""
+WIDTH = 24
+"""Paths that are kept for each amount of budget spent."""
+DEAREST = 3
+"""Largest cost of entering a cell."""
+ALIKE = 1e-5
+"""nats: paths to one cell that gain the same to this precision have measured the same cells."""
 
 
-class GreedyLookahead(NamedTuple):
-    """Greedy player with foresight: the first step of the path of up to six steps that gains most for its cost.
+class Paths(NamedTuple):
+    """Paths that have spent the same budget, each field ``(WIDTH, ...)``."""
 
-    The gain of a path is exact: the covariance of its cells is conditioned on one measurement after another.
+    gained: jax.Array
+    """nats, -1 where there is no path."""
+    cell: jax.Array
+    """int32: where the path ends."""
+    first: jax.Array
+    """int32: its first action, -1 if it has not begun."""
+    covariance: jax.Array
+    """``(WIDTH, 64, 64)``: posterior covariance that it leaves."""
+
+
+class BeamPlanner(NamedTuple):
+    """Planner of the whole way by beam search, anew at each step.
+
+    Of all paths that spend the same budget, it keeps the :data:`WIDTH` that gain most. Gains are exact, since each path
+    carries the covariance that it leaves. The planner goes the first step of the path that gains most in all.
     """
 
     @classmethod
-    def for_task(cls, task: InformativePath) -> GreedyLookahead:
+    def for_task(cls, task: InformativePath) -> BeamPlanner:
         """Make the player; it is the same for every field."""
         return cls()
 
@@ -350,19 +367,55 @@ class GreedyLookahead(NamedTuple):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the first step of the best path."""
-        state, params = view.state, view.params
-        x, y = state.x + WAYS[..., 0], state.y + WAYS[..., 1]
-        inside = (x >= 0) & (x < SIDE) & (y >= 0) & (y < SIDE)
-        cells = jnp.clip(x, 0, SIDE - 1) + SIDE * jnp.clip(y, 0, SIDE - 1)
-        among = [[state.covariance[cells[:, i], cells[:, j]] for j in range(DEPTH)] for i in range(DEPTH)]
-        legal = jnp.ones(len(TURNS), bool)
-        spent, gained = jnp.zeros(len(TURNS), jnp.int32), jnp.zeros(len(TURNS), state.gained.dtype)
-        best = jnp.full(len(TURNS), -1.0, gained.dtype)
-        for k in range(DEPTH):
-            spent = spent + params.costs[cells[:, k]]
-            legal = legal & inside[:, k] & (spent <= state.left)
-            gained = gained + gain(among[k][k])
-            best = jnp.maximum(best, jnp.where(legal, gained / spent, -1.0))
-            share = [among[k][j] / (among[k][k] + NOISE) for j in range(DEPTH)]
-            among = [[among[i][j] - among[i][k] * share[j] for j in range(DEPTH)] for i in range(DEPTH)]
-        return jnp.asarray(TURNS[:, 0], jnp.int32)[jnp.argmax(best)], memory
+        state, costs = view.state, view.params.costs
+        return first_step(state.x + SIDE * state.y, state.covariance, costs, state.left), memory
+
+
+@jax.custom_batching.sequential_vmap
+def first_step(cell: jax.Array, covariance: jax.Array, costs: jax.Array, left: jax.Array) -> jax.Array:
+    """Return the first action of the best path from a cell.
+
+    A batch is searched one by one: paths of one search fit into a processor's cache, those of a thousand do not.
+    """
+    nobody = jnp.full((DEAREST, WIDTH), -1, jnp.int32)
+    none = Paths(
+        nobody.astype(covariance.dtype), nobody, nobody, jnp.zeros((DEAREST, WIDTH, CELLS, CELLS), covariance.dtype)
+    )
+    start = Paths(
+        none.gained.at[-1, 0].set(0),
+        none.cell.at[-1, 0].set(cell),
+        none.first,
+        none.covariance.at[-1, 0].set(covariance),
+    )
+
+    def spend(spent: jax.Array, carry: tuple[Paths, jax.Array, jax.Array]) -> tuple[Paths, jax.Array, jax.Array]:
+        recent, most, action = carry
+        now = extended(recent, costs)
+        recent = jax.tree.map(lambda many, one: jnp.concatenate([many[1:], one[None]]), recent, now)
+        better = now.gained[0] > most
+        return recent, jnp.where(better, now.gained[0], most), jnp.where(better, now.first[0], action)
+
+    return jax.lax.fori_loop(jnp.int32(1), left + 1, spend, (start, jnp.zeros((), covariance.dtype), jnp.int32(0)))[2]
+
+
+def extended(recent: Paths, costs: jax.Array) -> Paths:
+    """Return the best paths, best first, that extend by a step those that spent 3, 2 or 1 less (in this order)."""
+    to = jnp.asarray(NEIGHBOURS)[recent.cell]
+    cost = DEAREST - np.arange(DEAREST)[:, None, None]
+    possible = (recent.gained[..., None] >= 0) & (to != recent.cell[..., None]) & (costs[to] == cost)
+    variances = jnp.take_along_axis(jnp.diagonal(recent.covariance, axis1=-2, axis2=-1), to, -1)
+    gained = jnp.where(possible, recent.gained[..., None] + gain(variances), -1).reshape(-1)
+    order = jnp.argsort(-gained)
+    gained, ends = gained[order], to.reshape(-1)[order]
+    again = (jnp.abs(gained - jnp.roll(gained, 1)) < ALIKE) & (ends == jnp.roll(ends, 1))
+    gained, kept = jax.lax.top_k(jnp.where(again & (np.arange(len(order)) > 0), -1, gained), WIDTH)
+    chosen = order[kept]
+    parent, move = chosen // len(MOVES), (chosen % len(MOVES)).astype(jnp.int32)
+    begun = recent.first.reshape(-1)[parent]
+    covariance = recent.covariance.reshape(-1, CELLS, CELLS)[parent]
+    return Paths(
+        gained,
+        ends[kept],
+        jnp.where(begun < 0, move, begun),
+        jax.vmap(measure)(covariance, ends[kept]),
+    )

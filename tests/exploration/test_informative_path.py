@@ -13,12 +13,12 @@ from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.single import TaskEnv
 from rlbench_suite.envs.exploration import informative_path
 from rlbench_suite.envs.exploration.compass import MOVES
-from rlbench_suite.envs.exploration.informative_path import BUDGET, CELLS, DEPTH, NOISE, SIDE, GreedyLookahead
+from rlbench_suite.envs.exploration.informative_path import BUDGET, CELLS, NOISE, SIDE, BeamPlanner
 from rlbench_suite.policy import View
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
-CARD = card("InformativePath-v0")
+CARD = card("InformativePath-v1")
 
 
 def information(covariance: np.ndarray, cells: Any) -> float:
@@ -100,26 +100,31 @@ def test_greedy_sets_keep_the_bound_and_no_path_beats_it(env: Any) -> None:
         assert max(paths) <= greedy[5] / (1 - math.exp(-1))
 
 
-def test_reference_chooses_the_best_rate_of_all_short_paths(env: Any) -> None:
-    env.reset(seed=2)
-    prior, costs = np.array(env.params.covariance), np.array(env.params.costs)
-    x, y = int(env.state.x), int(env.state.y)
-    best = [0.0] * len(MOVES)
-    for length in range(1, DEPTH + 1):
-        for moves in itertools.product(range(len(MOVES)), repeat=length):
-            places = np.array([x, y]) + np.cumsum([list(MOVES.values())[m] for m in moves], 0)
-            if ((places >= 0) & (places < SIDE)).all():
-                cells = places @ [1, SIDE]
-                best[moves[0]] = max(best[moves[0]], information(prior, cells) / costs[cells].sum())
-    env.reset(seed=2)
-    player, view = GreedyLookahead(), View(None, None, env.state, env.params)
+def test_the_reference_begins_the_best_way_that_a_short_budget_pays_for(env: Any) -> None:
+    """All ways that cost up to 6, by enumeration."""
+    budget = 6
     with jax.enable_x64():
-        chosen = int(jax.jit(player.act)((), view, jax.random.key(0))[0])
-    assert best[chosen] == pytest.approx(max(best), rel=1e-12)
-    assert sorted(best)[-2] < max(best)
+        act = jax.jit(BeamPlanner().act)
+    for seed in range(3):
+        env.reset(seed=seed)
+        prior, costs = np.array(env.params.covariance), np.array(env.params.costs)
+        x, y = int(env.state.x), int(env.state.y)
+        best = [0.0] * len(MOVES)
+        for length in range(1, budget + 1):
+            for moves in itertools.product(range(len(MOVES)), repeat=length):
+                places = np.array([x, y]) + np.cumsum([list(MOVES.values())[m] for m in moves], 0)
+                if ((places >= 0) & (places < SIDE)).all():
+                    cells = places @ [1, SIDE]
+                    if costs[cells].sum() <= budget:
+                        best[moves[0]] = max(best[moves[0]], information(prior, cells))
+        state = env.state._replace(left=jnp.int32(budget))
+        with jax.enable_x64():
+            chosen = int(act((), View(None, None, state, env.params), jax.random.key(0))[0])
+        assert best[chosen] == pytest.approx(max(best), rel=1e-12)
+        assert sorted(best)[-2] < max(best)
 
 
 def test_the_reference_scores_what_was_calibrated() -> None:
     task = CARD.build()
-    returns = play(task, GreedyLookahead(), range(64)).total
+    returns = play(task, BeamPlanner(), range(64)).total
     assert returns.mean() == pytest.approx(CARD.scores(None)["reference"].mean, rel=0.1)
