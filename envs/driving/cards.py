@@ -263,7 +263,7 @@ CARDS = (
         tags=("continuous", "multi-agent", "partially-observed", "safe", "driving"),
     ),
     TaskCard(
-        id="rlsuite/TrafficSim-v0",
+        id="rlsuite/TrafficSim-v1",
         family="driving",
         summary="Drive all cars around an ego as the humans would whom you have watched, and obey commands.",
         source="Chen et al. 2025, RIFT, arXiv:2505.03344; Treiber et al. 2000, doi:10.1103/PhysRevE.62.1805",
@@ -274,7 +274,9 @@ CARDS = (
         difficulties={"medium": 0.4, "easy": 0.2, "hard": 0.6},
         agents=23,
         constraint=Constraint(
-            counts="collisions", limit=0.01, reason="one in a hundred episodes, which are 23 minutes of driving each"
+            counts="times that a car brakes by itself",
+            limit=1.0,
+            reason="one an episode of 23 minutes of driving; humans need none",
         ),
         variant=True,
         tags=("continuous", "multi-agent", "partially-observed", "safe", "driving"),

@@ -12,7 +12,6 @@ def draw_ring(
     image: Image.Image,
     place: np.ndarray,
     commanded: np.ndarray,
-    crashed: bool,
     shares: np.ndarray,
     names: tuple[str, ...],
 ) -> None:
@@ -22,7 +21,6 @@ def draw_ring(
         image: twice as wide as high; drawn upon.
         place: share of the ring behind the ego of each car of the twin and of the agents, ``(2, cars)``.
         commanded: which cars have commands, ``(cars,)``; they are orange, other agents green, the ego red.
-        crashed: True draws the ego's road red.
         shares: distribution functions of the twin and of the agents, ``(2, quantities, points)``.
         names: name of each quantity.
     """
@@ -30,7 +28,7 @@ def draw_ring(
     size = image.height
     middle = size / 2
     for world, radius, half in ((1, 0.42 * size, 7.0), (0, 0.3 * size, 4.0)):
-        road = "firebrick" if world and crashed else "dimgray" if world else "gray"
+        road = "dimgray" if world else "gray"
         edge = radius + 1.6 * half
         box = (middle - edge, middle - edge, middle + edge, middle + edge)
         canvas.ellipse(box, outline=road, width=round(3.2 * half))

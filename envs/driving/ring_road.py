@@ -7,7 +7,7 @@ brakes to a stop stays where it stops.
 Humans follow by the Intelligent Driver Model with random accelerations on top. They never exceed the acceleration after
 which braking at B = 4 m/s^2 stops them behind the place where their leader can stop at the same braking
 (:func:`.car_following.safe_speed`). Where no such speed is left, they stop within that room. From one safe state this
-makes another, so humans never collide if nobody brakes harder than B. Cars driven from outside have no such bound.
+makes another, so nobody collides if all keep this bound (:func:`safe`) and brake no harder than B.
 """
 
 from __future__ import annotations

@@ -15,8 +15,10 @@ so that it is 1 for the humans themselves, and 0 for everything that is not twic
 sixth car has a command, a time gap T that it is to keep: the gap 2 m + v T. Its obedience is 1 less 2.5 times the mean
 relative error of that gap, at least 0. In the twin, humans who obey drive these cars.
 
-After step k of 120 the agents have earned k / 120 of 100 times the mean of the three realisms and the obedience. A
-collision takes back everything.
+After step k of 120 the agents have earned k / 120 of 100 times the mean of the three realisms and the obedience.
+
+No car collides: one whose agent asks for more than leaves room to stop, brakes by itself instead (``ring_road.py``).
+The cost counts how often cars did, which humans never need.
 
 ======================  ====================================================================================
 agents                  23: agent i drives car i + 1; car i follows car i - 1, and car 0 follows car 23
@@ -29,9 +31,10 @@ observation ``(23,      of each car: its speed (by 40 m/s), gap to its leader (b
                         new at each step, with which a player can drive as randomly as humans; the speed limit (by
                         40 m/s); time since the start (by 60 s). Everything is cut off at 1
 reward                  the same for all agents: what has been earned after this step less what had been before
-terminated              bodies have touched
-success                 no collision, and each realism and the obedience are at least 0.75
-cost                    1 for a collision
+terminated              never: an episode has 120 steps
+success                 each realism and the obedience are at least 0.75
+cost                    number of cars that braked by themselves, where they were asked for more than 0.1 m/s^2 beyond
+                        what is safe
 context                 mean time gap of the population 1..1.8 s, in bands of 0.1 s alternately of train and test; cars
                         30..60 m apart on average; speed limit 20..30 m/s; standard deviation of random accelerations
                         0.1..0.4 m/s^2, new ones each half second. Drivers: time gap mean (1 +- h), desired speed
@@ -64,7 +67,7 @@ from rlbench_suite.task import Task
 from ..alternating_bands import alternating_bands
 from .car_following import Driver, Scalar
 from .ring_pictures import draw_ring
-from .ring_road import BRAKING, LENGTH, TICK, Ring, human, moved, of_leader
+from .ring_road import BRAKING, LENGTH, TICK, Ring, human, moved, of_leader, safe
 from .sampled_distribution import BINS, Grid, below, distance, spread
 
 CARS = 24
@@ -73,7 +76,6 @@ WARM_UP, WATCHED = 120, 40
 """Ticks that humans drive before the episode, and how many of them are watched, at the end."""
 WISH, WISHES = 20, 12
 """Ticks until the ego changes its wish, and how many it has."""
-NOBODY = -1
 EVERY = 6
 """Every sixth car has a command."""
 GRACE = 40
@@ -88,6 +90,8 @@ PRECISION = 1000
 """Relative errors are counted in thousandths, so that sums do not depend on their order."""
 FINE = 1024
 """The return so far is a multiple of 1 / 1024, so that rewards add up without rounding."""
+SLIGHT = 0.1
+"""m/s^2: a car that asks for more than this beyond what is safe is overruled."""
 ENOUGH = 0.75
 """Realism and obedience of a success."""
 SPEED, GAP, COMMAND, RANDOM, CHANCE = 40.0, 100.0, 3.0, 1.0, 4.0
@@ -138,8 +142,8 @@ class State(NamedTuple):
     """int32 ``(2, 3, BINS - 1)``: values of all steps below the end of each bin"""
     error: Scalar
     """int32: sum of relative errors of commanded gaps, in thousandths"""
-    hit: Scalar
-    """int32: number of a car that has hit its leader, NOBODY before that"""
+    overruled: Scalar
+    """int32: how often cars braked by themselves"""
     steps: Scalar
     """int32"""
 
@@ -148,13 +152,13 @@ class TrafficSim(Task[Params, State]):
     """The task of this file's docstring."""
 
     period = TICK
-    ends_in_failure: ClassVar[bool] = True
     measures: ClassVar[dict[str, str]] = {
         **{f"{name}_realism": f"realism of the distribution of {name}, 0 to 1" for name in GRIDS},
         "obedience": "obedience of cars with commands, 0 to 1",
         "speed_distance": "Wasserstein distance of speeds to those in the twin, m/s",
         "gap_distance": "the same of gaps, m",
         "acceleration_distance": "the same of accelerations, m/s^2",
+        "overruled": "times that a car braked by itself so far",
     }
     picture_shape = (360, 720, 3)
 
@@ -222,7 +226,7 @@ class TrafficSim(Task[Params, State]):
 
         counts = jnp.zeros((2, len(GRIDS), BINS - 1), jnp.int32)
         zero = jnp.int32(0)
-        return State(jax.tree.map(both, ring), both(acceleration), mean, counts, zero, jnp.int32(NOBODY), zero)
+        return State(jax.tree.map(both, ring), both(acceleration), mean, counts, zero, zero, zero)
 
     def humans(self, ring: Ring, driver: Driver, random: Scalar, tick: Scalar, params: Params) -> Scalar:
         """Return the accelerations of humans and of the ego, m/s^2; ``random`` are standard normal numbers."""
@@ -237,8 +241,9 @@ class TrafficSim(Task[Params, State]):
         told, tick = obedient(params), WARM_UP + state.steps
         own = self.humans(twin, told, self.normal(key, CARS), tick, params)
         ego = self.humans(fleet, told, jnp.zeros(CARS, self.dtype), tick, params)[:1]
-        pedal = jnp.stack([own, jnp.concatenate([ego, BRAKING * action[:, 0]])])
-        ring, least = moved(state.ring, pedal)
+        asked, most = BRAKING * action[:, 0], safe(fleet.gap, fleet.v, of_leader(fleet.v))[1:]
+        pedal = jnp.stack([own, jnp.concatenate([ego, jnp.minimum(asked, most)])])
+        ring, _ = moved(state.ring, pedal)
         acceleration = (ring.v - state.ring.v) * (1 / TICK)
         values = ring.v, ring.gap, acceleration
         counts = jnp.stack([below(value[:, 1:], grid) for value, grid in zip(values, GRIDS.values(), strict=True)], 1)
@@ -251,7 +256,7 @@ class TrafficSim(Task[Params, State]):
             state.record,
             state.below + counts,
             state.error + jnp.where(counted, jnp.round(error), 0).astype(jnp.int32).sum(dtype=jnp.int32),
-            jnp.where((least[1] < 0).any(), jnp.argmin(least[1]), NOBODY).astype(jnp.int32),
+            state.overruled + (asked > most + SLIGHT).sum(dtype=jnp.int32),
             state.steps + 1,
         )
 
@@ -276,30 +281,30 @@ class TrafficSim(Task[Params, State]):
         speed, gap, acceleration = self.realism(state)
         mean = (speed + gap + acceleration + self.obedience(state, params)) * 0.25
         exact = jnp.round(mean * state.steps * (100 / self.card.horizon * FINE)) * (1 / FINE)
-        return jnp.where(state.hit != NOBODY, 0, exact).astype(self.dtype)
+        return exact.astype(self.dtype)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return what the step has earned, for every agent."""
         return jnp.broadcast_to(self.earned(next_state, params) - self.earned(state, params), (AGENTS,))
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Say whether cars collided."""
-        return state.hit != NOBODY
+        """Return False: only time ends an episode."""
+        return jnp.bool_(False)
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
-        """Return 1 for a collision."""
-        return (next_state.hit != NOBODY).astype(self.dtype)
+        """Return how many cars braked by themselves."""
+        return (next_state.overruled - state.overruled).astype(self.dtype)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
         realism, obedience = self.realism(state), self.obedience(state, params)
         far = self.distances(state)[0].astype(self.dtype) / (AGENTS * jnp.maximum(state.steps, 1))
-        real = (realism >= ENOUGH).all() & (obedience >= ENOUGH) & (state.steps > GRACE)
         return {
-            "success": (state.hit == NOBODY) & real,
+            "success": (realism >= ENOUGH).all() & (obedience >= ENOUGH) & (state.steps > GRACE),
             **{f"{name}_realism": realism[i] for i, name in enumerate(GRIDS)},
             "obedience": obedience,
             **{f"{name}_distance": far[i] * grid.width for i, (name, grid) in enumerate(GRIDS.items())},
+            "overruled": state.overruled,
         }
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -353,10 +358,6 @@ class TrafficSim(Task[Params, State]):
 
     # -- words and pictures ------------------------------------------------------------------------------------
 
-    def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
-        """Say who collided."""
-        return f"agent_{int(state.hit) - 1} hit its leader"
-
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
         return f"Answer with {AGENTS} numbers from -1 to 1, agent_0 first: accelerations by {BRAKING:g} m/s^2."
@@ -387,7 +388,7 @@ class TrafficSim(Task[Params, State]):
         lengths = gaps + LENGTH
         place = (np.cumsum(lengths, -1) - lengths) / lengths.sum(-1, keepdims=True)  # of a ring, behind the ego
         shares = np.asarray(state.below, np.float64) / max(AGENTS * int(state.steps), 1)
-        draw_ring(image, place, np.asarray(params.command) > 0, int(state.hit) != NOBODY, shares, tuple(GRIDS))
+        draw_ring(image, place, np.asarray(params.command) > 0, shares, tuple(GRIDS))
         return np.asarray(image)
 
 
