@@ -47,11 +47,11 @@ def situation_of(
     guess = Driver(*(jnp.where(ego, a, b).astype(params.length.dtype) for a, b in zip(mind, USUAL, strict=True)))
     fleet = params._replace(driver=guess)
     road = state.traffic._replace(target=jnp.where(ego, target, state.traffic.target))
-    place = traffic.ranks(road.pose.x)
-    acceleration = traffic.follow(road, fleet, traffic.find_leaders(road, fleet, place))[0]
+    order = traffic.ordered(road.pose.x)
+    acceleration = traffic.follow(road, fleet, traffic.find_leaders(road, fleet, order))[0]
 
     def towards(direction: int) -> Scalar:
-        prospect = jax.tree.map(lambda value: value[0], traffic.prospect(road, fleet, place, jnp.int32(direction)))
+        prospect = jax.tree.map(lambda value: value[0], traffic.prospect(road, fleet, order, jnp.int32(direction)))
         gain = lane_changing.incentive(prospect, politeness) - keep_right * direction
         there = (target + direction >= 0) & (target + direction < rules.lanes)
         there = there & rules.ego_may(target, target + direction)

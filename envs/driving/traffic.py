@@ -39,6 +39,10 @@ SUBSTEP = 1 / 15
 """s"""
 INDEX_BITS = 6
 """Bits of a vehicle's index: there are at most 64 vehicles."""
+WORD = 32
+"""Bits of a word of a set."""
+MOST_LANES = 8
+"""Lanes of the widest road."""
 
 
 class Fleet(NamedTuple):
@@ -77,6 +81,24 @@ class Leaders(NamedTuple):
     target_index: Scalar
     """int32: the nearest ahead in ``target``."""
     target_offset: Scalar
+
+
+class Order(NamedTuple):
+    """Order of all vehicles along the road, int32 ``(vehicles,)`` each."""
+
+    rank: Scalar
+    """Rank of each vehicle, 0 for the last."""
+    index: Scalar
+    """Vehicle of each rank."""
+
+
+class Occupied(NamedTuple):
+    """Vehicles that count in each lane, as sets of ranks, uint32 ``(MOST_LANES,)`` each."""
+
+    low: Scalar
+    """Bit k is rank k."""
+    high: Scalar
+    """Bit k is rank 32 + k."""
 
 
 class Rules(NamedTuple):
@@ -140,19 +162,61 @@ def ranks(x: Scalar) -> Scalar:
     return before.sum(1, dtype=jnp.int32)
 
 
-def nearest(traffic: Traffic, place: Scalar, lane: Scalar, *, ahead: bool) -> Scalar:
+def ordered(x: Scalar) -> Order:
+    """Return the order of vehicles along the road."""
+    rank = ranks(x)
+    index = jnp.arange(x.shape[0], dtype=jnp.int32)
+    return Order(rank, jnp.zeros_like(index).at[rank].set(index, unique_indices=True))
+
+
+def in_lanes(traffic: Traffic, order: Order) -> Occupied:
+    """Return who counts in which lane."""
+    high = order.rank >= WORD
+    bit = jnp.uint32(1) << jnp.where(high, order.rank - WORD, order.rank).astype(jnp.uint32)
+    lanes = jnp.arange(MOST_LANES, dtype=jnp.int32)[:, None]
+    counts = (traffic.lane == lanes) | (traffic.target == lanes)
+    # Every rank is there once, so that a sum of bits is their union.
+    parts = (jnp.where(counts & ~high, bit, 0), jnp.where(counts & high, bit, 0))
+    return Occupied(*(part.sum(1, dtype=jnp.uint32) for part in parts))
+
+
+def nearest(occupied: Occupied, order: Order, lane: Scalar, *, ahead: bool) -> Scalar:
     """Find the nearest vehicle ahead of (or behind) each, in a lane given for each, around the circumference.
 
-    A vehicle that finds nobody finds itself. Rank and index are packed into one whole number, so that a minimum
-    replaces a search and there are no ties.
+    A vehicle that finds nobody finds itself.
     """
-    vehicles = place.shape[0]
-    index = jnp.arange(vehicles, dtype=jnp.int32)
-    between = (place - place[:, None] if ahead else place[:, None] - place) - 1
-    between = jnp.where(between < 0, between + vehicles, between)  # of a vehicle to itself: all others
-    counts = (traffic.lane == lane[:, None]) | (traffic.target == lane[:, None]) | (index == index[:, None])
-    key = jnp.where(counts, (between << INDEX_BITS) | index, vehicles << INDEX_BITS)
-    return key.min(1) & ((1 << INDEX_BITS) - 1)
+    exists = (lane >= 0) & (lane < MOST_LANES)
+    all_low, all_high = (jnp.where(exists, part[jnp.clip(lane, 0, MOST_LANES - 1)], 0) for part in occupied)
+    below_low, below_high = bits_below(order.rank)
+    own_low, own_high = bits_below(order.rank + 1)
+    low = all_low & (~own_low if ahead else below_low)
+    high = all_high & (~own_high if ahead else below_high)
+    nobody = (low | high) == 0
+    low, high = jnp.where(nobody, all_low, low), jnp.where(nobody, all_high, high)
+    if ahead:
+        word = jnp.where(low != 0, low, high)
+        rank = last_bit(word & (~word + 1)) + jnp.where(low != 0, 0, WORD)
+    else:
+        rank = last_bit(jnp.where(high != 0, high, low)) + jnp.where(high != 0, WORD, 0)
+    index = jnp.arange(lane.shape[0], dtype=jnp.int32)
+    return jnp.where((low | high) == 0, index, order.index[jnp.maximum(rank, 0)])
+
+
+def bits_below(rank: Scalar) -> tuple[Scalar, Scalar]:
+    """Return the set of all ranks below one of 0 to 64, as two words."""
+    full = jnp.uint32(0xFFFFFFFF)
+
+    def first(count: Scalar) -> Scalar:
+        inside = (count >= 0) & (count < WORD)
+        some = (jnp.uint32(1) << jnp.where(inside, count, 0).astype(jnp.uint32)) - 1
+        return jnp.where(inside, some, jnp.where(count < 0, 0, full))
+
+    return first(rank), first(rank - WORD)
+
+
+def last_bit(word: Scalar) -> Scalar:
+    """Return the number of the highest bit of a word, -1 if none is set, int32."""
+    return WORD - 1 - jax.lax.clz(word).astype(jnp.int32)
 
 
 def wrap_offset(x: Scalar, front: Scalar, index: Scalar, front_index: Scalar, fleet: Fleet) -> Scalar:
@@ -161,29 +225,31 @@ def wrap_offset(x: Scalar, front: Scalar, index: Scalar, front_index: Scalar, fl
     return jnp.where(before, fleet.circumference, 0)
 
 
-def find_leaders(traffic: Traffic, fleet: Fleet, place: Scalar) -> Leaders:
+def find_leaders(traffic: Traffic, fleet: Fleet, order: Order) -> Leaders:
     """Find everyone's leaders."""
-    index = jnp.arange(place.shape[0], dtype=jnp.int32)
+    index = jnp.arange(order.rank.shape[0], dtype=jnp.int32)
     x = traffic.pose.x
+    occupied = in_lanes(traffic, order)
 
     def ahead(lane: Scalar) -> tuple[Scalar, Scalar]:
-        leader = nearest(traffic, place, lane, ahead=True)
+        leader = nearest(occupied, order, lane, ahead=True)
         bodies = 0.5 * (fleet.length + fleet.length[leader])
         return leader, wrap_offset(x, x[leader], index, leader, fleet) - bodies
 
     return Leaders(*ahead(traffic.lane), *ahead(traffic.target))
 
 
-def prospect(traffic: Traffic, fleet: Fleet, place: Scalar, direction: Scalar) -> Prospect:
+def prospect(traffic: Traffic, fleet: Fleet, order: Order, direction: Scalar) -> Prospect:
     """Return everyone's gain and impositions from changing to the next lane in ``direction`` (1 left, -1 right)."""
-    index = jnp.arange(place.shape[0], dtype=jnp.int32)
+    index = jnp.arange(order.rank.shape[0], dtype=jnp.int32)
     x, speed = traffic.pose.x, traffic.pose.speed
     forward = forward_speed(traffic.pose)
     new = traffic.target + direction
-    old_leader = nearest(traffic, place, traffic.target, ahead=True)
-    old_follower = nearest(traffic, place, traffic.target, ahead=False)
-    new_leader = nearest(traffic, place, new, ahead=True)
-    new_follower = nearest(traffic, place, new, ahead=False)
+    occupied = in_lanes(traffic, order)
+    old_leader = nearest(occupied, order, traffic.target, ahead=True)
+    old_follower = nearest(occupied, order, traffic.target, ahead=False)
+    new_leader = nearest(occupied, order, new, ahead=True)
+    new_follower = nearest(occupied, order, new, ahead=False)
 
     def ahead(leader: Scalar) -> Scalar:
         return x[leader] - x + wrap_offset(x, x[leader], index, leader, fleet)
@@ -212,7 +278,7 @@ def prospect(traffic: Traffic, fleet: Fleet, place: Scalar, direction: Scalar) -
     return Prospect(own(old_leader), own(new_leader), new_without, new_with, old_with, old_without)
 
 
-def change_lanes(traffic: Traffic, fleet: Fleet, place: Scalar, direction: Scalar, rules: Rules = HIGHWAY) -> Traffic:
+def change_lanes(traffic: Traffic, fleet: Fleet, order: Order, direction: Scalar, rules: Rules = HIGHWAY) -> Traffic:
     """Let the others decide by MOBIL whether to change to the lane in ``direction`` (1 left, -1 right, 0 none)."""
     new = traffic.target + direction
     may = (
@@ -222,17 +288,17 @@ def change_lanes(traffic: Traffic, fleet: Fleet, place: Scalar, direction: Scala
         & (new < rules.lanes)
         & rules.others_may(new)
         & (traffic.pose.speed > bicycle.CRAWL)
-        & ~is_ego(place.shape[0])
+        & ~is_ego(order.rank.shape[0])
     )
-    wants = lane_changing.wants_to_change(prospect(traffic, fleet, place, direction), fleet.politeness)
+    wants = lane_changing.wants_to_change(prospect(traffic, fleet, order, direction), fleet.politeness)
     return traffic._replace(target=jnp.where(may & wants, new, traffic.target))
 
 
 def look(traffic: Traffic, fleet: Fleet, direction: Scalar, rules: Rules = HIGHWAY) -> tuple[Traffic, Leaders]:
     """Update lanes and leaders. Expects positions just made relative to the ego."""
-    place = ranks(traffic.pose.x)
-    traffic = change_lanes(traffic, fleet, place, direction, rules)
-    return traffic, find_leaders(traffic, fleet, place)
+    order = ordered(traffic.pose.x)
+    traffic = change_lanes(traffic, fleet, order, direction, rules)
+    return traffic, find_leaders(traffic, fleet, order)
 
 
 # -- driving -------------------------------------------------------------------------------------------------------

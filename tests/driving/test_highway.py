@@ -414,6 +414,31 @@ def test_holding_the_wheel_straight_keeps_speed_and_lane() -> None:
     assert float(state.travelled) == pytest.approx(4.0, rel=1e-6)
 
 
+@pytest.mark.parametrize("vehicles", [2, 33, 64])
+def test_the_nearest_in_a_lane_are_found_around_the_ring(vehicles: int) -> None:
+    """Against a walk around the ring from each vehicle, with equal places, empty lanes and lanes that do not exist."""
+    rng = np.random.default_rng(vehicles)
+
+    @jax.jit
+    def find(road: Traffic, asked: Any) -> Any:
+        order = traffic.ordered(road.pose.x)
+        occupied = traffic.in_lanes(road, order)
+        return order.index, *(traffic.nearest(occupied, order, asked, ahead=ahead) for ahead in (True, False))
+
+    for lanes in (1, 2, 5, 8):
+        x = rng.integers(-vehicles, vehicles, vehicles).astype(np.float32)
+        own, target, asked = rng.integers(0, lanes, (3, vehicles)).astype(np.int32)
+        asked += rng.integers(-1, 2, vehicles).astype(np.int32)
+        index, *both = (np.asarray(part) for part in find(Traffic(Pose(x, x, x, x), own, target), asked))
+        around = sorted(range(vehicles), key=lambda i: (x[i], i))
+        assert index.tolist() == around
+        for found, direction in zip(both, (1, -1), strict=True):
+            for i, lane in enumerate(asked):
+                start = around.index(i)
+                walk = (around[(start + direction * k) % vehicles] for k in range(1, vehicles + 1))
+                assert found[i] == next((j for j in walk if lane in (own[j], target[j])), i)
+
+
 def test_observation_shows_the_nearest_in_three_lanes() -> None:
     """Against a search by hand; the gap is from bumper to bumper."""
     which = task(DISCRETE)
