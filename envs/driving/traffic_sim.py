@@ -90,8 +90,6 @@ PRECISION = 1000
 """Relative errors are counted in thousandths, so that sums do not depend on their order."""
 FINE = 1024
 """The return so far is a multiple of 1 / 1024, so that rewards add up without rounding."""
-HINT = 0.1
-"""Part of the realism that is paid to those, too, who are far from real."""
 SLIGHT = 0.1
 """m/s^2: a car that asks for more than this beyond what is safe is overruled."""
 ENOUGH = 0.75
@@ -267,14 +265,10 @@ class TrafficSim(Task[Params, State]):
         twin, fleet = state.below
         return distance(twin, fleet), spread(twin, AGENTS * state.steps)
 
-    def apart(self, state: State) -> jax.Array:
-        """Return W / M of speeds, gaps and accelerations, ``(3,)``."""
-        far, wide = (bins.astype(self.dtype) for bins in self.distances(state))
-        return far / jnp.maximum(wide, 1)
-
     def realism(self, state: State) -> jax.Array:
         """Return the realism of speeds, gaps and accelerations, ``(3,)``."""
-        return jnp.maximum(1 - 2 * self.apart(state), 0)
+        far, wide = (bins.astype(self.dtype) for bins in self.distances(state))
+        return jnp.clip(1 - 2 * far / jnp.maximum(wide, 1), 0, 1)
 
     def obedience(self, state: State, params: Params) -> jax.Array:
         """Return the obedience, 1 before commands count."""
@@ -284,7 +278,7 @@ class TrafficSim(Task[Params, State]):
 
     def earned(self, state: State, params: Params) -> jax.Array:
         """Return the return so far."""
-        speed, gap, acceleration = (1 - HINT) * self.realism(state) + HINT / (1 + self.apart(state))
+        speed, gap, acceleration = self.realism(state)
         mean = (speed + gap + acceleration + self.obedience(state, params)) * 0.25
         exact = jnp.round(mean * state.steps * (100 / self.card.horizon * FINE)) * (1 / FINE)
         return exact.astype(self.dtype)
