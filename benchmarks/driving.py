@@ -70,7 +70,7 @@ ROADS = {
     "rlsuite/EcoDrivingCar-v0": Road(1024),
     "rlsuite/EcoDrivingCity-v0": Road(1024),
     "rlsuite/TrafficSim-v1": Road(1024),
-    "rlsuite/OwnRoads-v0": Road(1024),
+    "rlsuite/OwnRoads-v1": Road(1024),
 }
 
 

@@ -209,7 +209,7 @@ CARDS = (
         tags=("discrete", "safe", "driving"),
     ),
     TaskCard(
-        id="rlsuite/OwnRoads-v0",
+        id="rlsuite/OwnRoads-v1",
         family="driving",
         summary="Drive to a goal on roads of your own, among recorded vehicles that do not react.",
         source="Kothari et al. 2021, DriverGym, arXiv:2111.06889; Leurent 2018, highway-env",
@@ -217,7 +217,11 @@ CARDS = (
         reference="rlbench_suite.envs.driving.foresight:Foresight",
         horizon=300,
         replay_tolerance=0.01,
-        constraint=_constraint(0.2),
+        constraint=Constraint(
+            counts="steps of 0.2 s that end with less than 1.5 s to a collision; a crash counts as five",
+            limit=0.25,
+            reason="a crash or a second of near miss in every twentieth episode; a driver that looks ahead has less",
+        ),
         variant=True,
         tags=("continuous", "safe", "driving"),
     ),

@@ -22,7 +22,8 @@ terminated              the goal, or a crash: the ego's rectangle overlaps that 
 success                 the goal
 start                   where the scenario says, at a random speed and a random time of the recording, at which nobody
                         is in the way for 1.5 s (the best of 16 draws)
-cost                    1 for a step that ends in a crash, or in less than 1.5 s to one if the ego kept its speed
+cost                    1 for a step that ends in less than 1.5 s to a crash if the ego kept its speed; for a crash
+                        that of a second, 5
 context                 speed at the start, limits of the ego, the scenario. Training episodes lie in the first half
                         of the recording, test episodes in the second half
 ======================  ====================================================================================
@@ -319,8 +320,9 @@ class OwnRoads(Task[Params, State]):
         return state.crashed | state.arrived
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
-        """Return 1 for a crash or a near miss."""
-        return (next_state.crashed | next_state.near_miss).astype(self.dtype)
+        """Return 1 for a near miss, and for a crash the steps of a second."""
+        near = next_state.near_miss.astype(self.dtype)
+        return jnp.where(next_state.crashed, np.asarray(1 / STEP, self.dtype), near)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""

@@ -86,7 +86,7 @@ def given(**changes: Any) -> dict[str, Any]:
 
 @cache
 def own_task() -> Any:
-    return card("OwnRoads-v0", context={"scenario": BEND}).build(dtype="float64")
+    return card("OwnRoads-v1", context={"scenario": BEND}).build(dtype="float64")
 
 
 # -- roads ---------------------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def test_overlap_is_that_of_rectangles() -> None:
 
 def test_every_step_is_that_of_a_plain_simulation() -> None:
     """Places and speeds by closed form, crashes and near misses by rectangles on the recorded curves, random pedals."""
-    task = card("OwnRoads-v0").build(dtype="float64")
+    task = card("OwnRoads-v1").build(dtype="float64")
     route, limits, _, goal = scenario.route_of(task.scenario)
     limits = np.minimum(limits, np.sqrt(0.65 * 0.5 * 9.81 / np.maximum(np.abs(route.curvature), 1e-9)))
     ends = np.append(route.start[1:], np.inf)
@@ -301,7 +301,7 @@ FAULTS = {
 @pytest.mark.parametrize("said", FAULTS)
 def test_bad_scenarios_are_refused_in_one_sentence(said: str) -> None:
     with pytest.raises(ValueError, match=r"scenario|recording") as error:
-        card("OwnRoads-v0", context={"scenario": given(**FAULTS[said])}).build()
+        card("OwnRoads-v1", context={"scenario": given(**FAULTS[said])}).build()
     assert said in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -321,7 +321,7 @@ def test_bad_scenarios_are_refused_in_one_sentence(said: str) -> None:
 def test_bad_files_are_refused_in_one_sentence(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "town.json").write_text(text)
     with pytest.raises(ValueError, match="scenario") as error:
-        card("OwnRoads-v0", context={"scenario": str(tmp_path / "town.json")})
+        card("OwnRoads-v1", context={"scenario": str(tmp_path / "town.json")})
     assert said in str(error.value)
     assert len(str(error.value)) < 400
 
@@ -330,17 +330,17 @@ def test_a_file_has_an_id_of_its_own_and_the_command_line_refuses_with_2(tmp_pat
     """The hash is that of what the file says, whatever its layout; the cache brings it back by its label."""
     (tmp_path / "town.json").write_text(json.dumps(BEND, indent=3, sort_keys=True))
     (tmp_path / "mine.yaml").write_text("scenario: town.json\n")
-    named = card(f"OwnRoads-v0?context={tmp_path / 'mine.yaml'}")
-    mapped = card("OwnRoads-v0", context={"scenario": BEND})
-    assert named.id.startswith("rlsuite/OwnRoads-v0?context=mine-")
+    named = card(f"OwnRoads-v1?context={tmp_path / 'mine.yaml'}")
+    mapped = card("OwnRoads-v1", context={"scenario": BEND})
+    assert named.id.startswith("rlsuite/OwnRoads-v1?context=mine-")
     assert named.id.rpartition("-")[2] == mapped.id.rpartition("-")[2]
     moved = given(duration=201.0)
-    assert card("OwnRoads-v0", context={"scenario": moved}).id.rpartition("-")[2] != named.id.rpartition("-")[2]
+    assert card("OwnRoads-v1", context={"scenario": moved}).id.rpartition("-")[2] != named.id.rpartition("-")[2]
     (tmp_path / "town.json").unlink()
     assert card(named.id).build().goal == mapped.build().goal
     (tmp_path / "town.json").write_text(json.dumps(given(lane=[])))
     program = Path(sys.executable).with_name("rlsuite")
-    asked = "show", f"OwnRoads-v0?context={tmp_path / 'mine.yaml'}"
+    asked = "show", f"OwnRoads-v1?context={tmp_path / 'mine.yaml'}"
     done = subprocess.run([program, *asked], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "Did you mean 'lanes'?" in done.stderr
@@ -359,10 +359,24 @@ def test_the_page_shows_a_scenario_and_names_every_field() -> None:
 
 def test_no_held_pedal_earns_a_third_of_what_the_reference_does() -> None:
     """Blind driving meets the recorded traffic; the reference arrives and keeps the cost's limit."""
-    task, found = card("OwnRoads-v0").build(), card("OwnRoads-v0")
+    task, found = card("OwnRoads-v1").build(), card("OwnRoads-v1")
     best = play(task, reference_player(task), range(40), split="test")
     assert best.info["success"].mean() > 0.9
     assert best.cost.mean() < found.constraint.limit
     for pedal in (-1.0, -0.2, 0.0, 0.3, 1.0):
         held = play(task, Constant(jnp.array([pedal], jnp.float32)), range(100), split="test")
         assert held.total.mean() < best.total.mean() / 3, pedal
+
+
+def test_a_crash_costs_as_much_as_a_second_of_near_miss() -> None:
+    """Otherwise a crash in every episode would keep the limit of one step of 0.2 s."""
+    task = card("OwnRoads-v1").build()
+    params = task.sample_params(jax.random.key(0), jnp.int32(1))
+    state = task.initial(jax.random.key(0), params)
+    for crashed, near, price in ((False, False, 0), (False, True, 1), (True, False, 5), (True, True, 5)):
+        after = state._replace(crashed=jnp.bool_(crashed), near_miss=jnp.bool_(near))
+        assert float(task.cost(state, None, after, params)) == price
+    blind = play(task, Constant(jnp.ones(1, jnp.float32)), range(100), split="test")
+    assert (blind.cost[blind.info["collision"]] >= 5).all()
+    assert task.card.violates(5 * 0.06)  # a crash in six of a hundred episodes, and no near miss
+    assert task.card.violates(float(blind.cost.mean()))
