@@ -17,8 +17,8 @@ A, B, C are the distances within the edges of three regions, negative outside:
 6     F[0,15] A & F B
 ====  ==========================================================
 
-Robustness is that of Donze & Maler 2010 on samples 0.2 s apart, in m (``signal_temporal_logic.py``). The trace begins
-2 s before the first action, the car standing, and ends after 30 s of driving.
+Robustness is that of Donze & Maler 2010 on samples 0.2 s apart, in m (``specifications.py``). The trace begins 2 s
+before the first action, the car standing, and ends after 30 s of driving.
 
 ======================  ====================================================================================
 action                  five times a second, ``(2,)`` in [-1, 1]: acceleration (2 m/s2), which stops at -1 and 3 m/s;
@@ -48,7 +48,6 @@ specifications); Rajamani 2012, section 2.2 (kinematic bicycle).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -58,59 +57,36 @@ from PIL import Image, ImageDraw
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
-from rlbench_suite.task import Task
 
 from ..runge_kutta import rk4
-from .signal_temporal_logic import (
-    NEVER,
-    Always,
-    And,
-    Eventually,
-    Formula,
-    In,
-    Memory,
-    Monitor,
-    Not,
-    Or,
-    Until,
-    in_words,
-    written,
+from ..signal_temporal_logic import Memory, written
+from ..specifications import (
+    BEFORE,
+    HAZARDS,
+    MEMORY,
+    MONITORS,
+    REGIONS,
+    SPECIFICATIONS,
+    SpecifiedTask,
+    drawn_cells,
+    drawn_specification,
+    monitored_components,
+    observed,
+    rested,
 )
 
 Scalar = Any
 
 STEP = 0.2
 """s"""
-STEPS = 150
-BEFORE = 10
-"""Samples before the first action."""
 SIDE, CELL = 20.0, 5.0
 """m: of the arena and of a cell."""
 WHEELBASE, HARDEST, SLOWEST, FASTEST, SHARPEST = 1.0, 2.0, -1.0, 3.0, 0.6
 """L in m; limits of acceleration, m/s2, speed, m/s, and steering, rad."""
-REGIONS, HAZARDS = 3, 4
 RADIUS, SMALLEST, LARGEST = 1.2, 1.0, 1.5
 """m: of regions; of hazards."""
 SHIFT = 0.6
 """m"""
-UNIT = 10.0
-"""m of robustness that pay 1."""
-A, B, C = (In(name) for name in "ABC")
-SAFE = Always(In("free"))
-SPECIFICATIONS: tuple[Formula, ...] = tuple(
-    And((SAFE, *parts))
-    for parts in (
-        (Eventually(A),),
-        (Or((Eventually(A), Eventually(B))),),
-        (Eventually(A), Eventually(B)),
-        (Eventually(And((A, Eventually(And((B, Eventually(C))))))),),
-        (Until(Not(B), A), Eventually(B)),
-        (Eventually(Always(A, BEFORE)),),
-        (Eventually(A, 75), Eventually(B)),
-    )
-)
-MONITORS = tuple(Monitor(formula) for formula in SPECIFICATIONS)
-MEMORY = max(monitor.size for monitor in MONITORS)
 
 
 class Pose(NamedTuple):
@@ -179,19 +155,7 @@ def drive(car: Pose, acceleration: Scalar, steering: Scalar) -> Pose:
     return rk4(slopes, car, STEP)._replace(v=v)
 
 
-def observed(memory: Memory, values: Mapping[str, Scalar], sample: Scalar, chosen: Scalar) -> tuple[Scalar, Memory]:
-    """Return robustness and memory after one more sample, of the chosen specification."""
-    found, kept = jnp.zeros_like(values["free"]), memory
-    for index, monitor in enumerate(MONITORS):
-        value, rest = monitor.step(memory[: monitor.size], values, sample)
-        mine = chosen == index
-        found = jnp.where(mine, value, found)
-        padded = (*rest, *memory[monitor.size :])
-        kept = tuple(jnp.where(mine, new, old) for new, old in zip(padded, kept, strict=True))
-    return found, kept
-
-
-class TemporalLogic(Task[Params, State]):
+class TemporalLogic(SpecifiedTask[Params, State]):
     """The task of this file's docstring."""
 
     measures: ClassVar[dict[str, str]] = {
@@ -201,6 +165,7 @@ class TemporalLogic(Task[Params, State]):
     }
     picture_shape = (320, 320, 3)
     period = STEP
+    unit = 10.0
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
@@ -214,19 +179,14 @@ class TemporalLogic(Task[Params, State]):
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a specification, and cells for start, regions and hazards."""
         u = self.uniform(key, 16 + 2 * (1 + REGIONS + HAZARDS) + HAZARDS + 2)
-        cells = jnp.argsort(u[:16]).astype(jnp.int32)
-        fits = ((cells[1] + cells[2] + cells) % 2 == split) & (np.arange(16) >= 3)
-        third = jnp.argmax(fits)
-        cells = jnp.where(np.arange(16) == third, cells[3], cells).at[3].set(cells[third])
+        columns, rows = drawn_cells(u[:16], split)
         shift = SHIFT * (2 * u[16 : 16 + 2 * (1 + REGIONS + HAZARDS)].reshape(2, -1) - 1)
-        used = cells[: 1 + REGIONS + HAZARDS]
-        x = CELL * (0.5 + (used % 4).astype(self.dtype)) + shift[0]
-        y = CELL * (0.5 + (used // 4).astype(self.dtype)) + shift[1]
+        x = CELL * (0.5 + columns.astype(self.dtype)) + shift[0]
+        y = CELL * (0.5 + rows.astype(self.dtype)) + shift[1]
         rest = u[16 + 2 * (1 + REGIONS + HAZARDS) :]
-        chosen = jnp.minimum(jnp.floor(len(MONITORS) * rest[0]).astype(jnp.int32), len(MONITORS) - 1)
         middle = 1 + REGIONS
         return Params(
-            chosen,
+            drawn_specification(rest[0]),
             Pose(x[0], y[0], 2 * math.pi * rest[1], jnp.zeros((), self.dtype)),
             x[1:middle],
             y[1:middle],
@@ -238,12 +198,7 @@ class TemporalLogic(Task[Params, State]):
     def initial(self, key: jax.Array, params: Params) -> State:
         """Stand for the samples before the first action."""
         values = predicates(params.start, params)
-        memory: Memory = (jnp.full((), NEVER, self.dtype),) * MEMORY
-
-        def stand(sample: Scalar, now: tuple[Scalar, Memory]) -> tuple[Scalar, Memory]:
-            return observed(now[1], values, sample, params.specification)
-
-        robustness, memory = jax.lax.fori_loop(0, BEFORE + 1, stand, (jnp.zeros((), self.dtype), memory))
+        robustness, memory = rested(values, params.specification)
         return State(params.start, memory, robustness, values["free"], jnp.int32(0))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
@@ -254,26 +209,6 @@ class TemporalLogic(Task[Params, State]):
         robustness, memory = observed(state.memory, values, steps + BEFORE, params.specification)
         return State(car, memory, robustness, jnp.minimum(state.safety, values["free"]), steps)
 
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return the change of robustness, and the payment at the end; see the table."""
-        before, after = (worth(value.robustness) for value in (state, next_state))
-        paid = (satisfied(next_state) & ~satisfied(state)).astype(self.dtype)
-        lost = ((next_state.safety <= 0) & (state.safety > 0)).astype(self.dtype)
-        return after - before + paid - lost
-
-    def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Say whether the trace is over, or the car in a hazard."""
-        return (state.steps >= STEPS) | (state.safety <= 0)
-
-    def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """Return ``success`` and the measures."""
-        return {
-            "success": satisfied(state),
-            "robustness": state.robustness,
-            "specification": params.specification,
-            "collided": state.safety <= 0,
-        }
-
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(46,)``; see the table."""
         car = state.car
@@ -283,16 +218,12 @@ class TemporalLogic(Task[Params, State]):
             forwards = cosine * (x - car.x) + sine * (y - car.y)
             return [forwards / SIDE, (cosine * (y - car.y) - sine * (x - car.x)) / SIDE]
 
-        size = len(MONITORS)
-        chosen = (params.specification == np.arange(size)).astype(self.dtype)
         shown = jnp.concatenate([
             self.stack(car.x / SIDE, car.y / SIDE, cosine, sine, car.v / FASTEST),
             *seen(params.region_x, params.region_y),
             *seen(params.hazard_x, params.hazard_y),
             params.hazard_radius / 2,
-            chosen,
-            self.stack(*state.memory) / SIDE,
-            self.stack(state.safety / SIDE, state.robustness / SIDE, state.steps.astype(self.dtype) / STEPS),
+            *self.monitored(state, params, SIDE),
         ])  # fmt: skip
         low, high = self.observation_space.low, self.observation_space.high  # type: ignore[attr-defined]
         return jnp.clip(shown, low, high)
@@ -311,11 +242,7 @@ class TemporalLogic(Task[Params, State]):
             Component("hazard_forwards", "of each hazard from the car", metres, (HAZARDS,)),
             Component("hazard_left", "of each hazard from the car", metres, (HAZARDS,)),
             Component("hazard_radius", "size of each hazard", "2 m", (HAZARDS,)),
-            Component("specification", "one-hot: which of the seven is to hold", shape=(len(MONITORS),)),
-            Component("memory", "of the specification's monitor, padded", metres, (MEMORY,)),
-            Component("safety", "least distance to hazards and walls so far", metres),
-            Component("robustness", "of the trace so far", metres),
-            Component("time", "part of the trace that is gone"),
+            *monitored_components(metres),
         )
 
     def action_components(self) -> tuple[Component, ...]:
@@ -329,7 +256,6 @@ class TemporalLogic(Task[Params, State]):
 
     def describe(self, state: State, params: Params) -> str:
         """Say the specification, then where everything is."""
-        formula = SPECIFICATIONS[int(params.specification)]
         car = Pose(*(float(value) for value in state.car))
         places = [
             f"{name} ({float(x):.2f}, {float(y):.2f})"
@@ -339,16 +265,12 @@ class TemporalLogic(Task[Params, State]):
             f"({float(x):.2f}, {float(y):.2f}) radius {float(r):.2f}"
             for x, y, r in zip(params.hazard_x, params.hazard_y, params.hazard_radius, strict=True)
         ]
-        memory = " ".join(f"{float(value):.2f}" for value in state.memory[: MONITORS[int(params.specification)].size])
         return (
-            f"Specification, to hold over {(STEPS + BEFORE) * STEP:g} s, of which {BEFORE * STEP:g} s have passed at "
-            f"the start: {in_words(formula, STEP)}.\nAs a formula: {written(formula, STEP)}. Free means out of "
-            f"hazards and within the walls, 0 to {SIDE:g} m in x and y.\n\n"
+            f"{self.told(state, params)} Free means out of hazards and within the walls, 0 to {SIDE:g} m in x and y."
+            "\n\n"
             f"Regions of radius {RADIUS:g} m: {', '.join(places)}. Hazards: {', '.join(hazards)}.\n\n"
             f"The car is at ({car.x:.2f}, {car.y:.2f}), heading {math.degrees(car.theta):.1f} degrees from the x axis "
-            f"to the left, at {car.v:.2f} m/s. Robustness so far: {float(state.robustness):.2f} m; least distance to "
-            f"what is forbidden: {float(state.safety):.2f} m; memory of the monitor: {memory}. Step {int(state.steps)} "
-            f"of {STEPS}."
+            f"to the left, at {car.v:.2f} m/s. {self.told_progress(state, params)}"
         )
 
     def how_to_act(self) -> str:
@@ -391,13 +313,3 @@ class TemporalLogic(Task[Params, State]):
         canvas.text((4, 2), written(SPECIFICATIONS[int(params.specification)], STEP), fill="black")
         canvas.text((4, 14), f"robustness {float(state.robustness):.2f} m, step {int(state.steps)}", fill="black")
         return np.asarray(image)
-
-
-def worth(robustness: Scalar) -> Scalar:
-    """Return the pay of a robustness: that below zero counts."""
-    return jnp.clip(robustness, -2 * UNIT, 0) / UNIT
-
-
-def satisfied(state: State) -> Scalar:
-    """Say whether the whole trace satisfies the specification."""
-    return (state.steps >= STEPS) & (state.robustness > 0)

@@ -7,12 +7,15 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from robustness_by_definition import Trace, robustness
 from scipy.integrate import solve_ivp
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.single import TaskEnv
 from rlbench_suite.envs.exploration import temporal_logic
-from rlbench_suite.envs.exploration.signal_temporal_logic import (
+from rlbench_suite.envs.exploration.specification_driver import SpecificationDriver
+from rlbench_suite.envs.exploration.temporal_logic import STEP
+from rlbench_suite.envs.signal_temporal_logic import (
     NEVER,
     Always,
     And,
@@ -26,42 +29,12 @@ from rlbench_suite.envs.exploration.signal_temporal_logic import (
     in_words,
     written,
 )
-from rlbench_suite.envs.exploration.specification_driver import SpecificationDriver
-from rlbench_suite.envs.exploration.temporal_logic import BEFORE, SPECIFICATIONS, STEP, STEPS
+from rlbench_suite.envs.specifications import BEFORE, SPECIFICATIONS, STEPS
 from rlbench_suite.policy import View
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
 CARD = card("TemporalLogic-v0")
-Trace = dict[str, list[float]]
-
-
-def robustness(formula: Formula, trace: Trace, t: int = 0) -> float:  # noqa: PLR0911 - one a kind
-    """Robustness from sample t on, straight from the definition; windows are cut off where the trace ends."""
-    end = len(next(iter(trace.values()))) - 1
-    match formula:
-        case In(region):
-            return trace[region][t]
-        case Not(part):
-            return -robustness(part, trace, t)
-        case And(parts):
-            return min(robustness(part, trace, t) for part in parts)
-        case Or(parts):
-            return max(robustness(part, trace, t) for part in parts)
-        case Always(part, samples):
-            last = end if samples is None else t + samples
-            if last > end:
-                return NEVER  # the stay is not over: not satisfied yet
-            return min(robustness(part, trace, s) for s in range(t, last + 1))
-        case Eventually(part, samples):
-            last = end if samples is None else min(end, t + samples)
-            return max(robustness(part, trace, s) for s in range(t, last + 1))
-        case Until(first, second):
-            return max(
-                min(robustness(second, trace, s), *(robustness(first, trace, r) for r in range(t, s + 1)))
-                for s in range(t, end + 1)
-            )
-    raise TypeError(formula)
 
 
 def prefixes(formula: Formula, trace: Trace) -> list[float]:

@@ -72,10 +72,12 @@ def towards_place(body: RigidBody, x: Scalar, y: Scalar, z: Scalar) -> Velocity:
     return Velocity(PLACE_GAIN * x, PLACE_GAIN * y, PLACE_GAIN * z, -YAW_GAIN * yaw)
 
 
-def towards_velocity(body: RigidBody, goal: Velocity) -> BodyRates:
-    """Return the thrust and the body rates that lead to a velocity."""
-    az = jnp.clip(VELOCITY_GAIN * (goal.vz - body.vz) + GRAVITY, *LIFT)
-    ax, ay = VELOCITY_GAIN * (goal.vx - body.vx), VELOCITY_GAIN * (goal.vy - body.vy)
+def towards_velocity(
+    body: RigidBody, goal: Velocity, velocity_gain: Scalar = VELOCITY_GAIN, tilt_gain: Scalar = TILT_GAIN
+) -> BodyRates:
+    """Return the thrust and the body rates that lead to a velocity; gains in 1/s."""
+    az = jnp.clip(velocity_gain * (goal.vz - body.vz) + GRAVITY, *LIFT)
+    ax, ay = velocity_gain * (goal.vx - body.vx), velocity_gain * (goal.vy - body.vy)
     share = jnp.minimum(1, LEAN * az / (jnp.sqrt(ax * ax + ay * ay) + 1e-9))
     ax, ay = share * ax, share * ay
 
@@ -83,7 +85,7 @@ def towards_velocity(body: RigidBody, goal: Velocity) -> BodyRates:
     r11, r12, r13, r21, r22, r23, r31, r32, r33 = rotation_matrix(body)
     bx, by, bz = r11 * ax + r21 * ay + r31 * az, r12 * ax + r22 * ay + r32 * az, r13 * ax + r23 * ay + r33 * az
     across = jnp.sqrt(bx * bx + by * by)
-    rate = TILT_GAIN * jnp.arctan2(across, bz) / (across + 1e-9)
+    rate = tilt_gain * jnp.arctan2(across, bz) / (across + 1e-9)
     return BodyRates(bz, -rate * by, rate * bx, goal.yaw_rate)
 
 

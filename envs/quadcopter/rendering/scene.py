@@ -56,6 +56,15 @@ class Ball(NamedTuple):
 Thing = Face | Line | Ball
 
 
+def prism(x: float, y: float, radius: float, height: float, tones: tuple[str, str]) -> list[Face]:
+    """Return a pillar on the floor z = 0 as eight faces in two tones and a lid (m)."""
+    angles = np.linspace(0, 2 * math.pi, 9)
+    low = np.stack([x + radius * np.cos(angles), y + radius * np.sin(angles), 0 * angles], 1)
+    high = low + np.array([0, 0, height])
+    sides = [Face(np.array([low[i], low[i + 1], high[i + 1], high[i]]), tones[i % 2]) for i in range(8)]
+    return [*sides, Face(high[:-1], tones[1])]
+
+
 class Floor(NamedTuple):
     """A level floor of square tiles that fades away from the middle of the scene."""
 

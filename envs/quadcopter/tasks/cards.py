@@ -201,6 +201,19 @@ CARDS = (
         replay_tolerance=1.0,
         tags=("continuous", "navigation", "vision"),
     ),
+    TaskCard(
+        id="rlsuite/TemporalLogicQuadcopter-v0",
+        family="quadcopter",
+        summary="Fly a quadcopter so that a specification in signal temporal logic holds: reach, avoid, order, stay.",
+        source="Donze & Maler 2010, doi:10.1007/978-3-642-15297-9_9; Pant, Abbas, Quaye & Mangharam 2018, "
+        "doi:10.1109/ICCPS.2018.00026; Kaufmann, Bauersfeld & Scaramuzza 2022, arXiv:2202.10796",
+        entry_point="rlbench_suite.envs.quadcopter.tasks.temporal_logic:TemporalLogicQuadcopter",
+        reference="rlbench_suite.envs.quadcopter.tasks.specification_pilot:SpecificationPilot",
+        horizon=150,
+        variant=True,
+        replay_tolerance=1.0,
+        tags=("continuous", "navigation", "temporal-logic"),
+    ),
     *(
         TaskCard(
             id=f"rlsuite/Quadcopter{goal}Rough-v{_VERSION[goal]}",

@@ -55,7 +55,7 @@ from ..physics.sampling import nearly_at_rest, sample_airframe
 from ..physics.vehicles import CRAZYFLIE_AIR
 from ..rendering import picture
 from ..rendering.picture import Pictured, Shot
-from ..rendering.scene import Ball, Face, Thing
+from ..rendering.scene import Ball, Thing, prism
 from ..sensing import motion, onboard_camera
 from ..sensing.onboard_camera import BLUE, COLUMNS, LEFT, PIXEL, RED, ROWS, UP
 from . import course
@@ -77,6 +77,7 @@ CRASH = 10.0
 START_HEIGHT = 1.2
 SHOWN_HEIGHT = 2.2
 """m: height of pillars in pictures of the scene; in the task they have no end."""
+BLUES = "#3552c4", "#4868e0"
 # Rotors and gravity accelerate it by at most 41 m/s^2, over a diagonal of 12.7 m; one step may lead beyond.
 VELOCITY_BOUND = 35.0
 # Full rotors and gyroscopic torque add at most 60 rad/s in 10 ms to what the gyroscope can measure.
@@ -256,22 +257,12 @@ class QuadcopterVision(Pictured, Task[Params, State]):
         for i, place in enumerate(np.array([params.x, params.y, params.z], float).T):
             things.append(Ball(place[None], "red" if i == goal else picture.LATER, BALL_RADIUS))
         for x, y in np.array([params.pillar_x, params.pillar_y], float).T:
-            things += prism(x, y)
+            things += prism(x, y, PILLAR, SHOWN_HEIGHT, BLUES)
         on_board = self.photograph(state, params)
         return Shot(state.vehicle, 2.4, things, centre=(0.0, 0.0, 1.2), below=1.2, on_board=on_board)
 
 
 _compiled_camera = jax.jit(QuadcopterVision.camera, static_argnums=0)
-
-
-def prism(x: float, y: float) -> list[Face]:
-    """Return a pillar as eight faces and a lid."""
-    angles = np.linspace(0, 2 * math.pi, 9)
-    low = np.stack([x + PILLAR * np.cos(angles), y + PILLAR * np.sin(angles), 0 * angles], 1)
-    high = low + np.array([0, 0, SHOWN_HEIGHT])
-    tones = ("#3552c4", "#4868e0")
-    sides = [Face(np.array([low[i], low[i + 1], high[i + 1], high[i]]), tones[i % 2]) for i in range(8)]
-    return [*sides, Face(high[:-1], tones[1])]
 
 
 def turned(body: RigidBody, angle: Scalar) -> RigidBody:

@@ -1,0 +1,116 @@
+"""The reference player of ``TemporalLogicQuadcopter``: flies from region to region by maps of shortest ways.
+
+At the start of an episode it plans the order of regions and the level ways to them (``specification_plan.py``), round
+all hazards as if they were pillars. At each step it looks at level velocities in sixteen directions, takes a response
+of first order to each for a second, and chooses the one that ends nearest along the way without a collision: the
+dynamic window approach of Fox, Burgard & Thrun 1997, doi:10.1109/100.580977. The height follows that of the region. The
+outer loops of the family's flight controller turn the velocity into thrust and body rates, with gains for ten commands
+a second.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.policy import View
+
+from ...specification_plan import FAR, KEEPS_OUT, LENGTHS, STAYS, Plan, interpolated, map_spacing, planned
+from ..control import flight_controller
+from ..control.flight_controller import Velocity
+from ..physics.rigid_body import GRAVITY, RigidBody, rotation_matrix
+from .by_command import TILT_RATE, TURN_RATE
+from .temporal_logic import RADIUS, SIDE, Params, TemporalLogicQuadcopter, predicates
+
+SPACING = map_spacing(SIDE)
+"""m between points of the map."""
+DIRECTIONS = np.linspace(0, 2 * math.pi, 16, endpoint=False)
+VELOCITIES = np.concatenate([np.zeros((2, 1)), *(
+    share * np.stack([np.cos(DIRECTIONS), np.sin(DIRECTIONS)]) for share in (1.0, 0.4)
+)], axis=1)  # fmt: skip
+"""``(2, 33)``: velocities along x and y, by the highest."""
+LOOK = (0.1, 0.25, 0.4, 0.55, 0.7, 0.85, 1.0)
+"""s: times at which it looks ahead."""
+STEEPEST = 1.5
+"""m/s upward or downward"""
+
+
+class SpecificationPilot(NamedTuple):
+    """Distances that it keeps, its speed, and gains."""
+
+    margin: Any = 0.12
+    """m from hazards in simulations"""
+    inside: Any = 0.1
+    """m within a region that counts as there"""
+    fastest: Any = 2.5
+    """m/s"""
+    climbing: Any = 1.5
+    """1/s: vertical velocity by height that is missing"""
+    velocity: Any = 2.2
+    """1/s: acceleration by error in velocity"""
+    tilt: Any = 6.0
+    """1/s: body rate by angle of tilt"""
+
+    @classmethod
+    def for_task(cls, task: TemporalLogicQuadcopter) -> SpecificationPilot:
+        """Make the player."""
+        return cls()
+
+    def initial(self, params: Params) -> Plan:
+        """Return the plan."""
+        return planned(
+            params.specification,
+            (params.start_x, params.start_y),
+            (params.region_x, params.region_y),
+            (params.hazard_x, params.hazard_y, params.hazard_radius),
+            side=SIDE,
+            radius=RADIUS,
+            room=0.15,
+        )
+
+    def act(self, memory: Plan, view: View, key: jax.Array) -> tuple[jax.Array, Plan]:
+        """Return thrust and body rates, shape ``(4,)``."""
+        params: Params = view.params
+        body: RigidBody = view.state.vehicle.body
+        last = jnp.asarray(LENGTHS)[params.specification]
+        values = predicates(body.x, body.y, body.z, params)
+        depths = jnp.stack([values[name] for name in "ABC"])
+
+        stays = params.specification == STAYS
+        goal = memory.order[jnp.minimum(memory.stage, 2)]
+        stage = memory.stage + ((depths[goal] > self.inside) & (memory.stage < last) & ~stays)
+        goal = memory.order[jnp.minimum(stage, 2)]
+        done = stage >= last
+        near = RADIUS - depths[goal]
+        wanted = jnp.where(stays, jnp.minimum(self.fastest, 1.5 * jnp.maximum(near - 0.1, 0.0)), self.fastest)
+        rise = jnp.where(done, 0.0, self.climbing * (params.region_z[goal] - body.z))
+        rise = jnp.clip(rise, -STEEPEST, STEEPEST)
+
+        vx, vy = wanted * jnp.asarray(VELOCITIES, body.x.dtype)
+        keeps_out = (params.specification == KEEPS_OUT) & (stage == 0)
+        cost = jnp.where(done, jnp.sqrt(vx * vx + vy * vy), 0.0)
+        clear = jnp.ones_like(cost, bool)
+        x, y = body.x, body.y
+        for number, time in enumerate(LOOK):
+            slip = (1 - jnp.exp(-self.velocity * time)) / self.velocity
+            x = body.x + vx * time + (body.vx - vx) * slip
+            y = body.y + vy * time + (body.vy - vy) * slip
+            z = body.z + rise * time + (body.vz - rise) * slip
+            there = predicates(x, y, z, params)
+            room = jnp.where(keeps_out, jnp.minimum(there["free"], -there["B"]), there["free"])
+            crashed = clear & (room < self.margin)
+            cost = cost + jnp.where(crashed, FAR * (len(LOOK) - number), 0.0)
+            clear = clear & ~crashed
+        way = memory.ways[jnp.minimum(stage, 2)]
+        best = jnp.argmin(cost + jnp.where(done, 0.0, interpolated(way, x, y, SPACING)))
+
+        rotation = rotation_matrix(body)
+        turn = -flight_controller.YAW_GAIN * jnp.arctan2(rotation[3], rotation[0])
+        goal_velocity = Velocity(vx[best], vy[best], rise, turn)
+        rates = flight_controller.towards_velocity(body, goal_velocity, self.velocity, self.tilt)
+        action = [rates.thrust / GRAVITY - 1, rates.wx / TILT_RATE, rates.wy / TILT_RATE, rates.wz / TURN_RATE]
+        return jnp.clip(jnp.stack(action), -1, 1), memory._replace(stage=stage)

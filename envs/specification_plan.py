@@ -1,0 +1,118 @@
+"""Plans for the specifications of ``specifications.py``: an order of regions, and a map of shortest ways to each.
+
+The length of the shortest way from everywhere around the hazards comes from dynamic programming on a grid (Dijkstra
+1959), by sweeps of steps to eight neighbours.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+POINTS = 40
+"""Points of a map along each side."""
+SWEEPS = 80
+FAR = 100.0
+"""m: length of a way that is not found or not free."""
+ORDERS = np.array([[0, 0, 0], [0, 0, 0], [0, 1, 1], [0, 1, 2], [0, 1, 1], [0, 0, 0], [0, 1, 1]])
+"""Regions of each specification, one after another."""
+FREE_TO_CHOOSE = np.array([False, True, True, False, False, False, False])
+"""Whether A and B may change places: then the nearer one comes first."""
+LENGTHS = np.array([1, 1, 2, 3, 2, 1, 2])
+STAYS, KEEPS_OUT = 5, 4
+"""Specifications of a stay in A, and of B forbidden before A."""
+
+
+class Plan(NamedTuple):
+    """Plan and progress."""
+
+    order: jax.Array
+    """int32 ``(3,)``"""
+    ways: jax.Array
+    """``(3, 40, 40)`` m to each of them, [y, x]."""
+    stage: jax.Array
+    """int32: regions that are done."""
+
+
+def map_spacing(side: float) -> float:
+    """Return the distance of neighbours on the map of an arena (m)."""
+    return side / POINTS
+
+
+def planned(
+    specification: jax.Array,
+    start: tuple[jax.Array, jax.Array],
+    regions: tuple[jax.Array, jax.Array],
+    hazards: tuple[jax.Array, jax.Array, jax.Array],
+    *,
+    side: float,
+    radius: float,
+    room: float,
+) -> Plan:
+    """Return a plan at the start.
+
+    Args:
+        specification: its index.
+        start: x and y (m).
+        regions: x and y, ``(3,)`` each (m).
+        hazards: x, y and radius, ``(n,)`` each (m).
+        side: of the arena (m).
+        radius: of regions (m).
+        room: distance that ways keep from hazards and from forbidden regions (m).
+    """
+    start_x, start_y = start
+    region_x, region_y = regions
+    hazard_x, hazard_y, hazard_radius = hazards
+    at = map_spacing(side) * (np.arange(POINTS) + 0.5)
+    grid_y, grid_x = (jnp.asarray(axis, start_x.dtype) for axis in np.meshgrid(at, at, indexing="ij"))
+    blocked = jnp.zeros_like(grid_x, bool)
+    for i in range(hazard_x.shape[0]):
+        wide = hazard_radius[i] + room
+        blocked |= (grid_x - hazard_x[i]) ** 2 + (grid_y - hazard_y[i]) ** 2 < wide**2
+    order = jnp.asarray(ORDERS, jnp.int32)[specification]
+    first, second = ((region_x[i] - start_x) ** 2 + (region_y[i] - start_y) ** 2 for i in (0, 1))
+    swap = jnp.asarray(FREE_TO_CHOOSE)[specification] & (second < first)
+    order = jnp.where(swap, 1 - order, order)
+    ways = []
+    for stage in range(3):
+        x, y = region_x[order[stage]], region_y[order[stage]]
+        away = jnp.sqrt((grid_x - x) ** 2 + (grid_y - y) ** 2)
+        out = (grid_x - region_x[1]) ** 2 + (grid_y - region_y[1]) ** 2 < (radius + room) ** 2
+        shut = blocked | (out & (specification == KEEPS_OUT) & (stage == 0))
+        ways.append(lengths(jnp.where(away < radius / 2, away, FAR), shut, map_spacing(side)))
+    return Plan(order, jnp.stack(ways), jnp.int32(0))
+
+
+def lengths(seeds: jax.Array, blocked: jax.Array, spacing: float) -> jax.Array:
+    """Return the lengths of shortest ways on the map, m, by steps to eight neighbours.
+
+    Args:
+        seeds: m, ``(40, 40)``: lengths that are known, FAR elsewhere.
+        blocked: bool ``(40, 40)``: points that no way may cross.
+        spacing: of the points (m).
+    """
+
+    def sweep(_: int, now: jax.Array) -> jax.Array:
+        padded = jnp.pad(jnp.where(blocked, FAR, now), 1, constant_values=FAR)
+        for dy, dx in itertools.product((-1, 0, 1), repeat=2):
+            step = spacing * math.hypot(dx, dy)
+            now = jnp.minimum(now, padded[1 + dy : 1 + dy + POINTS, 1 + dx : 1 + dx + POINTS] + step)
+        return now
+
+    found = jax.lax.fori_loop(0, SWEEPS, sweep, seeds)
+    return jnp.where(blocked, found + 10 * spacing, found)
+
+
+def interpolated(way: jax.Array, x: jax.Array, y: jax.Array, spacing: float) -> jax.Array:
+    """Return the length at places between the points of a map, bilinear."""
+    column, row = (jnp.clip(value / spacing - 0.5, 0.0, POINTS - 1.001) for value in (x, y))
+    i, j = jnp.floor(column).astype(jnp.int32), jnp.floor(row).astype(jnp.int32)
+    u, v = column - i, row - j
+    lower = (1 - u) * way[j, i] + u * way[j, i + 1]
+    upper = (1 - u) * way[j + 1, i] + u * way[j + 1, i + 1]
+    return (1 - v) * lower + v * upper

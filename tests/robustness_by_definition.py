@@ -1,0 +1,36 @@
+"""Robustness of signal temporal logic on whole traces, straight from its definition."""
+
+from __future__ import annotations
+
+from rlbench_suite.envs.signal_temporal_logic import NEVER, Always, And, Eventually, Formula, In, Not, Or, Until
+
+Trace = dict[str, list[float]]
+"""Values of each predicate, one a sample."""
+
+
+def robustness(formula: Formula, trace: Trace, t: int = 0) -> float:  # noqa: PLR0911 - one a kind
+    """Return the robustness from sample t on; windows are cut off where the trace ends."""
+    end = len(next(iter(trace.values()))) - 1
+    match formula:
+        case In(region):
+            return trace[region][t]
+        case Not(part):
+            return -robustness(part, trace, t)
+        case And(parts):
+            return min(robustness(part, trace, t) for part in parts)
+        case Or(parts):
+            return max(robustness(part, trace, t) for part in parts)
+        case Always(part, samples):
+            last = end if samples is None else t + samples
+            if last > end:
+                return NEVER  # the stay is not over: not satisfied yet
+            return min(robustness(part, trace, s) for s in range(t, last + 1))
+        case Eventually(part, samples):
+            last = end if samples is None else min(end, t + samples)
+            return max(robustness(part, trace, s) for s in range(t, last + 1))
+        case Until(first, second):
+            return max(
+                min(robustness(second, trace, s), *(robustness(first, trace, r) for r in range(t, s + 1)))
+                for s in range(t, end + 1)
+            )
+    raise TypeError(formula)
