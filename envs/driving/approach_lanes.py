@@ -222,7 +222,7 @@ def entered(traffic: LaneTraffic, driver: Driver, due: Scalar) -> LaneTraffic:
     lane = jnp.where(traffic.x >= 0, traffic.left.astype(jnp.int32), ABSENT)
     entry = numbered(traffic.left.astype(jnp.int32), jnp.full_like(traffic.x, OUTSIDE))
     last = nearest(numbered(lane, traffic.x), entry, ahead=True)
-    return admitted(traffic, as_leader(traffic, last, 0), driver, due)  # type: ignore[type-var]
+    return admitted(traffic, as_leader(traffic, last, 0), driver, due)  # type: ignore[arg-type,return-value]
 
 
 # -- lane changes --------------------------------------------------------------------------------------------------

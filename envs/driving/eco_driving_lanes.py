@@ -139,9 +139,7 @@ class EcoDrivingLanes(EcoDriving):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        low, high = bounds()
-        low = np.append(low, (0, 0, 0, 0, 0, 0, 0, -0.03, 0, -0.03, 0))
-        high = np.append(high, (1, 1, 1, 1, 1.2, 1, 1, 1, 1.2, 1, 1.2))
+        low, high = np.concatenate([bounds(), bounds_of_more()], 1)
         self.observation_space = self.box(low, high, (LANES * SLOTS, len(low)))
         self.reward_space = self.box(-FASTEST_REWARD, FASTEST_REWARD, (LANES * SLOTS,))
 
@@ -256,7 +254,7 @@ class EcoDrivingLanes(EcoDriving):
         )
         agent = seen[:, :1] > 0
         more = jnp.stack([column.reshape(-1).astype(self.dtype) for column in columns], -1)
-        low, high = (part[:, seen.shape[-1] :] for part in (self.observation_space.low, self.observation_space.high))
+        low, high = (bound.astype(self.dtype) for bound in bounds_of_more())
         return jnp.concatenate([seen, jnp.where(agent, jnp.clip(more, low, high), 0)], -1)
 
     def observation_components(self) -> tuple[Component, ...]:
@@ -357,6 +355,12 @@ class EcoDrivingLanes(EcoDriving):
                         canvas.rectangle((box[0], side, right, side + 2), fill="orange")
             canvas.text((6, 6 + 205 * approach), f"from the {name}", fill="black")
         return np.asarray(image)
+
+
+def bounds_of_more() -> tuple[np.ndarray, np.ndarray]:
+    """Return the least and largest values of the entries that ``EcoDriving`` does not have, each ``(11,)``."""
+    low = np.array([0, 0, 0, 0, 0, 0, 0, -0.03, 0, -0.03, 0])
+    return low, np.array([1, 1, 1, 1, 1.2, 1, 1, 1, 1.2, 1, 1.2])
 
 
 class LanesAdvice(NamedTuple):
