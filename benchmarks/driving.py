@@ -69,6 +69,7 @@ ROADS = {
     "rlsuite/EcoDriving-v0": Road(1024),
     "rlsuite/EcoDrivingCar-v0": Road(1024),
     "rlsuite/EcoDrivingCity-v0": Road(1024),
+    "rlsuite/EcoDrivingLanes-v0": Road(1024),
     "rlsuite/TrafficSim-v1": Road(1024),
     "rlsuite/OwnRoads-v1": Road(1024),
 }

@@ -89,7 +89,7 @@ def moved(traffic: Traffic, ahead: Ahead, acceleration: Scalar, line: Scalar) ->
     faster = jnp.maximum(jnp.minimum(wanted, safe), 0)
     way = jnp.minimum(0.5 * TICK * (v + faster), room)
     on = x >= 0
-    return Traffic(jnp.where(on, x + way, x), jnp.where(on, faster, 0), traffic.held)
+    return traffic._replace(x=jnp.where(on, x + way, x), v=jnp.where(on, faster, 0))
 
 
 def entered(traffic: Traffic, driver: Driver, due: Scalar, length: Scalar = LENGTH) -> Traffic:
@@ -97,7 +97,11 @@ def entered(traffic: Traffic, driver: Driver, due: Scalar, length: Scalar = LENG
 
     They enter at their desired speed, or at one from which they can brake comfortably behind their leader.
     """
-    ahead = leaders(traffic.x, traffic.v, 0, length)
+    return admitted(traffic, leaders(traffic.x, traffic.v, 0, length), driver, due)
+
+
+def admitted(traffic: Traffic, ahead: Ahead, driver: Driver, due: Scalar) -> Traffic:
+    """Return the traffic with those that are ``due`` and find room behind the leaders that are ahead of the entry."""
     room = ahead.gap - driver.jam_gap
     enters = due & (traffic.x < 0) & (room >= 0)
     safe = jnp.sqrt(ahead.v * ahead.v + 2 * driver.deceleration * jnp.maximum(room, 0))

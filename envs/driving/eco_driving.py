@@ -39,10 +39,11 @@ context                 approach 150..350 m, in bands of 10 m alternately of tra
 difficulty              penetration, 0 to 1
 ======================  ====================================================================================
 
-Differences from IntersectionZoo: no turns and no lane changes, passenger cars only, no weather; own CO2 model
-(``emissions.py``) instead of MOVES; agents ease off instead of choosing any acceleration; one unit for all times; the
-reward compares with a twin (there: speed less a penalty for standing and for CO2); journeys are counted to the end
-(there: on the approach only). Drivers have the parameters of city traffic of Treiber & Kesting, not those fitted there.
+Differences from IntersectionZoo: no turns and no lane changes (``eco_driving_lanes.py`` has both), passenger cars only,
+no weather; own CO2 model (``emissions.py``) instead of MOVES; agents ease off instead of choosing any acceleration; one
+unit for all times; the reward compares with a twin (there: speed less a penalty for standing and for CO2); journeys are
+counted to the end (there: on the approach only). Drivers have the parameters of city traffic of Treiber & Kesting, not
+those fitted there.
 
 Sources: Jayawardana et al. 2025, arXiv:2410.15221 (IntersectionZoo); Jayawardana et al. 2024, arXiv:2408.05609 (11 to
 22 % of CO2 at intersections at full penetration); Treiber & Kesting, Traffic Flow Dynamics (2013), table 11.2.
@@ -63,7 +64,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.task import Task
 
 from ..alternating_bands import alternating_bands
-from .approach import EXIT, LENGTH, OUTSIDE, Traffic, entered, holds, intention, leaders, moved
+from .approach import EXIT, LENGTH, OUTSIDE, Ahead, Traffic, entered, holds, intention, leaders, moved
 from .car_following import Driver, Scalar
 from .emissions import CAR, Engine, co2, fuel
 from .signal_plan import TICK, Lights, Plan, lights
@@ -120,6 +121,25 @@ class State(NamedTuple):
     """ul (1e-6 L) of both, int32 ``(2,)``"""
     delay: Scalar
     """s of all cars, int32"""
+
+
+class Around(NamedTuple):
+    """What is around every car, each field ``(lanes, slots)``."""
+
+    gap: Scalar
+    """m to the leader"""
+    leader_speed: Scalar
+    """m/s; 0 without one"""
+    led: Scalar
+    """bool: the leader is controlled"""
+    gap_behind: Scalar
+    """m to the follower; FREE_SHOWN without one"""
+    follower_speed: Scalar
+    """m/s; 0 without one"""
+    chosen: Scalar
+    """m/s^2: acceleration that the driver chooses"""
+    between: Scalar
+    """Cars between it and the line."""
 
 
 class EcoDriving(Task[Params, State]):
@@ -204,33 +224,50 @@ class EcoDriving(Task[Params, State]):
 
     def drive(self, state: State, off: jax.Array, params: Params) -> State:
         """Return the state a tick later; agents accelerate by ``off`` less, ``(lanes, slots)`` m/s^2."""
-        line, driver = params.approach, params.driver
-        out = line + EXIT
+        line = params.approach
         before, light = state.traffic, self.lights(params, state.tick)
         before = before._replace(held=holds(before, light, line))
-        ahead = leaders(before.x, before.v, before.x, self.lengths(params))
-        inside = (before.x >= 0) & (before.x < out)
+        ahead, chosen = self.followed(before, params)
+        inside = (before.x >= 0) & (before.x < line + EXIT)
         # Who drives on at amber clears the line before red, agents too.
         bound = (before.x < line) & ~before.held & ~light.green
         eased = jnp.where(inside & ~bound, jnp.stack([jnp.zeros_like(off), off]), 0)
-        after = computed_once(moved)(before, ahead, intention(before, ahead, driver, line) - eased, line)
+        after = computed_once(moved)(before, ahead, chosen - eased, line)
+        return self.recorded(state, before, after, params)._replace(traffic=self.joined(state, after, params))
 
+    def followed(self, traffic: Traffic, params: Params) -> tuple[Ahead, jax.Array]:
+        """Return the leaders, and the accelerations that the drivers choose."""
+        ahead = leaders(traffic.x, traffic.v, traffic.x, self.lengths(params))
+        return ahead, intention(traffic, ahead, params.driver, params.approach)
+
+    def joined(self, state: State, traffic: Traffic, params: Params) -> Traffic:
+        """Return the traffic with those that enter."""
+        return entered(traffic, params.driver, params.arrival <= state.tick, self.lengths(params))
+
+    def recorded(self, state: State, before: Traffic, after: Traffic, params: Params) -> State:
+        """Return the state a tick later, with what this tick emits."""
+        out = params.approach + EXIT
+        inside = (before.x >= 0) & (before.x < out)
         speed, acceleration = 0.5 * (before.v + after.v), (after.v - before.v) * (1 / TICK)
         waits = (before.x < 0) & (params.arrival <= state.tick)
         leaves = inside & (after.x >= out)
-        # A change of speed emits the same at any acceleration, so this is what regaining the speed will emit.
-        short = jnp.maximum(driver.desired_speed * driver.desired_speed - after.v * after.v, 0)
         engine = self.engines(params)
         emitted = jnp.where(inside, TICK * co2(speed, acceleration, engine), jnp.where(waits, TICK * engine.idle, 0))
-        emitted = emitted + jnp.where(leaves, 0.5 * engine.kinetic * short, 0)
+        emitted = emitted + jnp.where(leaves, self.owed(after, params), 0)
         used = jnp.where(inside | waits, TICK * 1e6 * self.petrol(speed, acceleration, params), 0)
-        return State(
-            entered(after, driver, params.arrival <= state.tick, self.lengths(params)),
-            state.tick + 1,
-            state.co2 + whole(emitted),
-            state.fuel + whole(used),
-            state.delay,
+        return state._replace(
+            traffic=after,
+            tick=state.tick + 1,
+            co2=state.co2 + whole(emitted),
+            fuel=state.fuel + whole(used),
         )
+
+    def owed(self, traffic: Traffic, params: Params) -> jax.Array:
+        """Return the CO2 that each will emit for its journey behind the exit, mg."""
+        # A change of speed emits the same at any acceleration, so this is what regaining the desired speed will emit.
+        desired = params.driver.desired_speed
+        short = jnp.maximum(desired * desired - traffic.v * traffic.v, 0)
+        return 0.5 * self.engines(params).kinetic * short
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the observation of each car, ``(48, 20)``; see the table."""
@@ -238,33 +275,24 @@ class EcoDriving(Task[Params, State]):
 
     def seen(self, state: State, params: Params) -> jax.Array:
         """Return what each car observes if it is controlled, ``(lanes * slots, 20)``."""
-        fleet = Traffic(*(part[1] for part in state.traffic))
+        fleet = jax.tree.map(lambda part: part[1], state.traffic)
         light, line = self.lights(params, state.tick), params.approach
         fleet = fleet._replace(held=holds(fleet, light, line))
-        ahead = leaders(fleet.x, fleet.v, fleet.x, self.lengths(params))
-        on = fleet.x >= 0
-        last = jnp.arange(SLOTS) == SLOTS - 1
-        follows = jnp.roll(on, -1, -1) & ~last
-        gap_behind = jnp.where(follows, jnp.roll(ahead.gap, -1, -1), FREE_SHOWN)
-        approaching = on & (fleet.x < line)
-        # Cars keep their order, so those between a car and the line are the slots from the first that approaches.
-        first = jnp.where(approaching, np.arange(SLOTS), SLOTS).min(-1, keepdims=True)
-        between = jnp.where(approaching, np.arange(SLOTS) - first, 0)
+        around = self.around(fleet, params)
         cycle, seconds = params.plan.cycle, TICK / TIME
         green = self.of_lanes(jnp.stack([params.plan.first, params.plan.second]))
-        led = jnp.roll(params.controlled & on, 1, -1) & (np.arange(SLOTS) > 0)
-        agent = on & (fleet.x < line + EXIT) & params.controlled
+        agent = (fleet.x >= 0) & (fleet.x < line + EXIT) & params.controlled
         own = (
-            jnp.ones_like(on),
+            jnp.ones_like(agent),
             fleet.v * (1 / SPEED),
             (line - fleet.x) * (1 / WAY),
-            jnp.minimum(ahead.gap * (1 / WAY), 1),
-            ahead.v * (1 / SPEED),
-            led,
-            jnp.minimum(gap_behind * (1 / WAY), 1),
-            jnp.where(follows, jnp.roll(fleet.v, -1, -1), 0) * (1 / SPEED),
-            intention(fleet, ahead, params.driver, line) * (1 / PEDAL),
-            between * (1 / SLOTS),
+            jnp.minimum(around.gap * (1 / WAY), 1),
+            around.leader_speed * (1 / SPEED),
+            around.led,
+            jnp.minimum(around.gap_behind * (1 / WAY), 1),
+            around.follower_speed * (1 / SPEED),
+            around.chosen * (1 / PEDAL),
+            around.between * (1 / SLOTS),
         )
         shared = (
             light.green,
@@ -279,10 +307,28 @@ class EcoDriving(Task[Params, State]):
             jnp.full_like(line, self.penetration),
         )
         columns = *(jnp.where(agent, column, 0) for column in own), *shared
-        shape = self.lanes, SLOTS
-        seen = jnp.stack([jnp.broadcast_to(column, shape).astype(self.dtype) for column in columns], -1)
+        seen = jnp.stack([jnp.broadcast_to(column, agent.shape).astype(self.dtype) for column in columns], -1)
         low, high = (bound.astype(self.dtype) for bound in bounds())
         return jnp.clip(seen.reshape(self.lanes * SLOTS, len(columns)), low, high)
+
+    def around(self, fleet: Traffic, params: Params) -> Around:
+        """Return what is around every car."""
+        ahead, chosen = self.followed(fleet, params)
+        on = fleet.x >= 0
+        last = jnp.arange(SLOTS) == SLOTS - 1
+        follows = jnp.roll(on, -1, -1) & ~last
+        approaching = on & (fleet.x < params.approach)
+        # Cars keep their order, so those between a car and the line are the slots from the first that approaches.
+        first = jnp.where(approaching, np.arange(SLOTS), SLOTS).min(-1, keepdims=True)
+        return Around(
+            gap=ahead.gap,
+            leader_speed=ahead.v,
+            led=jnp.roll(params.controlled & on, 1, -1) & (np.arange(SLOTS) > 0),
+            gap_behind=jnp.where(follows, jnp.roll(ahead.gap, -1, -1), FREE_SHOWN),
+            follower_speed=jnp.where(follows, jnp.roll(fleet.v, -1, -1), 0),
+            chosen=chosen,
+            between=jnp.where(approaching, np.arange(SLOTS) - first, 0),
+        )
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of each car; see the table."""

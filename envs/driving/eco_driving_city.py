@@ -23,8 +23,9 @@ The agents, the action, the cost, success and the end are those of ``EcoDriving`
 car has five entries more: 1 if it is a truck; by how much a cold engine emits more, 0 if it is warm; trucks between it
 and the line (by 12); and of all, temperature (by 40 degrees Celsius) and the share of trucks.
 
-Cities, sizes and drivers of trucks are chosen, not measured. All vehicles can brake equally hard in emergencies. Left
-out: turns and lane changes. ``fuel_saving`` is that of cars, because its model has no trucks.
+Cities, sizes and drivers of trucks are chosen, not measured. All vehicles can brake equally hard in emergencies. Turns
+and lane changes are left out here (``eco_driving_lanes.py`` has them). ``fuel_saving`` is that of cars, because its
+model has no trucks.
 
 Sources: those of ``eco_driving.py`` and ``emissions.py``.
 """

@@ -81,10 +81,7 @@ class Lane:
         self.hold(tick)
         moves = []
         for car in self.road:
-            leader = self.leader(car)
-            room = leader.x - leader.length - car.x + leader.v**2 / (2 * HARD) if leader else 1e6
-            if car.held:
-                room = min(room, self.line - car.x)
+            room = self.room(car)
             inside = car.x < self.line + EXIT
             free = car.held or car.x >= self.line or colour(self.plan, self.phase, tick)[0] == "green"
             a = max(self.wish(car) - (eases.get(car.number, 0.0) if inside and free else 0.0), -HARD)
@@ -103,7 +100,7 @@ class Lane:
                 charged = DT * gram_per_hour / 3.6
                 if x >= self.line + EXIT:
                     self.left += 1
-                    charged += cav / 3.6 * max(car.driver[0] ** 2 - v**2, 0) / 2
+                    charged += cav / 3.6 * max(car.driver[0] ** 2 - v**2, 0) / 2 + self.detour(car)
                 self.mg += round(charged)
                 resistance = 0.6128 * 0.6 * 0.98 * 3.28 * speed**2
                 resistance += 9.8066 * 1430 * 1.75 / 1000 * (0.0328 * 3.6 * speed + 4.575)
@@ -113,6 +110,20 @@ class Lane:
         for car in self.waiting:
             self.mg += round(DT * car.factor * car.engine[0] / 3.6)
             self.ul += round(DT * 780 * car.petrol)
+        self.enter()
+
+    def room(self, car: Car) -> float:
+        """Return how far the car may go until it stands, m."""
+        leader = self.leader(car)
+        room = leader.x - leader.length - car.x + leader.v**2 / (2 * HARD) if leader else 1e6
+        return min(room, self.line - car.x) if car.held else room
+
+    def detour(self, car: Car) -> float:
+        """Return what the car is charged for a detour, mg."""
+        return 0.0
+
+    def enter(self) -> None:
+        """Let the next car enter if there is room."""
         if self.waiting:
             car, last = self.waiting[0], self.road[-1] if self.road else None
             room = (last.x - last.length if last else 1e6) - car.driver[2]
@@ -122,15 +133,15 @@ class Lane:
                 self.road.append(self.waiting.pop(0))
 
 
-def check_places(traffic: Any, junctions: Sequence[Junction]) -> None:
-    """Compare where cars are, and how fast, in the worlds of a task's traffic with one junction each, to 1e-9."""
+def check_places(traffic: Any, junctions: Sequence[Any], within: float = 1e-9) -> None:
+    """Compare where cars are, and how fast, in the worlds of a task's traffic with one junction each."""
     for world, plain in enumerate(junctions):
         places, speeds = (np.asarray(part)[world].reshape(-1) for part in traffic[:2])
         for number, car in plain.cars.items():
             x, v = places[number], speeds[number]
             assert (x < 0) == np.isnan(car.x)
             if x >= 0:
-                np.testing.assert_allclose((x, v), (car.x, car.v), rtol=0, atol=1e-9)
+                np.testing.assert_allclose((x, v), (car.x, car.v), rtol=0, atol=within)
 
 
 class Junction:
