@@ -6,7 +6,8 @@ name of the series, as the path of a file or, in Python, as a mapping of columns
     weather: my_weather.csv
 
 The first row of a CSV file names the columns: ``time``, and those of the series. Other columns are ignored. Time
-increases from row to row. Where a series allows it, values between two rows are interpolated linearly.
+increases from row to row. Where a series allows it, values between two rows are interpolated linearly. Values
+such as the price of an hour hold until the next row, and a step has the mean of its duration.
 """
 
 from __future__ import annotations
@@ -49,6 +50,10 @@ class Column(NamedTuple):
     meaning: str
     optional: bool = False
     """True if a record may leave it out; the task then draws it as shipped"""
+    holds: bool = False
+    """True if a value holds until the next row, as the price of an hour does. A step has the mean of its duration"""
+    longest_gap: float = math.inf
+    """Longest time between two rows of a record with this column"""
 
 
 class Series(NamedTuple):
@@ -160,17 +165,17 @@ def _checked(columns: Sequence[np.ndarray], names: Sequence[str], series: Series
     if len(time) < 2 or not rises.all():
         row = int(np.argmin(rises)) + 2 if len(time) > 1 else 1
         raise ValueError(f"time must increase from row to row, and does not in row {row}")
-    gaps = np.diff(time)
-    if gaps.max() > series.longest_gap:
+    gaps, quantities = np.diff(time), {column.name: column for column in series.columns}
+    longest = min(series.longest_gap, *(quantities[name].longest_gap for name in names[1:]))
+    if gaps.max() > longest:
         raise ValueError(
-            f"time must go up by at most {series.longest_gap:g} {series.time_unit} from row to row, and goes up by "
+            f"time must go up by at most {longest:g} {series.time_unit} from row to row, and goes up by "
             f"{gaps.max():g} in row {int(np.argmax(gaps)) + 2}"
         )
     if series.begins_at and time[0] % series.begins_at:
         raise ValueError(
             f"time must begin at a midnight, a multiple of {series.begins_at:g} {series.time_unit}, got {time[0]:g}"
         )
-    quantities = {column.name: column for column in series.columns}
     for name, column in zip(names[1:], values, strict=True):
         _refuse_implausible(quantities[name], column)
     if series.whole:
@@ -180,7 +185,7 @@ def _checked(columns: Sequence[np.ndarray], names: Sequence[str], series: Series
         if (table != np.round(table)).any():
             raise ValueError("its values must be whole numbers")
     else:
-        table = _at_steps(time, values, series)
+        table = _at_steps(time, values, [quantities[name].holds for name in names[1:]], series)
     if len(table) < series.least:
         raise ValueError(
             f"it has {len(table)} steps of {series.step:g} {series.time_unit}, and at least {series.least} are needed, "
@@ -204,13 +209,26 @@ def _refuse_implausible(quantity: Column, values: np.ndarray) -> None:
         )
 
 
-def _at_steps(time: np.ndarray, values: Sequence[np.ndarray], series: Series) -> np.ndarray:
-    """Interpolate columns at the steps of the task."""
+def _at_steps(time: np.ndarray, values: Sequence[np.ndarray], hold: Sequence[bool], series: Series) -> np.ndarray:
+    """Return columns at the steps of the task: interpolated, or the mean of each step where values hold."""
     steps = (time[-1] - time[0]) / series.step
     if not steps < LONGEST:
         raise ValueError(f"it has more than {LONGEST:,} steps of {series.step:g} {series.time_unit}")
     at = time[0] + series.step * np.arange(int(steps + 1e-9) + 1)
-    return np.stack([np.interp(at, time, column) for column in values], 1)
+    return np.stack(
+        [
+            _means(at, time, column, series.step) if held else np.interp(at, time, column)
+            for column, held in zip(values, hold, strict=True)
+        ],
+        1,
+    )
+
+
+def _means(at: np.ndarray, time: np.ndarray, values: np.ndarray, step: float) -> np.ndarray:
+    """Return the mean of each step, by its first time, of values that hold until the next row."""
+    ends = np.append(time, time[-1] + step)
+    area = np.append(0.0, np.cumsum(values * np.diff(ends)))
+    return np.diff(np.interp(np.append(at, at[-1] + step), ends, area)) / step
 
 
 def _present(columns: Collection[str], series: Series) -> list[str]:

@@ -44,6 +44,20 @@ def test_files_and_mappings_are_one_record(tmp_path: Path) -> None:
     np.testing.assert_array_equal(one.values(), [[0, 1], [1, 1], [2, 1], [0, 2], [-2, 3]])  # linear between rows
 
 
+def test_prices_hold_until_the_next_row(tmp_path: Path) -> None:
+    """Of hours, halves and quarters; a step has the mean of its time, and the last row holds to the end of its step."""
+    series = Series("prices", "", (Column("price", "EUR", -1, 9, "", holds=True, longest_gap=4),), "h", 2.0, 3)
+    for times, values, means in (
+        ([0, 4, 8], [1, -1, 3], [1, 1, -1, -1, 3]),
+        ([0, 1, 2, 3, 4], [1, 2, 3, 5, 7], [1.5, 4, 7]),
+        ([0, 3, 5, 7], [2, 4, 6, 8], [2, 3, 5, 7]),
+    ):
+        found = read_record({"time": times, "price": values}, series, tmp_path).values()
+        np.testing.assert_allclose(found[:, 0], means, rtol=1e-12)
+    with pytest.raises(ValueError, match="time must go up by at most 4 h from row to row, and goes up by 5 in row 2"):
+        read_record({"time": [0, 5, 6], "price": [1, 1, 1]}, series, tmp_path)
+
+
 def test_demand_is_that_of_the_record(tmp_path: Path) -> None:
     found = card("Inventory-v0", context=demand_file(tmp_path))
     (tmp_path / "demand.csv").unlink()

@@ -176,9 +176,9 @@ class Lettuce(Task[Params, State]):
         self.limits = Control(*(self.own.value(f"{name}_limit") for name in Control._fields))
         self.bounds = Bounds(*(self.own.value(name) for name in Bounds._fields))
         self._check()
-        self.records = Records(card, self.own, Prices._fields, self.dtype)
-        self.price_scales = self.records.price_scales(PRICE_SCALES)
-        low = np.concatenate([SENSORS[:, 0] / SCALES, [0] * 4, [-1] * 4, [0] * 3])
+        self.records = Records(card, self.own, self.dtype)
+        self.price_scales = self.records.price_scales(Prices._fields, PRICE_SCALES)
+        low = np.concatenate([SENSORS[:, 0] / SCALES, [0] * 4, [-1] * 4, [-2 * bool(self.records.rows)] * 3])
         high = np.concatenate([SENSORS[:, 1] / SCALES, [1] * 4, [1] * 4, [2] * 3])
         self.observation_space = self.box(low, high)
         self.action_space = self.box([0] * 3, [1] * 3)
@@ -253,11 +253,11 @@ class Lettuce(Task[Params, State]):
         """Return bounds of the reward, EUR/m2: 1 kg/m2 lost at the highest price; 4 g/m2 and less grown in a step."""
         if not self.own.own and not self.records.rows:
             return -30.0, 1.0
-        weight, dearest = self.own.weight, Prices(*self.records.dearest)
+        weight, dearest = self.own.weight, Prices(*map(self.records.dearest, Prices._fields))
         lettuce = weight("lettuce") * dearest.lettuce
         heat = weight("heat") * dearest.heat * STEP / KWH * self.limits.heating
         co2 = weight("co2") * dearest.co2 * STEP * self.limits.co2
-        gained_back = heat if self.records.pays_back else 0.0
+        gained_back = heat if self.records.pays_back("heat") else 0.0
         return -(1.2 * lettuce + heat + co2 + 30 * weight("violation")), 0.04 * lettuce + gained_back
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
@@ -310,9 +310,7 @@ class Lettuce(Task[Params, State]):
 
     def prices_at(self, params: Params, steps: Scalar) -> Prices:
         """Return the prices after some steps."""
-        if not self.records.prices:
-            return params.prices
-        return params.prices._replace(**self.records.at(self.records.prices, params.row + steps))
+        return self.records.prices_at(params.prices, params.row, steps)
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Return a crop just planted, at midnight."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,7 @@ STEP = 1800.0
 DAY = 48
 """steps"""
 Scalar = Any
+Prices = TypeVar("Prices", bound=NamedTuple)
 
 
 def record_series(season: int, crop: Column, *more: Column) -> tuple[Series, Series]:
@@ -65,11 +66,9 @@ class Records:
         weather: columns of the weather, ``(rows,)`` each.
         prices: columns of the prices, ``(rows,)`` each.
         rows: number of rows of the shorter record; 0 without records.
-        dearest: largest size of each price, recorded or drawn, in the order of the goods.
-        pays_back: whether heat is recorded at a price below 0.
     """
 
-    def __init__(self, card: TaskCard, own: OwnConstants, goods: Sequence[str], dtype: Any) -> None:
+    def __init__(self, card: TaskCard, own: OwnConstants, dtype: Any) -> None:
         """Read the records.
 
         Raises:
@@ -84,20 +83,30 @@ class Records:
             if f"{name}_price" in own:
                 raise ValueError(f"{card.id}: {name}_price follows from the record of prices; leave it out.")
         self.rows = min((len(column) for column in (*self.weather.values(), *self.prices.values())), default=0)
-        self.dearest = [
-            float(np.abs(self.prices[name]).max()) if name in self.prices else own.range(f"{name}_price")[1]
-            for name in goods
-        ]
-        self.pays_back = "heat" in self.prices and bool(self.prices["heat"].min() < 0)
 
-    def price_scales(self, usual: Sequence[float]) -> list[float]:
+    def dearest(self, good: str) -> float:
+        """Return the largest size of a price, recorded or drawn."""
+        if good in self.prices:
+            return float(np.abs(self.prices[good]).max())
+        return self.own.range(f"{good}_price")[1]
+
+    def pays_back(self, good: str) -> bool:
+        """Return whether a price is recorded below 0."""
+        return good in self.prices and bool(self.prices[good].min() < 0)
+
+    def price_scales(self, goods: Sequence[str], usual: Sequence[float]) -> list[float]:
         """Return scales of the prices in observations, from the usual ones, so that no price shows above 2."""
-        return [max(scale, 0.51 * most) for scale, most in zip(usual, self.dearest, strict=True)]
+        return [max(scale, 0.51 * self.dearest(good)) for good, scale in zip(goods, usual, strict=True)]
 
     def begin(self, unit: Scalar, split: jax.Array, season: int, dtype: Any) -> tuple[Scalar, Scalar]:
         """Draw where a season of so many steps begins: the row, at a midnight, and its day of the year."""
         row = begin_in_record(unit, split, self.rows, season + 1, every=DAY)
         return row, jnp.mod(self.own.value("first_day") + (row // DAY).astype(dtype), YEAR)
+
+    def prices_at(self, drawn: Prices, first: Scalar | None, steps: Scalar) -> Prices:
+        """Return the prices after some steps of a season that begins at a row: drawn ones where none are recorded."""
+        recorded = {name: self.prices[name] for name in drawn._fields if name in self.prices}
+        return drawn._replace(**self.at(recorded, first + steps)) if recorded else drawn
 
     @staticmethod
     def at(columns: dict[str, np.ndarray], row: Scalar) -> dict[str, Scalar]:

@@ -146,8 +146,8 @@ class Tomato(Task[Params, State]):
         self.limits = Control(self.own.value("heating_limit"), 1.0, self.own.value("co2_limit"))
         self.bounds = Bounds(*(self.own.value(name) for name in Bounds._fields))
         self._check()
-        self.records = Records(card, self.own, Prices._fields, self.dtype)
-        self.price_scales = self.records.price_scales(PRICE_SCALES)
+        self.records = Records(card, self.own, self.dtype)
+        self.price_scales = self.records.price_scales(Prices._fields, PRICE_SCALES)
         ends = np.array(SENSORS) / np.array(SCALES)[:, None]
         self.observation_space = self.box(
             np.concatenate([ends[:, 0], [0] * 4, [-1] * 4, [-2 * bool(self.records.rows)] * 3]),
@@ -181,11 +181,11 @@ class Tomato(Task[Params, State]):
 
     def _reward_range(self) -> tuple[float, float]:
         """Return bounds of the reward, EUR/m2: 10 kg/m2 lost at the highest price; 40 g/m2 and less grown in a step."""
-        weight, dearest = self.own.weight, Prices(*self.records.dearest)
+        weight, dearest = self.own.weight, Prices(*map(self.records.dearest, Prices._fields))
         tomato = weight("tomato") * dearest.tomato
         heat = weight("heat") * dearest.heat * STEP / KWH * self.limits.heating
         co2 = weight("co2") * dearest.co2 * STEP * 1e-6 * self.limits.co2
-        gained_back = heat if self.records.pays_back else 0.0
+        gained_back = heat if self.records.pays_back("heat") else 0.0
         return -(10 * tomato + heat + co2 + 30 * weight("violation")), 0.04 * tomato + gained_back
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
@@ -228,9 +228,7 @@ class Tomato(Task[Params, State]):
 
     def prices_at(self, params: Params, steps: Scalar) -> Prices:
         """Return the prices after some steps."""
-        if not self.records.prices:
-            return params.prices
-        return params.prices._replace(**self.records.at(self.records.prices, params.row + steps))
+        return self.records.prices_at(params.prices, params.row, steps)
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Return a crop just planted, at midnight."""

@@ -37,6 +37,7 @@ import numpy as np
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.context import Constant, weights
+from rlbench_suite.time_series import Column, Series
 
 from . import heat_store, high_tech_glasshouse, root_zone
 from .climates import next_sky
@@ -57,6 +58,8 @@ FLUE = 0.057
 """mg of carbon dioxide a joule of heat from gas: Vanthoor 2011, table 8.1"""
 UTILITIES = {"electricity": ("EUR/kWh", 0.04, 0.14), "water": ("EUR/m3", 0.5, 2.0)}
 """Units, and ranges of the prices; chosen"""
+ELECTRICITY = Column("electricity", "EUR/kWh", -1, 5, "", optional=True, holds=True, longest_gap=3600.0)
+"""Recorded price, in a range that refuses EUR/MWh and ct/kWh; chosen"""
 UTILITY_SCALES = 0.1, 1.0
 """Scales of the prices in observations"""
 MORE_SENSORS = (
@@ -130,13 +133,13 @@ class TomatoHighTech(Tomato):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.device_limits = Devices(1.0, *(self.own.value(f"{name}_limit") for name in Devices._fields[1:]))
-        self.utility_scales = [
-            max(scale, 0.51 * self.own.range(f"{name}_price")[1])
-            for name, scale in zip(UTILITIES, UTILITY_SCALES, strict=True)
-        ]
+        self.utility_scales = self.records.price_scales(Utilities._fields, UTILITY_SCALES)
         seen: Any = self.observation_space
         low, high = zip(*((low / scale, high / scale) for *_, scale, low, high in MORE_SENSORS), strict=True)
-        self.observation_space = self.box([*seen.low, *low, *[0] * 6], [*seen.high, *high, *[1] * 4, *[2] * 2])
+        lowest_prices = -2 * bool(self.records.rows), 0
+        self.observation_space = self.box(
+            [*seen.low, *low, *[0] * 4, *lowest_prices], [*seen.high, *high, *[1] * 4, *[2] * 2]
+        )
         self.action_space = self.box([0] * 7, [1] * 7)
 
     def constants(self) -> tuple[Constant, ...]:
@@ -160,6 +163,11 @@ class TomatoHighTech(Tomato):
             ),
         )
 
+    def series(self) -> tuple[Series, ...]:
+        """Return weather and prices, also of electricity."""
+        weather, prices = super().series()
+        return weather, prices._replace(columns=(*prices.columns, ELECTRICITY))
+
     def _check(self) -> None:
         """Refuse vents that the integration cannot hold, and what ``tomato.py`` refuses."""
         super()._check()
@@ -173,11 +181,12 @@ class TomatoHighTech(Tomato):
     def _reward_range(self) -> tuple[float, float]:
         """Return bounds of the reward, EUR/m2: also all electricity and water, and the store's cooling."""
         worst, best = super()._reward_range()
-        weight, own = self.own.weight, self.own
-        heat = weight("heat") * abs(self.records.dearest[1]) * heat_store.CAPACITY / heat_store.COOLING * STEP / KWH
-        lamps = weight("electricity") * own.range("electricity_price")[1] * own.value("lamps_limit") * STEP / KWH
+        weight, own, dearest = self.own.weight, self.own, self.records.dearest
+        heat = weight("heat") * dearest("heat") * heat_store.CAPACITY / heat_store.COOLING * STEP / KWH
+        lamps = weight("electricity") * dearest("electricity") * own.value("lamps_limit") * STEP / KWH
         water = weight("water") * own.range("water_price")[1] * own.value("irrigation_limit") * STEP * 1e-3
-        return worst - (heat + lamps + water), best + (heat if self.records.pays_back else 0.0)
+        gained_back = (cost for good, cost in (("heat", heat), ("electricity", lamps)) if self.records.pays_back(good))
+        return worst - (heat + lamps + water), best + sum(gained_back)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw the season as for the tomato task, and prices of electricity and water."""
@@ -187,6 +196,10 @@ class TomatoHighTech(Tomato):
             for i, (name, (_, low, high)) in enumerate(UTILITIES.items())
         ]
         return super().sample_params(key, split)._replace(utilities=Utilities(*prices))
+
+    def utilities_at(self, params: Params, steps: Scalar) -> Utilities:
+        """Return the prices of electricity and water after some steps."""
+        return self.records.prices_at(params.utilities, params.row, steps)
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Return a crop just planted, in soil that is colder the deeper."""
@@ -255,7 +268,8 @@ class TomatoHighTech(Tomato):
             jnp.clip(value, low, high) * (1 / scale)
             for value, (_, _, _, scale, low, high) in zip(measured, MORE_SENSORS, strict=True)
         ]
-        prices = (price * (1 / scale) for price, scale in zip(params.utilities, self.utility_scales, strict=True))
+        utilities = self.utilities_at(params, state.steps)
+        prices = (price * (1 / scale) for price, scale in zip(utilities, self.utility_scales, strict=True))
         more = self.stack(*shown, *equipment.applied, *prices)
         return jnp.concatenate([super().observation(state, key, params), more])
 
@@ -288,7 +302,8 @@ class TomatoHighTech(Tomato):
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the profit of the step, EUR/m2."""
-        prices, weight = self.prices_at(params, state.steps), self.own.weight
+        prices, utilities = self.prices_at(params, state.steps), self.utilities_at(params, state.steps)
+        weight = self.own.weight
         devices, equipment = self.in_units(next_state.equipment.applied), next_state.equipment
         left = left_store(state.equipment.heat, equipment.heat, devices.boiler)
         co2 = bought(self.limits.co2 * next_state.applied.co2, devices.boiler)
@@ -299,8 +314,8 @@ class TomatoHighTech(Tomato):
             weight("tomato") * gained
             - weight("heat") * ((1 / KWH) * prices.heat * left)
             - weight("co2") * ((1e-6 * STEP) * prices.co2 * co2)
-            - weight("electricity") * ((STEP / KWH) * params.utilities.electricity * devices.lamps)
-            - weight("water") * ((1e-3 * STEP) * params.utilities.water * devices.irrigation)
+            - weight("electricity") * ((STEP / KWH) * utilities.electricity * devices.lamps)
+            - weight("water") * ((1e-3 * STEP) * utilities.water * devices.irrigation)
             - weight("violation") * violation(after.air, self.bounds)
         )
 
@@ -330,7 +345,7 @@ class TomatoHighTech(Tomato):
         """Describe what ``tomato.py`` does, and the devices."""
         equipment = jax.tree.map(float, state.equipment)
         screen, lamps, boiler, irrigation = (100 * part for part in equipment.applied)
-        electricity, water = map(float, params.utilities)
+        electricity, water = map(float, self.utilities_at(params, state.steps))
         return (
             f"{super().describe(state, params)} Leaves {equipment.parts.canopy:.1f} degC. "
             f"Heat store {100 * equipment.heat / heat_store.CAPACITY:.0f} % full, "

@@ -241,3 +241,13 @@ def test_words_and_picture(task: Any) -> None:
     assert task.draw(now, CONTEXT).shape == task.picture_shape
     assert task.action_space.contains(task.parse("0.1, 0.2, 0", now, CONTEXT))
     assert task.card.horizon == lettuce.SEASON
+
+
+def test_recorded_prices_below_zero_are_in_the_space() -> None:
+    time = 1800.0 * np.arange(2 * (lettuce.SEASON + 48))
+    prices = {"time": time, "heat": np.where(time < 7200, -0.3, 0.2)}
+    task: Any = card("Lettuce-v0", context={"prices": prices}).build()
+    params = task.sample_params(jax.random.key(0), np.int32(0))._replace(row=np.int32(0))
+    observation = np.asarray(task.observation(task.initial(jax.random.key(0), params), None, params))
+    assert observation[16] * task.price_scales[1] == pytest.approx(-0.3, rel=1e-5)
+    assert task.observation_space.contains(observation)

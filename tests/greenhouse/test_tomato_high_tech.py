@@ -330,12 +330,17 @@ def test_stored_heat_counts_in_full(task: Any, start: Any) -> None:
     assert float(drain[0]) == pytest.approx(-0.05 * 0.075, rel=0.02)
 
 
-def test_what_is_used_is_counted(task: Any, start: Any) -> None:
+@pytest.fixture(scope="module")
+def step(task: Any) -> Any:
+    return jax.jit(task.transition)
+
+
+def test_what_is_used_is_counted(task: Any, start: Any, step: Any) -> None:
     """Half an hour with 60 W/m2 of boiler, 30 of pipes and half of the rest, then one with nothing: the tank cools."""
     state, params = start
     named = {"heating": 0.2, "dosing": 1.0, "lamps": 0.5, "boiler": 0.4, "irrigation": 0.5}
     setting = np.array([named.get(part.name, 0.0) for part in task.action_components()], np.float32)
-    step, used = jax.jit(task.transition), []
+    used = []
     for action in (setting, np.zeros(7, np.float32)):
         state = step(state, action, jax.random.key(1), params)
         used.append({name: float(value) for name, value in task.info(state, params).items()})
@@ -351,6 +356,82 @@ def test_what_is_used_is_counted(task: Any, start: Any) -> None:
         assert found["electricity_used"] == pytest.approx(electricity, rel=1e-5)
         assert found["water_used"] == pytest.approx(0.5, rel=1e-5)
         assert found["co2_bought"] == pytest.approx(bought, rel=1e-5)
+
+
+HOURS = np.arange(330 * 24 + 1.0)
+DAY_AHEAD = np.random.default_rng(4).uniform(-0.2, 0.5, len(HOURS))
+"""EUR/kWh: some hours are paid for using electricity"""
+FIRST = 3 * DAY
+"""Row of the records at which a season begins"""
+
+
+def priced(electricity: Any) -> Any:
+    """Build the task with a record of hourly prices of electricity."""
+    prices = {"time": 3600 * HOURS, "electricity": np.broadcast_to(electricity, len(HOURS))}
+    return card("TomatoHighTech-v0", context={"prices": prices}).build()
+
+
+@pytest.fixture(scope="module")
+def lit(task: Any, start: Any, step: Any) -> Any:
+    """Return the states of a day with random settings, from the first on, and the lamps' kWh/m2 of each step."""
+    states, params = [start[0]], start[1]
+    actions = np.random.default_rng(0).uniform(0, 1, (DAY, 7)).astype(np.float32)
+    for action in actions:
+        states.append(step(states[-1], action, jax.random.key(1), params))
+    lamps = np.float64(actions[:, 4]) * 200 / 3 / 2000  # W/m2 for half an hour
+    used = float(task.info(states[-1], params)["electricity_used"])
+    assert used == pytest.approx(lamps.sum(), rel=1e-5)
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *states), lamps
+
+
+def profits_of_steps(task: Any, states: Any, params: Any) -> np.ndarray:
+    before, after = (jax.tree.map(lambda leaf, part=part: leaf[part], states) for part in (slice(-1), slice(1, None)))
+    rewards = jax.jit(jax.vmap(task.reward, (0, None, 0, None, None)))(before, None, after, None, params)
+    assert (rewards <= task.reward_space.high).all()
+    return np.asarray(rewards, np.float64)
+
+
+def test_electricity_costs_what_the_record_says(start: Any, lit: Any, task: Any) -> None:
+    """An hour's price holds for two steps; below 0 the grower is paid; twice the price is twice the cost."""
+    (states, used), params = lit, start[1]._replace(row=np.int32(FIRST))
+    own, twice = priced(DAY_AHEAD), priced(2 * DAY_AHEAD)
+    free, fixed, shipped = (profits_of_steps(one, states, params) for one in (priced(0), priced(0.1), task))
+    cost = used * np.repeat(DAY_AHEAD[72:96], 2)
+    assert cost.min() < -1e-4
+    np.testing.assert_allclose(free - profits_of_steps(own, states, params), cost, atol=1e-7)
+    np.testing.assert_allclose(free - profits_of_steps(twice, states, params), 2 * cost, atol=1e-7)
+    np.testing.assert_allclose(fixed, shipped, atol=1e-8)  # its context has 0.1 EUR/kWh, too
+    shown = jax.jit(jax.vmap(own.observation, (0, None, None)))(states, None, params)[:-1, 31] * own.utility_scales[0]
+    np.testing.assert_allclose(shown, np.repeat(DAY_AHEAD[72:96], 2), rtol=1e-5)
+    assert own.observation_space.low[31] == -2
+    cheapest = jax.tree.map(lambda leaf: leaf[cost.argmin()], states)
+    assert "Prices: electricity -0." in own.describe(cheapest, params)
+    assert own.reward_space.high - task.reward_space.high >= -DAY_AHEAD.min() * 200 / 3 / 2000
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"electricity": 1000 * DAY_AHEAD}, "electricity must be from -1 to 5 EUR/kWh, got .* in row 1"),
+        ({"electricity": 100 * DAY_AHEAD}, "electricity must be from -1 to 5 EUR/kWh"),
+        ({"electricity": np.where(HOURS == 6, np.nan, DAY_AHEAD)}, "electricity is not finite in row 7"),
+        ({"electricity": DAY_AHEAD[1:]}, "its columns must be of equal length"),
+        ({"time": 3600 * (HOURS + (HOURS > 6))}, "at most 3600 s from row to row, and goes up by 7200 in row 8"),
+        ({"time": 3600 * (HOURS + 1)}, "time must begin at a midnight"),
+    ],
+    ids=["EUR/MWh", "ct/kWh", "empty hour", "shorter column", "missing hour", "from one o'clock"],
+)  # fmt: skip
+def test_bad_prices_cost_one_sentence(changed: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=rf"^.*prices: .*{said}"):
+        card("TomatoHighTech-v0", context={"prices": {"time": 3600 * HOURS, "electricity": DAY_AHEAD} | changed})
+
+
+def test_a_price_is_given_once() -> None:
+    prices = {"time": 3600 * HOURS, "electricity": DAY_AHEAD}
+    with pytest.raises(ValueError, match="electricity_price follows from the record of prices; leave it out"):
+        card("TomatoHighTech-v0", context={"prices": prices, "electricity_price": 0.2}).build()
+    with pytest.raises(ValueError, match="it has none of the columns tomato, heat, co2"):  # no lamps
+        card("Tomato-v1", context={"prices": prices})
 
 
 def test_without_the_devices_it_is_nearly_the_house_of_tomato(task: Any) -> None:
