@@ -38,7 +38,6 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 from jax import lax
-from PIL import Image, ImageDraw
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, singles
@@ -49,7 +48,8 @@ from .. import bit_cells
 from ..bit_cells import SIDE
 from . import terrain
 from .compass import MOVES, read_move
-from .terrain import RANGE, WINDOW
+from .known_map import as_grid, drawn, lettered
+from .terrain import WINDOW
 
 GOAL = (19, 20)
 """Covered fraction of the ground at which the task is over, as numerator and denominator."""
@@ -127,7 +127,7 @@ class MarsCoverage(Task[Params, State]):
             (terrain.window(cells, state.x, state.y)[:, None] >> columns & 1).ravel()
             for cells in (known_ground, known_rock)
         ]
-        coarse = jnp.minimum(self._blocks(frontier(known_ground, state.known), state), MANY)
+        coarse = jnp.minimum(blocks(frontier(known_ground, state.known), state), MANY)
         coverage = self._fraction(bit_cells.count(known_ground), params)
         place = (position.astype(self.dtype) * self.dtype.type(1 / (SIDE - 1)) for position in (state.x, state.y))
         return jnp.concatenate([
@@ -157,18 +157,6 @@ class MarsCoverage(Task[Params, State]):
     def action_components(self) -> tuple[Component, ...]:
         """List the four moves."""
         return singles({move: f"drive one cell to the {move}" for move in MOVES})
-
-    def _blocks(self, cells: jax.Array, state: State) -> jax.Array:
-        """Count the cells of a set in each block of the coarse map, int32 ``(BLOCKS, BLOCKS)``, rows from below."""
-        padding = jnp.zeros(SIDE, cells.dtype)
-        rows = lax.dynamic_slice(jnp.concatenate([padding, cells, padding]), (state.y,), (2 * SIDE,))
-        # Columns from x - SIDE to x + SIDE - 1: the left half of them ends at the rover, the right half begins there.
-        x = state.x.astype(jnp.uint32)
-        left = jnp.where(x > 0, rows << (SIDE - jnp.maximum(x, 1)), 0)
-        halves = jnp.stack([left, rows >> x], 1)
-        in_block = (np.uint64(2**BLOCK - 1) << np.arange(0, SIDE, BLOCK, dtype=np.uint64)).astype(np.uint32)
-        counts = lax.population_count(halves[:, :, None] & in_block).astype(jnp.int32)
-        return counts.reshape(BLOCKS, BLOCK, BLOCKS).sum(1)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return newly covered ground, the cost of a step, and the prize of the goal; see the table."""
@@ -201,13 +189,11 @@ class MarsCoverage(Task[Params, State]):
         """Draw the known part of the map in letters."""
         x, y = int(state.x), int(state.y)
         seen = sum(int(word).bit_count() for word in np.asarray(state.known) & np.asarray(params.ground))
-        known, ground = _cells(state.known), _cells(params.ground)
-        signs = np.where(known, np.where(ground, ".", "#"), "?")
-        signs[y, x] = "R"
+        known, ground = as_grid(state.known), as_grid(params.ground)
         legal = [name for name, (dx, dy) in MOVES.items() if ground[y + dy, x + dx]]
         return "\n".join([
             "Map, north up, east to the right (R rover, . ground, # rock, ? unknown):",
-            *("".join(row) for row in signs[::-1]),
+            *lettered(known, ground, {"R": (x, y)}),
             f"Rover at column {x} from the west, row {y} from the south. {seen / int(params.size):.1%} of the ground "
             f"covered, the goal is {GOAL[0] / GOAL[1]:.0%}. Open ways: {', '.join(legal)}.",
         ])  # fmt: skip
@@ -238,25 +224,27 @@ class MarsCoverage(Task[Params, State]):
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw from above, north up: ground (sand), rock (brown), frontier (light), unknown (dark), lidar, rover."""
-        scale = self.picture_shape[0] // SIDE
-        known, ground = _cells(state.known), _cells(params.ground)
-        unknown_beside = np.zeros_like(known)
-        unknown_beside[1:-1, 1:-1] = ~(known[2:, 1:-1] & known[:-2, 1:-1] & known[1:-1, 2:] & known[1:-1, :-2])
-        colours = np.where(ground[..., None], (214, 158, 108), (112, 62, 40))
-        colours = np.where((known & ground & unknown_beside)[..., None], (255, 232, 170), colours)
-        colours = np.where(known[..., None], colours, (40, 37, 42))  # hidden: this is also the pixel view
-        image = Image.fromarray(colours[::-1].astype(np.uint8).repeat(scale, 0).repeat(scale, 1))
-        canvas = ImageDraw.Draw(image)
-        x, y = scale * (int(state.x) + 0.5), scale * (SIDE - int(state.y) - 0.5)
-        reach, body = scale * (RANGE + 0.5), 0.45 * scale
-        canvas.ellipse((x - reach, y - reach, x + reach, y + reach), outline="white")
-        canvas.ellipse((x - body, y - body, x + body, y + body), fill="royalblue")
-        return np.asarray(image)
+        known, ground = as_grid(state.known), as_grid(params.ground)
+        rover = (int(state.x), int(state.y), "royalblue")
+        return drawn(known, ground, [rover], self.picture_shape[0] // SIDE)
 
 
 def frontier(known_ground: jax.Array, known: jax.Array) -> jax.Array:
     """Return known ground with an unknown cell beside it (Yamauchi 1997, doi:10.1109/CIRA.1997.613851)."""
     return known_ground & bit_cells.grown(~known)
+
+
+def blocks(cells: jax.Array, state: State) -> jax.Array:
+    """Count the cells of a set in each block of the coarse map, int32 ``(BLOCKS, BLOCKS)``, rows from below."""
+    padding = jnp.zeros(SIDE, cells.dtype)
+    rows = lax.dynamic_slice(jnp.concatenate([padding, cells, padding]), (state.y,), (2 * SIDE,))
+    # Columns from x - SIDE to x + SIDE - 1: the left half of them ends at the rover, the right half begins there.
+    x = state.x.astype(jnp.uint32)
+    left = jnp.where(x > 0, rows << (SIDE - jnp.maximum(x, 1)), 0)
+    halves = jnp.stack([left, rows >> x], 1)
+    in_block = (np.uint64(2**BLOCK - 1) << np.arange(0, SIDE, BLOCK, dtype=np.uint64)).astype(np.uint32)
+    counts = lax.population_count(halves[:, :, None] & in_block).astype(jnp.int32)
+    return counts.reshape(BLOCKS, BLOCK, BLOCKS).sum(1)
 
 
 def beside(cells: jax.Array, state: State) -> jax.Array:
@@ -266,11 +254,6 @@ def beside(cells: jax.Array, state: State) -> jax.Array:
     x = state.x.astype(jnp.uint32)
     here = rows[1]
     return jnp.stack([here >> x >> 1, rows[2] >> x, here << 1 >> x, rows[0] >> x]) & 1 == 1
-
-
-def _cells(words: Any) -> np.ndarray:
-    """Return a set as booleans ``(32, 32)``, rows from below."""
-    return (np.asarray(words)[:, None] >> np.arange(SIDE, dtype=np.uint32) & 1).astype(bool)
 
 
 NEARBY = 3

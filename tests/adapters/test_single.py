@@ -141,7 +141,8 @@ def test_reset_without_seed_goes_on_with_new_episodes(card: TaskCard) -> None:
     firsts = {flat(first)}
     for _ in range(5):
         firsts.add(flat(env.reset()[0]))
-    if card.contexts and card.family not in ("text", "tools"):  # their episodes may begin with equal words
+    # Texts and tools may begin with equal words, and MarsExplorer with the same view of an open corner.
+    if card.contexts and card.family not in ("text", "tools") and card.name != "MarsExplorer-v0":
         assert len(firsts) == 6
     assert flat(env.reset(seed=0)[0]) == flat(first)
 
