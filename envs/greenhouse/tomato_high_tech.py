@@ -199,7 +199,8 @@ class TomatoHighTech(Tomato):
 
     def utilities_at(self, params: Params, steps: Scalar) -> Utilities:
         """Return the prices of electricity and water after some steps."""
-        return self.records.prices_at(params.utilities, params.row, steps)
+        drawn: Utilities = params.utilities
+        return self.records.prices_at(drawn, params.row, steps)
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Return a crop just planted, in soil that is colder the deeper."""

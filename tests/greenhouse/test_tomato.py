@@ -14,9 +14,11 @@ from rlbench_suite.envs.greenhouse import tomato
 from rlbench_suite.envs.greenhouse.climates import Sky
 from rlbench_suite.envs.greenhouse.glasshouse import Air, Control, Glasshouse, House, Outside, co2_density, saturated
 from rlbench_suite.envs.greenhouse.tomato import Params, Prices, State
-from rlbench_suite.envs.greenhouse.tomato_crop import Crop, Variety
+from rlbench_suite.envs.greenhouse.tomato_crop import FRESH, Crop, Variety
 from rlbench_suite.envs.greenhouse.tomato_grower import TomatoGrower
 from rlbench_suite.envs.greenhouse.weather import Site
+from rlbench_suite.episode import Draw, advance, begin, seed_key
+from rlbench_suite.policy import View
 from rlbench_suite.registry import card
 
 CONTEXT = Params(Site(0.9, 0.0, 0.0, 0.0), Prices(1.0, 0.05, 0.2), Glasshouse(), Variety())
@@ -126,6 +128,25 @@ def test_grower_beats_every_constant_setting(task: Any) -> None:
     settings = [(0, 0, 0), (0.3, 0.1, 0), (0.3, 0.1, 0.2), (0.4, 0.2, 0.1), (0.5, 0.1, 0.1)]
     best = max(play(task, Constant(np.array(c, np.float32)), range(16)).total.mean() for c in settings)
     assert grown.total.mean() > max(10.0, 2 * best)
+
+
+def test_losing_the_crop_to_keep_the_limit_does_not_pay(task: Any) -> None:
+    """A grower who does not mind damp air breaks the limit, and loses the crop at the best moment before that."""
+    grower, limit = TomatoGrower(damp=100.0), task.card.constraint.limit
+
+    def season(key: Any) -> Any:
+        def step(carry: Any, _: Any) -> Any:
+            episode, last = carry
+            action, _ = grower.act((), View(last.observation, None, episode.state, episode.params), key)
+            after, now = advance(task, episode, action, tomato.SEASON + 1)
+            hanging = episode.params.prices.tomato * FRESH * after.state.house.crop.fruit
+            return (after, now), (after.total, after.total - hanging, after.state.violation)
+
+        return jax.lax.scan(step, begin(task, key, 0, Draw(np.int32(1), np.int32(-1))), None, tomato.SEASON)[1]
+
+    full, lost, violated = jax.jit(jax.vmap(season))(np.stack([seed_key(seed) for seed in range(4)]))
+    assert violated[:, -1].mean() > 1.5 * limit
+    assert np.where(violated <= limit, lost, -np.inf).max(1).mean() < 0.4 * full[:, -1].mean()
 
 
 def test_words_and_picture(task: Any) -> None:
