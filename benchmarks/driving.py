@@ -58,7 +58,7 @@ ROADS = {
     "rlsuite/HighwayContinuous-v3": Road(1024),
     "rlsuite/Merge-v2": Road(1024, "merge-v0", 104),
     "rlsuite/Exit-v2": Road(1024, "exit-v0", 48),
-    "rlsuite/TwoWay-v0": Road(1024, "two-way-v0", 160),
+    "rlsuite/TwoWay-v1": Road(1024, "two-way-v0", 160),
     "rlsuite/UTurn-v1": Road(1024, "u-turn-v0", 101),
     "rlsuite/LanguageDriving-v1": Road(1024),
     "rlsuite/Parking-v0": Road(4096, "parking-v0", 332),

@@ -91,7 +91,7 @@ CARDS = (
         tags=("discrete", "safe", "driving"),
     ),
     TaskCard(
-        id="rlsuite/TwoWay-v0",
+        id="rlsuite/TwoWay-v1",
         family="driving",
         summary="Overtake slow vehicles on a country road through the lane of oncoming traffic.",
         source=SOURCE,

@@ -53,11 +53,11 @@ class Lanes(NamedTuple):
     """``(3, 3)``, m/s: speed relative to the ego; 0 for nobody"""
 
 
-def see_lanes(observation: jax.Array, speed_scale: float) -> Lanes:
-    """Read the last 45 entries of an observation; ``speed_scale``: of relative speeds, m/s."""
+def see_lanes(observation: jax.Array, speed_scale: float, sight: float = SIGHT) -> Lanes:
+    """Read the last 45 entries of an observation; ``speed_scale``: of relative speeds, m/s; ``sight``: of gaps, m."""
     seen = observation[-45:].reshape(3, 3, 5)
     there = seen[:, :, 0] > 0
-    return Lanes(there, jnp.where(there, seen[:, :, 1] * SIGHT, SIGHT), seen[:, :, 2] * speed_scale)
+    return Lanes(there, jnp.where(there, seen[:, :, 1] * sight, sight), seen[:, :, 2] * speed_scale)
 
 
 class Manner(NamedTuple):

@@ -26,7 +26,7 @@ import plain_traffic
 from plain_traffic import PlainTraffic
 
 pytestmark = pytest.mark.of_variants
-ROADS = "Merge-v2", "Exit-v2", "TwoWay-v0"
+ROADS = "Merge-v2", "Exit-v2", "TwoWay-v1"
 TEST = Draw(np.int32(1), np.int32(-1))
 
 
@@ -54,7 +54,7 @@ def hostile_episodes(which: Any, count: int, steps: int) -> Any:
 def plain_step(name: str, params: Any, before: Any, action: np.ndarray) -> PlainTraffic:
     """One step of the task's docstring in plain NumPy."""
     lane, target = before.traffic.lane.copy(), before.traffic.target.copy()
-    lanes, lowest, steady = {"Merge-v2": (3, 1, [1]), "TwoWay-v0": (2, 9, list(range(12, 17)))}[name]
+    lanes, lowest, steady = {"Merge-v2": (3, 1, [1]), "TwoWay-v1": (2, 9, list(range(12, 17)))}[name]
     road = PlainTraffic(
         params, *before.traffic.pose, lane, target, before.travelled, lanes=lanes, lowest=lowest, steady=steady
     )
@@ -82,7 +82,7 @@ def plain_step(name: str, params: Any, before: Any, action: np.ndarray) -> Plain
     return road
 
 
-@pytest.mark.parametrize("name", ["Merge-v2", "TwoWay-v0"])
+@pytest.mark.parametrize("name", ["Merge-v2", "TwoWay-v1"])
 def test_every_step_is_that_of_a_plain_simulation(name: str) -> None:
     """Positions to a nanometre, lanes exactly, crashes never missed: brute force in NumPy at float64."""
     steps = 14
@@ -152,7 +152,7 @@ def test_a_missed_exit_takes_back_all_and_ends_the_episode() -> None:
 
 def test_oncoming_vehicles_keep_one_speed_and_overtaking_counts_only_its_own_lane() -> None:
     """Each of the five is where a uniform motion takes it, and the ego passes none of them in the count."""
-    env = gymnasium.make("rlsuite/TwoWay-v0").unwrapped
+    env = gymnasium.make("rlsuite/TwoWay-v1").unwrapped
     env.reset(seed=2)
     first, ring = env.state, float(env.params.circumference)
     speed = first.traffic.pose.speed[two_way.OWN :]
