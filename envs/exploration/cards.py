@@ -30,6 +30,21 @@ CARDS = (
         tags=("discrete", "navigation", "partially-observed"),
     ),
     TaskCard(
+        id="rlsuite/MarsFleet-v0",
+        family="exploration",
+        summary="Explore hills with three rovers that share a map, before their batteries are empty.",
+        source="Burgard, Moors, Stachniss & Schneider 2005, doi:10.1109/TRO.2004.839232; Koutras et al. 2021 "
+        "(MarsExplorer), arXiv:2107.09996",
+        entry_point="rlbench_suite.envs.exploration.mars_fleet:MarsFleet",
+        reference="rlbench_suite.envs.exploration.mars_fleet:CoordinatedFrontiers",
+        horizon=200,
+        difficulties={"medium": 12, "easy": 8, "hard": 16},
+        agents=3,
+        partially_observed=True,
+        variant=True,
+        tags=("discrete", "masked", "multi-agent", "navigation", "partially-observed"),
+    ),
+    TaskCard(
         id="rlsuite/InformativePath-v1",
         family="exploration",
         summary="Walk a grid on a budget and measure a random field where that tells the most about it.",

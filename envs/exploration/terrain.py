@@ -5,6 +5,7 @@ Cells of the outer ring are rock in every terrain, so a shift that drops a bit a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -24,14 +25,19 @@ _RING = np.full(SIDE, 1 | 1 << (SIDE - 1), np.uint32)
 _RING[[0, -1]] = 2**32 - 1
 
 
-def largest_region(ground: jax.Array) -> jax.Array:
-    """Return the connected region with the most cells; of equal ones the one that begins lowest, then leftmost."""
+def largest_region(ground: jax.Array, flood: Callable[[jax.Array, jax.Array], jax.Array] = flooded) -> jax.Array:
+    """Return the connected region with the most cells; of equal ones the one that begins lowest, then leftmost.
+
+    Args:
+        ground: the cells.
+        flood: function that returns the region of a cell, given the cell and the ground that is left.
+    """
 
     def next_region(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         rest, best = state
         row = jnp.argmax(rest != 0)
         first = jnp.where(jnp.arange(SIDE) == row, rest & (~rest + 1), 0)
-        region = flooded(first, rest)
+        region = flood(first, rest)
         return rest & ~region, jnp.where(count(region) > count(best), region, best)
 
     def undecided(state: tuple[jax.Array, jax.Array]) -> jax.Array:
