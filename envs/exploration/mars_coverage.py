@@ -127,7 +127,7 @@ class MarsCoverage(Task[Params, State]):
             (terrain.window(cells, state.x, state.y)[:, None] >> columns & 1).ravel()
             for cells in (known_ground, known_rock)
         ]
-        coarse = jnp.minimum(blocks(frontier(known_ground, state.known), state), MANY)
+        coarse = jnp.minimum(blocks(frontier(known_ground, state.known), state.x, state.y), MANY)
         coverage = self._fraction(bit_cells.count(known_ground), params)
         place = (position.astype(self.dtype) * self.dtype.type(1 / (SIDE - 1)) for position in (state.x, state.y))
         return jnp.concatenate([
@@ -234,12 +234,12 @@ def frontier(known_ground: jax.Array, known: jax.Array) -> jax.Array:
     return known_ground & bit_cells.grown(~known)
 
 
-def blocks(cells: jax.Array, state: State) -> jax.Array:
-    """Count the cells of a set in each block of the coarse map, int32 ``(BLOCKS, BLOCKS)``, rows from below."""
+def blocks(cells: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
+    """Count the cells of a set in each block of the map about (x, y), int32 ``(BLOCKS, BLOCKS)``, rows from below."""
     padding = jnp.zeros(SIDE, cells.dtype)
-    rows = lax.dynamic_slice(jnp.concatenate([padding, cells, padding]), (state.y,), (2 * SIDE,))
+    rows = lax.dynamic_slice(jnp.concatenate([padding, cells, padding]), (y,), (2 * SIDE,))
     # Columns from x - SIDE to x + SIDE - 1: the left half of them ends at the rover, the right half begins there.
-    x = state.x.astype(jnp.uint32)
+    x = x.astype(jnp.uint32)
     left = jnp.where(x > 0, rows << (SIDE - jnp.maximum(x, 1)), 0)
     halves = jnp.stack([left, rows >> x], 1)
     in_block = (np.uint64(2**BLOCK - 1) << np.arange(0, SIDE, BLOCK, dtype=np.uint64)).astype(np.uint32)

@@ -131,7 +131,7 @@ class MarsExplorer(Task[Params, State]):
             return drawn[0] + 1, draw(drawn[0] + 1)
 
         _, rock = lax.while_loop(other_split, again, (jnp.int32(0), draw(jnp.int32(0))))
-        return Params(INSIDE & ~rock)
+        return Params(~rock & INSIDE)
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start in the corner, after a first look around."""

@@ -53,7 +53,7 @@ from ..bit_cells import SIDE
 from . import relief, terrain
 from .compass import MOVES, read_move
 from .known_map import as_grid, drawn, lettered
-from .mars_coverage import BLOCKS, GOAL, MANY, NEARBY, beside, blocks, frontier
+from .mars_coverage import BLOCKS, GOAL, MANY, NEARBY, blocks, frontier
 from .terrain import RANGE, WINDOW
 
 WAYS = {"stay": (0, 0), **MOVES}
@@ -183,7 +183,7 @@ class MarsFleet(Task[Params, State]):
                 jnp.concatenate([
                     *(part.ravel().astype(self.dtype) for part in near[:2]),
                     self._scaled(rise.ravel(), STEEP_VIEW),
-                    self._scaled(jnp.minimum(blocks(edge, rover), MANY).ravel(), MANY),
+                    self._scaled(jnp.minimum(blocks(edge, x, y), MANY).ravel(), MANY),
                     self.stack(*self._places(x, y), self._scaled(rover.battery, CHARGE), covered),
                     *(
                         self.stack(*self._places(other.x - x, other.y - y), self._scaled(other.battery, CHARGE))
@@ -353,19 +353,19 @@ class MarsFleet(Task[Params, State]):
 
 def legal_moves(rover: Rover, params: Params) -> jax.Array:
     """Mark the ways that a rover can take, bool ``(4,)`` in the order of the moves."""
-    east, _, west, _ = beside_ways(params.east, rover)
-    _, north, _, south = beside_ways(params.north, rover)
     x, y = rover.x, rover.y
+
+    def begins(ways: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
+        return ways[y] >> x.astype(jnp.uint32) & 1 == 1
+
+    # Cells of the outer ring are rock, so no rover stands on the edge.
+    drivable = jnp.stack([
+        begins(params.east, x, y), begins(params.north, x, y),
+        begins(params.east, x - 1, y), begins(params.north, x, y - 1),
+    ])  # fmt: skip
     steps = np.array(list(MOVES.values()), np.int32)
-    there = params.heights[jnp.clip(y + steps[:, 1], 0, SIDE - 1), jnp.clip(x + steps[:, 0], 0, SIDE - 1)]
-    return jnp.stack([east, north, west, south]) & (relief.energy(params.heights[y, x], there) <= rover.battery)
-
-
-def beside_ways(ways: jax.Array, rover: Rover) -> jax.Array:
-    """Mark whether a way begins at the rover (twice), at the cell to the west, and at the cell to the south."""
-    _, _, west, south = beside(ways, rover)
-    here = ways[rover.y] >> rover.x.astype(jnp.uint32) & 1 == 1
-    return jnp.stack([here, here, west, south])
+    there = params.heights[y + steps[:, 1], x + steps[:, 0]]
+    return drivable & (relief.energy(params.heights[y, x], there) <= rover.battery)
 
 
 def _covered(seen: jax.Array, params: Params) -> jax.Array:
@@ -436,16 +436,13 @@ def cheapest_ways(rovers: Rover, known_open: jax.Array, params: Params) -> tuple
     heights = params.heights
     east = _grid(params.east & known_open & known_open >> 1) == 1
     north = _grid(params.north & known_open & bit_cells.above(known_open)) == 1
-    there = {"east": (east, (0, 1)), "north": (north, (1, 0))}
-    there |= {"west": (jnp.roll(east, 1, 1), (0, -1)), "south": (jnp.roll(north, 1, 0), (-1, 0))}
+    # For each move the cells from which it is open.
+    leaving = [east, north, jnp.roll(east, 1, 1), jnp.roll(north, 1, 0)]
     # By the cell in which a way ends: whether it is open, and eight times its energy. Nothing is open across the edge.
     arriving = []
-    for number, name in enumerate(WAYS):
-        if name == "stay":
-            continue
-        is_open, shift = there[name]
-        paid = 8 * relief.energy(heights, jnp.roll(heights, (-shift[0], -shift[1]), (0, 1))).astype(jnp.int16)
-        arriving.append((number, shift, *(jnp.roll(part, shift, (0, 1)) for part in (is_open, paid))))
+    for (dx, dy), is_open in zip(MOVES.values(), leaving, strict=True):
+        paid = 8 * relief.energy(heights, jnp.roll(heights, (-dy, -dx), (0, 1))).astype(jnp.int16)
+        arriving.append((jnp.roll(is_open, (dy, dx), (0, 1)), jnp.roll(paid, (dy, dx), (0, 1))))
     rows = np.arange(SIDE)
     here = (rows[:, None] == rovers.y[:, None, None]) & (rows == rovers.x[:, None, None])
     start = jnp.where(here, 0, FAR).astype(jnp.int16)
@@ -453,9 +450,9 @@ def cheapest_ways(rovers: Rover, known_open: jax.Array, params: Params) -> tuple
     def relax(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         best, _ = state
         least = best
-        for number, shift, is_open, paid in arriving:
-            before = jnp.roll(best, shift, (1, 2))
-            least = jnp.minimum(least, jnp.where(is_open, before + paid + jnp.where(before == 0, number, 0), FAR))
+        for action, ((dx, dy), (is_open, paid)) in enumerate(zip(MOVES.values(), arriving, strict=True), start=1):
+            before = jnp.roll(best, (dy, dx), (1, 2))
+            least = jnp.minimum(least, jnp.where(is_open, before + paid + jnp.where(before == 0, action, 0), FAR))
         return least, (least != best).any()
 
     best, _ = lax.while_loop(lambda state: state[1], relax, (start, jnp.bool_(True)))

@@ -32,7 +32,7 @@ INSIDE = np.where(np.arange(32) < MAP, 2**MAP - 1, 0).astype(np.uint32)
 
 def seen_from(ground: jax.Array, x: jax.Array, y: jax.Array, *, bugs: bool) -> jax.Array:
     """Return the cells, ground and rock, that the rays from (x, y) reach; the outer ring of the map is ground."""
-    rock = _in_pairs(window(INSIDE & ~ground, x, y))
+    rock = _in_pairs(window(~ground & INSIDE, x, y))
     ends, shown = (_BUGGY_ENDS, jnp.asarray(_BUGGY_SHOWN)[x & 1, y & 1]) if bugs else (_ENDS, jnp.asarray(_SHOWN))
     open_still, seen = jnp.ones(RAYS, bool), jnp.zeros(shown.shape[::2], shown.dtype)
     for place in range(ends.shape[1]):
@@ -67,7 +67,7 @@ def _samples(x: int, y: int, length: float) -> np.ndarray:
     """Return the cells about (x, y) of the samples on each ray, int ``(RAYS, SAMPLES, 2)``."""
     angles = np.linspace(0, 2 * np.pi, RAYS, endpoint=False)
     ends = np.array([x, y]) + length * np.stack([np.cos(angles), np.sin(angles)], 1)
-    return (np.linspace([x, y], ends, SAMPLES, axis=1).round() - [x, y]).astype(int)  # type: ignore[arg-type]
+    return (np.linspace([x, y], ends, SAMPLES, axis=1).round() - [x, y]).astype(int)
 
 
 def _packed(cells: np.ndarray) -> np.ndarray:
