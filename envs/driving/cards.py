@@ -163,6 +163,23 @@ CARDS = (
         tags=("continuous", "safe", "driving"),
     ),
     TaskCard(
+        id="rlsuite/LaneKeepingObstacles-v0",
+        family="driving",
+        summary="Keep a car on a winding road by steering alone, around obstacles that a lidar sees.",
+        source="Rajamani 2012, sections 2.3 and 2.5; Hoffmann et al. 2007, doi:10.1109/ACC.2007.4282788; Leurent 2018, "
+        "highway-env",
+        entry_point="rlbench_suite.envs.driving.lane_keeping_obstacles:LaneKeepingObstacles",
+        reference="rlbench_suite.envs.driving.lane_keeping_obstacles:StanleyAround",
+        horizon=200,
+        choices={"observation": ("lidar", "state", "camera")},
+        replay_tolerance=0.01,
+        constraint=Constraint(
+            counts="steps of 0.1 s with an obstacle nearer than 0.3 m", limit=2.0, reason="a hundredth of an episode"
+        ),
+        variant=True,
+        tags=("continuous", "safe", "driving"),
+    ),
+    TaskCard(
         id="rlsuite/Racetrack-v0",
         family="driving",
         summary="Steer a car around a closed track of two lanes, past slower cars.",

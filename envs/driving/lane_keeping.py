@@ -61,6 +61,8 @@ MASS, INERTIA = 1573.0, 2873.0
 """kg, kg m^2 of the data sheet; the inertia grows with the mass."""
 STIFFNESS = 160_000.0
 """N/rad: C_f and C_r, of the two tyres of an axle each, at friction 1."""
+GRAVITY = 9.81
+"""m/s^2"""
 LARGEST_STEERING = 0.35
 """rad"""
 LANE, LINE = 2.0, 1.0
@@ -123,11 +125,17 @@ def curvature(s: Scalar, params: Params) -> Scalar:
     return params.sharpness * jnp.sin(2 * math.pi * s / params.wavelength + params.phase)
 
 
-def slopes(car: Car, wheel: Scalar, params: Params) -> Car:
-    """Return the time derivatives of the docstring's equations."""
+def slopes(car: Car, wheel: Scalar, params: Params, slides: bool = False) -> Car:
+    """Return the time derivatives of the docstring's equations.
+
+    With ``slides``, the force of an axle is at most the friction times its load: tyres that are asked for more slide.
+    """
     u, stiffness = params.speed, STIFFNESS * params.friction
     front = stiffness * (wheel - (car.v + FRONT * car.r) / u)
     rear = -stiffness * (car.v - REAR * car.r) / u
+    if slides:
+        most = params.friction * params.mass * (GRAVITY / (FRONT + REAR))
+        front, rear = jnp.clip(front, -most * REAR, most * REAR), jnp.clip(rear, -most * FRONT, most * FRONT)
     kappa = curvature(car.s, params)
     cosine, sine = jnp.cos(car.e), jnp.sin(car.e)
     along = (u * cosine - car.v * sine) / (1 - car.d * kappa)

@@ -167,7 +167,7 @@ def test_oncoming_vehicles_keep_one_speed_and_overtaking_counts_only_its_own_lan
     assert env.state.overtaken <= 0
 
 
-@pytest.mark.parametrize("name", ["LaneKeeping-v0", "Parking-v0", "Racetrack-v0"])
+@pytest.mark.parametrize("name", ["LaneKeeping-v0", "LaneKeepingObstacles-v0", "Parking-v0", "Racetrack-v0"])
 def test_more_time_than_the_horizon_keeps_the_spaces(name: str) -> None:
     """A crash takes back at most the horizon, and the observation shows no more."""
     env = gymnasium.make(f"rlsuite/{name}", max_episode_steps=10**6).unwrapped

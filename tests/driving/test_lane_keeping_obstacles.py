@@ -1,0 +1,155 @@
+"""Lane keeping with obstacles: lidar, picture and touching against geometry in the plane, and no cheap reward."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.baselines.scripted import Constant
+from rlbench_suite.envs.driving import lane_keeping, lane_keeping_obstacles, winding_lane
+from rlbench_suite.envs.driving.lane_keeping import Car
+from rlbench_suite.envs.driving.lane_keeping_obstacles import EDGE, Params, StanleyAround
+from rlbench_suite.policy import reference_player
+from rlbench_suite.registry import card
+
+pytestmark = pytest.mark.of_variants
+LANE = lane_keeping.Params(12.0, 1700.0, 0.8, 0.018, 80.0, 0.7)
+PARAMS = Params(
+    LANE, np.array([45.0, 88, 137, 176, 228, 268]), np.array([1.2, -0.9, 1, -1.1, 0.8, -1]), np.full(6, 1.1)
+)
+CARS = [Car(33.0, 0.4, 0.1, 0, 0), Car(80.0, 1.4, -0.25, 0, 0), Car(128.0, -1.0, 0.3, 0, 0), Car(270.0, 2.5, 0.0, 0, 0)]
+
+
+@cache
+def task(observation: str = "lidar") -> Any:
+    return card("LaneKeepingObstacles-v0", observation=observation).build()
+
+
+class Plane(NamedTuple):
+    """The road in the plane, as the car sees it: x ahead, y to the left."""
+
+    line: np.ndarray
+    """``(n, 2)`` m: the lane's centre, every 5 cm"""
+    discs: np.ndarray
+    """``(6, 2)`` m"""
+
+    def beside(self, points: np.ndarray) -> np.ndarray:
+        """Return the distance of points ``(n, 2)`` from the lane's centre."""
+        return np.array([np.hypot(*(self.line - point).T).min() for point in points])
+
+    def inside(self, points: np.ndarray) -> np.ndarray:
+        """Return how deep points are in the nearest obstacle, negative outside."""
+        return (PARAMS.radius - np.hypot(*(points[:, None] - self.discs).transpose(2, 0, 1))).max(1)
+
+
+def plane(car: Car) -> Plane:
+    """Integrate the lane's curvature twice by trapezia of 5 mm, from the start."""
+    s = np.arange(-20.0, 340.0, 0.005)
+    kappa = LANE.sharpness * np.sin(2 * math.pi * s / LANE.wavelength + LANE.phase)
+
+    def summed(value: np.ndarray) -> np.ndarray:
+        return np.concatenate([[0], np.cumsum(0.0025 * (value[1:] + value[:-1]))])
+
+    angle = summed(kappa)
+    x, y = summed(np.cos(angle)), summed(np.sin(angle))
+
+    def place(at: Any, left: Any) -> np.ndarray:
+        psi = np.interp(at, s, angle)
+        return np.stack([np.interp(at, s, x) - left * np.sin(psi), np.interp(at, s, y) + left * np.cos(psi)], -1)
+
+    heading = np.interp(car.s, s, angle) + car.e
+    turn = np.array([[math.cos(heading), -math.sin(heading)], [math.sin(heading), math.cos(heading)]])
+    origin = place(car.s, car.d)
+    line = place(np.arange(car.s - 20, car.s + 65, 0.05), 0.0)
+    return Plane((line - origin) @ turn, (place(PARAMS.s, PARAMS.d) - origin) @ turn)
+
+
+def test_beams_end_at_the_first_edge_or_obstacle() -> None:
+    """Where a beam ends there is an edge (polylines of 2 m miss it by 2 cm) or an obstacle; nothing is before."""
+    measured = jax.jit(lambda car: task().beams(car, PARAMS))
+    edges = obstacles = 0
+    for car in CARS:
+        road, found = plane(car), np.asarray(measured(jax.tree.map(jnp.float32, car)))
+        for far, angle in zip(found, np.linspace(-math.pi / 2, math.pi / 2, 32), strict=True):
+            beam = np.array([math.cos(angle), math.sin(angle)])
+            before = np.arange(0, far - 0.3, 0.1)[:, None] * beam
+            assert (road.beside(before) < EDGE + 0.03).all()
+            assert (road.inside(before) < 0.01).all()
+            end = far * beam[None]
+            at_edge, at_disc = abs(road.beside(end)[0] - EDGE) < 0.03, abs(road.inside(end)[0]) < 0.01
+            assert at_edge or at_disc or far == 50
+            edges, obstacles = edges + at_edge, obstacles + at_disc
+    assert edges > 30
+    assert obstacles > 6
+
+
+def test_pixels_show_ground_road_and_obstacles() -> None:
+    shown = jax.jit(lambda car: task("camera").photograph(car, PARAMS))
+    seen = np.zeros(3, int)
+    for car in CARS[:3]:
+        road, image = plane(car), np.asarray(shown(jax.tree.map(jnp.float32, car))).reshape(-1, 3)
+        rows, columns = np.indices((48, 24)).reshape(2, -1)
+        places = np.stack([43.5 - rows, 11.5 - columns], 1)
+        beside, inside = road.beside(places), road.inside(places)
+        colours = {
+            winding_lane.GROUND: (beside > EDGE + 0.6) & (inside < -0.6),
+            winding_lane.ROAD: (beside < EDGE - 0.6) & (inside < -0.6),
+            winding_lane.OBSTACLE: inside > 0.5,
+        }
+        seen += [where.sum() for where in colours.values()]
+        for colour, where in colours.items():
+            np.testing.assert_allclose(image[where], np.broadcast_to(255 * np.array(colour), (where.sum(), 3)), atol=1)
+    assert (seen > [1000, 500, 2]).all(), seen
+
+
+def test_clearance_is_that_of_the_rectangle() -> None:
+    """Against the outline of the car, sampled every centimetre."""
+    x, y = np.arange(-2.5, 2.005, 0.01), np.arange(-1, 1.005, 0.01)
+    sides = [np.stack([x, np.full_like(x, side)], 1) for side in (-1, 1)]
+    ends = [np.stack([np.full_like(y, end), y], 1) for end in (-2.5, 2)]
+    outline = np.concatenate([*sides, *ends])
+    for car in (Car(40.6, -0.9, 0.1, 0, 0), Car(87.0, 1.4, -0.2, 0, 0), Car(131.5, -2.0, 0.2, 0, 0)):
+        truth = -plane(car).inside(outline).max()
+        found = lane_keeping_obstacles.clearance(jax.tree.map(jnp.float32, car), PARAMS)
+        assert float(found) == pytest.approx(truth, abs=1e-3)
+
+
+def test_feedback_is_error_integral_and_change() -> None:
+    env = TaskEnv(task(), split="test")
+    env.reset(seed=1)
+    places = [float(env.state.car.d)]
+    for wheel in (0.05, 0.0, -0.1):
+        shown, *_ = env.step(np.array([wheel], np.float32))
+        places.append(float(env.state.car.d))
+    d, integral, change, e, _, u, last = shown[:7]
+    assert d == pytest.approx(places[-1] / 3, rel=1e-5)
+    assert integral == pytest.approx(0.1 * sum(places[1:]) / 3, rel=1e-5)
+    assert change == pytest.approx((places[-1] - places[-2]) / 0.1 / 3, rel=1e-4)
+    assert (e, u, last) == pytest.approx((2 * env.state.car.e, env.params.lane.speed / 25, -0.1), rel=1e-5)
+
+
+def test_the_reference_gets_round_and_no_cheap_driver_does() -> None:
+    """Held wheels leave the road; Stanley along the middle touches an obstacle. Both earn nothing."""
+    best = play(task(), reference_player(task()), range(200), split="test")
+    assert best.info["success"].mean() > 0.97
+    assert best.cost.mean() < 2
+    cheap = [Constant(jnp.array([wheel], jnp.float32)) for wheel in (-0.1, 0, 0.05)]
+    for player in (*cheap, StanleyAround(margin=-5.0)):
+        played = play(task(), player, range(60), split="test")
+        assert played.info["success"].mean() < 0.05
+        assert played.total.mean() < 0.05 * best.total.mean()
+
+
+def test_players_of_numbers_drive_the_same_in_every_setting() -> None:
+    """What is observed changes nothing of the episode."""
+    totals = [play(task(seen), StanleyAround(), range(4)).total for seen in ("lidar", "state", "camera")]
+    np.testing.assert_array_equal(totals[0], totals[1])
+    np.testing.assert_array_equal(totals[0], totals[2])
