@@ -11,10 +11,11 @@ second, those in the left lane at the next. Who goes straight on changes by MOBI
 wrong lane for its turn changes as soon as that is safe for it and the new follower by MOBIL's criterion. Nobody changes
 who drives less than CRAWL, or within SOLID m of the line.
 
-Whoever changes, or is followed after the change, could still stop at braking B (``approach.py``) behind where its new
-leader can. A change never needs more room than that: several cars that enter the lane at once come from one lane, in
-which they already keep this distance from each other. Cars that have parted are more than SOLID + PARTS m ahead, where
-anyone can stop. So bodies never overlap, as on one lane.
+Bodies never overlap, as on one lane. Whoever needs no more than MOBIL's b_safe of 4 m/s^2 behind a leader can stop
+behind where that one stops, both braking at B = 9 m/s^2 (``approach.py``): IDM keeps s > s* sqrt(a / (4 + a)), and this
+is more than (v^2 - v_leader^2) / (2 B) for all drivers of the task. Several cars that enter a lane at once come from
+one lane, in which they already keep such gaps from each other. Cars that have parted are SOLID + PARTS m ahead and
+more, where anyone can stop.
 
 A driver who reaches the solid line in the wrong lane takes the way that its lane allows: straight on.
 
@@ -228,11 +229,6 @@ def entered(traffic: LaneTraffic, driver: Driver, due: Scalar) -> LaneTraffic:
 # -- lane changes --------------------------------------------------------------------------------------------------
 
 
-def stops(speed: Scalar, ahead: Ahead) -> jax.Array:
-    """Say whether a vehicle can stop behind where its leader can, both braking as hard as they can."""
-    return (ahead.gap > 0) & (speed * speed <= ahead.v * ahead.v + 2 * HARDEST_BRAKING * ahead.gap)
-
-
 def changing(traffic: LaneTraffic, way: Scalar, driver: Driver, line: Scalar, to_left: Scalar) -> jax.Array:
     """Return who changes, to the left or else to the right lane."""
     x, v = traffic.x, traffic.v
@@ -245,27 +241,26 @@ def changing(traffic: LaneTraffic, way: Scalar, driver: Driver, line: Scalar, to
         return acceleration_at_ratio(driver, v, jnp.maximum(gap_ratio(driver, v, ahead.gap, ahead.v), wall))
 
     old, new = (nearest(number, mine, ahead=True) for mine in (here, there))
-    old_ahead, new_ahead = as_leader(traffic, old, x), as_leader(traffic, new, x)
 
-    def follower(mine: jax.Array, leader: Neighbour) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Return the accelerations of a follower behind this vehicle and without it, and whether it could stop."""
+    def follower(mine: jax.Array, leader: Neighbour) -> tuple[jax.Array, jax.Array]:
+        """Return the accelerations of a follower behind this vehicle and without it."""
         found, slot = nearest(number, mine, ahead=False)
         who = Driver(*(at(part, slot) for part in driver))
         fx, fv, held = at(x, slot), at(v, slot), at(wall, slot)
         behind = Ahead(x - LENGTH - fx, v)
         with_me, without = (drives(who, fv, held, ahead) for ahead in (behind, as_leader(traffic, leader, fx)))
-        return jnp.where(found, with_me, 0), jnp.where(found, without, 0), ~found | stops(fv, behind)
+        return jnp.where(found, with_me, 0), jnp.where(found, without, 0)
 
-    new_with, new_without, can_stop = follower(there, new)
-    old_with, old_without, _ = follower(here, old)
+    new_with, new_without = follower(there, new)
+    old_with, old_without = follower(here, old)
     prospect = Prospect(
-        drives(driver, v, wall, old_ahead),
-        drives(driver, v, wall, new_ahead),
+        drives(driver, v, wall, as_leader(traffic, old, x)),
+        drives(driver, v, wall, as_leader(traffic, new, x)),
         new_without,
         new_with,
         old_with,
         old_without,
     )
-    may = (x >= 0) & (x < line - SOLID) & (v >= CRAWL) & (traffic.left != to_left) & can_stop & stops(v, new_ahead)
+    may = (x >= 0) & (x < line - SOLID) & (v >= CRAWL) & (traffic.left != to_left)
     must = way == jnp.where(to_left, LEFT, RIGHT)
     return may & jnp.where(must, is_safe(prospect), (way == STRAIGHT) & wants_to_change(prospect, POLITENESS))

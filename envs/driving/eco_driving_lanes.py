@@ -7,7 +7,8 @@ the other lane is faster (``approach_lanes.py``). Agents do not change that: lan
 the twin, too.
 
 A driver who reaches the solid line in the wrong lane goes straight on, and is charged a detour of DETOUR m at its
-desired speed, in the twin, too. Otherwise, whoever kept others from turning would save the CO2 of their turns.
+desired speed, in the twin, too. Otherwise, whoever keeps others from turning could save the CO2 of their turns.
+Behind the line, what is between the approaches is time alone: 2 s of all red, as in ``EcoDriving``.
 
 The twin, the reward, the cost, success, the end and what agents may do are those of ``eco_driving.py``. So is the
 context, with lanes as they are numbered here, and with these additions:
@@ -15,12 +16,13 @@ context, with lanes as they are numbered here, and with these additions:
 ======================  ====================================================================================
 agents                  48: 24 slots an approach, of which the first 12 enter in the right lane and the others in the
                         left lane; agent 12 l + i is car i of lane l (south right and left, west right and left)
-observation ``(48,      of each car, 20 entries as in ``EcoDriving``, where leader, follower and cars between it and the
-31)``                   line are those of its way; then, 0 if it is no agent on the road: 1 in the left lane; it goes
-                        right, straight on, left (1 or 0); its speed in the junction (by 15 m/s, that of its driver for
-                        straight on); turning cars between it and the line (by 12); 1 if it is in the wrong lane. In the
-                        other lane, until the line: gap to the leader (by 250 m, 1 if larger or none, negative
-                        beside it) and its speed (by 15 m/s), gap to the follower and its speed
+observation ``(48,      of each car, 20 entries as in ``EcoDriving``, where leader and follower are those of its lane or
+31)``                   its movement, and cars between it and the line those of its lane; then, 0 if it is no agent on
+                        the road: 1 in the left lane; it goes right, straight on, left (1 or 0); largest speed in the
+                        junction (by 15 m/s), the speed limit for straight on; turning cars between it and the line (by
+                        12); 1 if it is in the wrong lane. In the other lane, until the line: gap to the leader (by
+                        250 m, 1 if larger or none, negative beside it) and its speed (by 15 m/s), gap to the follower
+                        and its speed
 cost                    delay, s per car: cars that have left in the twin and not here, counted approach by approach
 context                 shares of right and of left turns, 5 to 30 % each, of each approach
 ======================  ====================================================================================

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 from collections.abc import Callable
@@ -128,6 +129,16 @@ def test_lane_changes_are_those_of_mobil_on_drawn_roads() -> None:
     assert min(moves - musts, musts, stays) > 50
 
 
+def test_whoever_mobil_lets_change_can_stop_behind_its_leader() -> None:
+    """At the least gap at which IDM brakes by 4 m/s^2, for all corners of the drivers and all speeds of the task."""
+    v, other = np.meshgrid(np.linspace(0, 17, 69), np.linspace(0, 17, 69))
+    for v0, headway, s0, a, b in itertools.product((9.3, 17), (0.8, 1.2), (1.6, 2.4), (0.8, 1.2), (1.2, 1.8)):
+        wanted = s0 + np.maximum(0, v * headway + v * (v - other) / (2 * math.sqrt(a * b)))
+        least = wanted / np.sqrt(np.maximum((4 + a) / a - (v / v0) ** 4, 1e-9))
+        assert least.min() > 0.6
+        assert (v**2 < other**2 + 2 * 9 * least)[v <= v0].all()
+
+
 # -- what holds in every trajectory ------------------------------------------------------------------------------------
 
 
@@ -147,11 +158,19 @@ HOSTILE: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
 
 @cache
 def trajectories() -> dict[str, Any]:
-    """Return contexts, and traffic second by second, of 12 episodes of each player: ``(episodes, steps, ...)``."""
-    which, rng, steps = task(), np.random.default_rng(2), 160
+    """Return contexts, and traffic second by second, of 24 episodes of each player: ``(episodes, steps, ...)``.
 
-    def drive(key: jax.Array, actions: jax.Array) -> Any:
-        state = which.initial(key, params := which.sample_params(key, jnp.int32(0)))
+    In the first 12 episodes the roads are crowded, and two of three cars want to turn.
+    """
+    which, rng, steps = task(), np.random.default_rng(2), 160
+    crowd = 4 * np.arange(1, 13, dtype=np.int32) + np.array([[0], [1]], np.int32)  # a car of each lane in 2 s
+
+    def drive(key: jax.Array, crowded: jax.Array, actions: jax.Array) -> Any:
+        params = which.sample_params(key, jnp.int32(0))
+        arrival = jnp.where(crowded, np.tile(crowd.reshape(-1), (2, 1)), params.arrival)
+        way = jnp.where(crowded, jax.random.randint(key, params.way.shape, 0, 3, jnp.int32), params.way)
+        params = params._replace(arrival=arrival, way=way)
+        state = which.initial(key, params)
 
         def second(now: Any, action: jax.Array) -> Any:
             now = which.transition(now, action, key, params)
@@ -160,9 +179,9 @@ def trajectories() -> dict[str, Any]:
         return params, jax.lax.scan(second, state, actions)[1]
 
     run = jax.jit(jax.vmap(drive))
-    keys = jax.random.split(jax.random.key(3), 12)
+    keys = jax.random.split(jax.random.key(3), 24)
     return {
-        name: jax.tree.map(np.asarray, run(keys, np.stack([player(rng, steps) for _ in keys])))
+        name: jax.tree.map(np.asarray, run(keys, np.arange(24) < 12, np.stack([player(rng, steps) for _ in keys])))
         for name, player in HOSTILE.items()
     }
 
@@ -191,7 +210,7 @@ def test_bodies_never_overlap_and_lanes_lead_where_cars_go(player: str) -> None:
 
 
 def test_cars_overtake_change_lanes_and_mostly_turn_as_they_want() -> None:
-    params, (traffic, _) = trajectories()["nobody"]
+    params, (traffic, _) = jax.tree.map(lambda part: part[12:], trajectories()["nobody"])
     x, _, _, left = traffic
     fleet, twin = (jax.tree.map(lambda part, world=world: part[:, :, world], traffic) for world in (1, 0))
     assert all((a == b).all() for a, b in zip(fleet, twin, strict=True))
