@@ -252,7 +252,7 @@ class TemporalLogicQuadcopter(SpecifiedTask[Params, State], ByRates[Params, Stat
     def describe(self, state: State, params: Params) -> str:
         """Say the specification, then where everything is."""
         regions = zip("ABC", params.region_x, params.region_y, params.region_z, strict=True)
-        places = ", ".join(f"{name} {motion.format_point(place)}" for name, *place in regions)
+        places = ", ".join(f"{name} {motion.format_point(tuple(place))}" for name, *place in regions)
         hazards = [
             [float(part) for part in hazard]
             for hazard in zip(params.hazard_x, params.hazard_y, params.hazard_radius, strict=True)
@@ -289,8 +289,8 @@ class TemporalLogicQuadcopter(SpecifiedTask[Params, State], ByRates[Params, Stat
             things += prism(x, y, radius, CEILING, ("indianred", "lightcoral"))
         for (x, y, radius), z in zip(places[PILLARS:], np.asarray(params.ball_z, float), strict=True):
             things.append(Ball(np.array([[x, y, z]]), "indianred", radius))
-        middle = (0.5 * SIDE, 0.5 * SIDE, 0.5 * CEILING)
-        return Shot(state.vehicle, 0.5 * SIDE, things, centre=middle, below=0.5 * CEILING)
+        centre = (0.5 * SIDE, 0.5 * SIDE, 0.5 * CEILING)
+        return Shot(state.vehicle, 0.5 * SIDE, things, centre=centre, below=0.5 * CEILING)
 
 
 def hoops(middle: np.ndarray, radius: float, colour: str) -> list[Line]:
