@@ -47,7 +47,7 @@ def random_actions(env: TaskParallelEnv, rng: np.random.Generator) -> dict[str, 
 
 
 def stacked(observations: dict[str, Any]) -> np.ndarray:
-    """The agents' observations in rows, without masks."""
+    """Return the agents' observations in rows, without masks."""
     return np.stack([each["observation"] if isinstance(each, dict) else each for each in observations.values()])
 
 

@@ -226,14 +226,14 @@ def test_ways_are_as_cheap_as_those_of_dijkstra(task: MarsFleet) -> None:
 
 
 def test_the_player_covers_terrains_before_batteries_are_empty(task: MarsFleet) -> None:
-    """On 48 terrains of the hardest kind. Rovers that all drive to the nearest frontier use them up together."""
+    """Play 24 terrains of the hardest kind. Rovers that all drive to the nearest frontier use them up together."""
     player = CoordinatedFrontiers.for_task(task)
-    record = play(task, player, range(48))
-    assert record.info["success"].mean() > 0.97
+    record = play(task, player, range(24))
+    assert record.info["success"].all()
     start = record.info["coverage"] - (record.total[..., 0] - record.info["success"] + record.length * STEP_COST)
     assert (start > 0).all(), "what is left is the part seen at the start"
     assert (start < 113 / 500).all()
-    together = play(task, player._replace(weight=0.0), range(48))
+    together = play(task, player._replace(weight=0.0), range(24))
     assert together.info["success"].mean() < 0.2
     assert together.info["energy"].mean() > 1.5 * record.info["energy"].mean()
 
