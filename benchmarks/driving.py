@@ -60,7 +60,7 @@ ROADS = {
     "rlsuite/Exit-v2": Road(1024, "exit-v0", 48),
     "rlsuite/TwoWay-v1": Road(1024, "two-way-v0", 160),
     "rlsuite/UTurn-v1": Road(1024, "u-turn-v0", 101),
-    "rlsuite/LanguageDriving-v1": Road(1024),
+    "rlsuite/LanguageDriving-v2": Road(1024),
     "rlsuite/Parking-v0": Road(4096, "parking-v0", 332),
     "rlsuite/LaneKeeping-v0": Road(4096, "lane-keeping-v0", 8636),
     "rlsuite/Racetrack-v0": Road(4096, "racetrack-v0", 121),

@@ -119,7 +119,7 @@ CARDS = (
         tags=("discrete", "safe", "driving"),
     ),
     TaskCard(
-        id="rlsuite/LanguageDriving-v1",
+        id="rlsuite/LanguageDriving-v2",
         family="driving",
         summary="Drive as a passenger says, into a lane or at a speed, among 49 IDM and MOBIL drivers.",
         source=SOURCE,

@@ -46,7 +46,7 @@ def test_words_say_what_is_wanted(wording: int):
 
 
 def test_no_wish_is_for_what_is_kept_and_all_are_as_likely_as_stated():
-    task = card("LanguageDriving-v1").build()
+    task = card("LanguageDriving-v2").build()
     params = task.sample_params(jax.random.key(0), jnp.int32(0))
     begun = task.initial(jax.random.key(1), params)
     numbers = jax.random.uniform(jax.random.key(2), (20_000, 4))
@@ -85,7 +85,7 @@ class Obeys(NamedTuple):
 
 def played(seeds: range, until: float = np.inf) -> Record:
     """Play the reference player until some step."""
-    task = card("LanguageDriving-v1").build()
+    task = card("LanguageDriving-v2").build()
     return play(task, Obeys(reference_player(task), jnp.float32(until)), seeds)
 
 
@@ -99,13 +99,12 @@ def wild_moves(seen: np.ndarray, wanted_lane: int, wanted_speed: float, rng: np.
 
 
 def test_rewards_and_success_are_those_of_poses_and_words():
-    """Play the reference and a wild player; judge each second from the observed pose and the words alone."""
-    env = gymnasium.make("rlsuite/LanguageDriving-v1", split="test")
-    told = gymnasium.make("rlsuite/LanguageDriving-v1", split="test", view="text")
+    """Play the reference, one that obeys for 30 s, and a wild player; judge each second from pose and words alone."""
+    env = gymnasium.make("rlsuite/LanguageDriving-v2", split="test")
+    told = gymnasium.make("rlsuite/LanguageDriving-v2", split="test", view="text")
     rng, wishes, ends = np.random.default_rng(0), set(), set()
     reference = played(range(64))
-    fails = int(np.argmin(reference.info["success"] | reference.terminated))
-    for seed, obeys in ((0, True), (fails, True), (0, False), (1, False), (2, False)):
+    for seed, obeys in ((0, 60), (0, 30), (0, 0), (1, 0), (2, 0)):
         seen, _ = env.reset(seed=seed)
         text, _ = told.reset(seed=seed)
         paid, held = 0, np.zeros(4, bool)
@@ -115,7 +114,8 @@ def test_rewards_and_success_are_those_of_poses_and_words():
             assert (seen[0] > 0, seen[2] > 0) == (wanted_lane != NONE, wanted_speed != NONE)
             assert seen[4] == pytest.approx(1 - step % 15 / 15)
             assert seen[5 + 4] == pytest.approx(paid / 60)
-            action = int(reference.actions[seed, step]) if obeys else wild_moves(seen, wanted_lane, wanted_speed, rng)
+            wild = IDLE if obeys else wild_moves(seen, wanted_lane, wanted_speed, rng)
+            action = int(reference.actions[seed, step]) if step < obeys else wild
             seen, reward, crashed, _, info = env.step(action)
             text, *_ = told.step(ACTIONS[action])
             assert "You are to" not in text  # one gives orders, the passenger
@@ -137,9 +137,9 @@ def test_rewards_and_success_are_those_of_poses_and_words():
 
 def test_the_reference_obeys():
     best = played(range(64))
-    assert best.total.mean() > 40  # of 60; calibration says 45, and a standard error is 1
+    assert best.total.mean() > 40  # of 60; calibration says 47, and a standard error is 1
     assert best.info["success"].mean() > 0.75
-    assert best.cost.mean() < card("LanguageDriving-v1").constraint.limit
+    assert best.cost.mean() < card("LanguageDriving-v2").constraint.limit
     np.testing.assert_array_equal(best.total, np.where(best.terminated, 0, best.info["obeyed"]))
 
 
@@ -154,7 +154,7 @@ def test_a_crash_takes_back_exactly_all():
 @pytest.mark.parametrize(("obeyed", "taken"), [(0, 0), (41, 41), (59, 59), (150, 60)])
 def test_spaces_hold_all_that_a_crash_takes_back(obeyed: int, taken: int):
     """The last case is an episode with a longer time limit."""
-    task = card("LanguageDriving-v1").build()
+    task = card("LanguageDriving-v2").build()
     params = task.sample_params(jax.random.key(0), jnp.int32(0))
     state = task.initial(jax.random.key(1), params)._replace(obeyed=jnp.int32(obeyed))
     after = state._replace(road=state.road._replace(crashed=jnp.bool_(True)))
@@ -167,8 +167,8 @@ def test_spaces_hold_all_that_a_crash_takes_back(obeyed: int, taken: int):
 
 
 def test_a_driver_who_drives_on_earns_nothing():
-    envs = gymnasium.make_vec("rlsuite/LanguageDriving-v1", 32, split="test")
+    envs = gymnasium.make_vec("rlsuite/LanguageDriving-v2", 32, split="test")
     envs.reset(seed=0)
     for _ in range(60):
         assert not envs.step(np.full(32, IDLE))[1].any()
-    assert card("LanguageDriving-v1").horizon % PATIENCE == 0  # the last wish has its whole time
+    assert card("LanguageDriving-v2").horizon % PATIENCE == 0  # the last wish has its whole time
