@@ -11,7 +11,7 @@ from rlbench_suite.policy import View
 
 from .car_following import Driver, acceleration
 from .ring_road import BRAKING, safe
-from .traffic_sim import CHANCE, COMMAND, GAP, JAM, RANDOM, SPEED, TrafficSim
+from .traffic_sim import CHANCE, COMMAND, GAP, RANDOM, SPEED, TrafficSim
 
 
 class EstimatedDrivers(NamedTuple):
@@ -22,26 +22,34 @@ class EstimatedDrivers(NamedTuple):
         s = (s0 + v T) / sqrt(1 - (v / v0)^4)
 
     All drivers share the other parameters. Random accelerations are as large as those that were watched. An agent with
-    a command controls its gap, proportionally and by the leader's relative speed. Like humans, agents keep room to
-    stop.
+    a command follows by the same model, keenly, with the commanded time gap and without randomness, and desires to
+    drive so fast that only the gap counts. Like humans, agents keep room to stop.
 
     Its numbers are the best of a random search on training episodes.
     """
 
-    jam_gap: Any = 2.4
+    jam_gap: Any = 2.11
     """m"""
-    acceleration: Any = 1.25
+    acceleration: Any = 1.17
     """m/s^2"""
-    deceleration: Any = 1.7
+    deceleration: Any = 1.69
     """m/s^2"""
-    desired_speed: Any = 0.95
-    """by the speed limit, but at least the largest that was watched"""
+    desired_speed: Any = 0.94
+    """by the speed limit, but at least ``faster`` than the mean that was watched"""
+    faster: Any = 1.0
+    """m/s"""
+    time_gap: Any = 0.97
+    """by the one in equilibrium"""
     random: Any = 0.88
     """Random accelerations by those watched, which waves of traffic make larger."""
-    stiffness: Any = 0.39
-    """1/s^2"""
-    damping: Any = 1.02
-    """1/s"""
+    told_gap: Any = 1.83
+    """m; this and the next two are those of an agent with a command"""
+    told_acceleration: Any = 2.13
+    """m/s^2"""
+    told_deceleration: Any = 1.85
+    """m/s^2"""
+    told_speed: Any = 2.7
+    """by the speed limit"""
 
     @classmethod
     def for_task(cls, task: TrafficSim) -> EstimatedDrivers:
@@ -58,15 +66,18 @@ class EstimatedDrivers(NamedTuple):
         v, gap, leader = SPEED * seen[:, 0], GAP * seen[:, 1], SPEED * seen[:, 2]
         told, command = seen[:, 5] > 0, COMMAND * seen[:, 6]
         mean_v, mean_gap = SPEED * seen[:, 7], GAP * seen[:, 8]
-        random, fastest, limit = RANDOM * seen[:, 9], SPEED * seen[:, 10], SPEED * seen[:, 12]
+        random, limit = RANDOM * seen[:, 9], SPEED * seen[:, 12]
 
-        desired = jnp.maximum(self.desired_speed * limit, fastest)
+        desired = jnp.maximum(self.desired_speed * limit, mean_v + self.faster)
         share = mean_v / desired
         square = share * share
-        equilibrium = mean_gap * jnp.sqrt(jnp.maximum(1 - square * square, 0.1))
-        time_gap = jnp.maximum(equilibrium - self.jam_gap, 0) / jnp.maximum(mean_v, 1)
+        equilibrium = mean_gap * jnp.sqrt(jnp.maximum(1 - square * square, 0.05))
+        time_gap = jnp.maximum(equilibrium - self.jam_gap, 0) / jnp.maximum(mean_v, 1) * self.time_gap
         driver = Driver(desired, time_gap, self.jam_gap, self.acceleration, self.deceleration)
+        obedient = Driver(
+            self.told_speed * limit, command, self.told_gap, self.told_acceleration, self.told_deceleration
+        )
         wanted = acceleration(driver, v, gap, leader) + self.random * random * CHANCE * seen[:, 11]
-        obeys = self.stiffness * (gap - JAM - v * command) + self.damping * (leader - v)
-        wanted = jnp.minimum(jnp.where(told, obeys, wanted), safe(gap, v, leader))
+        wanted = jnp.where(told, acceleration(obedient, v, gap, leader), wanted)
+        wanted = jnp.minimum(wanted, safe(gap, v, leader))
         return jnp.clip(wanted * (1 / BRAKING), -1, 1)[:, None], memory
