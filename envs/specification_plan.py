@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,13 +20,15 @@ POINTS = 40
 SWEEPS = 80
 FAR = 100.0
 """m: length of a way that is not found or not free."""
-ORDERS = np.array([[0, 0, 0], [0, 0, 0], [0, 1, 1], [0, 1, 2], [0, 1, 1], [0, 0, 0], [0, 1, 1]])
+ORDERS = np.array([[0, 0, 0], [0, 0, 0], [0, 1, 1], [0, 1, 2], [1, 0, 0], [0, 0, 0], [0, 1, 1]])
 """Regions of each specification, one after another."""
 FREE_TO_CHOOSE = np.array([False, True, True, False, False, False, False])
 """Whether A and B may change places: then the nearer one comes first."""
 LENGTHS = np.array([1, 1, 2, 3, 2, 1, 2])
-STAYS, KEEPS_OUT = 5, 4
-"""Specifications of a stay in A, and of B forbidden before A."""
+STAYS = 5
+"""Specification of a stay in A."""
+KEEPS_OUT = np.array([[0, 3, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0], [1, 0, 0], [0, 0, 0], [0, 0, 0]])
+"""Number of first stages in which each specification forbids A, B, C; 3 is all of them."""
 
 
 class Plan(NamedTuple):
@@ -82,10 +85,25 @@ def planned(
     for stage in range(3):
         x, y = region_x[order[stage]], region_y[order[stage]]
         away = jnp.sqrt((grid_x - x) ** 2 + (grid_y - y) ** 2)
-        out = (grid_x - region_x[1]) ** 2 + (grid_y - region_y[1]) ** 2 < (radius + room) ** 2
-        shut = blocked | (out & (specification == KEEPS_OUT) & (stage == 0))
+        shut = blocked
+        for i, forbids in enumerate(forbidden(specification, jnp.int32(stage))):
+            near = (grid_x - region_x[i]) ** 2 + (grid_y - region_y[i]) ** 2 < (radius + room) ** 2
+            shut = shut | (near & forbids)
         ways.append(lengths(jnp.where(away < radius / 2, away, FAR), shut, map_spacing(side)))
     return Plan(order, jnp.stack(ways), jnp.int32(0))
+
+
+def forbidden(specification: jax.Array, stage: jax.Array) -> jax.Array:
+    """Say of A, B and C whether a specification forbids them at a stage, bool ``(3,)``."""
+    return stage < jnp.asarray(KEEPS_OUT, jnp.int32)[specification]
+
+
+def clearance(values: Mapping[str, Any], specification: jax.Array, stage: jax.Array) -> jax.Array:
+    """Return the distance to hazards, walls and regions that are forbidden at a stage (m), by values of predicates."""
+    least = values["free"]
+    for name, forbids in zip("ABC", forbidden(specification, stage), strict=True):
+        least = jnp.where(forbids, jnp.minimum(least, -values[name]), least)
+    return least
 
 
 def lengths(seeds: jax.Array, blocked: jax.Array, spacing: float) -> jax.Array:

@@ -4,14 +4,16 @@ Each specification says G free & ..., where ``free`` is the distance to the near
 distances within the edges of three regions, negative outside. Bounds of time are numbers of samples:
 
 ====  ==========================================================
-0     F A
+0     F A & G !B
 1     F A | F B
 2     F A & F B
 3     F (A & F (B & F C))
-4     (!B U A) & F B
+4     (!A U B) & F A
 5     F G[0,10] A
 6     F[0,75] A & F B
 ====  ==========================================================
+
+No trace satisfies both 0 and 2, so no plan fits all of them: players have to read which one is asked.
 
 The trace begins 10 samples before the first action, the vehicle at rest, and ends 150 samples after it. Its robustness
 is that of Donze & Maler 2010 (``signal_temporal_logic.py``). The rewards of an episode add up to final minus first
@@ -60,11 +62,11 @@ SAFE = Always(In("free"))
 SPECIFICATIONS: tuple[Formula, ...] = tuple(
     And((SAFE, *parts))
     for parts in (
-        (Eventually(A),),
+        (Eventually(A), Always(Not(B))),
         (Or((Eventually(A), Eventually(B))),),
         (Eventually(A), Eventually(B)),
         (Eventually(And((A, Eventually(And((B, Eventually(C))))))),),
-        (Until(Not(B), A), Eventually(B)),
+        (Until(Not(A), B), Eventually(A)),
         (Eventually(Always(A, BEFORE)),),
         (Eventually(A, 75), Eventually(B)),
     )
@@ -164,8 +166,9 @@ class SpecifiedTask(Task[Params, State], abc.ABC):
         """Say the specification, in words and as a formula."""
         formula, period = SPECIFICATIONS[int(params.specification)], self.period
         return (
-            f"Specification, to hold over {(STEPS + BEFORE) * period:g} s, of which {BEFORE * period:g} s have passed "
-            f"at the start: {in_words(formula, period)}.\nAs a formula: {written(formula, period)}."
+            f"Specification: {in_words(formula, period)}.\nAs a formula: {written(formula, period)}.\n"
+            f"Its clock shows {BEFORE * period:g} s before the first step and {(BEFORE + STEPS) * period:g} s after "
+            f"the last: {STEPS} steps of {period:g} s."
         )
 
     def told_progress(self, state: Any, params: Any) -> str:
@@ -173,8 +176,9 @@ class SpecifiedTask(Task[Params, State], abc.ABC):
         size = MONITORS[int(params.specification)].size
         memory = " ".join(f"{float(value):.2f}" for value in state.memory[:size])
         return (
-            f"Robustness so far: {float(state.robustness):.2f} m; least distance to what is forbidden: "
-            f"{float(state.safety):.2f} m; memory of the monitor: {memory}. Step {int(state.steps)} of {STEPS}."
+            f"Robustness so far: {float(state.robustness):.2f} m; least distance to hazards and walls: "
+            f"{float(state.safety):.2f} m; memory of the monitor: {memory}. Step {int(state.steps)} of {STEPS}, "
+            f"clock {(BEFORE + int(state.steps)) * self.period:.1f} s."
         )
 
 

@@ -58,7 +58,7 @@ CARDS = (
         tags=("discrete", "masked", "navigation"),
     ),
     TaskCard(
-        id="rlsuite/TemporalLogic-v0",
+        id="rlsuite/TemporalLogic-v1",
         family="exploration",
         summary="Drive a car so that a specification in signal temporal logic holds: reach, avoid, order, stay.",
         source="Donze & Maler 2010, doi:10.1007/978-3-642-15297-9_9; Maler & Nickovic 2004, "

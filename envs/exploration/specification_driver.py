@@ -16,7 +16,7 @@ import numpy as np
 
 from rlbench_suite.policy import View
 
-from ..specification_plan import FAR, KEEPS_OUT, LENGTHS, STAYS, Plan, interpolated, map_spacing, planned
+from ..specification_plan import FAR, LENGTHS, STAYS, Plan, clearance, interpolated, map_spacing, planned
 from .temporal_logic import HARDEST, RADIUS, SHARPEST, SIDE, STEP, Params, Pose, TemporalLogic, drive, predicates
 
 SPACING = map_spacing(SIDE)
@@ -77,14 +77,12 @@ class SpecificationDriver(NamedTuple):
         now = Pose(*(jnp.broadcast_to(value, share.shape) for value in car))
         cost = jnp.zeros_like(share)
         free = jnp.ones_like(share, bool)
-        keeps_out = (params.specification == KEEPS_OUT) & (stage == 0)
         first = jnp.clip((share * wanted - now.v) / STEP, -HARDEST, HARDEST)
         for step in range(LOOK):
             push = jnp.clip((share * wanted - now.v) / STEP, -HARDEST, HARDEST)
             now = drive(now, push, SHARPEST * wheel)
             values = jax.vmap(predicates, (0, None))(now, params)
-            room = jnp.where(keeps_out, jnp.minimum(values["free"], -values["B"]), values["free"])
-            crashed = free & (room < self.margin)
+            crashed = free & (clearance(values, params.specification, stage) < self.margin)
             cost = cost + jnp.where(crashed, FAR * (LOOK - step), 0.0)
             free = free & ~crashed
         ahead = interpolated(way, now.x + 0.5 * jnp.cos(now.theta), now.y + 0.5 * jnp.sin(now.theta), SPACING)

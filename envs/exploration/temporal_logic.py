@@ -8,17 +8,18 @@ Each of the seven specifications says G free & ..., where ``free`` is the distan
 A, B, C are the distances within the edges of three regions, negative outside:
 
 ====  ==========================================================
-0     F A
+0     F A & G !B
 1     F A | F B
 2     F A & F B
 3     F (A & F (B & F C))
-4     (!B U A) & F B
+4     (!A U B) & F A
 5     F G[0,2] A
 6     F[0,15] A & F B
 ====  ==========================================================
 
 Robustness is that of Donze & Maler 2010 on samples 0.2 s apart, in m (``specifications.py``). The trace begins 2 s
-before the first action, the car standing, and ends after 30 s of driving.
+before the first action, the car standing, and ends after 30 s of driving; so the deadline of 15 s is at 13 s of
+driving.
 
 ======================  ====================================================================================
 action                  five times a second, ``(2,)`` in [-1, 1]: acceleration (2 m/s2), which stops at -1 and 3 m/s;
@@ -26,7 +27,7 @@ action                  five times a second, ``(2,)`` in [-1, 1]: acceleration (
 observation ``(46,)``   x, y (by 20 m), cos(theta), sin(theta), v (by 3 m/s); place of A, B, C from the car, forwards
                         and to the left (by 20 m); place of four hazards, likewise, and their radii (by 2 m); which
                         specification (one-hot 7); memory of its monitor (by 20 m, cut off at +-1, padded to 13);
-                        distance to what is forbidden and robustness so far (by 20 m); part of the time gone
+                        least distance to hazards and walls and robustness so far (by 20 m); part of the time gone
 reward                  change of min(robustness, 0) / 10 m, at least -2; plus 1 at the end if the specification is
                         satisfied; minus 1 for a collision
 terminated              after 150 steps; or in a hazard or beyond a wall, which no future can mend
@@ -126,7 +127,7 @@ class State(NamedTuple):
     robustness: Scalar
     """m, of the trace so far."""
     safety: Scalar
-    """m: least distance to what is forbidden, so far."""
+    """m: least distance to hazards and walls, so far."""
     steps: Scalar
     """int32"""
 

@@ -34,7 +34,7 @@ from rlbench_suite.policy import View
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
-CARD = card("TemporalLogic-v0")
+CARD = card("TemporalLogic-v1")
 
 
 def prefixes(formula: Formula, trace: Trace) -> list[float]:
@@ -88,7 +88,33 @@ def test_formulas_in_words() -> None:
         "always stay in free, and at some time be in A, and from then on at some time be in B, and from then on at "
         "some time be in C"
     )
-    assert written(SPECIFICATIONS[4], STEP) == "(G free & (!B U A) & F B)"
+    assert written(SPECIFICATIONS[4], STEP) == "(G free & (!A U B) & F A)"
+
+
+def test_no_plan_satisfies_all_specifications() -> None:
+    """By the definition, on traces that visit regions for eleven samples each, or for two (small letters)."""
+    satisfied_by = {
+        "A": {0, 1, 5},
+        "a": {0, 1},
+        "AbC": {1, 2, 3, 5, 6},
+        "aBC": {1, 2, 3, 6},
+        "bA": {1, 2, 4, 5, 6},
+        "bAbc": {1, 2, 3, 4, 5, 6},
+        "c": set(),
+    }
+    for plan, expected in satisfied_by.items():
+        places = " " * BEFORE + "".join(f" {name * (11 if name.isupper() else 2)} ".upper() for name in plan)
+        trace = {name: [1.0 if place == name else -1.0 for place in places] for name in "ABC"}
+        trace["free"] = [1.0] * len(places)
+        assert {i for i, formula in enumerate(SPECIFICATIONS) if robustness(formula, trace) > 0} == expected, plan
+
+
+def test_the_text_tells_the_clock() -> None:
+    task = CARD.build()
+    params = task.sample_params(jax.random.key(0), np.int32(0))
+    text = task.describe(task.initial(jax.random.key(0), params), params)
+    assert "Its clock shows 2 s before the first step and 32 s after the last: 150 steps of 0.2 s." in text
+    assert "Step 0 of 150, clock 2.0 s." in text
 
 
 def plain_values(x: float, y: float, params: Any) -> dict[str, float]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from rlbench_suite.policy import View
 
-from ...specification_plan import FAR, KEEPS_OUT, LENGTHS, STAYS, Plan, interpolated, map_spacing, planned
+from ...specification_plan import FAR, LENGTHS, STAYS, Plan, clearance, interpolated, map_spacing, planned
 from ..control import flight_controller
 from ..control.flight_controller import Velocity
 from ..physics.rigid_body import GRAVITY, RigidBody, rotation_matrix
@@ -91,7 +91,6 @@ class SpecificationPilot(NamedTuple):
         rise = jnp.clip(rise, -STEEPEST, STEEPEST)
 
         vx, vy = wanted * jnp.asarray(VELOCITIES, body.x.dtype)
-        keeps_out = (params.specification == KEEPS_OUT) & (stage == 0)
         cost = jnp.where(done, jnp.sqrt(vx * vx + vy * vy), 0.0)
         clear = jnp.ones_like(cost, bool)
         x, y = body.x, body.y
@@ -101,8 +100,7 @@ class SpecificationPilot(NamedTuple):
             y = body.y + vy * time + (body.vy - vy) * slip
             z = body.z + rise * time + (body.vz - rise) * slip
             there = predicates(x, y, z, params)
-            room = jnp.where(keeps_out, jnp.minimum(there["free"], -there["B"]), there["free"])
-            crashed = clear & (room < self.margin)
+            crashed = clear & (clearance(there, params.specification, stage) < self.margin)
             cost = cost + jnp.where(crashed, FAR * (len(LOOK) - number), 0.0)
             clear = clear & ~crashed
         way = memory.ways[jnp.minimum(stage, 2)]

@@ -1,8 +1,9 @@
 """Fly a quadcopter so that a specification in signal temporal logic holds: reach, avoid, order, stay, deadlines.
 
-The specifications, their monitors, rewards and success are those of ``TemporalLogic-v0``, in ``specifications.py``; the
+The specifications, their monitors, rewards and success are those of ``TemporalLogic-v1``, in ``specifications.py``; the
 values of A, B, C and ``free`` are distances in space. Samples are 0.1 s apart: the trace begins 1 s before the first
-action, the vehicle hovering, and ends after 15 s of flight; a stay takes 1 s, and a deadline is at 7.5 s.
+action, the vehicle hovering, and ends after 15 s of flight; a stay takes 1 s, and the deadline of 7.5 s
+is at 6.5 s of flight.
 
 Dynamics: ``physics/dynamics.py`` with rotor drag, ten Runge-Kutta steps of 10 ms a step of the episode. The flight
 controller (``control/flight_controller.py``) turns body rates into rotor commands before each of them. Nothing is
@@ -15,8 +16,8 @@ observation ``(68,)``   place (3, m), rotation matrix body to world (9, row by r
                         m/s), angular velocity in the body frame (3, rad/s), rotor speeds (4, from -1 to 1); vectors to
                         the middles of A, B, C (3 each, m), to the axes of two pillars (2 each, m) and to the middles of
                         two balls (3 each, m); radii of pillars and balls (4, m); which specification (one-hot 7);
-                        memory of its monitor (m, cut off at +-8, padded to 13); distance to what is forbidden and
-                        robustness so far (m); part of the time gone
+                        memory of its monitor (m, cut off at +-8, padded to 13); least distance to hazards
+                        and walls and robustness so far (m); part of the time gone
 reward                  change of min(robustness, 0) / 4 m, at least -2; plus 1 at the end if the specification is
                         satisfied; minus 1 for a collision
 terminated              after 150 steps; or in a hazard or beyond a wall, floor or ceiling, which no future can mend
@@ -121,7 +122,7 @@ class State(NamedTuple):
     robustness: Scalar
     """m, of the trace so far."""
     safety: Scalar
-    """m: least distance to what is forbidden, so far."""
+    """m: least distance to hazards and walls, so far."""
     steps: Scalar
     """int32"""
 
