@@ -22,7 +22,7 @@ from ten_minutes import DOCS, commands, data_sheet, with_files
 
 pytestmark = pytest.mark.of_variants
 
-LESS = {"calibrate": ["--episodes", "8"], "export": [], "record": ["--episodes", "2"], "sweep": []}
+LESS = {"calibrate": ["--episodes", "8"], "export": [], "record": ["--episodes", "2"], "show": [], "sweep": []}
 PROGRAMS: dict[str, Any] = {"rlsuite": suite.app, "rlsuite-eval": evaluate.app}
 
 
