@@ -27,7 +27,7 @@ FREE_TO_CHOOSE = np.array([False, True, True, False, False, False, False])
 LENGTHS = np.array([1, 1, 2, 3, 2, 1, 2])
 STAYS = 5
 """Specification of a stay in A."""
-KEEPS_OUT = np.array([[0, 3, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0], [1, 0, 0], [0, 0, 0], [0, 0, 0]])
+KEEPS_OUT = np.array([[0, 3, 0], [0, 0, 0], [0, 0, 3], [0, 0, 0], [1, 0, 0], [0, 3, 0], [0, 0, 0]])
 """Number of first stages in which each specification forbids A, B, C; 3 is all of them."""
 
 

@@ -6,14 +6,14 @@ distances within the edges of three regions, negative outside. Bounds of time ar
 ====  ==========================================================
 0     F A & G !B
 1     F A | F B
-2     F A & F B
+2     F A & F B & G !C
 3     F (A & F (B & F C))
 4     (!A U B) & F A
-5     F G[0,10] A
+5     F G[0,10] A & G !B
 6     F[0,75] A & F B
 ====  ==========================================================
 
-No trace satisfies both 0 and 2, so no plan fits all of them: players have to read which one is asked.
+No trace satisfies more than four of them, so players have to read which one is asked.
 
 The trace begins 10 samples before the first action, the vehicle at rest, and ends 150 samples after it. Its robustness
 is that of Donze & Maler 2010 (``signal_temporal_logic.py``). The rewards of an episode add up to final minus first
@@ -64,10 +64,10 @@ SPECIFICATIONS: tuple[Formula, ...] = tuple(
     for parts in (
         (Eventually(A), Always(Not(B))),
         (Or((Eventually(A), Eventually(B))),),
-        (Eventually(A), Eventually(B)),
+        (Eventually(A), Eventually(B), Always(Not(C))),
         (Eventually(And((A, Eventually(And((B, Eventually(C))))))),),
         (Until(Not(A), B), Eventually(A)),
-        (Eventually(Always(A, BEFORE)),),
+        (Eventually(Always(A, BEFORE)), Always(Not(B))),
         (Eventually(A, 75), Eventually(B)),
     )
 )

@@ -10,10 +10,10 @@ A, B, C are the distances within the edges of three regions, negative outside:
 ====  ==========================================================
 0     F A & G !B
 1     F A | F B
-2     F A & F B
+2     F A & F B & G !C
 3     F (A & F (B & F C))
 4     (!A U B) & F A
-5     F G[0,2] A
+5     F G[0,2] A & G !B
 6     F[0,15] A & F B
 ====  ==========================================================
 
@@ -24,9 +24,9 @@ driving.
 ======================  ====================================================================================
 action                  five times a second, ``(2,)`` in [-1, 1]: acceleration (2 m/s2), which stops at -1 and 3 m/s;
                         angle of the front wheels (0.6 rad) to the left
-observation ``(46,)``   x, y (by 20 m), cos(theta), sin(theta), v (by 3 m/s); place of A, B, C from the car, forwards
+observation ``(47,)``   x, y (by 20 m), cos(theta), sin(theta), v (by 3 m/s); place of A, B, C from the car, forwards
                         and to the left (by 20 m); place of four hazards, likewise, and their radii (by 2 m); which
-                        specification (one-hot 7); memory of its monitor (by 20 m, cut off at +-1, padded to 13);
+                        specification (one-hot 7); memory of its monitor (by 20 m, cut off at +-1, padded to 14);
                         least distance to hazards and walls and robustness so far (by 20 m); part of the time gone
 reward                  change of min(robustness, 0) / 10 m, at least -2; plus 1 at the end if the specification is
                         satisfied; minus 1 for a collision
@@ -211,7 +211,7 @@ class TemporalLogic(SpecifiedTask[Params, State]):
         return State(car, memory, robustness, jnp.minimum(state.safety, values["free"]), steps)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return shape ``(46,)``; see the table."""
+        """Return shape ``(47,)``; see the table."""
         car = state.car
         cosine, sine = jnp.cos(car.theta), jnp.sin(car.theta)
 

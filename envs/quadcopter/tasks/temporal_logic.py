@@ -12,11 +12,11 @@ random after the start.
 ======================  ====================================================================================
 action ``(4,)``         ten times a second, in [-1, 1]: collective thrust (-1 none, 0 what hovers, 1 twice that), body
                         rates about forward and left (10 rad/s) and up (5 rad/s)
-observation ``(68,)``   place (3, m), rotation matrix body to world (9, row by row), velocity in the world frame (3,
+observation ``(69,)``   place (3, m), rotation matrix body to world (9, row by row), velocity in the world frame (3,
                         m/s), angular velocity in the body frame (3, rad/s), rotor speeds (4, from -1 to 1); vectors to
                         the middles of A, B, C (3 each, m), to the axes of two pillars (2 each, m) and to the middles of
                         two balls (3 each, m); radii of pillars and balls (4, m); which specification (one-hot 7);
-                        memory of its monitor (m, cut off at +-8, padded to 13); least distance to hazards
+                        memory of its monitor (m, cut off at +-8, padded to 14); least distance to hazards
                         and walls and robustness so far (m); part of the time gone
 reward                  change of min(robustness, 0) / 4 m, at least -2; plus 1 at the end if the specification is
                         satisfied; minus 1 for a collision
@@ -222,7 +222,7 @@ class TemporalLogicQuadcopter(SpecifiedTask[Params, State], ByRates[Params, Stat
         return State(vehicle, memory, robustness, jnp.minimum(state.safety, values["free"]), steps)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return shape ``(68,)``; see the table."""
+        """Return shape ``(69,)``; see the table."""
         body = state.vehicle.body
         regions = params.region_x - body.x, params.region_y - body.y, params.region_z - body.z
         pillars = params.hazard_x[:PILLARS] - body.x, params.hazard_y[:PILLARS] - body.y
