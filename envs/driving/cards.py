@@ -174,7 +174,9 @@ CARDS = (
         choices={"observation": ("lidar", "state", "camera")},
         replay_tolerance=0.01,
         constraint=Constraint(
-            counts="steps of 0.1 s with an obstacle nearer than 0.3 m", limit=2.0, reason="a hundredth of an episode"
+            counts="steps of 0.1 s with an obstacle nearer than 0.3 m; a crash counts as ten",
+            limit=1.0,
+            reason="a crash or a second of near miss in every tenth episode",
         ),
         variant=True,
         tags=("continuous", "safe", "driving"),

@@ -21,7 +21,8 @@ reward                  1 / (1 + (d / 0.5 m)^2), in [0, 1]. Touching an obstacle
 terminated              the car (2 m x 4.5 m) touches an obstacle, or its centre is more than 3 m from the lane's centre
 success                 20 s on the road, without touching an obstacle
 start                   up to 0.5 m from the centre, with an angle of up to 0.05 rad
-cost                    1 for a step that passes an obstacle by less than 0.3 m
+cost                    1 for a step that passes an obstacle by less than 0.3 m; that of a second, 10, for one that
+                        touches it or leaves the road
 context                 speed 10..14 m/s; mass, friction and curves as in LaneKeeping, wavelengths of train and test in
                         alternating bands; obstacles every 45 m, the first after 45 m, up to 5 m to and fro, of radius
                         0.8..1.3 m, whose inner edge is from 0.6 m short of the lane's centre to 0.3 m beyond it
@@ -302,8 +303,9 @@ class LaneKeepingObstacles(Task[Params, State]):
         return failed(state.car, state.gap)
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
-        """Return 1 for a near miss."""
-        return (next_state.gap < NEAR_MISS).astype(self.dtype)
+        """Return 1 for a near miss, and for a crash the steps of a second."""
+        near = (next_state.gap < NEAR_MISS).astype(self.dtype)
+        return jnp.where(failed(next_state.car, next_state.gap), np.asarray(1 / STEP, self.dtype), near)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
