@@ -23,7 +23,7 @@ FAR = 100.0
 ORDERS = np.array([[0, 0, 0], [0, 0, 0], [0, 1, 1], [0, 1, 2], [1, 0, 0], [0, 0, 0], [0, 1, 1]])
 """Regions of each specification, one after another."""
 FREE_TO_CHOOSE = np.array([False, True, True, False, False, False, False])
-"""Whether A and B may change places: then the nearer one comes first."""
+"""Specifications in which A and B may change places: then the nearer one comes first."""
 LENGTHS = np.array([1, 1, 2, 3, 2, 1, 2])
 STAYS = 5
 """Specification of a stay in A."""

@@ -45,7 +45,7 @@ def test_files_and_mappings_are_one_record(tmp_path: Path) -> None:
 
 
 def test_prices_hold_until_the_next_row(tmp_path: Path) -> None:
-    """Of hours, halves and quarters; a step has the mean of its time, and the last row holds to the end of its step."""
+    """Prices of hours, halves and quarters: a step has the mean of its time, and the last row holds to its end."""
     series = Series("prices", "", (Column("price", "EUR", -1, 9, "", holds=True, longest_gap=4),), "h", 2.0, 3)
     for times, values, means in (
         ([0, 4, 8], [1, -1, 3], [1, 1, -1, -1, 3]),

@@ -124,7 +124,7 @@ class State(NamedTuple):
 
 
 class Around(NamedTuple):
-    """What is around every car, each field ``(lanes, slots)``."""
+    """Surroundings of every car, each field ``(lanes, slots)``."""
 
     gap: Scalar
     """m to the leader"""

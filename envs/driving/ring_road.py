@@ -55,16 +55,11 @@ def human(ring: Ring, driver: Driver, disturbance: Scalar) -> Scalar:
     return jnp.clip(jnp.minimum(wanted, safe(ring.gap, ring.v, leader)), -BRAKING, BRAKING)
 
 
-def moved(ring: Ring, pedal: Scalar) -> tuple[Ring, Scalar]:
-    """Return the cars a tick later, and the smallest gap of each after the tick has begun, negative in a collision."""
-    v, leader_v, leader_pedal = ring.v, of_leader(ring.v), of_leader(pedal)
+def moved(ring: Ring, pedal: Scalar) -> Ring:
+    """Return the cars a tick later."""
+    v = ring.v
     after = jnp.maximum(v + TICK * pedal, 0)
     # A car that stops within the tick covers v^2 / 2 |a|.
     stops = v + TICK * pedal < 0
     way = jnp.where(stops, 0.5 * v * v / jnp.where(stops, -pedal, 1), 0.5 * TICK * (v + after))
-    end = ring.gap + of_leader(way) - way
-    closing, opening = v - leader_v, leader_pedal - pedal
-    time = closing / jnp.where(opening > 0, opening, 1)
-    turns = (closing > 0) & (opening > 0) & (time < TICK) & (leader_v + leader_pedal * time > 0)
-    least = jnp.where(turns, ring.gap - 0.5 * closing * time, end)
-    return Ring(end, after), jnp.minimum(least, end)
+    return Ring(ring.gap + of_leader(way) - way, after)

@@ -206,7 +206,7 @@ class TrafficSim(Task[Params, State]):
 
         def tick(now: Scalar, carry: tuple[Ring, Scalar, Record]) -> tuple[Ring, Scalar, Record]:
             ring, last, sums = carry
-            after, _ = moved(ring, self.humans(ring, params.driver, random[now], now, params))
+            after = moved(ring, self.humans(ring, params.driver, random[now], now, params))
             acceleration = (after.v - ring.v) * (1 / TICK)
             change = acceleration - last
             seen = Record(
@@ -243,7 +243,7 @@ class TrafficSim(Task[Params, State]):
         ego = self.humans(fleet, told, jnp.zeros(CARS, self.dtype), tick, params)[:1]
         asked, most = BRAKING * action[:, 0], safe(fleet.gap, fleet.v, of_leader(fleet.v))[1:]
         pedal = jnp.stack([own, jnp.concatenate([ego, jnp.minimum(asked, most)])])
-        ring, _ = moved(state.ring, pedal)
+        ring = moved(state.ring, pedal)
         acceleration = (ring.v - state.ring.v) * (1 / TICK)
         values = ring.v, ring.gap, acceleration
         counts = jnp.stack([below(value[:, 1:], grid) for value, grid in zip(values, GRIDS.values(), strict=True)], 1)

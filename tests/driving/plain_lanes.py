@@ -22,7 +22,7 @@ class LaneCar(Car):
 
     @property
     def goes(self) -> int:
-        """Where its lane takes it."""
+        """Way on which its lane takes it."""
         forbidden = 0 if self.left else 2
         return 1 if self.wants == forbidden else self.wants
 

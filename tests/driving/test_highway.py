@@ -416,7 +416,7 @@ def test_holding_the_wheel_straight_keeps_speed_and_lane() -> None:
 
 @pytest.mark.parametrize("vehicles", [2, 33, 64])
 def test_the_nearest_in_a_lane_are_found_around_the_ring(vehicles: int) -> None:
-    """Against a walk around the ring from each vehicle, with equal places, empty lanes and lanes that do not exist."""
+    """Walk around the ring from each vehicle; places may be equal, lanes empty or missing."""
     rng = np.random.default_rng(vehicles)
 
     @jax.jit

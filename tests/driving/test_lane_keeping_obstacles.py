@@ -73,7 +73,7 @@ def plane(car: Car) -> Plane:
 
 
 def test_beams_end_at_the_first_edge_or_obstacle() -> None:
-    """Where a beam ends there is an edge (polylines of 2 m miss it by 2 cm) or an obstacle; nothing is before."""
+    """An edge (polylines of 2 m miss it by 2 cm) or an obstacle is where a beam ends; nothing is before."""
     measured = jax.jit(lambda car: task().beams(car, PARAMS))
     edges = obstacles = 0
     for car in CARS:
@@ -111,7 +111,7 @@ def test_pixels_show_ground_road_and_obstacles() -> None:
 
 
 def test_clearance_is_that_of_the_rectangle() -> None:
-    """Against the outline of the car, sampled every centimetre."""
+    """Compare with the outline of the car, sampled every centimetre."""
     x, y = np.arange(-2.5, 2.005, 0.01), np.arange(-1, 1.005, 0.01)
     sides = [np.stack([x, np.full_like(x, side)], 1) for side in (-1, 1)]
     ends = [np.stack([np.full_like(y, end), y], 1) for end in (-2.5, 2)]
@@ -151,7 +151,7 @@ def test_the_reference_gets_round_and_no_cheap_driver_does() -> None:
 
 
 def test_players_of_numbers_drive_the_same_in_every_setting() -> None:
-    """What is observed changes nothing of the episode."""
+    """The setting of the observation changes nothing of the episode."""
     totals = [play(task(seen), StanleyAround(), range(4)).total for seen in ("lidar", "state", "camera")]
     np.testing.assert_array_equal(totals[0], totals[1])
     np.testing.assert_array_equal(totals[0], totals[2])

@@ -231,7 +231,7 @@ def test_the_player_reaches_the_goal_on_every_map(bugs: bool) -> None:
 
 
 def test_nothing_cheap_pays(task: MarsExplorer) -> None:
-    """To and fro until time is up earns less than doing nothing, which drives along the edge into its end."""
+    """Driving to and fro until time is up earns less than doing nothing, which drives along the edge into its end."""
     scores = CARD.scores()
     env = TaskEnv(task)
     for seed in range(3):

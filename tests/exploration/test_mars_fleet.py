@@ -70,7 +70,7 @@ def walk(free: np.ndarray, heights: np.ndarray, x: int, y: int) -> set[tuple[int
 
 
 def test_all_ground_can_be_reached_and_no_region_is_larger(task: MarsFleet) -> None:
-    """By breadth-first search on heights; in some terrains slopes cut something off."""
+    """Compare with breadth-first search on heights; in some terrains slopes cut something off."""
     keys = jax.random.split(jax.random.key(1), 30)
     sample = jax.jit(jax.vmap(task.sample_params, (0, None)))
     cut_off = 0
@@ -197,7 +197,7 @@ def test_one_illegal_action_stops_all_and_costs_a_step(task: MarsFleet) -> None:
 
 
 def test_ways_are_as_cheap_as_those_of_dijkstra(task: MarsFleet) -> None:
-    """From each rover over known ground, and the first action leads onto such a way."""
+    """Costs from each rover over known ground agree, and the first action leads onto such a way."""
     env = TaskEnv(task)
     player = CoordinatedFrontiers.for_task(task)
     act = jax.jit(lambda state, params: player.act((), View(None, None, state, params), None)[0])

@@ -92,7 +92,7 @@ def test_formulas_in_words() -> None:
 
 
 def test_no_plan_satisfies_more_than_four_specifications() -> None:
-    """By the definition, on traces that visit regions for eleven samples each, or for two (small letters)."""
+    """Apply the definition to traces that visit regions for eleven samples each, or for two (small letters)."""
     satisfied_by = {
         "A": {0, 1, 5},
         "a": {0, 1},
