@@ -65,7 +65,7 @@ def measured(entry: Entry, data: Path, made: dict[str, str]) -> Fingerprint:
         recipe=entry.recipe_sha256,
         steps=opened.total_steps,
         mean_return=float(f"{np.mean(totals):.6g}"),
-        score=float(f"{np.mean([entry.card.normalise(float(t), entry.difficulty) for t in totals]):.4f}"),
+        score=float(f"{entry.card.normalise(float(np.mean(totals)), entry.difficulty):.4f}"),
         megabytes=float(f"{sum(file.stat().st_size for file in data.iterdir()) / 1e6:.3g}"),
         jaxlib=made["jaxlib"],
         sha256={made["arithmetic"]: made["sha256"]},

@@ -218,9 +218,7 @@ def metadata(entry: Entry) -> dict[str, Any]:
     from minari import __version__ as minari_version
     from minari.serialization import serialize_space
 
-    task, scores = entry.card.build(difficulty=entry.difficulty), entry.card.scores(entry.difficulty)
-    if not {"random", "reference"} <= scores.keys():
-        raise ValueError(f"{entry.task} has no measured scores; run: rlsuite calibrate '{entry.task}'")
+    task, scale = entry.card.build(difficulty=entry.difficulty), entry.card.scale(entry.difficulty)
     package = f"rlbench-suite@{rlbench_suite.__version__}"
     return {
         "dataset_id": entry.id,
@@ -230,9 +228,9 @@ def metadata(entry: Entry) -> dict[str, Any]:
         "action_space": serialize_space(task.action_space),
         "env_spec": env_spec(entry, SPLIT).to_json(),
         "eval_env_spec": env_spec(entry, "test").to_json(),
-        "ref_min_score": scores["random"].mean,
-        "ref_max_score": scores["reference"].mean,
-        "num_episodes_average_score": scores["reference"].episodes,
+        "ref_min_score": scale.zero.mean,
+        "ref_max_score": scale.reference.mean,
+        "num_episodes_average_score": scale.reference.episodes,
         "algorithm_name": entry.described(),
         "author": {"rlbench-suite"},
         "code_permalink": f"pkg:pypi/{package}#datasets/catalogue.yaml",

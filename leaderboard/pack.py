@@ -127,6 +127,7 @@ class _Trace:
 
     def claim(self) -> TaskClaim:
         card, manifest = self.task.card, self.run.manifest
+        scale = manifest.scale(card.id)
         results = [self.run.result(cell) for cell in self.cells]
         cells = tuple(
             _cell_claim(result, fingerprint(columns))
@@ -135,8 +136,8 @@ class _Trace:
         )
         return TaskClaim(
             task=card.id,
-            random=manifest.references[card.id]["random"].mean,
-            reference=manifest.references[card.id]["reference"].mean,
+            zero=scale.zero.mean,
+            reference=scale.reference.mean,
             score=float(np.mean([cell.score for cell in cells])),
             hyperparameters=manifest.hyperparameters[self.agent][card.id],
             cells=cells,

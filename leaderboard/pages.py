@@ -19,6 +19,7 @@ from rlbench_suite.evaluation.intervals import Estimate
 from rlbench_suite.evaluation.page import render
 from rlbench_suite.evaluation.statistics import iqm, mean
 from rlbench_suite.registry import cards
+from rlbench_suite.scale import Scale
 
 from .boards import LEAST_SEEDS, Board, Standing
 from .schema import Submission
@@ -42,7 +43,7 @@ def index_page(boards: Sequence[Board], entries: Sequence[Standing], refused: Ma
             "episodes replayed": sum(cell.episodes for cell in cells),
         },
         main=main,
-        scale=Scale.of(main) if main else None,
+        scale=Axis.of(main) if main else None,
         main_remarks=list(_unequal(main)) if main else [],
         boards=boards,
         entries=sorted(entries, key=lambda entry: entry.title.lower()),
@@ -60,7 +61,7 @@ def board_page(board: Board) -> str:
         "board.html",
         title=board.title,
         board=board,
-        scale=Scale.of(board),
+        scale=Axis.of(board),
         said=[*_unequal(board), *_board_remarks(board)],
         profile=chart.lines(
             "Performance profile", lines, x_label="score τ", y_label="fraction of runs above τ", width=1064
@@ -96,7 +97,7 @@ def _page(template: str, **values: object) -> str:
 
 
 @dataclass(frozen=True)
-class Scale:
+class Axis:
     """The horizontal scale of a ranking's bars."""
 
     WIDTH: ClassVar[int] = 240
@@ -109,7 +110,7 @@ class Scale:
     high: float
 
     @classmethod
-    def of(cls, board: Board) -> Scale:
+    def of(cls, board: Board) -> Axis:
         """Return a scale that holds 0, 1 and, within its limits, every IQM of the board with its interval."""
         values = [v for p in board.places for v in (p.summary.iqm.point, p.summary.iqm.low, p.summary.iqm.high)]
         finite = [value for value in values if math.isfinite(value)]
@@ -125,12 +126,11 @@ class TaskRow(NamedTuple):
     """One task of an entry: means over its seeds, computed from the replay."""
 
     card: TaskCard
-    random: float
-    reference: float
+    scale: Scale
     mean_return: float
     score: Estimate
-    beats_random: str
-    """``yes`` if the entry's interval lies above that of the random player, ``no`` if below it, else ``unclear``."""
+    beats_zero: str
+    """``yes`` if the entry's interval lies above that of the scale's zero, ``no`` if below it, else ``unclear``."""
     constrained: Estimate
     mean_cost: float
     seed_costs: list[float]
@@ -149,15 +149,14 @@ class TaskRow(NamedTuple):
         card = cards()[task]
         cells = [cell for cell in entry.verdict.cells if cell.task == task]
         score = entry.by_task[task]
-        random, reference = card.scores()["random"], card.scores()["reference"]
-        low, high = (card.normalise(end) for end in (random.low, random.high))
+        scale = card.scale()
+        low, high = (scale.score(end) for end in (scale.zero.low, scale.zero.high))
         return cls(
             card=card,
-            random=random.mean,
-            reference=reference.mean,
+            scale=scale,
             mean_return=sum(cell.mean_return for cell in cells) / len(cells),
             score=score,
-            beats_random="yes" if score.low > high else "no" if score.high < low else "unclear",
+            beats_zero="yes" if score.low > high else "no" if score.high < low else "unclear",
             constrained=mean({task: entry.constrained[task]}),
             mean_cost=entry.costs[task],
             seed_costs=entry.seed_costs[task],

@@ -192,7 +192,7 @@ class TaskClaim(Strict):
     """Claims for one task: the scores of its normalisation, the hyperparameters, and the cells."""
 
     task: Annotated[str, StringConstraints(max_length=100)]
-    random: float
+    zero: float
     reference: float
     score: float
     """Mean over seeds."""

@@ -22,6 +22,7 @@ from rlbench_suite.evaluation import statistics
 from rlbench_suite.evaluation.machine import Machine
 from rlbench_suite.evaluation.protocol import EPISODES, VERSION, evaluation_seeds
 from rlbench_suite.registry import cards
+from rlbench_suite.scale import Scale
 from rlbench_suite.task import Task
 
 from .archive import Archive
@@ -212,14 +213,17 @@ def _wrong_cells(claim: TaskClaim, submission: Submission) -> Iterator[str]:
 
 
 def _wrong_references(card: TaskCard, claim: TaskClaim) -> Iterator[str]:
-    measured = card.scores()
-    if not {"random", "reference"} <= measured.keys():
+    scale = Scale.of(card.scores())
+    if scale is None:
         yield f"{card.id} was never calibrated in this version of the suite; it has no score."
         return
-    for player, said in (("random", claim.random), ("reference", claim.reference)):
-        if said != measured[player].mean:
+    for end, claimed, measured in (
+        ("zero", claim.zero, scale.zero.mean),
+        ("reference", claim.reference, scale.reference.mean),
+    ):
+        if claimed != measured:
             yield (
-                f"{card.id} is normalised by a {player} score of {said:g}; it is {measured[player].mean:g} "
+                f"{card.id} is normalised by a {end} score of {claimed:g}; it is {measured:g} "
                 "in this version of the suite."
             )
 
@@ -397,7 +401,7 @@ class _Cell:
         self.record: Record = replay(self.task, actions.reshape(shape), self.seeds)
         totals = self.record.total.astype(np.float64)
         returns = np.asarray(scalar_return(self.task, totals))
-        scores = [self.task.card.normalise(value, self.task.difficulty) for value in returns.tolist()]
+        scores = self.task.card.scale(self.task.difficulty).score(returns)
         return VerifiedCell(
             task=self.task.card.id,
             seed=self.cell.seed,
@@ -484,8 +488,7 @@ def _differs(label: str, claimed: float, found: Any, slack: float) -> Iterator[s
 
 def _slack(card: TaskCard, exact: bool) -> float:
     """Return the tolerance of a score, from the tolerance of a return."""
-    measured = card.scores()
-    return 0.0 if exact else abs(card.replay_tolerance / (measured["reference"].mean - measured["random"].mean))
+    return 0.0 if exact else card.replay_tolerance / card.scale().span
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -19,6 +19,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from rlbench_suite.scale import Scale, Score
+
 if TYPE_CHECKING:
     from rlbench_suite.context import Context
     from rlbench_suite.task import Task
@@ -84,20 +86,6 @@ def _fold(name: str) -> str:
     return name.lower().removeprefix("rlsuite/")
 
 
-@dataclass(frozen=True)
-class Score:
-    """A measured mean return with its 95 % interval, over ``episodes`` episodes of the test split."""
-
-    mean: float
-    low: float
-    high: float
-    episodes: int
-    success: float | None = None
-    """Fraction of the episodes that end in success; None if it was not measured."""
-    cost: float | None = None
-    """Mean constraint cost of the episodes; None if the task has none, or it was not measured."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Constraint:
     """Limit on the cost of an episode, apart from the reward. It is set on the mean over episodes, as in safe RL."""
@@ -121,7 +109,7 @@ class Constraint:
         return bool(self.broken_by(fmean(mean_costs)))
 
     def constrained(self, score: float, mean_cost: float) -> float:
-        """Return a normalised score where the constraint holds, else that of the random player, 0, or less."""
+        """Return a normalised score where the constraint holds, else 0, or the score itself if that is less."""
         return min(score, 0.0) if self.broken_by(mean_cost) else score
 
 
@@ -390,19 +378,25 @@ class TaskCard:
         """
         return self._one_shot.get(self._tier(difficulty), {})
 
-    def normalise(self, episode_return: float, difficulty: str | float | None = None) -> float:
-        """Return (return - random) / (reference - random).
+    def scale(self, difficulty: str | float | None = None) -> Scale:
+        """Return the scale of scores: 0 is the better of random play and doing nothing, 1 is the reference.
 
         Raises:
-            ValueError: this difficulty was never calibrated, or random and reference are equal.
+            ValueError: this difficulty was never calibrated, or the reference is no better than the zero.
         """
-        scores = self.scores(difficulty)
-        if not {"random", "reference"} <= scores.keys():
+        scale = Scale.of(self.scores(difficulty))
+        if scale is None:
             raise ValueError(f"{self.id} has no measured scores at this difficulty; run: {self.measuring_command}")
-        low, high = scores["random"].mean, scores["reference"].mean
-        if low == high:
-            raise ValueError(f"{self.id}: random and reference score the same ({low}); it cannot be normalised.")
-        return (episode_return - low) / (high - low)
+        if scale.span <= 0:
+            raise ValueError(
+                f"{self.id}: the reference returns {scale.reference.mean} and {scale.zero_name} {scale.zero.mean}; "
+                "it cannot be normalised."
+            )
+        return scale
+
+    def normalise(self, episode_return: float, difficulty: str | float | None = None) -> float:
+        """Return the score of a return on :meth:`scale`. Errors as there."""
+        return float(self.scale(difficulty).score(episode_return))
 
     def violates(self, *mean_costs: float) -> bool:
         """Return whether seeds of these mean costs break the task's constraint; False without one."""

@@ -23,6 +23,7 @@ from rlbench_suite.bitset import BitSet
 from rlbench_suite.card import SPLITS, unknown
 from rlbench_suite.contract import as_declared, as_flag, as_info, check_spaces, keep_shapes
 from rlbench_suite.keys import fold_in
+from rlbench_suite.scale import Scale
 from rlbench_suite.task import Described, Split, Task
 
 NO_LIMIT = np.int32(np.iinfo(np.int32).max // 8)
@@ -288,9 +289,9 @@ def _info(
     info: dict[str, Any] = dict(as_info(task, task.info(episode.state, episode.params)))
     if task.ends_in_failure:
         info["success"] = info["success"] & ~terminated
-    if task.scores.keys() >= {"random", "reference"}:
-        low, high = task.scores["random"].mean, task.scores["reference"].mean
-        info["score"] = (scalar_return(task, episode.total) - low) / (high - low)
+    scale = Scale.of(task.scores)
+    if scale and scale.span > 0:
+        info["score"] = scale.score(scalar_return(task, episode.total))
     mask = _action_mask(task, episode.state, episode.params)
     if mask is not None:
         info |= {"action_mask": mask, "invalid_action": ~legal}

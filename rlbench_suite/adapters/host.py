@@ -26,6 +26,7 @@ from rlbench_suite.host import HostTask
 from rlbench_suite.policy import Policy, View
 from rlbench_suite.process import precision, refuse_after_fork
 from rlbench_suite.registry import card as find_card
+from rlbench_suite.scale import Scale
 
 
 class HostEnv(TaskEnv):
@@ -92,8 +93,9 @@ class HostEnv(TaskEnv):
     def _info(self, told: dict[str, Any], terminated: bool) -> dict[str, Any]:
         info: dict[str, Any] = self.task.info(self._simulator, told)
         info["success"] = info["success"] and not (terminated and self.task.ends_in_failure)
-        if self.task.scores.keys() >= {"random", "reference"}:
-            info["score"] = self.card.normalise(self._total, self.task.difficulty)
+        scale = Scale.of(self.task.scores)
+        if scale and scale.span > 0:
+            info["score"] = scale.score(self._total)
         return info
 
     def _show(self) -> tuple[Any, Any, bool, bool, dict[str, Any]]:

@@ -44,9 +44,13 @@ def action_in(reply: str) -> str:
     return said
 
 
+SCALE = "0: the better of random play and doing nothing; 1: the reference player"
+"""The scale of scores, in words."""
+
+
 def why_over(info: dict[str, Any]) -> str:
     """Return the line that says why an episode is over, its score where known, and whether it cost too much."""
-    score = f" Score: {info['score']:.2f} (random play 0, reference player 1)." if "score" in info else ""
+    score = f" Score: {info['score']:.2f} ({SCALE})." if "score" in info else ""
     cost = f" It violates the constraint: its cost is {info['cost_so_far']:.4g}." if info.get("violates") else ""
     return f"The episode is over: {info.get('end_reason', 'the time limit is reached')}.{score}{cost}"
 

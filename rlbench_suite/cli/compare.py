@@ -86,7 +86,7 @@ def compare(
         "the standard deviation of paired differences within a task; of the mean over tasks, over the root of the mean "
         "variance within tasks. p: paired permutation test, corrected by Holm's method for "
         f"{count(sum(len(verdict.tasks) for verdict in found), 'p-value')} of tasks and {len(found)} of means. "
-        "!: the mean cost exceeds the limit of the task's card. Constrained: such a seed counts as random play.",
+        "!: the mean cost exceeds the limit of the task's card. Constrained: such a seed counts as 0.",
         style="dim", highlight=False,
     )  # fmt: skip
     for sentence in said:

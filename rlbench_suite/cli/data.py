@@ -41,8 +41,8 @@ def list_datasets() -> None:
         table.add_row(entry.id, str(entry.episodes), *numbers, installed)
     Console().print(table)
     print(
-        f"Folder: {_root()} (set by MINARI_DATASETS_PATH). Score: mean over episodes; 0 is random play, 1 is the "
-        "reference player."
+        f"Folder: {_root()} (set by MINARI_DATASETS_PATH). Score: mean over episodes; 0 is the better of random play "
+        "and doing nothing, 1 is the reference player."
     )
 
 

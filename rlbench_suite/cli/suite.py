@@ -19,6 +19,7 @@ from rlbench_suite import registry
 from rlbench_suite.card import load, unknown
 from rlbench_suite.cli import App, check, check_at_least, check_positive, prepare_jax, puzzles, record, rejudge, serve
 from rlbench_suite.component import explained
+from rlbench_suite.scale import ANCHORS, Scale
 
 if TYPE_CHECKING:
     from rlbench_suite.card import TaskCard
@@ -405,7 +406,21 @@ def bench(
 @app.command()
 def calibrate(
     suite: Suite,
-    episodes: Annotated[int, typer.Option(help="Number of test episodes for each player.")] = 1000,
+    episodes: Annotated[
+        int | None,
+        typer.Option(
+            help="Number of test episodes for each player. [default: as many as --error needs]", show_default=False
+        ),
+    ] = None,
+    error: Annotated[
+        float, typer.Option(help="Largest standard error of 0 and of 1, the ends of the scale, in units of the score.")
+    ] = 0.005,
+    minutes: Annotated[
+        float, typer.Option(help="Time for each difficulty, after which the error that is reached must do.")
+    ] = 10.0,
+    missing: Annotated[
+        bool, typer.Option("--missing", help="Leave out players whose success and return are known well enough.")
+    ] = False,
     difficulty: Annotated[
         str | None, typer.Option(help="Measure only this difficulty tier. [default: all]", show_default=False)
     ] = None,
@@ -419,28 +434,41 @@ def calibrate(
 
     **Example**: `rlsuite calibrate SAT-v0 --difficulty hard`
     """
-    check_at_least("--episodes", episodes, 2)  # one has no interval
+    if episodes is not None:
+        check_at_least("--episodes", episodes, 2)  # one has no interval
+    check_positive("--error", error)
+    check_positive("--minutes", minutes)
     cards = registry.resolve_suite(suite)
     for card in cards:
         card.check_difficulty(difficulty)
     prepare_jax()
     from rlbench_suite.card import ONE_SHOT_FILE
-    from rlbench_suite.evaluation.calibration import PLAYERS, measure, remark, write_scores
+    from rlbench_suite.evaluation.calibration import measure, remark, too_uncertain, write_scores
     from rlbench_suite.evaluation.one_shot import measure_one_shot
     from rlbench_suite.language.rows import puzzle_of
 
     for card in cards:
         for tier in (difficulty,) if difficulty else card.difficulties or (None,):
-            if card.puzzle:
-                one_shot = measure_one_shot(puzzle_of(card.id, tier), episodes)
+            if card.puzzle and not missing:
+                one_shot = measure_one_shot(puzzle_of(card.id, tier), episodes or 1000)
                 write_scores(card, tier, one_shot, ONE_SHOT_FILE)
                 for player, s in one_shot.items():
                     print(f"{card.id} {tier or ''} one-shot {player}: {s.mean:g} [{s.low:g}, {s.high:g}]", flush=True)
             task = card.build(difficulty=tier)
-            players = (*PLAYERS, *card.yardsticks)
-            scores = {player: score for player in players if (score := measure(task, player, episodes))}
+            known = card.scores(tier) if missing else {}
+            uncertain = too_uncertain(known, error)
+            players = [
+                player
+                for player in (*ANCHORS, *card.yardsticks)
+                if player not in known or known[player].success is None or player in uncertain
+            ]
+            scores = measure(task, players, episodes=episodes, largest_error=error, seconds=60 * minutes, known=known)
             write_scores(card, tier, scores)
+            scale = Scale.of(known | scores)
             for player, s in scores.items():
-                print(f"{card.id} {tier or ''} {player}: {s.mean:g} [{s.low:g}, {s.high:g}]", flush=True)
-            if said := remark(scores):
+                line = f"{card.id} {tier or ''} {player}: {s.mean:g} [{s.low:g}, {s.high:g}], {s.episodes:,} episodes"
+                if scale and scale.span > 0:
+                    line += f", standard error {s.standard_error / scale.span:.4f} of the scale"
+                print(line, flush=True)
+            if said := remark(known | scores):
                 print(f"warning: on {' '.join(filter(None, (card.id, tier)))}, {said}", file=sys.stderr)

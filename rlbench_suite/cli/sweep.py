@@ -152,7 +152,8 @@ def _report(found: "Sweep") -> None:
     console = Console() if sys.stdout.isatty() else Console(width=_LOG_WIDTH)
     console.print(table)
     console.print(
-        "Scores: 0 is the random player and 1 the reference at the conditions of the run; 95 % intervals over seeds.",
+        "Scores: 0 is the better of random play and doing nothing, 1 the reference, both at the conditions of the run; "
+        "95 % intervals over seeds.",
         style="dim",
     )
     if any(map(any, broken.values())) and (limit := found.card.constraint):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -11,58 +13,124 @@ import numpy as np
 
 from rlbench_suite import registry
 from rlbench_suite.agent import CannotPlay
-from rlbench_suite.card import SCORES_FILE, Score, TaskCard
+from rlbench_suite.card import SCORES_FILE, TaskCard
 from rlbench_suite.episode import scalar_return
 from rlbench_suite.evaluation.protocol import calibration_seeds, evaluate
-from rlbench_suite.evaluation.statistics import mean
 from rlbench_suite.evaluation.writing import replacing
 from rlbench_suite.policy import player_for
+from rlbench_suite.scale import NORMAL_QUANTILE, ZERO_PLAYERS, Scale, Score
 from rlbench_suite.task import Task
 
-PLAYERS = ("random", "noop", "reference")
 SOLVED_BY_NOOP = 0.9
 """Part of the way from random play to the reference at which doing nothing is about as good as the reference."""
 NEARLY_ALL = 0.95
 """Part of the reference's return at which any player is."""
-_REPLICATES = 10_000
+
+LARGEST_ERROR = 0.005
+"""Standard error that an end of the scale may have, in units of the score."""
+MAX_EPISODES = 100_000
+"""Episodes of a player after which no more are played, whatever the error."""
+_BLOCK_EPISODES, _BLOCK_STEPS = 1_000, 5_000_000
+"""Episodes that are played at once: fewer where they are long."""
 
 
-def measure(task: Task[Any, Any], player: str, episodes: int) -> Score | None:
-    """Measure the mean return of a player that does not learn, with its 95 % bootstrap interval, to six digits.
+def measure(
+    task: Task[Any, Any],
+    players: Sequence[str],
+    *,
+    episodes: int | None = None,
+    largest_error: float = LARGEST_ERROR,
+    seconds: float = math.inf,
+    known: Mapping[str, Score] | None = None,
+) -> dict[str, Score]:
+    """Measure the mean returns of players that do not learn, with 95 % intervals, to six digits.
 
-    Also measure how often its episodes end in success, and what they cost if the task has a constraint.
+    Also measure how often their episodes end in success, and what they cost if the task has a constraint. All players
+    play the same seeds.
 
     Args:
         task: the task, at the difficulty to measure.
-        player: one of :data:`PLAYERS`, or one of the card's yardsticks.
-        episodes: number of test-split episodes, at least 2. No cell is evaluated on them.
-
-    Returns:
-        The score, or None if the player cannot play the task.
+        players: :data:`~rlbench_suite.scale.ANCHORS`, or yardsticks of the card. Those who cannot play are left out.
+        episodes: number of test-split episodes of each player, at least 2. No cell is evaluated on them. If None,
+            players play until the ends of the scale are known well enough.
+        largest_error: standard error of each end of the scale, in units of the score, at which no more is played.
+        seconds: time after which no more is played, either.
+        known: measured scores of players who need not play again.
 
     Raises:
         ValueError: fewer than two episodes.
     """
-    if episodes < 2:
+    if episodes is not None and episodes < 2:
         raise ValueError(f"An interval needs at least 2 episodes, got {episodes}.")
-    policy: Any
-    if player in task.card.yardsticks:
-        policy = player_for(task, task.card.yardsticks[player])
-    else:
-        agent = registry.agent(player)
+    started = time.perf_counter()
+    block = episodes or min(_BLOCK_EPISODES, max(100, _BLOCK_STEPS // task.card.horizon))
+    samples = {}
+    for player in players:
         try:
-            agent.check(task)
+            samples[player] = _Sample(task, player)
         except CannotPlay:
-            return None
-        policy = list(agent.train(task, seed=0, budget="full"))[-1]
-    record = evaluate(task, policy, calibration_seeds(episodes))
-    returns = np.asarray(scalar_return(task, record.total.astype(np.float64)))
-    estimate = mean({task.card.id: returns}, replicates=_REPLICATES, method="percentile")
-    success = record.info["success"].mean(dtype=np.float64)
-    cost = record.cost.mean(dtype=np.float64)
-    measured = estimate.point, estimate.low, estimate.high, success, cost
-    point, low, high, success, cost = (float(f"{value:.6g}") for value in measured)
-    return Score(point, low, high, episodes, success, cost if task.card.constraint else None)
+            continue
+        samples[player].extend(block)
+    scores = {**(known or {}), **{player: sample.score() for player, sample in samples.items()}}
+    while episodes is None and time.perf_counter() - started < seconds:
+        uncertain = [
+            player
+            for player in too_uncertain(scores, largest_error)
+            if player in samples and scores[player].episodes < MAX_EPISODES
+        ]
+        if not uncertain:
+            break
+        for player in uncertain:
+            samples[player].extend(block)
+            scores[player] = samples[player].score()
+    return {player: scores[player] for player in samples}
+
+
+def too_uncertain(scores: Mapping[str, Score], largest_error: float) -> list[str]:
+    """Return the players at the ends of the scale whose means are not known to this error, in units of the score.
+
+    Where random play and doing nothing earn about the same, both may be the zero.
+    """
+    scale = Scale.of(scores)
+    if scale is None or scale.span <= 0:
+        return []
+    width = scale.zero.high - scale.zero.low
+    zeros = [name for name in ZERO_PLAYERS if name in scores and scale.zero.mean - scores[name].mean <= width]
+    return [name for name in (*zeros, "reference") if scores[name].standard_error > largest_error * scale.span]
+
+
+class _Sample:
+    """Episodes of a player on the test split, the first ones of the calibration seeds."""
+
+    def __init__(self, task: Task[Any, Any], player: str) -> None:
+        self.task = task
+        self.policy: Any
+        if player in task.card.yardsticks:
+            self.policy = player_for(task, task.card.yardsticks[player])
+        else:
+            agent = registry.agent(player)
+            agent.check(task)
+            self.policy = list(agent.train(task, seed=0, budget="full"))[-1]
+        self.returns = np.empty(0)
+        self.successes = np.empty(0)
+        self.costs = np.empty(0)
+
+    def extend(self, episodes: int) -> None:
+        """Play this many more episodes."""
+        played = len(self.returns)
+        record = evaluate(self.task, self.policy, calibration_seeds(played + episodes)[played:])
+        returns = np.asarray(scalar_return(self.task, record.total.astype(np.float64)))
+        self.returns = np.append(self.returns, returns)
+        self.successes = np.append(self.successes, record.info["success"])
+        self.costs = np.append(self.costs, record.cost.astype(np.float64))
+
+    def score(self) -> Score:
+        """Return the mean return with its interval, which is normal: there are many episodes."""
+        mean, count = self.returns.mean(), len(self.returns)
+        half = NORMAL_QUANTILE * self.returns.std(ddof=1) / math.sqrt(count)
+        numbers = mean, mean - half, mean + half, self.successes.mean(), self.costs.mean()
+        mean, low, high, success, cost = (float(f"{number:.6g}") for number in numbers)
+        return Score(mean, low, high, count, success, cost if self.task.card.constraint else None)
 
 
 def remark(scores: Mapping[str, Score]) -> str:

@@ -37,7 +37,7 @@ class Line(NamedTuple):
 
 
 def intervals(title: str, rows: Sequence[Interval], *, width: int = 520) -> Markup:
-    """Return a chart of points with whiskers, one row each, where 0 is a random player and 1 the reference."""
+    """Return a chart of points with whiskers, one row each, by score."""
     top, row, left, right = 26, 26, 108, 16
     height = top + row * len(rows) + 26
     ends = [value for r in rows for value in (r.point, r.low, r.high) if math.isfinite(value)]

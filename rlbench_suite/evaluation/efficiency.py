@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from markupsafe import Markup
 
-from rlbench_suite.card import Score
 from rlbench_suite.evaluation import chart
 from rlbench_suite.evaluation.statistics import Curve, sample_efficiency
 from rlbench_suite.evaluation.store import TrainingCurve
+from rlbench_suite.scale import Scale
 
 POINTS = 11
 """Points of a curve. Each has a bootstrap of its own."""
@@ -56,7 +56,7 @@ def curve(tasks: Mapping[str, Seeds], *, relative: bool, band: bool = True) -> t
 
 def charts(
     curves: Mapping[tuple[str, str], Mapping[int, TrainingCurve]],
-    references: Mapping[str, Mapping[str, Score]],
+    scales: Mapping[str, Scale],
     tasks: Sequence[str],
     colour: Mapping[str, int],
 ) -> Iterable[Markup]:
@@ -64,7 +64,7 @@ def charts(
 
     Args:
         curves: training curves of a run by (agent, task) and seed.
-        references: scores that normalise returns, by task and player.
+        scales: scales of the scores by task.
         tasks: tasks to aggregate; an agent without a curve on one of them is left out.
         colour: number of each agent's colour.
     """
@@ -78,9 +78,8 @@ def charts(
         for agent in agents:
             scored: dict[str, Seeds] = {}
             for task in tasks:
-                low, high = (references[task][player].mean for player in ("random", "reference"))
                 scored[task] = {
-                    seed: (getattr(own, column), (own.returns - low) / (high - low))
+                    seed: (getattr(own, column), scales[task].score(own.returns))
                     for seed, own in curves[agent, task].items()
                 }
             if (found := curve(scored, relative=column == "steps", band=band)) is not None:

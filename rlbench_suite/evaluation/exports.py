@@ -66,7 +66,8 @@ def latex(run: FinishedRun) -> str:
     seeds = " to ".join(str(number) for number in dict.fromkeys((numbers[0], numbers[-1])))
     head = " & ".join([f"Task ({seeds} seed{'s' * (numbers[-1] > 1)})", *map(_escape, scores)]) + r" \\"
     lines = [
-        "% Needs \\usepackage{booktabs}. Scores: 0 random player, 1 reference; 95 % intervals over seeds.",
+        "% Needs \\usepackage{booktabs}.",
+        "% Scores: 0 the better of random play and doing nothing, 1 the reference; 95 % intervals over seeds.",
         "% Bold: the best score of a task or mean, and those that a paired permutation test does not tell from it at",
         f"% the level of {LEVEL:.0%} with Holm's correction, as in `rlsuite-eval compare`; never all of them.",
         *(["% A dagger marks scores whose mean cost exceeds the task's limit."] if any(broken.values()) else []),
@@ -108,7 +109,7 @@ def huggingface(run: FinishedRun) -> str:
             cost = f"Mean constraint cost (limit {found.limit:g}{violated})" if found else "Mean constraint cost"
             metrics = {
                 "mean_reward": ("Mean return", "mean_return"),
-                "normalised_score": ("Normalised score (0 random, 1 reference)", "score"),
+                "normalised_score": ("Normalised score (1: reference)", "score"),
                 "success_rate": ("Success rate", "success_rate"),
                 "mean_cost": (cost, "mean_cost"),
             }

@@ -59,7 +59,7 @@ def _violations(report: Report) -> Iterable[str]:
     if any(row.violates for row in report.rows):
         yield (
             "A score that violates a constraint (!) ranks below every score that keeps it. The constrained score "
-            "counts a seed that exceeds the limit as a random player: as 0, or as its own score if that is lower."
+            "counts a seed that exceeds the limit as 0, or as its own score if that is lower."
         )
 
 

@@ -15,7 +15,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from rlbench_suite.card import Score, TaskCard
+from rlbench_suite.card import TaskCard
 from rlbench_suite.evaluation import chart, efficiency
 from rlbench_suite.evaluation.intervals import Estimate, Method
 from rlbench_suite.evaluation.machine import energy_text
@@ -26,6 +26,7 @@ from rlbench_suite.evaluation.statistics import Comparison, compare, iqm, means,
 from rlbench_suite.evaluation.store import CellResult, Run, TrainingCurve
 from rlbench_suite.evaluation.writing import replacing, writing
 from rlbench_suite.registry import card as find_card
+from rlbench_suite.scale import Scale, Score
 
 AGGREGATES = {"iqm": "IQM", "mean": "Mean", "median": "Median", "optimality_gap": "Optimality gap"}
 
@@ -36,8 +37,7 @@ class Row:
 
     agent: str
     card: TaskCard
-    random: Score
-    reference: Score
+    scale: Scale
     mean_return: float
     score: Estimate
     """Mean normalised score with its 95 % interval over seeds."""
@@ -85,18 +85,16 @@ class Row:
         return chart.number(self.steps_per_second) if self.steps_per_second else "-"
 
     @property
-    def beats_random(self) -> str:
-        """``yes`` if the agent's interval lies above the random player's, else ``unclear``.
+    def beats_zero(self) -> str:
+        """``yes`` if the agent's interval lies above that of the zero of the scale, else ``unclear``.
 
         ``no`` if it lies below, or if the agent violates the constraint of the task.
         """
         if self.violates:
             return "no"
-        span = self.reference.mean - self.random.mean
-        low, high = ((end - self.random.mean) / span for end in (self.random.low, self.random.high))
-        if self.score.low > high:
+        if self.score.low > self.scale.score(self.scale.zero.high):
             return "yes"
-        return "no" if self.score.high < low else "unclear"
+        return "no" if self.score.high < self.scale.score(self.scale.zero.low) else "unclear"
 
 
 @dataclass(frozen=True)
@@ -160,8 +158,8 @@ class Report:
     """Comparison on the tasks that all agents have; None if there is no such task."""
     constrained: dict[str, Estimate]
     """IQM of constrained scores on the same tasks by agent; empty if none of these has a constraint."""
-    above_random: dict[str, Estimate]
-    """Probability that a run of the agent beats the random player's mean on a random task."""
+    above_zero: dict[str, Estimate]
+    """Probability that a run of the agent scores above 0 on a random task."""
     models: list[Passing]
     """Results of language models in several attempts."""
     missing: list[str]
@@ -226,7 +224,7 @@ class Report:
                 for agent, tasks in constrained.items()
                 if comparison and any(find_card(task).constraint for task in shared)
             },
-            above_random={
+            above_zero={
                 agent: probability_of_improvement(tasks, {task: [0.0] for task in shared or tasks})
                 for agent, tasks in scores.items()
             },
@@ -254,8 +252,7 @@ def _row(
     return Row(
         agent=agent,
         card=card,
-        random=run.manifest.references[task]["random"],
-        reference=run.manifest.references[task]["reference"],
+        scale=run.manifest.scale(task),
         mean_return=float(np.mean([result.mean_return for result in results])),
         score=score,
         worst_tenth=worst_tenth,
@@ -297,9 +294,9 @@ _VERDICT = {"yes": "green", "no": "red", "unclear": "yellow"}
 
 
 _LEAST = (
-    "worst tenth", "seconds a success", "cost", "all seeds", "steps/s", "reference", "random", "return", "success",
+    "worst tenth", "seconds a success", "cost", "all seeds", "steps/s", "reference", "zero", "return", "success",
     "constrained", "Constrained IQM",
-    "Median", "Mean", "beats random", "Optimality gap", "form", "instances", "tokens in", "tokens out", "best trivial",
+    "Median", "Mean", "beats 0", "Optimality gap", "form", "instances", "tokens in", "tokens out", "best trivial",
 )  # fmt: skip
 """Columns that a narrow terminal omits, in this order. The page has them all."""
 
@@ -311,13 +308,13 @@ def print_report(report: Report, console: Console) -> None:
         {
             "task": row.card.name,
             "agent": row.agent,
-            "random": f"{row.random.mean:.4g}",
-            "reference": f"{row.reference.mean:.4g}",
+            "zero": f"{row.scale.zero.mean:.4g} ({row.scale.zero_player})",
+            "reference": f"{row.scale.reference.mean:.4g}",
             "return": f"{row.mean_return:.4g}",
             "score": _with_interval(row.score) + _BROKEN * row.violates,
             **({"constrained": _with_interval(row.constrained)} if limited else {}),
             "worst tenth": _with_interval(row.worst_tenth) if row.worst_tenth else "-",
-            "beats random": Text(row.beats_random, _VERDICT[row.beats_random]),
+            "beats 0": Text(row.beats_zero, _VERDICT[row.beats_zero]),
             "success": f"{row.success_rate:.0%}",
             **({"cost": row.cost_text} if limited else {}),
             "training steps": _steps(row),
@@ -358,7 +355,7 @@ def print_report(report: Report, console: Console) -> None:
         rows = []
         for agent, summary in report.comparison.agents.items():
             values = {title: getattr(summary, name) for name, title in AGGREGATES.items()}
-            values["P(beats random)"] = report.above_random[agent]
+            values["P(beats 0)"] = report.above_zero[agent]
             steps, seconds = _training(report, agent)
             costs = {"training steps": steps, "training seconds": seconds}
             shown = {title: _with_interval(value) for title, value in values.items()}
@@ -373,8 +370,8 @@ def print_report(report: Report, console: Console) -> None:
         count = len(report.comparison.tasks)
         _print_table(f"Together ({count} task{'s' * (count > 1)})", rows, console)
     console.print(
-        "Scores: 0 is a random player, 1 the task's reference, with 95 % intervals over seeds. Training: mean over "
-        "seeds, without compilation."
+        "Scores: 0 is the better of random play and doing nothing, 1 the task's reference, with 95 % intervals over "
+        "seeds. Training: mean over seeds, without compilation."
         + ' "All seeds": total time with compilation and evaluation.'
         * ("all seeds" in shown_columns),
         style="dim",
@@ -477,7 +474,7 @@ def write_html(report: Report) -> None:
         transfers=report.transfers,
         gaps=report.gaps,
         models=report.models,
-        efficiency=list(efficiency.charts(curves, manifest.references, shared, colour)),
+        efficiency=list(efficiency.charts(curves, {task: manifest.scale(task) for task in shared}, shared, colour)),
         curves=list(_curve_charts(report, curves, colour)),
         run_facts=_run_facts(report),
         manifest=manifest.model_dump_json(indent=2),
@@ -500,7 +497,7 @@ def _tiles(report: Report) -> Iterable[dict[str, Any]]:
                 "shared": len(report.comparison.tasks) if report.comparison else 0,
                 "steps": steps,
                 "seconds": seconds,
-                "beaten": sum(row.beats_random == "yes" for row in rows),
+                "beaten": sum(row.beats_zero == "yes" for row in rows),
                 "tasks": len(rows),
             }
 
@@ -551,9 +548,9 @@ def _compared(report: Report) -> list[str]:
 
 
 def _improvement(report: Report) -> dict[str, list[Estimate | None]]:
-    """Return, for each agent, the probability that it beats the random player and each compared agent."""
+    """Return, for each agent, the probability that it scores above 0, and that it beats each compared agent."""
     table: dict[str, list[Estimate | None]] = {}
-    for x, above in report.above_random.items():
+    for x, above in report.above_zero.items():
         others = [report.comparison.improvement.get((x, y)) for y in _compared(report)] if report.comparison else []
         table[x] = [above, *others]
     return table
@@ -563,11 +560,10 @@ def _curve_charts(
     report: Report, curves: Mapping[tuple[str, str], Mapping[int, TrainingCurve]], colour: dict[str, int]
 ) -> Iterable[Markup]:
     for task in dict.fromkeys(task for _, task in curves):
-        anchors = report.run.manifest.references[task]
-        low, span = anchors["random"].mean, anchors["reference"].mean - anchors["random"].mean
+        scale = report.run.manifest.scale(task)
         series = []
         for (agent, _), seeds in ((key, value) for key, value in curves.items() if key[1] == task):
-            scored = {seed: (own.steps, (own.returns - low) / span) for seed, own in seeds.items() if len(own.steps)}
+            scored = {seed: (own.steps, scale.score(own.returns)) for seed, own in seeds.items() if len(own.steps)}
             for seed, (steps, values) in scored.items():
                 series.append(chart.Line(f"{agent}, seed {seed}", steps, values, colour[agent], faint=True))
             same_steps = {tuple(steps) for steps, _ in scored.values()}

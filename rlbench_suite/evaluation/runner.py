@@ -33,6 +33,7 @@ from rlbench_suite.evaluation.protocol import EPISODES, TRAINING_SEEDS, Cell, Ou
 from rlbench_suite.evaluation.store import Manifest, Run
 from rlbench_suite.evaluation.writing import CannotWrite
 from rlbench_suite.language.chat import ChatError
+from rlbench_suite.scale import ANCHORS
 
 SILENCE = 180.0
 """Seconds without a sign of life, compilation included, after which a worker counts as stuck."""
@@ -88,7 +89,7 @@ def plan(
         scores = model.anchors(card) if model else card.scores()
         if not {"random", "reference"} <= scores.keys():
             raise ValueError(f"{card.id} has no measured reference scores; run: {card.measuring_command}")
-        references[card.id] = {player: vars(scores[player]) for player in ("random", "reference")}
+        references[card.id] = {player: vars(scores[player]) for player in ANCHORS if player in scores}
     hyperparameters: dict[str, dict[str, Any]] = {name: {} for name in players}
     not_applicable: dict[str, dict[str, str]] = {}
     for name, player in players.items():

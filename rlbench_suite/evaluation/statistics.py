@@ -1,7 +1,7 @@
 """Aggregate scores with stratified-bootstrap intervals.
 
-Scores are normalised (0 a random player, 1 the reference) and given as a mapping from task to the scores of its
-seeds, one number a seed. Tasks may have different numbers of seeds; **every task counts the same**, so a seed of task
+Scores are normalised (:mod:`rlbench_suite.scale`) and given as a mapping from task to the scores of its seeds, one
+number a seed. Tasks may have different numbers of seeds; **every task counts the same**, so a seed of task
 ``j`` with ``n_j`` seeds carries ``1 / n_j`` of its task's weight. With equal numbers of seeds each metric is that of
 Agarwal et al., *Deep Reinforcement Learning at the Edge of the Statistical Precipice* (NeurIPS 2021), and of its
 library, rliable.

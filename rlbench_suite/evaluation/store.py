@@ -31,7 +31,6 @@ from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError
 
 import rlbench_suite
 from rlbench_suite.agent import Agent
-from rlbench_suite.card import Score
 from rlbench_suite.episode import scalar_return
 from rlbench_suite.evaluation.checkpoint import Checkpoint
 from rlbench_suite.evaluation.machine import Machine, joules
@@ -39,6 +38,7 @@ from rlbench_suite.evaluation.protocol import VERSION, Cell, Outcome
 from rlbench_suite.evaluation.statistics import worst_tenth
 from rlbench_suite.evaluation.writing import clear_abandoned, make_folder, publish, replacing, staging, writing
 from rlbench_suite.registry import card as find_card
+from rlbench_suite.scale import Scale, Score
 from rlbench_suite.task import Task
 
 _CELL = [("agent", pa.string()), ("task", pa.string()), ("seed", pa.int64())]
@@ -134,6 +134,12 @@ class Manifest(_Strict):
                 settings[f"the hyperparameters of {agent} on {task}"] = sorted(values)
                 settings |= {f"{agent}'s {name} on {task}": value for name, value in values.items()}
         return settings
+
+    def scale(self, task: str) -> Scale:
+        """Return the scale of the scores of a task."""
+        scale = Scale.of(self.references[task])
+        assert scale is not None  # plans have measured tasks only
+        return scale
 
     def cells(self) -> Iterator[Cell]:
         """Yield every cell of the run."""
@@ -324,12 +330,12 @@ class Run:
         Raises:
             CannotWrite: the system refused.
         """
-        anchors = self.manifest.references[cell.task]
+        scale = self.manifest.scale(cell.task)
         unit: Literal["environment", "gradient"] = getattr(agent, "step_unit", "environment")
-        result, tables = _tabulate(cell, outcome, anchors, task, device, unit)
+        result, tables = _tabulate(cell, outcome, scale, task, device, unit)
         if outcome.train_record:
             seen = outcome._replace(record=outcome.train_record)
-            there, more = _tabulate(cell, seen, anchors, task, device, unit)
+            there, more = _tabulate(cell, seen, scale, task, device, unit)
             tables["train_episodes.parquet"] = more["episodes.parquet"]
             result = result.model_copy(update={"train_return": there.mean_return, "train_score": there.score})
         with self._storing(cell) as unfinished:
@@ -500,7 +506,7 @@ def _widen(path: Path, earlier: Manifest, wanted: Manifest) -> Manifest:
 def _tabulate(
     cell: Cell,
     outcome: Outcome,
-    anchors: Mapping[str, Score],
+    scale: Scale,
     task: Task[Any, Any],
     device: str,
     step_unit: Literal["environment", "gradient"],
@@ -508,8 +514,7 @@ def _tabulate(
     record, count = outcome.record, len(outcome.seeds)
     totals = record.total.astype(np.float64)
     returns = np.asarray(scalar_return(task, totals))
-    low, high = anchors["random"].mean, anchors["reference"].mean
-    scores = (returns - low) / (high - low)
+    scores = scale.score(returns)
     success = record.info["success"].astype(bool)
     names = [name for name in record.info if name != "success"] if outcome.policy is None else task.measures
     measures = {name: record.info[name].astype(np.float64).tolist() for name in names}

@@ -228,8 +228,7 @@ def _sweep(
     run: Run, task: Task[Any, Any], parameter: str, conditions: Mapping[str, tuple[Task[Any, Any], int]]
 ) -> Sweep:
     """Play each policy under each condition: a task, and the number of steps for which an action is held."""
-    anchors = run.manifest.references[task.card.id]
-    low, span = anchors["random"].mean, anchors["reference"].mean - anchors["random"].mean
+    scale = run.manifest.scale(task.card.id)
     rows = []
     for cell, policy_for in _policies(run, task):
         seeds = evaluation_seeds(cell.seed, run.manifest.budget)
@@ -238,7 +237,7 @@ def _sweep(
             record = evaluate(other, policy if interval == 1 else _hold(policy, interval, other), seeds)
             returns = np.asarray(scalar_return(other, record.total.astype(np.float64)))
             row = cell._asdict() | {"parameter": parameter, "value": value, "episodes": len(seeds)}
-            row |= {"return": returns.mean(), "score": ((returns - low) / span).mean()}
+            row |= {"return": returns.mean(), "score": scale.score(returns).mean()}
             costs = record.cost.mean(dtype=np.float64)
             rows.append(row | {"success_rate": record.info["success"].mean(), "mean_cost": costs})
     if not rows:

@@ -138,7 +138,7 @@ class Session(abc.ABC):
 
     @property
     def score(self) -> float:
-        """Score of the episode: 0 to 1 for a one-shot puzzle; else normalised, random play at 0, the reference at 1.
+        """Score of the episode: 0 to 1 for a one-shot puzzle; else normalised (:mod:`rlbench_suite.scale`).
 
         It is not a number before the end, because a loss can still come, and if the card has no measured scores.
         """

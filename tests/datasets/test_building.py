@@ -16,7 +16,6 @@ from folders import visible
 
 from rlbench_suite import datasets
 from rlbench_suite.adapters.rollout import play, replay
-from rlbench_suite.card import Score
 from rlbench_suite.datasets import recipe, storage
 from rlbench_suite.datasets.catalogue import Entry
 
@@ -273,6 +272,5 @@ def test_only_boxes_can_be_weakened() -> None:
 
 
 def test_reference_scores_are_the_cards(entry: Entry) -> None:
-    said, scores = storage.metadata(entry), entry.card.scores()
-    assert isinstance(scores["reference"], Score)
-    assert (said["ref_min_score"], said["ref_max_score"]) == (scores["random"].mean, scores["reference"].mean)
+    said, scale = storage.metadata(entry), entry.card.scale()
+    assert (said["ref_min_score"], said["ref_max_score"]) == (scale.zero.mean, scale.reference.mean)

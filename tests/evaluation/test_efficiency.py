@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from rlbench_suite.card import Score
 from rlbench_suite.evaluation.efficiency import MOST_BANDS, POINTS, charts, curve
 from rlbench_suite.evaluation.statistics import iqm
 from rlbench_suite.evaluation.store import TrainingCurve
+from rlbench_suite.scale import Scale, Score
 
 NAN = float("nan")
 
@@ -61,19 +61,19 @@ def test_charts_normalise_and_leave_out_agents_without_curves():
         steps = np.array([100, 200])
         return {seed: TrainingCurve(steps, steps / 100, np.array([10.0, last])) for seed in range(2)}
 
-    references = {"t": {"random": Score(10, 9, 11, 100), "reference": Score(20, 19, 21, 100)}}
+    scales = {"t": Scale("random", Score(10, 9, 11, 100), Score(20, 19, 21, 100))}
     nothing = {0: TrainingCurve(np.array([]), np.array([]), np.array([]))}
     curves = {("x", "t"): trained(15.0), ("y", "t"): trained(20.0), ("z", "t"): nothing}
-    over_steps, over_seconds = charts(curves, references, ["t"], {"x": 0, "y": 1, "z": 2})
+    over_steps, over_seconds = charts(curves, scales, ["t"], {"x": 0, "y": 1, "z": 2})
     assert "share of the training steps" in over_steps
     assert "seconds of training" in over_seconds
     for drawn in (over_steps, over_seconds):
         assert all(f"<title>{agent}</title>" in drawn for agent in "xy")
         assert "<title>z</title>" not in drawn
         assert drawn.count("<polygon") == 2
-    assert list(charts({("z", "t"): nothing}, references, ["t"], {"z": 0})) == []
-    assert list(charts(curves, references, ["other"], {"x": 0})) == []
+    assert list(charts({("z", "t"): nothing}, scales, ["t"], {"z": 0})) == []
+    assert list(charts(curves, scales, ["other"], {"x": 0})) == []
     many = {(str(i), "t"): trained(15.0) for i in range(MOST_BANDS + 1)}
-    (first, _) = charts(many, references, ["t"], {str(i): 0 for i in range(MOST_BANDS + 1)})
+    (first, _) = charts(many, scales, ["t"], {str(i): 0 for i in range(MOST_BANDS + 1)})
     assert "<polygon" not in first
     assert first.count("<polyline") == MOST_BANDS + 1

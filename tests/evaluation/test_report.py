@@ -14,7 +14,6 @@ import pytest
 from rich.console import Console
 from scipy.stats import trim_mean
 
-from rlbench_suite.card import Score
 from rlbench_suite.evaluation import chart
 from rlbench_suite.evaluation.intervals import Estimate
 from rlbench_suite.evaluation.machine import energy_text
@@ -24,6 +23,7 @@ from rlbench_suite.evaluation.runner import in_process, plan
 from rlbench_suite.evaluation.statistics import mean
 from rlbench_suite.evaluation.store import Run
 from rlbench_suite.registry import card
+from rlbench_suite.scale import Scale, Score
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_report(report: Report):
         assert row.mean_cost == pytest.approx(np.mean(costs))
         assert row.score.point == pytest.approx(np.mean(scores))
         assert row.score == mean({"rlsuite/ToyWalk-v0": scores})
-        assert report.above_random[agent].point == np.mean(np.array(scores) > 0)
+        assert report.above_zero[agent].point == np.mean(np.array(scores) > 0)
     assert [(r.card.name, r.agent) for r in report.rows][:2] == [("ToyWalk-v0", "toy"), ("ToyWalk-v0", "toy-host")]
     assert [r.steps_per_second for r in report.rows] == [1000.0, None, 1000.0, 1000.0, None]
     trained = ("environment", 1000.0, 1.0)
@@ -99,7 +99,7 @@ def test_report(report: Report):
     assert "reference " not in narrow.split("Together")[0].splitlines()[2]
     assert max(map(len, narrow.splitlines()[:12])) <= 80
     for row in report.rows:
-        assert re.search(rf"{row.card.name} +{row.agent} .*{row.score.point:.3f} .*{row.beats_random}", narrow)
+        assert re.search(rf"{row.card.name} +{row.agent} .*{row.score.point:.3f} .*{row.beats_zero}", narrow)
         steps, seconds = ("1k", "1.0") if row.training_steps else ("-", "-")
         assert re.search(rf"{row.card.name} +{row.agent} .* {steps} +{seconds}", narrow)
     assert re.search(r"toy +\d\.\d{3} .* 1k +1\.0 *\n", narrow.split("Together")[1])
@@ -123,7 +123,7 @@ def test_report(report: Report):
     assert "1k training steps in 1.0 s a seed" in page
     assert "Do not trust intervals of fewer than 5 seeds" in page
     assert "(stratified bootstrap, studentised)" in page
-    assert "<th>random player's mean</th>" in page  # that column compares with a number, the others with runs
+    assert "<th>0</th>" in page  # that column compares with a number, the others with runs
     assert "The intervals are percentile intervals" in page  # of probabilities, whatever those of scores are
     assert "nan" not in page.lower().replace("nano", "")
 
@@ -187,7 +187,7 @@ class Balanced(HTMLParser):
         ((0.9, None, None), "unclear"),
     ],
 )
-def test_an_agent_beats_random_only_where_intervals_do_not_overlap(
+def test_an_agent_beats_zero_only_where_intervals_do_not_overlap(
     toys: Path, score: tuple[float, float | None, float | None], verdict: str
 ):
     point, *ends = score
@@ -195,12 +195,12 @@ def test_an_agent_beats_random_only_where_intervals_do_not_overlap(
     row = Row(
         agent="toy", card=card("ToyWalk-v0"), mean_return=0.0, score=Estimate(point, low, high), worst_tenth=None,
         success_rate=0.0, mean_cost=0.0, constrained=Estimate(point, low, high), violating=0,
-        random=Score(10, 9, 11, 100), reference=Score(20, 19, 21, 100),
+        scale=Scale("noop", Score(10, 9, 11, 100), Score(20, 19, 21, 100)),
         training_steps=0, step_unit="", train_seconds=0.0, steps_per_second=None, wall_seconds=1.0, seeds=5,
     )  # fmt: skip
-    assert row.beats_random == verdict
+    assert row.beats_zero == verdict
     costly = replace(row, card=card("PMSMSpeed-v0"))
-    assert [replace(costly, mean_cost=cost).beats_random for cost in (20.0, 20.5)] == [verdict, "no"]
+    assert [replace(costly, mean_cost=cost).beats_zero for cost in (20.0, 20.5)] == [verdict, "no"]
 
 
 def test_time_and_energy_of_a_solved_episode(toys: Path):
@@ -213,7 +213,7 @@ def test_time_and_energy_of_a_solved_episode(toys: Path):
         for rate, seconds in ((0.2, 8.0), (0.6, 12.0))
     ]  # fmt: skip
     anchors = {player: Score(1.0, 0.0, 2.0, 100) for player in ("random", "reference")}
-    run: Any = SimpleNamespace(manifest=SimpleNamespace(references={"rlsuite/ToyWalk-v0": anchors}))
+    run: Any = SimpleNamespace(manifest=SimpleNamespace(scale=lambda task: Scale.of(anchors)))
     row = _row(run, "toy", "rlsuite/ToyWalk-v0", results, *[Estimate(0.5, 0.4, 0.6)] * 2, None)
     assert row.solved_text == "0.5"
     assert replace(row, solved=0.0).solved_text == "-"
@@ -227,7 +227,7 @@ def test_unequal_training_is_said(toys: Path):
     one = Row(
         agent="a", card=card("ToyWalk-v0"), mean_return=0.0, score=zero, worst_tenth=zero,
         success_rate=0.0, mean_cost=0.0, constrained=zero, violating=0,
-        random=Score(10, 9, 11, 100), reference=Score(20, 19, 21, 100),
+        scale=Scale("noop", Score(10, 9, 11, 100), Score(20, 19, 21, 100)),
         training_steps=50_000, step_unit="environment", train_seconds=1.0, steps_per_second=None, wall_seconds=1.0,
         seeds=5,
     )  # fmt: skip

@@ -49,12 +49,10 @@ def test_a_setting_is_swept_with_the_policies_of_the_run(run: Run):
     scores = found.scores()
     assert {agent: table[:, 0].tolist() for agent, table in scores.items()} == own_scores(run, MAZE)  # the default
     medium = registry.card(MAZE).build(difficulty="medium")
-    anchors = registry.card(MAZE).scores()
+    scale = registry.card(MAZE).scale()
     for seed in (0, 1):
         record = play(medium, reference_player(medium), evaluation_seeds(seed, "smoke"))
-        score = (record.total.astype(float).mean() - anchors["random"].mean) / (
-            anchors["reference"].mean - anchors["random"].mean
-        )
+        score = scale.score(record.total.astype(float).mean())
         assert scores["reference"][seed, 1] == pytest.approx(score, abs=1e-12)
     page = sweeping.write(found)
     table = pq.read_table(page.with_suffix(".parquet"))
@@ -85,11 +83,9 @@ def test_a_constant_that_is_built_in_is_swept_with_the_task(run: Run, name: str,
     """The bench draws speeds that follow from the voltage of the link; they alone are not its other voltage."""
     found = sweeping.sweep_constant(run.path, name, constant, [1.0, 2.0])
     other = registry.card(name, context={constant: 2 * usual}).build()
-    anchors = registry.card(name).scores()
+    scale = registry.card(name).scale()
     record = play(other, reference_player(other), evaluation_seeds(0, "smoke"))
-    score = (record.total.astype(float).mean() - anchors["random"].mean) / (
-        anchors["reference"].mean - anchors["random"].mean
-    )
+    score = scale.score(record.total.astype(float).mean())
     assert found.scores()["reference"][0, 1] == pytest.approx(score, abs=1e-12)
 
 

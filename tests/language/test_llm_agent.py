@@ -221,7 +221,7 @@ def test_a_game_has_the_score_of_its_replies(tmp_path: Path) -> None:
         assert (row["return"], row["success"], row["length"]) == (session.total_reward, session.success, session.turns)
         assert row["score"] == pytest.approx(session.score)
         assert dict(row["measures"])["input_tokens"] == 100 * session.turns
-    assert report.rows[0].random.mean == card("Wordle-v0").scores()["random"].mean
+    assert report.rows[0].scale == card("Wordle-v0").scale()
     assert "exact solver" not in " ".join(report_text(report).split())
 
 
@@ -291,7 +291,7 @@ def test_puzzles_are_played_turn_by_turn_if_asked(tmp_path: Path) -> None:
     with ModelServer(lambda request, before: completion("1")) as server:
         report = run_all(tmp_path, model(server, turns=True, episodes=2), "SAT-v0", seeds=1)
     assert report.models[0].form == "turns"
-    assert report.rows[0].random.mean == card("SAT-v0").scores()["random"].mean
+    assert report.rows[0].scale == card("SAT-v0").scale()
     assert all(row["length"] > 1 for row in table(tmp_path))
 
 

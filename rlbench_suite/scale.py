@@ -1,0 +1,92 @@
+"""The scale of scores: 0 is the better of random play and doing nothing, 1 is the reference player.
+
+Both ends are measured means, so they are estimates. Their errors are known, and a score carries them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+NORMAL_QUANTILE = 1.959964
+"""Standard errors on each side of a mean that make a 95 % interval, for a normal distribution."""
+
+ZERO_PLAYERS = {"random": "random play", "noop": "doing nothing"}
+"""Players without skill, the better of which is the zero of the scale, with their names in sentences."""
+
+
+ANCHORS = (*ZERO_PLAYERS, "reference")
+"""Players whose measured returns define the scale."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """A measured mean return with its 95 % interval, over ``episodes`` episodes of the test split."""
+
+    mean: float
+    low: float
+    high: float
+    episodes: int
+    success: float | None = None
+    """Fraction of the episodes that end in success; None if it was not measured."""
+    cost: float | None = None
+    """Mean constraint cost of the episodes; None if the task has none, or it was not measured."""
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of the mean."""
+        return (self.high - self.low) / (2 * NORMAL_QUANTILE)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The affine map from returns to scores.
+
+    Attributes:
+        zero_player: ``random`` or ``noop``, whichever has the higher mean return.
+        zero: its measured return, which scores 0.
+        reference: the reference player's measured return, which scores 1.
+    """
+
+    zero_player: str
+    zero: Score
+    reference: Score
+
+    @classmethod
+    def of(cls, scores: Mapping[str, Score]) -> Scale | None:
+        """Return the scale of measured players, or None if random play or the reference was not measured."""
+        if not {"random", "reference"} <= scores.keys():
+            return None
+        measured = [player for player in ZERO_PLAYERS if player in scores]
+        zero_player = max(measured, key=lambda player: scores[player].mean)
+        return cls(zero_player, scores[zero_player], scores["reference"])
+
+    @property
+    def zero_name(self) -> str:
+        """What scores 0, in words."""
+        return ZERO_PLAYERS[self.zero_player]
+
+    @property
+    def span(self) -> float:
+        """Return of the reference minus that of the zero player."""
+        return self.reference.mean - self.zero.mean
+
+    @property
+    def zero_error(self) -> float:
+        """Standard error of the zero, in units of the score."""
+        return self.zero.standard_error / abs(self.span)
+
+    @property
+    def reference_error(self) -> float:
+        """Standard error of the one, in units of the score."""
+        return self.reference.standard_error / abs(self.span)
+
+    def score(self, returns: Any) -> Any:
+        """Return the scores of returns, numbers or arrays: (return - zero) / (reference - zero)."""
+        return (returns - self.zero.mean) / self.span
+
+    def standard_error(self, score: float) -> float:
+        """Return the standard error of a score that comes from the errors of both ends alone (first order)."""
+        return math.hypot((1 - score) * self.zero_error, score * self.reference_error)
