@@ -112,7 +112,7 @@ def page(card: TaskCard, said: str) -> str:
         "",
     ]
     text += ["```text", said, "```", ""]
-    text += ["## Measures", "", "`info` has `success`, `score` (0 random, 1 reference), and:", ""]
+    text += ["## Measures", "", f"`info` has `success`, `score` (0: {card.zero_player()}; 1: the reference), and:", ""]
     text += [f"* `{name}`: {meaning}" for name, meaning in task.measures.items()]
     text += [
         "",

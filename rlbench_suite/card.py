@@ -394,6 +394,13 @@ class TaskCard:
             )
         return scale
 
+    def zero_player(self) -> str:
+        """Return which player scores 0, in words, by difficulty where it differs; empty if nothing was measured."""
+        names = {tier: scale.zero_name for tier in self.difficulties or (None,) if (scale := Scale.of(self.scores(tier)))}
+        if len(set(names.values())) <= 1:
+            return next(iter(names.values()), "")
+        return ", ".join(f"{name} ({tier})" for tier, name in names.items())
+
     def normalise(self, episode_return: float, difficulty: str | float | None = None) -> float:
         """Return the score of a return on :meth:`scale`. Errors as there."""
         return float(self.scale(difficulty).score(episode_return))

@@ -147,6 +147,7 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
         "optimum": "" if optimum is None else f"{optimum:g}",
         "ceiling without memory": "" if task.memoryless_ceiling is None else f"{task.memoryless_ceiling:g}",
         "constraint": str(card.constraint or ""),
+        "score 0": card.zero_player(),
         "random success": card.chance,
         "observation": _space(task.observation_space),
         "action": _space(task.action_space),
