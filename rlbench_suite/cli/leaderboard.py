@@ -138,11 +138,21 @@ def submit(
     to: Annotated[
         Path, typer.Argument(help="Directory of submissions, or a checkout of a repository that contains them.")
     ],
+    confirm_authors: Annotated[
+        bool,
+        typer.Option(
+            "--confirm-authors",
+            help="For the board's maintainer: confirm that the named authors sent it. A new version needs this.",
+        ),
+    ] = False,
 ) -> None:
     """Verify an archive, copy it to the submissions and record its arrival in `log.jsonl`.
 
     A duplicate is refused: an archive in which most episodes repeat the actions of an earlier submission. In a git
     checkout, both files are committed with your own git; you push them yourself.
+
+    Anybody can type the names of authors. So a new version of an entry is refused until the maintainer of the board,
+    who knows its authors, submits it with `--confirm-authors`.
 
     **Examples**
 
@@ -154,7 +164,9 @@ def submit(
         raise OSError(f"There is no file {archive}.")
     _prepare()
     with _progress() as progress:
-        place, verdict = load(f"{WING}.submit:submit")(archive, to, progress=progress)
+        place, verdict = load(f"{WING}.submit:submit")(
+            archive, to, confirm_authors=confirm_authors, progress=progress
+        )
     if not verdict.accepted:
         _say_rejected(archive, verdict)
         raise typer.Exit(1)

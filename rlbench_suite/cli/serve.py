@@ -1,5 +1,6 @@
 """``rlsuite serve``: episodes for language models over a network or a pipe."""
 
+import secrets
 from enum import StrEnum
 from typing import Annotated
 
@@ -34,6 +35,17 @@ def serve(
     ] = None,
     turns: Annotated[bool, typer.Option("--turns", help="Play puzzles turn by turn, not as one question.")] = False,
     max_sessions: Annotated[int, typer.Option(help="Number of clients who play at a time.")] = 1000,
+    idle_seconds: Annotated[
+        float, typer.Option(help="Time after which a client that sends nothing loses its place.")
+    ] = 900.0,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            envvar="RLSUITE_TOKEN",
+            help="Token that clients must present. [default: none on this machine; else one is drawn and shown]",
+            show_default=False,
+        ),
+    ] = None,
     mcp: Annotated[
         Pipe | None,
         typer.Option(help="Serve one episode as tools by MCP instead: `stdio` or `http`.", show_default=False),
@@ -52,14 +64,26 @@ def serve(
     check_at_least("--seed", seed, 0)
     if not 0 <= port < 2**16:
         raise ValueError(f"--port must be from 0 to 65535, got {port}.")
+    if idle_seconds <= 0:
+        raise ValueError(f"--idle-seconds must be above 0, got {idle_seconds:g}.")
     prepare_jax()
     from rlbench_suite.language import mcp as mcp_server
     from rlbench_suite.language import openenv
+    from rlbench_suite.language.guard import is_loopback
 
+    if token is None and not is_loopback(host) and mcp != Pipe.stdio:
+        token = secrets.token_urlsafe(16)
+    before = f"{host}:{port}" if token is None else f"{host}:{port}/{token}"
+    if not is_loopback(host) and mcp != Pipe.stdio:
+        typer.echo(
+            f"Other machines can reach {host}: who has the token {token} can play. Nothing is encrypted.", err=True
+        )
     offer = openenv.Offer(task_id, split.value, difficulty, False if turns else None)
     if mcp is not None:
-        mcp_server.run(offer.begin(seed), mcp.value, host=host, port=port)
+        if mcp == Pipe.http:
+            typer.echo(f"Serving {task_id} on http://{before}/mcp. Press Ctrl+C to end.", err=True)
+        mcp_server.run(offer.begin(seed), mcp.value, host=host, port=port, token=token)
         return
-    app = openenv.make_app(offer, max_sessions=max_sessions)
-    typer.echo(f"Serving {task_id} on ws://{host}:{port}/ws (split {split.value}). Press Ctrl+C to end.", err=True)
+    app = openenv.make_app(offer, max_sessions=max_sessions, idle_seconds=idle_seconds, token=token)
+    typer.echo(f"Serving {task_id} on ws://{before}/ws (split {split.value}). Press Ctrl+C to end.", err=True)
     openenv.run(app, host=host, port=port)

@@ -11,6 +11,7 @@ import asyncio
 import math
 from typing import TYPE_CHECKING, Any, Literal
 
+from rlbench_suite.language.guard import Guard, impatient_protocol
 from rlbench_suite.language.openenv import listed
 from rlbench_suite.language.session import Session
 
@@ -80,11 +81,16 @@ def standing(session: Session, reward: float) -> dict[str, Any]:
     return {"reward": reward, "done": session.done, "score": score, "success": session.success}
 
 
-def run(session: Session, transport: Transport, *, host: str = "127.0.0.1", port: int = 8000) -> None:
+def run(
+    session: Session, transport: Transport, *, host: str = "127.0.0.1", port: int = 8000, token: str | None = None
+) -> None:
     """Serve an episode until interrupted or, by ``stdio``, until the client leaves.
+
+    ``token`` is the one that clients of ``http`` must present (:mod:`.guard`).
 
     Raises:
         ImportError: see :func:`server`.
+        ValueError: a wrong token.
     """
     made = server(session)
     if transport == "stdio":
@@ -92,7 +98,8 @@ def run(session: Session, transport: Transport, *, host: str = "127.0.0.1", port
         return
     import uvicorn
 
-    uvicorn.run(made.streamable_http_app(host=host), host=host, port=port, log_level="warning")
+    app = Guard(made.streamable_http_app(host=host), token)
+    uvicorn.run(app, host=host, port=port, http=impatient_protocol(), log_level="warning")
 
 
 async def _serve_pipe(made: Server[Any]) -> None:

@@ -27,7 +27,7 @@ import logging
 import math
 import os
 import secrets
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rlbench_suite.card import SPLITS, unknown
+from rlbench_suite.language.guard import Guard, checked_token, impatient_protocol
 from rlbench_suite.language.session import Session, begin
 from rlbench_suite.registry import card as find_card
 
@@ -49,7 +50,13 @@ LONGEST_MESSAGE = 4 * LONGEST_FRAME
 """Bytes of the longest message. The WebSocket is closed with code 1009 on longer ones, before they are read."""
 LARGEST_SEED = 2**31
 """Seeds that the server draws are below this."""
+IDLE_SECONDS = 900.0
+"""Seconds after which a client that sends nothing loses its place."""
+SPARE_CONNECTIONS = 100
+"""Number of clients who may be connected beyond those who can play."""
 UPGRADE_REQUIRED = 426
+POLICY_VIOLATION, TRY_AGAIN_LATER = 1008, 1013
+"""Codes with which a WebSocket is closed."""
 
 Metadata = dict[str, Any]
 Model = TypeVar("Model", bound=BaseModel)
@@ -165,7 +172,9 @@ class Offer:
             raise ValueError(f"This server offers the split {self.split} only; start it with --split any.")
         chosen = self.difficulty if difficulty is None else difficulty
         split = split or self.splits[0]
-        return begin(self.task_id, seed=seed, split=split, difficulty=chosen, one_shot=self.one_shot)
+        return begin(
+            self.task_id, seed=seed, split=split, difficulty=chosen, one_shot=self.one_shot, keep_messages=False
+        )
 
     def try_out(self) -> Session:
         """Play a turn of each split, so that the first client waits for no compilation; return the last episode.
@@ -317,7 +326,14 @@ def listed(tools: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def make_app(offer: Offer, *, max_sessions: int = 1000, threads: int | None = None) -> FastAPI:
+def make_app(
+    offer: Offer,
+    *,
+    max_sessions: int = 1000,
+    threads: int | None = None,
+    idle_seconds: float = IDLE_SECONDS,
+    token: str | None = None,
+) -> FastAPI:
     """Make the application that serves episodes; run it with uvicorn, or by ``rlsuite serve``.
 
     Args:
@@ -325,10 +341,13 @@ def make_app(offer: Offer, *, max_sessions: int = 1000, threads: int | None = No
         max_sessions: number of clients who play at a time. A reset of another gets the error ``CAPACITY_REACHED``, and
             may be tried again.
         threads: threads that compute turns; one for each core by default.
+        idle_seconds: time after which a client that sends nothing is disconnected, so that another can play.
+        token: token that clients must present (:mod:`.guard`). Without one, requests from this machine alone are
+            answered.
 
     Raises:
         ImportError: FastAPI is missing.
-        ValueError: a wrong id, split or difficulty.
+        ValueError: a wrong id, split, difficulty or token.
     """
     try:
         from fastapi import FastAPI
@@ -337,16 +356,21 @@ def make_app(offer: Offer, *, max_sessions: int = 1000, threads: int | None = No
         from starlette.websockets import WebSocket, WebSocketDisconnect
     except ImportError as error:
         raise ImportError("The server needs FastAPI: pip install 'rlbench-suite[serve]'") from error
+    checked_token(token)
     card = find_card(offer.task_id)
     tools = listed(offer.try_out().tools)
     pool = ThreadPoolExecutor(threads or os.cpu_count(), thread_name_prefix="episodes")
     seats = Semaphore(max_sessions)
+    places = Semaphore(max_sessions + SPARE_CONNECTIONS)
 
     async def serve(websocket: WebSocket) -> None:
         await websocket.accept()
+        if not places.acquire(blocking=False):
+            await websocket.close(TRY_AGAIN_LATER, "too many clients")
+            return
         connection = Connection(offer, tools, seats)
         try:
-            while (event := await websocket.receive())["type"] == "websocket.receive":
+            while (event := await next_event(websocket))["type"] == "websocket.receive":
                 frame = event.get("text")
                 if frame is None:
                     answer: dict[str, Any] | None = _error("INVALID_JSON", "A frame is text, got bytes.")
@@ -358,15 +382,26 @@ def make_app(offer: Offer, *, max_sessions: int = 1000, threads: int | None = No
                 await websocket.send_text(json.dumps(answer))
         except WebSocketDisconnect:
             pass
+        except TimeoutError:
+            await websocket.close(POLICY_VIOLATION, f"nothing was sent for {idle_seconds:g} seconds")
         finally:
             connection.leave()
+            places.release()
+
+    async def next_event(websocket: WebSocket) -> MutableMapping[str, Any]:
+        async with asyncio.timeout(idle_seconds):
+            return await websocket.receive()
 
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
         yield
         pool.shutdown(wait=False, cancel_futures=True)
 
-    app = FastAPI(title=card.id, lifespan=lifespan, routes=[WebSocketRoute("/ws", serve)])
+    # FastAPI's pages of documentation are left out, because they load scripts from the network.
+    app = FastAPI(
+        title=card.id, lifespan=lifespan, routes=[WebSocketRoute("/ws", serve)], docs_url=None, redoc_url=None
+    )
+    app.add_middleware(Guard, token=token)
 
     @app.get("/health")
     def health() -> dict[str, str]:
@@ -408,4 +443,11 @@ def run(app: FastAPI, *, host: str = "127.0.0.1", port: int = 8000) -> None:
     except ImportError as error:
         raise ImportError("The server needs uvicorn and websockets: pip install 'rlbench-suite[serve]'") from error
     with suppress(KeyboardInterrupt):
-        uvicorn.run(app, host=host, port=port, ws_max_size=LONGEST_MESSAGE, log_level="warning")
+        uvicorn.run(
+            app,
+            host=host,
+            port=port,
+            http=impatient_protocol(),
+            ws_max_size=LONGEST_MESSAGE,
+            log_level="warning",
+        )

@@ -68,13 +68,15 @@ class Session(abc.ABC):
         done: True if the episode is over.
         total_reward: sum of the rewards so far.
         turns: number of replies and calls so far.
-        said: messages of each turn: the player's, then the answers to it.
+        said: messages of each turn: the player's, then the answers to it; empty if they are not kept.
+        keeps_messages: False if nobody asks for the conversation, so that long replies take no memory.
     """
 
     system: str
     opening: str
     tools: list[Schema]
     uses_tools: bool = False
+    keeps_messages: bool = True
 
     def __init__(self) -> None:
         self.done, self.total_reward = False, 0.0
@@ -125,7 +127,8 @@ class Session(abc.ABC):
         if not calls:
             text, rewards = self._replied(text_of([message]) or "")
             said.append({"role": "user", "content": text})
-        self.said.append(said)
+        if self.keeps_messages:
+            self.said.append(said)
         return Turn(text, rewards, self.done)
 
     @abc.abstractmethod
@@ -161,7 +164,13 @@ class Session(abc.ABC):
         return "\n\n".join(part for part in (self.system, self.opening, how) if part)
 
     def messages(self) -> list[Message]:
-        """Return the whole conversation so far, as a chat endpoint takes it."""
+        """Return the whole conversation so far, as a chat endpoint takes it.
+
+        Raises:
+            RuntimeError: the session does not keep it.
+        """
+        if not self.keeps_messages:
+            raise RuntimeError("This session keeps no messages: begin it with keep_messages=True.")
         return [*self._head(), *(message for turn in self.said for message in turn)]
 
     def _head(self) -> list[Message]:
@@ -372,6 +381,7 @@ def begin(
     lenient: bool = False,
     history: History = "delta",
     window: int = 8,
+    keep_messages: bool = True,
 ) -> Session:
     """Begin a conversation with one instance.
 
@@ -385,6 +395,7 @@ def begin(
         history: the text of turns. ``delta`` says what changed. ``full`` says everything again in each turn. ``window``
             says what changed, and ``messages`` has the last turns only, with all that is known now.
         window: number of turns that ``window`` keeps.
+        keep_messages: False where nobody calls :meth:`Session.messages`, as on a server.
 
     Raises:
         ValueError: a wrong argument, or a task without the form asked for.
@@ -394,11 +405,15 @@ def begin(
     if window < 1:
         raise ValueError(f"window is at least 1, got {window}.")
     asked = bool(find_card(task_id).puzzle) if one_shot is None else one_shot
+    session: Session
     if asked:
-        return PuzzleSession(task_id, seed=seed, split=split, difficulty=difficulty, lenient=lenient)
-    return EpisodeSession(
-        task_id, seed=seed, split=split, difficulty=difficulty, lenient=lenient, history=history, window=window
-    )
+        session = PuzzleSession(task_id, seed=seed, split=split, difficulty=difficulty, lenient=lenient)
+    else:
+        session = EpisodeSession(
+            task_id, seed=seed, split=split, difficulty=difficulty, lenient=lenient, history=history, window=window
+        )
+    session.keeps_messages = keep_messages
+    return session
 
 
 def _dictionary(value: Any) -> dict[str, Any]:

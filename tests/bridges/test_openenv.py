@@ -2,11 +2,16 @@
 
 import asyncio
 import json
+import socket
+import subprocess
+import sys
 import time
+import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Semaphore, Thread
+from typing import Any
 
 import pytest
 
@@ -19,18 +24,24 @@ import uvicorn
 from openenv.core import GenericEnvClient
 from openenv.core.mcp_client import MCPToolClient
 from websockets.asyncio.client import connect
-from websockets.exceptions import ConnectionClosedError
+from websockets.exceptions import ConnectionClosedError, InvalidStatus
 
-from rlbench_suite.language import begin
+from rlbench_suite.language import begin, guard
+from rlbench_suite.language.guard import impatient_protocol
 from rlbench_suite.language.openenv import LONGEST_FRAME, LONGEST_MESSAGE, Connection, Offer, listed, make_app
 from rlbench_suite.language.rows import puzzle_of
 
 
 @contextmanager
-def serving(offer: Offer, **keywords: int) -> Iterator[str]:
+def serving(offer: Offer, **keywords: Any) -> Iterator[str]:
     """Run a server on a free port; yield its address."""
     config = uvicorn.Config(
-        make_app(offer, **keywords), port=0, ws_max_size=LONGEST_MESSAGE, log_level="warning", lifespan="on"
+        make_app(offer, **keywords),
+        port=0,
+        http=impatient_protocol(),
+        ws_max_size=LONGEST_MESSAGE,
+        log_level="warning",
+        lifespan="on",
     )
     server = uvicorn.Server(config)
     thread = Thread(target=server.run)
@@ -251,3 +262,177 @@ def test_wrong_settings_are_refused_before_anything_is_served() -> None:
         make_app(Offer("Wordl-v0"))
     with pytest.raises(ValueError, match="Unknown split 'tset'"):
         Offer("Wordle-v0", split="tset")
+
+
+def test_pages_of_other_hosts_and_other_names_of_this_one_are_refused(puzzles: str) -> None:
+    address = puzzles.replace("http", "ws") + "/ws"
+
+    async def status(**headers: str) -> int:
+        try:
+            async with connect(address, additional_headers=headers, origin=headers.pop("origin", None)):
+                return 101
+        except InvalidStatus as refused:
+            return refused.response.status_code
+
+    port = puzzles.rpartition(":")[2]
+    for origin, expected in (
+        (None, 101),
+        ("http://localhost:3000", 101),
+        (f"http://127.0.0.1:{port}", 101),
+        ("http://evil.example", 403),
+        ("http://127.0.0.1.evil.example", 403),
+        ("http://localhost@evil.example", 403),
+        ("null", 403),
+    ):
+        assert asyncio.run(status(**({} if origin is None else {"origin": origin}))) == expected, origin
+        headers = {} if origin is None else {"Origin": origin}
+        assert httpx.get(puzzles + "/health", headers=headers).status_code == (200 if expected == 101 else expected)
+    for host in ("evil.example", f"evil.example:{port}", "10.0.0.1"):
+        assert httpx.get(puzzles + "/health", headers={"Host": host}).status_code == 421
+    assert httpx.get(puzzles + "/health", headers={"Host": f"localhost:{port}"}).status_code == 200
+
+
+def test_a_server_with_a_token_answers_nobody_without_it() -> None:
+    token = "a-token-of-some-letters"
+    with serving(Offer("Game24-v0"), token=token) as url:
+        for wrong in (url, f"{url}/{token}x", f"{url}/x"):
+            assert httpx.get(f"{wrong}/health").status_code == 401
+            with pytest.raises(ConnectionError, match="401"), GenericEnvClient(base_url=wrong).sync() as client:
+                client.reset()
+        assert httpx.get(f"{url}/health", headers={"Authorization": f"Bearer {token}"}).status_code == 200
+        assert httpx.get(f"{url}/{token}/health", headers={"Host": "server.example"}).status_code == 200
+        assert httpx.get(f"{url}/{token}/health", headers={"Origin": "http://evil.example"}).status_code == 403
+        with GenericEnvClient(base_url=f"{url}/{token}").sync() as client:
+            assert client.reset(seed=3).observation["text"]
+    with pytest.raises(ValueError, match="16 to 200"), serving(Offer("Game24-v0"), token="short"):
+        pass
+
+
+def test_a_client_that_says_nothing_loses_its_seat() -> None:
+    async def play(url: str) -> None:
+        address = url.replace("http", "ws") + "/ws"
+        reset = '{"type": "reset", "data": {"seed": 1}}'
+        async with connect(address) as first:
+            await first.send(reset)
+            await first.recv()
+            for _ in range(6):
+                await asyncio.sleep(0.5)
+                await first.send('{"type": "state"}')  # a client who says something keeps its seat
+                assert "state" in await first.recv()
+            async with connect(address) as second:
+                await second.send(reset)
+                assert "CAPACITY_REACHED" in await second.recv()
+            with pytest.raises(ConnectionClosedError, match="nothing was sent for 2 seconds"):
+                await first.recv()
+        async with connect(address) as third:
+            await third.send(reset)
+            assert "observation" in await third.recv()
+
+    with serving(Offer("Game24-v0"), max_sessions=1, idle_seconds=2) as url:
+        asyncio.run(play(url))
+
+
+def test_half_a_request_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "REQUEST_SECONDS", 0.5)
+    halves = (
+        b"",
+        b"GET /health HTTP/1.1\r\nHost: local",
+        b"POST /reset HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{",
+        b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /hea",
+    )
+    with serving(Offer("Game24-v0")) as url:
+        port = int(url.rpartition(":")[2])
+        for half in halves:
+            with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
+                client.sendall(half)
+                while client.recv(4096):  # an answer, if there is one, then the end
+                    pass
+
+
+def test_no_page_loads_scripts(puzzles: str) -> None:
+    for path in ("/docs", "/redoc"):
+        assert httpx.get(puzzles + path).status_code == 404
+
+
+def test_long_replies_take_no_memory() -> None:
+    connection = Connection(Offer("CarDealer-v0", one_shot=False), [], Semaphore(1))
+    connection.answer('{"type": "reset", "data": {"seed": 1}}')
+    frame = json.dumps({"type": "step", "data": {"text": "x" * 1_000_000}})
+    connection.answer(frame)
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        turns = 0
+        for _ in range(5):
+            answer = connection.answer(frame)
+            assert answer is not None
+            turns += answer["type"] == "observation"
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert turns >= 3
+    assert after - before < 500_000
+
+
+def test_the_command_serves_six_clients_on_one_database() -> None:
+    """Play in a process of its own, because threads that wait for each other inside SQLite cannot be ended."""
+    queries = (
+        "SELECT COUNT(*) FROM {0}, {0} b WHERE b.id > 0",
+        "SELECT * FROM {0}",
+        "SELECT COUNT(*) FROM {0}, {0} b, {0} c, {0} d, {0} e",
+    )
+
+    async def play(url: str) -> int:
+        turns = 0
+        async with GenericEnvClient(base_url=url) as client:
+            shown = json.dumps((await client.reset(seed=1)).observation)
+            assert "database" in shown
+            for number in range(60):
+                query = queries[number % 3].format("orders")
+                result = await client.step({"text": f"run {query}"})
+                turns += 1
+                if result.done:
+                    await client.reset(seed=1)
+        return turns
+
+    async def play_all(url: str) -> list[int]:
+        async with asyncio.timeout(120):
+            return await asyncio.gather(*(play(url) for _ in range(6)))
+
+    with command("SQL-v1") as url:
+        assert asyncio.run(play_all(url)) == [60] * 6
+
+
+def test_the_command_draws_a_token_for_other_machines() -> None:
+    code = (
+        "import uvicorn; uvicorn.run = lambda *a, **k: print('never bound');"
+        "from rlbench_suite.cli.suite import app; app()"
+    )
+    arguments = [sys.executable, "-c", code, "serve", "Game24-v0", "--host"]
+    beyond = subprocess.run([*arguments, "0.0.0.0"], capture_output=True, text=True, timeout=120, check=True)
+    assert "who has the token" in beyond.stderr
+    assert len(beyond.stderr.partition("ws://0.0.0.0:8000/")[2].partition("/ws")[0]) >= 16
+    own = subprocess.run([*arguments, "127.0.0.1"], capture_output=True, text=True, timeout=120, check=True)
+    assert "token" not in own.stderr
+    assert "ws://127.0.0.1:8000/ws" in own.stderr
+
+
+@contextmanager
+def command(task: str) -> Iterator[str]:
+    """Run ``rlsuite serve`` on a free port; yield its address, and kill it at the end."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    arguments = [sys.executable, "-c", "from rlbench_suite.cli.suite import app; app()", "serve", task]
+    with subprocess.Popen([*arguments, "--port", str(port)], stderr=subprocess.DEVNULL) as process:
+        try:
+            for _ in range(1200):
+                assert process.poll() is None
+                try:
+                    socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                    break
+                except OSError:
+                    time.sleep(0.1)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.kill()

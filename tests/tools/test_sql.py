@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import sqlite3
 import statistics
+import subprocess
+import sys
 from collections import Counter
 from functools import cache
 from typing import Any
@@ -134,7 +136,9 @@ FORBIDDEN = [
     "INSERT INTO {0} DEFAULT VALUES", "CREATE TABLE t (x)", "CREATE TEMP VIEW v AS SELECT 1", "VACUUM", "BEGIN",
     "SELECT * FROM sqlite_master", "SELECT * FROM pragma_table_info('{0}')", "SELECT load_extension('x')",
     "SELECT random()", "SELECT zeroblob(1000000000)", "SELECT printf('%1000000d', 1)", "SELECT datetime('now')",
-    "SELECT 1; SELECT 2", "EXPLAIN SELECT 1", "SELECT " + "(" * 500 + "1" + ")" * 500, "", ";", "-- nothing", BOMB,
+    "SELECT 1; SELECT 2", "EXPLAIN SELECT 1", "/**/EXPLAIN SELECT 1", ";EXPLAIN SELECT 1", "-- x\nEXPLAIN SELECT 1",
+    "\ufeffEXPLAIN SELECT 1", "/* x */ explain query plan SELECT 1", "; ; PRAGMA table_info({0})",
+    "SELECT " + "(" * 500 + "1" + ")" * 500, "", ";", "-- nothing", BOMB,
     "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT COUNT(*) FROM n",
     "SELECT * FROM {0} a, {0} b, {0} c", "SELECT 'a' || char(0)", "SELECT '" + "a" * 10_000 + "'",
 ]  # fmt: skip
@@ -229,10 +233,54 @@ def test_a_query_cannot_take_long() -> None:
         assert FEW_STEPS <= base._used <= FEW_STEPS + TICK
     with pytest.raises(ValueError, match=f"more than {STEPS} steps"):
         base.run(BOMB.format(one.c))
+    letters = "".join(map(chr, range(ord("b"), ord("z")))) * 3 + "a"
+    for function in ("trim", "ltrim", "rtrim"):
+        with pytest.raises(ValueError, match=f"more than {FEW_STEPS} steps"):
+            base.run(f"SELECT COUNT(*) FROM {links}, {one.c} d WHERE {function}(c.id || '{'a' * 400}', '{letters}') > ''")
     assert base.run(f"SELECT COUNT(*) FROM {one.a} WHERE name LIKE '%a%' OR name LIKE '_e%'")
     for query in (f"SELECT name FROM {one.a} WHERE name GLOB '*a*'", "SELECT 'a' LIKE '" + "a" * 51 + "'"):
         with pytest.raises(ValueError, match=r"."):
             base.run(query)
+
+
+SIX_CLIENTS = """
+import sys, threading
+from rlbench_suite.envs.tools.sql_database import THEMES, database
+
+base, names = database(0, 1), THEMES[0]
+queries = [
+    f"SELECT name FROM {names.a} ORDER BY name",
+    f"SELECT COUNT(*) FROM {names.c}, {names.c} b WHERE b.year > 2000",
+    f"SELECT COUNT(*) FROM {names.c}, {names.c} b, {names.c} c, {names.c} d",
+]
+
+def result(query):
+    try:
+        return base.run(query)
+    except ValueError as error:
+        return str(error)
+
+alone = [result(query) for query in queries]
+wrong = []
+
+def play():
+    for _ in range(60):
+        wrong.extend(query for query, rows in zip(queries, alone) if result(query) != rows)
+
+sys.setswitchinterval(1e-5)
+threads = [threading.Thread(target=play) for _ in range(6)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print("wrong:", wrong)
+"""
+
+
+def test_six_threads_query_one_database() -> None:
+    """Play in a process of its own, because threads that wait for each other inside SQLite cannot be ended."""
+    done = subprocess.run([sys.executable, "-c", SIX_CLIENTS], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.strip() == "wrong: []"
 
 
 def test_a_reply_that_is_no_call_teaches_nothing() -> None:
