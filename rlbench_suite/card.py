@@ -396,7 +396,8 @@ class TaskCard:
 
     def zero_player(self) -> str:
         """Return which player scores 0, in words, by difficulty where it differs; empty if nothing was measured."""
-        names = {tier: scale.zero_name for tier in self.difficulties or (None,) if (scale := Scale.of(self.scores(tier)))}
+        scales = {tier: Scale.of(self.scores(tier)) for tier in self.difficulties or (None,)}
+        names = {tier: scale.zero_name for tier, scale in scales.items() if scale}
         if len(set(names.values())) <= 1:
             return next(iter(names.values()), "")
         return ", ".join(f"{name} ({tier})" for tier, name in names.items())
