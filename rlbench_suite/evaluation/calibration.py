@@ -55,7 +55,7 @@ def measure(task: Task[Any, Any], player: str, episodes: int) -> Score | None:
         except CannotPlay:
             return None
         policy = list(agent.train(task, seed=0, budget="full"))[-1]
-    record = evaluate(task, policy, calibration_seeds(episodes))
+    record = evaluate(task, policy, calibration_seeds(task.card.measured_id, task.difficulty, episodes))
     returns = np.asarray(scalar_return(task, record.total.astype(np.float64)))
     estimate = mean({task.card.id: returns}, replicates=_REPLICATES, method="percentile")
     success = record.info["success"].mean(dtype=np.float64)
