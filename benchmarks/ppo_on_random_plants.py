@@ -65,7 +65,7 @@ def judged(task: Task[Any, Any], budget: str) -> tuple[float, bool]:
     own = task.card
     floor, top = (score.mean for player in ("random", "reference") if (score := measure(task, player, EPISODES)))
     *_, policy = PPO().train(task, seed=0, budget=budget)
-    record = evaluate(task, policy, evaluation_seeds(0, budget))
+    record = evaluate(task, policy, evaluation_seeds(own, 0, budget))
     reached, cost = float(record.total.mean()), float(record.cost.mean())
     score = (reached - floor) / (top - floor)
     told = f", cost {cost:.3g} of {own.constraint.limit:g}" if own.constraint else ""

@@ -28,7 +28,7 @@ def main() -> None:
     print(f"{'puzzle':26s}{'success':>9s}{'interval':>18s}{'random':>9s}{'minutes of processor time':>28s}")
     for name in names:
         task = registry.card(name).build(difficulty=options.difficulty)
-        seeds = evaluation_seeds(options.seed, "full")
+        seeds = evaluation_seeds(task.card, options.seed, "full")
         chance = success(task, policy_of("random", task), seeds)
         begun = time.process_time()
         policy: Any = list(agent.train(task, seed=options.seed, budget="quick"))[-1]

@@ -342,7 +342,7 @@ class _Cell:
         exact: bool,
     ) -> None:
         self.task, self.cell, self.claimed, self.exact = task, cell, claimed, exact
-        self.seeds = evaluation_seeds(cell.seed, budget)
+        self.seeds = evaluation_seeds(task.card, cell.seed, budget)
         self.columns = list(actions.values())
         self.playable = True
 

@@ -59,7 +59,7 @@ def read_export(path: Path, cell_name: str, *, most_likely: bool = False, eight_
         raise ValueError(
             f"{cell.agent} samples its actions on {task.card.id}; add --most-likely to export the most likely one."
         )
-    seeds = evaluation_seeds(cell.seed, run.manifest.budget)
+    seeds = evaluation_seeds(task.card, cell.seed, run.manifest.budget)
     loss = None
     if eight_bits:
         before, network = network, network.quantised()

@@ -133,7 +133,7 @@ class LanguageModel:
             CannotWrite: a transcript cannot be stored.
             ValueError: the file of transcripts is damaged.
         """
-        first = evaluation_seeds(seed, budget)[0]
+        first = evaluation_seeds(task.card, seed, budget)[0]
         seeds = range(first, first + (self.episodes or EPISODES[budget]))
         games = [
             Game(

@@ -2,9 +2,11 @@
 
 A cell is (agent, task, seed). The agent trains on the task's train split with the cell's seed. If the card names
 another task to train on (another simulator of the same problem), it trains there. It is evaluated on episodes of the
-task's test split, from environment seeds that no training run uses. Each seed has its own block of evaluation episodes,
-so that runs are independent and an interval over seeds includes the variance of evaluation as well as that of training.
-The blocks are the same for every agent.
+task's test split, from environment seeds that no training run uses. Each task and each seed has its own block of
+evaluation episodes, so that runs are independent and an interval over seeds includes the variance of evaluation as well
+as that of training. If tasks shared the blocks, those that sample the same contexts would share their luck too, and
+intervals over several tasks would be too narrow. The blocks are the same for every agent, so that agents compare on the
+same episodes.
 
 Cells of the suite ``generalisation`` are also evaluated on the train split, with the same environment seeds. Those
 episodes have contexts of the kind on which the agent trained.
@@ -12,6 +14,8 @@ episodes have contexts of the kind on which the agent trained.
 
 from __future__ import annotations
 
+import hashlib
+import re
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -21,12 +25,12 @@ import numpy as np
 from rlbench_suite.adapters.batch import TaskVectorEnv
 from rlbench_suite.adapters.rollout import Record, play, replay
 from rlbench_suite.agent import Agent, HostPolicy, Progress
-from rlbench_suite.card import unknown
+from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.policy import Policy
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
 
-VERSION = 1
+VERSION = 2
 """Version of the protocol. It changes whenever results change for another reason than a task's or agent's version."""
 
 EPISODES = {"smoke": 50, "quick": 100, "full": 200}
@@ -35,7 +39,10 @@ EPISODES = {"smoke": 50, "quick": 100, "full": 200}
 TRAINING_SEEDS = 2**31
 """Upper bound of training seeds, so that environments with the seed ``seed + i`` stay below 2**32."""
 
-_HELD_OUT, _BLOCK = 2**32, 2**16
+_EVALUATION_BLOCK = 2**16
+"""Environment seeds of the evaluation of one training seed on one task."""
+_EVALUATION = range(2**62, 2**63 - TRAINING_SEEDS * _EVALUATION_BLOCK)
+"""First evaluation seeds that tasks may have. Their blocks end below 2**63, so that tables store them as int64."""
 _CALIBRATION = 2**63
 
 
@@ -67,8 +74,14 @@ class Outcome(NamedTuple):
     """Episodes of the same seeds on the train split, if they were asked for."""
 
 
-def evaluation_seeds(seed: int, budget: str) -> range:
+def evaluation_seeds(card: TaskCard, seed: int, budget: str) -> range:
     """Return the environment seeds of the evaluation of a training seed. A larger budget adds seeds to a smaller one.
+
+    Args:
+        card: the task. Every id has its own seeds, and so has every difficulty and setting. A task that is
+            trained on another one has the seeds of that one, so that a transfer compares the same episodes.
+        seed: training seed.
+        budget: ``smoke``, ``quick`` or ``full``.
 
     Raises:
         ValueError: the seed is out of range, or there is no such budget.
@@ -77,13 +90,28 @@ def evaluation_seeds(seed: int, budget: str) -> range:
         raise ValueError(unknown("budget", budget, EPISODES))
     if not 0 <= seed < TRAINING_SEEDS:
         raise ValueError(f"A training seed is an integer in [0, 2**31), got {seed}.")
-    first = _HELD_OUT + seed * _BLOCK
+    first = _first_seed(card.trained_on or card.id) + seed * _EVALUATION_BLOCK
     return range(first, first + EPISODES[budget])
 
 
 def calibration_seeds(episodes: int) -> range:
-    """Return the environment seeds for measuring reference scores. No cell trains or is evaluated on them."""
+    """Return the environment seeds for measuring reference scores. No cell trains or is evaluated on them.
+
+    All tasks share them. Tasks that sample the same contexts thus share some of the errors of their anchors, which are
+    a hundredth of the errors of most cells.
+    """
     return range(_CALIBRATION, _CALIBRATION + episodes)
+
+
+def _first_seed(task_id: str) -> int:
+    """Return the first evaluation seed of a task. The hash of its id without the version chooses it.
+
+    There are 2**46 blocks, so names of a thousand tasks meet with a probability below one in a million.
+    """
+    name = re.sub(r"-v\d+", "", task_id, count=1)
+    digest = int.from_bytes(hashlib.sha256(name.encode()).digest())
+    blocks = (_EVALUATION.stop - _EVALUATION.start) // _EVALUATION_BLOCK
+    return _EVALUATION.start + digest % blocks * _EVALUATION_BLOCK
 
 
 def training_task(task: Task[Any, Any]) -> Task[Any, Any]:
@@ -120,7 +148,7 @@ def run_cell(
         ValueError: as :func:`evaluation_seeds` and :func:`training_task`; or the agent gave no policy, or a return is
             not finite.
     """
-    seeds = evaluation_seeds(seed, budget)
+    seeds = evaluation_seeds(task.card, seed, budget)
     started = time.perf_counter()
     policy, curve = None, []
     for event in agent.train(training_task(task), seed=seed, budget=budget):

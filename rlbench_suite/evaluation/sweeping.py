@@ -231,7 +231,7 @@ def _sweep(
     scale = run.manifest.scale(task.card.id)
     rows = []
     for cell, policy_for in _policies(run, task):
-        seeds = evaluation_seeds(cell.seed, run.manifest.budget)
+        seeds = evaluation_seeds(task.card, cell.seed, run.manifest.budget)
         for value, (other, interval) in conditions.items():
             policy = policy_for(other)
             record = evaluate(other, policy if interval == 1 else _hold(policy, interval, other), seeds)

@@ -203,7 +203,7 @@ def test_a_changed_dataset_is_not_learned_from(root: Path) -> None:
 def score(agent: OfflineAgent) -> float:
     task = registry.card(HOVER).build()
     return task.card.normalise(
-        float(evaluate(task, trained(agent, task, 0), evaluation_seeds(0, "smoke")).total.mean())
+        float(evaluate(task, trained(agent, task, 0), evaluation_seeds(task.card, 0, "smoke")).total.mean())
     )
 
 

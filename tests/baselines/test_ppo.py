@@ -205,6 +205,6 @@ def test_hover_is_learned_in_a_smoke_budget() -> None:
     scores = []
     for seed in range(3):
         *_, policy = PPO().train(task, seed=seed, budget="smoke")
-        record = play(task, policy, evaluation_seeds(seed, "smoke"))
+        record = play(task, policy, evaluation_seeds(task.card, seed, "smoke"))
         scores.append(task.card.normalise(float(record.total.mean())))
     assert np.mean(scores) >= 0.9, scores

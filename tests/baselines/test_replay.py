@@ -318,7 +318,7 @@ def test_a_run_of_both_leaves_out_what_each_cannot_play(tmp_path: Path) -> None:
 
 def test_dqn_finds_treasures_in_a_smoke_budget() -> None:
     task = registry.card("DeepSeaTreasure-v0").build()
-    record = play(task, trained(DQN(), task), evaluation_seeds(0, "smoke"))
+    record = play(task, trained(DQN(), task), evaluation_seeds(task.card, 0, "smoke"))
     weights = np.asarray(task.card.weights)
     assert task.card.normalise(float((record.total @ weights).mean())) >= 0.9
 
@@ -326,5 +326,5 @@ def test_dqn_finds_treasures_in_a_smoke_budget() -> None:
 @pytest.mark.slow
 def test_sac_controls_currents_in_24_000_steps() -> None:
     task = registry.card("PMSMCurrent-v0").build()
-    record = play(task, trained(SAC(total_steps=24_000), task), evaluation_seeds(0, "smoke"))
+    record = play(task, trained(SAC(total_steps=24_000), task), evaluation_seeds(task.card, 0, "smoke"))
     assert task.card.normalise(float(record.total.mean())) >= 0.85

@@ -67,7 +67,7 @@ def test_sb3_learns_the_treasure_and_is_judged_like_the_others(tmp_path: Path) -
     agent = registry.agent("sb3-ppo")
     *progress, policy = agent.train(task, seed=0, budget="smoke")
     assert progress[-1].steps == progress[-1].total_steps >= agent.hyperparameters(task, "smoke")["total_steps"]
-    record = evaluate(task, policy, evaluation_seeds(0, "smoke"))
+    record = evaluate(task, policy, evaluation_seeds(task.card, 0, "smoke"))
     assert record.terminated.all()  # random play runs out of time in one game of five
     agent.save(policy, str(tmp_path / "policy.safetensors"))
     assert (tmp_path / "policy.safetensors").stat().st_size > 10_000

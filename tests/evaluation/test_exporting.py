@@ -77,7 +77,7 @@ def exported(request: Any) -> tuple[Any, Any, Any]:
     name, make = KINDS[request.param]
     task = registry.card(name).build()
     policy = make(task)
-    network, episodes = policy.network(), play(task, policy, evaluation_seeds(0, "smoke")[:4])
+    network, episodes = policy.network(), play(task, policy, evaluation_seeds(task.card, 0, "smoke")[:4])
     found = exporting.Export(
         Cell("ppo", task.card.id, 0), task, network, episodes, exporting.difference(network, episodes)
     )
@@ -154,7 +154,7 @@ def test_onnx_and_c_act_as_jax_does(exported: Any, tmp_path: Path, monkeypatch: 
             span = task.action_space.high - task.action_space.low
             np.testing.assert_allclose(found / span, wanted / span, rtol=0, atol=1e-5)
     # In closed loop. A network's last bits differ, so a chaotic task would drift; none of these does in an episode.
-    seeds = evaluation_seeds(0, "smoke")[:4]
+    seeds = evaluation_seeds(task.card, 0, "smoke")[:4]
     there = evaluate(task, policy, seeds)
     for player in players:
         here = evaluate(task, player, seeds)
@@ -165,7 +165,7 @@ def test_onnx_and_c_act_as_jax_does(exported: Any, tmp_path: Path, monkeypatch: 
 def test_eight_bits_are_stored_as_such_and_their_loss_is_told(tmp_path: Path) -> None:
     task = registry.card("PMSMCurrent-v0").build()
     network = policy_of(PPO(hidden=[16]), task).network().quantised()
-    episodes = play(task, NetworkPolicy(network, task), evaluation_seeds(0, "smoke")[:1])
+    episodes = play(task, NetworkPolicy(network, task), evaluation_seeds(task.card, 0, "smoke")[:1])
     export = exporting.Export(Cell("ppo", task.card.id, 0), task, network, episodes, 0.0, loss=1.5)
     compiled(export, tmp_path)
     text = (tmp_path / "policy.h").read_text()

@@ -53,7 +53,7 @@ def test_both_splits_are_played_and_reported(small: None, tmp_path: Path):
     gaps = []
     for seed in range(3):
         result = next(r for r in run.results() if (r.agent, r.seed) == ("reference", seed))
-        seeds = evaluation_seeds(seed, "smoke")
+        seeds = evaluation_seeds(task.card, seed, "smoke")
         train = play(task, reference_player(task), seeds, split="train").total.astype(float).mean()
         test = play(task, reference_player(task), seeds).total.astype(float).mean()
         assert train != test
@@ -82,7 +82,7 @@ def test_policies_of_the_host_are_played_on_the_split_that_is_asked_for():
         def act(self, observations: np.ndarray, masks: object) -> np.ndarray:
             return np.zeros((len(observations), 2), np.float32)
 
-    seeds = evaluation_seeds(0, "smoke")[:4]
+    seeds = evaluation_seeds(task.card, 0, "smoke")[:4]
     train, test = (evaluate(task, Still(), seeds, split=split).total for split in ("train", "test"))
     zeros = np.zeros((4, task.card.horizon, 2), np.float32)
     for split, found in (("train", train), ("test", test)):

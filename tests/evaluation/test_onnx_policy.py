@@ -102,7 +102,7 @@ def test_a_linear_policy_returns_what_it_returns_in_jax(tmp_path: Path, task_id:
     low, high = (bound.reshape(agents, -1) for bound in (task.action_space.low, task.action_space.high))
     features = sum(int(np.prod(part.shape)) for part in parts(task)) // agents
     file, weights, bias = linear(tmp_path / "policy.onnx", features, low.shape[1])
-    seeds = evaluation_seeds(0, "smoke")[:8]
+    seeds = evaluation_seeds(task.card, 0, "smoke")[:8]
     here = evaluate(task, OnnxPolicy(file, task), seeds)
     there = play(task, Linear(jnp.asarray(weights), jnp.asarray(bias), jnp.asarray(low), jnp.asarray(high)), seeds)
     np.testing.assert_array_equal(here.length, there.length)
@@ -152,7 +152,7 @@ def test_a_memory_and_a_mask_are_used(tmp_path: Path, task_id: str):
             "never": np.full((1, 1), -1e9, np.float32),
         },
     )
-    seeds, policy = evaluation_seeds(0, "smoke")[:6], OnnxPolicy(file, task)
+    seeds, policy = evaluation_seeds(task.card, 0, "smoke")[:6], OnnxPolicy(file, task)
     wanted = evaluate(task, Counter(actions), seeds)
     for _ in range(2):  # the second time begins with a fresh memory
         found = evaluate(task, policy, seeds)

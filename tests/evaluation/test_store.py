@@ -57,7 +57,7 @@ def test_tables_say_what_the_episodes_were(done: Path, toys: Path):
         for cell, result in results.items():
             task = registry.card(cell.task).build()
             seeds, actions = run.read_trace(cell, task)
-            assert seeds == evaluation_seeds(cell.seed, "smoke")
+            assert seeds == evaluation_seeds(task.card, cell.seed, "smoke")
             record = replay(task, actions, seeds)
             rows = [row for row in table.to_pylist() if Cell(row["agent"], row["task"], row["seed"]) == cell]
             assert [row["episode_seed"] for row in rows] == list(seeds)
@@ -120,7 +120,7 @@ def test_more_seeds_widen_a_run_and_leave_what_is_there(done: Path, toys: Path):
     ("change", "words"),
     [
         ({"version": "0.0.9"}, ["version", "0.0.9"]),
-        ({"protocol": 0}, ["protocol", "0", "1"]),
+        ({"protocol": 1}, ["protocol", "1", "2"]),
         ({"budget": "full"}, ["budget", "'smoke'", "'full'"]),
         (
             {"hyperparameters": {"toy": {WALK: {"steps": 7, "rate": 0.5, "sizes": [4, 4]}}}},

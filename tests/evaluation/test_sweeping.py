@@ -51,7 +51,7 @@ def test_a_setting_is_swept_with_the_policies_of_the_run(run: Run):
     medium = registry.card(MAZE).build(difficulty="medium")
     scale = registry.card(MAZE).scale()
     for seed in (0, 1):
-        record = play(medium, reference_player(medium), evaluation_seeds(seed, "smoke"))
+        record = play(medium, reference_player(medium), evaluation_seeds(registry.card(MAZE), seed, "smoke"))
         score = scale.score(record.total.astype(float).mean())
         assert scores["reference"][seed, 1] == pytest.approx(score, abs=1e-12)
     page = sweeping.write(found)
@@ -84,7 +84,7 @@ def test_a_constant_that_is_built_in_is_swept_with_the_task(run: Run, name: str,
     found = sweeping.sweep_constant(run.path, name, constant, [1.0, 2.0])
     other = registry.card(name, context={constant: 2 * usual}).build()
     scale = registry.card(name).scale()
-    record = play(other, reference_player(other), evaluation_seeds(0, "smoke"))
+    record = play(other, reference_player(other), evaluation_seeds(registry.card(name), 0, "smoke"))
     score = scale.score(record.total.astype(float).mean())
     assert found.scores()["reference"][0, 1] == pytest.approx(score, abs=1e-12)
 
@@ -147,7 +147,7 @@ def test_actions_are_held(interval: int):
             return np.full((len(observations), 2), self.calls / 1_000, np.float32)
 
     for player in (policy, Stepping()):
-        record = evaluate(task, sweeping._hold(player, interval, task), evaluation_seeds(0, "smoke")[:4])
+        record = evaluate(task, sweeping._hold(player, interval, task), evaluation_seeds(task.card, 0, "smoke")[:4])
         for actions, length in zip(record.actions, record.length, strict=True):
             played = actions[:length]
             assert (played == played[np.arange(length) // interval * interval]).all()

@@ -49,8 +49,10 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 def solutions() -> dict[str, str]:
     """Answers of the exact solvers to the test instances of two seeds, by prompt."""
     known = {}
-    for puzzle in map(puzzle_of, PUZZLES):
-        for seed in (*evaluation_seeds(0, "smoke")[:EPISODES], *evaluation_seeds(1, "smoke")[:EPISODES]):
+    for name in PUZZLES:
+        puzzle = puzzle_of(name)
+        first, second = (evaluation_seeds(card(name), seed, "smoke") for seed in range(2))
+        for seed in (*first[:EPISODES], *second[:EPISODES]):
             instance = puzzle.generate(seed, "test")
             known[puzzle.prompt(instance)] = puzzle.solve(instance)
     return known
@@ -214,7 +216,7 @@ def test_a_game_has_the_score_of_its_replies(tmp_path: Path) -> None:
     assert (each.form, each.best_trivial) == ("turns", None)
     rows = table(tmp_path)
     assert [row["episode_seed"] for row in rows] == [
-        seed for seed in evaluation_seeds(0, "smoke")[:EPISODES] for _ in range(2)
+        seed for seed in evaluation_seeds(card("Wordle-v0"), 0, "smoke")[:EPISODES] for _ in range(2)
     ]
     for row in rows:
         session = by_hand(row["episode_seed"], lambda number: GUESSES[number % len(GUESSES)][-chat.LONGEST_REPLY :])
@@ -246,7 +248,7 @@ CALLS: dict[str, Any] = {
 
 @pytest.mark.parametrize("calls", CALLS.values(), ids=CALLS)
 def test_tool_calls_good_and_bad_are_played_and_answered(calls: list[Any]) -> None:
-    seed = evaluation_seeds(0, "smoke")[0]
+    seed = evaluation_seeds(card("Wordle-v0"), 0, "smoke")[0]
     with ModelServer(lambda request, before: completion(None, tool_calls=calls)) as server:
         transcript = one(server, Game(card("Wordle-v0").id, seed, tools=True))
         assert server.requests[0]["tools"] == begin("Wordle-v0", one_shot=False).tools
@@ -262,7 +264,7 @@ def test_tool_calls_good_and_bad_are_played_and_answered(calls: list[Any]) -> No
 
 
 def test_without_tools_a_call_is_no_reply() -> None:
-    seed = evaluation_seeds(0, "smoke")[0]
+    seed = evaluation_seeds(card("Wordle-v0"), 0, "smoke")[0]
     with ModelServer(lambda request, before: completion("sound", tool_calls=CALLS["good"])) as server:
         transcript = one(server, Game(card("Wordle-v0").id, seed))
     assert not any("tools" in request or "tool_calls" in str(request) for request in server.requests)
@@ -271,7 +273,7 @@ def test_without_tools_a_call_is_no_reply() -> None:
 
 def test_a_game_that_the_server_refuses_to_continue_is_played_to_its_end() -> None:
     """A model must not save its score by making a conversation too long."""
-    seed = evaluation_seeds(0, "smoke")[0]
+    seed = evaluation_seeds(card("Wordle-v0"), 0, "smoke")[0]
 
     def script(request: Request, before: int) -> Answer:
         return error(400, code="context_length_exceeded") if len(request["messages"]) > 6 else completion("sound")
@@ -296,7 +298,7 @@ def test_puzzles_are_played_turn_by_turn_if_asked(tmp_path: Path) -> None:
 
 
 def test_a_transcript_without_an_end_or_with_a_score_that_is_no_number_is_refused() -> None:
-    seed = evaluation_seeds(0, "smoke")[0]
+    seed = evaluation_seeds(card("Wordle-v0"), 0, "smoke")[0]
     with ModelServer(lambda request, before: completion("crane")) as server:
         transcript = one(server, Game(card("Wordle-v0").id, seed))
     with pytest.raises(ValueError, match=f"seed {seed}, ends too early"):
@@ -308,7 +310,7 @@ def test_a_transcript_without_an_end_or_with_a_score_that_is_no_number_is_refuse
 
 def test_games_are_played_inside_a_running_loop() -> None:
     """A notebook has one."""
-    seed = evaluation_seeds(0, "smoke")[0]
+    seed = evaluation_seeds(card("Wordle-v0"), 0, "smoke")[0]
 
     async def notebook(game: Game) -> Transcript:
         return one(server, game)

@@ -5,6 +5,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ def test_archives_of_real_tasks_hold_what_a_single_environment_gives(shelf: Path
         claimed, actions = (forgery.groups(kind, task)[1] for kind in ("episodes", "actions"))
         begins = np.cumsum(claimed["length"]) - claimed["length"]
         for i in (0, 49):
-            env.reset(seed=int(evaluation_seeds(1, "smoke")[i]))
+            env.reset(seed=int(evaluation_seeds(registry.card(task), 1, "smoke")[i]))
             total: Any = 0.0
             for action in actions["action_0"][begins[i] :][: claimed["length"][i]]:
                 _, reward, terminated, truncated, info = env.step(int(action))
@@ -99,7 +100,7 @@ def simple(name: str, words: str, forge: Callable[[Forgery], Any]) -> None:
 
 
 EPISODE = "rlsuite/ToyWalk-v0, seed 0, episode 3"
-first = evaluation_seeds(0, "smoke")[0]
+first = evaluation_seeds(replace(registry.card("SAT-v0"), id="rlsuite/ToyWalk-v0"), 0, "smoke")[0]
 
 
 @forgery("better return", f"{EPISODE}: the return is claimed to be 6.0 and is ")
@@ -146,7 +147,9 @@ def _(f: Forgery) -> None:
     f.change("episodes", "episode_seed", 3, first + 777)
 
 
-@forgery("training seeds", "ToyWalk-v0, seed 0, episode 0: it was played on environment seed 0; the protocol's is 4294")
+@forgery(
+    "training seeds", f"ToyWalk-v0, seed 0, episode 0: it was played on environment seed 0; the protocol's is {first}"
+)
 def _(f: Forgery) -> None:
     groups = f.groups("episodes")
     groups[0]["episode_seed"][:] = np.arange(50)
@@ -449,7 +452,7 @@ def test_forgeries_are_rejected_with_the_reason(name: str, honest: Path, tmp_pat
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (lambda t: t.replace('"protocol": 1', '"protocol": 1, "protocol": 1'), "'protocol' occurs twice"),
+        (lambda t: t.replace('"protocol":', '"protocol": 2, "protocol":'), "'protocol' occurs twice"),
         (lambda t: t.replace('"mean":', '"mean": NaN, "m":'), "NaN is not a JSON number"),
         (lambda t: t.replace('"mean":', '"mean": 1e999, "m":'), "finite number"),
         (lambda t: "[" * 100_000, "nested too deeply"),
