@@ -92,6 +92,7 @@ def page(card: TaskCard, said: str) -> str:
         "ceiling without memory": "" if task.memoryless_ceiling is None else f"{task.memoryless_ceiling:g}",
         "constraint": str(card.constraint or ""),
         "random success": card.chance,
+        "failures of the reference": card.hard_for_reference,
         "partially observed": "yes: an agent needs a memory" if card.partially_observed else "",
         "tags": ", ".join(card.tags),
         **{f"`{name}=`": ", ".join(map(repr, allowed)) for name, allowed in allowed_settings(card).items()},

@@ -162,6 +162,8 @@ class TaskCard:
             what ``benchmarks/across_processors.py`` finds.
         constraint: limit of the task's ``cost``; None for a task without one.
         chance: why random play succeeds in more than 5 % of episodes at some difficulty; empty where it does not.
+        hard_for_reference: why the reference fails in more than 20 % of episodes at some difficulty; empty where it does
+            not.
         tags: free words for filtering.
     """
 
@@ -196,6 +198,7 @@ class TaskCard:
     replay_tolerance: float = 0.0
     constraint: Constraint | None = None
     chance: str = ""
+    hard_for_reference: str = ""
     tags: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

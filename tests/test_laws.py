@@ -305,6 +305,14 @@ def test_yardsticks_are_measured_and_lie_between_random_play_and_the_reference()
                 assert scores[name].mean < scores["reference"].mean, (card.id, tier)
 
 
+def test_the_reference_succeeds_in_four_of_five_episodes_or_the_card_says_why() -> None:
+    """Read what ``rlsuite calibrate`` measured, at every difficulty; a reason that is not needed is none."""
+    for card in registry.cards().values():
+        measured = [card.scores(tier).get("reference") for tier in card.difficulties or (None,)]
+        rates = [reference.success for reference in measured if reference and reference.success is not None]
+        assert bool(card.hard_for_reference) == any(rate < 0.8 for rate in rates), (card.id, rates)
+
+
 @pytest.mark.parametrize("name", registry.AGENTS)
 def test_agent_is_there_by_its_name(name: str) -> None:
     assert registry.agent(name).name == name

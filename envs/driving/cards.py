@@ -127,6 +127,7 @@ CARDS = (
         reference="rlbench_suite.envs.driving.language_driving:ObedientDriver",
         horizon=60,
         difficulties=DENSITIES,
+        hard_for_reference="near a jam hardly any lane flows at 25 m/s, as a third of the wishes for a speed ask",
         constraint=_constraint(1.0),
         variant=True,
         tags=("discrete", "safe", "language", "driving"),

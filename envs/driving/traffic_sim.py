@@ -32,7 +32,7 @@ observation ``(23,      of each car: its speed (by 40 m/s), gap to its leader (b
                         40 m/s); time since the start (by 60 s). Everything is cut off at 1
 reward                  the same for all agents: what has been earned after this step less what had been before
 terminated              never: an episode has 120 steps
-success                 each realism and the obedience are at least 0.75
+success                 each realism and the obedience are at least 2/3, so that no W exceeds M / 6
 cost                    number of cars that braked by themselves, where they were asked for more than 0.1 m/s^2 beyond
                         what is safe
 context                 mean time gap of the population 1..1.8 s, in bands of 0.1 s alternately of train and test; cars
@@ -92,8 +92,9 @@ FINE = 1024
 """The return so far is a multiple of 1 / 1024, so that rewards add up without rounding."""
 SLIGHT = 0.1
 """m/s^2: a car that asks for more than this beyond what is safe is overruled."""
-ENOUGH = 0.75
-"""Realism and obedience of a success."""
+ENOUGH = 2 / 3
+"""Least realism and obedience of a success. The humans themselves, under other random numbers, reach it in 98 % of the
+episodes, an average driver in every car in 8 % at medium difficulty."""
 SPEED, GAP, COMMAND, RANDOM, CHANCE = 40.0, 100.0, 3.0, 1.0, 4.0
 """m/s, m, s, m/s^2 and standard deviations that are shown as 1."""
 GRIDS = {"speed": Grid(0.0, 0.5), "gap": Grid(0.0, 2.0), "acceleration": Grid(-BRAKING, 0.125)}

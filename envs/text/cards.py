@@ -95,6 +95,8 @@ CARDS = (
         variant=True,
         difficulties={"medium": 6, "easy": 4, "hard": 10},
         chance="one item in nine or so is the best one or as good",
+        hard_for_reference="with ten attributes, questions that would tell the best item from nearly as good ones cost more "
+        "than they gain",
         tags=("discrete", "masked", "text", "partially-observed"),
     ),
     _maze(

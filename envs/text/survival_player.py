@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from rlbench_suite.policy import View
 
-from ..bit_cells import above, below, grown
+from ..bit_cells import above, below, flooded, grown
 from .survival import Params, Survival
 from .survival_actions import RIPE, near, pickaxe
 from .survival_rules import (
@@ -76,6 +76,8 @@ class Job(NamedTuple):
     """Action to play once a site is ahead."""
     ready: Any = False
     """Whether to play the action where one stands."""
+    enters: Any = False
+    """Whether to walk onto a site instead of facing it."""
 
 
 def box(cells: jax.Array) -> jax.Array:
@@ -95,11 +97,12 @@ def first_to_do(jobs: list[Job], cell: Any, facing: Any, free: jax.Array) -> jax
         facing: index in ``DIRECTIONS``.
         free: cells that can be walked on.
     """
-    sites, action, ready = jnp.zeros(32, jnp.uint32), jnp.int32(NOOP), jnp.bool_(True)
+    sites, action, ready, enters = jnp.zeros(32, jnp.uint32), jnp.int32(NOOP), jnp.bool_(True), jnp.bool_(False)
     for job in reversed(jobs):
         sites = jnp.where(job.when, job.sites, sites)
         action = jnp.where(job.when, job.action, action)
         ready = jnp.where(job.when, job.ready, ready)
+        enters = jnp.where(job.when, job.enters, enters)
     beside = [single(cell + step) for step in STEPS]
     around = reduce(or_, beside)
 
@@ -110,7 +113,7 @@ def first_to_do(jobs: list[Job], cell: Any, facing: Any, free: jax.Array) -> jax
     wave, _ = jax.lax.while_loop(lambda wave: wave[1], spread, (sites, ~(sites & around != 0).any()))
     ways = jnp.stack([(wave & site != 0).any() for site in beside])
     ahead = single(cell + jnp.asarray(STEPS, jnp.int32)[facing])
-    there = ready | (sites & ahead != 0).any()
+    there = ready | ~enters & (sites & ahead != 0).any()
     step = LEFT + jnp.argmax(ways).astype(jnp.int32)
     return jnp.where(there, action, jnp.where(ways.any(), step, NOOP)).astype(jnp.int32)
 
@@ -132,11 +135,20 @@ class Settler(eqx.Module):
         state: State = view.state
         things = reduce(or_, map(single, state.things))
         free = cells_of(state.world, GRASS, SAND, PATH) & ~things
-        return first_to_do(self._jobs(state, view.params, free), state.cell, state.facing, free), memory
+        # Creatures, plants and stones close ways. A job whose sites are all behind them waits.
+        reached = flooded(single(state.cell), free | single(state.cell))
+        jobs = self._jobs(state, view.params, reached)
+        return first_to_do(jobs, state.cell, state.facing, free), memory
 
-    def _jobs(self, state: State, params: Params, free: jax.Array) -> list[Job]:
-        """Return the jobs, the most urgent first."""
-        rules, world = params.rules, state.world
+    def _jobs(self, state: State, params: Params, reached: jax.Array) -> list[Job]:
+        """Return the jobs, the most urgent first.
+
+        Args:
+            state: the state.
+            params: the world and its rules.
+            reached: cells that the player can walk to.
+        """
+        rules, world, free, touchable = params.rules, state.world, reached, grown(reached)
         health, food, drink, energy = state.health, state.food, state.drink, state.energy
 
         def missing(achievement: int) -> Any:
@@ -148,7 +160,10 @@ class Settler(eqx.Module):
                 for beast, part in zip(state.beasts, KINDS, strict=True)
                 if part == kind
             )
-            return reduce(or_, cells) & ~single(NOWHERE)
+            return reduce(or_, cells) & ~single(NOWHERE) & touchable
+
+        def at(*materials: int) -> jax.Array:
+            return cells_of(world, *materials) & touchable
 
         def any_of(cells: jax.Array) -> jax.Array:
             return (cells != 0).any()
@@ -156,8 +171,8 @@ class Settler(eqx.Module):
         cows, zombies, skeletons = (bodies(kind) for kind in (COW, ZOMBIE, SKELETON))
         ripe = reduce(or_, (
             jnp.where(age >= RIPE, single(plant), 0) for plant, age in zip(state.plants, state.ages, strict=True)
-        )) & ~single(NOWHERE)  # fmt: skip
-        water = cells_of(world, WATER)
+        )) & ~single(NOWHERE) & touchable  # fmt: skip
+        water = at(WATER)
         meals = jnp.where(any_of(ripe), ripe, cows)
         feeds, quenches = (jnp.where(rules.swapped == 1, a, b) for a, b in ((water, meals), (meals, water)))
         table, furnace = cells_of(world, TABLE), cells_of(world, FURNACE)
@@ -170,11 +185,11 @@ class Settler(eqx.Module):
         ]
         source = {
             i: reduce(
-                or_, (jnp.where((held[s] == i) & opened[s], cells_of(world, TREE + s), 0) for s in range(len(SOURCES)))
+                or_, (jnp.where((held[s] == i) & opened[s], at(TREE + s), 0) for s in range(len(SOURCES)))
             )
             for i in range(len(SOURCES))
         }
-        source[SAPLING] = jnp.where(rules.sapling_from == SAND, cells_of(world, SAND), cells_of(world, GRASS)) & free
+        source[SAPLING] = jnp.where(rules.sapling_from == SAND, at(SAND), at(GRASS)) & free
 
         jobs = [
             Job(any_of(bodies(ZOMBIE, 1)), bodies(ZOMBIE, 1), DO),
@@ -189,7 +204,9 @@ class Settler(eqx.Module):
             Job(missing(6), water, DO),
         ]
 
-        def build(when: Any, cost: Any, sites: jax.Array, action: int, ready: Any = False) -> None:
+        def build(
+            when: Any, cost: Any, sites: jax.Array, action: int, ready: Any = False, enters: bool = False
+        ) -> None:
             """Add the jobs that gather what something costs, one item after another, and the one that makes it.
 
             What needs an item that cannot be had yet waits.
@@ -199,30 +216,30 @@ class Settler(eqx.Module):
                 when &= ~short[i] | any_of(source[i])
             for i in range(len(ITEMS)):
                 jobs.append(Job(when & short[i], source[i], DO))
-            jobs.append(Job(when, sites, action, ready))
+            jobs.append(Job(when, sites, action, ready, enters))
 
         planted = reduce(or_, (plant != NOWHERE for plant in state.plants))
         build(
-            missing(EAT_PLANT) & ~planted, jnp.uint32(packed(sapling=1)), cells_of(world, GRASS) & free, PLACE_SAPLING
+            missing(EAT_PLANT) & ~planted, jnp.uint32(packed(sapling=1)), at(GRASS) & free, PLACE_SAPLING
         )
         build(missing(PLACED + 1), pieces(rules.table_item, TABLE_COST), free, PLACE_TABLE)
         for tool in (0, 3, 1, 4):
-            build(missing(MAKE_FIRST + tool), jnp.uint32(RECIPES[tool]), by_table, MAKE + tool, near_table)
+            build(missing(MAKE_FIRST + tool), jnp.uint32(RECIPES[tool]), by_table, MAKE + tool, near_table, enters=True)
             if tool == 3:
                 build(missing(PLACED), jnp.uint32(packed(stone=1)), free, PLACE_STONE)
         cost = pieces(rules.furnace_item, FURNACE_COST)
-        build(missing(PLACED + 2) & ~near_table & has(state.items, cost), jnp.uint32(0), by_table, NOOP)
+        build(missing(PLACED + 2) & ~near_table & has(state.items, cost), jnp.uint32(0), by_table, NOOP, enters=True)
         build(missing(PLACED + 2), cost, free, PLACE_FURNACE)
         for tool in (2, 5):
             build(
-                missing(MAKE_FIRST + tool), jnp.uint32(RECIPES[tool]), by_both, MAKE + tool, near_table & near_furnace
+                missing(MAKE_FIRST + tool), jnp.uint32(RECIPES[tool]), by_both, MAKE + tool, near_table & near_furnace, enters=True
             )
         for item in range(len(SOURCES)):
             jobs.append(Job(missing(item) & any_of(source[item]), source[item], DO))
         jobs += [
             Job((drink < 8) & any_of(quenches), quenches, DO),
             Job((food < 6) & any_of(feeds), feeds, DO),
-            Job(missing(DEFEAT_SKELETON), cells_of(world, PATH) & free, NOOP),
+            Job(missing(DEFEAT_SKELETON), at(PATH) & free, NOOP),
         ]
         return jobs
 

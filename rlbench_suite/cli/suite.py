@@ -98,6 +98,7 @@ def _facts(card: "TaskCard") -> dict[str, Any]:
         "partially_observed": card.partially_observed,
         "constraint": asdict(card.constraint) if card.constraint else None,
         "chance": card.chance,
+        "hard_for_reference": card.hard_for_reference,
         "settings": {
             name: {"value": card.settings[name], "allowed": allowed}
             for name, allowed in registry.allowed_settings(card).items()
@@ -149,6 +150,7 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
         "constraint": str(card.constraint or ""),
         "score 0": card.zero_player(),
         "random success": card.chance,
+        "failures of the reference": card.hard_for_reference,
         "observation": _space(task.observation_space),
         "action": _space(task.action_space),
         "reward": _space(task.reward_space),

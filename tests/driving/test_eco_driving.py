@@ -15,7 +15,7 @@ from scipy.integrate import quad
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.single import TaskEnv
-from rlbench_suite.baselines.scripted import Constant
+from rlbench_suite.baselines.scripted import Constant, Uniform
 from rlbench_suite.envs.driving import approach, eco_driving, emissions, signal_plan
 from rlbench_suite.envs.driving.approach import LENGTH, Traffic
 from rlbench_suite.envs.driving.car_following import Driver
@@ -248,9 +248,33 @@ def test_players_rank_sensibly_and_no_constant_pays() -> None:
     assert not any(record.info["success"].any() for record in records)
     record = play(task(1.0), reference_player(task(1.0)), SEEDS)
     assert record.terminated.all()
+    assert record.info["success"].mean() > 0.9
     assert record.info["delay"].mean() < 0.2
     assert record.info["saving"].mean() > 8
     assert record.info["fuel_saving"].mean() > 4
+
+
+def test_success_asks_for_the_share_of_the_controlled_cars() -> None:
+    """3 % of what a car of the twin emits for each controlled car, by hand; nobody succeeds without a controlled car.
+
+    Advice that counts the queue succeeds where a fifth of the cars follow it, too. Random and idle play never do.
+    """
+    which, seeds = task(0.2), range(200)
+    reference, idle, random = (
+        play(which, player, seeds) for player in (reference_player(which), eases(0.0), Uniform(which.action_space))
+    )
+    assert reference.info["success"].mean() > 0.8
+    assert not idle.info["success"].any()
+    assert not random.info["success"].any()
+    draw = Draw.parse("test", which)
+    for seed in seeds[:40]:
+        params = begin(which, seed_key(seed), np.int32(0), draw)[0].params
+        comes = np.asarray(params.arrival) < eco_driving.NEVER
+        controlled = int((np.asarray(params.controlled) & comes).sum())
+        each = reference.info["saving"][seed] * comes.sum() / max(controlled, 1)
+        saves = controlled > 0 and each >= 3 and reference.info["delay"][seed] <= 1
+        assert abs(each - 3) < 1e-3 or saves == bool(reference.info["success"][seed]), seed
+    assert not play(task(0.0), eases(1.0), SEEDS).info["success"].any()
 
 
 def test_words_and_picture() -> None:

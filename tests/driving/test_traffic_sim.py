@@ -263,6 +263,10 @@ def test_only_who_drives_as_the_population_does_is_taken_for_it() -> None:
     assert ramming < population
     assert records[3].cost.min() > 1
     assert max(same, frozen, random, idle) < 5
+    succeeds = [float(record.info["success"].mean()) for record in records]
+    assert succeeds[0] > 0.9
+    assert succeeds[9] > 0.75
+    assert succeeds[4] < 0.25
     assert not any(records[way].info["success"].any() for way in (2, 5, 6, 7, 8))
 
 

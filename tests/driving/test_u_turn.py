@@ -7,7 +7,7 @@ import math
 import sys
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.baselines.scripted import Constant
+from rlbench_suite.baselines.scripted import Constant, Uniform
 from rlbench_suite.envs.driving import bent_road, routes
-from rlbench_suite.envs.driving.highway import ACTIONS, FASTER, LANE_LEFT, LANE_RIGHT, SLOWER
+from rlbench_suite.envs.driving.highway import ACTIONS, FASTER, IDLE, LANE_LEFT, LANE_RIGHT, SLOWER
 from rlbench_suite.envs.driving.u_turn import UTurn, UTurnDriver
 from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.process import precision
@@ -218,3 +218,34 @@ def test_a_driver_who_never_hangs_back_in_bends_earns_a_tenth_less() -> None:
     hurried = UTurnDriver.for_task(task)._replace(before=0.0)
     played = play(task, hurried, range(60), split="test")
     assert played.total.mean() < 0.9 * task.scores["reference"].mean
+
+
+def test_success_is_a_return_that_hardly_any_follower_earns() -> None:
+    """Six points without a crash behind the bend: the reference nearly always, random play and constants rarely, and a
+    driver who follows and overtakes nobody in about half of the episodes.
+    """
+    for tier in ("medium", "hard"):
+        task: Any = card("UTurn-v1").build(difficulty=tier)
+        driver = UTurnDriver.for_task(task)
+        players = driver, Follower(driver), Uniform(task.action_space), Constant(jnp.int32(FASTER))
+        reference, follower, random, fast = (play(task, player, range(100), split="test") for player in players)
+        assert reference.info["success"].mean() > 0.8
+        assert follower.info["success"].mean() < reference.info["success"].mean() - 0.2
+        assert random.info["success"].mean() <= 0.05
+        assert fast.info["success"].mean() < 0.2
+        for record in (reference, follower, random, fast):
+            assert not (record.info["success"] & record.info["collision"]).any()
+            assert not (record.info["success"] & (record.total < 6 - 1e-4)).any()
+
+
+class Follower(NamedTuple):
+    """The reference without its lane changes."""
+
+    driver: UTurnDriver
+
+    def initial(self, params: Any) -> Any:
+        return self.driver.initial(params)
+
+    def act(self, memory: Any, view: Any, key: jax.Array) -> Any:
+        action, memory = self.driver.act(memory, view, key)
+        return jnp.where((action == LANE_LEFT) | (action == LANE_RIGHT), IDLE, action), memory
