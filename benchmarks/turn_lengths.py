@@ -62,7 +62,7 @@ def play(session: EpisodeSession, choose: Callable[[], np.ndarray]) -> tuple[int
     sent = 0
     while not session.done:
         sent += length(session.messages())
-        session.reply(session.task.spell(choose(), session.view.state, session.view.params))
+        session.reply(session.task.spell(choose(), session.view.episode.state, session.view.params))
     whole = [{"content": session.system}, {"content": session.opening}, *(m for turn in session.said for m in turn)]
     return session.turns, length(whole), sent
 

@@ -64,11 +64,11 @@ def _on_the_host(card: TaskCard, steps: int) -> Played:
     observation, info = env.reset(seed=SEED)
     memory = player.initial(env.params)
     act = jax.jit(lambda player, *seen: player.act(*seen))
-    states, actions, terminated = [env.state], [], False
+    states, actions, terminated = [env.episode.state], [], False
     while len(states) <= steps and not terminated:
-        view = View(observation, info.get("action_mask"), env.state, env.params)
+        view = View(observation, info.get("action_mask"), env.episode.state, env.params)
         action, memory = act(player, memory, view, jax.random.key(len(states)))
         actions.append(np.asarray(action).astype(env.task.action_space.dtype))
         observation, _, terminated, _, info = env.step(actions[-1])
-        states.append(env.state)
+        states.append(env.episode.state)
     return Played(env.params, states, actions, info.get("end_reason", ""))

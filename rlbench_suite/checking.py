@@ -80,7 +80,7 @@ def check_shapes(bench: Bench) -> Iterator[str]:
     if task.card.reference:
         player = reference_player(task)
         observation, _ = env.reset(seed=0)
-        state, params, mask = env.state, env.params, info.get("action_mask")
+        state, params, mask = env.episode.state, env.params, info.get("action_mask")
         view = View(observation, None if mask is None else mask.astype(bool), state, params)
 
         def act(view: View, key: jax.Array) -> Any:
@@ -223,9 +223,9 @@ def check_masks(bench: Bench) -> Iterator[str]:
         if t < 2 and bits(mask.astype(bool)) != bits(env.action_masks()):
             yield f"info['action_mask'] is {mask}, action_masks() gives {env.action_masks().astype(int)}."
         if not mask.all():
-            before, action = leaves(env.state), illegal_action(rng, space, mask)
+            before, action = leaves(env.episode.state), illegal_action(rng, space, mask)
             *_, told = env.step(action)
-            if leaves(env.state) != before:
+            if leaves(env.episode.state) != before:
                 yield f"The action {action!r} is masked and changes the state."
             if not (told["invalid_action"] and told.get("invalid_reason")):
                 yield f"The action {action!r} is masked, and info does not say so with a reason."
@@ -299,24 +299,28 @@ def check_time_limit(bench: Bench) -> Iterator[str]:
 
 
 def check_branches(bench: Bench) -> Iterator[str]:
-    """Save the episode, continue and restore it. The same steps must follow to the bit."""
-    env, play = bench.env, bench.plays[0]
-    actions = [moment.action for moment in play.moments[:4]]
+    """Save the state in mid-episode, continue and restore it. The same steps must follow to the bit, until the end."""
+    play = bench.plays[0]
+    actions = play.first_actions(6)
+    env = TimeLimit(bench.make(), len(actions))
     env.reset(seed=play.seed)
-    saved = copy.deepcopy(env.episode)
-    seen = [bits(env.step(action)[0]) for action in actions]
-    env.episode = saved
-    if [bits(env.step(action)[0]) for action in actions] != seen:
-        yield "A restored episode does not go on as it did."
-    env.state = saved.state
-    if leaves(env.state) != leaves(saved.state):
+    half = len(actions) // 2
+    for action in actions[:half]:
+        env.step(action)
+    saved = copy.deepcopy(env.unwrapped.state)
+    future = [leaves(env.step(action)) for action in actions[half:]]
+    env.reset()
+    env.unwrapped.state = saved
+    if leaves(env.unwrapped.state) != leaves(saved):
         yield "A state that is assigned is not the state that is read."
+    if [leaves(env.step(action)) for action in actions[half:]] != future:
+        yield "A restored state does not go on as it did."
 
 
 def check_copies(bench: Bench) -> Iterator[str]:
     """Copy an environment in mid-episode. Both must continue alike, and neither may affect the other."""
     env, play = bench.make(), bench.plays[0]
-    actions = [moment.action for moment in play.moments[:4]]
+    actions = play.first_actions(4)
     env.reset(seed=play.seed)
     twin = copy.deepcopy(env, {id(bench.task): bench.task})  # tasks are immutable: only the environment is copied
     seen = [bits(twin.step(action)[0]) for action in actions]
@@ -331,7 +335,7 @@ def check_text(bench: Bench) -> Iterator[str]:
     if fault := _no_text(text, observation):
         yield fault
         return
-    if task.describe(text.state, text.params) != task.describe(text.state, text.params):
+    if task.describe(text.episode.state, text.params) != task.describe(text.episode.state, text.params):
         yield "describe gives other words for the same state."
     if not task.how_to_act().strip():
         yield "how_to_act() says nothing."
@@ -340,7 +344,7 @@ def check_text(bench: Bench) -> Iterator[str]:
         text.reset(seed=0)
         plain.reset(seed=0)
         try:
-            read: Any = task.parse(reply, text.state, text.params)
+            read: Any = task.parse(reply, text.episode.state, text.params)
         except ValueError:
             read = None
         if read is not None:
@@ -370,7 +374,7 @@ def check_spelling(bench: Bench) -> Iterator[str]:
     for moment in bench.plays[0].moments:
         action = np.asarray(moment.action)
         try:
-            reply = task.spell(action, text.state, text.params)
+            reply = task.spell(action, text.episode.state, text.params)
         except ValueError:  # an action without words
             return
         if len(reply) > LONGEST_ACTION:  # of a large swarm
@@ -397,7 +401,7 @@ def check_picture(bench: Bench) -> Iterator[str]:
     """Draw the first state."""
     env, task = bench.env, bench.task
     env.reset(seed=0)
-    picture = task.draw(env.state, env.params)
+    picture = task.draw(env.episode.state, env.params)
     if not (isinstance(picture, np.ndarray) and picture.dtype == np.uint8 and picture.shape == task.picture_shape):
         kind = getattr(picture, "dtype", type(picture).__name__)
         yield f"draw gives {kind} {np.shape(picture)}, not uint8 {task.picture_shape}."

@@ -42,6 +42,15 @@ class Play(NamedTuple):
     info: dict[str, Any]
     moments: list[Moment]
 
+    def first_actions(self, most: int) -> list[Any]:
+        """Return the actions of the first episode, ``most`` at most."""
+        actions = []
+        for moment in self.moments[:most]:
+            actions.append(moment.action)
+            if moment.begun:
+                break
+        return actions
+
 
 class Bench:
     """A task, its environment and two plays, shared by all checks."""

@@ -497,7 +497,7 @@ def test_masks_of_actions_that_do_not_begin_at_zero() -> None:
     assert info["invalid_action"]
     *_, info = env.step(6)
     assert not info["invalid_action"]
-    assert env.state.place == 1
+    assert env.episode.state.place == 1
 
 
 def test_a_reply_that_is_parsed_to_no_action_is_played_as_the_noop_action() -> None:

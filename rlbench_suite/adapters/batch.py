@@ -15,6 +15,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from rlbench_suite.adapters.action_check import ActionCheck
+from rlbench_suite.adapters.frame_rate import frame_rate
 from rlbench_suite.adapters.reward_space import shown_reward_space, with_resets
 from rlbench_suite.adapters.single import RENDER_MODES, TaskEnv
 from rlbench_suite.bit_exact import exact_vmap
@@ -156,7 +157,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self.num_envs = num_envs
         self.backend = backend
         self.autoreset_mode, self.render_mode = mode, render_mode
-        self.metadata = TaskEnv.metadata | {"autoreset_mode": mode}
+        self.metadata = TaskEnv.metadata | frame_rate(task.period) | {"autoreset_mode": mode}
         # Spaces hold the generator of their samples: each env has its own.
         self.single_observation_space = deepcopy(task.observation_space)
         self.single_action_space = deepcopy(task.action_space)

@@ -18,7 +18,7 @@ from rlbench_suite.adapters.action_check import ActionCheck
 from rlbench_suite.adapters.batch import check_batch
 from rlbench_suite.adapters.record import Record
 from rlbench_suite.adapters.reward_space import with_resets
-from rlbench_suite.adapters.single import PixelEnv, TaskEnv
+from rlbench_suite.adapters.single import EnvState, PixelEnv, TaskEnv
 from rlbench_suite.adapters.text import TextEnv
 from rlbench_suite.contract import as_action, keep_memory
 from rlbench_suite.episode import Episode, Role, draw_key, seed_key
@@ -42,7 +42,7 @@ class HostEnv(TaskEnv):
         super().__init__(task, *args, **keywords)  # type: ignore[arg-type]
         self._simulator = task.simulator()
         self._told: Any = None
-        self._t, self._total = 0, 0.0
+        self._total = 0.0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode: with a seed its first one, without the next one of the last seed.
@@ -52,7 +52,7 @@ class HostEnv(TaskEnv):
         """
         first = self._turn(seed, options)
         observation, told = self.task.begin(self._simulator, first, self._seed, self._index, self._draw)
-        self._t, self._total = 0, 0.0
+        self._total = 0.0
         self._told = observation, 0.0, False, self._info(told, terminated=False)
         shown, *_, info = self._show()
         return shown, info
@@ -62,16 +62,18 @@ class HostEnv(TaskEnv):
 
         Raises:
             ValueError, TypeError: the action is not in the action space.
-            gymnasium.error.ResetNeeded: no episode was begun.
+            gymnasium.error.ResetNeeded: no episode was begun, or it is over.
         """
-        if self._told is None:
-            raise gymnasium.error.ResetNeeded("Call reset() before step().")
+        if self._told is None or self._over:
+            raise self._reset_needed()
         observation, reward, terminated, _, told = self._simulator.step(self._check_action(action))
-        self._t, self._total = self._t + 1, self._total + float(reward)
+        self.steps, self._total = self.steps + 1, self._total + float(reward)
         self._told = observation, float(reward), bool(terminated), self._info(told, bool(terminated))
         shown, reward, terminated, truncated, info = self._show()
+        truncated = truncated or self.steps >= self._limit
+        self._over = terminated or truncated
         if terminated:
-            info["end_reason"] = self.task.why_over(self.state, self.params, info)
+            info["end_reason"] = self.task.why_over(self.episode.state, self.params, info)
         return shown, reward, terminated, truncated, info
 
     def __getstate__(self) -> dict[str, Any]:
@@ -106,8 +108,19 @@ class HostEnv(TaskEnv):
         return self.episode
 
     @property
+    def state(self) -> EnvState:
+        """The whole episode as a value, with the simulator's random numbers: see :attr:`TaskEnv.state`."""
+        random = self._simulator.unwrapped.np_random.bit_generator.state
+        return EnvState(self.episode, self._over, random)
+
+    @state.setter
+    def state(self, state: EnvState) -> None:
+        TaskEnv.state.__set__(self, state)
+        self._simulator.unwrapped.np_random.bit_generator.state = state.random
+
+    @property
     def episode(self) -> Episode:
-        """The running episode: save it, restore it, branch from it.
+        """The part of :attr:`state` without the simulator's random numbers: see :attr:`TaskEnv.episode`.
 
         Raises:
             gymnasium.error.ResetNeeded: no episode was begun.
@@ -115,14 +128,14 @@ class HostEnv(TaskEnv):
         if self._told is None:
             raise gymnasium.error.ResetNeeded("Call reset() first: there is no running episode yet.")
         params, state = self.task.get_params(self._simulator), self.task.get_state(self._simulator)
-        return Episode(self._seed, np.int32(self._index), np.int32(self._t), np.float64(self._total), params, state)
+        return Episode(self._seed, np.int32(self._index), np.int32(self.steps), np.float64(self._total), params, state)
 
     @episode.setter
     def episode(self, episode: Episode) -> None:
         if self._told is None:
             raise gymnasium.error.ResetNeeded("Call reset() before restoring an episode.")
-        self._seed, self._index = np.asarray(episode.seed, np.uint32), int(episode.index)
-        self._t, self._total = int(episode.t), float(episode.total)
+        self._go_to(episode)
+        self._total = float(episode.total)
         self.task.set_state(self._simulator, episode.state, episode.params)
 
     def action_masks(self) -> np.ndarray:

@@ -12,7 +12,8 @@ from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.utils import parallel_to_aec
 
 from rlbench_suite.adapters.action_check import ActionCheck
-from rlbench_suite.adapters.single import RENDER_MODES, TaskEnv
+from rlbench_suite.adapters.frame_rate import frame_rate
+from rlbench_suite.adapters.single import RENDER_MODES, EnvState, TaskEnv
 from rlbench_suite.card import unknown
 from rlbench_suite.episode import Episode, action_sizes
 from rlbench_suite.policy import Policy
@@ -52,7 +53,12 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
         self.task = task
         self.card, self.signals = task.card, task.signals
         self.render_mode = render_mode
-        self.metadata = {"name": task.card.name, "render_modes": list(RENDER_MODES), "is_parallelizable": True}
+        self.metadata = {
+            "name": task.card.name,
+            "render_modes": list(RENDER_MODES),
+            "is_parallelizable": True,
+            **frame_rate(task.period),
+        }
         self.max_cycles = max_cycles
         self.possible_agents = [f"agent_{i}" for i in range(task.card.agents)]
         self.agents: list[str] = []
@@ -91,7 +97,6 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
         """
         observation, info = self._joint.reset(seed=seed)
         self.agents = self.possible_agents[:]
-        self._cycles = 0
         return self._observations(observation, info), self._infos(info)
 
     def step(
@@ -116,8 +121,7 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
         except (TypeError, ValueError):
             self._blame(actions)
             raise
-        self._cycles += 1
-        if self.max_cycles is not None and self._cycles >= self.max_cycles:
+        if self.max_cycles is not None and self._joint.steps >= self.max_cycles:
             truncated = not terminated
         if terminated or truncated:
             self.agents = []
@@ -144,10 +148,27 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
         Raises:
             gymnasium.error.ResetNeeded: no episode was begun.
         """
-        leaves = jax.tree.leaves(self._joint.state)
+        leaves = jax.tree.leaves(self._joint.episode.state)
         return np.concatenate([np.ravel(leaf).astype(self.task.dtype) for leaf in leaves])
 
     # -- what planning and curious people need -----------------------------------------------------------------
+
+    @property
+    def joint_state(self) -> EnvState:
+        """The whole episode as a value: save it, restore it, branch from it.
+
+        This is ``state`` of the single environment; in PettingZoo that name is taken by a method.
+
+        Raises:
+            gymnasium.error.ResetNeeded: no episode was begun.
+            TypeError: an assigned value is not such a state.
+        """
+        return self._joint.state._replace(over=not self.agents)
+
+    @joint_state.setter
+    def joint_state(self, state: EnvState) -> None:
+        self._joint.state = state
+        self.agents = [] if state.over else self.possible_agents[:]
 
     @property
     def episode(self) -> Episode:

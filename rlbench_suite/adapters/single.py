@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from functools import cached_property, lru_cache, partial
-from typing import Any, SupportsFloat
+from typing import Any, NamedTuple, SupportsFloat
 
 import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
+from gymnasium.wrappers import TimeLimit
 
 from rlbench_suite.adapters.action_check import ActionCheck
+from rlbench_suite.adapters.frame_rate import frame_rate
 from rlbench_suite.adapters.packing import Field, Layout
 from rlbench_suite.adapters.program import program
 from rlbench_suite.adapters.reward_space import shown_reward_space
@@ -132,14 +135,38 @@ def order(seed: np.ndarray, index: int, draw: Draw) -> np.ndarray:
 programs = lru_cache(KEPT)(Programs)
 
 
+class EnvState(NamedTuple):
+    """Everything on which the rest of an episode depends: what ``env.unwrapped.state`` reads and restores.
+
+    It is a value of NumPy arrays and Python's own types, so it can be pickled and put into another environment of the
+    same id.
+    """
+
+    episode: Episode
+    """Seed, number, steps, return and cost so far, context (``params``) and the task's own ``state``."""
+    over: bool
+    """True if the episode has ended, so that only a reset may follow."""
+    random: Any = None
+    """State of the random numbers of a simulator of the host; None for a task without a simulator."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Raise an AttributeError that says where the fields of the task's own state are."""
+        raise AttributeError(
+            f"The state of an environment has episode, over and random, not {name!r}. "
+            f"The fields of the task's own state are in env.unwrapped.episode.state."
+        )
+
+
 class TaskEnv(gymnasium.Env[Any, Any]):
     """A task as a Gymnasium environment (structured view).
 
-    ``env.unwrapped`` has the ``card``, the ``task``, ``params``, ``state`` (assign a saved one to branch) and
-    :meth:`reference`. Time limits are Gymnasium's ``TimeLimit`` wrapper, which ``gymnasium.make`` adds.
+    ``env.unwrapped`` has the ``card``, the ``task``, ``params``, ``state`` (the whole episode as a value: assign a
+    saved one to branch) and :meth:`reference`. Time limits are Gymnasium's ``TimeLimit`` wrapper, which ``gymnasium.make``
+    adds. A restored state sets its count of steps too.
     """
 
-    metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 30}  # noqa: RUF012
+    metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), **frame_rate(0.0)}  # noqa: RUF012
+    """Those of an environment say the pace of its task (:func:`frame_rate`)."""
 
     def __init__(
         self,
@@ -152,6 +179,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             raise ValueError(unknown("render_mode", render_mode, RENDER_MODES))
         check_spaces(task)
         self.task = task
+        self.metadata = type(self).metadata | frame_rate(task.period)
         self.render_mode = render_mode
         # Spaces hold the generator of their samples: each env has its own.
         self.observation_space = deepcopy(task.observation_space)
@@ -173,6 +201,13 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         self._unpacked: Episode | None = None
         """The running episode if it was unpacked since the last change of the buffer."""
         self._trail: list[Any] = []
+        self.steps = 0
+        """Steps taken in the running episode."""
+        self._over = False
+        self._time_limits: list[TimeLimit] = []
+        """Wrappers around this environment that truncate the running episode."""
+        self._limit = int(NO_LIMIT)
+        """Time limit of the running episode, the smallest of these wrappers'."""
 
     @property
     def card(self) -> TaskCard:
@@ -236,9 +271,11 @@ class TaskEnv(gymnasium.Env[Any, Any]):
 
     def _turn(self, seed: int | None, options: dict[str, Any] | None) -> int | None:
         """Go to the first episode of a new seed, which is returned, or to the next episode of the last seed."""
-        self._trail = []
         if options:
             raise ValueError(f"{self.card.id} takes no reset options, got {options!r}.")
+        self._trail, self.steps, self._over = [], 0, False
+        self._time_limits = resetting_time_limits()
+        self._limit = min((limit._max_episode_steps for limit in self._time_limits), default=int(NO_LIMIT))
         if seed is None and self._seed is not None:
             self._index += 1
             return None
@@ -253,16 +290,21 @@ class TaskEnv(gymnasium.Env[Any, Any]):
 
         Raises:
             ValueError, TypeError: the action is not in the action space.
-            gymnasium.error.ResetNeeded: no episode was begun.
+            gymnasium.error.ResetNeeded: no episode was begun, or it is over.
         """
         refuse_after_fork()
-        if self._memory is None:
-            raise gymnasium.error.ResetNeeded("Call reset() before step().")
+        if self._memory is None or self._over:
+            raise self._reset_needed()
         checked = self._check_action(action)
         self._action[...] = checked
         self._buffer[:] = self._advance(self._memory)
         self._unpacked = None
         observation, reward, terminated, truncated, info = self._show()
+        self.steps += 1
+        if self.steps >= self._limit:
+            truncated = True
+        if terminated or truncated:
+            self._over = True
         if info.get("invalid_action"):
             episode = self._seen()
             info["invalid_reason"] = self.task.why_illegal(checked, episode.state, episode.params)
@@ -270,6 +312,12 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             episode = self._seen()
             info["end_reason"] = self.task.why_over(episode.state, episode.params, info)
         return observation, reward, terminated, truncated, info
+
+    def _reset_needed(self) -> gymnasium.error.ResetNeeded:
+        """Return the error of a step without a running episode."""
+        if self._over:
+            return gymnasium.error.ResetNeeded("The episode is over: call reset() before the next step().")
+        return gymnasium.error.ResetNeeded("Call reset() before step().")
 
     def _show(self) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         if self._shown_whole:
@@ -294,8 +342,12 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             gymnasium.error.ResetNeeded: no episode was begun.
         """
         if self.render_mode == "ansi":
-            return self.task.describe(self.state, self.params)
-        return self.task.draw_next(self.state, self.params, self._trail) if self.render_mode == "rgb_array" else None
+            return self.task.describe(self.episode.state, self.params)
+        return (
+            self.task.draw_next(self.episode.state, self.params, self._trail)
+            if self.render_mode == "rgb_array"
+            else None
+        )
 
     # -- what planning, masking agents and curious people need ---------------------------------------------------
 
@@ -306,8 +358,33 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         return self._unpacked
 
     @property
+    def state(self) -> EnvState:
+        """The whole episode as a value: save it, restore it, branch from it.
+
+        After a state is assigned, the same actions give the same observations, rewards, ends and infos as after it was
+        saved, to the bit, and a time limit comes at the same step. A reset without a seed goes on from there too.
+
+        Raises:
+            gymnasium.error.ResetNeeded: no episode was begun.
+            TypeError: an assigned value is not such a state.
+        """
+        return EnvState(self.episode, self._over)
+
+    @state.setter
+    def state(self, state: EnvState) -> None:
+        if not isinstance(state, EnvState):
+            raise TypeError(
+                f"state takes a value that env.unwrapped.state has returned, got {type(state).__name__}. To change the "
+                f"task's own state alone: env.unwrapped.episode = env.unwrapped.episode._replace(state=...)."
+            )
+        self.episode = state.episode
+        self._over = state.over
+
+    @property
     def episode(self) -> Episode:
-        """The running episode as NumPy values: save it, restore it, branch from it.
+        """The part of :attr:`state` that the engine computes, with ``params`` and the task's own ``state``.
+
+        An assigned episode is one that goes on. So a position can be made by hand, with ``_replace``.
 
         Raises:
             gymnasium.error.ResetNeeded: no episode was begun.
@@ -321,22 +398,20 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         refuse_after_fork()
         if self._memory is None:
             raise gymnasium.error.ResetNeeded("Call reset() before restoring an episode.")
-        self._seed, self._index = np.asarray(episode.seed, np.uint32), int(episode.index)
-        self._following, self._unpacked, self._trail = None, None, []
+        self._go_to(episode)
+        self._following, self._unpacked = None, None
         _, step = self._programs.layout.unpack_numpy(self._buffer)
         if "action_mask" in step.info:
             with precision(self.task):
                 step.info["action_mask"] = self._programs.action_mask(episode.state, episode.params)
         self._buffer[:] = self._programs.layout.pack_numpy((episode, step))
 
-    @property
-    def state(self) -> Any:
-        """The task's state, NumPy scalars and arrays."""
-        return self.episode.state
-
-    @state.setter
-    def state(self, state: Any) -> None:
-        self.episode = self.episode._replace(state=state)
+    def _go_to(self, episode: Episode) -> None:
+        """Set what is counted outside the compiled programs: seed, number and steps, those of time limits too."""
+        self._seed, self._index = np.asarray(episode.seed, np.uint32), int(episode.index)
+        self.steps, self._over, self._trail = int(episode.t), False, []
+        for limit in self._time_limits:
+            limit._elapsed_steps = self.steps
 
     @property
     def params(self) -> Any:
@@ -371,6 +446,24 @@ class TaskEnv(gymnasium.Env[Any, Any]):
     def reference(self) -> Policy:
         """Return the family's own player: a controller, solver or scripted player."""
         return reference_player(self.task)
+
+
+def resetting_time_limits() -> list[TimeLimit]:
+    """Return the ``TimeLimit`` wrappers whose resets have called the reset of the environment that calls this.
+
+    An environment does not know its wrappers, and Gymnasium's ``make`` adds this one behind our back. Its count of
+    steps is part of what a state restores, and its limit is an end after which no step may follow. The wrappers are
+    found among the callers: each of them passes a reset on in a function that has "reset" in its name.
+    """
+    limits = []
+    frame = sys._getframe(2)  # the reset of the environment
+    while frame is not None and "reset" in frame.f_code.co_name:
+        caller = frame.f_locals.get("self")
+        # A wrapper's reset calls that of its base class with the same self.
+        if isinstance(caller, TimeLimit) and caller not in limits:
+            limits.append(caller)
+        frame = frame.f_back
+    return limits
 
 
 class PixelEnv(TaskEnv):

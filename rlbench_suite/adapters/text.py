@@ -81,7 +81,7 @@ class TextEnv(TaskEnv):
 
         Raises:
             TypeError: the action is not a string.
-            gymnasium.error.ResetNeeded: no episode was begun.
+            gymnasium.error.ResetNeeded: no episode was begun, or it is over.
         """
         if not isinstance(action, str):
             raise TypeError(f"The text view takes a string, got {type(action).__name__}: {action!r}.")
@@ -107,8 +107,7 @@ class TextEnv(TaskEnv):
             self.remarks = [f"Not understood: {refusal}", instead]
         elif "invalid_reason" in info:
             self.remarks = [f"Not allowed: {info['invalid_reason']}"]
-        over = terminated or int(self._seen().t) >= self.task.card.horizon  # then Gymnasium's TimeLimit truncates
-        last = why_over(info) if over else self.task.how_to_act()
+        last = why_over(info) if terminated or truncated else self.task.how_to_act()
         return "\n".join((observation, *self.remarks, last)), reward, terminated, truncated, info
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,7 +18,18 @@ from rich.table import Table
 
 from rlbench_suite import registry
 from rlbench_suite.card import load, unknown
-from rlbench_suite.cli import App, check, check_at_least, check_positive, prepare_jax, puzzles, record, rejudge, serve
+from rlbench_suite.cli import (
+    App,
+    check,
+    check_at_least,
+    check_positive,
+    prepare_jax,
+    puzzles,
+    record,
+    rejudge,
+    serve,
+    video,
+)
 from rlbench_suite.component import explained
 from rlbench_suite.scale import ANCHORS, Scale
 
@@ -33,6 +45,7 @@ app.command()(check.check)
 app.command()(serve.serve)
 app.command()(rejudge.rejudge)
 app.command()(record.record)
+app.command()(video.video)
 
 TaskId = Annotated[str, typer.Argument(help="Id of a task; `rlsuite/` may be left out.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -269,8 +282,15 @@ def context(task_id: TaskId) -> None:
 
 @app.command()
 def play(
-    task_id: TaskId,
+    task_id: Annotated[
+        str | None,
+        typer.Argument(
+            help="Id of a task; `rlsuite/` may be left out. With --run, that of the cell if left out.",
+            show_default=False,
+        ),
+    ] = None,
     reference: Annotated[bool, typer.Option("--reference", help="Watch the family's reference player.")] = False,
+    run: video.RunCell = None,
     window: Annotated[bool, typer.Option("--window", help="Also show the task in a window; needs pygame-ce.")] = False,
     seed: Annotated[
         int | None, typer.Option(help="Seed of the first episode. [default: random]", show_default=False)
@@ -279,7 +299,9 @@ def play(
         str | None, typer.Option(help="Difficulty tier. [default: the task's own]", show_default=False)
     ] = None,
 ) -> None:
-    """Play a task by typing actions, or watch its reference player. Type `q` to quit, `r` for a new episode.
+    """Play a task by typing actions, or watch its reference player or a trained policy.
+
+    Type `q` to quit, `r` for a new episode.
 
     Episodes are of the split `train`.
 
@@ -288,12 +310,17 @@ def play(
     * `rlsuite play Wordle-v0`
 
     * `rlsuite play QuadcopterHover-v0 --reference --window`
+
+    * `rlsuite play --run runs/mine ppo/QuadcopterHover-v0/0 --window`
     """
-    card = registry.card(task_id)
+    if reference and run:
+        raise ValueError("Name one player: --reference, or --run RUN CELL.")
+    card = video.card_of(task_id, run)
     if window and not find_spec("pygame"):
         raise ImportError("A window needs pygame-ce; install it with: pip install 'rlbench-suite[render]'")
     prepare_jax()
     import gymnasium
+    import numpy as np
 
     from rlbench_suite.adapters.entry_points import make
 
@@ -303,31 +330,58 @@ def play(
     if window:
         env = gymnasium.wrappers.HumanRendering(env)
     core: Any = env.unwrapped
-    choose = _watch(core) if reference else _ask(core.task)
+    watched = reference or run is not None
+    if watched and seed is None:
+        seed = int(np.random.SeedSequence().generate_state(1)[0])
     observation, info = env.reset(seed=seed)
-    print(f"{card.summary}\n{core.task.how_to_act()} Type q to quit, r for a new episode.")
+    if run:
+        choose = _replay(core.task, run, seed)
+    else:
+        choose = _watch(core) if reference else _ask(core.task)
+    print(f"{card.summary}\n{core.task.how_to_act()}{'' if watched else ' Type q to quit, r for a new episode.'}")
     while True:
-        print(f"\n{core.task.describe(core.state, core.params)}")
+        print(f"\n{core.task.describe(core.episode.state, core.params)}")
         action = choose(core.episode, observation, info)
         if isinstance(action, str):
             if action == "q":
                 break
             observation, info = env.reset()
             continue
-        said = core.task.spell(action, core.state, core.params)
+        said = core.task.spell(action, core.episode.state, core.params)
         observation, reward, terminated, truncated, info = env.step(action)
         refused = f" ({info['invalid_reason']})" if "invalid_reason" in info else ""
-        print(f"> {said}" if reference else "", f"reward {reward}{refused}", sep="\n" if reference else "")
+        print(f"> {said}" if watched else "", f"reward {reward}{refused}", sep="\n" if watched else "")
         if terminated or truncated:
             why = info.get("end_reason", "the time is up")
             score = f", score {info['score']:.3f}" if "score" in info else ""
             if card.constraint:
                 score += f", cost {info['cost_so_far']:.4g} of {card.constraint.limit:g}"
-            print(f"\n{core.task.describe(core.state, core.params)}\nOver: {why}. Return {core.episode.total}{score}.")
-            if reference:
+            print(
+                f"\n{core.task.describe(core.episode.state, core.params)}\nOver: {why}. Return {core.episode.total}{score}."
+            )
+            if watched:
                 break
             observation, info = env.reset()
     env.close()
+
+
+def _replay(
+    task: "Task[Any, Any]", run: tuple[Path, str], seed: int | None
+) -> "Callable[[Episode, Any, dict[str, Any]], Any]":
+    """Return the actions of a trained policy in the first episode of a seed, one at each call."""
+    from rlbench_suite.evaluation import recording
+    from rlbench_suite.evaluation.video import actions_of_episode
+
+    assert seed is not None
+    _, policy = recording.policy_of_cell(task, *run)
+    actions = iter(actions_of_episode(task, policy, seed, "train"))
+
+    def choose(episode: "Episode", observation: Any, info: dict[str, Any]) -> Any:
+        if sys.stdout.isatty():
+            time.sleep(0.1)
+        return next(actions)
+
+    return choose
 
 
 def _ask(task: "Task[Any, Any]") -> "Callable[[Episode, Any, dict[str, Any]], Any]":

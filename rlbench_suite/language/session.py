@@ -280,7 +280,7 @@ class EpisodeSession(Session):
         self.task = self.view.task
         self.lenient, self.history, self.window = lenient, history, window
         observation, self.info = self.env.reset(seed=seed)
-        self._state = self.view.state
+        self._state = self.view.episode.state
         own = self.task.tools()
         self.tools, self.uses_tools = own or [REPLY], bool(own)
         how = WITH_TOOLS if own else FREE_TEXT
@@ -326,7 +326,7 @@ class EpisodeSession(Session):
         earned = float(scalar_return(self.task, reward) if isinstance(reward, np.ndarray) else reward)
         self.done, self.turns = terminated or truncated, self.turns + 1
         self.total_reward += earned
-        before, self._state = self._state, self.view.state
+        before, self._state = self._state, self.view.episode.state
         remarks = self.view.remarks
         if fault:
             remarks[0] = f"Not understood: {fault}"

@@ -359,6 +359,24 @@ def test_masked_task_passes_pettingzoo() -> None:
     parallel_api_test(TaskParallelEnv(Coins(), max_cycles=9), num_cycles=30)
 
 
+@pytest.mark.parametrize("task_id", ["rlsuite/Vicsek-v0", "rlsuite/MarsFleet-v0"])
+def test_a_joint_state_is_restored_with_its_time_limit(task_id: str) -> None:
+    env = parallel(task_id, max_cycles=5)
+    env.reset(seed=0)
+    rng = np.random.default_rng(0)
+    actions = [random_actions(env, rng) for _ in range(5)]
+    start = env.joint_state
+    steps = [env.step(action) for action in actions]
+    end = env.joint_state
+    assert end.over
+    env.joint_state = start
+    jax.tree.map(np.testing.assert_array_equal, [env.step(action) for action in actions], steps)
+    env.joint_state = start
+    env.joint_state = end
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.step(actions[0])
+
+
 def test_rows_of_spaces() -> None:
     wide = agent_spaces(spaces.MultiDiscrete([[2, 3], [4, 5]]), 2)
     assert wide == [spaces.MultiDiscrete([2, 3]), spaces.MultiDiscrete([4, 5])]

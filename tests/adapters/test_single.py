@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import os
+import pickle
 import subprocess
 import sys
 import warnings
@@ -14,7 +14,9 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
+from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
+from gymnasium.wrappers import TimeLimit
 
 from rlbench_suite.adapters.entry_points import make, make_vec
 from rlbench_suite.card import TaskCard
@@ -166,7 +168,9 @@ def test_view_text_and_pixels_show_the_same_instance(card: TaskCard) -> None:
     for env in (plain, text, pixels):
         env.reset(seed=9)
     for env in (text, pixels):
-        for mine, theirs in zip(_leaves(env.unwrapped.state), _leaves(plain.unwrapped.state), strict=True):
+        for mine, theirs in zip(
+            _leaves(env.unwrapped.episode.state), _leaves(plain.unwrapped.episode.state), strict=True
+        ):
             np.testing.assert_array_equal(mine, theirs)
     assert text.unwrapped.task.how_to_act() in text.reset(seed=9)[0]
 
@@ -178,17 +182,79 @@ def _leaves(tree):
 
 
 def test_state_is_a_value_to_save_restore_and_branch_from(card: TaskCard) -> None:
-    env = gymnasium.make(card.id).unwrapped
+    """The rest of a random episode is the same after a restore, in this environment and in another."""
+    env, other = (gymnasium.make(card.id, split="test", max_episode_steps=9) for _ in range(2))
     env.reset(seed=1)
-    actions = random_actions(env.action_space, 1, 4)
-    env.step(actions[0])
-    saved = copy.deepcopy(env.episode)
-    seen = [flat(env.step(action)[0]) for action in actions[1:]]
-    env.episode = saved
-    assert [flat(env.step(action)[0]) for action in actions[1:]] == seen
-    env.state = saved.state
-    for mine, theirs in zip(_leaves(env.state), _leaves(saved.state), strict=True):
-        np.testing.assert_array_equal(mine, theirs)
+    for action in random_actions(env.action_space, 1, 3):
+        if any(env.step(action)[2:4]):
+            env.reset()
+    actions = random_actions(env.action_space, 2, 10)
+    saved = pickle.dumps(env.unwrapped.state)
+    future = _rest(env, actions)
+    assert len(future) <= 10
+    for branch in (env, other):
+        branch.reset(seed=2)
+        branch.unwrapped.state = pickle.loads(saved)
+        again = _rest(branch, actions)
+        assert len(again) == len(future)
+        for mine, theirs in zip(_leaves(again), _leaves(future), strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
+def _rest(env: gymnasium.Env, actions: list) -> list:
+    """What an episode shows until its end, its value there, and the first observation of the next one."""
+    shown = []
+    for action in actions:
+        observation, *outcome, info = env.step(action)
+        shown.append((observation, *outcome, info))
+        if outcome[1] or outcome[2]:
+            break
+    return [*shown, env.unwrapped.state, env.reset()]
+
+
+@pytest.mark.parametrize("name", ["DeepSeaTreasure-v0", "Hopper-v0", "SQL-v1"])
+def test_a_time_limit_comes_at_the_step_of_the_restored_state(name: str) -> None:
+    env = TimeLimit(gymnasium.make(f"rlsuite/{name}", max_episode_steps=10), 12)  # one by make, one by hand
+    env.reset(seed=0)
+    noop = env.unwrapped.task.noop_action()
+    start = env.unwrapped.state
+    for _ in range(6):
+        env.step(noop)
+    middle = env.unwrapped.state
+    env.unwrapped.state = start
+    assert [env.step(noop)[3] for _ in range(10)] == [False] * 9 + [True]
+    over = env.unwrapped.state
+    env.unwrapped.state = middle
+    assert [env.step(noop)[3] for _ in range(4)] == [False] * 3 + [True]
+    env.unwrapped.state = over
+    with pytest.raises(ResetNeeded, match="over"):
+        env.step(noop)
+
+
+def test_the_task_s_own_state_is_not_the_state() -> None:
+    env = gymnasium.make("rlsuite/DeepSeaTreasure-v0").unwrapped
+    env.reset(seed=0)
+    with pytest.raises(TypeError, match="env.unwrapped.episode"):
+        env.state = env.episode.state
+    with pytest.raises(AttributeError, match=r"'row'.*episode\.state"):
+        _ = env.state.row
+
+
+@pytest.mark.parametrize("view", ["structured", "text", "pixels"])
+@pytest.mark.parametrize("name", ["DeepSeaTreasure-v0", "Hopper-v0"])
+def test_no_step_follows_the_end(name: str, view: str) -> None:
+    """The last treasure is paid once. Every end counts: the task's own, and the time limit's."""
+    env = gymnasium.make(f"rlsuite/{name}", view=view, max_episode_steps=30)
+    env.reset(seed=0)
+    action = "down" if view == "text" and name.startswith("Deep") else "0 0 0" if view == "text" else None
+    if action is None:
+        action = 1 if name.startswith("Deep") else np.zeros(3, np.float32)
+    while not any(env.step(action)[2:4]):
+        pass
+    with pytest.raises(ResetNeeded, match=r"The episode is over: call reset\(\)"):
+        env.step(action)
+    env.reset()
+    env.step(action)
 
 
 def test_hostile_actions_are_refused_with_a_sentence(card: TaskCard) -> None:
@@ -251,7 +317,7 @@ def test_whole_numbers_in_info_keep_their_sign(toys: Path) -> None:
         env.reset(seed=0)
         for _ in range(4):
             *_, info = env.step(env.task.noop_action())
-            assert info["x"] == int(env.state.x)
+            assert info["x"] == int(env.episode.state.x)
         assert info["x"] < 0
 
 
@@ -270,7 +336,7 @@ def test_choices_make_another_task_of_the_same_id(toys: Path) -> None:
     assert not chosen.card.scores()
     plain.reset(seed=0)
     chosen.reset(seed=0)
-    start = float(plain.state.v)
+    start = float(plain.episode.state.v)
     assert plain.step(np.ones(1))[0][1] == pytest.approx(start + 0.1)
     seen = chosen.step(np.ones(1))[0]
     assert seen[1] == pytest.approx(0.5 * start + 0.2)
@@ -348,7 +414,9 @@ def test_float64_runs(name: str) -> None:
     for action in random_actions(env.action_space, 0, 5):
         env.step(action)
     assert env.unwrapped.episode.total.dtype == np.float64
-    assert np.float32 not in {np.asarray(leaf).dtype for leaf in _leaves((env.unwrapped.state, env.unwrapped.params))}
+    assert np.float32 not in {
+        np.asarray(leaf).dtype for leaf in _leaves((env.unwrapped.episode.state, env.unwrapped.params))
+    }
     assert jnp.zeros(1).dtype == jnp.float32
 
 
@@ -361,6 +429,24 @@ def test_time_limit_is_truncation(card: TaskCard) -> None:
     assert gymnasium.spec(card.id).max_episode_steps == card.horizon
 
 
+def test_both_flags_are_set_only_where_a_time_limit_meets_the_end(card: TaskCard) -> None:
+    """As with Gymnasium's ``TimeLimit``: it truncates at its step, whether or not the task ends there itself."""
+    bare = gymnasium.make(card.id, max_episode_steps=-1)
+    actions = random_actions(bare.action_space, 4, min(card.horizon, 40))
+    bare.reset(seed=4)
+    flags = []
+    for action in actions:
+        flags.append(bare.step(action)[2:4])
+        if flags[-1][0]:
+            break
+    assert not any(truncated for _, truncated in flags)
+    length = len(flags)
+    for limit, truncated in ((length, True), (length + 1, False)):
+        env = gymnasium.make(card.id, max_episode_steps=limit)
+        env.reset(seed=4)
+        assert [env.step(action)[2:4] for action in actions[:length]] == [*flags[:-1], (flags[-1][0], truncated)]
+
+
 def test_mask_agrees_between_info_and_method(card: TaskCard) -> None:
     env = gymnasium.make(card.id)
     _, info = env.reset(seed=0)
@@ -371,12 +457,15 @@ def test_mask_agrees_between_info_and_method(card: TaskCard) -> None:
     for _ in range(20):
         np.testing.assert_array_equal(info["action_mask"].astype(bool), env.unwrapped.action_masks())
         if not info["action_mask"].all():
-            before = env.unwrapped.state
-            *_, invalid = env.step(_illegal(env.action_space, info["action_mask"]))
+            before = env.unwrapped.episode.state
+            *_, terminated, truncated, invalid = env.step(_illegal(env.action_space, info["action_mask"]))
             assert invalid["invalid_action"]
             assert invalid["invalid_reason"]
-            for mine, theirs in zip(_leaves(before), _leaves(env.unwrapped.state), strict=True):
+            for mine, theirs in zip(_leaves(before), _leaves(env.unwrapped.episode.state), strict=True):
                 np.testing.assert_array_equal(mine, theirs)
+            if terminated or truncated:  # time passes, and it may have been the last turn
+                _, info = env.reset()
+                continue
         _, _, terminated, truncated, info = env.step(_legal(env.action_space, info["action_mask"]))
         assert not info["invalid_action"]
         if terminated or truncated:

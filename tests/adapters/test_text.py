@@ -110,7 +110,7 @@ def test_to_end_an_episode_at_once_earns_no_more_than_noop_and_random(name: str)
     replies = {json.dumps({"name": tool["function"]["name"], "arguments": {}}) for tool in task.tools()}
     for action in range(space.n) if few else [random_action(rng, space, mask) for _ in range(FIRST_ACTIONS)]:
         with suppress(ValueError):  # an action without words
-            replies.add(task.spell(np.asarray(action), text.state, text.params))
+            replies.add(task.spell(np.asarray(action), text.episode.state, text.params))
     forfeits = [reply for reply in sorted(replies) if all(answered(reply, seed)[0] for seed in range(5))]
     known = card.scores()
     most = card.normalise(max(known[player].high for player in ("noop", "random")))
@@ -132,7 +132,7 @@ def test_words_and_pictures_stand_steps_after_the_end(card: TaskCard) -> None:
         plain.step(plain.action_space.sample())
         text.episode = plain.episode
         assert text.step("")[0] in text.observation_space
-        assert plain.task.draw(plain.state, plain.params).shape == plain.task.picture_shape
+        assert plain.task.draw(plain.episode.state, plain.params).shape == plain.task.picture_shape
 
 
 @pytest.mark.parametrize("text", [*FORGED_NUMBERS, ".", "1 2", " 1", "1\n"])

@@ -54,7 +54,9 @@ def test_it_tells_what_the_observation_does_not(name: str) -> None:
     env = gymnasium.make(f"rlsuite/{name}")
     observation, info = env.reset(seed=1)
     task, told = env.unwrapped.task, info["privileged"]
-    np.testing.assert_allclose(told, task.privileged(env.unwrapped.state, env.unwrapped.params), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        told, task.privileged(env.unwrapped.episode.state, env.unwrapped.params), rtol=1e-5, atol=1e-6
+    )
     assert told in task.privileged_space
     if name == "QuadcopterHoverLearningToFly-v0":
         noise = np.abs(observation[:18] - told[:18])
@@ -63,6 +65,6 @@ def test_it_tells_what_the_observation_does_not(name: str) -> None:
         np.testing.assert_allclose(told[18:22], 0.5, rtol=1e-5)
     if name == "PMSMSpeedSensorless-v0":
         assert told[1] ** 2 + told[2] ** 2 == pytest.approx(1, abs=1e-5)
-        assert told[0] * task.plant.speed_limit == pytest.approx(float(env.unwrapped.state.speed), rel=1e-5)
+        assert told[0] * task.plant.speed_limit == pytest.approx(float(env.unwrapped.episode.state.speed), rel=1e-5)
     if name == "QuadcopterHoverRough-v0":
         assert np.linalg.norm(told[:3]) == pytest.approx(info["wind_speed"], rel=1e-5)

@@ -283,7 +283,7 @@ def test_words_and_picture() -> None:
     env.reset(seed=3)
     for _ in range(40):
         env.step(which.noop_action())
-    state, params = env.state, env.params
+    state, params = env.episode.state, env.params
     text = which.describe(state, params)
     assert "agent_" in text
     assert "green begins in" in text

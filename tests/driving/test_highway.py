@@ -352,15 +352,14 @@ def test_an_action_without_effect_is_idle_to_the_bit_and_a_change_can_be_turned_
     env = gymnasium.make("rlsuite/Highway-v2").unwrapped
     env.reset(seed=0)
     params, state = empty_road(DISCRETE, y=2.0, speed=25.0)
-    env.episode = env.episode._replace(params=params)
-    env.state = state._replace(level=np.int32(4))
+    env.episode = env.episode._replace(params=params, state=state._replace(level=np.int32(4)))
 
     def is_idle(action: int) -> bool:
         before, states = env.episode, []
         for played in (action, IDLE):
             env.episode = before
             env.step(played)
-            states.append(env.state)
+            states.append(env.episode.state)
         env.episode = before
         assert states[0].travelled > before.state.travelled + 5
         return all(np.array_equal(a, b) for a, b in zip(*map(jax.tree.leaves, states), strict=True))
@@ -370,18 +369,18 @@ def test_an_action_without_effect_is_idle_to_the_bit_and_a_change_can_be_turned_
 
     assert idle_actions() == ["LANE_RIGHT", "FASTER"]
     env.step(LANE_LEFT)
-    assert 2.5 < env.state.traffic.pose.y[0] < 4.5
+    assert 2.5 < env.episode.state.traffic.pose.y[0] < 4.5
     assert idle_actions() == ["LANE_LEFT", "FASTER"]
     env.step(LANE_RIGHT)
-    assert (env.state.traffic.lane[0], env.state.traffic.target[0]) in ((1, 0), (0, 0))
+    assert (env.episode.state.traffic.lane[0], env.episode.state.traffic.target[0]) in ((1, 0), (0, 0))
     for _ in range(4):
         env.step(IDLE)
-    assert env.state.traffic.pose.y[0] == pytest.approx(2.0, abs=0.05)
+    assert env.episode.state.traffic.pose.y[0] == pytest.approx(2.0, abs=0.05)
     env.step(LANE_LEFT)
     for _ in range(3):
         env.step(IDLE)
-    assert env.state.traffic.pose.y[0] == pytest.approx(6.0, abs=0.3)
-    assert env.state.traffic.lane[0] == env.state.traffic.target[0] == 1
+    assert env.episode.state.traffic.pose.y[0] == pytest.approx(6.0, abs=0.3)
+    assert env.episode.state.traffic.lane[0] == env.episode.state.traffic.target[0] == 1
     for _ in range(4):
         env.step(SLOWER)
     assert idle_actions() == ["SLOWER"]
@@ -392,8 +391,7 @@ def test_leaving_the_road_ends_the_episode_and_standing_still_does_not_pay(actio
     env = gymnasium.make("rlsuite/HighwayContinuous-v3")
     env.reset(seed=1)
     params, state = empty_road(CONTINUOUS, y=8.0, speed=20.0)
-    env.unwrapped.episode = env.unwrapped.episode._replace(params=params)
-    env.unwrapped.state = state
+    env.unwrapped.episode = env.unwrapped.episode._replace(params=params, state=state)
     for _ in range(40):
         _, reward, terminated, _, info = env.step(np.array(action, np.float32))
         if terminated:

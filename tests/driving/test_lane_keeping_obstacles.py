@@ -125,15 +125,15 @@ def test_clearance_is_that_of_the_rectangle() -> None:
 def test_feedback_is_error_integral_and_change() -> None:
     env = TaskEnv(task(), split="test")
     env.reset(seed=1)
-    places = [float(env.state.car.d)]
+    places = [float(env.episode.state.car.d)]
     for wheel in (0.05, 0.0, -0.1):
         shown, *_ = env.step(np.array([wheel], np.float32))
-        places.append(float(env.state.car.d))
+        places.append(float(env.episode.state.car.d))
     d, integral, change, e, _, u, last = shown[:7]
     assert d == pytest.approx(places[-1] / 3, rel=1e-5)
     assert integral == pytest.approx(0.1 * sum(places[1:]) / 3, rel=1e-5)
     assert change == pytest.approx((places[-1] - places[-2]) / 0.1 / 3, rel=1e-4)
-    assert (e, u, last) == pytest.approx((2 * env.state.car.e, env.params.lane.speed / 25, -0.1), rel=1e-5)
+    assert (e, u, last) == pytest.approx((2 * env.episode.state.car.e, env.params.lane.speed / 25, -0.1), rel=1e-5)
 
 
 def test_the_reference_gets_round_and_no_cheap_driver_does() -> None:

@@ -113,12 +113,12 @@ def test_an_ego_that_stays_on_the_ramp_meets_the_barrier_and_nobody_joins_it() -
     env.reset(seed=0)
     for _ in range(7):
         env.step(LANE_LEFT)
-    assert env.state.travelled < merge.MERGING
-    assert env.state.traffic.pose.y[0] == 2
+    assert env.episode.state.travelled < merge.MERGING
+    assert env.episode.state.traffic.pose.y[0] == 2
     while not env.step(IDLE)[2]:
-        assert (env.state.traffic.target[2:] > 0).all()
+        assert (env.episode.state.traffic.target[2:] > 0).all()
     length = env.params.length
-    gap = env.state.traffic.pose.x[1] - (length[0] + length[1]) / 2
+    gap = env.episode.state.traffic.pose.x[1] - (length[0] + length[1]) / 2
     assert -20 / 15 <= gap <= 0.1  # m, from bumper to barrier; a sub-step takes a fifteenth of a second
 
 
@@ -136,10 +136,10 @@ def test_a_missed_exit_takes_back_all_and_ends_the_episode() -> None:
         *_, terminated, _, info = env.step(IDLE)
         if terminated:
             break
-    assert env.state.steps == 22
+    assert env.episode.state.steps == 22
     assert info["end_reason"] == "the ego missed the exit"
     far = task("Exit-v2")
-    state = env.state._replace(overtaken=np.int32(1))
+    state = env.episode.state._replace(overtaken=np.int32(1))
     y = state.traffic.pose.y.copy()
     for place, left in ((2.0, True), (6.0, False)):
         y[0] = place
@@ -154,17 +154,17 @@ def test_oncoming_vehicles_keep_one_speed_and_overtaking_counts_only_its_own_lan
     """Each of the five is where a uniform motion takes it, and the ego passes none of them in the count."""
     env = gymnasium.make("rlsuite/TwoWay-v1").unwrapped
     env.reset(seed=2)
-    first, ring = env.state, float(env.params.circumference)
+    first, ring = env.episode.state, float(env.params.circumference)
     speed = first.traffic.pose.speed[two_way.OWN :]
     assert len(set(speed.tolist())) == 1
     assert 18 <= speed[0] <= 22
     for step in range(1, 16):
         env.step(SLOWER)
-        pose = env.state.traffic.pose
-        moved = pose.x[two_way.OWN :] + env.state.travelled - first.traffic.pose.x[two_way.OWN :] + speed * step
+        pose = env.episode.state.traffic.pose
+        moved = pose.x[two_way.OWN :] + env.episode.state.travelled - first.traffic.pose.x[two_way.OWN :] + speed * step
         np.testing.assert_allclose((moved + ring / 2) % ring - ring / 2, 0, atol=2e-2)
         assert (pose.speed[two_way.OWN :] == speed).all()
-    assert env.state.overtaken <= 0
+    assert env.episode.state.overtaken <= 0
 
 
 @pytest.mark.parametrize("name", ["LaneKeeping-v0", "LaneKeepingObstacles-v0", "Parking-v0", "Racetrack-v0"])
@@ -173,10 +173,10 @@ def test_more_time_than_the_horizon_keeps_the_spaces(name: str) -> None:
     env = gymnasium.make(f"rlsuite/{name}", max_episode_steps=10**6).unwrapped
     env.reset(seed=0)
     horizon = card(name).horizon
-    env.episode = env.episode._replace(state=env.state._replace(earned=np.float32(horizon)))
+    env.episode = env.episode._replace(state=env.episode.state._replace(earned=np.float32(horizon)))
     observation, reward, *_ = env.step(np.zeros(env.action_space.shape, np.float32))
     assert reward > 0
-    assert env.state.earned == horizon
+    assert env.episode.state.earned == horizon
     assert env.observation_space.contains(observation)
 
 

@@ -310,7 +310,7 @@ def test_words_and_picture() -> None:
     env.reset(seed=3)
     for _ in range(60):
         env.step(which.noop_action())
-    state, params = env.state, env.params
+    state, params = env.episode.state, env.params
     assert np.asarray(state.ring.gap).sum(-1) == pytest.approx(CARS * float(params.gap), abs=0.01)
     assert "keep a time gap of" in which.describe(state, params)
     assert which.draw(state, params).shape == which.picture_shape

@@ -44,7 +44,7 @@ def test_rewards_add_up_to_the_closed_form_and_the_posterior_is_that_of_gauss(en
         while not over:
             action = rng.choice(np.flatnonzero(env.action_masks()))
             _, reward, over, truncated, info = env.step(action)
-            visited.append(int(env.state.x) + SIDE * int(env.state.y))
+            visited.append(int(env.episode.state.x) + SIDE * int(env.episode.state.y))
             rewards.append(reward)
             spent += costs[visited[-1]]
             over |= truncated
@@ -54,7 +54,7 @@ def test_rewards_add_up_to_the_closed_form_and_the_posterior_is_that_of_gauss(en
         assert info["information"] == pytest.approx(sum(rewards), rel=1e-12)
         gram = prior[np.ix_(visited, visited)] + NOISE * np.eye(len(visited))
         posterior = prior - prior[:, visited] @ np.linalg.solve(gram, prior[visited])
-        np.testing.assert_allclose(np.array(env.state.covariance), posterior, atol=1e-11)
+        np.testing.assert_allclose(np.array(env.episode.state.covariance), posterior, atol=1e-11)
 
 
 def test_information_is_monotone_and_submodular_by_enumeration(env: Any) -> None:
@@ -91,7 +91,7 @@ def test_greedy_sets_keep_the_bound_and_no_path_beats_it(env: Any) -> None:
         noisy = np.eye(3) + prior[sets[:, :, None], sets[:, None, :]] / NOISE
         best = 0.5 * np.linalg.slogdet(noisy)[1].max()
         assert (1 - math.exp(-1)) * best <= greedy[3] <= best * (1 + 1e-12)
-        x, y = int(env.state.x), int(env.state.y)
+        x, y = int(env.episode.state.x), int(env.episode.state.y)
         paths = []
         for moves in itertools.product(MOVES.values(), repeat=5):
             places = np.array([x, y]) + np.cumsum(moves, 0)
@@ -108,7 +108,7 @@ def test_the_reference_begins_the_best_way_that_a_short_budget_pays_for(env: Any
     for seed in range(3):
         env.reset(seed=seed)
         prior, costs = np.array(env.params.covariance), np.array(env.params.costs)
-        x, y = int(env.state.x), int(env.state.y)
+        x, y = int(env.episode.state.x), int(env.episode.state.y)
         best = [0.0] * len(MOVES)
         for length in range(1, budget + 1):
             for moves in itertools.product(range(len(MOVES)), repeat=length):
@@ -117,7 +117,7 @@ def test_the_reference_begins_the_best_way_that_a_short_budget_pays_for(env: Any
                     cells = places @ [1, SIDE]
                     if costs[cells].sum() <= budget:
                         best[moves[0]] = max(best[moves[0]], information(prior, cells))
-        state = env.state._replace(left=jnp.int32(budget))
+        state = env.episode.state._replace(left=jnp.int32(budget))
         with jax.enable_x64():
             chosen = int(act((), View(None, None, state, env.params), jax.random.key(0))[0])
         assert best[chosen] == pytest.approx(max(best), rel=1e-12)

@@ -209,7 +209,7 @@ def test_an_episode_by_plain_python(task: MarsCoverage) -> None:
     for seed in range(3):
         observation, info = env.reset(seed=seed)
         ground = cells(env.params.ground)
-        x, y = int(env.state.x), int(env.state.y)
+        x, y = int(env.episode.state.x), int(env.episode.state.y)
         known = np.zeros_like(ground)
         covered, reward = 0, None
         for _ in range(60):
@@ -217,7 +217,7 @@ def test_an_episode_by_plain_python(task: MarsCoverage) -> None:
                 for tx in range(max(0, x - RANGE), min(SIDE, x + RANGE + 1)):
                     known[ty, tx] |= sees(~ground, x, y, tx, ty)
             before, covered = covered, int((known & ground).sum())
-            np.testing.assert_array_equal(cells(env.state.known), known)
+            np.testing.assert_array_equal(cells(env.episode.state.known), known)
             np.testing.assert_array_equal(info["action_mask"], [ground[y + dy, x + dx] for dx, dy in MOVES.values()])
             if reward is not None:
                 assert reward == pytest.approx((covered - before) / ground.sum() - STEP_COST, abs=1e-6)
@@ -226,7 +226,7 @@ def test_an_episode_by_plain_python(task: MarsCoverage) -> None:
             dx, dy = list(MOVES.values())[action]
             x, y = x + dx, y + dy
             observation, reward, terminated, _, info = env.step(action)
-            assert (int(env.state.x), int(env.state.y)) == (x, y)
+            assert (int(env.episode.state.x), int(env.episode.state.y)) == (x, y)
             assert not terminated
 
 
@@ -294,7 +294,7 @@ def test_its_moves_are_first_steps_to_the_frontier_worth_most(task: MarsCoverage
     act = jax.jit(lambda state, params: player.act((), View(None, None, state, params), None)[0])
     over, farther = False, 0
     while not over:
-        state, params = env.state, env.params
+        state, params = env.episode.state, env.params
         known, ground = cells(state.known), cells(params.ground)
         here = int(state.x), int(state.y)
         ways = {cell: walk(known & ground, *cell) for cell in (here, *neighbours(known & ground, *here))}
@@ -352,7 +352,7 @@ def test_counts_in_squares_are_those_of_a_convolution() -> None:
 def test_it_does_not_look_at_what_it_has_not_seen(task: MarsCoverage) -> None:
     env = TaskEnv(task)
     env.reset(seed=9)
-    state, params = env.state, env.params
+    state, params = env.episode.state, env.params
     player = FrontierUtility.for_task(task)
     hidden = ~np.asarray(state.known)
     for ground in (np.asarray(params.ground) | hidden, np.asarray(params.ground) & ~hidden):
@@ -363,7 +363,7 @@ def test_it_does_not_look_at_what_it_has_not_seen(task: MarsCoverage) -> None:
 def test_words_and_picture(task: MarsCoverage) -> None:
     env = TaskEnv(task)
     env.reset(seed=1)
-    state, params = env.state, env.params
+    state, params = env.episode.state, env.params
     lines = task.describe(state, params).splitlines()
     assert lines[SIDE - int(state.y)][int(state.x)] == "R"
     assert sum(line.count("?") for line in lines[1:33]) == SIDE**2 - cells(state.known).sum()

@@ -206,7 +206,7 @@ def test_an_episode_by_plain_python(task: MarsExplorer) -> None:
             assert over == (won or not free)
             assert info["crashed"] == (not free)
             assert info["coverage"] == pytest.approx(known.sum() / MAP**2)
-            np.testing.assert_array_equal(as_cells(env.state.known), known)
+            np.testing.assert_array_equal(as_cells(env.episode.state.known), known)
         crashes += not free
     assert crashes > 3
 
@@ -247,7 +247,7 @@ def test_it_does_not_look_at_what_it_has_not_seen(task: MarsExplorer) -> None:
     env = TaskEnv(task)
     env.reset(seed=9)
     player = MapFrontier.for_task(task)
-    state, params = env.state, env.params
+    state, params = env.episode.state, env.params
     hidden = ~np.asarray(state.known)
     own = int(player.act((), View(None, None, state, params), None)[0])
     for ground in (np.asarray(params.ground) | hidden & INSIDE, np.asarray(params.ground) & ~hidden):
@@ -258,13 +258,18 @@ def test_it_does_not_look_at_what_it_has_not_seen(task: MarsExplorer) -> None:
 def test_words_and_choices(task: MarsExplorer) -> None:
     env = TaskEnv(task)
     env.reset(seed=1)
-    lines = task.describe(env.state, env.params).splitlines()
+    lines = task.describe(env.episode.state, env.params).splitlines()
     assert lines[MAP][0] == "R"
-    assert sum(line.count("?") for line in lines[1:22]) == MAP**2 - as_cells(env.state.known).sum()
-    assert [int(task.parse(way, env.state, env.params)) for way in ("east", "west", "north", "south")] == [0, 1, 2, 3]
+    assert sum(line.count("?") for line in lines[1:22]) == MAP**2 - as_cells(env.episode.state.known).sum()
+    assert [int(task.parse(way, env.episode.state, env.params)) for way in ("east", "west", "north", "south")] == [
+        0,
+        1,
+        2,
+        3,
+    ]
     env.step(3)
-    info = task.info(env.state, env.params)
-    assert task.why_over(env.state, env.params, info) == "the rover drove into rock or off the map"
+    info = task.info(env.episode.state, env.params)
+    assert task.why_over(env.episode.state, env.params, info) == "the rover drove into rock or off the map"
     assert card("MarsExplorer-v0", bugs="True").id == "rlsuite/MarsExplorer-v0?bugs=True"
     with pytest.raises(ValueError, match="boulders"):
         CARD.build(difficulty=0)

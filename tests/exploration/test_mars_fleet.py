@@ -120,12 +120,12 @@ def test_an_episode_by_plain_python(task: MarsFleet) -> None:
     observation, info = env.reset(seed=3)
     params: Params = env.params
     free, ground, heights = cells(params.open), cells(params.ground), np.asarray(params.heights)
-    place = [(int(env.state.rovers.x[i]), int(env.state.rovers.y[i])) for i in range(3)]
+    place = [(int(env.episode.state.rovers.x[i]), int(env.episode.state.rovers.y[i])) for i in range(3)]
     assert len(set(place)) == 1
     battery, spent = [CHARGE] * 3, 0
     known = cells(look(params.open, *map(jnp.int32, place[0])))
     for _ in range(150):
-        np.testing.assert_array_equal(cells(env.state.known), known)
+        np.testing.assert_array_equal(cells(env.episode.state.known), known)
         open_ways = [
             {"stay": 0} | {name: cost for name, cost in steps(free, heights, *place[i]).items() if cost <= battery[i]}
             for i in range(3)
@@ -184,12 +184,14 @@ def test_one_illegal_action_stops_all_and_costs_a_step(task: MarsFleet) -> None:
     while mask[0].all():
         env.step(np.array([1, 1, 1]))
         mask = env.action_masks().reshape(3, 5) == 1
-    before = env.state
+    before = env.episode.state
     illegal = int(np.flatnonzero(~mask[2])[0])
     _, reward, _, _, info = env.step(np.array([0, int(np.flatnonzero(mask[1])[-1]), illegal]))
     assert reward == pytest.approx(-STEP_COST)
-    assert jax.tree.all(jax.tree.map(lambda a, b: bool((np.asarray(a) == np.asarray(b)).all()), before, env.state))
-    why = task.why_illegal(np.array([0, 0, illegal]), env.state, env.params)
+    assert jax.tree.all(
+        jax.tree.map(lambda a, b: bool((np.asarray(a) == np.asarray(b)).all()), before, env.episode.state)
+    )
+    why = task.why_illegal(np.array([0, 0, illegal]), env.episode.state, env.params)
     assert why.startswith(f"rover 3 cannot go {list(WAYS)[illegal]}")
 
 
@@ -203,7 +205,7 @@ def test_ways_are_as_cheap_as_those_of_dijkstra(task: MarsFleet) -> None:
     act = jax.jit(lambda state, params: player.act((), View(None, None, state, params), None)[0])
     env.reset(seed=8)
     for t in range(12):
-        state, params = env.state, env.params
+        state, params = env.episode.state, env.params
         if t % 4 == 3:
             known, heights = cells(state.known & params.open), np.asarray(params.heights)
             cost, first = map(np.asarray, cheapest_ways(state.rovers, state.known & params.open, params))
@@ -242,7 +244,7 @@ def test_it_does_not_look_at_what_it_has_not_seen(task: MarsFleet) -> None:
     env = TaskEnv(task)
     env.reset(seed=9)
     player = CoordinatedFrontiers.for_task(task)
-    state, params = env.state, env.params
+    state, params = env.episode.state, env.params
     hidden = ~np.asarray(state.known)
     own = player.act((), View(None, None, state, params), None)[0]
     for value in (0, 2**32 - 1):
@@ -259,7 +261,7 @@ def test_words_and_picture(task: MarsFleet) -> None:
     env = TaskEnv(task)
     env.reset(seed=1)
     env.step(np.array([int(np.flatnonzero(env.action_masks()[:5])[1]), 0, 0]))
-    state, params = env.state, env.params
+    state, params = env.episode.state, env.params
     lines = task.describe(state, params).splitlines()
     x, y = (int(part[0]) for part in state.rovers[:2])
     assert lines[SIDE - y][x] == "1"

@@ -150,11 +150,13 @@ def test_returns_are_final_robustness_of_whole_traces() -> None:
                 action, memory = act(memory, view, jax.random.key(0))
             _, reward, over, _, info = env.step(np.clip(np.asarray(action), -1, 1))
             total += reward
-            for name, value in plain_values(float(env.state.car.x), float(env.state.car.y), params).items():
+            for name, value in plain_values(
+                float(env.episode.state.car.x), float(env.episode.state.car.y), params
+            ).items():
                 trace[name].append(value)
         last = robustness(SPECIFICATIONS[chosen], trace)
         collided = min(trace["free"]) <= 0
-        assert float(env.state.robustness) == pytest.approx(last, abs=1e-9)
+        assert float(env.episode.state.robustness) == pytest.approx(last, abs=1e-9)
         assert info["success"] == (last > 0 and len(trace["free"]) == BEFORE + 1 + STEPS)
         telescoped = (np.clip(last, -20, 0) - np.clip(first, -20, 0)) / 10 + info["success"] - collided
         assert total == pytest.approx(telescoped, abs=1e-9)
@@ -164,7 +166,7 @@ def test_returns_are_final_robustness_of_whole_traces() -> None:
 
 
 def temporal_logic_view(env: Any) -> Any:
-    return View(None, None, *jax.tree.map(jax.numpy.asarray, (env.state, env.params)))
+    return View(None, None, *jax.tree.map(jax.numpy.asarray, (env.episode.state, env.params)))
 
 
 def test_car_against_scipy() -> None:

@@ -56,7 +56,7 @@ def test_whole_seasons_of_the_peer(actions: str, leakage: str, published: float,
         total, steps = total + reward, steps + 1
     assert steps == 1920
     assert total == pytest.approx(published, abs=1e-6)
-    np.testing.assert_allclose(np.array(env.unwrapped.state.climate), last, rtol=1e-7)
+    np.testing.assert_allclose(np.array(env.unwrapped.episode.state.climate), last, rtol=1e-7)
 
 
 def test_both_leakages_are_choices() -> None:

@@ -289,7 +289,7 @@ def test_it_measures_wind_and_lag(task: FlockFormation) -> None:
         observation, *_ = env.step(np.asarray(action))
     share = np.asarray(memory.response / memory.asked)[:, 0]
     np.testing.assert_allclose(share, 1 - np.exp(-STEP / float(env.params.lag)), rtol=0.05)
-    params, vehicles = env.params, env.state.vehicles
+    params, vehicles = env.params, env.episode.state.vehicles
     drift = -np.stack([
         float(params.drag) * (np.asarray(vehicles.vx) - float(params.wind_x)),
         float(params.drag) * (np.asarray(vehicles.vy) - float(params.wind_y)),
@@ -304,14 +304,14 @@ def test_it_measures_wind_and_lag(task: FlockFormation) -> None:
 def test_words_and_picture(task: FlockFormation) -> None:
     env = TaskEnv(task)
     observation, _ = env.reset(seed=0)
-    lines = task.describe(env.state, env.params).splitlines()
+    lines = task.describe(env.episode.state, env.params).splitlines()
     assert len(lines) == N + 1
     x, y, z = SCALE * observation[2, :3]
     assert lines[3].startswith(f"agent_2: slot at ({x:+.2f}, {y:+.2f}, {z:+.2f}) m")
-    picture = task.draw(env.state, env.params)
+    picture = task.draw(env.episode.state, env.params)
     assert picture.shape == task.picture_shape
     env.step(np.ones((N, 3), np.float32))
-    assert (task.draw(env.state, env.params) != picture).any()
+    assert (task.draw(env.episode.state, env.params) != picture).any()
 
 
 def test_why_an_episode_is_over(task: FlockFormation) -> None:

@@ -335,16 +335,16 @@ def test_reference_flocks_and_idle_or_random_agents_do_not(task: Vicsek) -> None
 def test_words_and_picture(task: Vicsek) -> None:
     env = TaskEnv(task, render_mode="rgb_array")
     observation, _ = env.reset(seed=0)
-    text = task.describe(env.state, env.params)
+    text = task.describe(env.episode.state, env.params)
     lines = text.splitlines()
     assert len(lines) == N + 1
     for i, line in enumerate(lines[1:]):
         assert line.startswith(f"agent_{i}: {round(observation[i, 3] * (N - 1))} neighbours")
         assert f"order {observation[i, 2]:.2f}" in line
-    action = task.parse(" ".join(["0.5"] * N), env.state, env.params)
+    action = task.parse(" ".join(["0.5"] * N), env.episode.state, env.params)
     np.testing.assert_array_equal(action, np.full((N, 1), 0.5, np.float32))
     with pytest.raises(ValueError, match="16 number"):
-        task.parse("left", env.state, env.params)
+        task.parse("left", env.episode.state, env.params)
     picture = env.render()
     assert picture.shape == task.picture_shape
     env.step(action)

@@ -76,7 +76,7 @@ def test_turns_are_those_of_the_rules() -> None:
     ended = 0
     for seed in range(6):
         observation, info = env.reset(seed=seed)
-        layout = env.unwrapped.state.layout.tolist()
+        layout = env.unwrapped.episode.state.layout.tolist()
         assert sorted(layout) == [0, 0, 1, 1, 2, 2]
         found: set[int] = set()
         first, last, over, misses = -1, (), False, 0

@@ -204,9 +204,9 @@ def test_the_walk_is_that_of_the_rules(tier: TMaze) -> None:
         observation, _ = env.reset(seed=seed)
         position, turns, right, wasted = 0, 0, 0, 0
         truncated = False
-        first_way = int(env.unwrapped.state.way)
+        first_way = int(env.unwrapped.episode.state.way)
         while not truncated:
-            state = env.unwrapped.state
+            state = env.unwrapped.episode.state
             length, way = int(state.length), int(state.way)
             assert tier.rewriting or way == first_way
             sign = way if position == 0 and (tier.rewriting or turns == 0) else 0
@@ -296,7 +296,7 @@ def test_a_number_is_a_difficulty_and_a_wrong_one_is_refused() -> None:
 def test_the_same_walk_in_words() -> None:
     env = gymnasium.make("rlsuite/TMaze-v0", view="text", difficulty="retention-fixed")
     shown, _ = env.reset(seed=2)
-    way = ACTIONS[int(env.unwrapped.state.way)]
+    way = ACTIONS[int(env.unwrapped.episode.state.way)]
     assert f"A sign says: {way} at the next junction and at every other." in shown
     assert "one of: forward, left, right" in shown
     for _ in range(10):

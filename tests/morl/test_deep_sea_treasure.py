@@ -56,7 +56,7 @@ def test_front_refuses_a_wrong_discount(task: DeepSeaTreasure, gamma: float) -> 
 
 
 def cell_of(env: TaskEnv) -> tuple[int, int]:
-    return int(env.state.row), int(env.state.column)
+    return int(env.episode.state.row), int(env.episode.state.column)
 
 
 def test_every_cell_and_move(task: DeepSeaTreasure) -> None:

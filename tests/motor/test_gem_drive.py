@@ -200,11 +200,11 @@ def test_references_move_in_the_environment() -> None:
 
     def calm(seed: int) -> bool:
         env.reset(seed=seed)
-        return all(walk.deviation < 5e-3 and abs(walk.value) < 0.3 for walk in env.unwrapped.state.references)
+        return all(walk.deviation < 5e-3 and abs(walk.value) < 0.3 for walk in env.unwrapped.episode.state.references)
 
     first = next(filter(calm, range(200)))
     shown = [env.reset(seed=first)[0][-2:]]
-    deviations = [walk.deviation for walk in env.unwrapped.state.references]
+    deviations = [walk.deviation for walk in env.unwrapped.episode.state.references]
     shown += [env.step(np.zeros(3, np.float32))[0][-2:] for _ in range(300)]
     assert np.abs(shown).max() < 0.6
     moves = np.diff(np.stack(shown), axis=0)
@@ -239,7 +239,7 @@ def test_environment(name: str) -> None:
         assert single.tobytes() == shown[1].tobytes()
         assert env.observation_space.contains(single)
     assert env.render().shape == (300, 300, 3)
-    words = env.unwrapped.task.describe(env.unwrapped.state, env.unwrapped.params)
+    words = env.unwrapped.task.describe(env.unwrapped.episode.state, env.unwrapped.params)
     assert "omega" in words
     assert "References" in words
     with pytest.raises(ValueError, match="no reference player"):

@@ -37,7 +37,7 @@ def test_contract(name: str) -> None:
         warnings.simplefilter("ignore")  # the checker dislikes bounds that are not one
         check_env(env)
     env.reset(seed=0)
-    words, chosen = env.task.describe(env.state, env.params), env.card.settings
+    words, chosen = env.task.describe(env.episode.state, env.params), env.card.settings
     assert ("Link 1.0000 of nominal" in words) == (chosen["supply"] != "ideal")
     assert ("Waiting: " in words) == (chosen["delay"] == "1")
     env.action_space.seed(5)

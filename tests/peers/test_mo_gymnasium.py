@@ -39,7 +39,9 @@ def test_every_step_equals_mo_gymnasium(task: DeepSeaTreasure) -> None:
             action = random.choice(4, p=preference)
             expected, reward, terminated, _, _ = theirs.step(action)
             observation, own_reward, own_terminated, _, info = ours.step(action)
-            np.testing.assert_array_equal((int(ours.state.row), int(ours.state.column)), theirs.current_state)
+            np.testing.assert_array_equal(
+                (int(ours.episode.state.row), int(ours.episode.state.column)), theirs.current_state
+            )
             np.testing.assert_array_equal(observation, expected)
             np.testing.assert_array_equal(own_reward, reward)  # both float32: equal to the bit
             assert own_reward.dtype == reward.dtype

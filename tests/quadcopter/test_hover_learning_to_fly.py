@@ -178,7 +178,7 @@ def test_past_actions_are_kept_oldest_first(name: str) -> None:
         observation, _, terminated, _, _ = env.step(action)
         assert not terminated
     np.testing.assert_array_equal(observation[18:], np.concatenate([np.zeros(80), actions.ravel()]).astype(np.float32))
-    words = env.unwrapped.task.describe(env.unwrapped.state, env.unwrapped.params)
+    words = env.unwrapped.task.describe(env.unwrapped.episode.state, env.unwrapped.params)
     assert "; ".join(" ".join(f"{value:+.2f}" for value in row) for row in actions) in words
     assert "Rotor" not in words
 

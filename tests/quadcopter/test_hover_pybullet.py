@@ -135,7 +135,7 @@ def test_open_loop_flights_are_those_of_runge_kutta_but_for_the_error_of_order_o
     for seed in range(count):
         env: Any = gymnasium.make(HOST, dtype="float64").unwrapped
         env.reset(seed=seed)
-        starts.append((env.state, jax.tree.map(float, env.params)))
+        starts.append((env.episode.state, jax.tree.map(float, env.params)))
     assert task.observation_space == pure.observation_space
     actions = np.stack([commands(seed, length) for seed in range(count)])
 
@@ -187,7 +187,9 @@ def test_one_seed_is_one_episode_in_both_simulators(split: str | int, dtype: str
         (shown, told), (seen, said) = pure.reset(seed=seed), host.reset(seed=seed)
         np.testing.assert_array_equal(shown, seen)
         assert told["distance"] == said["distance"]
-        for mine, theirs in zip(leaves((host.state, host.params)), leaves((pure.state, pure.params)), strict=True):
+        for mine, theirs in zip(
+            leaves((host.episode.state, host.params)), leaves((pure.state, pure.params)), strict=True
+        ):
             assert float(mine) == float(theirs)
 
 
@@ -197,7 +199,7 @@ def test_steps_are_judged_by_the_words_of_the_pure_task() -> None:
     host.reset(seed=0)
     for action in commands(0, 10):
         seen, reward, _, _, info = host.step(action)
-        body = host.state.body
+        body = host.episode.state.body
         cost = 5 * np.dot(body[:3], body[:3]) + 5 * (1 - body.qw**2) + 0.01 * np.dot(body[7:10], body[7:10])
         cost += 0.01 * ((action - 0.334) ** 2).sum()
         assert reward == pytest.approx(math.exp(-cost), rel=1e-12)
@@ -206,7 +208,7 @@ def test_steps_are_judged_by_the_words_of_the_pure_task() -> None:
         np.testing.assert_allclose(seen, shown, atol=5e-3)
         assert reward == pytest.approx(worth, abs=1e-3)
     assert host.render() is None
-    assert host.task.describe(host.state, host.params).startswith("Position x")
+    assert host.task.describe(host.episode.state, host.params).startswith("Position x")
 
 
 def test_own_weights_of_the_reward_count_in_both_simulators() -> None:
@@ -215,7 +217,7 @@ def test_own_weights_of_the_reward_count_in_both_simulators() -> None:
     for seed, action in enumerate(commands(0, 3)):
         pure.reset(seed=seed)
         host.reset(seed=seed)
-        reward, body = host.step(action)[1], host.state.body
+        reward, body = host.step(action)[1], host.episode.state.body
         cost = np.dot(body[:3], body[:3]) + 0.2 * np.dot(body[7:10], body[7:10]) + 0.5 * ((action - 0.334) ** 2).sum()
         assert reward == pytest.approx(math.exp(-cost), rel=1e-12)
         assert reward == pytest.approx(pure.step(action)[1], abs=1e-3)
@@ -261,7 +263,7 @@ def test_a_state_put_back_goes_on_as_before_and_so_does_the_next_episode() -> No
 
     def future() -> list[bytes]:
         seen = [env.step(action.astype(np.float32))[0].tobytes() for action in commands(4, 10)]
-        return [*seen, repr(env.state).encode(), env.reset()[0].tobytes()]
+        return [*seen, repr(env.episode.state).encode(), env.reset()[0].tobytes()]
 
     before = future()
     env.reset(seed=9)
@@ -274,7 +276,7 @@ def played(seed: int) -> bytes:
     env.reset(seed=seed)
     for action in commands(seed, 100):
         env.step(action.astype(np.float32))
-    return repr(env.state).encode()
+    return repr(env.episode.state).encode()
 
 
 def test_vehicles_that_share_bullet_do_not_touch_each_other() -> None:
@@ -285,7 +287,7 @@ def test_vehicles_that_share_bullet_do_not_touch_each_other() -> None:
     for actions in zip(*(commands(seed, 100) for seed in range(4)), strict=True):
         for env, action in zip(envs, actions, strict=True):
             env.step(action.astype(np.float32))
-    assert [repr(env.state).encode() for env in envs] == alone
+    assert [repr(env.episode.state).encode() for env in envs] == alone
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:

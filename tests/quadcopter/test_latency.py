@@ -38,7 +38,7 @@ def test_latency_is_the_same_flight_with_commands_shifted_by_hand(name: str, lat
     calm = gymnasium.make(f"rlsuite/{name}")
     seen, _ = flight.reset(seed=5)
     known, _ = calm.reset(seed=5)
-    held = np.array(flight.unwrapped.state.commands, np.float32)  # type: ignore[attr-defined]
+    held = np.array(flight.unwrapped.episode.state.commands, np.float32)  # type: ignore[attr-defined]
     given = rng.uniform(0.2, 0.5, (steps, 4)).astype(np.float32)
     shifted = np.concatenate([held, given])
     np.testing.assert_array_equal(seen, np.concatenate([known, held.ravel()]))
@@ -59,7 +59,7 @@ def test_noise_is_that_of_the_docstring_and_of_one_measurement() -> None:
     for _ in range(20):
         for _ in range(8):
             seen, _, over, *_ = env.step(np.full(4, task.sheet.hover_action, np.float32))
-            calm, params = env.unwrapped.state.calm, env.unwrapped.params
+            calm, params = env.unwrapped.episode.state.calm, env.unwrapped.params
             x, y, z = (axis.amplitude * np.sin(axis.rate * 0.01 * calm.steps + axis.phase) for axis in params.path)
             body = calm.vehicle.body
             off.append([*(np.array([x - body.x, y - body.y, z - body.z]) - seen[:3]), *(seen[30:33] - body[7:10])])

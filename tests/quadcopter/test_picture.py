@@ -188,7 +188,7 @@ def test_rendered_episodes_have_trails_that_a_reset_takes_away() -> None:
 
     def trail() -> int:
         """Pixels that differ from the picture of the state alone, after one more picture."""
-        return int((env.render() != env.task.draw(env.state, env.params)).any(-1).sum())
+        return int((env.render() != env.task.draw(env.episode.state, env.params)).any(-1).sum())
 
     for _ in range(2):
         env.reset(seed=0)
@@ -210,6 +210,6 @@ def test_a_window_shows_the_picture() -> None:
         env: Any = gymnasium.make("rlsuite/QuadcopterHover-v0", render_mode="human")
     env.reset(seed=0)
     shown = pygame.surfarray.array3d(pygame.display.get_surface()).swapaxes(0, 1)
-    drawn = env.unwrapped.task.draw(env.unwrapped.state, env.unwrapped.params)
+    drawn = env.unwrapped.task.draw(env.unwrapped.episode.state, env.unwrapped.params)
     env.close()
     np.testing.assert_array_equal(shown, drawn)

@@ -319,16 +319,16 @@ def test_words_and_picture() -> None:
     task = CARD.build()
     env = TaskEnv(task)
     env.reset(seed=0)
-    lines = task.describe(env.state, env.params).splitlines()[1:]
+    lines = task.describe(env.episode.state, env.params).splitlines()[1:]
     assert [line.split(":")[0] for line in lines] == [f"agent_{i}" for i in range(N)]
     numbers = np.array([line.split(":")[1].split() for line in lines], float)
-    observation = env.task.observation(*on_device((env.state, None, env.params)))
+    observation = env.task.observation(*on_device((env.episode.state, None, env.params)))
     np.testing.assert_allclose(numbers[:, 3:6], observation[:, :3], atol=0.0051)
     np.testing.assert_allclose(numbers[:, 9:18], observation[:, 3:12], atol=0.0051)
     np.testing.assert_allclose(numbers[:, -4:], observation[:, 18:22], atol=0.0051)
-    wreck = env.state._replace(wrecked=np.arange(N) == 3)
+    wreck = env.episode.state._replace(wrecked=np.arange(N) == 3)
     assert "agent_3 (wrecked)" in task.describe(wreck, env.params)
-    picture = task.draw(env.state, env.params)
+    picture = task.draw(env.episode.state, env.params)
     assert picture.shape == task.picture_shape
     assert (task.draw(wreck, env.params) != picture).any()
 

@@ -59,14 +59,14 @@ def test_returns_are_final_robustness_of_whole_traces() -> None:
         first, total, over = robustness(SPECIFICATIONS[chosen], trace), 0.0, False
         while not over:
             with jax.enable_x64():
-                view = View(None, None, *jax.tree.map(jax.numpy.asarray, (env.state, params)))
+                view = View(None, None, *jax.tree.map(jax.numpy.asarray, (env.episode.state, params)))
                 action, memory = act(memory, view, jax.random.key(0))
             _, reward, over, _, info = env.step(np.clip(np.asarray(action), -1, 1))
             total += reward
-            for name, value in plain_values(env.state.vehicle.body[:3], params).items():
+            for name, value in plain_values(env.episode.state.vehicle.body[:3], params).items():
                 trace[name].append(value)
         last = robustness(SPECIFICATIONS[chosen], trace)
-        assert float(env.state.robustness) == pytest.approx(last, abs=1e-9)
+        assert float(env.episode.state.robustness) == pytest.approx(last, abs=1e-9)
         assert info["success"] == (last > 0 and len(trace["free"]) == BEFORE + 1 + STEPS)
         telescoped = (np.clip(last, -8, 0) - np.clip(first, -8, 0)) / 4 + info["success"] - (min(trace["free"]) <= 0)
         assert total == pytest.approx(telescoped, abs=1e-9)
@@ -101,7 +101,7 @@ def test_a_hazard_ends_the_flight_and_is_told_by_its_kind() -> None:
         over = False
         while not over:
             _, reward, over, _, info = env.step(np.array([thrust, 0, 0, 0], np.float32))
-        body: RigidBody = env.state.vehicle.body
+        body: RigidBody = env.episode.state.vehicle.body
         assert (float(body.z) >= 3) == above
         assert (float(body.z) <= 0) != above
         assert info["collided"]

@@ -213,14 +213,14 @@ def test_words_tell_the_offers_and_nothing_hidden() -> None:
     env: Any = gymnasium.make(CARD.id, view="text")
     for seed in range(4):
         shown, _ = env.reset(seed=seed)
-        task, state, params = env.unwrapped.task, env.unwrapped.state, env.unwrapped.params
+        task, state, params = env.unwrapped.task, env.unwrapped.episode.state, env.unwrapped.params
         hidden = params._replace(surplus=np.int32(1), temper=np.int32(0), firmness=np.int32(0))
         assert task.describe(state, params) == task.describe(state, hidden)
         price = task.price(int(state.offers[0]), params)
         assert f"Round 1: the other side offers ${price}." in shown
         shown, *_ = env.step(f"Offer ${task.price(task.steps, params):,}.")
         assert f"You offered ${task.price(task.steps, params)}." in shown
-        assert env.unwrapped.state.demands[0] == task.steps
+        assert env.unwrapped.episode.state.demands[0] == task.steps
         _, _, over, _, info = env.step("walk away")
         assert over
         assert "you walked away (its limit was" in info["end_reason"]

@@ -192,7 +192,7 @@ def test_random_games_are_those_of_python_chess() -> None:
 def begun(env: Any, text: str, history: list[str] | None = None) -> None:
     """Set a position up in which the agent, who has the side to move, plays on."""
     env.reset(seed=0)
-    board, state = chess.Board(text), env.unwrapped.state
+    board, state = chess.Board(text), env.unwrapped.episode.state
     position = position_of(board)
     marks = np.zeros((1, LIMIT, 2), np.uint32)
     for before in [*(history or []), text]:
@@ -235,7 +235,7 @@ def test_games_end_as_the_laws_say(text: str, move: str, points: float | None, w
 def test_mate_by_a_capture_in_passing_is_described() -> None:
     env = game("medium")
     begun(env, "7k/7p/8/3pP3/8/8/1B6/K5R1 w - d6 0 1")
-    state = env.unwrapped.state._replace(last=np.int32(64 * 8 + 11))  # d7d5, by two squares north for Black
+    state = env.unwrapped.episode.state._replace(last=np.int32(64 * 8 + 11))  # d7d5, by two squares north for Black
     env.unwrapped.episode = env.unwrapped.episode._replace(state=state)
     assert "The opponent moved p from d7 to d5" in env.unwrapped.task.describe(state, env.unwrapped.params)
     text, _, _, _, info = env.step("e5d6")
@@ -248,7 +248,7 @@ def test_a_position_for_the_third_time_is_a_draw() -> None:
     first, second = "8/8/8/4k3/8/8/8/K6R w - - {} 9", "8/8/8/4k3/8/8/8/K5R1 b - - {} 9"
     begun(env, first.format(4), [first.format(0), second.format(1), first.format(2), second.format(3)])
     assert env.step("h1g1")[2]  # after it Black is to move for the third time
-    assert int(env.unwrapped.state.end) == 4
+    assert int(env.unwrapped.episode.state.end) == 4
     begun(env, first.format(2), [first.format(0), second.format(1)])
     assert not env.step("h1g1")[2]
 
@@ -273,11 +273,11 @@ def test_a_position_for_the_third_time_is_a_draw() -> None:
 def test_illegal_moves_and_junk_change_nothing(move: str, words: str) -> None:
     env = game("medium")
     begun(env, "1nbqkbnr/P3p3/8/8/8/8/P3PPPP/R3KB1R w KQk - 0 1")
-    before = env.unwrapped.state
+    before = env.unwrapped.episode.state
     _, reward, terminated, _, info = env.step(move)
     assert (reward, terminated) == (0, False)
     assert words in info["invalid_reason"]
-    jax.tree.map(np.testing.assert_array_equal, before, env.unwrapped.state)
+    jax.tree.map(np.testing.assert_array_equal, before, env.unwrapped.episode.state)
 
 
 def worth(tier: str, board: chess.Board) -> int:
@@ -351,10 +351,10 @@ def test_splits_share_no_opening_and_both_colours_occur() -> None:
         openings, blacks = set(), 0
         for seed in range(80):
             env.reset(seed=seed)
-            position, black = env.unwrapped.state.position, bool(env.unwrapped.params.black)
+            position, black = env.unwrapped.episode.state.position, bool(env.unwrapped.params.black)
             board = chess.Board(fen(position, black, 1))
             assert board.is_valid()
-            names = {move_name(number, position, black) for number in members(env.unwrapped.state.legal.words)}
+            names = {move_name(number, position, black) for number in members(env.unwrapped.episode.state.legal.words)}
             assert names == {move.uci() for move in board.legal_moves}
             assert sum(VALUES[p.piece_type] * (-1) ** p.color for p in board.piece_map().values()) == 0
             openings.add(fen(position, False, 1))

@@ -75,7 +75,7 @@ def test_the_shown_evidence_is_the_posterior() -> None:
             shown = observation[task.findings : task.findings + task.diseases]
             # Five findings and a prior, rounded to thousandths of a nat, on either side.
             assert shown == pytest.approx(np.maximum(np.log(masses / masses.max()) / 10, -1), abs=6e-4)
-            found = bayes_optimal.joint(task, env.unwrapped.state, env.unwrapped.params)
+            found = bayes_optimal.joint(task, env.unwrapped.episode.state, env.unwrapped.params)
             assert np.asarray(found) == pytest.approx(masses, rel=1e-5)
         table = observation[task.findings + task.diseases :].reshape(task.diseases, task.findings)
         assert table == pytest.approx(PERCENT[task.kinds, env.unwrapped.params.levels] / 100)
@@ -178,7 +178,7 @@ def test_text_hides_the_patient_and_a_known_finding_is_refused() -> None:
     shown, _ = env.reset(seed=0)
     task, params = env.unwrapped.task, env.unwrapped.params
     other = params._replace(disease=(params.disease + 1) % task.diseases, findings=~params.findings)
-    assert task.describe(env.unwrapped.state, params) == task.describe(env.unwrapped.state, other)
+    assert task.describe(env.unwrapped.episode.state, params) == task.describe(env.unwrapped.episode.state, other)
     assert "nothing is known yet" in shown
     env.step("ask cough")
     shown, reward, *_, info = env.step("ask cough")

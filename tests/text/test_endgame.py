@@ -216,11 +216,11 @@ def test_each_bishop_is_moved_by_its_name() -> None:
     state = State(king, light, dark, foe, np.bool_(False), np.int32(0), np.int32(0))
     env.unwrapped.episode = env.unwrapped.episode._replace(state=state)
     env.step("Bc4")
-    assert (SQUARES[env.unwrapped.state.piece], SQUARES[env.unwrapped.state.second]) == ("c4", "c1")
+    assert (SQUARES[env.unwrapped.episode.state.piece], SQUARES[env.unwrapped.episode.state.second]) == ("c4", "c1")
     env.step("Bg5")
-    assert (SQUARES[env.unwrapped.state.piece], SQUARES[env.unwrapped.state.second]) == ("c4", "g5")
+    assert (SQUARES[env.unwrapped.episode.state.piece], SQUARES[env.unwrapped.episode.state.second]) == ("c4", "g5")
     env.step("c4b5")
-    assert SQUARES[env.unwrapped.state.piece] == "b5"
+    assert SQUARES[env.unwrapped.episode.state.piece] == "b5"
     for words, reason in {
         "Bb4": "no king or bishop moves",
         "Bb5": "no king or bishop",
@@ -321,7 +321,7 @@ def test_junk_and_illegal_moves_pay_nothing_and_change_nothing(move: str, words:
     assert "3 . k . . . . . ." in shown
     assert "Black king b3" in shown or "black king b3" in shown
     if "touch" in words or "like this" in words:  # understood, so that no no-op is played
-        jax.tree.map(np.testing.assert_array_equal, state, env.unwrapped.state)
+        jax.tree.map(np.testing.assert_array_equal, state, env.unwrapped.episode.state)
 
 
 def test_a_difficulty_is_one_of_four() -> None:

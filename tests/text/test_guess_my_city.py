@@ -145,7 +145,7 @@ def test_a_city_that_is_misspelt_is_answered_with_one_that_is_listed(split: str)
     env: Any = gymnasium.make(CARD.id, view="text", split=split)
     shown, _ = env.reset(seed=0)
     listed = re.search(r"Cities: (.*)\.", shown)[1].split(", ")  # type: ignore[index]
-    task, state, params = env.unwrapped.task, env.unwrapped.state, env.unwrapped.params
+    task, state, params = env.unwrapped.task, env.unwrapped.episode.state, env.unwrapped.params
     named = set()
     for city in KNOWN.things:
         with pytest.raises(ValueError, match="no question about one known property") as refused:

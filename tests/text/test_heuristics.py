@@ -179,7 +179,7 @@ def test_who_captures_takes_the_piece_that_is_worth_most_and_any_of_its_captors(
     for seed in range(3):
         observation, info = env.reset(seed=seed)
         for _ in range(40):
-            position, black = env.state.position, bool(env.params.black)
+            position, black = env.episode.state.position, bool(env.params.black)
             board = chess.Board(fen(position, black, 1))
             worths = {move.uci(): worth.get(board.piece_type_at(move.to_square), 0) for move in board.legal_moves}
             best = {name for name, gain in worths.items() if gain == max(worths.values())}
@@ -202,17 +202,17 @@ def test_the_newcomer_needs_only_what_is_shown_and_comes_to_tools_of_stone() -> 
     shown = ("facing", "food", "drink", "energy", "items", "tools", "unlocked")
     observation, _ = env.reset(seed=0)
     for step in range(300):
-        known = State(**{name: getattr(env.state, name) if name in shown else None for name in State._fields})
+        known = State(**{name: getattr(env.episode.state, name) if name in shown else None for name in State._fields})
         action = int(act(observation, known, jax.random.key(step)))
-        materials, looks = task._view(env.state, env.params)
+        materials, looks = task._view(env.episode.state, env.params)
         if step % 20 == 0:
             cells = np.asarray(in_sight(jnp.asarray(observation)))[:, 13:20, None] >> np.arange(12, 21) & 1 == 1
             for kind, there in enumerate(cells):
                 np.testing.assert_array_equal(there, materials == kind if kind < 13 else looks == kind - 13)
         if action == SLEEP:
-            assert env.state.energy <= 3
+            assert env.episode.state.energy <= 3
         if action == DO:  # a material or a creature, and no empty ground
-            row, column = ((3, 3), (3, 5), (2, 4), (4, 4))[int(env.state.facing)]
+            row, column = ((3, 3), (3, 5), (2, 4), (4, 4))[int(env.episode.state.facing)]
             assert materials[row, column] >= 4 or looks[row, column] >= 0
         observation, _, over, _, info = env.step(action)
         if over:

@@ -132,7 +132,7 @@ def tenths(house: House, goal: Goal) -> int:
 
 def read(env: Any) -> tuple[House, Goal, set[frozenset[str]]]:
     """Return the truth of an environment."""
-    state, params = env.unwrapped.state, env.unwrapped.params
+    state, params = env.unwrapped.episode.state, env.unwrapped.params
     where = tuple((thing, [*NAMES, "hand"][place]) for thing, place in zip(THINGS, state.places, strict=True))
     opened = frozenset(name for n, name in enumerate(NAMES) if int(state.opened) >> n & 1)
     sets = {"hot": state.hot, "cold": state.cold, "clean": state.clean, "sliced": state.sliced}
@@ -173,7 +173,7 @@ def test_games_are_those_of_the_rules(name: str, tier: str | None) -> None:
         total, over, steps = 0.0, False, 0
         seen = {thing: place for thing, place in house.where if in_reach(house, place)}
         while not over:
-            state, params = env.unwrapped.state, env.unwrapped.params
+            state, params = env.unwrapped.episode.state, env.unwrapped.params
             mask = env.unwrapped.action_masks()
             admissible = [command for command in commands(house, doors) if command in words]
             assert {words[n] for n in np.flatnonzero(mask)} == {*admissible}
@@ -249,7 +249,7 @@ def test_neither_the_reference_nor_the_words_know_what_was_not_seen(name: str, t
         env.reset(seed=seed)
         over = False
         while not over:
-            task, state, params = env.unwrapped.task, env.unwrapped.state, env.unwrapped.params
+            task, state, params = env.unwrapped.task, env.unwrapped.episode.state, env.unwrapped.params
             open_ = {n for n, place in enumerate(NAMES) if in_reach(read(env)[0], place)}
             hidden = np.array([n for n in range(14) if n not in open_])
             # Whatever was not seen may lie in any place that is not in sight.
@@ -293,7 +293,7 @@ def test_the_splits_share_no_house_and_goals_are_of_all_kinds() -> None:
 def test_words_that_are_no_command_cost_a_step_and_change_nothing(attack: str) -> None:
     env: Any = make("Household-v0", "medium", view="text")
     env.reset(seed=1)
-    before, total, over = env.unwrapped.state, 0.0, False
+    before, total, over = env.unwrapped.episode.state, 0.0, False
     while not over:
         _, reward, terminated, over, info = env.step(attack)
         total += reward
@@ -301,13 +301,13 @@ def test_words_that_are_no_command_cost_a_step_and_change_nothing(attack: str) -
         assert not terminated
         assert not info["success"]
     assert total == pytest.approx(-0.6)
-    jax.tree.map(np.testing.assert_array_equal, before, env.unwrapped.state)
+    jax.tree.map(np.testing.assert_array_equal, before, env.unwrapped.episode.state)
 
 
 def test_words_are_read_with_and_without_articles_and_refusals_say_why() -> None:
     env: Any = make("Household-v0", "medium", view="text")
     shown, _ = env.reset(seed=0)
-    task, state, params = env.unwrapped.task, env.unwrapped.state, env.unwrapped.params
+    task, state, params = env.unwrapped.task, env.unwrapped.episode.state, env.unwrapped.params
     assert "Your task: " in shown
     for text, same in {"go to the study": "go study", "Open the  fridge": "open fridge"}.items():
         assert task.parse(text, state, params) == task.parse(same, state, params)

@@ -203,8 +203,8 @@ def test_text_hides_the_tastes_and_repeats_answers() -> None:
     env: Any = gymnasium.make(CARD.id, view="text")
     shown, _ = env.reset(seed=0)
     task, params = env.unwrapped.task, env.unwrapped.params
-    assert task.describe(env.unwrapped.state, params) == task.describe(
-        env.unwrapped.state, params._replace(tastes=params.tastes[::-1])
+    assert task.describe(env.unwrapped.episode.state, params) == task.describe(
+        env.unwrapped.episode.state, params._replace(tastes=params.tastes[::-1])
     )
     assert "The customer says: nothing yet." in shown
     assert "ask light" in task._commands

@@ -363,9 +363,9 @@ def test_every_step_is_that_of_the_rules() -> None:
         env.reset(seed=seed)
         if permuted:
             params = jax.tree.map(lambda part, seed=seed: part[seed], contexts(permuted)[Split.TRAIN])
-            start = env.unwrapped.state._replace(world=params.world)
+            start = env.unwrapped.episode.state._replace(world=params.world)
             env.unwrapped.episode = env.unwrapped.episode._replace(params=params, state=start)
-        plain, over, earned, total = Plain(env.unwrapped.state, env.unwrapped.params), False, 0.0, 0.0
+        plain, over, earned, total = Plain(env.unwrapped.episode.state, env.unwrapped.params), False, 0.0, 0.0
         while not over:
             episode = env.unwrapped.episode
             calm = rng.random() < care
@@ -374,7 +374,7 @@ def test_every_step_is_that_of_the_rules() -> None:
             health, done = plain.health, len(plain.done)
             plain.step(ACTIONS[action], words)
             _, reward, terminated, truncated, info = env.step(action)
-            agree(plain, env.unwrapped.state)
+            agree(plain, env.unwrapped.episode.state)
             earned = len(plain.done) - done + (plain.health - health) / 10
             assert reward == pytest.approx(earned, abs=1e-6)
             total += earned
@@ -541,12 +541,12 @@ def test_words_numbers_and_pictures_show_the_same() -> None:
         lines = text.split("\n\n")[1].splitlines()
         view = flags[: 19 * 64].reshape(19, 64)
         if step % 10 == 0:
-            picture = env.unwrapped.task.draw(env.unwrapped.state, env.unwrapped.params)
+            picture = env.unwrapped.task.draw(env.unwrapped.episode.state, env.unwrapped.params)
             assert picture.shape == (7 * TILE + 64, 9 * TILE, 3)
             for i, j in np.ndindex(7, 9):
                 mark, tile = marks.get(lines[i][j], -1), picture[i * TILE : (i + 1) * TILE, j * TILE : (j + 1) * TILE]
                 if lines[i][j] == "@":
-                    down, right = [*WAYS.values()][int(env.unwrapped.state.facing)]
+                    down, right = [*WAYS.values()][int(env.unwrapped.episode.state.facing)]
                     assert tuple(tile[TILE // 2 + 6, TILE // 2 - 6]) == PLAYER
                     assert tuple(tile[TILE // 2 + 9 * down, TILE // 2 + 9 * right]) == INK
                 elif mark >= 13:

@@ -193,7 +193,7 @@ def test_the_explorer_finds_every_goal_by_short_ways() -> None:
 def test_words_show_what_numbers_show_and_junk_pays_nothing() -> None:
     env: Any = gymnasium.make("rlsuite/TextMaze-v0", view="text", layout="double_t")
     shown, _ = env.reset(seed=0)
-    params, state = env.unwrapped.params, env.unwrapped.state
+    params, state = env.unwrapped.params, env.unwrapped.episode.state
     assert "### ##### ###".replace(" ", ".") in shown
     assert f"Your current position is at position {int(state.row)}, {int(state.column)}." in shown
     assert "The goal is at position 8, 6." in shown
@@ -217,7 +217,7 @@ def test_hidden_mazes_are_hidden_in_words_and_pictures_too() -> None:
     assert "#" not in shown
     shown, *_ = env.step("left")
     assert "current position" not in shown
-    task, state, params = env.unwrapped.task, env.unwrapped.state, env.unwrapped.params
+    task, state, params = env.unwrapped.task, env.unwrapped.episode.state, env.unwrapped.params
     elsewhere = params._replace(free=np.array([0, 2**8 - 2, *[0b10101010, 2**8 - 2] * 3, 0], np.uint32))
     walls = np.asarray(task.walls(state, params))
     same = next(

@@ -375,7 +375,7 @@ def test_episodes_are_those_of_the_rules_and_the_reference_holds() -> None:
         while not over:
             mask = info["action_mask"]
             assert mask.tolist() == [plain.legal(order) for order in ORDERS]
-            order = int(choose(env.unwrapped.state, params, mask == 1)) if careful else int(rng.integers(47))
+            order = int(choose(env.unwrapped.episode.state, params, mask == 1)) if careful else int(rng.integers(47))
             legal, before = plain.step(ORDERS[order]), plain.score()
             _, reward, terminated, truncated, info = env.step(order)
             assert ("invalid_reason" in info) == (not legal)

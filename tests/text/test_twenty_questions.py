@@ -233,7 +233,7 @@ def test_the_answers_never_contradict_each_other() -> None:
             order = rng.permutation(task.properties)[: TURNS - 1]
             for action in order:
                 env.step(int(action))
-            state = env.unwrapped.state
+            state = env.unwrapped.episode.state
             hidden = int(env.unwrapped.params.hidden)
             assert [int(state.yes) >> a & 1 for a in order] == holds[order, hidden].tolist()
             assert int(state.asked) == sum(1 << int(a) for a in order)
@@ -435,8 +435,8 @@ def test_attacks_are_refused_tell_nothing_and_cost_time(attack: str) -> None:
         _, reward, terminated, truncated, info = env.step(attack)
         assert (reward, terminated, truncated) == (0, False, False)
         assert "that is: '" in info["invalid_reason"]
-        assert env.unwrapped.state.turns == 1
-        assert env.unwrapped.state.said[0] == env.unwrapped.task.noop_action()
+        assert env.unwrapped.episode.state.turns == 1
+        assert env.unwrapped.episode.state.said[0] == env.unwrapped.task.noop_action()
         complaints.add(info["invalid_reason"])
     assert len(complaints) == 1  # the same whatever the thing is
     for _ in range(CARD.horizon - 1):
@@ -453,7 +453,7 @@ def test_what_was_said_or_is_ruled_out_is_not_allowed_and_tells_no_more() -> Non
     episode = env.unwrapped.episode
     env.unwrapped.episode = episode._replace(params=episode.params._replace(hidden=np.int32(0)))  # the airplane
     env.step("Can it fly?")
-    before = env.unwrapped.state
+    before = env.unwrapped.episode.state
     for words, reason in {
         "can it fly": "'Can it fly?' was answered in turn 1: Yes.",
         "I guess a cat": "'Is it a cat?' is ruled out by turn 1: Can it fly? Yes.",
@@ -462,7 +462,7 @@ def test_what_was_said_or_is_ruled_out_is_not_allowed_and_tells_no_more() -> Non
         assert info["invalid_reason"] == reason
         assert f"Not allowed: {reason}" in shown
         assert reward == 0
-        jax.tree.map(np.testing.assert_array_equal, before, env.unwrapped.state)
+        jax.tree.map(np.testing.assert_array_equal, before, env.unwrapped.episode.state)
     shown, reward, *_ = env.step("Is it a bee?")
     assert reward == 0
     assert "2. Is it a bee? No." in shown

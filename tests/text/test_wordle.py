@@ -278,7 +278,7 @@ def test_the_hidden_word_is_committed_and_decides_everything(task: Wordle) -> No
                 assert int(env.unwrapped.params.hidden) == hidden
                 if terminated:
                     break
-            codes = env.unwrapped.state.codes[: len(run)]
+            codes = env.unwrapped.episode.state.codes[: len(run)]
             assert (codes == matrix()[words[: len(run)], hidden]).all()
             assert run[-1][2] is True  # six guesses used is an end by the rules
             runs.append(run)

@@ -131,7 +131,7 @@ def test_json_and_structured_actions_play_the_same_episode() -> None:
         assert said.startswith("User: ")
         assert "calendar.create(" in said
         for _ in range(20):
-            state, params = plain.unwrapped.state, plain.unwrapped.params
+            state, params = plain.unwrapped.episode.state, plain.unwrapped.params
             action = np.asarray(oracle_call(state, params))
             if rng.random() < 0.2:  # another call, its other parts empty as JSON gives them
                 action = np.array([rng.integers(4, len(APIS)), *(rng.integers(1, n) for n in (13, 11, 5, 25))])
@@ -145,7 +145,7 @@ def test_json_and_structured_actions_play_the_same_episode() -> None:
             total, refused = total + reward, refused + bool(info["invalid_action"])
             if terminated or truncated:
                 break
-        assert plain.unwrapped.task.describe(plain.unwrapped.state, plain.unwrapped.params) in said
+        assert plain.unwrapped.task.describe(plain.unwrapped.episode.state, plain.unwrapped.params) in said
     assert total > 3
     assert refused
 

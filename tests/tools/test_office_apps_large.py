@@ -449,7 +449,7 @@ def test_attacks_change_nothing() -> None:
         assert env.unwrapped._simulator.now.world == start
     env.reset(seed=0)
     with pytest.raises(ValueError, match="Did you mean 'mail_send'"):
-        env.unwrapped.task.parse("mail_sent(contact=1)", env.unwrapped.state, env.unwrapped.params)
+        env.unwrapped.task.parse("mail_sent(contact=1)", env.unwrapped.episode.state, env.unwrapped.params)
     for name in ("music_clear_queue()", "shop_empty_cart()"):
         env.step(name)
     *_, over, _, info = env.step("assistant_finish()")

@@ -86,7 +86,7 @@ def on_host(name: str, mode: str, actions: np.ndarray) -> Plays:
     for seed, script in enumerate(actions):
         env.reset(seed=seed)
         for t, given in enumerate(script):
-            view = View(None, None, env.unwrapped.state, env.unwrapped.params)
+            view = View(None, None, env.unwrapped.episode.state, env.unwrapped.params)
             made[seed, t] = player.act((), view, None)[0] if (given == HONEST).all() else given
             _, rewards[seed, t], over, _, info = env.step(made[seed, t])
             steps[seed, t], ended[seed], success[seed] = True, over, info["success"]
@@ -277,7 +277,7 @@ def test_a_reply_that_is_no_call_is_a_call_too_many(name: str) -> None:
             assert (reward, over, info["invalid_action"]) == (0, False, True)
         n, over = 0, False
         while not over:
-            state, params = env.unwrapped.state, env.unwrapped.params
+            state, params = env.unwrapped.episode.state, env.unwrapped.params
             view = View(None, None, state._replace(made=state.made - k) if "Large" in name else state, params)
             action = np.asarray(player.act((), view, None)[0])
             _, reward, over, *_ = env.step(env.unwrapped.task.spell(action, state, params))

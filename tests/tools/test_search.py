@@ -149,7 +149,7 @@ def test_judgements_are_exact_and_only_right_answers_pay_for_them() -> None:
 
     def label(env: Any, found: Any, person: str, relation: str, reports: Any) -> None:
         nonlocal right
-        complete = COUNT.findall(env.unwrapped.task._result(env.unwrapped.state, env.unwrapped.params))[0]
+        complete = COUNT.findall(env.unwrapped.task._result(env.unwrapped.episode.state, env.unwrapped.params))[0]
         for number, year, what, who, _ in found:
             irrelevant = (what, who) != (relation, person)
             if not irrelevant and len(reports) < int(complete):

@@ -141,7 +141,7 @@ def test_no_agent_with_a_ground_for_each_action_takes_fewer_than_the_reference()
     record = play(task, load(task.card.reference).for_task(task), range(24))
     for seed in range(24):
         env.reset(seed=seed)
-        assert fewest(env.unwrapped.state, env.unwrapped.params) == record.length[seed]
+        assert fewest(env.unwrapped.episode.state, env.unwrapped.params) == record.length[seed]
     assert len(set(record.length)) > 4
 
 
@@ -197,7 +197,7 @@ def test_a_reply_that_is_no_call_asks_nothing() -> None:
         text, reward, over, _, info = env.step("What is your PIN?")
         assert (reward, over, info["actions"]) == (0, False, 1)
         assert "PIN" not in text.split("\n\n")[0]
-        state = env.unwrapped.state
+        state = env.unwrapped.episode.state
         assert not state.checked
         assert int(state.told) < 0
 

@@ -204,7 +204,9 @@ def test_replies_of_models_are_read_whole_and_bytes_do_not_stop_an_episode() -> 
     parse = env.task.parse
     commented = f"run SELECT COUNT(*) FROM {table} -- all of them\nWHERE name <> 'a -- b' /* or\nnot */ AND 1 = 1"
     plain = f"run SELECT COUNT(*) FROM {table} WHERE name <> 'a -- b' AND 1 = 1"
-    np.testing.assert_array_equal(parse(commented, env.state, env.params), parse(plain, env.state, env.params))
+    np.testing.assert_array_equal(
+        parse(commented, env.episode.state, env.params), parse(plain, env.episode.state, env.params)
+    )
     text, *_ = env.step("run SELECT CAST(x'0941' AS TEXT)")
     assert "?A" in str(text)
 
