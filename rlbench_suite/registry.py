@@ -263,7 +263,7 @@ def datasets() -> Any:
 
 
 def register() -> None:
-    """Register every id with Gymnasium and PettingZoo; the latter refuses a single-agent id with a sentence."""
+    """Register every id with Gymnasium, and the ids of several agents with PettingZoo too."""
     import pettingzoo
 
     for card in cards().values():
@@ -278,6 +278,8 @@ def register() -> None:
                 order_enforce=False,
                 disable_env_checker=True,
             )
+        if card.agents == 1:
+            continue
         for kind, factory, table in (
             ("parallel", "make", pettingzoo.parallel_registry),
             ("aec", "make_aec", pettingzoo.aec_registry),

@@ -16,7 +16,8 @@ from gymnasium.vector.utils import batch_space
 
 from rlbench_suite.adapters.action_check import ActionCheck
 from rlbench_suite.adapters.frame_rate import frame_rate
-from rlbench_suite.adapters.reward_space import shown_reward_space, with_resets
+from rlbench_suite.adapters.maskable import batched_action_space, shown_action_space
+from rlbench_suite.adapters.reward_space import VectorReward, shown_reward_space, with_resets
 from rlbench_suite.adapters.single import RENDER_MODES, TaskEnv
 from rlbench_suite.bit_exact import exact_vmap
 from rlbench_suite.card import TaskCard, unknown
@@ -122,7 +123,8 @@ def check_batch(
 class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     """A batch of episodes; entry ``i`` has the seed ``seed + i`` and equals the single env of that seed at every step.
 
-    Rewards are ``(n,)``, or ``(n, k)`` for k objectives. With ``backend="jax"`` observations, rewards, flags and
+    Rewards are ``(n,)``, or ``(n, k)`` for k objectives. ``reward_space`` is that of one entry, as in MO-Gymnasium:
+    ``()`` or ``(k,)``. It has zero in it if some steps only reset; ``single_reward_space`` is the single env's. With ``backend="jax"`` observations, rewards, flags and
     infos stay on the device, and neither actions nor the need of a reset is checked.
 
     Args:
@@ -160,12 +162,12 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self.metadata = TaskEnv.metadata | frame_rate(task.period) | {"autoreset_mode": mode}
         # Spaces hold the generator of their samples: each env has its own.
         self.single_observation_space = deepcopy(task.observation_space)
-        self.single_action_space = deepcopy(task.action_space)
+        self.single_action_space = shown_action_space(task)
         self.observation_space = batch_space(task.observation_space, num_envs)
-        self.action_space = batch_space(task.action_space, num_envs)
+        self.action_space = batched_action_space(task, num_envs)
         self.weights = check_weights(task, weights)
         self.single_reward_space = shown_reward_space(task, self.weights)
-        self.reward_space = batch_space(with_resets(self.single_reward_space, mode), num_envs)
+        self.reward_space = with_resets(self.single_reward_space, mode)
         self._limit = np.int32(limit)
         self._draw = Draw.parse(split, task)
         self._check_actions = ActionCheck(task.action_space, num_envs)
@@ -272,9 +274,12 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
                 told = told | {"vector_reward": reward}
                 reward = weighted_sum(reward, self.weights, self.task.dtype)
         infos = self._infos(told) | (self._final(step, ended) if same_step else {})
+        rewards = self._out(reward)
+        if self.reward_space.shape and self.backend == "numpy":
+            rewards = rewards.view(VectorReward)
         return (
             self._out(shown.observation),
-            self._out(reward),
+            rewards,
             self._out(made.terminated),
             self._out(made.truncated),
             infos,

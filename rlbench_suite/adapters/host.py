@@ -11,7 +11,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from gymnasium.vector.utils import batch_space
 from gymnasium.wrappers import TimeLimit
 
 from rlbench_suite.adapters.action_check import ActionCheck
@@ -183,7 +182,7 @@ class HostVectorEnv(SyncVectorEnv):
         mode, limit = check_batch(self.card, num_envs, max_episode_steps, autoreset_mode, backend, render_mode)
         self.backend = backend
         self.single_reward_space = self.task.reward_space
-        self.reward_space = batch_space(with_resets(self.single_reward_space, mode), num_envs)
+        self.reward_space = with_resets(self.single_reward_space, mode)
         self._check_actions = ActionCheck(self.task.action_space, num_envs)
         super().__init__(
             [partial(_limited, self.task, limit, split, render_mode, weights)] * num_envs,

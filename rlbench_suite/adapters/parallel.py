@@ -13,6 +13,7 @@ from pettingzoo.utils import parallel_to_aec
 
 from rlbench_suite.adapters.action_check import ActionCheck
 from rlbench_suite.adapters.frame_rate import frame_rate
+from rlbench_suite.adapters.maskable import MaskableMultiDiscrete
 from rlbench_suite.adapters.single import RENDER_MODES, EnvState, TaskEnv
 from rlbench_suite.card import unknown
 from rlbench_suite.episode import Episode, action_sizes
@@ -234,7 +235,7 @@ def agent_spaces(space: spaces.Space[Any], count: int) -> list[spaces.Space[Any]
     if isinstance(space, spaces.Box) and space.shape[:1] == (count,):
         return [spaces.Box(*bounds, dtype=space.dtype) for bounds in zip(space.low, space.high, strict=True)]
     if isinstance(space, spaces.MultiDiscrete) and space.shape[:1] == (count,):
-        return [spaces.MultiDiscrete(n) if n.ndim else spaces.Discrete(int(n)) for n in space.nvec]
+        return [MaskableMultiDiscrete(n) if n.ndim else spaces.Discrete(int(n)) for n in space.nvec]
     raise TypeError(f"{space} does not have one row for each of {count} agents")
 
 

@@ -1,4 +1,4 @@
-"""The spaces of rewards as environments show them."""
+"""Rewards as environments show them, and their spaces."""
 
 from __future__ import annotations
 
@@ -28,3 +28,39 @@ def with_resets(space: spaces.Box, mode: AutoresetMode) -> spaces.Box:
     if mode is not AutoresetMode.NEXT_STEP:
         return space
     return spaces.Box(np.minimum(space.low, 0), np.maximum(space.high, 0), space.shape, space.dtype.type)
+
+
+class VectorReward(np.ndarray):
+    """A reward of several objectives, ``(k,)`` or ``(n, k)``: an array whose errors name ``weights=``.
+
+    Vector environments, wrappers and libraries that expect one number fail on it far from its cause. NumPy then says
+    which keyword makes the reward one number. Results of computations are plain arrays.
+    """
+
+    ADVICE = (
+        "This reward is a vector, one number for each objective. Where one number is expected, make the environment "
+        "with weights=, as in gymnasium.make(ID, weights=(0.5, 0.5))."
+    )
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = (), **keywords: Any) -> Any:
+        """Compute as plain arrays do; an error about shapes says what to do."""
+        if out:
+            keywords["out"] = tuple(_plain(array) for array in out)
+        try:
+            return getattr(ufunc, method)(*map(_plain, inputs), **keywords)
+        except ValueError as error:
+            raise ValueError(f"{error} {self.ADVICE}") from None
+
+    def __float__(self) -> float:
+        """Return the number of an array with one entry.
+
+        Raises:
+            TypeError: there are more.
+        """
+        if self.size != 1:
+            raise TypeError(self.ADVICE)
+        return float(self.item())
+
+
+def _plain(value: Any) -> Any:
+    return value.view(np.ndarray) if isinstance(value, VectorReward) else value

@@ -18,9 +18,10 @@ from gymnasium.wrappers import TimeLimit
 
 from rlbench_suite.adapters.action_check import ActionCheck
 from rlbench_suite.adapters.frame_rate import frame_rate
+from rlbench_suite.adapters.maskable import shown_action_space
 from rlbench_suite.adapters.packing import Field, Layout
 from rlbench_suite.adapters.program import program
-from rlbench_suite.adapters.reward_space import shown_reward_space
+from rlbench_suite.adapters.reward_space import VectorReward, shown_reward_space
 from rlbench_suite.bit_exact import compiled_apart, exact_vmap, in_one_kernel
 from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.component import Signals
@@ -183,12 +184,12 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         self.render_mode = render_mode
         # Spaces hold the generator of their samples: each env has its own.
         self.observation_space = deepcopy(task.observation_space)
-        self.action_space = deepcopy(task.action_space)
+        self.action_space = shown_action_space(task)
         self.weights = check_weights(task, weights)
         self.reward_space = shown_reward_space(task, self.weights)
         if self.reward_space.shape and self.card.objectives:
             self.reward_dim = len(self.card.objectives)
-        self._shown_whole = task.card.agents == 1 and weights is None
+        self._shown_whole = not self.task.reward_space.shape
         """True if rewards are shown as the task returns them."""
         self._draw = Draw.parse(split, task)
         self._check_action = ActionCheck(task.action_space)
@@ -328,9 +329,11 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         return observation, self._reward(reward), terminated, truncated, info
 
     def _reward(self, reward: Any) -> Any:
-        """Reduce a reward vector to one number: the mean over agents, or the weighted sum of objectives."""
+        """Reduce a reward vector to one number: the mean over agents, or the weighted sum if there are weights."""
         if self.weights is not None:
             return float(weighted_sum(reward, self.weights, self.task.dtype))
+        if self.card.objectives:
+            return reward.view(VectorReward)
         return float(scalar_return(self.task, reward))
 
     def render(self) -> Any:

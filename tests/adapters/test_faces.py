@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import copy
 import multiprocessing
+import pickle
 import time
 from collections.abc import Callable
 from typing import Any
 
 import gymnasium
 import numpy as np
-import pettingzoo
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.vector.utils import batch_space
 
+from rlbench_suite.adapters.maskable import maskable
 from rlbench_suite.card import TaskCard
 from rlbench_suite.registry import cards
 
@@ -42,7 +44,7 @@ def test_a_batch_says_what_it_is_as_gymnasiums_do(name: str) -> None:
     ours.reset(seed=0)
     ours.action_space.seed(0)
     rewards = ours.step(ours.action_space.sample())[1]
-    assert rewards.astype(ours.reward_space.dtype) in ours.reward_space
+    assert all(np.asarray(reward, ours.reward_space.dtype) in ours.reward_space for reward in rewards)
     assert ours.single_reward_space == single().unwrapped.reward_space
 
 
@@ -62,7 +64,52 @@ def test_the_space_holds_the_zero_of_a_step_that_only_resets(keywords: dict[str,
     batch = gymnasium.make_vec(TREASURE, 2, max_episode_steps=2, **keywords).unwrapped
     batch.reset(seed=0)
     for _ in range(4):
-        assert batch.step(np.array([0, 0]))[1] in batch.reward_space
+        assert all(np.asarray(reward) in batch.reward_space for reward in batch.step(np.array([0, 0]))[1])
+
+
+# -- vector rewards in foreign hands -----------------------------------------------------------------------------
+
+
+def test_the_reward_space_of_a_batch_is_that_of_one_entry_as_in_mo_gymnasium() -> None:
+    for name, shape in ((TREASURE, (2,)), ("rlsuite/SAT-v0", ()), ("rlsuite/Vicsek-v0", ()), ("rlsuite/Hopper-v0", ())):
+        assert gymnasium.make_vec(name, 3).unwrapped.reward_space.shape == shape
+
+
+def test_who_expects_one_number_hears_of_weights() -> None:
+    sync = gymnasium.make_vec(TREASURE, 3, vectorization_mode="sync")
+    sync.reset(seed=0)
+    with pytest.raises(ValueError, match="setting an array element") as raised:
+        sync.step(np.array([1, 1, 1]))
+    assert "weights=(0.5, 0.5)" in str(raised.value.__cause__)
+    wrappers = (gymnasium.wrappers.vector.RecordEpisodeStatistics, gymnasium.wrappers.vector.NormalizeReward)
+    for wrapper in wrappers:
+        batch = wrapper(gymnasium.make_vec(TREASURE, 3))
+        batch.reset(seed=0)
+        with pytest.raises(ValueError, match=r"make the environment with weights="):
+            batch.step(np.array([1, 1, 1]))
+    single = gymnasium.wrappers.NormalizeReward(gymnasium.make(TREASURE))
+    single.reset(seed=0)
+    with pytest.raises((TypeError, ValueError), match=r"make the environment with weights="):
+        single.step(1)
+    weighed = gymnasium.make_vec(TREASURE, 3, vectorization_mode="sync", weights=(0.5, 0.5))
+    recorded = gymnasium.wrappers.vector.RecordEpisodeStatistics(weighed)
+    recorded.reset(seed=0)
+    assert recorded.step(np.array([1, 1, 1]))[1].shape == (3,)
+
+
+def test_a_vector_reward_computes_as_plain_arrays_do() -> None:
+    env = gymnasium.make(TREASURE)
+    env.reset(seed=0)
+    reward = env.step(3)[1]
+    plain = np.asarray(reward)
+    assert type(plain) is np.ndarray
+    assert type(reward + 1) is np.ndarray
+    assert float(reward[0]) == float(plain[0])
+    assert reward.sum() == plain.sum()
+    total = np.zeros(2, np.float32)
+    total += reward
+    np.testing.assert_array_equal(total, plain)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(reward)), plain)
 
 
 # -- masks -----------------------------------------------------------------------------------------------------------
@@ -89,6 +136,35 @@ def test_masks_cost_what_reading_info_costs(card: TaskCard) -> None:
     assert env.action_masks().dtype == bool
 
 
+@pytest.mark.parametrize("name", ["SAT-v0", "OfficeApps-v0", "MarsFleet-v0"])
+def test_spaces_sample_from_the_masks_of_infos(name: str) -> None:
+    env, batch = gymnasium.make(f"rlsuite/{name}"), gymnasium.make_vec(f"rlsuite/{name}", 3)
+    _, info = env.reset(seed=0)
+    _, infos = batch.reset(seed=0)
+    env.action_space.seed(0)
+    batch.action_space.seed(0)
+    for _ in range(20):
+        *_, info = env.step(env.action_space.sample(info["action_mask"]))
+        assert not info["invalid_action"]
+        actions = batch.action_space.sample(infos["action_mask"])
+        assert actions in batch.action_space
+        *_, infos = batch.step(actions)
+        assert not infos["invalid_action"].any()
+    assert env.action_space == env.unwrapped.task.action_space
+    assert batch.action_space == batch_space(env.unwrapped.task.action_space, 3)
+
+
+def test_a_mask_of_several_choices_takes_both_forms_and_refuses_other_lengths() -> None:
+    space = maskable(gymnasium.spaces.MultiDiscrete([2, 3], start=[0, 5]))
+    for mask in (np.array([0, 1, 0, 0, 1], np.int8), (np.array([0, 1], np.int8), np.array([0, 0, 1], np.int8))):
+        assert space.sample(mask).tolist() == [1, 7]
+    assert copy.deepcopy(space).sample(np.array([1, 0, 1, 0, 0], bool)).tolist() == [0, 5]
+    with pytest.raises(ValueError, match="has 5 entries"):
+        space.sample(np.ones(4, np.int8))
+    with pytest.raises(ValueError, match="one mask for each of 2 environments, got 3"):
+        batch_space(space, 2).sample(np.ones((3, 5), np.int8))
+
+
 def test_masks_are_those_of_an_episode_put_in_by_hand() -> None:
     env = gymnasium.make("rlsuite/Sudoku4-v0").unwrapped
     _, info = env.reset(seed=0)
@@ -107,7 +183,7 @@ def test_weights_make_a_scalar_env_of_several_objectives(weights: tuple[float, f
     plain, scalar = gymnasium.make(TREASURE), gymnasium.make(TREASURE, weights=weights)
     batch = gymnasium.make_vec(TREASURE, 2, weights=weights)
     assert scalar.unwrapped.reward_space.shape == ()
-    assert batch.unwrapped.reward_space.shape == (2,)
+    assert batch.unwrapped.reward_space.shape == ()
     for env in (plain, scalar, batch):
         env.reset(seed=0)
     for action in (3, 3, 1, 1):
@@ -120,7 +196,7 @@ def test_weights_make_a_scalar_env_of_several_objectives(weights: tuple[float, f
         _, rewards, _, _, infos = batch.step(np.array([action, action]))
         np.testing.assert_array_equal(rewards, np.float32([reward, reward]))
         np.testing.assert_array_equal(infos["vector_reward"][0], vector)
-        assert rewards in batch.unwrapped.reward_space
+        assert all(np.asarray(each) in batch.unwrapped.reward_space for each in rewards)
 
 
 def test_a_scalar_env_of_weights_runs_in_wrappers_and_vectors_for_scalars() -> None:
@@ -239,10 +315,3 @@ def test_a_forked_child_refuses_to_step() -> None:
     for _ in envs:
         assert "context='spawn'" in queue.get(timeout=30)
     child.join(timeout=10)
-
-
-@pytest.mark.parametrize("kind", ["parallel", "aec"])
-def test_pettingzoo_says_that_an_id_has_one_agent(kind: str) -> None:
-    single = next(card.id for card in cards().values() if card.agents == 1)
-    with pytest.raises(ValueError, match=r"one agent; make it with gymnasium\.make"):
-        pettingzoo.make(kind, single)

@@ -51,6 +51,13 @@ def stacked(observations: dict[str, Any]) -> np.ndarray:
     return np.stack([each["observation"] if isinstance(each, dict) else each for each in observations.values()])
 
 
+def test_registries_hold_what_can_be_made_there() -> None:
+    for kind, table in (("parallel", pettingzoo.parallel_registry), ("aec", pettingzoo.aec_registry)):
+        assert [name for name in table if name.startswith("rlsuite/")] == IDS
+        with pytest.raises(pettingzoo.env_registry.exceptions.NameNotFound, match="rlsuite/SAT-v0"):
+            pettingzoo.make(kind, "rlsuite/SAT-v0")
+
+
 # -- PettingZoo's own tests ------------------------------------------------------------------------------------------
 
 
