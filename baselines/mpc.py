@@ -32,7 +32,7 @@ from rlbench_suite.agent import CannotPlay
 from rlbench_suite.episode import Role, action_sizes, draw_key, scalar_return
 from rlbench_suite.host import HostTask
 from rlbench_suite.keys import fold_in
-from rlbench_suite.policy import Policy, View
+from rlbench_suite.policy import Policy, View, privileged_player
 from rlbench_suite.task import Task
 
 from .configuration import FOLDER, configure
@@ -91,6 +91,7 @@ class Memory(NamedTuple):
     """``(horizon, ...)``: mean actions in [-1, 1], or probabilities of all choices."""
 
 
+@privileged_player
 class Planner(eqx.Module):
     """A policy that plans anew at every step. The subclasses say what a plan is."""
 

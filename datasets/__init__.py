@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from .catalogue import Entry, Fingerprint, catalogue, find, of_task, resolve
 
 if TYPE_CHECKING:
+    from .building import Comparison
     from .storage import Transitions
     from .verification import Verdict
 
@@ -23,6 +24,7 @@ __all__ = [
     "Entry",
     "build",
     "catalogue",
+    "compared",
     "configured",
     "download",
     "find",
@@ -45,6 +47,8 @@ def _silent(what: str, done: int, total: int) -> None:
 def build(entry: Entry, *, force: bool = False, show: Show = _silent) -> Path:
     """Build a dataset from its recipe in Minari's folder, whole or not at all. Return its folder.
 
+    Warn if its content is not that of the catalogue for this class of processors and this compiler.
+
     Raises:
         FileExistsError: it is installed already, and ``force`` is false.
         OSError: Minari's folder cannot be written.
@@ -53,6 +57,17 @@ def build(entry: Entry, *, force: bool = False, show: Show = _silent) -> Path:
     from .building import build
 
     return build(entry, force=force, show=show)
+
+
+def compared(entry: Entry) -> Comparison:
+    """Compare the content of a dataset that was built here with the catalogue.
+
+    Raises:
+        OSError: it is not installed.
+    """
+    from .building import compared
+
+    return compared(entry)
 
 
 def download(entry: Entry, remote: str, *, force: bool = False, show: Show = _silent) -> Path:

@@ -31,8 +31,6 @@ class Fingerprint:
     steps: int
     mean_return: float
     """Mean undiscounted return of an episode."""
-    score: float
-    """Mean normalised score of its episodes."""
     megabytes: float
     """Size on disk."""
     jaxlib: str
@@ -74,6 +72,11 @@ class Entry:
         return f"{NAMESPACE}/{self.folder}/{self.quality}-v{self.version}"
 
     @property
+    def namespace_description(self) -> str:
+        """Description of the namespace in Minari that holds the datasets of its task."""
+        return f"Offline datasets of {self.task}"
+
+    @property
     def card(self) -> TaskCard:
         """Card of its task."""
         return registry.card(self.task)
@@ -88,6 +91,12 @@ class Entry:
         """Measurements; None if it was never built."""
         known = _fingerprints().get(self.id)
         return None if known is None else Fingerprint(**known)
+
+    @property
+    def score(self) -> float | None:
+        """Mean normalised score of its episodes, by the anchors of the card; None if it was never built."""
+        known = self.fingerprint
+        return None if known is None else self.card.normalise(known.mean_return, self.difficulty)
 
     @property
     def recipe_sha256(self) -> str:

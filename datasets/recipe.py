@@ -24,6 +24,9 @@ from rlbench_suite.task import Task
 from .catalogue import Entry
 
 SPLIT = "train"
+JUDGED = ("score", "violates")
+"""Entries of ``info`` that the card computes from measured anchors and its limit. They are no content of a dataset,
+because they would change with every calibration."""
 BLOCK = 64
 """Number of episodes in a batch. It is part of a recipe: players compiled for another batch may round differently."""
 
@@ -43,7 +46,7 @@ class Episode(NamedTuple):
     truncations: np.ndarray
     """bool ``(T,)``"""
     infos: dict[str, np.ndarray]
-    """Each ``(T + 1, ...)``: from the reset, then from every step."""
+    """Each ``(T + 1, ...)``: from the reset, then from every step. Entries named in :data:`JUDGED` are left out."""
 
 
 class Weakened(eqx.Module):
@@ -140,7 +143,7 @@ def _cut(seed: int, length: int, actions: np.ndarray, steps: Step) -> Episode:
         rewards=steps.reward[made].copy(),
         terminations=steps.terminated[made].copy(),
         truncations=steps.truncated[made].copy(),
-        infos=states(steps.info),
+        infos=states({name: values for name, values in steps.info.items() if name not in JUDGED}),
     )
 
 

@@ -46,13 +46,15 @@ from rlbench_suite.evaluation.writing import replacing, writing
 
 from . import storage
 from .building import Show
-from .catalogue import NAMESPACE, Entry
+from .catalogue import NAMESPACE, Entry, catalogue
 from .verification import known_arithmetic
 
 FORMAT = "rlbench-suite datasets 1"
 VARIABLE = "RLSUITE_DATA_REMOTE"
 LAYOUTS = ("folder", "hf")
 INDEX = "index.json"
+_NAMESPACE_FILE = "namespace_metadata.json"
+"""Name of Minari's file about a namespace."""
 
 _TIMEOUT = 30.0
 """Seconds without a byte after which a download fails."""
@@ -336,11 +338,22 @@ def _lay_out(entries: Sequence[Entry], to: Path, layout: str) -> None:
                 sha256 = hashlib.file_digest(packed, "sha256").hexdigest()
             files[name] = File(path_of(entry, layout, name), place.stat().st_size, sha256)._asdict()
         index["datasets"][entry.id] = files
-    if layout == "hf":  # the file that Minari looks for in a repository
-        folders = sorted({f"{NAMESPACE}/{name.split('/')[1]}" for name in index["datasets"]})
-        said = {"datasets": sorted(index["datasets"]), "namespaces": folders}
-        _write_json(to / "namespace_metadata.json", said)
+    if layout == "hf":
+        _describe_namespaces(sorted(index["datasets"]), to)
     _write_json(path, index)
+
+
+def _describe_namespaces(names: Sequence[str], to: Path) -> None:
+    """Write the files that Minari looks for: one in the repository, and one in the folder of each task.
+
+    Before Minari downloads ``rlsuite/hover/medium-v0``, it gets the file of each namespace above it.
+    """
+    folders = dict.fromkeys(name.split("/")[1] for name in names)
+    namespaces = [f"{NAMESPACE}/{folder}" for folder in folders]
+    _write_json(to / _NAMESPACE_FILE, {"datasets": list(names), "namespaces": namespaces})
+    for entry in catalogue().values():
+        if entry.folder in folders:
+            _write_json(to / entry.folder / _NAMESPACE_FILE, {"description": entry.namespace_description})
 
 
 def _write_json(path: Path, value: Any) -> None:

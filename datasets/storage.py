@@ -18,6 +18,7 @@ import numpy as np
 
 import rlbench_suite
 from rlbench_suite.evaluation import writing
+from rlbench_suite.evaluation.machine import simulator_versions
 
 from .catalogue import NAMESPACE, Entry
 from .recipe import SPLIT, Episode
@@ -128,7 +129,7 @@ def install(entry: Entry, made: Path, force: bool) -> Path:
             raise FileExistsError(f"{entry.id} is there already, in {place}; --force replaces it.") from None
         raise _unwritable(error) from None
     with suppress(ValueError, OSError):  # it exists already; Minari needs it only for lists
-        create_namespace(f"{NAMESPACE}/{entry.folder}", description=f"Offline datasets of {entry.task}")
+        create_namespace(f"{NAMESPACE}/{entry.folder}", description=entry.namespace_description)
     return place
 
 
@@ -185,7 +186,7 @@ def _refuse_full(entry: Entry, where: Path) -> None:
         )
 
 
-def note(data: Path, arithmetic: str) -> str:
+def note(entry: Entry, data: Path, arithmetic: str) -> str:
     """Add the hash of the content and the versions used to the metadata of a finished dataset. Return the hash."""
     storage = opened(data)
     made = {
@@ -194,6 +195,8 @@ def note(data: Path, arithmetic: str) -> str:
         "jaxlib": version("jaxlib"),
         "sha256": content_sha256(storage),
     }
+    if entry.card.host:  # the simulator decides the bits, too
+        made |= simulator_versions()
     storage.update_metadata({_OWN: made})
     return made["sha256"]
 

@@ -104,6 +104,11 @@ class Standing:
             for claim in self.submission.tasks
         }
 
+    @cached_property
+    def privileged(self) -> tuple[TaskCard, ...]:
+        """Tasks whose state or params its policy reads, as the entry says. Agents do not see them."""
+        return tuple(cards()[claim.task] for claim in self.submission.tasks if claim.privileged)
+
     def mean_training(self, tasks: Iterable[str] | None = None) -> Training:
         """Return the mean training of a seed over ``tasks``, or over all tasks of the entry."""
         each = [self.training[task] for task in (self.training if tasks is None else tasks)]

@@ -89,7 +89,7 @@ def pack(path: Path, entry: Entry, to: Path, *, suite: str | None = None) -> Sub
     scores = {claim.task: [cell.score for cell in claim.cells] for claim in claims}
     machines = dict.fromkeys(Origin.of(sitting.machine).model_dump_json() for sitting in manifest.sittings)
     submission = Submission(
-        format="rlbench-suite submission 1",
+        format="rlbench-suite submission 2",
         version=manifest.version,
         protocol=manifest.protocol,
         budget=manifest.budget,
@@ -140,6 +140,7 @@ class _Trace:
             reference=scale.reference.mean,
             score=float(np.mean([cell.score for cell in cells])),
             hyperparameters=manifest.hyperparameters[self.agent][card.id],
+            privileged=any(result.privileged for result in results if result),
             cells=cells,
         )
 

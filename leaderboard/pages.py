@@ -17,6 +17,7 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.evaluation import chart
 from rlbench_suite.evaluation.intervals import Estimate
 from rlbench_suite.evaluation.page import render
+from rlbench_suite.evaluation.remarks import several
 from rlbench_suite.evaluation.statistics import iqm, mean
 from rlbench_suite.registry import cards
 from rlbench_suite.scale import Scale
@@ -188,6 +189,11 @@ def _board_remarks(board: Board) -> Iterable[str]:
     classes = sorted({m.instruction_set for place in board.places for m in place.standing.submission.machines})
     if len(classes) > 1:
         yield f"Runs come from machines of several instruction sets ({'; '.join(classes)})."
+    if known := [place.standing.title for place in board.places if place.standing.privileged]:
+        yield (
+            "Privileged entries read the state or parameters of tasks, which agents do not see. Their scores do not "
+            f"compare with those of the others: {', '.join(known)}."
+        )
     if within := [place.standing.title for place in board.places if not place.standing.verdict.exact]:
         yield (
             f"These entries were replayed on another class of machine than the run's, and compared within each task's "
@@ -206,6 +212,9 @@ def _entry_remarks(entry: Standing, boards: Sequence[Board]) -> Iterable[str]:
             f"It violates the constraint of {card.name}: an episode costs {entry.costs[card.id]:.3g} on average, the "
             f"limit is {card.constraint.limit:g} ({card.constraint.counts})."
         )
+    if entry.privileged:
+        names = several([card.name for card in entry.privileged])
+        yield f"Privileged: by its own account it reads the state or parameters of {names}, which agents do not see."
     for task, (title, same) in entry.copied.items():
         yield f"It plays the episodes of {title}, which arrived first, on {cards()[task].name} ({same:,} are equal)."
     for title, same in entry.shared.items():

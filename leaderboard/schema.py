@@ -27,7 +27,7 @@ from pydantic import (
 from rlbench_suite.evaluation.machine import Machine
 from rlbench_suite.task import Task
 
-FORMAT = "rlbench-suite submission 1"
+FORMAT = "rlbench-suite submission 2"
 MANIFEST = "submission.json"
 
 MAX_JSON = 4 * 2**20
@@ -165,6 +165,11 @@ class Origin(Strict):
         )
 
     @property
+    def simulators(self) -> tuple[str | None, ...]:
+        """Versions of the simulators of the host. Machines must share them to get equal bits on tasks of the host."""
+        return self.packages.get("mujoco"), self.packages.get("pybullet")
+
+    @property
     def bits(self) -> tuple[str | None, ...]:
         """Settings that two machines must share to get equal bits from equal actions."""
         return self.instruction_set, self.packages.get("jaxlib"), self.xla_flags
@@ -197,13 +202,15 @@ class TaskClaim(Strict):
     score: float
     """Mean over seeds."""
     hyperparameters: Hyperparameters
+    privileged: bool
+    """True if the policy reads the state or params of the task, which agents do not see. It cannot be checked."""
     cells: Annotated[tuple[CellClaim, ...], Field(min_length=1, max_length=MAX_SEEDS), FailFast()]
 
 
 class Submission(Strict):
     """Contents of ``submission.json``."""
 
-    format: Literal["rlbench-suite submission 1"]
+    format: Literal["rlbench-suite submission 2"]
     version: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,6}(\.[0-9]{1,6}){1,3}[A-Za-z0-9.+]{0,20}$")]
     """Version of the package that made the run."""
     protocol: Count

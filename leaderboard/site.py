@@ -158,6 +158,7 @@ def _results(entries: list[Standing], ranked: list[Board], refused: dict[str, An
                 "title": entry.title,
                 "arrived": entry.arrived,
                 "violated": [card.id for card in entry.violated(cards()[task] for task in entry.costs)],
+                "privileged": [card.id for card in entry.privileged],
                 "training": {task: training._asdict() for task, training in entry.training.items()},
                 "copy_of": entry.copy_of,
                 "copied": {task: list(whose) for task, whose in entry.copied.items()},
@@ -226,6 +227,7 @@ def _kept_at(path: Path) -> Path | None:
         machine.git_revision,
         VERSION,
         Origin.of(machine).bits,
+        Origin.of(machine).simulators,
         scores,
     ]
     name = hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()

@@ -129,10 +129,11 @@ def verify(path: Path, *, progress: Callable[[str], None] = lambda _: None) -> V
             progress(f"reading {MANIFEST}")
             submission = archive.submission()
             exact = _is_exact(submission, judge)
+            same_simulators = all(machine.simulators == judge.simulators for machine in submission.machines)
             problems = [*_wrong_declarations(submission), *_wrong_members(submission, archive.names)]
             if not problems:
                 for claim in submission.tasks:
-                    found, wrong = _judge_task(archive, claim, submission.budget, exact, progress)
+                    found, wrong = _judge_task(archive, claim, submission.budget, exact, same_simulators, progress)
                     cells += found
                     problems += wrong
                     if len(problems) >= MAX_PROBLEMS:
@@ -244,11 +245,17 @@ def _wrong_members(submission: Submission, names: list[str]) -> Iterator[str]:
 
 
 def _judge_task(
-    archive: Archive, claim: TaskClaim, budget: str, exact: bool, progress: Callable[[str], None]
+    archive: Archive,
+    claim: TaskClaim,
+    budget: str,
+    exact: bool,
+    same_simulators: bool,
+    progress: Callable[[str], None],
 ) -> tuple[list[VerifiedCell], list[str]]:
     """Return the replayed cells of a task and the faults found."""
     card = cards()[claim.task]
     task = card.build()
+    exact = exact and (not card.host or same_simulators)
     cells: list[VerifiedCell] = []
     problems: list[str] = []
     seeds = len(claim.cells)

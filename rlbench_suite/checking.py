@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
+from functools import partial
 from io import StringIO
 from typing import Any, NamedTuple
 
@@ -26,7 +27,7 @@ from rlbench_suite.adapters.text import LONGEST_ACTION, LONGEST_OBSERVATION, Tex
 from rlbench_suite.card import load
 from rlbench_suite.contract import ContractError, as_action, keep_memory
 from rlbench_suite.episode import NO_LIMIT, Draw, Step, action_sizes, scalar_return, seed_key
-from rlbench_suite.policy import View, reference_player
+from rlbench_suite.policy import View, as_declared, player_for
 from rlbench_suite.process import precision, refuse_after_fork
 from rlbench_suite.task import Described
 from rlbench_suite.trial import SEEDS, STEPS, Bench, Moment, Play, random_action
@@ -70,6 +71,13 @@ def leaves(tree: Any) -> bytes:
     return b"".join(bits(leaf) for leaf in jax.tree.leaves(tree))
 
 
+def _first_action(task: Described, player: Any, view: View) -> Any:
+    """Return the first action and the next memory of a player; traced."""
+    memory = player.initial(view.params)
+    action, following = player.act(memory, view, jax.random.key(0))
+    return as_action(player, action, task.action_space), keep_memory(player, following, memory)
+
+
 # -- the checks: each yields a sentence for every fault that it finds --------------------------------------------------
 
 
@@ -77,19 +85,13 @@ def check_shapes(bench: Bench) -> Iterator[str]:
     """Trace and compile the programs, including the player's. This compares all results with the declared shapes."""
     env, task = bench.env, bench.task
     _, info = env.reset(seed=0)
-    if task.card.reference:
-        player = reference_player(task)
+    for entry_point in filter(None, (task.card.reference, *task.card.yardsticks.values())):
+        player = as_declared(player_for(task, entry_point))
         observation, _ = env.reset(seed=0)
         state, params, mask = env.episode.state, env.params, info.get("action_mask")
         view = View(observation, None if mask is None else mask.astype(bool), state, params)
-
-        def act(view: View, key: jax.Array) -> Any:
-            memory = player.initial(view.params)
-            action, after = player.act(memory, view, key)
-            return as_action(player, action, task.action_space), keep_memory(player, after, memory)
-
         with precision(task):
-            jax.eval_shape(lambda view: act(view, jax.random.key(0)), view)
+            jax.eval_shape(partial(_first_action, task, player), view)
     if task.noop_action() not in task.action_space:
         yield f"noop_action() is {task.noop_action()!r}, which is not in {task.action_space}."
 

@@ -118,7 +118,7 @@ def as_action(player: Any, given: Given, space: spaces.Space[Any]) -> Given:
     Raises:
         ContractError: it is not.
     """
-    return _compare(f"{type(player).__name__}.act", given, _declared(space), "the action space says", _same_kind)
+    return _compare(f"{_class_of(player)}.act", given, _declared(space), "the action space says", _same_kind)
 
 
 def keep_memory(player: Any, given: Given, before: Any) -> Given:
@@ -127,7 +127,12 @@ def keep_memory(player: Any, given: Given, before: Any) -> Given:
     Raises:
         ContractError: a leaf differs.
     """
-    return _compare(f"{type(player).__name__}.act", given, before, "its memory was", operator.eq)
+    return _compare(f"{_class_of(player)}.act", given, before, "its memory was", operator.eq)
+
+
+def _class_of(player: Any) -> str:
+    """Return the name of a player's class, or of the class of the policy that it wraps."""
+    return type(getattr(player, "policy", player)).__name__
 
 
 def _declared(space: Any) -> Any:

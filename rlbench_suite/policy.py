@@ -6,7 +6,7 @@ nothing. All run inside the same compiled episode loop (``adapters/rollout.py``)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import jax
 
@@ -16,18 +16,82 @@ if TYPE_CHECKING:
     from rlbench_suite.task import Task
 
 
+class UndeclaredAccess(TypeError):
+    """A policy read state or params of a task without declaring that it does."""
+
+
 class View(NamedTuple):
     """The input of a policy at a step of one episode.
 
-    Learned agents use ``observation`` and ``action_mask`` only. A family's own reference player may also read state and
-    params, as far as a practitioner would know them: a controller knows its plant, but the player of a word game must
-    not read the hidden word.
+    Learned agents use ``observation`` and ``action_mask`` only. Evaluations hide ``state`` and ``params`` from every
+    policy that is not declared privileged (:func:`privileged_player`), and mark every score of one that is. A family's
+    own reference player may be privileged, as far as a practitioner would know state and params: a controller knows its
+    plant, but the player of a word game must not read the hidden word.
     """
 
     observation: Any
     action_mask: jax.Array | None
     state: Any
     params: Any
+
+
+Player = TypeVar("Player", bound=type)
+
+
+def privileged_player(player: Player) -> Player:
+    """Declare that the policies of a class read state or params, and return the class; to be used as a decorator.
+
+    Classes derived from it are privileged, too. ``privileged = True`` in the class says the same.
+    """
+    player.privileged = True  # type: ignore[attr-defined]
+    return player
+
+
+def is_privileged(policy: Any) -> bool:
+    """Return True if a policy is declared to read state or params."""
+    return bool(getattr(policy, "privileged", False))
+
+
+class Hidden:
+    """Stands for state or params where a policy may not read them. Every use raises :class:`UndeclaredAccess`."""
+
+    def _refuse(self, *_: Any) -> Any:
+        raise UndeclaredAccess(
+            "The policy reads the state or params of the task, which agents do not see: use view.observation and "
+            "view.action_mask only. A policy that has to read them declares it by the attribute privileged = True, and "
+            "tables then mark its scores."
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        """Refuse every name but those by which Python looks for optional protocols of an object."""
+        if name.startswith("__") and name != "__jax_array__":
+            raise AttributeError(name)
+        self._refuse()
+
+    __getitem__ = __iter__ = __len__ = __bool__ = __array__ = __eq__ = __hash__ = _refuse  # type: ignore[assignment]
+
+
+HIDDEN = Hidden()
+
+
+class Unprivileged(NamedTuple):
+    """Policy whose view has neither state nor params."""
+
+    policy: Any
+
+    def initial(self, params: Any) -> Any:
+        """Return the policy's first memory, which it makes without params."""
+        return self.policy.initial(HIDDEN)
+
+    def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
+        """Return the policy's action for what it may see."""
+        action, following = self.policy.act(memory, view._replace(state=HIDDEN, params=HIDDEN), key)
+        return action, following
+
+
+def as_declared(policy: Any) -> Any:
+    """Return the policy if it is declared privileged, else one that acts alike and cannot read state and params."""
+    return policy if is_privileged(policy) else Unprivileged(policy)
 
 
 def reference_player(task: Task[Any, Any]) -> Policy:
@@ -49,7 +113,10 @@ def player_for(task: Task[Any, Any], entry_point: str) -> Policy:
 
 @runtime_checkable
 class Policy(Protocol):
-    """A pytree (NamedTuple or ``equinox.Module``) with these two methods; ``memory`` is a pytree of arrays."""
+    """A pytree (NamedTuple or ``equinox.Module``) with these two methods; ``memory`` is a pytree of arrays.
+
+    An optional attribute ``privileged`` is True if it reads ``params``, or the state or params of a view.
+    """
 
     def initial(self, params: Any) -> Any:
         """Return the memory at the start of an episode (``()`` for a memoryless policy)."""

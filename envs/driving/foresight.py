@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 
 from . import junction
 from .car_following import Scalar
@@ -26,6 +26,7 @@ FORESEEN = 60
 """Steps of foresight at most."""
 
 
+@privileged_player
 class Foresight(eqx.Module):
     """Player of :class:`.own_roads.OwnRoads`."""
 

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 
 from . import crossing_task, junction
 from .car_following import Scalar
@@ -25,6 +25,7 @@ JAM_GAP = 2.0
 """m, to a car ahead that stands"""
 
 
+@privileged_player
 class GapAcceptance(NamedTuple):
     """Player of :class:`.crossing_task.Crossing`."""
 

@@ -46,7 +46,7 @@ from PIL import Image, ImageDraw
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
 
 from ..alternating_bands import alternating_bands
@@ -306,6 +306,7 @@ class LaneKeeping(Task[Params, State]):
         return np.asarray(image)
 
 
+@privileged_player
 class Stanley(NamedTuple):
     """Player of ``LaneKeeping``: Stanley's law with the curve ahead fed forward."""
 

@@ -49,7 +49,7 @@ from PIL import Image
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, Components
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
 
 from ..alternating_bands import alternating_bands
@@ -388,6 +388,7 @@ def pay(before: State, car: Car, gap: Scalar) -> Scalar:
     return jnp.where(failed(car, gap), -before.earned, 1 / (1 + share * share))
 
 
+@privileged_player
 class StanleyAround(NamedTuple):
     """Player of ``LaneKeepingObstacles``: Stanley's law along a path around the obstacles, curves fed forward.
 

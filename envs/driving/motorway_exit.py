@@ -34,7 +34,7 @@ import jax
 import jax.numpy as jnp
 
 from rlbench_suite.component import Component
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 
 from . import traffic
 from .bicycle import Pose
@@ -144,6 +144,7 @@ class Exit(Merge):
         ]
 
 
+@privileged_player
 class ExitingDriver(NamedTuple):
     """Player of ``Exit``: it tests gaps, and the nearer the exit, the slower a lane to the right may be."""
 

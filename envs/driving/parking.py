@@ -40,7 +40,7 @@ from PIL import Image, ImageDraw
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
 
 from ..alternating_bands import alternating_bands
@@ -287,6 +287,7 @@ class Parking(Task[Params, State]):
         return np.asarray(image)
 
 
+@privileged_player
 class ParkingDriver(NamedTuple):
     """Player of ``Parking``: follows the shortest path of a car that reverses, planned anew at each step."""
 

@@ -45,7 +45,7 @@ from PIL import Image, ImageDraw
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
 
 from ..alternating_bands import alternating_bands
@@ -387,6 +387,7 @@ class Racetrack(Task[Params, State]):
         return np.asarray(image)
 
 
+@privileged_player
 class TrackDriver(NamedTuple):
     """Player of ``Racetrack``: it steers along the nearer lane, and along the other one past a car ahead."""
 

@@ -41,7 +41,7 @@ from PIL import Image, ImageDraw
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.context import Constant
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 
 from . import bent_road, lane_changing, road_pictures, routes, traffic
 from .bent_road import BEND, BEND_SPEED, EDGE
@@ -179,6 +179,7 @@ class UTurn(Highway):
         return np.asarray(image)
 
 
+@privileged_player
 class UTurnDriver(NamedTuple):
     """Player of ``UTurn``: the driver of ``Highway``, among its target speeds, who hangs back in bends.
 

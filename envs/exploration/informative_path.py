@@ -46,7 +46,7 @@ from PIL import Image, ImageDraw
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, singles
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
 
 from ..alternating_bands import alternating_bands
@@ -349,6 +349,7 @@ class Paths(NamedTuple):
     """``(WIDTH, 64, 64)``: posterior covariance that it leaves."""
 
 
+@privileged_player
 class BeamPlanner(NamedTuple):
     """Planner of the whole way by beam search, anew at each step.
 

@@ -41,7 +41,7 @@ from jax import lax
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, singles
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
 
 from .. import bit_cells
@@ -262,6 +262,7 @@ EARLIEST = 48
 """Steps that the most promising frontier may be farther away than others."""
 
 
+@privileged_player
 class FrontierUtility(NamedTuple):
     """Frontier-based exploration (Yamauchi 1997): towards the frontier that is worth its way.
 

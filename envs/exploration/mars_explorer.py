@@ -47,7 +47,7 @@ from jax import lax
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, singles
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.reductions import union
 from rlbench_suite.task import Task
 
@@ -246,6 +246,7 @@ def _covered(seen: jax.Array) -> jax.Array:
     return seen >= goal_cells()
 
 
+@privileged_player
 class MapFrontier(NamedTuple):
     """Frontier-based exploration as in ``MarsCoverage``: towards the frontier that is worth its way.
 

@@ -45,7 +45,7 @@ from jax import lax
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
 
 from .. import bit_cells
@@ -378,6 +378,7 @@ APART = 6
 """Cells, along the longer axis, within which the frontier that a rover drives to makes others worth less."""
 
 
+@privileged_player
 class CoordinatedFrontiers(NamedTuple):
     """Coordinated exploration (Burgard et al. 2005, section III): each rover drives to a frontier of its own.
 

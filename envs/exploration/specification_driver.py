@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 
 from ..specification_plan import FAR, LENGTHS, STAYS, Plan, clearance, interpolated, map_spacing, planned
 from .temporal_logic import HARDEST, RADIUS, SHARPEST, SIDE, STEP, Params, Pose, TemporalLogic, drive, predicates
@@ -27,6 +27,7 @@ LOOK = 8
 """Steps of a simulation."""
 
 
+@privileged_player
 class SpecificationDriver(NamedTuple):
     """Distances that it keeps, and its speed."""
 

@@ -57,7 +57,7 @@ class FormationControl(NamedTuple):
     """
 
     agents: np.ndarray
-    """int32: number of vehicles."""
+    """Zero for each vehicle, in the dtype of the task."""
     limits: Any = np.array([HORIZONTAL, HORIZONTAL, VERTICAL], np.float32)
     """m/s^2"""
     turn_scale: Any = TURN_RATE
@@ -92,7 +92,7 @@ class FormationControl(NamedTuple):
     @classmethod
     def for_task(cls, task: FlockFormation) -> FormationControl:
         """Make the controller for the air and the limits of a task."""
-        agents = np.zeros(task.card.agents, np.int32)
+        agents = np.zeros(task.card.agents, task.dtype)
         if not task.own.own:
             return cls(agents)
         limits = np.array([task.horizontal, task.horizontal, task.vertical], np.float32)
@@ -101,8 +101,8 @@ class FormationControl(NamedTuple):
 
     def initial(self, params: Params) -> Memory:
         """Return the memory at the start: nothing is known about air and lag."""
-        none = jnp.zeros((len(self.agents), 3), params.drag.dtype)
-        guess = jnp.full((len(self.agents), 1), SEEN_ENOUGH, params.drag.dtype)
+        none = jnp.zeros((len(self.agents), 3), self.agents.dtype)
+        guess = jnp.full((len(self.agents), 1), SEEN_ENOUGH, none.dtype)
         return Memory(none, none, none, none, guess * (1 - jnp.exp(-STEP / self.lag)), guess, jnp.int32(0))
 
     def act(self, memory: Memory, view: View, key: jax.Array) -> tuple[jax.Array, Memory]:

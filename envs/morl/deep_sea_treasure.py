@@ -31,7 +31,7 @@ from gymnasium import spaces
 from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.component import Component, singles
 from rlbench_suite.evaluation.pareto import non_dominated
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
 
 ROWS, COLUMNS = 11, 11
@@ -269,6 +269,7 @@ class DeepSeaTreasure(Task[Params, State]):
         return f"found the treasure worth {self.value[int(state.column)]:g}"
 
 
+@privileged_player
 class ShortestPath(eqx.Module):
     """The optimal player for the card's weights: the shortest way to the treasure that is worth its time."""
 

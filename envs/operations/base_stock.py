@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.stats import poisson
 
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 
 from .inventory import MEANS, SHOP_ORDER, WAREHOUSE_ORDER, Inventory, Params, Place
 
@@ -37,6 +37,7 @@ class Levels(NamedTuple):
     warehouse: Any
 
 
+@privileged_player
 class BaseStock(NamedTuple):
     """A shop's critical ratio is p / (p + k h), with its penalty p and holding cost h."""
 

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 
 from .diagnosis import COST, PERCENT, Diagnosis, Params, State
 
@@ -66,6 +66,7 @@ def values(task: Diagnosis, params: Params) -> jax.Array:
     return jax.lax.fori_loop(0, count, ask_once_more, joints.max(0))
 
 
+@privileged_player
 class BayesOptimal(eqx.Module):
     """The player. It reads the table, the prior and the answers, never the patient."""
 
@@ -113,6 +114,7 @@ class BayesOptimal(eqx.Module):
         return jnp.maximum(once.max(-1), best).sum(0)
 
 
+@privileged_player
 class SymptomsFirst(eqx.Module):
     """A heuristic player: it asks for every symptom, orders no test, and names the likeliest disease."""
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 
 from .bitboards import LEAPS, RAYS, Bits, full_where, seen_from, squares, stacked
 from .chess_rules import (
@@ -129,6 +129,7 @@ class Search(NamedTuple):
     chosen: Any
 
 
+@privileged_player
 class ThreePlies(eqx.Module):
     """A player that tries each move and each reply, and weighs the position then, with the captures it has there.
 

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 
 from .recommend import COST, NONE, PERCENT, VALUE, Params, Recommend, State, members
 
@@ -86,6 +86,7 @@ def values(task: Recommend, params: Params) -> jax.Array:
     return jax.lax.fori_loop(0, count, ask_once_more, best)
 
 
+@privileged_player
 class Elicitor(eqx.Module):
     """The player. It reads items, types and answers, never the customer's tastes."""
 
@@ -144,6 +145,7 @@ class Elicitor(eqx.Module):
         return jnp.maximum(best_first, best_second).sum(1)
 
 
+@privileged_player
 class EveryQuestion(eqx.Module):
     """A heuristic player: it asks about every attribute, and recommends the item of the greatest known worth."""
 

@@ -49,7 +49,7 @@ from gymnasium import spaces
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Split, Task
 
 from .chess_notation import SQUARE, SQUARES, drawn, printed
@@ -486,6 +486,7 @@ def hashed(number: np.ndarray) -> np.ndarray:
     return number ^ number >> np.uint32(16)
 
 
+@privileged_player
 class TablePlayer(eqx.Module):
     """The optimal player: it looks the quickest mate up. In a position that is not won it makes any legal move."""
 
@@ -509,6 +510,7 @@ class TablePlayer(eqx.Module):
         return jnp.where(best < 0, jnp.argmax(jnp.asarray(view.action_mask)).astype(jnp.int32), best), ()
 
 
+@privileged_player
 class Confiner(eqx.Module):
     """A heuristic player: it looks one move ahead, and leaves the black king the fewest squares.
 

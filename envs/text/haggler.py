@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 
 from .car_dealer import DISCOUNT, FIRMNESS, LEAST, ROUNDS, TEMPERS, CarDealer, Params, leaving, offer_table
 
@@ -123,6 +123,7 @@ def decision_tree(steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return root, np.array(demands, np.int32), np.stack(children)
 
 
+@privileged_player
 class Haggler(eqx.Module):
     """The player. Off its tree (after demands of another player) it takes the offer.
 
@@ -156,6 +157,7 @@ class Haggler(eqx.Module):
         return jnp.where(demand == ACCEPT, self.steps, self.steps - demand).astype(jnp.int32), node
 
 
+@privileged_player
 class Demands(eqx.Module):
     """A heuristic player: it makes one demand, gives in by a step every so many rounds, and takes what is as good."""
 

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 
 from .house import (
     CAN_SLICE,
@@ -85,6 +85,7 @@ def explore(state: State, params: Params) -> jax.Array:
     return jnp.where(room == state.room, opens, go(room, state, params))
 
 
+@privileged_player
 class Planner(eqx.Module):
     """The player."""
 

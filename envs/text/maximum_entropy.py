@@ -22,13 +22,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 
 from .wordle import CODES, SOLVED, TRIES, Wordle, encode, feedback
 
 LEAF = -1
 
 
+@privileged_player
 class MaximumEntropy(eqx.Module):
     """The player. Off its tree (after guesses of another player) it takes the first word still possible.
 
@@ -109,6 +110,7 @@ def information(codes: np.ndarray) -> np.ndarray:
     return -cost[counts].sum(1)
 
 
+@privileged_player
 class ConsistentGuess(eqx.Module):
     """A heuristic player: it guesses any word that can still be the hidden one."""
 

@@ -27,7 +27,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Split
 
 from .knowledge import real_knowledge
@@ -39,6 +39,7 @@ def first_possible(task: TwentyQuestions, state: State) -> jax.Array:
     return (task.properties + jnp.argmax(members(state.possible, task.things))).astype(jnp.int32)
 
 
+@privileged_player
 class AnyTable(eqx.Module):
     """Player that solves the table that it sees at the start of an episode, then looks its questions up.
 
@@ -91,6 +92,7 @@ class AnyTable(eqx.Module):
         return jnp.where(out, first_possible(self.task, state), best), memory
 
 
+@privileged_player
 class OneTable(eqx.Module):
     """Player of precomputed decision trees, one a split; after questions off a tree it joins the tree again if it can.
 
@@ -123,6 +125,7 @@ class OneTable(eqx.Module):
         return jnp.where(guess, first_possible(self.task, state), ask[node]), memory
 
 
+@privileged_player
 class OptimalQuestions(eqx.Module):
     """Player of the card: :class:`AnyTable` for fictional tables, :class:`OneTable` for the real one."""
 
@@ -142,6 +145,7 @@ class OptimalQuestions(eqx.Module):
         return self.player.act(memory, view, key)
 
 
+@privileged_player
 class QuestionsInOrder(eqx.Module):
     """A heuristic player: it asks the first question whose answer is open, and guesses once one thing is left."""
 

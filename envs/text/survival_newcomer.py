@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.keys import uniform
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.reductions import union
 
 from ..bit_cells import SIDE, grown
@@ -64,6 +64,7 @@ def in_sight(observation: jax.Array) -> jax.Array:
     return jnp.pad(rows, ((0, 0), (above, SIDE - above - ROWS)))
 
 
+@privileged_player
 class Newcomer(eqx.Module):
     """The player. Where nothing is to be done it goes straight on, and turns where it cannot."""
 

@@ -13,7 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 
 from ..bit_cells import above, below, flooded, grown
 from .survival import Params, Survival
@@ -118,6 +118,7 @@ def first_to_do(jobs: list[Job], cell: Any, facing: Any, free: jax.Array) -> jax
     return jnp.where(there, action, jnp.where(ways.any(), step, NOOP)).astype(jnp.int32)
 
 
+@privileged_player
 class Settler(eqx.Module):
     """The player: the first job on its list that is to be done, by the shortest way."""
 

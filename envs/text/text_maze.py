@@ -44,7 +44,7 @@ from gymnasium import spaces
 
 from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.component import Component, singles
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Split, Task
 
 MOVES = ("left", "right", "up", "down")
@@ -439,6 +439,7 @@ class TextMaze(Task[Params, State]):
         return picture
 
 
+@privileged_player
 class ShortestWay(eqx.Module):
     """The reference player: it takes a shortest way through all cells that it does not know to be walls.
 

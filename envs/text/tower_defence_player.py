@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.reductions import summed
 
 from .tower_defence import TowerDefence
@@ -55,6 +55,7 @@ class Routine(eqx.Module):
         return first_legal(ROUTINE, view), memory
 
 
+@privileged_player
 class Planner(eqx.Module):
     """A player that tries orders on the rules, and gives the one with the best future.
 

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 
 from .service_desk import (
     ASK_ORDER,
@@ -25,6 +25,7 @@ from .service_desk import (
 )
 
 
+@privileged_player
 class Clerk(eqx.Module):
     """A clerk who asks for what is not known yet, looks the order up, and acts by the policy.
 

@@ -32,7 +32,7 @@ from gymnasium import spaces
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
 
 from . import machine
@@ -328,6 +328,7 @@ class Interpreter(Task[Params, State]):
         return page(title, status, [*examples, "", *rest, "", numbered])
 
 
+@privileged_player
 class Programmer(eqx.Module):
     """The reference player: it answers at once with the program of the function."""
 
@@ -365,6 +366,7 @@ GUESSES = (
 count, their sum, or their order turned round. 16 stands for K."""
 
 
+@privileged_player
 class FirstThatFits(eqx.Module):
     """A heuristic player: it answers at once with the first of :data:`GUESSES` that is right on the three examples."""
 

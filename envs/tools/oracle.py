@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 
 from . import assistant
 from .api import Part
@@ -21,6 +21,7 @@ from .office_apps import OfficeApps
 from .template import call, choose, first, sight_of
 
 
+@privileged_player
 class Oracle(eqx.Module):
     """The player."""
 

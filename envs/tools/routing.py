@@ -37,7 +37,7 @@ from gymnasium import spaces
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
 
 from ..alternating_bands import alternating_bands
@@ -354,6 +354,7 @@ def best_values(task: Routing, params: Params) -> jax.Array:
     return jnp.concatenate([nothing[None], values])
 
 
+@privileged_player
 class Planner(eqx.Module):
     """The optimal player: it weighs the answer's worth against what its price would earn later."""
 
@@ -377,6 +378,7 @@ class Planner(eqx.Module):
         return jnp.argmax(jnp.where(left >= 0, total, -1)).astype(jnp.int32), memory
 
 
+@privileged_player
 class PriceWatcher(eqx.Module):
     """A heuristic player: it takes the best worth less a fixed rate for the price, and does not plan."""
 

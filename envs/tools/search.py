@@ -41,7 +41,7 @@ from gymnasium import spaces
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
 
 from .calls import nearest, short
@@ -447,6 +447,7 @@ def _bits(sets: jax.Array, size: int) -> jax.Array:
     return sum((sets >> member & 1 for member in range(size)), jnp.zeros_like(sets))
 
 
+@privileged_player
 class Reader(eqx.Module):
     """The reference player: it reads every page on which a report may stand, and believes the latest.
 
@@ -483,6 +484,7 @@ class Reader(eqx.Module):
         return jnp.stack([part.astype(jnp.int32) for part in parts]), memory
 
 
+@privileged_player
 class FirstPages(eqx.Module):
     """A heuristic player: it reads the first page about each fact on the way up, and believes the newest name there."""
 

@@ -41,7 +41,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice, stream_of
 from rlbench_suite.episode import Draw
 from rlbench_suite.host import HostTask
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 
 from .page import HEIGHT, WIDTH, page
 from .reward_modes import SENTENCES, thrift
@@ -440,6 +440,7 @@ def _capital(word: re.Match[str]) -> str:
     return capital if capital in _KEYWORDS else word[0]
 
 
+@privileged_player
 class Expert(NamedTuple):
     """The reference player: it knows the template of the question, and answers with the template's query."""
 
@@ -482,6 +483,8 @@ class Keywords(Expert):
     A function follows from a word like "average", the one condition from a city, kind or year that is named or from
     "no" and "never", and a group from "each".
     """
+
+    privileged = False
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Answer."""

@@ -86,7 +86,8 @@ def compare(
         "the standard deviation of paired differences within a task; of the mean over tasks, over the root of the mean "
         "variance within tasks. p: paired permutation test, corrected by Holm's method for "
         f"{count(sum(len(verdict.tasks) for verdict in found), 'p-value')} of tasks and {len(found)} of means. "
-        "!: the mean cost exceeds the limit of the task's card. Constrained: such a seed counts as 0.",
+        "!: the mean cost exceeds the limit of the task's card. Constrained: such a seed counts as 0. "
+        "†: the agent reads the state or parameters of the task.",
         style="dim", highlight=False,
     )  # fmt: skip
     for sentence in said:
@@ -179,7 +180,7 @@ def _print_verdict(verdict: "Verdict", console: Console) -> None:
     for task in verdict.tasks:
         table.add_row(
             task.task.split("/", 1)[1], str(task.seeds),
-            *(f"{value:.3f}{' !' * (agent in task.violating)}"
+            *(f"{value:.3f}{' !' * (agent in task.violating)}{' †' * (agent in task.privileged)}"
               for agent, value in ((verdict.first, task.first), (verdict.second, task.second))),
             f"{task.difference.point:+.3f}{_ends(task.difference)}", _effect(task.effect), f"{task.corrected:.2g}",
             escape(task.better or "-"),

@@ -1,6 +1,8 @@
 """``rlsuite-data``: list, build, download and verify offline datasets."""
 
 import os
+import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,7 +38,7 @@ def list_datasets() -> None:
         table.add_column(column, no_wrap=True, justify="left" if column in ("dataset", "installed") else "right")
     for entry in registry.datasets().catalogue().values():
         known = entry.fingerprint
-        numbers = (f"{known.steps:,}", f"{known.score:.2f}", f"{known.megabytes:.0f}") if known else ("", "", "")
+        numbers = (f"{known.steps:,}", f"{entry.score:.2f}", f"{known.megabytes:.0f}") if known else ("", "", "")
         installed = "yes" if (_root() / entry.id / "data").is_dir() else ""
         table.add_row(entry.id, str(entry.episodes), *numbers, installed)
     Console().print(table)
@@ -72,7 +74,7 @@ def show(
         facts |= {
             "steps": f"{known.steps:,}",
             "mean return": f"{known.mean_return:g}",
-            "mean score": f"{known.score:g}",
+            "mean score": f"{entry.score:.4f}",
             "size": f"{known.megabytes:g} MB",
         }
         for arithmetic, sha256 in known.sha256.items():
@@ -88,11 +90,11 @@ def show(
 
 @app.command()
 def build(names: Names, force: Force = False) -> None:
-    """Build datasets from their recipes on this machine.
+    """Build datasets from their recipes on this machine, and compare them with the catalogue.
 
     **Example**: `rlsuite-data build hover`
     """
-    _each(names, lambda entry, bar: _build(entry, force, bar), force)
+    _each(names, lambda entry, bar: _build_and_compare(entry, force, bar), force)
 
 
 @app.command()
@@ -125,7 +127,19 @@ def download(
 
 
 def _build(entry: Any, force: bool, bar: Callable[..., None]) -> Path:
-    path: Path = registry.datasets().build(entry, force=force, show=bar)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # it is said below, as a sentence
+        path: Path = registry.datasets().build(entry, force=force, show=bar)
+    return path
+
+
+def _build_and_compare(entry: Any, force: bool, bar: Callable[..., None]) -> Path:
+    path = _build(entry, force, bar)
+    comparison = registry.datasets().compared(entry)
+    if comparison.differs:
+        print(f"warning: {comparison.words}", file=sys.stderr, flush=True)
+    else:
+        print(comparison.words, flush=True)
     return path
 
 
@@ -186,7 +200,8 @@ def fingerprint(names: Names) -> None:
         with _bar(entry.id) as bar:
             _build(entry, True, bar)
         found = registry.datasets().fingerprint(entry)
-        print(f"{entry.id}: {found.steps:,} steps, score {found.score:g}, {found.megabytes:g} MB", flush=True)
+        score = entry.card.normalise(found.mean_return, entry.difficulty)
+        print(f"{entry.id}: {found.steps:,} steps, score {score:.4f}, {found.megabytes:g} MB", flush=True)
 
 
 @contextmanager

@@ -47,6 +47,7 @@ class TaskDifference:
         better: the better agent; None if the corrected p-value does not tell, or only the one with the higher score
             violates the task's constraint.
         violating: agents that violate the task's constraint.
+        privileged: agents that read the state or params of the task, which others do not see.
     """
 
     task: str
@@ -59,6 +60,7 @@ class TaskDifference:
     corrected: float
     better: str | None
     violating: tuple[str, ...]
+    privileged: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -174,9 +176,16 @@ def _compare(first: str, second: str, x: Cells, y: Cells, missing: Sequence[Gap]
             for agent, own in zip((first, second), zip(*cells[task], strict=True), strict=True)
             if reading.violate(own)
         )
+        privileged = tuple(
+            agent
+            for agent, own in zip((first, second), zip(*cells[task], strict=True), strict=True)
+            if any(cell.get("privileged") for cell in own)
+        )
         own_mean, other_mean = pairs[task].mean(0).tolist()
         effect, p = _effect(estimate.point, [values]), sign_flip_test({task: values})
-        tasks.append(TaskDifference(task, len(values), own_mean, other_mean, estimate, effect, p, p, None, violating))
+        tasks.append(
+            TaskDifference(task, len(values), own_mean, other_mean, estimate, effect, p, p, None, violating, privileged)
+        )
     own, other = ({task: scores[:, i] for task, scores in pairs.items()} for i in (0, 1))
     difference = statistics.mean(differences)
     p = sign_flip_test(differences)

@@ -20,7 +20,19 @@ from rlbench_suite.evaluation.reading import FinishedRun, agents
 from rlbench_suite.evaluation.remarks import on_few_seeds
 from rlbench_suite.registry import constraint
 
-COLUMNS = ("task", "agent", "seed", "score", "return", "success", "cost", "limit", "violates", "constrained_score")
+COLUMNS = (
+    "task",
+    "agent",
+    "seed",
+    "score",
+    "return",
+    "success",
+    "cost",
+    "limit",
+    "violates",
+    "constrained_score",
+    "privileged",
+)
 """Columns of the CSV file, one row for each cell. A task without a constraint has no limit."""
 
 _ESCAPED = {
@@ -64,13 +76,16 @@ def latex(run: FinishedRun) -> str:
             )
     numbers = sorted({len(found) for own in scores.values() for found in own.values()})
     seeds = " to ".join(str(number) for number in dict.fromkeys((numbers[0], numbers[-1])))
-    head = " & ".join([f"Task ({seeds} seed{'s' * (numbers[-1] > 1)})", *map(_escape, scores)]) + r" \\"
+    privileged = {cell["agent"] for cell in run.cells if cell.get("privileged")}
+    names = [_escape(agent) + "$^\\ddagger$" * (agent in privileged) for agent in scores]
+    head = " & ".join([f"Task ({seeds} seed{'s' * (numbers[-1] > 1)})", *names]) + r" \\"
     lines = [
         "% Needs \\usepackage{booktabs}.",
         "% Scores: 0 the better of random play and doing nothing, 1 the reference; 95 % intervals over seeds.",
         "% Bold: the best score of a task or mean, and those that a paired permutation test does not tell from it at",
         f"% the level of {LEVEL:.0%} with Holm's correction, as in `rlsuite-eval compare`; never all of them.",
         *(["% A dagger marks scores whose mean cost exceeds the task's limit."] if any(broken.values()) else []),
+        *(["% A double dagger marks agents that read the state or parameters of a task."] if privileged else []),
         *(f"% {sentence}" for sentence in on_few_seeds(numbers)),
         rf"\begin{{tabular}}{{l{'r' * len(scores)}}}",
         r"\toprule", head, r"\midrule", *rows, *([r"\midrule"] if together else []), *together, r"\bottomrule",
@@ -89,6 +104,7 @@ def tidy_csv(run: FinishedRun) -> str:
         writer.writerow([
             cell["task"], cell["agent"], cell["seed"], cell["score"], cell["mean_return"], cell["success_rate"],
             cell["mean_cost"], found.limit if found else None, reading.violate([cell]), reading.constrained(cell),
+            bool(cell.get("privileged")),
         ])  # fmt: skip
     return text.getvalue()
 
@@ -106,10 +122,11 @@ def huggingface(run: FinishedRun) -> str:
             found = constraint(task)
             cells = [{**cell, "constrained": reading.constrained(cell)} for cell in seeds.values()]
             violated = ", violated" * reading.violate(cells)
+            known = ", privileged" * any(cell.get("privileged") for cell in cells)
             cost = f"Mean constraint cost (limit {found.limit:g}{violated})" if found else "Mean constraint cost"
             metrics = {
                 "mean_reward": ("Mean return", "mean_return"),
-                "normalised_score": ("Normalised score (1: reference)", "score"),
+                "normalised_score": (f"Normalised score (1: reference{known})", "score"),
                 "success_rate": ("Success rate", "success_rate"),
                 "mean_cost": (cost, "mean_cost"),
             }

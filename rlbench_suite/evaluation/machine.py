@@ -6,7 +6,8 @@ import os
 import platform
 import subprocess
 from collections.abc import Sequence
-from importlib.metadata import version
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -18,6 +19,20 @@ _INSTRUCTIONS = ("fma",)
 """CPU flags that bits depend on: products fused into sums. Wider vectors change nothing, and no task uses instructions
 that processors only approximate (``benchmarks/across_processors.py``, ``tests/test_arithmetic.py``)."""
 
+_VECTORS = ("avx512f", "avx2", "avx", "sse4_2", "asimd")
+"""CPU flags of vector instructions, the widest first."""
+_SIMULATORS = ("mujoco", "pybullet")
+"""Packages of simulators of the host. Their versions decide the bits of the tasks that they compute."""
+
+
+def simulator_versions() -> dict[str, str]:
+    """Return the versions of the installed simulators by package."""
+    versions = {}
+    for name in _SIMULATORS:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return versions
+
 
 class Machine(BaseModel):
     """Machine that computed numbers. Equal bits are promised within one ``instruction_set``."""
@@ -28,6 +43,9 @@ class Machine(BaseModel):
     cpu: str
     cores: int
     instruction_set: str
+    vector_instructions: str = ""
+    """Widest vector instructions. Weights that are trained on a CPU depend on them, episodes do not. Empty in manifests
+    of versions that did not record them, and on processors that do not name them."""
     settings: dict[str, str]
     """Environment variables that configure JAX and its thread pools."""
     git_revision: str | None
@@ -40,11 +58,12 @@ class Machine(BaseModel):
         flags = known.get("flags", known.get("Features", "")).split()
         return cls(
             python=platform.python_version(),
-            packages={name: version(name) for name in ("gymnasium", "numpy", "jax", "jaxlib")},
+            packages={name: version(name) for name in ("gymnasium", "numpy", "jax", "jaxlib")} | simulator_versions(),
             platform=platform.platform(),
             cpu=known.get("model name") or platform.processor() or platform.machine(),
             cores=os.cpu_count() or 1,
             instruction_set=" ".join([platform.machine(), *(flag for flag in _INSTRUCTIONS if flag in flags)]),
+            vector_instructions=next((name for name in _VECTORS if name in flags), ""),
             settings={name: value for name, value in sorted(os.environ.items()) if name.startswith(_SETTINGS)},
             git_revision=_git_revision(Path(rlbench_suite.__file__).parents[1]),
         )

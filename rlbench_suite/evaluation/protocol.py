@@ -26,7 +26,7 @@ from rlbench_suite.adapters.batch import TaskVectorEnv
 from rlbench_suite.adapters.rollout import Record, play, replay
 from rlbench_suite.agent import Agent, HostPolicy, Progress
 from rlbench_suite.card import TaskCard, unknown
-from rlbench_suite.policy import Policy
+from rlbench_suite.policy import Policy, as_declared
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
 
@@ -171,12 +171,16 @@ def run_cell(
 def evaluate(task: Task[Any, Any], policy: Policy | HostPolicy, seeds: range, *, split: str = "test") -> Record:
     """Play the first episode of each seed on a split and return the record.
 
+    A policy that is not declared privileged does not see state and params.
+
     A policy outside JAX chooses its actions on the batched environment. They are then replayed, so that every record
     comes from one program. Simulators outside JAX record while they play.
     """
     if not isinstance(policy, Policy) and (reset := getattr(policy, "reset", None)):
         reset()
-    if isinstance(policy, Policy) or task.card.host:
+    if isinstance(policy, Policy):
+        return play(task, as_declared(policy), seeds, split=split)
+    if task.card.host:
         return play(task, policy, seeds, split=split)
     return replay(task, _choose_on_host(task, policy, seeds, split), seeds, split=split)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 def remarks(report: Report) -> Iterable[str]:
     """Yield the sentences that a reader needs to interpret the numbers."""
     yield from _violations(report)
+    yield from on_privileged(
+        {
+            agent: [row.card.name for row in report.rows if row.agent == agent and row.privileged]
+            for agent in dict.fromkeys(row.agent for row in report.rows)
+        }
+    )
     yield from _unequal_training(report)
     for name, saved in report.run.manifest.checkpoints.items():
         yield (
@@ -61,6 +67,23 @@ def _violations(report: Report) -> Iterable[str]:
             "A score that violates a constraint (!) ranks below every score that keeps it. The constrained score "
             "counts a seed that exceeds the limit as 0, or as its own score if that is lower."
         )
+
+
+def on_privileged(tasks: Mapping[str, Sequence[str]]) -> Iterable[str]:
+    """Yield which agents know more than others; ``tasks`` names, by agent, those whose state or params it reads."""
+    known = {agent: several(names) for agent, names in tasks.items() if names}
+    if known:
+        yield (
+            "Privileged (†): a policy that reads the state or parameters of the task, which agents do not see. Its "
+            "scores do not compare with those of agents that see observations only: "
+            f"{'; '.join(f'{agent} on {names}' for agent, names in known.items())}."
+        )
+
+
+def several(names: Sequence[str]) -> str:
+    """Return names in a row, the first three if there are many."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
 
 
 LEAST_SEEDS = 5

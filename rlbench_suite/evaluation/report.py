@@ -62,6 +62,8 @@ class Row:
     seeds: int
     solved: float = 0.0
     """Evaluation episodes of all seeds that ended in success."""
+    privileged: bool = False
+    """True if the policy of a seed reads the state or params of the task, which agents do not see."""
 
     @property
     def solved_text(self) -> str:
@@ -232,6 +234,10 @@ class Report:
             missing=[str(cell) for cell in run.manifest.cells() if cell not in done],
         )
 
+    def privileged(self, agent: str) -> list[TaskCard]:
+        """Return the cards of the tasks whose state or params an agent reads."""
+        return [row.card for row in self.rows if row.agent == agent and row.privileged]
+
     def broken(self, agent: str) -> list[TaskCard]:
         """Return the cards of the tasks whose constraints an agent violates, among those of all agents."""
         tasks = self.comparison.tasks if self.comparison else ()
@@ -267,6 +273,7 @@ def _row(
         wall_seconds=sum(result.wall_seconds for result in results),
         seeds=len(results),
         solved=sum(result.success_rate * result.episodes for result in results),
+        privileged=any(result.privileged for result in results),
     )
 
 
@@ -289,6 +296,8 @@ def _gap(agent: str, card: TaskCard, results: list[CellResult], method: Method) 
 
 _BROKEN = " !"
 """Mark of a score that breaks a constraint. A sentence below the tables explains it."""
+_PRIVILEGED = " †"
+"""Mark of an agent that reads the state or params of the task. A sentence below the tables explains it."""
 _VERDICT = {"yes": "green", "no": "red", "unclear": "yellow"}
 """Colours of verdicts."""
 
@@ -307,7 +316,7 @@ def print_report(report: Report, console: Console) -> None:
     rows: list[dict[str, str | Text]] = [
         {
             "task": row.card.name,
-            "agent": row.agent,
+            "agent": row.agent + _PRIVILEGED * row.privileged,
             "zero": f"{row.scale.zero.mean:.4g} ({row.scale.zero_player})",
             "reference": f"{row.scale.reference.mean:.4g}",
             "return": f"{row.mean_return:.4g}",
@@ -330,7 +339,7 @@ def print_report(report: Report, console: Console) -> None:
         rows = [
             {
                 "task": transfer.card.name,
-                "agent": transfer.agent,
+                "agent": transfer.agent + _PRIVILEGED * bool(report.privileged(transfer.agent)),
                 "trained on": transfer.trained_on.name,
                 "score minus score where trained": transfer.gap_text,
             }
@@ -341,7 +350,7 @@ def print_report(report: Report, console: Console) -> None:
         rows = [
             {
                 "task": gap.card.name,
-                "agent": gap.agent,
+                "agent": gap.agent + _PRIVILEGED * bool(report.privileged(gap.agent)),
                 "train score": _with_interval(gap.train),
                 "test score": _with_interval(gap.test),
                 "gap": gap.gap_text,
@@ -366,7 +375,7 @@ def print_report(report: Report, console: Console) -> None:
                     "Constrained IQM": _with_interval(report.constrained[agent]),
                     "Mean": shown.pop("Mean") + broken,
                 } | shown
-            rows.append({"agent": agent, **shown, **costs})
+            rows.append({"agent": agent + _PRIVILEGED * bool(report.privileged(agent)), **shown, **costs})
         count = len(report.comparison.tasks)
         _print_table(f"Together ({count} task{'s' * (count > 1)})", rows, console)
     console.print(
@@ -492,6 +501,7 @@ def _tiles(report: Report) -> Iterable[dict[str, Any]]:
             yield {
                 "agent": agent,
                 "broken": len(report.broken(agent)),
+                "privileged": len(report.privileged(agent)),
                 "constrained": report.constrained.get(agent),
                 "iqm": report.comparison.agents[agent].iqm if report.comparison else None,
                 "shared": len(report.comparison.tasks) if report.comparison else 0,
@@ -509,7 +519,7 @@ def _run_facts(report: Report) -> dict[str, str]:
         "Seeds": f"{manifest.seeds} for each agent and task",
         "Budget": f"{manifest.budget}, protocol {manifest.protocol}",
         "Processor": f"{machine.cpu}, {machine.cores} cores",
-        "Instructions": machine.instruction_set,
+        "Instructions": f"{machine.instruction_set} {machine.vector_instructions}".strip(),
         "Trained on": ", ".join(sorted({result.device for result in report.run.results()})),
         "Platform": f"{machine.platform}, Python {machine.python}",
         "Packages": ", ".join(f"{name} {number}" for name, number in machine.packages.items()),

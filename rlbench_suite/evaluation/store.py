@@ -37,6 +37,7 @@ from rlbench_suite.evaluation.machine import Machine, joules
 from rlbench_suite.evaluation.protocol import VERSION, Cell, Outcome
 from rlbench_suite.evaluation.statistics import worst_tenth
 from rlbench_suite.evaluation.writing import clear_abandoned, make_folder, publish, replacing, staging, writing
+from rlbench_suite.policy import is_privileged
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.scale import Scale, Score
 from rlbench_suite.task import Task
@@ -180,6 +181,8 @@ class CellResult(_Strict):
     """Normalised score on training contexts, by the same anchors as ``score``."""
     worst_tenth: FiniteFloat | None = None
     """Mean normalised score of the worst tenth of the episodes; None in runs of versions that did not compute it."""
+    privileged: bool = False
+    """True if the policy is declared to read the state or params of the task, which agents do not see."""
 
     @property
     def cell(self) -> Cell:
@@ -560,6 +563,7 @@ def _tabulate(
         evaluate_seconds=outcome.evaluate_seconds,
         wall_seconds=outcome.train_seconds + outcome.evaluate_seconds,
         device=device,
+        privileged=is_privileged(outcome.policy),
     )
     return result, tables
 

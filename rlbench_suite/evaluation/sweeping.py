@@ -34,7 +34,7 @@ from rlbench_suite.evaluation.runner import player
 from rlbench_suite.evaluation.statistics import Estimate, frequency_averaged_score, mean
 from rlbench_suite.evaluation.store import Run, read_manifest
 from rlbench_suite.evaluation.writing import replacing, writing
-from rlbench_suite.policy import Policy, View
+from rlbench_suite.policy import Policy, View, is_privileged
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Split, Task
@@ -294,6 +294,11 @@ class _Held(NamedTuple):
     interval: Any
     action: Any
     """Array of the shape and dtype of an action."""
+
+    @property
+    def privileged(self) -> bool:
+        """True if the policy that decides is privileged."""
+        return is_privileged(self.policy)
 
     def initial(self, params: Any) -> Any:
         return self.policy.initial(params), jnp.asarray(self.action), jnp.int32(0)

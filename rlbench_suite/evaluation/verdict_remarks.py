@@ -11,6 +11,7 @@ from rlbench_suite.evaluation.comparing import Verdict
 from rlbench_suite.evaluation.pairing import Cells, Gap, apart, count, gaps, on_apart, on_shared, several
 from rlbench_suite.evaluation.permutation import EXACT, holm, least_p
 from rlbench_suite.evaluation.power import LEAST_SEEDS, LEVEL
+from rlbench_suite.evaluation.remarks import on_privileged
 
 _PACKAGE = "rlbench-suite"
 _UNEQUAL = 1.1
@@ -25,12 +26,20 @@ def remarks(runs: Sequence[reading.FinishedRun], found: Sequence[Verdict]) -> li
                 f"{name} is one saved policy of {saved['agent']}: a verdict is on this policy, not its training."
             )
     agents, by_pair = reading.agents(runs), []
+    said += on_privileged({agent: list(_privileged(tasks)) for agent, tasks in agents.items()})
     if without := apart(runs):
         said.append(on_apart(without, agents))
     said += on_shared(runs)
     for verdict in found:
         by_pair += [(f"{verdict.first} and {verdict.second}", each) for each in _on_pair(verdict, agents, found)]
     return said + list(_grouped(by_pair))
+
+
+def _privileged(tasks: Cells) -> Iterator[str]:
+    """Yield the names of the tasks on which an agent is privileged."""
+    for task, cells in tasks.items():
+        if any(cell.get("privileged") for cell in cells.values()):
+            yield task.split("/", 1)[1]
 
 
 def _on_pair(verdict: Verdict, agents: Mapping[str, Cells], found: Sequence[Verdict]) -> Iterator[str]:

@@ -216,6 +216,6 @@ def test_cloning_the_expert_flies() -> None:
 @pytest.mark.slow
 def test_td3_bc_flies_better_than_who_made_its_data() -> None:
     """Seeds 0 and 1 reached 0.96 and 0.94 when this was written; the data have 0.49, cloning them gives some 0.65."""
-    known = datasets.find("hover/medium").fingerprint
+    known = datasets.find("hover/medium").score
     assert known is not None
-    assert score(TD3BC()) >= known.score + 0.1
+    assert score(TD3BC()) >= known + 0.1

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import h5py
+import jax
 import minari
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from folders import visible
 
 from rlbench_suite import datasets
 from rlbench_suite.adapters.rollout import play, replay
-from rlbench_suite.datasets import recipe, storage
+from rlbench_suite.datasets import building, recipe, storage
 from rlbench_suite.datasets.catalogue import Entry
 
 
@@ -57,14 +59,14 @@ def test_recorded_steps_are_those_of_a_plain_gymnasium_loop(copy: Path, entry: E
         observation, info = env.reset(seed=about["seed"])
         for t in range(len(episode)):
             np.testing.assert_array_equal(observation, episode.observations[t], strict=True)
-            assert all(info[name] == episode.infos[name][t] for name in ("success", "distance", "speed", "score"))
+            assert all(info[name] == episode.infos[name][t] for name in ("success", "distance", "speed"))
             observation, reward, terminated, truncated, info = env.step(episode.actions[t])
             assert np.float32(reward) == episode.rewards[t]
             assert (terminated, truncated) == (episode.terminations[t], episode.truncations[t])
             ends += terminated or truncated
         assert terminated or truncated
         np.testing.assert_array_equal(observation, episode.observations[-1])
-        assert len(episode.observations) == len(episode.rewards) + 1 == len(episode.infos["score"])
+        assert len(episode.observations) == len(episode.rewards) + 1 == len(episode.infos["distance"])
     assert ends == 5  # and none of them before its episode's last step
 
 
@@ -99,6 +101,57 @@ def test_a_second_build_gives_the_same_content(copy: Path, entry: Entry) -> None
         datasets.build(entry)
     datasets.build(entry, force=True)
     assert storage.content_sha256(storage.opened(copy)) == before == storage.made_by(copy)["sha256"]
+
+
+@pytest.mark.parametrize("folder", sorted({entry.folder for entry in datasets.catalogue().values()}))
+def test_the_catalogue_knows_what_a_build_makes(
+    folder: str, shelf: Path, root: Path, call: Callable[..., tuple], entry: Entry, recwarn: pytest.WarningsRecorder
+) -> None:
+    """One dataset of every task is built and compared: a change of the task must not leave its hashes behind."""
+    smallest = datasets.find(f"{folder}/random")
+    if smallest == entry:
+        shutil.copytree(shelf / entry.id, root / entry.id)
+    else:
+        datasets.build(smallest)
+    assert [str(warning.message) for warning in recwarn if warning.category is UserWarning] == []
+    comparison = datasets.compared(smallest)
+    assert (comparison.differs, comparison.words.split(" (")[0]) == (False, "Its content is that of the catalogue")
+
+
+def test_content_does_not_depend_on_what_a_calibration_measures(copy: Path, entry: Entry) -> None:
+    """Scores in ``info`` use measured anchors, and whether a constraint is violated depends on the card's limit."""
+    infos = minari.load_dataset(entry.id)[0].infos
+    assert {"success", "distance", "speed"} <= infos.keys()
+    assert not {"score", "violates"} & infos.keys()
+    constrained = datasets.find("pmsm-current/random").card.build()
+    steps = recipe.trajectories(constrained, np.zeros((2, constrained.card.horizon, 2), np.float32), [0, 1])
+    assert {"score", "violates", "cost"} <= steps.info.keys()
+    lane = jax.tree.map(lambda leaf: leaf[0], steps)
+    assert not {"score", "violates"} & recipe._cut(0, 3, np.zeros((3, 2)), lane).infos.keys()
+
+
+def test_a_build_says_that_it_differs_from_the_catalogue(
+    call: Callable[..., tuple], copy: Path, entry: Entry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stale = replace(entry.fingerprint, sha256=dict.fromkeys(entry.fingerprint.sha256, "0" * 64))
+    monkeypatch.setattr(Entry, "fingerprint", stale)
+    code, out, err = call("build", entry.id, "--force")
+    assert code == 0
+    assert "is installed" in out
+    assert "warning: rlsuite/hover/random-v0 was built from its recipe, but its content is not that of the cat" in err
+    with pytest.warns(UserWarning, match="its content is not that of the catalogue"):
+        datasets.build(entry, force=True)
+
+
+@pytest.mark.parametrize("changed", [True, False])
+def test_a_new_fingerprint_leaves_no_hash_that_is_out_of_date(
+    copy: Path, entry: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: bool
+) -> None:
+    here, known = recipe.arithmetic(), entry.fingerprint
+    before = {here: "0" * 64 if changed else known.sha256[here], "vax": "1" * 64}
+    monkeypatch.setattr(Entry, "fingerprint", replace(known, sha256=before))
+    monkeypatch.setattr(building, "FINGERPRINTS", tmp_path / "fingerprints.json")
+    assert datasets.fingerprint(entry).sha256 == {here: known.sha256[here]} | ({} if changed else {"vax": "1" * 64})
 
 
 def damage_value(data: Path) -> None:
@@ -179,8 +232,6 @@ def test_content_not_of_the_catalogue_is_compared_with_the_recipe(
     copy: Path, entry: Entry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on a machine whose arithmetic the catalogue has never seen."""
-    from dataclasses import replace
-
     unknown = replace(entry.fingerprint, sha256={"vax": "0" * 64})
     monkeypatch.setattr(Entry, "fingerprint", unknown)
     assert "followed once more here" in datasets.verify(entry).origin
@@ -264,8 +315,6 @@ def test_one_of_two_players_plays_a_whole_episode() -> None:
 
 
 def test_only_boxes_can_be_weakened() -> None:
-    from dataclasses import replace
-
     odd = replace(datasets.find("hover/medium"), task="rlsuite/SAT-v0")
     with pytest.raises(ValueError, match="bounded Box"):
         recipe.player(odd, odd.card.build())

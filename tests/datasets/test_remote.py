@@ -11,16 +11,20 @@ import shutil
 import ssl
 import stat
 import subprocess
+import sys
 import threading
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from fnmatch import fnmatch
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import minari
 import pytest
 from folders import visible
+from minari import namespace
 
 from rlbench_suite import datasets
 from rlbench_suite.datasets import remote, storage
@@ -179,6 +183,59 @@ def test_what_is_published_lies_where_minaris_own_remote_looks(
     datasets.publish([entry], tmp_path / "r", "hf")
     said = json.loads((tmp_path / "r" / "hover" / "random-v0" / "data" / "metadata.json").read_text())
     assert said["dataset_id"] == entry.id
+
+
+class Hub:
+    """The part of ``huggingface_hub.HfApi`` that Minari uses, over a folder with the files of one repository."""
+
+    folder: Path
+
+    def __init__(self, token: str | None = None) -> None:
+        """Take a token, and need none."""
+
+    def list_datasets(self, author: str, dataset_name: str | None = None) -> list[SimpleNamespace]:
+        return [SimpleNamespace(id=f"{author}/rlsuite")]
+
+    def hf_hub_download(self, *, filename: str, local_dir: Path | None = None, **_: Any) -> str:
+        if not (self.folder / filename).is_file():
+            raise EntryNotFoundError(f"404 Client Error: {filename}")
+        if local_dir is None:
+            return str(self.folder / filename)
+        (local_dir / filename).parent.mkdir(parents=True, exist_ok=True)
+        return str(shutil.copyfile(self.folder / filename, local_dir / filename))
+
+    def snapshot_download(self, *, allow_patterns: str, local_dir: Path, **_: Any) -> None:
+        for path in self.folder.rglob("*"):
+            name = path.relative_to(self.folder).as_posix()
+            if path.is_file() and fnmatch(name, allow_patterns):
+                self.hf_hub_download(filename=name, local_dir=local_dir)
+
+
+class EntryNotFoundError(Exception):
+    """The exception of that name in ``huggingface_hub.errors``."""
+
+
+def test_minaris_own_download_gets_what_is_published(
+    shelf: Path, root: Path, entry: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Minari is not changed; the library of the hub, which the extra ``data`` does not bring, is played by a folder."""
+    hub, errors = ModuleType("huggingface_hub"), ModuleType("huggingface_hub.errors")
+    hub.HfApi = Hub  # type: ignore[attr-defined]
+    errors.EntryNotFoundError = EntryNotFoundError  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
+    monkeypatch.setitem(sys.modules, "huggingface_hub.errors", errors)
+    monkeypatch.delitem(sys.modules, "minari.storage.remotes.huggingface", raising=False)
+    monkeypatch.setattr(Hub, "folder", tmp_path / "r", raising=False)
+    monkeypatch.setenv("MINARI_REMOTE", "hf://lab")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(shelf))
+    datasets.publish([entry], tmp_path / "r", "hf")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(root))
+    minari.download_dataset(entry.id)
+    assert installed(root, entry)
+    assert datasets.verify(entry).difference == 0
+    assert sorted(namespace.list_local_namespaces()) == ["rlsuite", "rlsuite/hover"]
+    about = namespace.get_namespace_metadata("rlsuite/hover")
+    assert about == {"description": "Offline datasets of rlsuite/QuadcopterHover-v0"}
 
 
 def truncated(folder: Path) -> None:

@@ -35,7 +35,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
 
 from ..machines.frames import Scalar, Values
@@ -81,6 +81,7 @@ def learn(integrals: Values, changing: Values, lacking: Values) -> Values:
     )
 
 
+@privileged_player
 class Cascade(eqx.Module):
     """The player of one drive."""
 
@@ -245,6 +246,8 @@ class ObservingCascade(Cascade):
     Source: Simon, Optimal State Estimation (2006), sections 5.1 and 7.3 (constant gains).
     """
 
+    privileged = False
+
     LEARNING = 0.02
     """Part of an unexpected change of a current by which the learnt voltages follow."""
     MISMATCH, UNKNOWN_LOAD = 0.1, 1 / 3
@@ -258,7 +261,7 @@ class ObservingCascade(Cascade):
 
     def initial(self, params: Params) -> Any:
         """Begin with nothing observed."""
-        task, zero = self.task, jnp.zeros_like(params.speed)
+        task, zero = self.task, jnp.zeros((), self.task.dtype)
         state = task.shown_state(jnp.ones(task.observation_space.shape, task.dtype))  # unused; no quotient is infinite
         unknown = zero + self._speed_noise**2, zero, zero + (self.LOAD * task.goals["torque"].high[0]) ** 2
         return Observed((zero,) * len(task.plant.currents), zero, unknown, state, zero)

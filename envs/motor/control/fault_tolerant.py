@@ -18,7 +18,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
 
 from ..machines.frames import DQ, Phases, Scalar, inverse_clarke, inverse_park
@@ -38,6 +38,7 @@ class Suspicion(NamedTuple):
     steps: Phases
 
 
+@privileged_player
 class FaultTolerant(eqx.Module):
     """The player."""
 

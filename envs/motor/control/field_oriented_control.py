@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
 
 from ..machines import pmsm
@@ -30,6 +30,7 @@ from ..tasks.pmsm_current import STEP, VOLTAGE_LIMIT, Params, State, within_unit
 from .cascade import Cascade
 
 
+@privileged_player
 class FieldOrientedControl(NamedTuple):
     """Memory: the integral parts of the d and q voltages (V)."""
 

@@ -45,6 +45,8 @@ class Memory(NamedTuple):
 class SensorlessCascade(Cascade):
     """The player of one drive without sensors."""
 
+    privileged = False
+
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> SensorlessCascade:
         """Return the player of such a drive.
@@ -58,7 +60,7 @@ class SensorlessCascade(Cascade):
 
     def initial(self, params: Any) -> Any:
         """Begin with nothing observed."""
-        zero = jnp.zeros_like(params.speed)
+        zero = jnp.zeros((), self.task.dtype)
         currents = len(self.task.plant.currents)
         return Memory((zero,) * currents, zero, Rotor(zero, zero), (zero,) * currents, zero)
 

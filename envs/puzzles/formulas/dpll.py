@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
 
 from .formula import Formula, as_bits, size, tally, used_clauses, values
@@ -30,6 +30,7 @@ class Search(NamedTuple):
     """bool: every clause has a true literal."""
 
 
+@privileged_player
 class DPLL(NamedTuple):
     """Player that runs Davis, Logemann & Loveland's search (1962) to a model before the first move.
 

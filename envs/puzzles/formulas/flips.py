@@ -34,7 +34,7 @@ from rlbench_suite.bank import Bank, bank_of_both_splits
 from rlbench_suite.bit_exact import computed_once
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
 
 from ..shared.puzzle_task import Params, PuzzleTask
@@ -289,6 +289,7 @@ def _given(instance: SomeCNF) -> Given:
     return Given(positive, negative, np.asarray(least, np.int32), words)
 
 
+@privileged_player
 class GoalPlayer(NamedTuple):
     """Player that goes straight to the assignment that the exact solver found when the bank was built."""
 

@@ -36,7 +36,7 @@ from rlbench_suite.bank import Bank
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.puzzle import RIGHT, Example, Verdict, wrong
 from rlbench_suite.task import Task
 
@@ -297,6 +297,7 @@ class ThresholdSAT(PuzzleTask[DecisionState]):
         return self._flips.draw(state.game, self._formula(params))
 
 
+@privileged_player
 class DecidingPlayer(NamedTuple):
     """Player that goes straight to the model that the exact solver found in the bank, or says that there is none."""
 

@@ -33,7 +33,7 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.keys import bits
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.puzzle import RIGHT, Example, Puzzle, Verdict, wrong
 from rlbench_suite.task import Task
 
@@ -442,6 +442,7 @@ class TicTacToe(PuzzleTask[State]):
         return board.picture()
 
 
+@privileged_player
 class PerfectPlayer(NamedTuple):
     """Player of the first move that loses nothing."""
 

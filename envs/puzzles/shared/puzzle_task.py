@@ -11,7 +11,7 @@ import numpy as np
 
 from rlbench_suite.bank import STOP, Bank, bank_of_both_splits
 from rlbench_suite.card import TaskCard
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.puzzle import Puzzle
 from rlbench_suite.task import Task
 
@@ -56,6 +56,7 @@ class PuzzleTask(Task[Params, State], Generic[State]):
         return Params(*jax.tree.map(lambda column: jnp.asarray(column)[number], (self.bank.instances, self.bank.plans)))
 
 
+@privileged_player
 class SolverPlayer(NamedTuple):
     """Player of the actions that the exact solver found when the bank was built."""
 

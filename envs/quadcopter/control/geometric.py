@@ -16,7 +16,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 
 from ..physics import dynamics
 from ..physics.data_sheet import SHIPPED, DataSheet
@@ -64,6 +64,7 @@ class SetPoint(NamedTuple):
     az: Scalar = 0.0
 
 
+@privileged_player
 class GeometricControl(eqx.Module):
     """Hover at the origin with the body's x axis along the world's. Knows the vehicle's constants and state.
 

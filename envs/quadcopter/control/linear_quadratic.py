@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
 
 from ..physics import dynamics
@@ -68,6 +68,7 @@ def riccati_gain(a: np.ndarray, b: np.ndarray, q: np.ndarray, r: np.ndarray) -> 
         cost = after
 
 
+@privileged_player
 class LinearQuadraticControl(NamedTuple):
     """Hover at the origin with the body's x axis along the world's."""
 

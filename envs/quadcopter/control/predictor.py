@@ -16,7 +16,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 
 from ..physics import dynamics
 from ..physics.data_sheet import DataSheet
@@ -120,6 +120,7 @@ def predicted_motion(vehicle: Quadcopter, sheet: DataSheet) -> Motion:
     )
 
 
+@privileged_player
 class Predictor(eqx.Module):
     """The reference player of flights with latency: the pilot without it, on the predicted state."""
 

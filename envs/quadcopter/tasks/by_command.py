@@ -29,7 +29,7 @@ import numpy as np
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Params, State
 
 from ..control import flight_controller
@@ -165,6 +165,7 @@ class ByWaypoint(Commanded[Params, State]):
         return (Component("place", meaning, f"{STRIDE:g} m", (3,)),)
 
 
+@privileged_player
 class CommandPilot(eqx.Module):
     """Base class of the reference players: a law of the vehicle's motion and a set point, without memory.
 

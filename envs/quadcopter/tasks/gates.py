@@ -40,7 +40,7 @@ import numpy as np
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 
 from ..control.geometric import GeometricControl, SetPoint, equipped
 from ..physics import dynamics
@@ -249,6 +249,7 @@ speed
 """
 
 
+@privileged_player
 class GatePilot(NamedTuple):
     """The reference player: geometric control holds a velocity towards a point on the gate's axis.
 

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.component import Component
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 
 from ..control.geometric import compensate_lag
 from ..physics.dynamics import HOVER_ACTION, Airframe, Quadcopter, Rotors
@@ -73,6 +73,7 @@ class HoverOne(Commanded[Airframe, Quadcopter], QuadcopterHover):
         return np.full(1, HOVER_ACTION, self.dtype)
 
 
+@privileged_player
 class OnePilot(NamedTuple):
     """The reference player of ``"one"``: a critically damped law on height; it knows the vehicle and its motors."""
 

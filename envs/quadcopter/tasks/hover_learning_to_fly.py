@@ -45,7 +45,7 @@ import numpy as np
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
 
 from ...alternating_bands import alternating_bands
@@ -244,6 +244,7 @@ def haar_angle(unit: Scalar, most: float) -> Scalar:
     return jnp.clip(angle, 0, most)
 
 
+@privileged_player
 class LearningToFlyPilot(NamedTuple):
     """The reference player: geometric control that knows its vehicle, with its motors and rotor speeds.
 

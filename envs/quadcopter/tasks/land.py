@@ -39,7 +39,7 @@ import numpy as np
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.context import weights
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 
 from ..control.geometric import GeometricControl, SetPoint, equipped
 from ..physics import dynamics
@@ -208,6 +208,7 @@ def _tilt(body: RigidBody) -> Scalar:
     return jnp.arccos(jnp.clip(rotation_matrix(body)[8], -1, 1))
 
 
+@privileged_player
 class LandingPilot(NamedTuple):
     """The reference player: over the pad first, then down, the slower the lower; geometric control holds the velocity.
 

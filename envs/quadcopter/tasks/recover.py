@@ -35,7 +35,7 @@ import numpy as np
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.context import weights
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 
 from ..control.geometric import SLOWER, attitude_gains, equipped, rotor_commands
 from ..physics import dynamics
@@ -170,6 +170,7 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
         return Shot(state, CEILING / 2, centre=(0.0, 0.0, CEILING / 2), larger=13.0)
 
 
+@privileged_player
 class RecoveryControl(eqx.Module):
     """The reference player: it controls tilt first and yaw not at all; its force follows from velocity alone.
 

@@ -42,7 +42,7 @@ import numpy as np
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
 
 from ...runge_kutta import rk4
@@ -251,6 +251,7 @@ def step(vehicle: Quadcopter, command: Rotors, airframe: Airframe, spin_drag: Sc
     return Quadcopter(normalised(rk4(motion, vehicle.body, duration)), end)
 
 
+@privileged_player
 class SpinningControl(NamedTuple):
     """The reference player: it points an axis of the body along the desired force, and the body spins about it.
 

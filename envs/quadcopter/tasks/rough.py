@@ -31,7 +31,7 @@ import numpy as np
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Components
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 
 from ...alternating_bands import alternating_bands
 from ..control.disturbance_observer import Observed, Rates, nothing_seen, observe
@@ -241,6 +241,7 @@ class RoughTrajectory(Rough):
     errors = QuadcopterTrajectory.errors
 
 
+@privileged_player
 class RoughPilot(NamedTuple):
     """The reference player: that of the calm task, with a disturbance observer and a voltmeter.
 

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 
 from ...specification_plan import FAR, LENGTHS, STAYS, Plan, clearance, interpolated, map_spacing, planned
 from ..control import flight_controller
@@ -39,6 +39,7 @@ STEEPEST = 1.5
 """m/s upward or downward"""
 
 
+@privileged_player
 class SpecificationPilot(NamedTuple):
     """Distances that it keeps, its speed, and gains."""
 

@@ -38,7 +38,7 @@ import numpy as np
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 
 from ..control.geometric import GeometricControl, SetPoint, equipped
 from ..physics import dynamics
@@ -262,6 +262,7 @@ def velocity(path: Path, time: Scalar) -> tuple[Scalar, Scalar, Scalar]:
     return path.x.velocity(time), path.y.velocity(time), path.z.velocity(time)
 
 
+@privileged_player
 class TrajectoryPilot(NamedTuple):
     """The reference player: geometric tracking control with the path's velocity and acceleration fed forward.
 

@@ -36,7 +36,7 @@ import numpy as np
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 
 from ..control.geometric import GeometricControl, SetPoint, equipped
 from ..physics import dynamics
@@ -202,6 +202,7 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
         return Shot(state.vehicle, 1.6, [*balls, *picture.path(np.vstack([points, points[:1]]))], below=1.2)
 
 
+@privileged_player
 class WaypointPilot(NamedTuple):
     """The reference player: geometric control holds a velocity towards the waypoint.
 

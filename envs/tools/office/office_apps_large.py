@@ -51,7 +51,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice, stream_of
 from rlbench_suite.episode import Draw
 from rlbench_suite.host import HostTask
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 
 from ..calls import nearest, short
 from ..page import HEIGHT, WIDTH, page
@@ -496,6 +496,7 @@ def _remark(row: Row, bait: Mapping[tuple[str, Any], str]) -> str:
     return f"; remark: {found}" if found else ""
 
 
+@privileged_player
 class Oracle(NamedTuple):
     """The reference player: it makes the calls of the template's plan, which sees what the calls show and no more."""
 

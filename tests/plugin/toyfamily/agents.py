@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.agent import CannotPlay, Progress
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
 
 
@@ -87,6 +87,39 @@ class OnHost(Learner):
 
     def save(self, policy: Any, path: str) -> None:
         pass
+
+
+class Peek(NamedTuple):
+    """Reads where it stands, and how often the wind blows, from the simulator."""
+
+    skill: Any
+
+    def initial(self, params: Any) -> Any:
+        return ()
+
+    def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
+        if view.action_mask is not None:
+            return jnp.where(view.params.gust > 1, 0, 2), memory
+        return jnp.clip(-view.state.x, -1.0, 1.0)[None], memory
+
+
+@privileged_player
+class DeclaredPeek(Peek):
+    """The same, as it must be declared."""
+
+
+class Peeking(Learner):
+    name = "toy-peek"
+
+    def policy(self, seed: int) -> Any:
+        return Peek(np.float32(1))
+
+
+class Oracle(Learner):
+    name = "toy-oracle"
+
+    def policy(self, seed: int) -> Any:
+        return DeclaredPeek(np.float32(1))
 
 
 class Picky(Learner):

@@ -31,7 +31,7 @@ import jax
 import numpy as np
 
 from rlbench_suite.card import TaskCard
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
 
 from ...control.geometric import GeometricControl, SetPoint
@@ -106,6 +106,7 @@ class QuadcopterMultiHover(Fleet):
         }
 
 
+@privileged_player
 class MultiHoverPilot(NamedTuple):
     """The reference player: geometric control of each vehicle; it knows the wakes and balances them."""
 

@@ -30,7 +30,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.card import TaskCard
-from rlbench_suite.policy import View
+from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
 
 from ...control.geometric import GeometricControl, SetPoint
@@ -116,6 +116,7 @@ def evenly_spread(n: int) -> np.ndarray:
     return np.stack([across * np.cos(longitude), across * np.sin(longitude), height], 1)
 
 
+@privileged_player
 class SwarmPilot(NamedTuple):
     """The reference player: each vehicle flies towards its goal and away from those that it would meet.
 
