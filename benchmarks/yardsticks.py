@@ -1,6 +1,6 @@
-"""Audit the reference players: tune cheap policies on each control-like task, and print whether one beats them.
+"""Audit the reference players: tune cheap policies on each task, and print whether one beats them.
 
-    python benchmarks/yardsticks.py [--ids A-v0,B-v0?difficulty=hard] [--seconds 60] [--episodes 512]
+    python benchmarks/yardsticks.py [--ids A-v0,B-v0?difficulty=hard] [--families text,tools] [--seconds 60]
 
 A reference player is worth something only if nothing cheap beats it. For every task this program searches at random,
 half of the seconds over each of two kinds of policies, then improves the best ones by small random changes:
@@ -8,15 +8,17 @@ half of the seconds over each of two kinds of policies, then improves the best o
 * policies of a few numbers: a constant action; two constant actions in turn or one after the other; linear feedback of
   one to four entries of the observation for each action; one gain for each part of the observation that has as many
   entries as the action (a proportional and derivative controller, if the task shows errors and their rates); and
-  bang-bang forms of them;
+  bang-bang forms of them. In families whose actions are choices they are those of ``rules_of_thumb.py``: the first, the
+  last or a random legal choice, orders, sequences, softmax tables, linear values, and the largest entry of a part of
+  the observation that has one for each choice;
 * the family's own reference player with its floating-point numbers changed.
 
 Policies see training episodes only. The best one and the reference then play the same held-out test episodes. A policy
 whose mean constraint cost on the training episodes exceeds both that of the reference and the limit of the card
 is no rival. The columns:
 
-* ``noop``, ``reference``, ``tuned``: mean normalised scores (0 is random play, 1 the reference of the card) with 95 %
-  intervals; ``noop`` is the calibrated one;
+* ``noop``, ``reference``, ``tuned``: mean normalised scores (0 is the better of random play and doing nothing, 1 the
+  reference of the card) with 95 % intervals; ``noop`` is the calibrated one;
 * ``cost`` and ``success`` of both, a mean over episodes;
 * ``policy``: the winner;
 * ``verdict``: ``beaten`` if it exceeds the reference by more than 3 % on the same episodes, ``beaten?`` if
@@ -39,6 +41,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
+from rules_of_thumb import Thumbs
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.episode import Draw, Role, advance, begin, draw_key, scalar_return, seed_key
@@ -48,6 +51,8 @@ from rlbench_suite.registry import card as find_card
 from rlbench_suite.registry import cards
 from rlbench_suite.task import Task
 
+OF_CHOICES = ("memory", "morl", "puzzles", "text", "tools")
+"""Families whose actions are choices, for which rules of thumb are tried instead of feedback laws."""
 FAMILIES = ("driving", "exploration", "greenhouse", "marl", "motor", "offline", "operations", "quadcopter")
 TRAINING_SEEDS, TEST_SEEDS = 2**35, 2**36
 """First seeds of the search and of the test. No training, evaluation or reference score uses them."""
@@ -445,7 +450,8 @@ def audit(card: TaskCard, seconds: float, episodes: int, seed: int = 0) -> Line:
     unchanged = reference.search.player.factors
     least, half = interval(reference.all_alike(unchanged, TRAINING_SEEDS, LANES * EPISODES, "train").cost)
     allowed = max(least + half, card.constraint.limit if card.constraint else 0.0)
-    arenas = [Arena(task, Laws(task)), *[reference] * bool(len(unchanged))]
+    cheap = Thumbs(task) if card.family in OF_CHOICES else Laws(task)
+    arenas = [Arena(task, cheap), *[reference] * bool(len(unchanged))]
     rivals = [(arena, arena.best(seconds / len(arenas), allowed, rng)) for arena in arenas]
     arena, best = max(rivals, key=lambda rival: rival[1].merit(allowed))
 
@@ -465,10 +471,16 @@ def main() -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--ids", help=f"tasks, separated by commas; those of {', '.join(FAMILIES)} by default")
+    parser.add_argument("--families", help="families, separated by commas, with all their variants")
     parser.add_argument("--seconds", type=float, default=60.0, help="time of the search on a task, without compilation")
     parser.add_argument("--episodes", type=int, default=512, help="number of test episodes")
     options = parser.parse_args()
-    chosen = [card for card in cards().values() if card.family in FAMILIES and not (card.variant or card.host)]
+    families = options.families.split(",") if options.families else FAMILIES
+    chosen = [
+        card
+        for card in cards().values()
+        if card.family in families and not card.host and (options.families or not card.variant)
+    ]
     wanted = [find_card(name) for name in options.ids.split(",")] if options.ids else chosen
     print(HEADER, flush=True)
     beaten = False

@@ -59,7 +59,7 @@ from .survival_rules import (
 from .survival_state import BRIGHT, COW, KINDS, NOWHERE, SKELETON, ZOMBIE, State, distance, light
 from .survival_world import cells_of, single
 
-HUNGRY, TIRED, FIT = 4, 3, 5
+HUNGRY, TIRED, FIT = 3, 3, 5
 """Food and drink at which it looks for more, energy at which it sleeps, and health from which it seeks a fight."""
 WARY = 10
 """Distance within which a zombie keeps it awake."""
@@ -185,9 +185,7 @@ class Settler(eqx.Module):
             (rules.levels >> LEVELS * s & 3).astype(jnp.int32) <= pickaxe(state.tools) for s in range(len(SOURCES))
         ]
         source = {
-            i: reduce(
-                or_, (jnp.where((held[s] == i) & opened[s], at(TREE + s), 0) for s in range(len(SOURCES)))
-            )
+            i: reduce(or_, (jnp.where((held[s] == i) & opened[s], at(TREE + s), 0) for s in range(len(SOURCES))))
             for i in range(len(SOURCES))
         }
         source[SAPLING] = jnp.where(rules.sapling_from == SAND, at(SAND), at(GRASS)) & free
@@ -220,9 +218,7 @@ class Settler(eqx.Module):
             jobs.append(Job(when, sites, action, ready, enters))
 
         planted = reduce(or_, (plant != NOWHERE for plant in state.plants))
-        build(
-            missing(EAT_PLANT) & ~planted, jnp.uint32(packed(sapling=1)), at(GRASS) & free, PLACE_SAPLING
-        )
+        build(missing(EAT_PLANT) & ~planted, jnp.uint32(packed(sapling=1)), at(GRASS) & free, PLACE_SAPLING)
         build(missing(PLACED + 1), pieces(rules.table_item, TABLE_COST), free, PLACE_TABLE)
         for tool in (0, 3, 1, 4):
             build(missing(MAKE_FIRST + tool), jnp.uint32(RECIPES[tool]), by_table, MAKE + tool, near_table, enters=True)
@@ -233,7 +229,12 @@ class Settler(eqx.Module):
         build(missing(PLACED + 2), cost, free, PLACE_FURNACE)
         for tool in (2, 5):
             build(
-                missing(MAKE_FIRST + tool), jnp.uint32(RECIPES[tool]), by_both, MAKE + tool, near_table & near_furnace, enters=True
+                missing(MAKE_FIRST + tool),
+                jnp.uint32(RECIPES[tool]),
+                by_both,
+                MAKE + tool,
+                near_table & near_furnace,
+                enters=True,
             )
         for item in range(len(SOURCES)):
             jobs.append(Job(missing(item) & any_of(source[item]), source[item], DO))
