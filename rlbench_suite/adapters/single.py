@@ -15,6 +15,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.adapters.action_check import ActionCheck
+from rlbench_suite.adapters.goals import WithGoals
 from rlbench_suite.adapters.maskable import shown_action_space
 from rlbench_suite.adapters.packing import Field, Layout
 from rlbench_suite.adapters.program import program
@@ -133,7 +134,7 @@ def order(seed: np.ndarray, index: int, draw: Draw) -> np.ndarray:
 programs = lru_cache(KEPT)(Programs)
 
 
-class TaskEnv(gymnasium.Env[Any, Any]):
+class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
     """A task as a Gymnasium environment (structured view).
 
     ``env.unwrapped`` has the ``card``, the ``task``, ``params``, ``state`` (assign a saved one to branch) and
