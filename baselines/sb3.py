@@ -1,8 +1,11 @@
 """Agents from stable-baselines3 (Raffin et al. 2021, JMLR 22), trained on the suite's vector env.
 
-The environments run batched and compiled (simulators on the host in turn); networks and updates are torch. SB3 ignores
-action masks. It can still play masked tasks, because the environment refuses an illegal action: the state stays and
-time passes.
+The environments run batched and compiled (simulators on the host in turn); networks and updates are torch. Observations
+are normalised by their running mean and variance, as those of the suite's own agents, and on-policy agents also scale
+rewards (SB3's ``VecNormalize``). A task's discount, network and learning rate are those of the suite's counterpart.
+
+These algorithms ignore action masks. They can still play masked tasks, because the environment refuses an illegal
+action: the state stays and time passes. :class:`SuiteVecEnv` shows masks to sb3-contrib's ``MaskablePPO``.
 """
 
 from __future__ import annotations
@@ -10,15 +13,18 @@ from __future__ import annotations
 import json
 import time
 import zipfile
-from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import safetensors
 import yaml
 from gymnasium import spaces
+from gymnasium.vector import AutoresetMode
 
 from rlbench_suite.adapters.entry_points import make_vec
+from rlbench_suite.adapters.maskable import has_masks
 from rlbench_suite.agent import CannotPlay, HostPolicy, Progress
 from rlbench_suite.card import unknown
 from rlbench_suite.episode import scalar_return
@@ -33,7 +39,7 @@ try:
     from stable_baselines3.common.base_class import BaseAlgorithm
     from stable_baselines3.common.noise import NormalActionNoise
     from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
-    from stable_baselines3.common.vec_env import VecEnv
+    from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 except ImportError as error:
     raise ImportError("Agents named sb3-... need stable-baselines3: pip install 'rlbench-suite[sb3]'") from error
 
@@ -46,6 +52,8 @@ MAX_STEPS_PER_REPORT = 20_000
 """Largest number of environment steps between two reports, so that a long run still shows progress."""
 ARCHITECTURE = ("net_arch", "activation_fn", "n_critics", "share_features_extractor")
 """Hyperparameters from which a policy is rebuilt. They are SB3's own, but the activation is given by name."""
+OBSERVATION_MEAN, OBSERVATION_VARIANCE = "normalization.mean", "normalization.variance"
+"""Names of the arrays of a saved policy that normalise its observations."""
 
 
 class SuiteVecEnv(VecEnv):
@@ -55,22 +63,47 @@ class SuiteVecEnv(VecEnv):
     combine several objectives.
 
     Args:
-        env: a vector env with the autoreset mode ``SameStep``.
+        env: a vector env with the autoreset mode ``SameStep`` and NumPy arrays.
+
+    Raises:
+        TypeError: it is no vector env of the suite.
+        ValueError: it has another autoreset mode or backend.
     """
 
     def __init__(self, env: Any) -> None:
+        if not hasattr(env, "card") or not hasattr(env, "num_envs"):
+            raise TypeError(
+                f"SuiteVecEnv wraps what gymnasium.make_vec(ID, n) makes of an id of this suite, got {env}."
+            )
+        mode = env.metadata["autoreset_mode"]
+        if mode is not AutoresetMode.SAME_STEP:
+            raise ValueError(
+                f"SuiteVecEnv needs a batch that resets in the step of an end, got autoreset_mode={mode.value!r}. "
+                f'Make it by gymnasium.make_vec("{env.card.id}", {env.num_envs}, '
+                "autoreset_mode=gymnasium.vector.AutoresetMode.SAME_STEP)."
+            )
+        if env.backend != "numpy":
+            raise ValueError(f'SuiteVecEnv needs a batch with backend="numpy", got {env.backend!r}.')
         self.env = env  # super().__init__ reads its render_mode
+        self.metadata = env.metadata
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
-        self._seeds: Any = None
+        self._seeds: list[int] | None = None
         self._actions: Any = None
         self._returns = np.zeros(env.num_envs)
         self.finished: list[float] = []
         """Scalar returns of the episodes that ended since the last report."""
 
     def seed(self, seed: int | None = None) -> list[int | None]:
-        """Set the seeds of the next reset, ``seed + i`` for env ``i``."""
-        self._seeds = seed
-        return [None if seed is None else seed + i for i in range(self.num_envs)]
+        """Set the seeds of the next reset and return them.
+
+        Each env has a seed of its own, independent of those of other seeds: with ``seed + i`` the trainings of seeds 0
+        and 1 would share all but one of their streams of episodes.
+        """
+        if seed is None:
+            self._seeds = None
+            return [None] * self.num_envs
+        self._seeds = np.random.SeedSequence(seed).generate_state(self.num_envs).tolist()
+        return list(self._seeds)
 
     def reset(self) -> np.ndarray:
         """Reset every env and return the first observations."""
@@ -102,9 +135,27 @@ class SuiteVecEnv(VecEnv):
     def close(self) -> None:
         """Do nothing: there is nothing to close."""
 
+    def get_images(self) -> tuple[Any, ...]:
+        """Return a picture of each env; None for each if the batch was made without ``render_mode="rgb_array"``."""
+        if self.render_mode != "rgb_array":
+            return (None,) * self.num_envs
+        pictures: tuple[Any, ...] = self.env.render()
+        return pictures
+
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        """Return the vector env's attribute, once for each env."""
-        return [getattr(self.env, attr_name, None) for _ in self._get_indices(indices)]
+        """Return an attribute of the vector env, once for each env; ``action_masks`` as a function of each.
+
+        Raises:
+            AttributeError: there is none, or it is ``action_masks`` of a task without masks.
+        """
+        chosen = list(self._get_indices(indices))
+        if attr_name in self._methods:
+            if attr_name == "action_masks" and not has_masks(self.env.task):
+                raise AttributeError(f"{self.env.card.id} has no action mask: every action is legal.")
+            if attr_name == "compute_reward":
+                self.env.compute_reward  # noqa: B018  (raises AttributeError for a task without goals)
+            return [partial(self._methods[attr_name], self, i) for i in chosen]
+        return [getattr(self.env, attr_name) for _ in chosen]
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         """Refuse to set an attribute, because the envs of a batch are not objects.
@@ -115,16 +166,49 @@ class SuiteVecEnv(VecEnv):
         raise AttributeError(f"Cannot set {attr_name}: the envs of a batch are not objects.")
 
     def env_method(self, method_name: str, *args: Any, indices: Any = None, **keywords: Any) -> list[Any]:
-        """Refuse to call a method, because the envs of a batch are not objects.
+        """Call a method of each env.
+
+        There are ``action_masks``, which returns the legal actions, bool ``(n,)``, and ``compute_reward`` of tasks with
+        goals.
 
         Raises:
-            AttributeError: always.
+            AttributeError: it is another method, since the envs of a batch are not objects, or the task has no masks
+                or goals.
         """
-        raise AttributeError(f"Cannot call {method_name}: the envs of a batch are not objects.")
+        if method_name not in self._methods:
+            known = ", ".join(self._methods)
+            raise AttributeError(f"Cannot call {method_name}: the envs of a batch are not objects. Known: {known}.")
+        return [method(*args, **keywords) for method in self.get_attr(method_name, indices)]
+
+    def _mask_of(self, i: int) -> np.ndarray:
+        mask: np.ndarray = self.env.action_masks()[i]
+        return mask
+
+    def _reward_of(self, i: int, achieved_goal: Any, desired_goal: Any, info: Any) -> Any:
+        return self.env.compute_reward(achieved_goal, desired_goal, info)
+
+    _methods: ClassVar[dict[str, Callable[..., Any]]] = {"action_masks": _mask_of, "compute_reward": _reward_of}
+    """Methods of single envs that a batch has too, called with the number of the env first."""
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: Any = None) -> list[bool]:
         """Return False for each env."""
         return [False for _ in self._get_indices(indices)]
+
+
+class Normalization(NamedTuple):
+    """Running moments of the observations in training, as ``VecNormalize`` keeps them."""
+
+    mean: np.ndarray
+    variance: np.ndarray
+
+    def normalized(self, observations: np.ndarray) -> np.ndarray:
+        """Return the observations ``(n, ...)`` as the networks read them, float32."""
+        deviation = np.sqrt(self.variance + EPSILON)
+        return np.clip((observations - self.mean) / deviation, -CLIP, CLIP).astype(np.float32)
+
+
+EPSILON, CLIP = 1e-8, 10.0
+"""Added to the variance, and largest normalised value: VecNormalize's defaults."""
 
 
 class SB3Policy:
@@ -134,13 +218,23 @@ class SB3Policy:
         model: the model.
         task_id: id of the task on which it was trained.
         hyperparameters: its hyperparameters as plain data.
+        normalization: moments that normalise its observations; None if it reads them as they are.
     """
 
-    def __init__(self, model: BaseAlgorithm, task_id: str, hyperparameters: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        model: BaseAlgorithm,
+        task_id: str,
+        hyperparameters: dict[str, Any],
+        normalization: Normalization | None = None,
+    ) -> None:
         self.model, self.task_id, self.hyperparameters = model, task_id, hyperparameters
+        self.normalization = normalization
 
     def act(self, observations: Any, action_masks: np.ndarray | None) -> np.ndarray:
-        """Return actions ``(n, ...)`` inside the action space."""
+        """Return actions ``(n, ...)`` inside the action space. Masks are ignored, as in training."""
+        if self.normalization:
+            observations = self.normalization.normalized(observations)
         return self.model.predict(observations, deterministic=True)[0]
 
 
@@ -150,6 +244,10 @@ class SB3:
     name: ClassVar[str]
     model: ClassVar[Callable[..., Any]]
     plays: ClassVar[tuple[type[spaces.Space[Any]], ...]]
+    counterpart: ClassVar[str] = "sac"
+    """Agent of the suite whose settings for a family or a task it takes over."""
+    shared: ClassVar[Mapping[str, str]] = {"gamma": "gamma", "hidden": "net_arch", "learning_rate": "learning_rate"}
+    """The counterpart's names of these settings, each with SB3's."""
     learns = True
 
     def check(self, task: Task[Any, Any]) -> None:
@@ -173,13 +271,19 @@ class SB3:
         """
         table = yaml.safe_load(HYPERPARAMETERS.read_text())[self.name]
         default = {"total_steps": training_steps(task.card, budget)} | table["default"]
-        chosen = default | table.get(task.card.registered_id, {})
+        chosen = default | self._settings_of_counterpart(task) | table.get(task.card.registered_id, {})
         for name, value in chosen.items():
             if name not in default:
                 raise ValueError(unknown("hyperparameter", name, default))
             if isinstance(value, dict):
                 chosen[name] = value[budget]
         return chosen
+
+    def _settings_of_counterpart(self, task: Task[Any, Any]) -> dict[str, Any]:
+        """Return what the suite's own agent sets for the task and its family, by SB3's names."""
+        table = yaml.safe_load((FOLDER / f"{self.counterpart}.yaml").read_text())
+        settings = table.get(task.card.family, {}) | table.get(task.card.registered_id, {})
+        return {theirs: settings[ours] for ours, theirs in self.shared.items() if ours in settings}
 
     def train(self, task: Task[Any, Any], *, seed: int, budget: str) -> Iterator[Progress | HostPolicy]:
         """Train on the train split. Yields :class:`Progress` about fifteen times and, last, the policy."""
@@ -198,7 +302,9 @@ class SB3:
         env.finished.clear()
 
         begun = time.perf_counter()
-        model = self.build(env, total, chosen, seed)
+        normalize = {"norm_obs": chosen.pop("normalize_observations"), "norm_reward": chosen.pop("normalize_rewards")}
+        normalized = VecNormalize(env, **normalize, clip_obs=CLIP, epsilon=EPSILON, gamma=chosen["gamma"])
+        model = self.build(normalized, total, chosen, seed)
         steps_per_round = env.num_envs * chosen.get("train_freq", chosen.get("n_steps", 1))
         rounds = -(-total // steps_per_round)
         reports = max(REPORTS, total // MAX_STEPS_PER_REPORT)
@@ -214,9 +320,12 @@ class SB3:
                 compile_seconds=compile_seconds,
                 episode_return=float(np.mean(returns)) if returns else float("nan"),
             )
-        yield SB3Policy(model, task.card.id, hyperparameters)
+        normalization = None
+        if normalize["norm_obs"]:
+            normalization = Normalization(normalized.obs_rms.mean.copy(), normalized.obs_rms.var.copy())
+        yield SB3Policy(model, task.card.id, hyperparameters, normalization)
 
-    def build(self, env: SuiteVecEnv, total: int, chosen: dict[str, Any], seed: int) -> Any:
+    def build(self, env: VecEnv, total: int, chosen: dict[str, Any], seed: int) -> Any:
         """Return a new model. ``chosen`` holds its arguments by SB3's names; ``net_arch`` and the noise are wrapped."""
         chosen = dict(chosen)
         chosen["policy_kwargs"] = {"net_arch": chosen.pop("net_arch")}
@@ -227,12 +336,15 @@ class SB3:
         return type(self).model("MlpPolicy", env, seed=seed, device="cpu", **chosen)
 
     def save(self, policy: SB3Policy, path: str) -> None:
-        """Write the weights as safetensors; the header names agent, task, hyperparameters and spaces."""
+        """Write weights and normalisation as safetensors; the header names agent, task, hyperparameters and spaces."""
         from safetensors.torch import save
 
         spaces_of = {"observation": str(policy.model.observation_space), "action": str(policy.model.action_space)}
         header = checkpoint.header(self.name, policy.task_id, policy.hyperparameters)
         weights = {name: tensor.contiguous() for name, tensor in policy.model.policy.state_dict().items()}
+        if policy.normalization:
+            weights[OBSERVATION_MEAN] = torch.as_tensor(policy.normalization.mean)
+            weights[OBSERVATION_VARIANCE] = torch.as_tensor(policy.normalization.variance)
         checkpoint.write_bytes(path, save(weights, metadata=header | {"spaces": json.dumps(spaces_of)}))
 
     def load(self, path: str, task: Task[Any, Any], *, budget: str = "smoke") -> SB3Policy:
@@ -251,6 +363,7 @@ class SB3:
             named = checkpoint.read_plain_config(path, self.name, task.card.id, self.hyperparameters(task, budget))
             with safetensors.safe_open(path, framework="pt") as file:
                 weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (no dict)
+        normalization = read_normalization(path, weights, task.observation_space.shape or ())
         given = {name: named[name] for name in ARCHITECTURE if name in named}
         chosen = sb3_zip.check_arguments(dict(given), path)
         layers = chosen.get("net_arch", [])
@@ -263,15 +376,38 @@ class SB3:
         model = type(self).model("MlpPolicy", env, seed=0, device="cpu", policy_kwargs=chosen, **room)
         checkpoint.refuse_other_shapes(path, weights, model.policy.state_dict())
         model.policy.load_state_dict(weights)
-        return SB3Policy(model, task.card.id, named)
+        return SB3Policy(model, task.card.id, named, normalization)
+
+
+def read_normalization(path: str, arrays: dict[str, torch.Tensor], shape: tuple[int, ...]) -> Normalization | None:
+    """Take the moments of the observations out of a file's arrays; None if it has none.
+
+    Raises:
+        ValueError: one is missing, has another shape or type, is not finite, or a variance is negative.
+    """
+    parts = {name: arrays.pop(name) for name in (OBSERVATION_MEAN, OBSERVATION_VARIANCE) if name in arrays}
+    if not parts:
+        return None
+    for name in (OBSERVATION_MEAN, OBSERVATION_VARIANCE):
+        part = parts.get(name)
+        if part is None or part.dtype != torch.float64 or tuple(part.shape) != shape or not part.isfinite().all():
+            raise ValueError(f"{path}: {name} must be finite numbers of type F64 and shape {shape}.")
+    mean, variance = (part.numpy() for part in parts.values())
+    if (variance < 0).any():
+        raise ValueError(f"{path}: {OBSERVATION_VARIANCE} is negative.")
+    return Normalization(mean, variance)
 
 
 class OnPolicy(SB3):
     """Base of on-policy agents; their learning rate falls linearly to zero."""
 
+    counterpart = "ppo"
+    shared: ClassVar[Mapping[str, str]] = {
+        "gamma": "gamma", "gae_lambda": "gae_lambda", "entropy": "ent_coef", "hidden": "net_arch"
+    }  # fmt: skip
     plays = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete)
 
-    def build(self, env: SuiteVecEnv, total: int, chosen: dict[str, Any], seed: int) -> Any:
+    def build(self, env: VecEnv, total: int, chosen: dict[str, Any], seed: int) -> Any:
         """Return a new model whose learning rate falls over the whole run, not over each call of ``learn()``."""
         model = super().build(env, total, chosen, seed)
         rate = chosen["learning_rate"]
@@ -284,6 +420,7 @@ class SB3PPO(OnPolicy):
 
     name = "sb3-ppo"
     model = stable_baselines3.PPO
+    shared: ClassVar[Mapping[str, str]] = {**OnPolicy.shared, "learning_rate": "learning_rate"}
 
 
 class SB3A2C(OnPolicy):
@@ -298,9 +435,10 @@ class SB3DQN(SB3):
 
     name = "sb3-dqn"
     model = stable_baselines3.DQN
+    counterpart = "dqn"
     plays = (spaces.Discrete,)
 
-    def build(self, env: SuiteVecEnv, total: int, chosen: dict[str, Any], seed: int) -> Any:
+    def build(self, env: VecEnv, total: int, chosen: dict[str, Any], seed: int) -> Any:
         """Return a new model whose exploration falls over the whole run, not over each call of ``learn()``."""
         model = super().build(env, total, chosen, seed)
         first, last = model.exploration_initial_eps, model.exploration_final_eps

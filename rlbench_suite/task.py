@@ -254,6 +254,10 @@ class Task(Described, Generic[Params, State]):
     the step and is never used twice.
     """
 
+    #: True if observations are a ``Dict`` of ``observation``, ``achieved_goal`` and ``desired_goal``, and the reward is
+    #: a function of both goals (:meth:`goal_reward`), for hindsight experience replay.
+    has_goals: bool = False
+
     # -- the functions of an episode, in the order of use ------------------------------------------------------
 
     @abc.abstractmethod
@@ -305,6 +309,17 @@ class Task(Described, Generic[Params, State]):
         The card says what it counts and what an episode may cost on average (``constraint``).
         """
         return None
+
+    def goal_reward(self, achieved: jax.Array, desired: jax.Array) -> jax.Array:
+        """Return the reward of a step that ends at an achieved goal ``(g,)`` when another ``(g,)`` is desired.
+
+        Only for a task that :attr:`has_goals`; :meth:`reward` then returns the same.
+        """
+        raise NotImplementedError
+
+    def goal_terminal(self, achieved: jax.Array, desired: jax.Array) -> jax.Array:
+        """Return whether the task is over at an achieved goal when another is desired, as :meth:`terminal` does."""
+        raise NotImplementedError
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Say in words why :meth:`action_mask` forbids ``action`` here."""

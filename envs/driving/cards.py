@@ -144,6 +144,7 @@ CARDS = (
         constraint=Constraint(
             counts="crashes", limit=0.01, reason="one crash in a hundred episodes, as in fleets of quadcopters"
         ),
+        choices={"goal": ("False", "True")},
         variant=True,
         tags=("continuous", "goal-conditioned", "safe", "driving"),
     ),

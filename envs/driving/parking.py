@@ -17,6 +17,11 @@ reward                  1 if the step ends with the car parked, else exp(-d / 5)
 parked                  at most 0.5 m along the goal's heading, 0.3 m across it, 0.1 rad of turn, 0.1 m/s
 terminated              a crash: a corner of the car leaves the lot of 70 x 42 m
 success                 parked at the end
+goal                    with ``goal=True`` the observation is a ``Dict``: ``observation``, ``achieved_goal`` and
+                        ``desired_goal``, each ``(5,)``: x and y (by 35 m and 21 m), cosine and sine of a heading, and
+                        speed (by 5 m/s), of the car, of the car again, and of the goal, whose speed is 0. The reward is
+                        a function of both goals. So a crash pays as any other step and takes nothing back: it ends the
+                        episode, and costs what would have followed
 start                   in the middle of the lot, at rest, in any direction
 cost                    1 for a step that ends in a crash
 context                 one of 28 spots of 4 x 8 m in two rows, nose to the wall or away from it; and the direction
@@ -36,12 +41,13 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from gymnasium import spaces
 from PIL import Image, ImageDraw
 
 from rlbench_suite.card import TaskCard
-from rlbench_suite.component import Component
+from rlbench_suite.component import Component, Components
 from rlbench_suite.policy import View, privileged_player
-from rlbench_suite.task import Task
+from rlbench_suite.task import Observation, Task
 
 from ..alternating_bands import alternating_bands
 from . import bicycle, reeds_shepp
@@ -120,6 +126,17 @@ def is_parked(pose: Pose, params: Params, share: float = 1.0) -> Scalar:
     return there & (jnp.abs(turn) <= share * TURN) & (jnp.abs(pose.speed) <= REST)
 
 
+def pose_components(whose: str) -> tuple[Component, ...]:
+    """Describe a pose and its speed, ``(5,)``, of the car or the goal."""
+    return (
+        Component("x", f"place of the {whose} along the rows", f"{HALF_X:g} m"),
+        Component("y", f"place of the {whose} across the rows", f"{HALF_Y:g} m"),
+        Component("cosine", f"of the {whose}'s heading"),
+        Component("sine", f"of the {whose}'s heading"),
+        Component("speed", f"of the {whose}, negative backwards", f"{SPEED:g} m/s"),
+    )
+
+
 class Parking(Task[Params, State]):
     """The task of this file's docstring."""
 
@@ -135,9 +152,14 @@ class Parking(Task[Params, State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.action_space = self.box([-1, -1], [1, 1])
+        self.has_goals = card.settings["goal"] == "True"
         low = -np.ones(14)
         low[5] = 0
-        self.observation_space = self.box(low, np.ones(14))
+        if self.has_goals:
+            parts = ("observation", "achieved_goal", "desired_goal")
+            self.observation_space = spaces.Dict({name: self.box(-1, 1, (5,)) for name in parts})
+        else:
+            self.observation_space = self.box(low, np.ones(14))
         self.reward_space = self.box(-card.horizon, 1)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
@@ -170,14 +192,44 @@ class Parking(Task[Params, State]):
 
     def pay(self, before: State, end: Pose, crashed: Scalar, params: Params) -> Scalar:
         """Return the reward of a step that ends at a pose."""
+        if self.has_goals:
+            return self.goal_reward(self.achieved(end), self.desired(params))
         away = jnp.hypot(params.x - end.x, params.y - end.y)
         away = away + RADIAN * jnp.abs(reeds_shepp.wrap(params.heading - end.heading))
         near = NEARNESS * jnp.exp(away * (-1 / REACH))
         return jnp.where(crashed, -before.earned, jnp.where(is_parked(end, params), 1, near)).astype(self.dtype)
 
-    def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return shape ``(14,)``; see the table."""
+    def achieved(self, pose: Pose) -> jax.Array:
+        """Return what the car has reached, ``(5,)``; see the table."""
+        heading = jnp.cos(pose.heading), jnp.sin(pose.heading)
+        return jnp.clip(self.stack(pose.x / HALF_X, pose.y / HALF_Y, *heading, pose.speed / SPEED), -1, 1)
+
+    def desired(self, params: Params) -> jax.Array:
+        """Return the goal, ``(5,)``; see the table."""
+        return self.achieved(Pose(params.x, params.y, params.heading, jnp.zeros((), self.dtype)))
+
+    def goal_reward(self, achieved: jax.Array, desired: jax.Array) -> jax.Array:
+        """Return the reward of a step that ends at one pose ``(5,)`` when another is the goal; see the table."""
+        dx, dy = HALF_X * (achieved[0] - desired[0]), HALF_Y * (achieved[1] - desired[1])
+        c, s = desired[2], desired[3]
+        turn = jnp.abs(jnp.arctan2(c * achieved[3] - s * achieved[2], c * achieved[2] + s * achieved[3]))
+        near = NEARNESS * jnp.exp((jnp.hypot(dx, dy) + RADIAN * turn) * (-1 / REACH))
+        there = (jnp.abs(c * dx + s * dy) <= ALONG) & (jnp.abs(c * dy - s * dx) <= ACROSS)
+        parked = there & (turn <= TURN) & (SPEED * jnp.abs(achieved[4] - desired[4]) <= REST)
+        return jnp.where(parked, 1, near).astype(self.dtype)
+
+    def goal_terminal(self, achieved: jax.Array, desired: jax.Array) -> jax.Array:
+        """Say whether a car at the achieved pose touches a wall; the goal has no influence."""
+        c, s = jnp.abs(achieved[2]), jnp.abs(achieved[3])
+        x, y = 0.5 * (LENGTH * c + WIDTH * s), 0.5 * (LENGTH * s + WIDTH * c)
+        return (HALF_X * jnp.abs(achieved[0]) + x > HALF_X) | (HALF_Y * jnp.abs(achieved[1]) + y > HALF_Y)
+
+    def observation(self, state: State, key: jax.Array, params: Params) -> Observation:
+        """Return shape ``(14,)``, or three parts; see the table."""
         pose = state.pose
+        if self.has_goals:
+            achieved = self.achieved(pose)
+            return {"observation": achieved, "achieved_goal": achieved, "desired_goal": self.desired(params)}
         ahead, left, turn = goal_from(pose, params)
         parts = (
             *(pose.x * (1 / HALF_X), pose.y * (1 / HALF_Y), jnp.cos(pose.heading), jnp.sin(pose.heading)),
@@ -188,8 +240,11 @@ class Parking(Task[Params, State]):
         low, high = self.observation_space.low, self.observation_space.high  # type: ignore[attr-defined]
         return jnp.clip(self.stack(*parts), low, high)
 
-    def observation_components(self) -> tuple[Component, ...]:
+    def observation_components(self) -> Components:
         """List the entries of :meth:`observation`, in order."""
+        if self.has_goals:
+            car, goal = pose_components("car"), pose_components("goal")
+            return {"observation": car, "achieved_goal": car, "desired_goal": goal}
         return (
             Component("x", "place of the car's centre along the rows", f"{HALF_X:g} m"),
             Component("y", "place of the car's centre across the rows", f"{HALF_Y:g} m"),

@@ -11,8 +11,8 @@ observation ``(405,)``  the 13 x 13 cells about the rover, row by row from below
                         cells, the rover at the lower left corner of block (4, 4): cells of frontier in each,
                         count / 16, at most 1 (64); place x, y (by 31); fraction of the ground covered. Frontier:
                         ground that is known, with an unknown cell beside it
-lidar                   sees every cell within 6 cells (Euclidean) to which no rock lies on Bresenham's line; it looks
-                        at the start and after every step
+lidar                   sees every cell within 6 cells (Euclidean) to which no rock lies on Bresenham's line, whose
+                        ties between two cells go away from the axis; it looks at the start and after every step
 reward                  fraction of the ground newly seen, minus 1/400; plus 1 on reaching the goal
 terminated              the goal: at least 95 % of the ground is covered
 success                 the same

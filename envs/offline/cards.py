@@ -20,6 +20,7 @@ CARDS = (
             "large-dense": 12,
         },
         chance="with dense rewards nothing ends the episode, and the ball may roll by the goal of the smallest maze",
-        tags=("continuous", "navigation", "sparse"),
+        choices={"goal": ("False", "True")},
+        tags=("continuous", "navigation", "goal-conditioned", "sparse"),
     ),
 )

@@ -21,6 +21,9 @@ start                   at rest, in the start cell, within 0.1 m of its centre a
 context                 the cells of start and goal, at least two cells apart along the shortest path, and the goal's
                         place within 0.1 m of its cell's centre along each axis. Every fourth pair of cells, by
                         distance, is for testing
+goal                    with ``goal=True`` the observation is a ``Dict``: ``observation`` ``(4,)``, the ball's x, y and
+                        velocity; ``achieved_goal`` ``(2,)``, the ball's x, y (m); ``desired_goal`` ``(2,)``, the
+                        goal's. Nothing else differs. The reward is a function of both goals
 difficulty              0, 1, 2: umaze, medium, large with sparse reward; 10, 11, 12: the same with dense reward
 ======================  ====================================================================================
 
@@ -37,13 +40,14 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from gymnasium import spaces
 from PIL import Image, ImageDraw
 
 from rlbench_suite.card import TaskCard
-from rlbench_suite.component import Component
+from rlbench_suite.component import Component, Components
 from rlbench_suite.context import Constant
 from rlbench_suite.policy import View
-from rlbench_suite.task import Task
+from rlbench_suite.task import Observation, Task
 
 from ..own_constants import OwnConstants
 from .maze import LAYOUTS, Maze, Motion, move
@@ -124,6 +128,7 @@ class PointMaze(Task[Params, State]):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         if difficulty not in card.difficulties.values():
             raise ValueError(f"The difficulty of {card.id} is one of {dict(card.difficulties)}, got {difficulty!r}.")
+        self.has_goals = card.settings["goal"] == "True"
         number = int(difficulty or 0)
         self.dense = number >= 10
         self.maze = maze = Maze(list(LAYOUTS.values())[number % 10])
@@ -135,7 +140,14 @@ class PointMaze(Task[Params, State]):
         self.first, self.count = np.array([0, len(train)], np.int32), np.array([len(train), len(test)], np.int32)
         # A corner may turn both axes' velocity into one axis' until the next step.
         place, speed = [maze.width, maze.height], 1.001 * math.sqrt(2) * self.fastest
-        self.observation_space = self.box([0, 0, -speed, -speed, 0, 0], [*place, speed, speed, *place])
+        if self.has_goals:
+            self.observation_space = spaces.Dict(
+                observation=self.box([0, 0, -speed, -speed], [*place, speed, speed]),
+                achieved_goal=self.box([0, 0], place),
+                desired_goal=self.box([0, 0], place),
+            )
+        else:
+            self.observation_space = self.box([0, 0, -speed, -speed, 0, 0], [*place, speed, speed, *place])
         self.action_space = self.box([-1, -1], [1, 1])
         self.reward_space = self.box(0 if self.dense else -self.step_cost, 1)
 
@@ -202,17 +214,26 @@ class PointMaze(Task[Params, State]):
         pushed = Motion(x, y, ball.accelerated(vx, action[0]), ball.accelerated(vy, action[1]))
         return State(move(self.maze.rows, pushed, STEP, self.radius + CLEARANCE), state.steps + 1)
 
-    def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return shape ``(6,)``; see the table."""
+    def observation(self, state: State, key: jax.Array, params: Params) -> Observation:
+        """Return shape ``(6,)``, or three parts; see the table."""
+        if self.has_goals:
+            return {
+                "observation": self.stack(*state.ball),
+                "achieved_goal": self.stack(state.ball.x, state.ball.y),
+                "desired_goal": self.stack(params.goal_x, params.goal_y),
+            }
         return self.stack(*state.ball, params.goal_x, params.goal_y)
 
-    def observation_components(self) -> tuple[Component, ...]:
+    def observation_components(self) -> Components:
         """List the entries of :meth:`observation`, in order."""
-        return (
-            Component("position", "x (to the right) and y (up) of the ball, from the lower left corner", "m", (2,)),
-            Component("velocity", "velocity of the ball along x and y", "m/s", (2,)),
-            Component("goal", "x and y of the goal, from the lower left corner", "m", (2,)),
+        position = Component(
+            "position", "x (to the right) and y (up) of the ball, from the lower left corner", "m", (2,)
         )
+        velocity = Component("velocity", "velocity of the ball along x and y", "m/s", (2,))
+        goal = Component("goal", "x and y of the goal, from the lower left corner", "m", (2,))
+        if self.has_goals:
+            return {"observation": (position, velocity), "achieved_goal": (position,), "desired_goal": (goal,)}
+        return position, velocity, goal
 
     def action_components(self) -> tuple[Component, ...]:
         """List the force."""
@@ -220,9 +241,20 @@ class PointMaze(Task[Params, State]):
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the reward of the table."""
-        distance = distance_to_goal(next_state, params)
+        return self._pay(distance_to_goal(next_state, params))
+
+    def _pay(self, distance: jax.Array) -> jax.Array:
+        """Return the reward of a step that ends this far from the goal, m."""
         reached = (distance <= self.goal_radius).astype(self.dtype)
         return jnp.exp(-distance) if self.dense else reached - self.step_cost
+
+    def goal_reward(self, achieved: jax.Array, desired: jax.Array) -> jax.Array:
+        """Return the reward of a step that ends at one place when another is the goal; both x, y in m."""
+        return self._pay(distance_between(achieved, desired))
+
+    def goal_terminal(self, achieved: jax.Array, desired: jax.Array) -> jax.Array:
+        """Say whether the ball is at the goal, if the reward is sparse."""
+        return jnp.bool_(False) if self.dense else distance_between(achieved, desired) <= self.goal_radius
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether it is at the goal, if the reward is sparse."""
@@ -293,6 +325,12 @@ def distance_to_goal(state: State, params: Params) -> jax.Array:
     return jnp.sqrt(dx * dx + dy * dy)
 
 
+def distance_between(achieved: jax.Array, desired: jax.Array) -> jax.Array:
+    """Return the distance between two places ``(2,)`` in a straight line, m."""
+    dx, dy = desired[0] - achieved[0], desired[1] - achieved[1]
+    return jnp.sqrt(dx * dx + dy * dy)
+
+
 SWING = math.sqrt(10.0 * FORCE / MASS)
 """rad/s at which the ball swings on the spring of the planner, 15.4: full force at 0.1 m, with the shipped ball"""
 
@@ -329,7 +367,11 @@ class WaypointPD(NamedTuple):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the force towards the next waypoint; in the goal's cell that is the goal itself."""
-        x, y, vx, vy, goal_x, goal_y = view.observation
+        if isinstance(view.observation, dict):
+            x, y, vx, vy = view.observation["observation"]
+            goal_x, goal_y = view.observation["desired_goal"]
+        else:
+            x, y, vx, vy, goal_x, goal_y = view.observation
         width = jnp.asarray(self.width)
         here = jnp.floor(y).astype(jnp.int32) * width + jnp.floor(x).astype(jnp.int32)
         goal = jnp.floor(goal_y).astype(jnp.int32) * width + jnp.floor(goal_x).astype(jnp.int32)

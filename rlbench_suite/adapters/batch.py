@@ -16,6 +16,7 @@ from gymnasium.vector.utils import batch_space
 
 from rlbench_suite.adapters.action_check import ActionCheck
 from rlbench_suite.adapters.frame_rate import frame_rate
+from rlbench_suite.adapters.goals import WithGoals
 from rlbench_suite.adapters.maskable import batched_action_space, shown_action_space
 from rlbench_suite.adapters.reward_space import VectorReward, shown_reward_space, with_resets
 from rlbench_suite.adapters.single import RENDER_MODES, TaskEnv
@@ -120,12 +121,13 @@ def check_batch(
     return AUTORESET[mode], limit
 
 
-class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
+class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
     """A batch of episodes; entry ``i`` has the seed ``seed + i`` and equals the single env of that seed at every step.
 
     Rewards are ``(n,)``, or ``(n, k)`` for k objectives. ``reward_space`` is that of one entry, as in MO-Gymnasium:
-    ``()`` or ``(k,)``. It has zero in it if some steps only reset; ``single_reward_space`` is the single env's. With ``backend="jax"`` observations, rewards, flags and
-    infos stay on the device, and neither actions nor the need of a reset is checked.
+    ``()`` or ``(k,)``. It has zero in it if some steps only reset; ``single_reward_space`` is the single env's. With
+    ``backend="jax"`` observations, rewards, flags and infos stay on the device, and neither actions nor the need of a
+    reset is checked.
 
     Args:
         task_id: id of a card.

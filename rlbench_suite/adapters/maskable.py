@@ -1,8 +1,8 @@
 """Action spaces of several choices whose ``sample`` takes the flat mask of ``info["action_mask"]``.
 
 The mask of a ``MultiDiscrete`` action is one vector, the parts one after another, as agents with masks read it.
-Gymnasium's own ``MultiDiscrete.sample`` takes a tuple with one mask for each part, and its batches take none. The spaces
-of this file are equal to Gymnasium's and take both forms.
+Gymnasium's own ``MultiDiscrete.sample`` takes a tuple with one mask for each part, and its batches take none. The
+spaces of this file are equal to Gymnasium's and take both forms.
 """
 
 from __future__ import annotations

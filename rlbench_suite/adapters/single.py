@@ -18,6 +18,7 @@ from gymnasium.wrappers import TimeLimit
 
 from rlbench_suite.adapters.action_check import ActionCheck
 from rlbench_suite.adapters.frame_rate import frame_rate
+from rlbench_suite.adapters.goals import WithGoals
 from rlbench_suite.adapters.maskable import shown_action_space
 from rlbench_suite.adapters.packing import Field, Layout
 from rlbench_suite.adapters.program import program
@@ -158,7 +159,7 @@ class EnvState(NamedTuple):
         )
 
 
-class TaskEnv(gymnasium.Env[Any, Any]):
+class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
     """A task as a Gymnasium environment (structured view).
 
     ``env.unwrapped`` has the ``card``, the ``task``, ``params``, ``state`` (the whole episode as a value: assign a

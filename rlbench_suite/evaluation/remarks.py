@@ -25,6 +25,7 @@ def remarks(report: Report) -> Iterable[str]:
             f"{name} is one saved policy of {saved.agent}, not trained here: its intervals include the variance of the "
             "episodes, not that of training."
         )
+    yield from _other_libraries(report)
     yield from _conversations(report.models)
     if report.gaps:
         yield (
@@ -136,6 +137,21 @@ def _conversations(models: list[Passing]) -> Iterable[str]:
         yield f"Answers were read leniently, formatted in another way than asked for: {', '.join(lenient)}."
     if any(model.estimated for model in models):
         yield "* Some tokens are estimated from the lengths of texts, because the server did not count them."
+
+
+OTHER_LIBRARY = "sb3-"
+"""Beginning of the names of agents of Stable-Baselines3."""
+
+
+def _other_libraries(report: Report) -> Iterable[str]:
+    """Yield how the settings of another library's agents differ from those of the suite's own."""
+    agents = list(dict.fromkeys(row.agent for row in report.rows if row.agent.startswith(OTHER_LIBRARY)))
+    if agents:
+        yield (
+            f"{', '.join(agents)}: untuned but for discount, network and learning rate, which are those of the suite's "
+            "own agents where these set them, and without action masks. Beside agents that are tuned and read masks "
+            "their scores compare settings as well as algorithms."
+        )
 
 
 UNEQUAL = 1.1

@@ -17,7 +17,6 @@ from gymnasium.vector.utils import batch_space
 
 from rlbench_suite.adapters.maskable import maskable
 from rlbench_suite.card import TaskCard
-from rlbench_suite.registry import cards
 
 TREASURE = "rlsuite/DeepSeaTreasure-v0"
 
@@ -57,6 +56,13 @@ def test_a_batch_renders_as_its_envs(name: str, mode: str) -> None:
         env = gymnasium.make(f"rlsuite/{name}", render_mode=mode)
         env.reset(seed=3 + i)
         np.testing.assert_array_equal(shown, env.render())
+
+
+@pytest.mark.parametrize("view", ["text", "pixels"])
+def test_a_batch_of_another_view_is_refused_by_that_name(view: str) -> None:
+    with pytest.raises(ValueError, match=rf"structured view only, got view='{view}'.*vectorization_mode=\"sync\""):
+        gymnasium.make_vec("rlsuite/DeepSeaTreasure-v0", 2, view=view)
+    assert gymnasium.make_vec("rlsuite/DeepSeaTreasure-v0", 2, view="structured").num_envs == 2
 
 
 @pytest.mark.parametrize("keywords", [{}, {"weights": (-1.0, 2.0)}, {"weights": (1e-30, 1e30)}])

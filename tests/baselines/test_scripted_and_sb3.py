@@ -42,8 +42,8 @@ def test_random_is_uniform_over_boxes_and_several_choices() -> None:
 def test_sb3_sees_the_same_steps() -> None:
     plain = gymnasium.make_vec("rlsuite/QuadcopterHover-v0", 3, autoreset_mode="SameStep")
     wrapped = sb3.SuiteVecEnv(TaskVectorEnv("rlsuite/QuadcopterHover-v0", 3, autoreset_mode="SameStep"))
-    wrapped.seed(4)
-    np.testing.assert_array_equal(wrapped.reset(), plain.reset(seed=4)[0])
+    seeds = wrapped.seed(4)
+    np.testing.assert_array_equal(wrapped.reset(), plain.reset(seed=seeds)[0])
     plain.action_space.seed(0)
     ends = 0
     for _ in range(80):
@@ -58,6 +58,119 @@ def test_sb3_sees_the_same_steps() -> None:
             np.testing.assert_array_equal(told[i]["terminal_observation"], infos["final_obs"][i])
             assert told[i]["TimeLimit.truncated"] == (truncated[i] and not terminated[i])
     assert ends > 0
+
+
+def test_training_seeds_share_no_stream_of_episodes() -> None:
+    env = sb3.SuiteVecEnv(TaskVectorEnv("rlsuite/PMSMCurrent-v0", 16, autoreset_mode="SameStep"))
+    starts = {}
+    for seed in (0, 1, 2):
+        sb3.stable_baselines3.PPO("MlpPolicy", env, seed=seed)  # seeds the env, too
+        starts[seed] = {observation.tobytes() for observation in env.reset()}
+        assert len(starts[seed]) == 16
+        env.seed(seed)
+        assert {observation.tobytes() for observation in env.reset()} == starts[seed]
+    assert not starts[0] & starts[1]
+    assert not starts[0] & starts[2]
+    assert not starts[1] & starts[2]
+
+
+def test_a_batch_that_resets_otherwise_is_refused_when_it_is_wrapped() -> None:
+    with pytest.raises(ValueError, match=r"got autoreset_mode='NextStep'.*AutoresetMode\.SAME_STEP"):
+        sb3.SuiteVecEnv(gymnasium.make_vec("rlsuite/PMSMCurrent-v0", 2))
+    with pytest.raises(ValueError, match="got autoreset_mode='Disabled'"):
+        sb3.SuiteVecEnv(gymnasium.make_vec("rlsuite/PMSMCurrent-v0", 2, autoreset_mode="Disabled"))
+    with pytest.raises(ValueError, match='backend="numpy"'):
+        sb3.SuiteVecEnv(gymnasium.make_vec("rlsuite/PMSMCurrent-v0", 2, autoreset_mode="SameStep", backend="jax"))
+    with pytest.raises(TypeError, match="SuiteVecEnv wraps a batch"):
+        sb3.SuiteVecEnv(gymnasium.make_vec("rlsuite/PMSMCurrent-v0", 2, vectorization_mode="sync"))
+
+
+def test_a_batch_shows_masks_pictures_and_attributes_as_sb3_asks_for_them() -> None:
+    batch = gymnasium.make_vec("rlsuite/Sudoku4-v0", 3, autoreset_mode="SameStep", render_mode="rgb_array")
+    env = sb3.SuiteVecEnv(batch)
+    env.seed(0)
+    env.reset()
+    assert env.has_attr("action_masks")
+    np.testing.assert_array_equal(env.env_method("action_masks"), batch.action_masks())
+    np.testing.assert_array_equal(env.env_method("action_masks", indices=[2]), batch.action_masks()[2:])
+    np.testing.assert_array_equal(env.get_attr("action_masks", 1)[0](), batch.action_masks()[1])
+    assert len(env.get_images()) == 3
+    assert env.render().ndim == 3  # SB3 tiles them
+    assert env.metadata["render_fps"] == batch.metadata["render_fps"]
+    with pytest.raises(AttributeError, match="Known: action_masks"):
+        env.env_method("seed_all")
+    plain = sb3.SuiteVecEnv(TaskVectorEnv("rlsuite/PMSMCurrent-v0", 2, autoreset_mode="SameStep"))
+    assert not plain.has_attr("action_masks")
+    assert not plain.has_attr("gravity")
+    assert plain.get_images() == (None, None)
+
+
+@pytest.mark.parametrize("batched", [False, True])
+@pytest.mark.parametrize("name", ["PointMaze-v1", "Parking-v0"])
+def test_hindsight_replay_trains_on_goals(name: str, batched: bool) -> None:
+    if batched:
+        env = sb3.SuiteVecEnv(gymnasium.make_vec(f"rlsuite/{name}", 4, goal=True, autoreset_mode="SameStep"))
+        assert env.has_attr("compute_reward")
+    else:
+        env = gymnasium.make(f"rlsuite/{name}", goal=True)
+    keywords = {"n_sampled_goal": 4, "goal_selection_strategy": "future"}
+    model = sb3.stable_baselines3.SAC(
+        "MultiInputPolicy",
+        env,
+        replay_buffer_class=sb3.stable_baselines3.HerReplayBuffer,
+        replay_buffer_kwargs=keywords,
+        learning_starts=2_500,  # an episode of each env must be over
+        buffer_size=5_000,
+        batch_size=64,
+        policy_kwargs={"net_arch": [16]},
+        seed=0,
+    ).learn(2_600)
+    assert model._n_updates > 0
+    buffer = model.replay_buffer
+    batch = buffer.sample(256)
+    reached = batch.rewards.numpy().max()
+    assert reached == pytest.approx(1 - 1 / 600 if "Maze" in name else 1, abs=1e-6)  # goals put in by hindsight
+
+
+def test_sb3_agents_take_the_settings_of_the_suites_own() -> None:
+    current, speed = registry.card("PMSMCurrent-v0").build(), registry.card("PMSMSpeed-v0").build()
+    for name in SIX:
+        if name != "sb3-dqn":
+            assert registry.agent(name).hyperparameters(current, "smoke")["gamma"] == 0.9
+    chosen = registry.agent("sb3-ppo").hyperparameters(speed, "quick")
+    assert (chosen["gamma"], chosen["gae_lambda"], chosen["ent_coef"]) == (0.998, 0.98, 0.005)
+    wordle = registry.card("Wordle-v0").build()
+    assert registry.agent("sb3-dqn").hyperparameters(wordle, "smoke")["gamma"] == 0.0
+    assert registry.agent("sb3-dqn").hyperparameters(wordle, "full")["net_arch"] == [32]
+
+
+@pytest.mark.parametrize("name", ["sb3-ppo", "sb3-sac"])
+def test_a_saved_policy_normalises_as_the_trained_one(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task, agent = registry.card("QuadcopterHover-v0").build(), registry.agent(name)
+    short = agent.hyperparameters(task, "smoke") | {"total_steps": 1_060, "net_arch": [8], "learning_starts": 100}
+    if name == "sb3-ppo":
+        short |= {"n_steps": 32, "batch_size": 64}
+        del short["learning_starts"]
+    monkeypatch.setattr(type(agent), "hyperparameters", lambda *_: dict(short))
+    *_, policy = agent.train(task, seed=0, budget="smoke")
+    moments = policy.normalization
+    assert np.abs(moments.mean).max() > 0
+    observations = np.stack([task.observation_space.sample() for _ in range(16)])
+    theirs = policy.model.get_vec_normalize_env().normalize_obs(observations)
+    expected = policy.model.predict(theirs, deterministic=True)[0]
+    np.testing.assert_array_equal(policy.act(observations, None), expected)
+    path = str(tmp_path / "policy.safetensors")
+    agent.save(policy, path)
+    loaded = agent.load(path, task)
+    np.testing.assert_array_equal(loaded.act(observations, None), policy.act(observations, None))
+    loaded.normalization = None
+    assert (loaded.act(observations, None) != policy.act(observations, None)).any()
+    for damage in (np.full(task.observation_space.shape, np.nan), np.zeros(3)):
+        agent.save(sb3.SB3Policy(policy.model, policy.task_id, short, moments._replace(variance=damage)), path)
+        with pytest.raises(ValueError, match=r"normalization\.variance must be finite"):
+            agent.load(path, task)
 
 
 def test_sb3_learns_the_treasure_and_is_judged_like_the_others(tmp_path: Path) -> None:

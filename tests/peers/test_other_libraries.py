@@ -59,6 +59,19 @@ def check_masks(names: Names) -> None:
     assert blind > 0
 
 
+def check_goals(names: Names) -> None:
+    assert names.model.num_timesteps >= 6_400
+    assert names.model._n_updates > 0
+    assert names.again == pytest.approx(names.reward)
+    assert names.model.replay_buffer.sample(256).rewards.max() > 0.9  # goals put in by hindsight
+
+
+def check_replay(names: Names) -> None:
+    np.testing.assert_array_equal(np.array(names.observations), names.episode.observations)
+    np.testing.assert_array_equal(np.array(names.rewards), names.episode.rewards)
+    assert (names.terminated, names.truncated) == (names.episode.terminations[-1], names.episode.truncations[-1])
+
+
 def check_memory(names: Names) -> None:
     trained(names.model, 512)
     assert all(np.abs(part).max() > 0 for part in names.memory)
@@ -117,11 +130,13 @@ CHECKS: dict[str, Callable[[Names], None]] = {
     "Stable-Baselines3": check_sb3,
     "Stable-Baselines3 on a compiled batch": check_sb3_batch,
     "Masks: sb3-contrib's MaskablePPO": check_masks,
+    "Goals: hindsight experience replay": check_goals,
     "Memory: sb3-contrib's RecurrentPPO": check_memory,
     "A loop of your own, as CleanRL's": check_loop,
     "TorchRL": check_torchrl,
     "SuperSuit": check_supersuit,
     "Minari and d3rlpy": check_d3rlpy,
+    "Replay an episode of a dataset": check_replay,
     "Several objectives: MO-Gymnasium's wrappers": check_mo_gymnasium,
     "morl-baselines": check_morl_baselines,
     "One process an environment": check_processes,
@@ -141,3 +156,58 @@ def test_script(title: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     script = tmp_path / "script.py"
     script.write_text(blocks(title, "python")[0])
     CHECKS[title](SimpleNamespace(**runpy.run_path(str(script), run_name="__main__")))
+
+
+# -- what the page says beside its scripts ---------------------------------------------------------------------------
+
+
+def same_step(name: str, count: int, **keywords: object) -> object:
+    from rlbench_suite.baselines.sb3 import SuiteVecEnv
+
+    return SuiteVecEnv(gymnasium.make_vec(f"rlsuite/{name}", count, autoreset_mode="SameStep", **keywords))
+
+
+@pytest.mark.parametrize("name", ["Sudoku4-v0", "OfficeApps-v0"])
+def test_maskable_ppo_trains_on_a_compiled_batch(name: str) -> None:
+    from sb3_contrib import MaskablePPO
+
+    model = MaskablePPO("MlpPolicy", same_step(name, 4), n_steps=64, batch_size=64, seed=0).learn(512)
+    assert model.num_timesteps >= 512
+    masks = model.rollout_buffer.action_masks
+    assert 0 < masks.mean() < 1
+    if name == "Sudoku4-v0":
+        actions = model.rollout_buffer.actions.reshape(-1).astype(int)
+        assert masks.reshape(len(actions), -1)[np.arange(len(actions)), actions].all()
+
+
+def test_a_compiled_batch_without_masks_is_refused_by_name() -> None:
+    from sb3_contrib import MaskablePPO
+
+    with pytest.raises(ValueError, match="does not support action masking"):
+        MaskablePPO("MlpPolicy", same_step("DeepSeaTreasure-v0", 2), n_steps=32, seed=0).learn(64)
+
+
+def test_videos_of_a_compiled_batch(tmp_path: Path) -> None:
+    from stable_baselines3.common.vec_env import VecVideoRecorder
+
+    batch = same_step("PMSMCurrent-v0", 2, render_mode="rgb_array")
+    env = VecVideoRecorder(batch, str(tmp_path), lambda step: step == 0, video_length=5)
+    env.reset()
+    for _ in range(8):
+        env.step(np.stack([env.action_space.sample() for _ in range(2)]))
+    env.close()
+    (video,) = tmp_path.glob("*.mp4")
+    assert video.stat().st_size > 1_000
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_mo_gymnasiums_statistics_of_a_batch(count: int) -> None:
+    from mo_gymnasium.wrappers.vector import MORecordEpisodeStatistics
+
+    env = MORecordEpisodeStatistics(gymnasium.make_vec("rlsuite/DeepSeaTreasure-v0", count, max_episode_steps=3))
+    env.reset(seed=0)
+    total = np.zeros((count, 2))
+    for _ in range(3):
+        _, rewards, _, _, infos = env.step(np.full(count, 2))
+        total += rewards
+    np.testing.assert_allclose(infos["episode"]["r"], total, rtol=1e-6)
