@@ -39,6 +39,7 @@ from rlbench_suite.episode import (
 from rlbench_suite.process import KEPT, precision, refuse_after_fork
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
+from rlbench_suite.waiting import announced, compiling
 
 BACKENDS = ("numpy", "jax")
 AUTORESET = {mode.value: mode for mode in AutoresetMode}
@@ -52,7 +53,8 @@ class BatchPrograms:
 
     def __init__(self, task: Task[Any, Any]) -> None:
         self.task = task
-        self.advance = jax.jit(self._advance)
+        self._jitted_advance = jax.jit(self._advance)
+        self.advance = announced(self._jitted_advance, task.card.id)
         self.reset_where = jax.jit(self._reset_where)
 
     def _advance(self, episodes: Episode, actions: jax.Array, limit: jax.Array) -> tuple[Episode, Step, jax.Array]:
@@ -72,12 +74,19 @@ class BatchPrograms:
         Raises:
             ContractError: a function of the task gives another shape or dtype than it should.
         """
+        with compiling(self.task.card.id):
+            return self._begin(seeds, draw)
+
+    def _begin(self, seeds: np.ndarray, draw: Draw) -> tuple[Episode, Step, jax.Array]:
         size, space = len(seeds), self.task.action_space
         before, nothing = jax.tree.map(lambda leaf: np.zeros((size, *leaf.shape), leaf.dtype), self._shapes)
         before = before._replace(seed=seeds, index=np.full(size, -1, np.int32))
         actions = np.zeros((size, *(space.shape or ())), ActionCheck(space).dtype)
-        self.advance.trace(before, actions, np.int32(0))  # shows faults now; the first step need not trace again
-        return self.reset_where(np.ones(size, bool), before, nothing, draw)
+        self._jitted_advance.trace(
+            before, actions, np.int32(0)
+        )  # shows faults now; the first step need not trace again
+        begun: tuple[Episode, Step, jax.Array] = self.reset_where(np.ones(size, bool), before, nothing, draw)
+        return begun
 
     @cached_property
     def _shapes(self) -> tuple[Episode, Step]:

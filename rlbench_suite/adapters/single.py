@@ -42,6 +42,7 @@ from rlbench_suite.episode import (
 from rlbench_suite.policy import Policy, reference_player
 from rlbench_suite.process import KEPT, on_the_cpu, precision, refuse_after_fork
 from rlbench_suite.task import Task
+from rlbench_suite.waiting import compiling
 
 RENDER_MODES = ("rgb_array", "ansi")
 _NOT_COPIED = {"_programs", "_advance", "_buffer", "_read", "_action", "_following", "_unpacked"}
@@ -163,8 +164,8 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
     """A task as a Gymnasium environment (structured view).
 
     ``env.unwrapped`` has the ``card``, the ``task``, ``params``, ``state`` (the whole episode as a value: assign a
-    saved one to branch) and :meth:`reference`. Time limits are Gymnasium's ``TimeLimit`` wrapper, which ``gymnasium.make``
-    adds. A restored state sets its count of steps too.
+    saved one to branch) and :meth:`reference`. Time limits are Gymnasium's ``TimeLimit`` wrapper, which
+    ``gymnasium.make`` adds. A restored state sets its count of steps too.
     """
 
     metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), **frame_rate(0.0)}  # noqa: RUF012
@@ -233,20 +234,33 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
         self._turn(seed, options)
         assert self._seed is not None
         if self._memory is None:
-            self._open()
-        if self._following is None:
-            begun = self._programs.begin(order(self._seed, self._index, self._draw))
-            self._buffer[:], self._following = np.asarray(begun)
+            with compiling(self.card.id):
+                self._open()
+                self._begin()
+        elif self._following is None:
+            self._begin()
         else:
             self._buffer[:], self._following = self._following, None
         self._unpacked = None
         observation, *_, info = self._show()
         return observation, info
 
+    def _begin(self) -> None:
+        """Begin this episode and the next one."""
+        begun = self._programs.begin(order(self._seed, self._index, self._draw))  # type: ignore[arg-type]
+        self._buffer[:], self._following = np.asarray(begun)
+
+    def _first_advance(self, memory: np.ndarray) -> jax.Array:
+        """Compile the program of a step, and run it."""
+        with compiling(self.card.id):
+            result = self._programs.advance(memory)
+        self._advance = self._programs.advance
+        return result
+
     def _open(self) -> np.ndarray:
         """Make the buffer of an episode and an action, and return it."""
         self._programs = programs(self.task)
-        self._advance = self._programs.advance
+        self._advance = self._first_advance
         layout, action = self._programs.layout, self._programs.action
         self._memory = np.zeros(action.span.stop, layout.dtype)
         self._buffer = self._memory[: layout.size]

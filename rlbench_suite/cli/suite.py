@@ -334,10 +334,9 @@ def play(
     if watched and seed is None:
         seed = int(np.random.SeedSequence().generate_state(1)[0])
     observation, info = env.reset(seed=seed)
+    choose = _watch(core) if reference else _ask(core.task)
     if run:
         choose = _replay(core.task, run, seed)
-    else:
-        choose = _watch(core) if reference else _ask(core.task)
     print(f"{card.summary}\n{core.task.how_to_act()}{'' if watched else ' Type q to quit, r for a new episode.'}")
     while True:
         print(f"\n{core.task.describe(core.episode.state, core.params)}")
@@ -356,9 +355,8 @@ def play(
             score = f", score {info['score']:.3f}" if "score" in info else ""
             if card.constraint:
                 score += f", cost {info['cost_so_far']:.4g} of {card.constraint.limit:g}"
-            print(
-                f"\n{core.task.describe(core.episode.state, core.params)}\nOver: {why}. Return {core.episode.total}{score}."
-            )
+            print(f"\n{core.task.describe(core.episode.state, core.params)}")
+            print(f"Over: {why}. Return {core.episode.total}{score}.")
             if watched:
                 break
             observation, info = env.reset()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from rlbench_suite.episode import scalar_return
 from rlbench_suite.evaluation.protocol import evaluate
 from rlbench_suite.evaluation.writing import replacing, writing
 from rlbench_suite.task import Task
+from rlbench_suite.waiting import compiling
 
 SUFFIXES = (".mp4", ".gif", ".webp")
 GIF_FPS = 50
@@ -48,7 +50,8 @@ class Video(NamedTuple):
 
 def actions_of_episode(task: Task[Any, Any], policy: Any, seed: int, split: str) -> np.ndarray:
     """Play the first episode of a seed as an evaluation does, and return its actions ``(steps, ...)``."""
-    record = evaluate(task, policy, np.array([seed]), split=split)
+    with compiling(task.card.id):
+        record = evaluate(task, policy, np.array([seed]), split=split)
     return np.asarray(record.actions[0, : int(record.length[0])]).astype(task.action_space.dtype)
 
 
@@ -67,7 +70,7 @@ def scene(task: Task[Any, Any], actions: Sequence[Any], seed: int, split: str) -
 
 
 def side_by_side(task: Task[Any, Any], scenes: Mapping[str, Scene], most: int) -> Video:
-    """Put the scenes of several players beside each other, each below its name. One that is over keeps its last picture.
+    """Put the scenes of several players beside each other, each below its name. Its last picture stays.
 
     Args:
         task: the task, whose period sets the pace.
@@ -136,7 +139,7 @@ def check_suffix(path: Path) -> None:
             import imageio_ffmpeg  # noqa: F401
         except ImportError as error:
             raise ImportError(
-                "An .mp4 file needs ffmpeg: pip install 'rlbench-suite[video]'. A .gif or .webp file needs nothing more."
+                "An .mp4 file needs ffmpeg: pip install 'rlbench-suite[video]'. A .gif or .webp file needs nothing."
             ) from error
 
 
@@ -160,7 +163,10 @@ def _write_mp4(path: Path, video: Video) -> None:
         macro_block_size=1,
         output_params=["-f", "mp4"],  # the unfinished file has another suffix
     )
-    writer.send(None)
+    with warnings.catch_warnings():
+        # JAX warns of a fork. This one becomes ffmpeg at once, and never runs JAX.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        writer.send(None)
     for picture in [*video.pictures, *[video.pictures[-1]] * (video.fps * LAST_SECONDS)]:
         writer.send(np.ascontiguousarray(picture))
     writer.close()

@@ -234,7 +234,7 @@ def test_a_time_limit_comes_at_the_step_of_the_restored_state(name: str) -> None
 def test_the_task_s_own_state_is_not_the_state() -> None:
     env = gymnasium.make("rlsuite/DeepSeaTreasure-v0").unwrapped
     env.reset(seed=0)
-    with pytest.raises(TypeError, match="env.unwrapped.episode"):
+    with pytest.raises(TypeError, match=r"env\.unwrapped\.episode"):
         env.state = env.episode.state
     with pytest.raises(AttributeError, match=r"'row'.*episode\.state"):
         _ = env.state.row

@@ -1,0 +1,57 @@
+"""One line on stderr for a person who waits while programs are compiled."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+PATIENCE = 2.0
+"""Seconds of waiting after which a line is printed."""
+_said = False
+
+
+@contextmanager
+def compiling(name: str) -> Iterator[None]:
+    """Say that programs of a task are being compiled, if that takes longer than :data:`PATIENCE`.
+
+    The line appears at most once in a process, and on stderr only, so that programs which read stdout do not see it.
+    """
+    timer = threading.Timer(PATIENCE, _say, (name,))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def announced(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Return a jitted function whose first call, which compiles it, is announced (:func:`compiling`)."""
+    called = False
+
+    def call(*arguments: Any) -> Any:
+        nonlocal called
+        if called:
+            return function(*arguments)
+        with compiling(name):
+            result = function(*arguments)
+        called = True
+        return result
+
+    return call
+
+
+def _say(name: str) -> None:
+    global _said  # noqa: PLW0603  (a process-wide fact: the line was printed)
+    if _said:
+        return
+    _said = True
+    if os.environ.get("JAX_COMPILATION_CACHE_DIR"):
+        later = "The next start is faster, because compiled programs are kept."
+    else:
+        later = "Set JAX_COMPILATION_CACHE_DIR to a folder, before JAX is imported, to keep them for the next process."
+    print(f"Compiling the programs of {name}, which is done once in a process. {later}", file=sys.stderr, flush=True)
