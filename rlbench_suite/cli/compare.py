@@ -223,7 +223,7 @@ def _print_needs(agent: str, together: "Need", single: "dict[str, Need]", consol
 
 
 def _ends(estimate: Any, sign: str = "+") -> str:
-    return f" [{estimate.low:{sign}.3f}, {estimate.high:{sign}.3f}]" if math.isfinite(estimate.low) else ""
+    return f" [{estimate.low:{sign}.3f}, {estimate.high:{sign}.3f}]" if estimate.low < estimate.high else ""
 
 
 def _effect(value: float | None) -> str:

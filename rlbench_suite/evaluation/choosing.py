@@ -57,7 +57,8 @@ def chosen(runs: Sequence[FinishedRun], agents: str | None = None, tasks: str | 
         if cells := [each for each in run.cells if each["task"] in manifest["hyperparameters"].get(each["agent"], ())]:
             cells.sort(key=lambda cell: order[cell["agent"]])
             place = 0 if agents is None else min(order.values())
-            kept.append((place, replace(run, manifest=manifest, cells=tuple(cells))))
+            failed = tuple(c for c in run.failed if c["task"] in manifest["hyperparameters"].get(c["agent"], ()))
+            kept.append((place, replace(run, manifest=manifest, cells=tuple(cells), failed=failed)))
     if not kept:
         what = " on ".join(filter(None, (agents, tasks)))
         raise ValueError(f"No finished cell of {what} in {', '.join(run.name for run in runs)}.")

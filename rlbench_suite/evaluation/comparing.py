@@ -7,8 +7,10 @@ agent's normalised score minus the second's.
   way if there are few pairs, otherwise in random ways. In the aggregate a pair counts with the weight of its task.
 * **Correction**: Holm's, once over all tasks of all pairs of agents, and once over the aggregates of these pairs.
 * **Effect**: mean difference over the standard deviation of differences within a task.
-* **Verdict**: an agent is better if the corrected p-value of the aggregate is below 0.05, and the 95 % interval of the
-  mean difference excludes 0. Below five pairs on a task there is no verdict.
+* **Verdict**: an agent is better if the corrected p-value of the aggregate is below 0.05, the 95 % interval of the
+  mean difference excludes 0, and the difference survives the failures that so many pairs cannot exclude: the share
+  ``1 - 0.05^(1/n)`` of unseen runs, in which the better agent scores as low, or the worse one as high, as a run can.
+  Below five pairs on a task there is no verdict.
 * **Constraints**: an agent whose mean cost on a task exceeds the limit of the task's card violates it. It ranks below
   an agent that violates nothing, and is never called better than that one.
 """
@@ -28,6 +30,7 @@ from rlbench_suite.evaluation.intervals import Estimate
 from rlbench_suite.evaluation.pairing import Cells, Gap, Pairs, apart, count, gaps, on_apart, on_shared, pairs_of
 from rlbench_suite.evaluation.permutation import holm, sign_flip_test
 from rlbench_suite.evaluation.power import LEAST_SEEDS, LEVEL, MOST_SEEDS, POWER, seeds_needed
+from rlbench_suite.evaluation.unseen import SCALE, unseen_share
 from rlbench_suite.registry import constraint
 
 
@@ -41,6 +44,7 @@ class TaskDifference:
         first: mean score of the first agent.
         second: mean score of the second agent.
         difference: mean difference, with its 95 % interval over seeds.
+        unseen: difference of a pair that was not seen, at worst for the agent with the higher mean.
         effect: mean difference over the standard deviation of differences; None if they are all equal.
         p: p-value of the permutation test.
         corrected: p-value after Holm's correction over all tasks of all pairs of agents.
@@ -48,6 +52,7 @@ class TaskDifference:
             violates the task's constraint.
         violating: agents that violate the task's constraint.
         privileged: agents that read the state or params of the task, which others do not see.
+        failed: agents with failed cells on the task. It is decided for nobody until they are done.
     """
 
     task: str
@@ -55,12 +60,19 @@ class TaskDifference:
     first: float
     second: float
     difference: Estimate
+    unseen: float
     effect: float | None
     p: float
     corrected: float
     better: str | None
     violating: tuple[str, ...]
     privileged: tuple[str, ...]
+    failed: tuple[str, ...] = ()
+
+    @property
+    def survives(self) -> bool:
+        """True if the sign of the difference survives the failures that the pairs cannot exclude."""
+        return survives(self.difference.point, self.unseen, self.seeds)
 
 
 @dataclass(frozen=True)
@@ -74,8 +86,10 @@ class Verdict:
         tasks: differences by task.
         left_out: tasks without a pair. No number here includes them.
         missing: seeds of the runs that the agents lack on the tasks. No number here includes them.
+        failed: failed cells of each agent on tasks of either. There is no verdict until they are done.
         unpaired: finished seeds on the tasks that the other agent lacks, of each agent. No number here includes them.
         difference: mean difference over tasks, with its 95 % interval over seeds.
+        unseen: mean over tasks of the difference of a pair that was not seen, at worst for the better agent.
         constrained: the same of constrained scores; None if no task has a constraint.
         iqm: interquartile mean of the first agent minus that of the second, with its 95 % interval over pairs.
         improvement: probability that a run of the first agent scores above a run of the second on a random task.
@@ -95,8 +109,10 @@ class Verdict:
     tasks: tuple[TaskDifference, ...]
     left_out: tuple[str, ...]
     missing: int
+    failed: tuple[int, ...]
     unpaired: tuple[int, int]
     difference: Estimate
+    unseen: float
     constrained: Estimate | None
     iqm: Estimate
     improvement: Estimate
@@ -111,6 +127,28 @@ class Verdict:
     def violated(self, agent: str) -> list[str]:
         """Return the ids of the tasks whose constraints an agent violates."""
         return [task.task for task in self.tasks if agent in task.violating]
+
+    @property
+    def runs(self) -> int:
+        """Number of pairs on which the share of unseen failures is judged: the fewest of a task, on every task."""
+        return self.seeds * len(self.tasks)
+
+    @property
+    def survives(self) -> bool:
+        """True if the sign of the difference survives the failures that the pairs cannot exclude."""
+        return survives(self.difference.point, self.unseen, self.runs)
+
+
+def survives(difference: float, unseen: float, runs: int) -> bool:
+    """Return whether a mean difference keeps its sign if as many runs as may be were not seen.
+
+    Args:
+        difference: measured mean difference.
+        unseen: difference of a run that was not seen, of the other sign or 0.
+        runs: number of runs that were seen.
+    """
+    share = unseen_share(runs)
+    return ((1 - share) * difference + share * unseen) * difference > 0
 
 
 def verdicts(runs: Sequence[reading.FinishedRun]) -> list[Verdict]:
@@ -129,8 +167,8 @@ def verdicts(runs: Sequence[reading.FinishedRun]) -> list[Verdict]:
     both = [pair for pair in combinations(agents, 2) if pair not in without]
     if not both:
         raise ValueError(f"There is nothing to compare. {on_apart(without, agents)}")
-    missing = gaps(runs)
-    found = [_compare(x, y, agents[x], agents[y], missing, len(both)) for x, y in both]
+    missing, failed, errors = gaps(runs), reading.failures(runs), reading.anchor_errors(runs)
+    found = [_compare(x, y, agents[x], agents[y], missing, failed, errors, len(both)) for x, y in both]
     single = iter(holm([task.p for verdict in found for task in verdict.tasks]))
     found = [
         replace(verdict, tasks=tuple(_decided_task(verdict, task, next(single)) for task in verdict.tasks))
@@ -163,14 +201,26 @@ def _check_comparable(runs: Sequence[reading.FinishedRun]) -> None:
                 )
 
 
-def _compare(first: str, second: str, x: Cells, y: Cells, missing: Sequence[Gap], comparisons: int) -> Verdict:
+def _compare(
+    first: str,
+    second: str,
+    x: Cells,
+    y: Cells,
+    missing: Sequence[Gap],
+    failed: Mapping[tuple[str, str], int],
+    errors: Mapping[str, Callable[[float], float]],
+    comparisons: int,
+) -> Verdict:
     """Compare two agents, one of several pairs of agents; correction, verdict and words are still open."""
     cells = {task: found for task in x if task in y and (found := pairs_of(x[task], y[task]))}
     pairs = {task: _scores(found, reading.score) for task, found in cells.items()}
     differences = {task: scores[:, 0] - scores[:, 1] for task, scores in pairs.items()}
     tasks = []
-    estimates = statistics.means([{task: values} for task, values in differences.items()])
-    for (task, values), estimate in zip(differences.items(), estimates, strict=True):
+    scale_errors: dict[str, float] = {}
+    spans = {task: _span(scores) for task, scores in pairs.items()}
+    for task, values in differences.items():
+        scale_errors[task] = _scale_error(float(values.mean()), errors.get(task))
+        estimate = statistics.with_error(statistics.mean({task: values}, bounds=spans[task]), scale_errors[task])
         violating = tuple(
             agent
             for agent, own in zip((first, second), zip(*cells[task], strict=True), strict=True)
@@ -182,12 +232,21 @@ def _compare(first: str, second: str, x: Cells, y: Cells, missing: Sequence[Gap]
             if any(cell.get("privileged") for cell in own)
         )
         own_mean, other_mean = pairs[task].mean(0).tolist()
+        unseen = spans[task][0] if estimate.point > 0 else spans[task][1]
         effect, p = _effect(estimate.point, [values]), sign_flip_test({task: values})
         tasks.append(
-            TaskDifference(task, len(values), own_mean, other_mean, estimate, effect, p, p, None, violating, privileged)
-        )
+            TaskDifference(
+                task, len(values), own_mean, other_mean, estimate, unseen, effect, p, p, None, violating, privileged,
+                tuple(agent for agent in (first, second) if failed.get((agent, task))),
+            )
+        )  # fmt: skip
     own, other = ({task: scores[:, i] for task, scores in pairs.items()} for i in (0, 1))
-    difference = statistics.mean(differences)
+    lowest, highest = (float(np.mean([span[i] for span in spans.values()])) for i in (0, 1))
+    difference = statistics.with_error(
+        statistics.mean(differences, bounds=(lowest, highest)),
+        math.sqrt(sum(error**2 for error in scale_errors.values())) / len(scale_errors),
+    )
+    unseen = lowest if difference.point > 0 else highest
     p = sign_flip_test(differences)
     kept = {task: _scores(found, reading.constrained) for task, found in cells.items()}
     limited = any(constraint(task) for task in cells)
@@ -198,8 +257,10 @@ def _compare(first: str, second: str, x: Cells, y: Cells, missing: Sequence[Gap]
         tasks=tuple(tasks),
         left_out=tuple(task for task in dict.fromkeys([*x, *y]) if task not in pairs),
         missing=sum(g.planned - g.finished for g in missing if g.agent in (first, second) and g.task in pairs),
+        failed=tuple(sum(failed.get((agent, task), 0) for task in {*x, *y}) for agent in (first, second)),
         unpaired=(_unpaired(x, pairs), _unpaired(y, pairs)),
         difference=difference,
+        unseen=unseen,
         constrained=statistics.mean({task: s[:, 0] - s[:, 1] for task, s in kept.items()}) if limited else None,
         iqm=statistics.iqm_difference(own, other),
         improvement=statistics.probability_of_improvement(own, other),
@@ -207,10 +268,31 @@ def _compare(first: str, second: str, x: Cells, y: Cells, missing: Sequence[Gap]
         p=p,
         corrected=p,
         better=None,
-        seeds_needed=_needed(list(differences.values()), comparisons),
+        seeds_needed=_needed(list(differences.values()), comparisons, unseen),
         ranks_below=None,
         words="",
     )
+
+
+def _span(scores: np.ndarray) -> tuple[float, float]:
+    """Return the lowest and highest difference of a pair of which one agent's run is of a kind that was not seen.
+
+    The other agent's run scores its mean. The unseen one scores as low or as high as a run can.
+
+    Args:
+        scores: of both agents, shape ``(n_pairs, 2)``.
+    """
+    lowest = min(SCALE[0], float(scores.min()))
+    highest = max(SCALE[1], float(scores.max()))
+    first, second = scores.mean(0).tolist()
+    return -max(second - lowest, highest - first), max(first - lowest, highest - second)
+
+
+def _scale_error(difference: float, error: Callable[[float], float] | None) -> float:
+    """Return the standard error of a difference on one scale: both ends stretch it, and neither shifts it."""
+    if error is None:
+        return 0.0
+    return abs(difference) * math.hypot(error(0.0), error(1.0))
 
 
 def _unpaired(own: Cells, pairs: Mapping[str, np.ndarray]) -> int:
@@ -228,19 +310,19 @@ def _effect(difference: float, differences: Sequence[np.ndarray]) -> float | Non
     return difference / spread if spread > 1e-9 * abs(difference) else None  # below that it is rounding
 
 
-def _needed(differences: Sequence[np.ndarray], comparisons: int) -> int | None:
+def _needed(differences: Sequence[np.ndarray], comparisons: int, unseen: float) -> int | None:
     seeds, means = min(map(len, differences)), [float(values.mean()) for values in differences]
     if seeds < 2 or sum(means) == 0:
         return None
     variances = [float(values.var(ddof=1)) for values in differences]
-    needed = seeds_needed(means, variances, comparisons=comparisons, interval=True)
+    needed = seeds_needed(means, variances, comparisons=comparisons, interval=True, unseen=unseen)
     return None if needed is None else max(needed, seeds + 1)
 
 
 def _decided_task(verdict: Verdict, task: TaskDifference, corrected: float) -> TaskDifference:
     """Return the difference on a task with its corrected p-value and the better agent."""
     better = None
-    if corrected < LEVEL:
+    if corrected < LEVEL and task.survives and not task.failed:
         better = verdict.first if task.difference.point > 0 else verdict.second
     return replace(task, corrected=corrected, better=None if task.violating == (better,) else better)
 
@@ -248,7 +330,9 @@ def _decided_task(verdict: Verdict, task: TaskDifference, corrected: float) -> T
 def _decided(verdict: Verdict, corrected: float) -> Verdict:
     """Return the verdict with its corrected p-value, the better agent and the words."""
     difference, better = verdict.difference, None
-    if verdict.seeds >= LEAST_SEEDS and corrected < LEVEL and (difference.low > 0 or difference.high < 0):
+    excludes_zero = difference.low > 0 or difference.high < 0
+    allowed = verdict.seeds >= LEAST_SEEDS and not any(verdict.failed)
+    if allowed and corrected < LEVEL and verdict.survives and excludes_zero:
         better = verdict.first if difference.point > 0 else verdict.second
     verdict = replace(
         verdict, corrected=corrected, better=better, seeds_needed=None if better else verdict.seeds_needed
@@ -282,12 +366,25 @@ def _words(verdict: Verdict) -> str:
             f"{names[0]} is better than {names[1]}: its mean score is higher by {measured}, and a run of it beats a "
             f"run of {names[1]} with probability {chance:.2f} ({tasks})."
         )
-    if verdict.seeds < LEAST_SEEDS:
+    if any(verdict.failed):
+        owners = [
+            f"{count(number, 'cell')} of {agent}"
+            for agent, number in zip((verdict.first, verdict.second), verdict.failed, strict=True)
+            if number
+        ]
+        reason = f"{' and '.join(owners)} failed, and a failure is not a gap: finish them, or they decide nothing"
+    elif verdict.seeds < LEAST_SEEDS:
         reason = (
             f"a verdict needs at least {LEAST_SEEDS} paired seeds on every task, and the fewest are {verdict.seeds}"
         )
     elif verdict.difference.point == 0:
         reason = "the mean scores are equal"
+    elif verdict.corrected < LEVEL and not verdict.survives:
+        reason = (
+            f"in the seeds seen, {names[0]} scores higher than {names[1]} by {measured}, but {verdict.runs} pairs "
+            f"cannot exclude that {unseen_share(verdict.runs):.0%} of runs fail (or succeed) unlike all of them, which "
+            "would undo the difference"
+        )
     elif verdict.corrected < LEVEL:
         reason = (
             f"{names[0]} scores higher than {names[1]} by {measured}; the test finds a difference at the level of "

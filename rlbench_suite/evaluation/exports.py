@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -18,6 +18,7 @@ from rlbench_suite.evaluation.intervals import Estimate
 from rlbench_suite.evaluation.power import LEVEL
 from rlbench_suite.evaluation.reading import FinishedRun, agents
 from rlbench_suite.evaluation.remarks import on_few_seeds
+from rlbench_suite.evaluation.unseen import on_unseen
 from rlbench_suite.registry import constraint
 
 COLUMNS = (
@@ -32,8 +33,10 @@ COLUMNS = (
     "violates",
     "constrained_score",
     "privileged",
+    "failed",
 )
-"""Columns of the CSV file, one row for each cell. A task without a constraint has no limit."""
+"""Columns of the CSV file, one row for each cell. A task without a constraint has no limit. A failed cell has no
+numbers, and its agent no mean on the task until it is done."""
 
 _ESCAPED = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "_": r"\_", "%": r"\%",
@@ -50,26 +53,39 @@ def latex(run: FinishedRun) -> str:
     score that violates the constraint of a task has a dagger and is never bold. Where a task has a constraint, another
     row has the interquartile mean of constrained scores.
     """
-    cells = {agent: {task: list(seeds.values()) for task, seeds in own.items()} for agent, own in agents([run]).items()}
+    failed = reading.failures([run])
+    cells = {
+        agent: {task: list(seeds.values()) for task, seeds in own.items() if (agent, task) not in failed}
+        for agent, own in agents([run]).items()
+    }
+    unfinished = sorted({agent for agent, _ in failed})
+    errors = reading.anchor_errors([run])
     scores = _scores(cells, reading.score)
     constrained = _scores(cells, reading.constrained)
     broken = {agent: [task for task, own in theirs.items() if reading.violate(own)] for agent, theirs in cells.items()}
     tasks = list(dict.fromkeys(task for own in scores.values() for task in own))
-    shared = [task for task in tasks if all(task in own for own in scores.values())]
+    done = {agent: own for agent, own in scores.items() if agent not in unfinished}
+    shared = [task for task in tasks if done and all(task in own for own in done.values())]
     told, rows = _told(run), []
     for task in tasks:
-        values = {agent: statistics.mean({task: own[task]}) for agent, own in scores.items() if task in own}
+        values = {
+            agent: _summary(statistics.mean, {task: own[task]}, errors) for agent, own in scores.items() if task in own
+        }
         marked = {agent for agent in scores if task in broken[agent]}
         rows.append(_row(_name(task), values, list(scores), marked, _bold(values, marked, told.get(task, set()))))
     together = []
     if shared:
-        violating = {agent for agent in scores if set(broken[agent]) & set(shared)}
+        violating = {agent for agent in done if set(broken[agent]) & set(shared)}
         kinds = [(_MEAN, statistics.mean, scores, violating), ("IQM", statistics.iqm, scores, violating)]
         if any(constraint(task) for task in shared):
             kinds.append(("Constrained IQM", statistics.iqm, constrained, set()))
         told = told if len(shared) == len(tasks) else _told(*chosen([run], tasks=",".join(shared)))
         for title, aggregate, of, marked in kinds:
-            values = {agent: aggregate({task: own[task] for task in shared}) for agent, own in of.items()}
+            values = {
+                agent: _summary(aggregate, {task: own[task] for task in shared}, errors)
+                for agent, own in of.items()
+                if agent in done
+            }
             bold = _bold(values, marked, told[_MEAN]) if title == _MEAN else set[str]()
             together.append(
                 _row(f"{title} ({len(shared)} task{'s' * (len(shared) > 1)})", values, list(scores), marked, bold)
@@ -87,6 +103,8 @@ def latex(run: FinishedRun) -> str:
         *(["% A dagger marks scores whose mean cost exceeds the task's limit."] if any(broken.values()) else []),
         *(["% A double dagger marks agents that read the state or parameters of a task."] if privileged else []),
         *(f"% {sentence}" for sentence in on_few_seeds(numbers)),
+        f"% {on_unseen(numbers[0], len(shared))}",
+        *(f"% {agent} has failed cells: no number until they are done." for agent in unfinished),
         rf"\begin{{tabular}}{{l{'r' * len(scores)}}}",
         r"\toprule", head, r"\midrule", *rows, *([r"\midrule"] if together else []), *together, r"\bottomrule",
         r"\end{tabular}",
@@ -104,8 +122,10 @@ def tidy_csv(run: FinishedRun) -> str:
         writer.writerow([
             cell["task"], cell["agent"], cell["seed"], cell["score"], cell["mean_return"], cell["success_rate"],
             cell["mean_cost"], found.limit if found else None, reading.violate([cell]), reading.constrained(cell),
-            bool(cell.get("privileged")),
+            bool(cell.get("privileged")), False,
         ])  # fmt: skip
+    for cell in run.failed:
+        writer.writerow([cell["task"], cell["agent"], cell["seed"], *[None] * (len(COLUMNS) - 4), True])
     return text.getvalue()
 
 
@@ -115,10 +135,12 @@ def huggingface(run: FinishedRun) -> str:
     The layout is that of https://github.com/huggingface/hub-docs/blob/main/modelcard.md. Values are means over seeds.
     """
     settings = {"budget": run.manifest["budget"], "protocol": run.manifest["protocol"]}
-    index = []
+    index, failed = [], reading.failures([run])
     for agent, tasks in agents([run]).items():
         results = []
         for task, seeds in tasks.items():
+            if (agent, task) in failed:
+                continue
             found = constraint(task)
             cells = [{**cell, "constrained": reading.constrained(cell)} for cell in seeds.values()]
             violated = ", violated" * reading.violate(cells)
@@ -145,7 +167,8 @@ def huggingface(run: FinishedRun) -> str:
                     for kind, (name, key) in metrics.items()
                 ],
             })  # fmt: skip
-        index.append({"name": agent, "results": results})
+        if results:
+            index.append({"name": agent, "results": results})
     return yaml.safe_dump({"model-index": index}, sort_keys=False, allow_unicode=True)
 
 
@@ -187,6 +210,14 @@ def _bold(values: dict[str, Estimate], violating: set[str], told: set[tuple[str,
     return bold if bold != keepers or len(keepers) == 1 < len(values) else set()
 
 
+def _summary(
+    aggregate: Callable[..., Estimate],
+    scores: dict[str, list[float]],
+    errors: Mapping[str, Callable[[float], float]],
+) -> Estimate:
+    return statistics.with_error(aggregate(scores), statistics.error_of_mean(scores, errors))
+
+
 def _row(title: str, values: dict[str, Estimate], columns: list[str], violating: set[str], bold: set[str]) -> str:
     texts = []
     for agent in columns:
@@ -197,7 +228,7 @@ def _row(title: str, values: dict[str, Estimate], columns: list[str], violating:
         point = rf"\textbf{{{_number(value.point)}}}" if agent in bold else _number(value.point)
         point += "$^\\dagger$" * (agent in violating)
         interval = rf" {{\scriptsize[{_number(value.low)}, {_number(value.high)}]}}"
-        ends = interval if math.isfinite(value.low) else ""
+        ends = interval if math.isfinite(value.low) and value.low < value.high else ""
         texts.append(point + ends)
     return " & ".join([_escape(title), *texts]) + r" \\"
 

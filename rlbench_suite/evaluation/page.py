@@ -10,6 +10,9 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from rlbench_suite.evaluation.intervals import Estimate
 
+NO_WIDTH = "[all equal]"
+"""Text in place of an interval whose resamples are all the same."""
+
 
 def render(package: str, template: str, **values: Any) -> str:
     """Render a template from the folder ``templates`` of ``package``.
@@ -38,9 +41,12 @@ def _environment(package: str) -> Environment:
 def interval(estimate: Estimate) -> str:
     """Return an interval as text, such as ``[0.10, 0.25]``; empty where there is none.
 
-    The ends have a third digit, as the point has, where two digits would leave the point outside.
+    The ends have a third digit, as the point has, where two digits would leave the point outside. An interval without
+    width is no knowledge, so it is said in words.
     """
     if not math.isfinite(estimate.low):
         return ""
+    if estimate.low == estimate.high:
+        return NO_WIDTH
     digits = 2 if round(estimate.low, 2) <= round(estimate.point, 3) <= round(estimate.high, 2) else 3
     return f"[{estimate.low:z.{digits}f}, {estimate.high:z.{digits}f}]"

@@ -2,7 +2,9 @@
 
 The power is that of the decision in :mod:`rlbench_suite.evaluation.comparing`. The paired permutation test must fall
 below the level that Holm's correction leaves to the smallest of several p-values, as if nothing else differed. For a
-verdict over tasks the 95 % interval must also exclude 0. Differences of pairs count as normal.
+verdict over tasks the 95 % interval must also exclude 0. Differences of pairs count as normal. Besides, the pairs must
+exclude a share of unseen failures that would undo the difference (:mod:`rlbench_suite.evaluation.unseen`), which sets a
+least number of seeds.
 
 The probability comes from simulated experiments. Only two numbers a task are drawn, the sum of its n differences x and
 their sum of squares about the mean. They have the normal and the chi-squared distribution, so an experiment with 10,000
@@ -25,11 +27,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 
 from rlbench_suite.evaluation.permutation import least_p
+from rlbench_suite.evaluation.unseen import SCALE, critical_t, runs_to_exclude
 
 DIFFERENCES = (0.02, 0.05, 0.1, 0.2)
 """Differences of normalised scores that a table shows by default."""
@@ -86,23 +88,36 @@ def needs(
 
     def need(tasks: Sequence[str], comparisons: int, interval: bool) -> Need:
         own = [variances[task] for task in tasks]
+        unseen = float(np.mean([spans[task] for task in tasks]))
         return Need(
             spread=math.sqrt(sum(own)) / len(own),
             measured=min(len(scores[task]) for task in tasks),
             seeds={
-                d: seeds_needed([d] * len(own), [2 * v for v in own], comparisons=comparisons, interval=interval)
+                d: seeds_needed(
+                    [d] * len(own), [2 * v for v in own], comparisons=comparisons, interval=interval, unseen=unseen
+                )
                 if any(own)
                 else None
                 for d in differences
             },
         )
 
+    means = {task: float(np.mean(values)) for task, values in scores.items()}
+    spans = {
+        task: max(means[task] - min(SCALE[0], *values), max(SCALE[1], *values) - means[task])
+        for task, values in scores.items()
+    }
     pairs = math.comb(agents, 2)
     return need(list(scores), pairs, True), {task: need([task], pairs * len(scores), False) for task in scores}
 
 
 def seeds_needed(
-    differences: Sequence[float], variances: Sequence[float], *, comparisons: int = 1, interval: bool = False
+    differences: Sequence[float],
+    variances: Sequence[float],
+    *,
+    comparisons: int = 1,
+    interval: bool = False,
+    unseen: float = 0.0,
 ) -> int | None:
     """Return the fewest pairs, at least :data:`LEAST_SEEDS`, that show a difference with the power :data:`POWER`.
 
@@ -111,6 +126,7 @@ def seeds_needed(
         variances: variance of the difference of a pair, by task.
         comparisons: number of p-values that Holm's method corrects together.
         interval: the interval must exclude 0, too.
+        unseen: mean over tasks of the difference of a pair that was not seen, at worst for the better agent.
 
     Returns:
         None if more than :data:`MOST_SEEDS` are needed.
@@ -125,7 +141,12 @@ def seeds_needed(
     def enough(seeds: int) -> bool:
         return power_of(differences, variances, seeds, comparisons=comparisons, interval=interval) >= POWER
 
-    low, high = LEAST_SEEDS - 1, LEAST_SEEDS
+    size = abs(mean)
+    runs = runs_to_exclude(size / (size + abs(unseen))) if unseen else 0
+    least = max(LEAST_SEEDS, math.ceil(runs / len(differences)))
+    if least > MOST_SEEDS:
+        return None
+    low, high = least - 1, least
     while not enough(high):
         if high == MOST_SEEDS:
             return None
@@ -160,11 +181,11 @@ def power_of(
     total, squares = sums.sum(0), (sums**2 / seeds + spreads).sum(0)
     second, fourth = v + d**2, 3 * v**2 + 6 * v * d**2 + d**4  # moments of a difference
     normals = 3 * seeds * second.sum() ** 2 / fourth.sum()
-    t = _critical(level, normals - 1)
+    t = critical_t(level, normals - 1)
     seen = total > t * np.sqrt(squares * normals / (normals - 1 + t**2))
     if interval:
         spread = spreads.sum(0)
-        t = _critical(LEVEL, freedom * spread**2 / (spreads**2).sum(0))
+        t = critical_t(LEVEL, freedom * spread**2 / (spreads**2).sum(0))
         z = -_NORMAL.inv_cdf(LEVEL / 2)
         noise = math.sqrt(6 * (v**3).sum() / v.sum() ** 3) / seeds * (2 * z**2 + 1) / (6 * z)
         seen &= total > t * np.exp(noise * skewness) * np.sqrt(seeds * spread / freedom)
@@ -180,17 +201,3 @@ def _drawn(tasks: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     quantiles = [_NORMAL.inv_cdf((i + 0.5) / _EXPERIMENTS) for i in range(_EXPERIMENTS)]
     rows = np.random.default_rng(0).permuted(np.tile(quantiles, (2 * tasks + 1, 1)), axis=1)
     return rows[:tasks], rows[tasks:-1], rows[-1]
-
-
-def _critical(level: float, freedom: Any) -> Any:
-    """Return the value that Student's t exceeds in size with probability ``level``.
-
-    Expansion 26.7.5 of Abramowitz and Stegun (1964), for at least 4 degrees of freedom.
-    """
-    z = -_NORMAL.inv_cdf(level / 2)
-    return (
-        z
-        + (z**3 + z) / (4 * freedom)
-        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
-        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * freedom**3)
-    )

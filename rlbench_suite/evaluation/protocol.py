@@ -145,8 +145,7 @@ def run_cell(
         on_train: evaluate on the train split, too.
 
     Raises:
-        ValueError: as :func:`evaluation_seeds` and :func:`training_task`; or the agent gave no policy, or a return is
-            not finite.
+        ValueError: as :func:`evaluation_seeds` and :func:`training_task`; or the agent gave no policy.
     """
     seeds = evaluation_seeds(task.card, seed, budget)
     started = time.perf_counter()
@@ -163,8 +162,6 @@ def run_cell(
     trained = time.perf_counter()
     record = evaluate(task, policy, seeds)
     train_record = evaluate(task, policy, seeds, split="train") if on_train else None
-    if not all(np.isfinite(each.total).all() for each in (record, train_record) if each):
-        raise ValueError(f"{agent.name} reached a return on {task.card.id} that is not finite.")
     yield Outcome(seeds, record, curve, policy, trained - started, time.perf_counter() - trained, train_record)
 
 

@@ -20,6 +20,7 @@ TABLES = {
     "cells": "results of a cell: the contents of its result.json, and what its task's constraint makes of them",
     "episodes": "evaluation episodes",
     "curves": "progress during training",
+    "failed": "cells that failed, and are in no other table: a mean over cells of their agent leaves them out",
 }
 """Tables and the meaning of a row. Each has the name of the run in its first column."""
 
@@ -59,6 +60,7 @@ class Database:
         self._connection.execute("SET temp_directory = ''")  # a table that does not fit is refused; no disk is filled
         try:
             _load_cells(self._connection, runs)
+            _load_failed(self._connection, runs)
             for table, file in FILES.items():
                 _load_files(self._connection, runs, table, file)
         except duckdb.Error as error:
@@ -117,6 +119,16 @@ def _load_cells(connection: DuckDBPyConnection, runs: Sequence[FinishedRun]) -> 
     connection.register("loaded", table)
     connection.execute("CREATE TABLE cells AS SELECT * FROM loaded")
     connection.unregister("loaded")
+
+
+def _load_failed(connection: DuckDBPyConnection, runs: Sequence[FinishedRun]) -> None:
+    connection.execute("CREATE TABLE failed (run VARCHAR, agent VARCHAR, task VARCHAR, seed BIGINT, error VARCHAR)")
+    for run in runs:
+        for cell in run.failed:
+            connection.execute(
+                "INSERT INTO failed VALUES (?, ?, ?, ?, ?)",
+                [run.name, cell["agent"], cell["task"], cell["seed"], cell["error"]],
+            )
 
 
 def _load_files(connection: DuckDBPyConnection, runs: Iterable[FinishedRun], table: str, name: str) -> None:

@@ -190,6 +190,7 @@ def _run_all(
                         waiting.setdefault(lost[:2], []).insert(0, lost)
                         yield Event("retried", lost, trouble)
                     else:
+                        run.record_failure(lost, f"{trouble}, {troubles[lost, trouble]} times")
                         yield Event("failed", lost, f"{trouble}, {troubles[lost, trouble]} times")
     finally:
         for worker in team:
@@ -274,6 +275,7 @@ class _Actor(Worker):
         if event.kind == "finished":
             event = event._replace(value=run.adopt(event.cell, attached))
         elif event.kind == "failed":
+            run.record_failure(event.cell, str(event.value))
             with suppress(OSError), (run.path / LOG).open("a") as log:
                 log.write(attached)
         if event.kind in ("finished", "failed"):

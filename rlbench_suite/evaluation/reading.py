@@ -6,7 +6,7 @@ import json
 import math
 import os
 import reprlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,9 @@ from typing import Any
 
 from rlbench_suite.card import file_name_of, unknown
 from rlbench_suite.evaluation.storage import Source
+from rlbench_suite.evaluation.writing import FAILED
 from rlbench_suite.registry import constraint
+from rlbench_suite.scale import Scale, Score
 
 FORMAT = "rlbench-suite run 1"
 
@@ -28,12 +30,14 @@ class FinishedRun:
         name: short name that no other of the runs read together has.
         manifest: contents of ``manifest.json``.
         cells: contents of each finished cell's ``result.json``, in the manifest's order.
+        failed: agent, task, seed and error of each cell that failed when it was last tried.
     """
 
     path: Path
     name: str
     manifest: dict[str, Any]
     cells: tuple[dict[str, Any], ...]
+    failed: tuple[dict[str, Any], ...] = ()
 
     def folder(self, cell: dict[str, Any]) -> Path:
         """Return the folder of a finished cell."""
@@ -171,7 +175,7 @@ def _read(path: Path, name: str) -> FinishedRun:
                     _check(cell, names, kind)
     if not cells:
         raise ValueError(f"The run in {path} has no finished cell.")
-    return FinishedRun(path, name, manifest, tuple(cells))
+    return FinishedRun(path, name, manifest, tuple(cells), tuple(_failed(path, manifest)))
 
 
 _NUMBERS: dict[type, tuple[str, ...]] = {
@@ -257,6 +261,44 @@ def _cells(path: Path, manifest: dict[str, Any]) -> Iterator[tuple[str, str, int
             for seed in sorted(seeds):
                 if seed < manifest["seeds"]:
                     yield agent, task, seed
+
+
+def _failed(path: Path, manifest: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield agent, task, seed and error of the cells that failed and have no result."""
+    for agent, tasks in manifest["hyperparameters"].items():
+        for task in tasks:
+            folder = cell_folder(path, agent, task, 0).parent
+            for file in sorted(folder.glob(f"*{FAILED}")) if folder.is_dir() else ():
+                seed = file.name.removesuffix(FAILED)
+                if seed.isascii() and seed.isdigit() and not (folder / seed / "result.json").exists():
+                    with _checking(file):
+                        error = _object(file).get("error")
+                    yield {"agent": agent, "task": task, "seed": int(seed), "error": str(error)}
+
+
+def failures(runs: Sequence[FinishedRun]) -> dict[tuple[str, str], int]:
+    """Return the number of failed cells by agent and task, where there are any; names as :func:`agent_names`."""
+    names, counts = agent_names(runs), dict[tuple[str, str], int]()
+    for run in runs:
+        for cell in run.failed:
+            key = names[run.name, cell["agent"]], cell["task"]
+            counts[key] = counts.get(key, 0) + 1
+    return counts
+
+
+def anchor_errors(runs: Sequence[FinishedRun]) -> dict[str, Callable[[float], float]]:
+    """Return, for each task, the standard error of a score that comes from the measured ends of its scale."""
+    errors: dict[str, Callable[[float], float]] = {}
+    for run in runs:
+        for task, players in run.manifest["references"].items():
+            known = {
+                player: Score(score["mean"], score["low"], score["high"], score["episodes"])
+                for player, score in players.items()
+                if {"low", "high", "episodes"} <= score.keys()
+            }
+            if scale := Scale.of(known):
+                errors[task] = scale.standard_error
+    return errors
 
 
 def cell_folder(path: Path, agent: str, task: str, seed: int) -> Path:

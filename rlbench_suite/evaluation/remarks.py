@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from rlbench_suite.evaluation.unseen import on_unseen
+
 if TYPE_CHECKING:
     from rlbench_suite.evaluation.passing import Passing
     from rlbench_suite.evaluation.report import Report, Row
@@ -47,10 +49,27 @@ def remarks(report: Report) -> Iterable[str]:
                 f"On {row.card.name}, {row.agent} plays a policy trained on {row.card.trained_on}. Run it there too to "
                 "measure the loss by transfer."
             )
+    yield from _failures(report)
     if report.missing:
         more = f"; and {len(report.missing) - 3} more" if len(report.missing) > 3 else ""
         yield f"Missing, and not in any number here: {'; '.join(report.missing[:3])}{more}."
     yield from _on_intervals(report)
+
+
+def _failures(report: Report) -> Iterable[str]:
+    """Yield which cells failed, and which episodes count as the floor."""
+    by_agent: dict[str, list[str]] = {}
+    for cell in report.failures:
+        by_agent.setdefault(cell.agent, []).append(f"{cell.task.split('/', 1)[1]}, seed {cell.seed}")
+    for agent, cells in by_agent.items():
+        more = f"; and {len(cells) - 3} more" if len(cells) > 3 else ""
+        yield (
+            f"{agent} failed on {'; '.join(cells[:3])}{more}. It has no summary until these cells are done: a mean "
+            "over the others would reward it for failing."
+        )
+    if floored := [row for row in report.rows if row.floored]:
+        counts = "; ".join(f"{row.agent} on {row.card.name}: {row.floored}" for row in floored)
+        yield (f"~ Episodes whose return is not finite count as the worse of random play and doing nothing: {counts}.")
 
 
 def _violations(report: Report) -> Iterable[str]:
@@ -110,12 +129,17 @@ def _on_intervals(report: Report) -> Iterable[str]:
             "Intervals are percentile intervals, as rliable's. With 5 seeds they cover the truth 79 to 92 % of the "
             "time, not 95 %."
         )
-    if equal := [row for row in report.rows if row.seeds > 1 and row.score.low == row.score.high]:
+    if seeds := [row.seeds for row in report.rows if row.seeds > 1]:
+        tasks = len(report.comparison.tasks) if report.comparison else 0
+        yield on_unseen(min(seeds), tasks)
+    if report.method == "percentile" and (
+        equal := [row for row in report.rows if row.seeds > 1 and row.score.low == row.score.high]
+    ):
         names = [f"{row.agent} on {row.card.name}" for row in equal]
         more = f"; and {len(names) - 3} more" if len(names) > 3 else ""
         yield (
-            f"All seeds score the same: {'; '.join(names[:3])}{more}. Such an interval has no width, which does not "
-            "mean that another seed scores the same."
+            f"All seeds score the same: {'; '.join(names[:3])}{more}. Percentile intervals then have no width, which "
+            "does not mean that another seed scores the same."
         )
 
 

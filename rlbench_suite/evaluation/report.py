@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,9 +22,19 @@ from rlbench_suite.evaluation.intervals import Estimate, Method
 from rlbench_suite.evaluation.machine import energy_text
 from rlbench_suite.evaluation.page import interval, render
 from rlbench_suite.evaluation.passing import Passing, passing
+from rlbench_suite.evaluation.protocol import Cell
 from rlbench_suite.evaluation.remarks import remarks, unit
-from rlbench_suite.evaluation.statistics import Comparison, compare, iqm, means, probability_of_improvement
+from rlbench_suite.evaluation.statistics import (
+    Comparison,
+    compare,
+    error_of_mean,
+    iqm,
+    means,
+    probability_above,
+    with_error,
+)
 from rlbench_suite.evaluation.store import CellResult, Run, TrainingCurve
+from rlbench_suite.evaluation.unseen import proportion_interval
 from rlbench_suite.evaluation.writing import replacing, writing
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.scale import Scale, Score
@@ -60,6 +71,12 @@ class Row:
     wall_seconds: float
     """Total of all seeds, with compilation and evaluation."""
     seeds: int
+    failed: int = 0
+    """Cells of the agent on the task that failed. Its numbers are of the others, and no table shows them."""
+    floored: int = 0
+    """Evaluation episodes whose return is not finite, which count as the worse of random play and doing nothing."""
+    success: Estimate | None = None
+    """Success rate with its 95 % interval: over seeds of agents that were trained, over episodes of others."""
     solved: float = 0.0
     """Evaluation episodes of all seeds that ended in success."""
     privileged: bool = False
@@ -90,13 +107,28 @@ class Row:
     def beats_zero(self) -> str:
         """``yes`` if the agent's interval lies above that of the zero of the scale, else ``unclear``.
 
-        ``no`` if it lies below, or if the agent violates the constraint of the task.
+        ``no`` if it lies below, or if the agent violates the constraint of the task. The interval carries the error of
+        the zero. ``failed`` if cells of the agent failed, because a failure is not a gap.
         """
+        if self.failed:
+            return "failed"
         if self.violates:
             return "no"
-        if self.score.low > self.scale.score(self.scale.zero.high):
+        if self.score.low > 0:
             return "yes"
-        return "no" if self.score.high < self.scale.score(self.scale.zero.low) else "unclear"
+        return "no" if self.score.high < 0 else "unclear"
+
+    @property
+    def success_text(self) -> str:
+        """Success rate with its interval as a table shows it."""
+        rate = self.success
+        ends = f" [{rate.low:.0%}, {rate.high:.0%}]" if rate and rate.low < rate.high else ""
+        return f"{self.success_rate:.0%}{ends}"
+
+    @property
+    def failed_text(self) -> str:
+        """Number of failed cells, in place of the numbers of an agent that has some; empty if it has none."""
+        return f"{self.failed} of {self.failed + self.seeds} failed" if self.failed else ""
 
 
 @dataclass(frozen=True)
@@ -140,7 +172,7 @@ class Gap:
 
 
 def _small(difference: Estimate) -> str:
-    ends = f"[{difference.low:+.2g}, {difference.high:+.2g}]" if math.isfinite(difference.low) else "-"
+    ends = f"[{difference.low:+.2g}, {difference.high:+.2g}]" if difference.low < difference.high else "-"
     return f"{difference.point:+.2g} {ends}"
 
 
@@ -165,6 +197,9 @@ class Report:
     models: list[Passing]
     """Results of language models in several attempts."""
     missing: list[str]
+    """Cells without a result, in words."""
+    failures: list[Cell]
+    """Those of them that failed when they were last tried."""
 
     @classmethod
     def of(cls, run: Run, method: Method = "studentised") -> Report:
@@ -192,26 +227,39 @@ class Report:
                 tails.setdefault(agent, {})[task] = known
             scores.setdefault(agent, {})[task] = [result.score for result in results]
             constrained.setdefault(agent, {})[task] = [card.constrained(r.score, r.mean_cost) for r in results]
+        anchors = {task: run.manifest.scale(task).standard_error for task in run.manifest.references}
         keys = [(agent, task) for task in run.manifest.references for agent in scores if task in scores[agent]]
 
         def averaged(
             values: dict[str, dict[str, list[float]]], keys: list[tuple[str, str]]
         ) -> dict[tuple[str, str], Estimate]:
             estimates = means([{task: values[agent][task]} for agent, task in keys], method=method)
-            return dict(zip(keys, estimates, strict=True))
+            return {
+                key: with_error(estimate, anchors[key[1]](estimate.point))
+                for key, estimate in zip(keys, estimates, strict=True)
+            }
 
+        failures = Counter((cell.agent, cell.task) for cell in run.failures())
+        unfinished = {agent for agent, _ in failures}
+        rates = {key: [result.success_rate for result in results] for key, results in groups.items()}
+        by_seed = dict(zip(rates, means([{task: values} for (_, task), values in rates.items()]), strict=True))
         broken = [(agent, task) for agent, task in keys if constrained[agent][task] != scores[agent][task]]
         averages = averaged(scores, keys)
         kept = averages | averaged(constrained, broken)
         worst = averaged(tails, [(agent, task) for agent, task in keys if task in tails.get(agent, ())])
         pairs = {key: pairs for key in groups if (pairs := _pairs(*key, groups))}
         gaps = means([{task: gaps} for (_, task), gaps in pairs.items()], method=method)
-        shared = set.intersection(*(set(tasks) for tasks in scores.values()))
-        comparison = compare(scores, method=method) if shared else None
+        # An agent with failed cells has no summary: a mean over the others would reward failing where it does badly.
+        whole = {agent: tasks for agent, tasks in scores.items() if agent not in unfinished}
+        shared = set.intersection(*(set(tasks) for tasks in whole.values())) if whole else set[str]()
+        comparison = compare(whole, anchors=anchors, method=method) if shared else None
         return cls(
             run=run,
             method=method,
-            rows=[_row(run, *key, groups[key], averages[key], kept[key], worst.get(key)) for key in keys],
+            rows=[
+                _row(run, *key, groups[key], averages[key], kept[key], worst.get(key), by_seed[key], failures[key])
+                for key in keys
+            ],
             transfers=[Transfer(agent, find_card(task), gap) for (agent, task), gap in zip(pairs, gaps, strict=True)],
             gaps=[
                 gap
@@ -222,16 +270,20 @@ class Report:
             constrained={
                 agent: comparison.agents[agent].iqm
                 if all(tasks[task] == scores[agent][task] for task in shared)  # violates nothing, so it is the same IQM
-                else iqm({task: tasks[task] for task in sorted(shared)}, method=method)
+                else with_error(
+                    iqm({task: tasks[task] for task in sorted(shared)}, method=method),
+                    error_of_mean({task: tasks[task] for task in shared}, anchors),
+                )
                 for agent, tasks in constrained.items()
-                if comparison and any(find_card(task).constraint for task in shared)
+                if agent in whole and comparison and any(find_card(task).constraint for task in shared)
             },
             above_zero={
-                agent: probability_of_improvement(tasks, {task: [0.0] for task in shared or tasks})
-                for agent, tasks in scores.items()
+                agent: probability_above({task: tasks[task] for task in sorted(shared or tasks)}, 0.0)
+                for agent, tasks in whole.items()
             },
             models=passing(run),
             missing=[str(cell) for cell in run.manifest.cells() if cell not in done],
+            failures=run.failures(),
         )
 
     def privileged(self, agent: str) -> list[TaskCard]:
@@ -252,8 +304,17 @@ def _row(
     score: Estimate,
     constrained: Estimate,
     worst_tenth: Estimate | None,
+    success: Estimate | None = None,
+    failed: int = 0,
 ) -> Row:
     card = find_card(task)
+    trained = any(result.training_steps for result in results)
+    if success and not trained:
+        episodes = sum(result.episodes for result in results)
+        low, high = proportion_interval(success.point * episodes, episodes)
+        success = Estimate(success.point, low, high)
+    elif success and math.isfinite(success.low):
+        success = Estimate(success.point, max(success.low, 0.0), min(success.high, 1.0))
     speeds = [result.steps_per_second for result in results if result.steps_per_second]
     return Row(
         agent=agent,
@@ -267,11 +328,14 @@ def _row(
         constrained=constrained,
         violating=sum(card.violates(result.mean_cost) for result in results),
         training_steps=float(np.mean([result.training_steps for result in results])),
-        step_unit=results[0].step_unit if any(result.training_steps for result in results) else "",
+        step_unit=results[0].step_unit if trained else "",
         train_seconds=float(np.mean([result.train_seconds for result in results])),
         steps_per_second=float(np.median(speeds)) if speeds else None,
         wall_seconds=sum(result.wall_seconds for result in results),
         seeds=len(results),
+        failed=failed,
+        floored=sum(getattr(result, "floored", 0) for result in results),
+        success=success,
         solved=sum(result.success_rate * result.episodes for result in results),
         privileged=any(result.privileged for result in results),
     )
@@ -294,11 +358,15 @@ def _gap(agent: str, card: TaskCard, results: list[CellResult], method: Method) 
 
 # -- the terminal ----------------------------------------------------------------------------------------------------
 
+_RESULTS = {"return", "constrained", "worst tenth", "success", "cost"}
+"""Columns that are empty for an agent with failed cells."""
 _BROKEN = " !"
 """Mark of a score that breaks a constraint. A sentence below the tables explains it."""
+_FLOORED = " ~"
+"""Mark of a score with episodes whose return is not finite."""
 _PRIVILEGED = " †"
 """Mark of an agent that reads the state or params of the task. A sentence below the tables explains it."""
-_VERDICT = {"yes": "green", "no": "red", "unclear": "yellow"}
+_VERDICT = {"yes": "green", "no": "red", "unclear": "yellow", "failed": "red"}
 """Colours of verdicts."""
 
 
@@ -320,11 +388,11 @@ def print_report(report: Report, console: Console) -> None:
             "zero": f"{row.scale.zero.mean:.4g} ({row.scale.zero_player})",
             "reference": f"{row.scale.reference.mean:.4g}",
             "return": f"{row.mean_return:.4g}",
-            "score": _with_interval(row.score) + _BROKEN * row.violates,
+            "score": _with_interval(row.score) + _BROKEN * row.violates + _FLOORED * bool(row.floored),
             **({"constrained": _with_interval(row.constrained)} if limited else {}),
             "worst tenth": _with_interval(row.worst_tenth) if row.worst_tenth else "-",
             "beats 0": Text(row.beats_zero, _VERDICT[row.beats_zero]),
-            "success": f"{row.success_rate:.0%}",
+            "success": row.success_text,
             **({"cost": row.cost_text} if limited else {}),
             "training steps": _steps(row),
             "training seconds": _seconds(row),
@@ -334,6 +402,9 @@ def print_report(report: Report, console: Console) -> None:
         }
         for row in report.rows
     ]
+    for texts, row in zip(rows, report.rows, strict=True):
+        if row.failed:
+            texts.update(dict.fromkeys(_RESULTS & texts.keys(), "-"), score=row.failed_text)
     shown_columns = _print_table("Each task", rows, console)
     if report.transfers:
         rows = [
@@ -380,9 +451,8 @@ def print_report(report: Report, console: Console) -> None:
         _print_table(f"Together ({count} task{'s' * (count > 1)})", rows, console)
     console.print(
         "Scores: 0 is the better of random play and doing nothing, 1 the task's reference, with 95 % intervals over "
-        "seeds. Training: mean over seeds, without compilation."
-        + ' "All seeds": total time with compilation and evaluation.'
-        * ("all seeds" in shown_columns),
+        "seeds. Training: of one seed, the mean over seeds, without compilation; the sum over tasks where they are "
+        "together." + ' "All seeds": total time with compilation and evaluation.' * ("all seeds" in shown_columns),
         style="dim",
     )
     for sentence in remarks(report):
@@ -495,6 +565,7 @@ def write_html(report: Report) -> None:
 
 def _tiles(report: Report) -> Iterable[dict[str, Any]]:
     """Yield the headline of each agent that has a result."""
+    summaries = report.comparison.agents if report.comparison else {}
     for agent in report.run.manifest.hyperparameters:
         if rows := [row for row in report.rows if row.agent == agent]:
             steps, seconds = _training(report, agent)
@@ -503,7 +574,8 @@ def _tiles(report: Report) -> Iterable[dict[str, Any]]:
                 "broken": len(report.broken(agent)),
                 "privileged": len(report.privileged(agent)),
                 "constrained": report.constrained.get(agent),
-                "iqm": report.comparison.agents[agent].iqm if report.comparison else None,
+                "iqm": summaries[agent].iqm if agent in summaries else None,
+                "failed": sum(row.failed for row in rows),
                 "shared": len(report.comparison.tasks) if report.comparison else 0,
                 "steps": steps,
                 "seconds": seconds,

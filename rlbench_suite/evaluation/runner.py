@@ -199,6 +199,7 @@ def perform(cell: Cell, run: Run, model: LanguageModel | None = None) -> Iterato
     except Exception as error:
         with suppress(OSError), (run.path / LOG).open("a") as log:
             log.write(f"\n{cell}\n{traceback.format_exc()}")
+        run.record_failure(cell, f"{type(error).__name__}: {error}")
         yield Event("failed", cell, f"{type(error).__name__}: {error}")
 
 
@@ -253,6 +254,7 @@ def in_pool(run: Run, workers: int, *, silence: float = SILENCE) -> Generator[Ev
                         waiting.setdefault(lost[:2], []).insert(0, lost)
                         yield Event("retried", lost, trouble)
                     else:
+                        run.record_failure(lost, f"{trouble}, {_ATTEMPTS} times")
                         yield Event("failed", lost, f"{trouble}, {_ATTEMPTS} times")
     finally:
         for worker in team:

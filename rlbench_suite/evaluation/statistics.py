@@ -7,17 +7,20 @@ Agarwal et al., *Deep Reinforcement Learning at the Edge of the Statistical Prec
 library, rliable.
 
 Intervals come from the stratified bootstrap (:mod:`rlbench_suite.evaluation.intervals`) and describe new seeds on the
-same tasks. Those of the interquartile mean, the mean and the optimality gap are studentised. Nominal 95 % intervals
-then cover the truth 93 to 97 % of the time from five seeds on, for normal and for exponential scores, on one task and
-over ten; ``benchmarks/interval_coverage.py`` measures it. ``method="percentile"`` gives rliable's intervals, which
-cover 79 to 92 % at five seeds. Below five seeds neither method is to be trusted.
+same tasks. Those of the interquartile mean, the mean and the optimality gap are studentised. Where the seeds show that
+their spread tells too little (gaps, equal scores, tasks that rise and fall together), they are widened
+(:mod:`rlbench_suite.evaluation.unseen`). ``benchmarks/score_shapes.py`` measures how often they cover the truth, for
+the shapes that scores have, and ``docs/coverage.md`` shows it. ``method="percentile"`` gives rliable's intervals, which
+nothing widens, and which cover 79 to 92 % at five seeds of normal or exponential scores.
 
-Other statistics have percentile intervals:
+Other statistics have other intervals:
 
-* the median over three or more tasks. Its error depends on which task is in the middle, and studentised intervals cover
-  less (82 to 93 % over ten tasks) than percentile intervals. The median over one or two tasks is the mean.
-* profiles and probabilities of improvement. They are fractions that are often 0 or 1, where every resample has the
-  standard error 0.
+* the median over three or more tasks has percentile intervals. Its error depends on which task is in the middle, and
+  studentised intervals cover less (82 to 93 % over ten tasks) than percentile intervals. The median over one or two
+  tasks is the mean.
+* profiles and probabilities of improvement have score intervals
+  (:func:`~rlbench_suite.evaluation.unseen.stratified_share`). They are fractions that are often 0 or 1, where every
+  resample is the same.
 
 Every statistic is a sum over scores weighted by the counts of a resample, including the interquartile mean once the
 scores are sorted. So no replicate is sorted again. A task with one seed adds nothing to the width. If no task has two
@@ -29,7 +32,8 @@ agent's own intervals do not depend on which agents it is compared with.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -38,13 +42,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rlbench_suite.evaluation.intervals import Estimate, Floats, Method, Metric, Sample, Scores, bootstrap
+from rlbench_suite.evaluation.unseen import SCALE, Bounds, Kind, of_two_kinds, stratified_share, widened
+from rlbench_suite.scale import NORMAL_QUANTILE
 
 TAUS: tuple[float, ...] = tuple(round(0.02 * i, 2) for i in range(76))
 """Default thresholds of performance profiles: 0, 0.02, ..., 1.5."""
 
 REPLICATES = 5_000
 CURVE_REPLICATES = 2_000
-"""Replicates for profiles, learning curves and probabilities of improvement. Plots need fewer than tables."""
+"""Replicates for learning curves. Plots need fewer than tables."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +108,7 @@ def iqm(
     confidence: float = 0.95,
     seed: int = 0,
     method: Method = "studentised",
+    bounds: Bounds | None = SCALE,
 ) -> Estimate:
     """Return the interquartile mean: the mean of the middle half of all scores.
 
@@ -116,11 +123,13 @@ def iqm(
         confidence: nominal coverage of the interval, in (0, 1).
         seed: of the bootstrap, >= 0.
         method: ``studentised`` or ``percentile``.
+        bounds: lowest and highest score that a run may have which was not seen. Studentised intervals are widened
+            by it where the seeds show more than one kind of runs; None widens none.
 
     Raises:
         ValueError: no task, a task without scores, a score that is not finite, or a setting out of range.
     """
-    return _estimate(scores, _IQM, replicates, confidence, seed, method)
+    return _estimate(scores, "iqm", replicates, confidence, seed, method, bounds)
 
 
 def mean(
@@ -130,9 +139,10 @@ def mean(
     confidence: float = 0.95,
     seed: int = 0,
     method: Method = "studentised",
+    bounds: Bounds | None = SCALE,
 ) -> Estimate:
     """Return the mean over tasks of the task's mean score. Arguments and errors as :func:`iqm`."""
-    return _estimate(scores, _MEAN, replicates, confidence, seed, method)
+    return _estimate(scores, "mean", replicates, confidence, seed, method, bounds)
 
 
 def means(
@@ -142,6 +152,7 @@ def means(
     confidence: float = 0.95,
     seed: int = 0,
     method: Method = "studentised",
+    bounds: Bounds | None = SCALE,
 ) -> list[Estimate]:
     """Return :func:`mean` of each, far faster than one by one: equal numbers of seeds are computed together."""
     samples = [Sample.of(scores) for scores in several]
@@ -153,7 +164,9 @@ def means(
             metric = _mean_of(np.stack([samples[index].pooled for index in part]))
             ((interval,),) = bootstrap([(samples[part[0]],)], [metric], replicates, confidence, seed, method)
             estimates |= zip(part, interval.estimates(), strict=True)
-    return [estimates[index] for index in range(len(samples))]
+    if method == "percentile":
+        bounds = None
+    return [widened(estimates[i], sample, "mean", bounds, confidence, seed) for i, sample in enumerate(samples)]
 
 
 def worst_tenth(scores: np.ndarray) -> float:
@@ -175,6 +188,7 @@ def iqm_difference(
     confidence: float = 0.95,
     seed: int = 0,
     method: Method = "studentised",
+    bounds: Bounds | None = SCALE,
 ) -> Estimate:
     """Return the interquartile mean of x minus that of y, whose scores are pairs: resamples draw both of a pair.
 
@@ -185,6 +199,7 @@ def iqm_difference(
         confidence: nominal coverage of the interval, in (0, 1).
         seed: of the bootstrap, >= 0.
         method: ``studentised`` or ``percentile``.
+        bounds: as in :func:`iqm`.
 
     Raises:
         ValueError: as :func:`iqm`, or tasks or numbers of seeds that differ.
@@ -205,7 +220,25 @@ def iqm_difference(
         return _standard_error(pairs, one.slices, counts, by_replicate=True)[None]
 
     metric = Metric(value, scale)
-    return bootstrap([(one,)], [metric], replicates, confidence, seed, method)[0][0].estimates()[0]
+    estimate = bootstrap([(one,)], [metric], replicates, confidence, seed, method)[0][0].estimates()[0]
+    if method == "percentile" or bounds is None or not math.isfinite(estimate.low):
+        return estimate
+    # Where runs of either agent are of two kinds, the distances to the ends of both add up in squares (Newcombe 1998).
+    ends = []
+    for sample in (one, other):
+        middle = float(_iqm(sample, np.ones((len(sample.pooled), 1)))[0, 0])
+        whole = widened(Estimate(middle, middle, middle), sample, "iqm", bounds, confidence, seed)
+        ends.append((middle - whole.low, whole.high - middle))
+    below = math.hypot(ends[0][0], ends[1][1])
+    above = math.hypot(ends[0][1], ends[1][0])
+    estimate = Estimate(
+        estimate.point, min(estimate.low, estimate.point - below), max(estimate.high, estimate.point + above)
+    )
+    pairs = Sample(one.tasks, tuple(a - b for a, b in zip(one.strata, other.strata, strict=True)))
+    if all(of_two_kinds(values) for values in pairs.strata):  # equal differences
+        width = bounds[1] - bounds[0]
+        return widened(estimate, pairs, "iqm", (-width, width), confidence, seed)
+    return estimate
 
 
 def median(
@@ -215,9 +248,10 @@ def median(
     confidence: float = 0.95,
     seed: int = 0,
     method: Method = "studentised",
+    bounds: Bounds | None = SCALE,
 ) -> Estimate:
     """Return the median over tasks of the task's mean score. Arguments and errors as :func:`iqm`."""
-    return _estimate(scores, _MEDIAN, replicates, confidence, seed, method)
+    return _estimate(scores, "median", replicates, confidence, seed, method, bounds)
 
 
 def optimality_gap(
@@ -227,59 +261,64 @@ def optimality_gap(
     confidence: float = 0.95,
     seed: int = 0,
     method: Method = "studentised",
+    bounds: Bounds | None = SCALE,
 ) -> Estimate:
     """Return the mean over tasks of the task's mean of ``1 - min(score, 1)``. Smaller is better.
 
     Arguments and errors as :func:`iqm`.
     """
-    return _estimate(scores, _OPTIMALITY_GAP, replicates, confidence, seed, method)
+    return _estimate(scores, "optimality_gap", replicates, confidence, seed, method, bounds)
 
 
-def performance_profile(
-    scores: Scores,
-    taus: ArrayLike = TAUS,
-    *,
-    replicates: int = CURVE_REPLICATES,
-    confidence: float = 0.95,
-    seed: int = 0,
-) -> Profile:
+def performance_profile(scores: Scores, taus: ArrayLike = TAUS, *, confidence: float = 0.95) -> Profile:
     """Return, for each tau, the mean over tasks of the fraction of the task's scores above tau.
+
+    The band is a score interval at each tau. A seed counts as one run, as a binomial count has them.
 
     Args:
         scores: task to scores, shape ``(n_seeds,)``.
         taus: thresholds, shape ``(n_taus,)``, finite.
-        replicates: number of bootstrap replicates.
         confidence: nominal pointwise coverage of the band, in (0, 1).
-        seed: of the bootstrap, >= 0.
 
     Raises:
         ValueError: as :func:`iqm`, or thresholds that are not a finite vector.
     """
-    return _profiles([Sample.of(scores)], taus, replicates, confidence, seed)[0]
+    return _profile(Sample.of(scores), _thresholds(taus), _checked(confidence))
 
 
-def probability_of_improvement(
-    x: Scores, y: Scores, *, replicates: int = CURVE_REPLICATES, confidence: float = 0.95, seed: int = 0
-) -> Estimate:
+def probability_of_improvement(x: Scores, y: Scores, *, confidence: float = 0.95) -> Estimate:
     """Return the probability that a run of x scores above a run of y on a random task. Ties count one half.
 
-    The mean over the tasks both have of the Mann-Whitney statistic ``U_j / (n_xj n_yj)``. In the bootstrap x and y are
-    resampled independently: seeds of different agents are not pairs.
+    The mean over the tasks both have of the Mann-Whitney statistic ``U_j / (n_xj n_yj)``. Its variance is at most that
+    of a binomial share of ``min(n_xj, n_yj)`` runs, whatever the scores are, and the score interval is made for that.
 
     Args:
         x: task to scores of one agent, shape ``(n_seeds,)``.
         y: task to scores of the other; tasks that only one of them has are not counted.
-        replicates: number of bootstrap replicates.
         confidence: nominal coverage of the interval, in (0, 1).
-        seed: of the bootstrap, >= 0.
 
     Raises:
         ValueError: as :func:`iqm`, or no task in common.
     """
     samples = {"x": Sample.of(x, "x"), "y": Sample.of(y, "y")}
     tasks = _shared_tasks(samples)
-    pair = samples["x"].on(tasks), samples["y"].on(tasks)
-    return bootstrap([pair], [_IMPROVEMENT], replicates, confidence, seed, "percentile")[0][0].estimates()[0]
+    return _improvement(samples["x"].on(tasks), samples["y"].on(tasks), _checked(confidence))
+
+
+def probability_above(scores: Scores, level: float, *, confidence: float = 0.95) -> Estimate:
+    """Return the probability that a run scores above a level on a random task. A score at the level counts one half.
+
+    Args:
+        scores: task to scores, shape ``(n_seeds,)``.
+        level: the score to beat, the same on all tasks.
+        confidence: nominal coverage of the interval, in (0, 1).
+
+    Raises:
+        ValueError: as :func:`iqm`.
+    """
+    sample = Sample.of(scores)
+    shares = [float(np.mean((values > level) + 0.5 * (values == level))) for values in sample.strata]
+    return _share(shares, sample.sizes, _checked(confidence))
 
 
 def sample_efficiency(
@@ -346,12 +385,33 @@ def frequency_averaged_score(intervals: ArrayLike, scores: ArrayLike) -> Floats:
     return np.asarray(np.trapezoid(r, a, axis=-1) / (a[-1] - a[0]))
 
 
+def with_error(estimate: Estimate, error: float) -> Estimate:
+    """Return an estimate whose interval has another, independent standard error added in squares."""
+    if error == 0 or not math.isfinite(estimate.low):
+        return estimate
+    half = NORMAL_QUANTILE * error
+    low = estimate.point - math.hypot(estimate.point - estimate.low, half)
+    return Estimate(estimate.point, low, estimate.point + math.hypot(estimate.high - estimate.point, half))
+
+
+def error_of_mean(scores: Scores, anchors: Mapping[str, Callable[[float], float]]) -> float:
+    """Return the standard error of the mean over tasks that comes from the measured ends of their scales.
+
+    Args:
+        scores: task to scores, shape ``(n_seeds,)``.
+        anchors: functions from a mean score to the standard error that comes from its task's scale, such as
+            :meth:`Scale.standard_error <rlbench_suite.scale.Scale.standard_error>`; a task without one adds nothing.
+    """
+    errors = [anchors[task](float(np.mean(values))) for task, values in scores.items() if task in anchors]
+    return math.sqrt(math.fsum(error * error for error in errors)) / len(scores)
+
+
 def compare(
     agents: Mapping[str, Scores],
     *,
+    anchors: Mapping[str, Callable[[float], float]] | None = None,
     taus: ArrayLike = TAUS,
     replicates: int = REPLICATES,
-    curve_replicates: int = CURVE_REPLICATES,
     confidence: float = 0.95,
     seed: int = 0,
     method: Method = "studentised",
@@ -365,12 +425,13 @@ def compare(
 
     Args:
         agents: scores by agent and task, shape ``(n_seeds,)``.
+        anchors: errors of the tasks' scales, as in :func:`error_of_mean`, which the four aggregates carry; profiles and
+            probabilities compare runs on one scale.
         taus: thresholds of the performance profiles, shape ``(n_taus,)``.
         replicates: bootstrap replicates of the four aggregates.
-        curve_replicates: bootstrap replicates of profiles and probabilities of improvement.
         confidence: nominal coverage of every interval, in (0, 1).
         seed: of the bootstrap, >= 0.
-        method: ``studentised`` or ``percentile``; profiles and probabilities always have percentile intervals.
+        method: ``studentised`` or ``percentile``; profiles and probabilities always have score intervals.
 
     Raises:
         ValueError: as :func:`iqm`, no agent, or no task that all agents have.
@@ -383,48 +444,85 @@ def compare(
     samples = {agent: sample.on(tasks) for agent, sample in samples.items()}
 
     singles = [(sample,) for sample in samples.values()]
-    aggregates = bootstrap(singles, [_IQM, _MEAN, _MEDIAN, _OPTIMALITY_GAP], replicates, confidence, seed, method)
-    profiles = _profiles(list(samples.values()), taus, curve_replicates, confidence, seed)
+    aggregates = bootstrap(singles, list(_METRICS.values()), replicates, confidence, seed, method)
+    bounds = None if method == "percentile" else SCALE
+    grid = _thresholds(taus)
     summaries = {}
-    for (agent, sample), intervals, profile in zip(samples.items(), aggregates, profiles, strict=True):
-        middle, average, typical, gap = (interval.estimates()[0] for interval in intervals)
+    for (agent, sample), intervals in zip(samples.items(), aggregates, strict=True):
+        error = error_of_mean(dict(zip(sample.tasks, sample.strata, strict=True)), anchors or {})
+        middle, average, typical, gap = (
+            with_error(widened(interval.estimates()[0], sample, kind, bounds, confidence, seed), error)
+            for kind, interval in zip(_METRICS, intervals, strict=True)
+        )
+        gap = Estimate(gap.point, max(gap.low, 0.0), gap.high) if math.isfinite(gap.low) else gap
         seeds = dict(zip(tasks, sample.sizes, strict=True))
-        summaries[agent] = Summary(middle, average, typical, gap, profile, seeds)
+        summaries[agent] = Summary(middle, average, typical, gap, _profile(sample, grid, confidence), seeds)
 
     pairs = list(combinations(sorted(samples), 2))
-    matched = [(samples[x], samples[y]) for x, y in pairs]
-    improvements = bootstrap(matched, [_IMPROVEMENT], curve_replicates, confidence, seed, "percentile")
     improvement: dict[tuple[str, str], Estimate] = {}
-    for (x, y), (interval,) in zip(pairs, improvements, strict=True):
-        better = interval.estimates()[0]
+    for x, y in pairs:
+        better = _improvement(samples[x], samples[y], confidence)
         improvement[x, y] = better
         improvement[y, x] = Estimate(1 - better.point, 1 - better.high, 1 - better.low)
     return Comparison(tasks, tuple(left_out), summaries, improvement)
 
 
 def _estimate(
-    scores: Scores, metric: Metric, replicates: int, confidence: float, seed: int, method: Method
+    scores: Scores,
+    kind: Kind,
+    replicates: int,
+    confidence: float,
+    seed: int,
+    method: Method,
+    bounds: Bounds | None,
 ) -> Estimate:
-    return bootstrap([(Sample.of(scores),)], [metric], replicates, confidence, seed, method)[0][0].estimates()[0]
+    sample = Sample.of(scores)
+    estimate = bootstrap([(sample,)], [_METRICS[kind]], replicates, confidence, seed, method)[0][0].estimates()[0]
+    return widened(estimate, sample, kind, None if method == "percentile" else bounds, confidence, seed)
 
 
-def _profiles(
-    samples: Sequence[Sample], taus: ArrayLike, replicates: int, confidence: float, seed: int
-) -> list[Profile]:
+def _thresholds(taus: ArrayLike) -> Floats:
+    """Check thresholds and return them as a vector."""
     grid = np.asarray(taus, dtype=np.float64)
     if grid.ndim != 1 or not len(grid) or not np.isfinite(grid).all():
         raise ValueError(f"Thresholds must be a vector of finite numbers; given {grid.tolist()}.")
+    return grid
 
-    def fraction_above(sample: Sample, counts: Floats) -> Floats:
-        # Tasks of one size together: such products add whole numbers, so a threaded one is exact in any order.
-        above = (sample.pooled > grid[:, None]).astype(np.float64)
-        size_of = np.repeat(sample.sizes, sample.sizes)
-        groups = [(size, size_of == size) for size in sorted(set(sample.sizes))]
-        return sum(above[:, rows] @ counts[rows] / size for size, rows in groups) / len(sample.tasks)
 
-    subjects, metrics = [(sample,) for sample in samples], [Metric(fraction_above)]
-    intervals = bootstrap(subjects, metrics, replicates, confidence, seed, "percentile")
-    return [Profile(grid, interval.point, interval.low, interval.high) for (interval,) in intervals]
+def _profile(sample: Sample, taus: Floats, confidence: float) -> Profile:
+    above = np.stack([
+        (len(values) - np.searchsorted(np.sort(values), taus, side="right")) / len(values) for values in sample.strata
+    ])  # fmt: skip
+    low, high = stratified_share(above, sample.sizes, confidence)
+    if max(sample.sizes) < 2:
+        low, high = np.full((2, len(taus)), np.nan)
+    return Profile(taus, above.mean(axis=0), low, high)
+
+
+def _improvement(x: Sample, y: Sample, confidence: float) -> Estimate:
+    """Return the probability of improvement. A task counts as the runs of the agent that has fewer."""
+    wins = []
+    for a, b in zip(x.strata, y.strata, strict=True):
+        ordered = np.sort(b)
+        below = np.searchsorted(ordered, a, side="left") + np.searchsorted(ordered, a, side="right")
+        wins.append(float(below.sum()) / (2 * len(a) * len(b)))
+    runs = [min(sizes) for sizes in zip(x.sizes, y.sizes, strict=True)]
+    return _share(wins, runs, confidence)
+
+
+def _share(shares: Sequence[float], runs: Sequence[int], confidence: float) -> Estimate:
+    """Return the mean over tasks of a share of runs; without an interval if no task has two runs."""
+    point = math.fsum(shares) / len(shares)
+    if max(runs) < 2:
+        return Estimate(point, math.nan, math.nan)
+    low, high = stratified_share(np.array(shares)[:, None], runs, confidence)
+    return Estimate(point, min(float(low[0]), point), max(float(high[0]), point))
+
+
+def _checked(confidence: float) -> float:
+    if not 0 < confidence < 1:
+        raise ValueError(f"The confidence must lie in (0, 1); given {confidence}.")
+    return confidence
 
 
 def _shared_tasks(samples: Mapping[str, Sample]) -> tuple[str, ...]:
@@ -577,17 +675,13 @@ def _optimality_gap(sample: Sample, counts: Floats) -> Floats:
     return 1 - _task_means(sample, np.minimum(sample.pooled, 1), counts).mean(axis=0, keepdims=True)
 
 
-def _improvement(x: Sample, y: Sample, counts_x: Floats, counts_y: Floats) -> Floats:
-    total = np.zeros(counts_x.shape[1])
-    for a, b, rows_a, rows_b in zip(x.strata, y.strata, x.slices, y.slices, strict=True):
-        wins = (a > b[:, None]) + 0.5 * (a == b[:, None])  # (n_y, n_x); sums of halves are exact in any order
-        u = np.einsum("yr,yr->r", wins @ counts_x[rows_a], counts_y[rows_b])
-        total += u / (len(a) * len(b))
-    return (total / len(x.tasks))[None]
-
-
 _IQM = Metric(_iqm, lambda sample, counts: _error(sample, counts, *_quartiles(sample, counts)))
 _MEAN = Metric(_mean, _error)
 _MEDIAN = Metric(_median, lambda sample, counts: _error(sample, counts) if len(sample.tasks) < 3 else None)
 _OPTIMALITY_GAP = Metric(_optimality_gap, lambda sample, counts: _error(sample, counts, high=1.0), least=0.0)
-_IMPROVEMENT = Metric(_improvement)
+_METRICS: dict[Kind, Metric] = {
+    "iqm": _IQM,
+    "mean": _MEAN,
+    "median": _MEDIAN,
+    "optimality_gap": _OPTIMALITY_GAP,
+}

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from rlbench_suite.card import unknown
-from rlbench_suite.evaluation.writing import CannotWrite
+from rlbench_suite.evaluation.writing import FAILED, CannotWrite
 
 if TYPE_CHECKING:  # commands on results read runs at URLs without JAX
     from rlbench_suite.evaluation.runner import Event
@@ -148,7 +148,9 @@ def fetched(runs: Sequence[str], tables: Sequence[str] = ()) -> Iterator[list[So
 def _needed(name: str, tables: Sequence[str]) -> bool:
     """Return whether an object is a manifest, or a result or one of the tables of a cell."""
     folder, _, file = name.rpartition("/")
-    return name == "manifest.json" or (folder.startswith("cells/") and (file == _RESULT or file in tables))
+    return name == "manifest.json" or (
+        folder.startswith("cells/") and (file == _RESULT or file in tables or file.endswith(FAILED))
+    )
 
 
 class _Objects:

@@ -36,10 +36,10 @@ from rlbench_suite.evaluation.checkpoint import Checkpoint
 from rlbench_suite.evaluation.machine import Machine, joules
 from rlbench_suite.evaluation.protocol import VERSION, Cell, Outcome
 from rlbench_suite.evaluation.statistics import worst_tenth
-from rlbench_suite.evaluation.writing import clear_abandoned, make_folder, publish, replacing, staging, writing
+from rlbench_suite.evaluation.writing import FAILED, clear_abandoned, make_folder, publish, replacing, staging, writing
 from rlbench_suite.policy import is_privileged
 from rlbench_suite.registry import card as find_card
-from rlbench_suite.scale import Scale, Score
+from rlbench_suite.scale import ZERO_PLAYERS, Scale, Score
 from rlbench_suite.task import Task
 
 _CELL = [("agent", pa.string()), ("task", pa.string()), ("seed", pa.int64())]
@@ -157,6 +157,9 @@ class CellResult(_Strict):
     task: str
     seed: int
     episodes: int
+    floored: int = 0
+    """Episodes whose return is not finite. They count as the floor of the task: the worse of random play and doing
+    nothing."""
     mean_return: FiniteFloat
     score: FiniteFloat
     """Normalised score: 0 random, 1 reference."""
@@ -311,6 +314,25 @@ class Run:
         """Return the requested cells that have not been run yet."""
         return [cell for cell in self.wanted if not self.cell_path(cell).exists()]
 
+    def record_failure(self, cell: Cell, error: str) -> None:
+        """Record that a cell failed, so that no number of its agent leaves it out. A later result replaces the record.
+
+        A record that cannot be written is left out: the failure is also printed.
+        """
+        path = self.cell_path(cell)
+        with suppress(OSError):
+            make_folder(path.parent)
+            with replacing(path.with_name(path.name + FAILED)) as unfinished:
+                unfinished.write_text(json.dumps({**cell._asdict(), "error": error}))
+
+    def failures(self) -> list[Cell]:
+        """Return the cells of the run that failed when they were last tried."""
+        return [
+            cell
+            for cell in self.manifest.cells()
+            if not (path := self.cell_path(cell)).exists() and path.with_name(path.name + FAILED).exists()
+        ]
+
     def checkpoint(self, agent: str) -> Checkpoint | None:
         """Return the run's copy of a saved policy; None if the agent of that name is trained."""
         if saved := self.manifest.checkpoints.get(agent):
@@ -334,11 +356,13 @@ class Run:
             CannotWrite: the system refused.
         """
         scale = self.manifest.scale(cell.task)
+        anchors = self.manifest.references[cell.task]
+        floor = min(score.mean for player, score in anchors.items() if player in ZERO_PLAYERS)
         unit: Literal["environment", "gradient"] = getattr(agent, "step_unit", "environment")
-        result, tables = _tabulate(cell, outcome, scale, task, device, unit)
+        result, tables = _tabulate(cell, outcome, scale, floor, task, device, unit)
         if outcome.train_record:
             seen = outcome._replace(record=outcome.train_record)
-            there, more = _tabulate(cell, seen, scale, task, device, unit)
+            there, more = _tabulate(cell, seen, scale, floor, task, device, unit)
             tables["train_episodes.parquet"] = more["episodes.parquet"]
             result = result.model_copy(update={"train_return": there.mean_return, "train_score": there.score})
         with self._storing(cell) as unfinished:
@@ -510,13 +534,21 @@ def _tabulate(
     cell: Cell,
     outcome: Outcome,
     scale: Scale,
+    floor: float,
     task: Task[Any, Any],
     device: str,
     step_unit: Literal["environment", "gradient"],
 ) -> tuple[CellResult, dict[str, pa.Table]]:
     record, count = outcome.record, len(outcome.seeds)
     totals = record.total.astype(np.float64)
-    returns = np.asarray(scalar_return(task, totals))
+    returns = np.asarray(scalar_return(task, totals)).copy()
+    diverged = ~(np.isfinite(returns) & np.isfinite(totals.reshape(count, -1)).all(axis=1))
+    returns[diverged] = floor
+    totals = totals.copy()
+    totals[diverged] = floor
+    costs = record.cost.astype(np.float64)
+    limit = task.card.constraint.limit if task.card.constraint else 0.0
+    costs[~np.isfinite(costs)] = 2 * limit  # it keeps no limit
     scores = scale.score(returns)
     success = record.info["success"].astype(bool)
     names = [name for name in record.info if name != "success"] if outcome.policy is None else task.measures
@@ -530,7 +562,7 @@ def _tabulate(
     tables = {
         "episodes.parquet": table(
             EPISODES, count, episode_seed=list(outcome.seeds), score=scores, length=record.length, success=success,
-            terminated=record.terminated, cost=record.cost.astype(np.float64),
+            terminated=record.terminated, cost=costs,
             returns=totals.reshape(count, -1).tolist(),
             measures=[[(name, values[i]) for name, values in measures.items()] for i in range(count)],
             **{"return": returns},
@@ -549,12 +581,13 @@ def _tabulate(
     result = CellResult(
         **cell._asdict(),
         episodes=count,
+        floored=int(diverged.sum()),
         mean_return=returns.mean(),
         score=scores.mean(),
         worst_tenth=worst_tenth(scores),
         success_rate=success.mean(),
         mean_length=record.length.mean(),
-        mean_cost=record.cost.mean(dtype=np.float64),
+        mean_cost=costs.mean(),
         mean_returns=totals.reshape(count, -1).mean(0).tolist(),
         training_steps=curve[-1].steps if curve else 0,
         step_unit=step_unit,

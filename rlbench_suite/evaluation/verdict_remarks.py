@@ -12,6 +12,7 @@ from rlbench_suite.evaluation.pairing import Cells, Gap, apart, count, gaps, on_
 from rlbench_suite.evaluation.permutation import EXACT, holm, least_p
 from rlbench_suite.evaluation.power import LEAST_SEEDS, LEVEL
 from rlbench_suite.evaluation.remarks import on_privileged
+from rlbench_suite.evaluation.unseen import on_unseen
 
 _PACKAGE = "rlbench-suite"
 _UNEQUAL = 1.1
@@ -31,6 +32,8 @@ def remarks(runs: Sequence[reading.FinishedRun], found: Sequence[Verdict]) -> li
         said.append(on_apart(without, agents))
     said += on_shared(runs)
     for verdict in found:
+        if verdict.seeds > 1:
+            by_pair.append((f"{verdict.first} and {verdict.second}", on_unseen(verdict.seeds, len(verdict.tasks))))
         by_pair += [(f"{verdict.first} and {verdict.second}", each) for each in _on_pair(verdict, agents, found)]
     return said + list(_grouped(by_pair))
 

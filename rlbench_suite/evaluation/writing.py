@@ -20,6 +20,9 @@ PREFIX = ".rlsuite-"
 _ABANDONED = 24 * 3600.0
 """Age in seconds at which unfinished files count as abandoned where folders cannot be locked."""
 
+FAILED = ".failed"
+"""End of the name of the record of a failed cell, beside the folder that its result would have."""
+
 
 class CannotWrite(OSError):
     """The disk refused a file. The message names the file and the reason."""

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from rlbench_suite.evaluation import intervals, statistics
+from rlbench_suite.evaluation import intervals, statistics, unseen
 from rlbench_suite.evaluation.intervals import Estimate, Method
 from rlbench_suite.evaluation.statistics import (
     compare,
@@ -23,6 +23,7 @@ from rlbench_suite.evaluation.statistics import (
     median,
     optimality_gap,
     performance_profile,
+    probability_above,
     probability_of_improvement,
     sample_efficiency,
     worst_tenth,
@@ -78,7 +79,7 @@ def test_a_task_counts_the_same_however_many_seeds_it_has(statistic: Callable[..
 
 
 def test_profile_worked_by_hand_is_strict_and_weighs_tasks_equally() -> None:
-    profile = performance_profile({"a": [0.0, 0.5, 1.0, 1.0], "b": [0.5]}, [-1, 0, 0.5, 0.75, 1], replicates=FEW)
+    profile = performance_profile({"a": [0.0, 0.5, 1.0, 1.0], "b": [0.5]}, [-1, 0, 0.5, 0.75, 1])
     np.testing.assert_array_equal(profile.fraction, [1, 0.875, 0.25, 0.25, 0])
 
 
@@ -89,7 +90,9 @@ def test_improvement_is_the_mean_mann_whitney_statistic() -> None:
     u = [scipy.stats.mannwhitneyu(x[task], y[task]).statistic / (len(x[task]) * len(y[task])) for task in x]
     assert probability_of_improvement(x, y).point == pytest.approx(np.mean(u), rel=1e-14)
     assert probability_of_improvement(x, x).point == 0.5
-    assert probability_of_improvement({"a": [1, 2]}, {"a": [0, 0.5, -1]}) == Estimate(1, 1, 1)
+    certain = probability_of_improvement({"a": [1, 2]}, {"a": [0, 0.5, -1]})
+    assert (certain.point, certain.high) == (1, 1)
+    assert certain.low == pytest.approx(scipy.stats.beta.ppf(0.025, 2, 1))  # two runs won twice
 
 
 def test_improvement_counts_common_tasks_only() -> None:
@@ -175,32 +178,68 @@ def test_bootstrap_distribution_is_that_of_a_plain_bootstrap(
     assert scipy.stats.ks_2samp(drawn, plain).pvalue > 0.001
 
 
-def test_improvement_resamples_the_agents_independently(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Equal scores too: pairing their resamples would leave no spread at all."""
-    x = normal_scores([5, 3, 6], seed=3)
-    y = x | {"task1": x["task1"] + 0.2}
-    drawn = replicates_of(monkeypatch, lambda: probability_of_improvement(x, y, replicates=2_000))[0]
-    rng = np.random.default_rng(4)
-    plain = [
-        np.mean([np.mean((a[t][:, None] > b[t]) + 0.5 * (a[t][:, None] == b[t])) for t in x])
-        for a, b in zip(resample(x, 2_000, rng), resample(y, 2_000, rng), strict=True)
-    ]
-    # the statistic is discrete: Kolmogorov-Smirnov p values are then too large, never too small
-    assert scipy.stats.ks_2samp(drawn, plain).pvalue > 0.001
-    same = probability_of_improvement(x, x)
-    assert same.low < 0.45
-    assert same.high > 0.55
+def test_shares_of_one_task_are_scipys_exact_intervals() -> None:
+    """Clopper and Pearson's, for whole numbers of runs."""
+    for won, runs in ((0, 5), (1, 5), (3, 7), (5, 5), (190, 200)):
+        exact = scipy.stats.binomtest(won, runs).proportion_ci(0.95, "exact")
+        assert unseen.proportion_interval(won, runs) == pytest.approx((exact.low, exact.high), abs=1e-9)
+        above = probability_above({"a": [1.0] * won + [-1.0] * (runs - won)}, 0.0)
+        assert (above.low, above.high) == pytest.approx((exact.low, exact.high), abs=1e-9)
+    profile = performance_profile({"a": [0.1, 0.2, 0.3, 0.9, 0.95]}, [0.5])
+    assert (profile.low[0], profile.high[0]) == pytest.approx(scipy.stats.binomtest(2, 5).proportion_ci(), abs=1e-9)
 
 
-def test_profile_band_is_that_of_a_plain_bootstrap(monkeypatch: pytest.MonkeyPatch) -> None:
-    scores, taus = normal_scores([4, 6, 5], seed=5), np.array([0.1, 0.5, 0.9])
-    drawn = replicates_of(monkeypatch, lambda: performance_profile(scores, taus))
-    plain = [
-        [np.mean([np.mean(v > tau) for v in sample.values()]) for tau in taus]
-        for sample in resample(scores, 2_000, np.random.default_rng(6))
-    ]
-    for ours, theirs in zip(drawn, np.transpose(plain), strict=True):
-        assert scipy.stats.ks_2samp(np.round(ours, 9), np.round(theirs, 9)).pvalue > 0.001
+def test_shares_of_equal_tasks_have_wilsons_interval() -> None:
+    """Where every run of every task wins, strata do not matter: 30 wins of 30."""
+    low, high = unseen.stratified_share(np.ones((6, 1)), [5] * 6, 0.95)
+    theirs = scipy.stats.binomtest(30, 30).proportion_ci(0.95, "wilson")
+    assert (low[0], high[0]) == pytest.approx((theirs.low, theirs.high), abs=1e-6)
+
+
+@pytest.mark.parametrize("apart", [1, 2, 3])
+def test_improvement_covers_at_five_seeds(apart: int) -> None:
+    """Percentile intervals cover .87, .59 and .18 of it, often without width."""
+    rng, truth, covered = np.random.default_rng(apart), scipy.stats.norm.cdf(apart / np.sqrt(2)), 0
+    for _ in range(300):
+        estimate = probability_of_improvement({"a": rng.normal(apart, 1, 5)}, {"a": rng.normal(0, 1, 5)})
+        covered += estimate.low <= truth <= estimate.high
+        assert estimate.low < estimate.high
+    assert covered / 300 > 0.93
+
+
+def test_unseen_share_is_the_exact_bound() -> None:
+    for runs in (1, 5, 59):
+        exact = scipy.stats.binomtest(0, runs).proportion_ci(0.90, "exact")  # one-sided 95 %
+        assert unseen.unseen_share(runs) == pytest.approx(exact.high)
+        assert unseen.runs_to_exclude(unseen.unseen_share(runs)) == runs
+
+
+def test_scores_of_two_kinds_have_the_exact_interval() -> None:
+    """One failure in five runs: Clopper and Pearson's interval of the share, and never less than the bootstrap's."""
+    estimate = mean({"a": [1.0, 1.0, 0.0, 1.0, 1.0]})
+    exact = scipy.stats.binomtest(4, 5).proportion_ci(0.95, "exact")
+    assert estimate.low <= exact.low + 0.02
+    assert estimate.high >= exact.high - 0.01
+    assert unseen.of_two_kinds(np.array([0.99, 1.01, 1.0, 0.02]))
+    assert not unseen.of_two_kinds(np.array([0.1, 0.3, 0.45, 0.6]))
+
+
+def test_seeds_that_fail_on_all_tasks_together_widen_the_interval() -> None:
+    """Independent runs of six tasks and whole seeds: the same scores, shuffled within tasks or not."""
+    rng = np.random.default_rng(40)
+    by_seed = rng.normal(0.5, 0.1, 8)
+    together = {f"t{j}": by_seed + rng.normal(0, 0.02, 8) for j in range(6)}
+    apart = {task: rng.permutation(values) for task, values in together.items()}
+    widths = [estimate.high - estimate.low for estimate in (mean(together), mean(apart))]
+    assert widths[0] > 1.8 * widths[1]
+    assert widths[0] > scipy.stats.t(7).ppf(0.975) * by_seed.std(ddof=1) / np.sqrt(8) * 1.5
+
+
+def test_a_task_with_one_seed_adds_to_the_width() -> None:
+    scores = normal_scores([6, 6, 6], seed=41)
+    one = scores | {"task1": scores["task1"][:1]}
+    widths = [mean(each).high - mean(each).low for each in (scores, one)]
+    assert widths[1] > 1.4 * widths[0]
 
 
 def test_bootstrap_of_the_mean_has_the_exact_variance(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,9 +292,12 @@ def test_studentised_intervals_of_five_seeds_cover_where_percentile_intervals_do
 
 
 def test_difference_of_iqm_is_one_of_pairs() -> None:
-    """Equal differences have no width, whatever the scores; pairs without a difference are covered."""
+    """Equal differences have no width by their spread, whatever the scores; pairs without a difference are covered."""
     y = normal_scores([6, 5], seed=31)
-    shifted = iqm_difference({task: values + 0.25 for task, values in y.items()}, y, replicates=300)
+    added = {task: values + 0.25 for task, values in y.items()}
+    honest = iqm_difference(added, y, replicates=300)
+    assert honest.low < 0.2 < 0.3 < honest.high
+    shifted = iqm_difference(added, y, replicates=300, bounds=None)
     assert (shifted.point, shifted.low, shifted.high) == pytest.approx((0.25, 0.25, 0.25), abs=1e-12)
     x = normal_scores([6, 5], seed=32)
     assert iqm_difference(x, y).point == pytest.approx(iqm(x).point - iqm(y).point)
@@ -314,14 +356,14 @@ def test_studentised_intervals_are_those_of_a_plain_bootstrap(
     def error(sample: Scores) -> float:
         return plain_error(statistic, sample)
 
-    drawn = replicates_of(monkeypatch, lambda: statistic(scores, replicates=4_000, seed=1))[0]
+    drawn = replicates_of(monkeypatch, lambda: statistic(scores, replicates=4_000, seed=1, bounds=None))[0]
     point, whole = PLAIN[statistic](scores), error(scores)
     plain = [
         (PLAIN[statistic](sample) - point) / max(error(sample), intervals.FLOOR * whole)
         for sample in resample(scores, 4_000, np.random.default_rng(22))
     ]
     assert scipy.stats.ks_2samp(drawn, plain).pvalue > 0.001
-    estimate = statistic(scores, replicates=4_000, seed=1)
+    estimate = statistic(scores, replicates=4_000, seed=1, bounds=None)
     low, high = np.quantile(drawn, [0.025, 0.975])
     assert estimate.low == pytest.approx(max(point - high * whole, 0 if statistic is optimality_gap else -np.inf))
     assert estimate.high == pytest.approx(point - low * whole)
@@ -336,9 +378,15 @@ def test_ends_are_finite_although_resamples_have_no_spread(statistic: Callable[.
 
 
 @pytest.mark.parametrize("statistic", AGGREGATES)
-def test_equal_scores_have_an_interval_without_width(statistic: Callable[..., Estimate]) -> None:
-    estimate = statistic({"a": [0.1] * 5, "b": [0.7] * 3})
-    assert estimate.low == estimate.point == estimate.high
+def test_equal_scores_are_no_knowledge(statistic: Callable[..., Estimate]) -> None:
+    """Five and three equal seeds exclude no failure; rliable's intervals say that they do."""
+    scores = {"a": [0.1] * 5, "b": [0.7] * 3}
+    estimate = statistic(scores)
+    assert estimate.low < estimate.point - 0.02
+    assert estimate.high > estimate.point + 0.02
+    for settings in ({"method": "percentile"}, {"bounds": None}):
+        narrow = statistic(scores, **settings)
+        assert narrow.low == narrow.point == narrow.high
 
 
 def test_optimality_gaps_are_not_negative() -> None:
@@ -348,7 +396,7 @@ def test_optimality_gaps_are_not_negative() -> None:
 def test_median_of_many_tasks_has_a_percentile_interval() -> None:
     two, three = normal_scores([5] * 2, seed=23), normal_scores([5] * 3, seed=23)
     assert median(two) == mean(two)
-    assert median(three) == median(three, method="percentile")
+    assert median(three, bounds=None) == median(three, method="percentile")
 
 
 def test_means_are_those_of_single_calls() -> None:
@@ -369,9 +417,9 @@ def test_confidence_is_the_nominal_coverage(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("sizes", [[5] * 5, [2, 7, 4]], ids=["rectangular", "ragged"])
 def test_affine_scores_give_affine_intervals(statistic: Callable[..., Estimate], sizes: list[int]) -> None:
     scores = normal_scores(sizes, seed=11)
-    e = statistic(scores, replicates=500)
-    up = statistic({task: 3 * v - 7 for task, v in scores.items()}, replicates=500)
-    down = statistic({task: -2 * v + 1 for task, v in scores.items()}, replicates=500)
+    e = statistic(scores, replicates=500, bounds=None)
+    up = statistic({task: 3 * v - 7 for task, v in scores.items()}, replicates=500, bounds=None)
+    down = statistic({task: -2 * v + 1 for task, v in scores.items()}, replicates=500, bounds=None)
     assert (up.point, up.low, up.high) == pytest.approx((3 * e.point - 7, 3 * e.low - 7, 3 * e.high - 7), abs=1e-12)
     assert (down.point, down.low, down.high) == pytest.approx(
         (1 - 2 * e.point, 1 - 2 * e.high, 1 - 2 * e.low), abs=1e-12
@@ -383,7 +431,7 @@ def test_iqm_is_deaf_to_an_outlier() -> None:
     loud = {task: v.copy() for task, v in scores.items()}
     best = max(scores, key=lambda task: scores[task].max())
     loud[best][np.argmax(loud[best])] = 1e15
-    assert iqm(loud, replicates=2_000) == iqm(scores, replicates=2_000)
+    assert iqm(loud, replicates=2_000, bounds=None) == iqm(scores, replicates=2_000, bounds=None)
     assert mean(loud, replicates=2_000).point > 1e12
 
 
@@ -392,6 +440,7 @@ def test_one_seed_a_task_has_no_interval() -> None:
     assert estimate.point == pytest.approx(0.6)
     assert np.isnan([estimate.low, estimate.high]).all()
     assert np.isnan(performance_profile({"a": [0.3]}).low).all()
+    assert np.isnan(probability_above({"a": [0.3]}, 0).low)
 
 
 # Seeds, orders, company
@@ -423,9 +472,10 @@ print(repr(comparison), [a.profile.low.tobytes() + a.profile.fraction.tobytes() 
 
 def test_chunks_have_streams_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     scores, chunk = normal_scores([9, 9], seed=14), intervals.CHUNK
-    long = replicates_of(monkeypatch, lambda: mean(scores, replicates=2 * chunk + 3))[0]
+    long = replicates_of(monkeypatch, lambda: mean(scores, replicates=2 * chunk + 3, bounds=None))[0]
     assert long.shape == (2 * chunk + 3,)
-    np.testing.assert_array_equal(long[:chunk], replicates_of(monkeypatch, lambda: mean(scores, replicates=chunk))[0])
+    short = replicates_of(monkeypatch, lambda: mean(scores, replicates=chunk, bounds=None))[0]
+    np.testing.assert_array_equal(long[:chunk], short)
     assert not np.isin(long[chunk : 2 * chunk], long[:chunk]).all()
     assert (long[:chunk] != long[chunk : 2 * chunk]).mean() > 0.9
 
@@ -437,24 +487,24 @@ def test_comparison_equals_the_single_functions_in_any_order() -> None:
         "noop": normal_scores([2, 6, 1], seed=17),
     }
     settings: dict[str, Any] = {"replicates": 2_500, "confidence": 0.9, "seed": 3}
-    comparison = compare(agents, taus=[0, 0.5, 1], curve_replicates=2_500, **settings)
+    comparison = compare(agents, taus=[0, 0.5, 1], **settings)
     for agent, scores in agents.items():
         summary = comparison.agents[agent]
         assert summary.iqm == iqm(scores, **settings)
         assert summary.mean == mean(scores, **settings)
         assert summary.median == median(scores, **settings)
         assert summary.optimality_gap == optimality_gap(scores, **settings)
-        profile = performance_profile(scores, [0, 0.5, 1], **settings)
+        profile = performance_profile(scores, [0, 0.5, 1], confidence=0.9)
         for name in ("taus", "fraction", "low", "high"):
             np.testing.assert_array_equal(getattr(summary.profile, name), getattr(profile, name))
         assert summary.seeds == {task: len(values) for task, values in scores.items()}
     assert set(comparison.improvement) == {(x, y) for x in agents for y in agents if x != y}
     forward, back = comparison.improvement["ppo", "random"], comparison.improvement["random", "ppo"]
-    assert forward == probability_of_improvement(agents["ppo"], agents["random"], **settings)
+    assert forward == probability_of_improvement(agents["ppo"], agents["random"], confidence=0.9)
     assert (back.point, back.low, back.high) == (1 - forward.point, 1 - forward.high, 1 - forward.low)
 
     shuffled = {agent: dict(reversed(agents[agent].items())) for agent in reversed(agents)}
-    again = compare(shuffled, taus=[0, 0.5, 1], curve_replicates=2_500, **settings)
+    again = compare(shuffled, taus=[0, 0.5, 1], **settings)
     assert again.improvement == comparison.improvement
     assert all(again.agents[agent].iqm == comparison.agents[agent].iqm for agent in agents)
 
