@@ -110,6 +110,8 @@ def widened(
     """
     if bounds is None or not math.isfinite(estimate.low):
         return estimate
+    if kind == "median" and len(sample.tasks) < 3:
+        kind = "mean"  # which it is
     strata = [np.minimum(values, 1) for values in sample.strata] if kind == "optimality_gap" else sample.strata
     variances = [values.var(ddof=1) / len(values) if len(values) > 1 else math.nan for values in strata]
     factor, together = _stretch(strata, variances, confidence)
@@ -123,7 +125,7 @@ def widened(
         variance for values, variance in zip(strata, variances, strict=True) if len(values) > 1 and of_two_kinds(values)
     )
     tied = kind == "iqm" and any(len(np.unique(values)) < len(values) for values in strata)
-    if total <= 1e-18 * max(abs(estimate.point), 1e-9) ** 2 or lumpy >= total / 2:
+    if total <= _rounding(strata) or lumpy >= total / 2:
         ends = _one_more_run(strata, kind, bounds, confidence, seed)
     elif tied:
         ends = _one_more_run(strata, kind, (math.inf, -math.inf), confidence, seed)
@@ -133,10 +135,15 @@ def widened(
     return Estimate(estimate.point, max(low, 0.0) if kind == "optimality_gap" else low, high)
 
 
+def _rounding(strata: Sequence[Floats]) -> float:
+    """Return the variance of the mean of seeds below which they count as equal."""
+    return 1e-20 * max(float(np.abs(values).max()) for values in strata) ** 2
+
+
 def _stretch(strata: Sequence[Floats], variances: Sequence[float], confidence: float) -> tuple[float, bool]:
     """Return the factor by which an interval of independent runs is too narrow, and whether seeds move together."""
     known = float(np.nansum(variances))
-    if known <= 0:
+    if known <= _rounding(strata):
         return 1.0, False
     single = sum(len(values) == 1 for values in strata)
     if single and single < len(strata):

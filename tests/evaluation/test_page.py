@@ -35,7 +35,7 @@ def test_no_template_turns_escaping_off(package: str):
     ("point", "low", "high", "text"),
     [
         (0.2, 0.1, 0.251, "[0.10, 0.25]"),
-        (1.0, 1.0, 1.0, "[1.00, 1.00]"),
+        (1.0, 1.0, 1.0, "[all equal]"),
         (0.998, 0.996, 0.9991, "[0.996, 0.999]"),  # two digits would leave 0.998 outside
         (0.0004, -0.001, 0.3, "[0.00, 0.30]"),  # and not -0.00
         (0.5, float("nan"), float("nan"), ""),
