@@ -3,8 +3,8 @@
     python benchmarks/interval_coverage.py
     python benchmarks/interval_coverage.py --statistic "difference of IQM"
 
-Scores are drawn from known distributions, for one task and for ten, and intervals are computed as a report computes
-them. It prints the tables of docs/reading_a_report.md. The truth is the statistic of infinitely many seeds. The
+Scores are drawn from known distributions, for one task and for ten. Intervals are those of both methods themselves, without
+what a report widens them by; ``score_shapes.py`` measures that, on the shapes that scores have. It prints the tables of docs/reading_a_report.md. The truth is the statistic of infinitely many seeds. The
 interquartile mean (IQM) of a few skewed scores is biased; the second table shows by how much. The draws of a cell have
 a seed of their own, so the tables do not depend on the number of processes.
 """
@@ -84,7 +84,7 @@ def measure(cell: Cell, method: Method, draws: int, replicates: int) -> Outcome:
     estimates = []
     for draw in range(draws):
         agents = [cell.draw(rng) for _ in range(1 + (cell.statistic == DIFFERENCE))]
-        estimates.append(statistic(*agents, replicates=replicates, seed=draw, method=method))
+        estimates.append(statistic(*agents, replicates=replicates, seed=draw, method=method, bounds=None))
     points, low, high = np.array([(e.point, e.low, e.high) for e in estimates]).T
     covered = np.mean((low <= cell.truth) & (cell.truth <= high))
     return Outcome(float(covered), float(np.median(high - low)), float(np.mean(points)) - cell.truth)

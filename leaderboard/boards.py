@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.evaluation.chart import number
 from rlbench_suite.evaluation.intervals import Estimate
 from rlbench_suite.evaluation.protocol import EPISODES
-from rlbench_suite.evaluation.statistics import Comparison, Summary, compare, iqm, mean
+from rlbench_suite.evaluation.statistics import Comparison, Summary, compare, error_of_mean, iqm, mean, with_error
 from rlbench_suite.registry import GENERALISATION, cards, suites
 
 from .copies import copied_tasks, episodes, is_copy, shared
@@ -22,6 +22,12 @@ LEAST_SEEDS = 5
 """Number of training seeds that a rank needs. An entry with fewer is shown but not ranked."""
 _EQUAL = 1.01
 """Ratio up to which training steps count as equal, because agents stop at the end of a rollout."""
+
+
+def anchor(task: str) -> Callable[[float], float]:
+    """Return the function from a score on a task to the standard error that comes from its measured scale."""
+    scale = cards()[task].scale()
+    return scale.standard_error if scale else lambda score: 0.0
 
 
 class Training(NamedTuple):
@@ -66,7 +72,8 @@ class Standing:
     @cached_property
     def by_task(self) -> dict[str, Estimate]:
         """Mean score over seeds by task id."""
-        return {task: mean({task: scores}) for task, scores in self.verdict.scores.items()}
+        estimates = {task: mean({task: scores}) for task, scores in self.verdict.scores.items()}
+        return {task: with_error(estimate, anchor(task)(estimate.point)) for task, estimate in estimates.items()}
 
     @cached_property
     def constrained(self) -> dict[str, list[float]]:
@@ -316,7 +323,7 @@ def _board(suite: str, budget: str, tasks: tuple[TaskCard, ...], entries: Sequen
             scores[entry.title] = {task: theirs[task] for task in ids}
     if not scores:
         return None
-    comparison = compare(scores)
+    comparison = compare(scores, anchors={task: anchor(task) for task in ids})
     by_title = {entry.title: entry for entry in entries}
     violated = {title: by_title[title].violated(tasks) for title in scores}
     order = sorted(scores, key=lambda title: (bool(violated[title]), -comparison.agents[title].iqm.point, title))
@@ -336,7 +343,7 @@ def _board(suite: str, budget: str, tasks: tuple[TaskCard, ...], entries: Sequen
                 summary=summary,
                 over_next=comparison.improvement[title, following] if following else None,
                 violated=violated[title],
-                constrained=iqm({task: by_title[title].constrained[task] for task in ids})
+                constrained=carrying({task: by_title[title].constrained[task] for task in ids})
                 if any(card.constraint for card in tasks)
                 else None,
             )
@@ -351,6 +358,11 @@ def _board(suite: str, budget: str, tasks: tuple[TaskCard, ...], entries: Sequen
         others=tuple(entry for entry in entries if entry.title in reasons),
         unequal=_unequal([by_title[title] for title in order], ids),
     )
+
+
+def carrying(scores: Mapping[str, Sequence[float]]) -> Estimate:
+    """Return the interquartile mean with the errors of the scales."""
+    return with_error(iqm(scores), error_of_mean(scores, {task: anchor(task) for task in scores}))
 
 
 def _unequal(entries: Sequence[Standing], tasks: Iterable[str]) -> dict[str, tuple[float, float]]:

@@ -84,6 +84,11 @@ def pack(path: Path, entry: Entry, to: Path, *, suite: str | None = None) -> Sub
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
         cells = "; ".join(map(str, missing[:3]))
         raise ValueError(f"The run in {path} lacks {cells}{more}; finish it with rlsuite-eval --resume.")
+    results = [run.result(Cell(entry.agent, task, seed)) for task in tasks for seed in range(manifest.seeds)]
+    if floored := next((result for result in results if result and result.floored), None):
+        raise ValueError(
+            f"{floored.cell} has {floored.floored} episodes whose return is not finite. A replay cannot verify them."
+        )
     traces = {task: _Trace(run, entry.agent, task) for task in tasks}
     claims = tuple(trace.claim() for trace in traces.values())
     scores = {claim.task: [cell.score for cell in claim.cells] for claim in claims}

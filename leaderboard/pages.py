@@ -18,11 +18,12 @@ from rlbench_suite.evaluation import chart
 from rlbench_suite.evaluation.intervals import Estimate
 from rlbench_suite.evaluation.page import render
 from rlbench_suite.evaluation.remarks import several
-from rlbench_suite.evaluation.statistics import iqm, mean
+from rlbench_suite.evaluation.statistics import mean, with_error
+from rlbench_suite.evaluation.unseen import on_unseen
 from rlbench_suite.registry import cards
 from rlbench_suite.scale import Scale
 
-from .boards import LEAST_SEEDS, Board, Standing
+from .boards import LEAST_SEEDS, Board, Standing, carrying
 from .schema import Submission
 
 MOST_COLUMNS = 12
@@ -83,7 +84,7 @@ def entry_page(entry: Standing, boards: Sequence[Board]) -> str:
         "entry.html",
         title=entry.title,
         entry=entry,
-        overall=iqm(entry.verdict.scores),
+        overall=carrying(entry.verdict.scores),
         rows=[TaskRow.of(entry, task) for task in entry.verdict.scores],
         ranks=[(board, place) for board in boards for place in board.places if place.standing.title == entry.title],
         said=list(_entry_remarks(entry, boards)),
@@ -150,15 +151,14 @@ class TaskRow(NamedTuple):
         card = cards()[task]
         cells = [cell for cell in entry.verdict.cells if cell.task == task]
         score = entry.by_task[task]
-        scale = card.scale()
-        low, high = (scale.score(end) for end in (scale.zero.low, scale.zero.high))
+        scale, constrained = card.scale(), mean({task: entry.constrained[task]})
         return cls(
             card=card,
             scale=scale,
             mean_return=sum(cell.mean_return for cell in cells) / len(cells),
             score=score,
-            beats_zero="yes" if score.low > high else "no" if score.high < low else "unclear",
-            constrained=mean({task: entry.constrained[task]}),
+            beats_zero="yes" if score.low > 0 else "no" if score.high < 0 else "unclear",
+            constrained=with_error(constrained, scale.standard_error(constrained.point)),
             mean_cost=entry.costs[task],
             seed_costs=entry.seed_costs[task],
             success_rate=sum(cell.success_rate for cell in cells) / len(cells),
@@ -184,6 +184,8 @@ def _unequal(board: Board) -> Iterable[str]:
 
 def _board_remarks(board: Board) -> Iterable[str]:
     counts = {count for place in board.places for count in place.summary.seeds.values()}
+    if (fewest := min(counts)) > 1:
+        yield on_unseen(fewest, len(board.tasks))
     if len(counts) > 1:
         yield "Entries have different numbers of seeds. More seeds give narrower and more reliable intervals."
     classes = sorted({m.instruction_set for place in board.places for m in place.standing.submission.machines})
@@ -204,6 +206,8 @@ def _board_remarks(board: Board) -> Iterable[str]:
 
 
 def _entry_remarks(entry: Standing, boards: Sequence[Board]) -> Iterable[str]:
+    if entry.seeds > 1:
+        yield on_unseen(entry.seeds, len(entry.verdict.scores))
     if entry.unranked:
         yield f"Not ranked: it {entry.unranked if not entry.superseded_by else f'is {entry.unranked}'}."
     for card in entry.violated(cards()[task] for task in entry.costs):

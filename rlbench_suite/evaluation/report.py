@@ -451,8 +451,9 @@ def print_report(report: Report, console: Console) -> None:
         _print_table(f"Together ({count} task{'s' * (count > 1)})", rows, console)
     console.print(
         "Scores: 0 is the better of random play and doing nothing, 1 the task's reference, with 95 % intervals over "
-        "seeds. Training: of one seed, the mean over seeds, without compilation; the sum over tasks where they are "
-        "together." + ' "All seeds": total time with compilation and evaluation.' * ("all seeds" in shown_columns),
+        "seeds. Training: of one seed on one task, means over seeds and tasks, without compilation."
+        + ' "All seeds": total time with compilation and evaluation.'
+        * ("all seeds" in shown_columns),
         style="dim",
     )
     for sentence in remarks(report):
@@ -505,13 +506,13 @@ def _table(title: str, names: list[str], rows: Sequence[Mapping[str, str | Text]
 
 
 def _training(report: Report, agent: str) -> tuple[str, str]:
-    """Return the training steps and seconds of a seed, summed over the aggregated tasks."""
+    """Return the training steps and seconds of a seed, means over the aggregated tasks, as on leaderboards."""
     tasks = report.comparison.tasks if report.comparison else ()
     rows = [row for row in report.rows if row.agent == agent and row.card.id in tasks and row.step_unit]
     if not rows:
         return "-", "-"
-    steps = chart.number(sum(row.training_steps for row in rows))
-    return steps + unit(rows[0])[:5], f"{sum(row.train_seconds for row in rows):.1f}"
+    steps = chart.number(sum(row.training_steps for row in rows) / len(rows))
+    return steps + unit(rows[0])[:5], f"{sum(row.train_seconds for row in rows) / len(rows):.1f}"
 
 
 def _steps(row: Row) -> str:
