@@ -160,7 +160,7 @@ class Odd:
         yield from self.policies
 
 
-def test_an_agent_must_give_a_policy_and_finite_returns(toys: Path):
+def test_an_agent_must_give_a_policy_and_may_diverge(toys: Path):
     task = registry.card("ToyDrift-v0").build()
     with pytest.raises(ValueError, match="without giving a policy"):
         list(run_cell(Odd(Progress(1, 1, 1.0, 0.0, 0.0)), task, 0, "smoke"))
@@ -170,5 +170,5 @@ def test_an_agent_must_give_a_policy_and_finite_returns(toys: Path):
         def act(self, memory: Any, view: Any, key: Any) -> Any:
             return view.observation[:1] * np.nan, memory
 
-    with pytest.raises(ValueError, match="not finite"):
-        list(run_cell(Odd(Diverged(nan.skill)), task, 0, "smoke"))
+    *_, outcome = run_cell(Odd(Diverged(nan.skill)), task, 0, "smoke")  # the store counts such episodes as the floor
+    assert not np.isfinite(outcome.record.total).all()

@@ -14,13 +14,15 @@ import pytest
 from rich.console import Console
 from scipy.stats import trim_mean
 
-from rlbench_suite.evaluation import chart
+from rlbench_suite.evaluation import chart, protocol
+from rlbench_suite.evaluation.exports import latex, tidy_csv
 from rlbench_suite.evaluation.intervals import Estimate
 from rlbench_suite.evaluation.machine import energy_text
+from rlbench_suite.evaluation.reading import read_runs
 from rlbench_suite.evaluation.remarks import _on_intervals, _unequal_training
 from rlbench_suite.evaluation.report import Report, Row, _row, print_report, write_html
 from rlbench_suite.evaluation.runner import in_process, plan
-from rlbench_suite.evaluation.statistics import mean
+from rlbench_suite.evaluation.statistics import mean, with_error
 from rlbench_suite.evaluation.store import Run
 from rlbench_suite.registry import card
 from rlbench_suite.scale import Scale, Score
@@ -43,7 +45,8 @@ def shown(report: Report, width: int) -> str:
 def check_worst_tenths(report: Report) -> None:
     for row in report.rows:
         cells = [r for r in report.run.results() if (r.agent, r.task) == (row.agent, row.card.id)]
-        assert row.worst_tenth == mean({row.card.id: [r.worst_tenth for r in cells]})
+        own = mean({row.card.id: [r.worst_tenth for r in cells]})
+        assert row.worst_tenth == with_error(own, row.scale.standard_error(own.point))
         assert row.worst_tenth.point <= row.score.point
 
 
@@ -78,7 +81,8 @@ def test_report(report: Report):
         costs = [r.mean_cost for r in report.run.results() if (r.agent, r.task) == (agent, "rlsuite/ToyWalk-v0")]
         assert row.mean_cost == pytest.approx(np.mean(costs))
         assert row.score.point == pytest.approx(np.mean(scores))
-        assert row.score == mean({"rlsuite/ToyWalk-v0": scores})
+        own = mean({"rlsuite/ToyWalk-v0": scores})
+        assert row.score == with_error(own, row.scale.standard_error(own.point))
         assert report.above_zero[agent].point == np.mean(np.array(scores) > 0)
     assert [(r.card.name, r.agent) for r in report.rows][:2] == [("ToyWalk-v0", "toy"), ("ToyWalk-v0", "toy-host")]
     assert [r.steps_per_second for r in report.rows] == [1000.0, None, 1000.0, 1000.0, None]
@@ -124,7 +128,7 @@ def test_report(report: Report):
     assert "Do not trust intervals of fewer than 5 seeds" in page
     assert "(stratified bootstrap, studentised)" in page
     assert "<th>0</th>" in page  # that column compares with a number, the others with runs
-    assert "The intervals are percentile intervals" in page  # of probabilities, whatever those of scores are
+    assert "The intervals are score intervals" in page  # of probabilities, whatever those of scores are
     assert "nan" not in page.lower().replace("nano", "")
 
 
@@ -181,8 +185,8 @@ class Balanced(HTMLParser):
 @pytest.mark.parametrize(
     ("score", "verdict"),
     [
-        ((0.2, 0.05, 0.3), "unclear"),
-        ((0.2, 0.11, 0.3), "yes"),
+        ((0.2, -0.05, 0.3), "unclear"),
+        ((0.2, 0.01, 0.3), "yes"),
         ((-0.5, -0.9, -0.2), "no"),
         ((0.9, None, None), "unclear"),
     ],
@@ -248,12 +252,57 @@ def test_unequal_training_is_said(toys: Path):
     assert "b 5,000 gradient, b 9,000 gradient steps" in unequal
 
 
-def test_missing_cells_are_said(toys: Path, tmp_path: Path):
-    with Run.open(tmp_path, plan("toy-crash", "ToyWalk-v0", 2, "smoke")) as run, run.sitting():
-        assert [event.kind for event in in_process(run)][-1] == "failed"
-        text = " ".join(shown(Report.of(run), 100).split())
+def test_a_failed_cell_is_not_a_gap(toys: Path, tmp_path: Path):
+    """An agent that raises on a seed has no mean over the others: in the terminal, on the page and in no aggregate."""
+    with Run.open(tmp_path, plan("toy,toy-crash", "ToyWalk-v0", 3, "smoke")) as run, run.sitting():
+        assert [event.kind for event in in_process(run)].count("failed") == 1
+        assert [str(cell) for cell in run.failures()] == ["toy-crash on rlsuite/ToyWalk-v0, seed 1"]
+        report = Report.of(run)
+        text = " ".join(shown(report, 160).split())
+        write_html(report)
+    row = next(row for row in report.rows if row.agent == "toy-crash")
+    assert (row.failed, row.beats_zero, row.failed_text) == (1, "failed", "1 of 3 failed")
+    assert "1 of 3 failed" in text
+    assert f"{row.score.point:.3f}" not in text
+    assert "toy-crash failed on ToyWalk-v0, seed 1. It has no summary until these cells are done" in text
     assert "Missing, and not in any number here: toy-crash on rlsuite/ToyWalk-v0, seed 1." in text
-    assert "One seed has no interval" in text
+    assert report.comparison is not None
+    assert list(report.comparison.agents) == ["toy"]
+    assert "toy-crash" not in report.above_zero
+    page = (tmp_path / "report.html").read_text()
+    assert "1 of 3 failed" in page
+    assert "1 cell failed: no summary until they are done" in page
+    (read,) = read_runs([tmp_path])
+    assert [(cell["agent"], cell["seed"]) for cell in read.failed] == [("toy-crash", 1)]
+    assert "RuntimeError" in read.failed[0]["error"]
+    assert "toy-crash,1,,,,,,,,,True" in tidy_csv(read)
+    assert "toy-crash has failed cells" in latex(read)
+
+
+def test_returns_that_are_not_finite_count_as_the_floor(toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """An agent that diverges has a score, the floor of the task, and a mark; it used to have a gap."""
+    play = protocol.evaluate
+
+    def diverging(*arguments: Any, **settings: Any) -> Any:
+        record = play(*arguments, **settings)
+        total = np.array(record.total)
+        total[:10] = np.nan
+        return record._replace(total=total)
+
+    with Run.open(tmp_path, plan("toy", "ToyWalk-v0", 2, "smoke")) as run, run.sitting():
+        monkeypatch.setattr(protocol, "evaluate", diverging)
+        assert [event.kind for event in in_process(run)].count("failed") == 0
+        report = Report.of(run)
+        (result, _) = run.results()
+        returns = run.read_episodes(result.cell)["return"].to_numpy()
+    anchors = run.manifest.references["rlsuite/ToyWalk-v0"]
+    floor = min(anchors[player].mean for player in ("random", "noop") if player in anchors)
+    assert result.floored == 10
+    np.testing.assert_array_equal(returns[:10], floor)
+    assert report.rows[0].floored == 20
+    text = " ".join(shown(report, 160).split())
+    assert "] ~" in text
+    assert "count as the worse of random play and doing nothing: toy on ToyWalk-v0: 20." in text
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (-0.31, 1.07), (0, 131072), (3, 3), (-5e-3, 2e-3), (-900, -100)])
@@ -271,13 +320,17 @@ def test_numbers_of_ticks():
 @pytest.mark.parametrize(("seeds", "said"), [(1, "One seed has no"), (2, "only 2 seeds"), (4, "only 4 seeds"), (5, "")])
 def test_intervals_of_fewer_than_five_seeds_are_not_to_be_trusted(seeds: int, said: str):
     score = Estimate(0.5, 0.4, 0.6)
-    report: Any = SimpleNamespace(rows=[SimpleNamespace(seeds=seeds, score=score)], method="studentised")
-    assert said in " ".join(_on_intervals(report)) if said else list(_on_intervals(report)) == []
+    row = SimpleNamespace(seeds=seeds, score=score)
+    report: Any = SimpleNamespace(rows=[row], method="studentised", comparison=None)
+    assert (
+        said in " ".join(_on_intervals(report)) if said else len(list(_on_intervals(report))) == 1
+    )  # on runs that were not seen
 
 
 def test_percentile_intervals_and_those_without_width_are_explained():
     row = SimpleNamespace(seeds=5, score=Estimate(1, 1, 1), agent="toy", card=SimpleNamespace(name="ToyWalk-v0"))
-    report: Any = SimpleNamespace(rows=[row], method="percentile")
-    narrow, equal = _on_intervals(report)
+    report: Any = SimpleNamespace(rows=[row], method="percentile", comparison=None)
+    narrow, unseen, equal = _on_intervals(report)
+    assert unseen.startswith("5 seeds cannot exclude that up to 45% of an agent's runs on a task fail, or succeed,")
     assert "they cover the truth 79 to 92 %" in narrow
     assert equal.startswith("All seeds score the same: toy on ToyWalk-v0.")
