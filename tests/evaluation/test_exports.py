@@ -92,6 +92,7 @@ def test_csv_has_every_cell_with_all_digits(run: FinishedRun):
     rows = list(csv.DictReader(io.StringIO(tidy_csv(run))))
     assert list(rows[0]) == [
         "task", "agent", "seed", "score", "return", "success", "cost", "limit", "violates", "constrained_score",
+        "privileged", "failed",
     ]  # fmt: skip
     read = {(row["agent"], row["task"], int(row["seed"])): float(row["score"]) for row in rows}
     assert read == {
@@ -100,7 +101,7 @@ def test_csv_has_every_cell_with_all_digits(run: FinishedRun):
         for task, scores in tasks.items()
         for seed, score in enumerate(scores)
     }
-    assert {(row["success"], row["cost"]) for row in rows} == {("0.5", "0.25")}
+    assert {(row["success"], row["cost"], row["failed"]) for row in rows} == {("0.5", "0.25", "False")}
 
 
 def test_huggingface_has_the_required_keys(run: FinishedRun):
