@@ -3,8 +3,7 @@
 The power is that of the decision in :mod:`rlbench_suite.evaluation.comparing`. The paired permutation test must fall
 below the level that Holm's correction leaves to the smallest of several p-values, as if nothing else differed. For a
 verdict over tasks the 95 % interval must also exclude 0. Differences of pairs count as normal. Besides, the pairs must
-exclude a share of unseen failures that would undo the difference (:mod:`rlbench_suite.evaluation.unseen`), which sets a
-least number of seeds.
+exclude a share of unseen failures that would undo the measured difference (:mod:`rlbench_suite.evaluation.unseen`).
 
 The probability comes from simulated experiments. Only two numbers a task are drawn, the sum of its n differences x and
 their sum of squares about the mean. They have the normal and the chi-squared distribution, so an experiment with 10,000
@@ -31,7 +30,7 @@ from statistics import NormalDist
 import numpy as np
 
 from rlbench_suite.evaluation.permutation import least_p
-from rlbench_suite.evaluation.unseen import SCALE, critical_t, runs_to_exclude
+from rlbench_suite.evaluation.unseen import SCALE, critical_t, runs_to_exclude, unseen_share
 
 DIFFERENCES = (0.02, 0.05, 0.1, 0.2)
 """Differences of normalised scores that a table shows by default."""
@@ -139,7 +138,8 @@ def seeds_needed(
         raise ValueError(f"A difference to see must be a finite number other than 0, got {mean}.")
 
     def enough(seeds: int) -> bool:
-        return power_of(differences, variances, seeds, comparisons=comparisons, interval=interval) >= POWER
+        power = power_of(differences, variances, seeds, comparisons=comparisons, interval=interval, unseen=unseen)
+        return power >= POWER
 
     size = abs(mean)
     runs = runs_to_exclude(size / (size + abs(unseen))) if unseen else 0
@@ -164,6 +164,7 @@ def power_of(
     *,
     comparisons: int = 1,
     interval: bool = False,
+    unseen: float = 0.0,
 ) -> float:
     """Return the probability that the better agent is called better. Arguments as :func:`seeds_needed`."""
     least = least_p(seeds * len(variances))
@@ -183,6 +184,8 @@ def power_of(
     normals = 3 * seeds * second.sum() ** 2 / fourth.sum()
     t = critical_t(level, normals - 1)
     seen = total > t * np.sqrt(squares * normals / (normals - 1 + t**2))
+    share = unseen_share(seeds * len(v))
+    seen &= (1 - share) * total / (seeds * len(v)) >= share * abs(unseen)
     if interval:
         spread = spreads.sum(0)
         t = critical_t(LEVEL, freedom * spread**2 / (spreads**2).sum(0))

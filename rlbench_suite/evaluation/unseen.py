@@ -42,7 +42,7 @@ TOGETHER = 1.5
 """Variance of the mean over tasks, by whole seeds over that by independent runs, from which seeds rise and fall
 together."""
 
-_MOST_WEIGHINGS, _LEAST_WEIGHINGS, _MOST_WEIGHTS = 2_000, 400, 2_000_000
+_MOST_WEIGHINGS, _LEAST_WEIGHINGS, _MOST_WEIGHTS = 1_000, 400, 500_000
 """Random weighings of the runs; fewer if there are many runs, whose interval the bounds hardly change."""
 _LEVEL = 0.05
 

@@ -2,12 +2,16 @@
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
+from made_runs import make_run
 
 from rlbench_suite.evaluation import permutation, statistics
+from rlbench_suite.evaluation.comparing import verdicts
 from rlbench_suite.evaluation.power import LEVEL, needs, power_of, seeds_needed
+from rlbench_suite.evaluation.reading import read_run
 
 EXPERIMENTS = 200
 UNEQUAL = [0.01, 0.1, 0.1, 1.0, 2.0, 5.0]
@@ -118,3 +122,21 @@ def test_needs_of_a_run():
     assert (together.measured, single["a"].measured) == (8, 8)
     with pytest.raises(ValueError, match="a has one seed"):
         needs({"a": [0.1]}, [0.1])
+
+
+@pytest.mark.parametrize("spread", [0.02, 0.3])
+def test_power_counts_the_failures_that_seeds_cannot_exclude(tmp_path: Path, spread: float):
+    """Two agents on one task, 0.2 apart: so many seeds as promised give a verdict in four of five runs or more."""
+    task = "rlsuite/Made0-v0"
+    promised = seeds_needed([0.2], [2 * spread**2], interval=True, unseen=-0.6)
+    assert promised is not None
+    assert promised > seeds_needed([0.2], [2 * spread**2], interval=True) or spread > 0.1
+    rng, told = np.random.default_rng(int(100 * spread)), 0
+    for draw in range(60):
+        scores = {
+            name: {task: rng.normal(level, spread, promised).tolist()} for name, level in (("x", 0.8), ("y", 0.6))
+        }
+        run = {"references": {task: {}}}
+        (verdict,) = verdicts([read_run(make_run(tmp_path / f"{draw}", scores, **run))])
+        told += verdict.better == "x"
+    assert told / 60 > 0.7  # two standard errors below 0.8
