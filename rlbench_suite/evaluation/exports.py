@@ -91,6 +91,8 @@ def latex(run: FinishedRun) -> str:
                 _row(f"{title} ({len(shared)} task{'s' * (len(shared) > 1)})", values, list(scores), marked, bold)
             )
     numbers = sorted({len(found) for own in scores.values() for found in own.values()})
+    if not numbers:
+        raise ValueError(f"Every agent of {run.name} has failed cells on every task, so there is no number to export.")
     seeds = " to ".join(str(number) for number in dict.fromkeys((numbers[0], numbers[-1])))
     privileged = {cell["agent"] for cell in run.cells if cell.get("privileged")}
     names = [_escape(agent) + "$^\\ddagger$" * (agent in privileged) for agent in scores]

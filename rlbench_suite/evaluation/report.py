@@ -247,7 +247,7 @@ class Report:
         averages = averaged(scores, keys)
         kept = averages | averaged(constrained, broken)
         worst = averaged(tails, [(agent, task) for agent, task in keys if task in tails.get(agent, ())])
-        pairs = {key: pairs for key in groups if (pairs := _pairs(*key, groups))}
+        pairs = {key: pairs for key in groups if key not in failures and (pairs := _pairs(*key, groups))}
         gaps = means([{task: gaps} for (_, task), gaps in pairs.items()], method=method)
         # An agent with failed cells has no summary: a mean over the others would reward failing where it does badly.
         whole = {agent: tasks for agent, tasks in scores.items() if agent not in unfinished}
@@ -264,7 +264,7 @@ class Report:
             gaps=[
                 gap
                 for (agent, task), results in groups.items()
-                if (gap := _gap(agent, find_card(task), results, method))
+                if (agent, task) not in failures and (gap := _gap(agent, find_card(task), results, method))
             ],
             comparison=comparison,
             constrained={
@@ -537,6 +537,8 @@ def write_html(report: Report) -> None:
     colour = {agent: i % chart.COLOURS for i, agent in enumerate(agents)}
     curves = report.run.read_curves()
     shared = report.comparison.tasks if report.comparison else ()
+    unfinished = {cell.agent for cell in report.failures}
+    whole = {key: seeds for key, seeds in curves.items() if key[0] not in unfinished}
     text = render(
         "rlbench_suite.evaluation",
         "report.html",
