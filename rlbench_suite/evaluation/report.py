@@ -556,7 +556,7 @@ def write_html(report: Report) -> None:
         transfers=report.transfers,
         gaps=report.gaps,
         models=report.models,
-        efficiency=list(efficiency.charts(curves, {task: manifest.scale(task) for task in shared}, shared, colour)),
+        efficiency=list(efficiency.charts(whole, {task: manifest.scale(task) for task in shared}, shared, colour)),
         curves=list(_curve_charts(report, curves, colour)),
         run_facts=_run_facts(report),
         manifest=manifest.model_dump_json(indent=2),
