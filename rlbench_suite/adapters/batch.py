@@ -82,9 +82,8 @@ class BatchPrograms:
         before, nothing = jax.tree.map(lambda leaf: np.zeros((size, *leaf.shape), leaf.dtype), self._shapes)
         before = before._replace(seed=seeds, index=np.full(size, -1, np.int32))
         actions = np.zeros((size, *(space.shape or ())), ActionCheck(space).dtype)
-        self._jitted_advance.trace(
-            before, actions, np.int32(0)
-        )  # shows faults now; the first step need not trace again
+        # Shows faults now; the first step need not trace again.
+        self._jitted_advance.trace(before, actions, np.int32(0))
         begun: tuple[Episode, Step, jax.Array] = self.reset_where(np.ones(size, bool), before, nothing, draw)
         return begun
 

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -447,15 +448,18 @@ def bench(
 
     from rlbench_suite.cli.speed import batched, fused, single
 
-    table = Table(title=f"Steps per second on {jax.devices()[0].device_kind}, {envs} envs", title_justify="left")
-    for column in ("task", "single", "batched", "fused"):
-        table.add_column(column, justify="left" if column == "task" else "right")
+    width = max(len(card.name) for card in cards)
+    print(f"Steps per second on {jax.devices()[0].device_kind}, {envs} envs")
+    print(f"{'task':<{width}}" + "".join(f"{column:>16}" for column in ("single", "batched", "fused")))
     for card in cards:
-        speeds = [single(card, seconds), batched(card, 8 if card.host else envs, seconds)]
+        # Every number is shown as soon as it is measured, in a pipe too: each may take a minute to compile.
+        print(f"{card.name:<{width}}", end="", flush=True)
+        measures = [partial(single, card, seconds), partial(batched, card, 8 if card.host else envs, seconds)]
         if not card.host:
-            speeds.append(fused(card, envs, seconds))
-        table.add_row(card.name, *(f"{speed:,.0f}" for speed in speeds))
-    Console().print(table)
+            measures.append(partial(fused, card, envs, seconds))
+        for measure in measures:
+            print(f"{measure():>16,.0f}", end="", flush=True)
+        print()
 
 
 @app.command()
