@@ -5,10 +5,10 @@ from typing import Annotated
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 
 from rlbench_suite import registry
 from rlbench_suite.cli import prepare_jax
+from rlbench_suite.whole_table import Table
 
 
 def check(

@@ -15,7 +15,6 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from rlbench_suite import registry
 from rlbench_suite.card import load, unknown
@@ -33,6 +32,7 @@ from rlbench_suite.cli import (
 )
 from rlbench_suite.component import explained
 from rlbench_suite.scale import ANCHORS, Scale
+from rlbench_suite.whole_table import Table
 
 if TYPE_CHECKING:
     from rlbench_suite.card import TaskCard
@@ -190,7 +190,8 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
     for tier in card.difficulties or (None,):
         for player, s in card.scores(tier).items():
             measured = ("-" if value is None else f"{value:.3g}" for value in (s.success, s.cost))
-            scores.add_row(tier or "-", player, f"{s.mean:g}", f"[{s.low:g}, {s.high:g}]", str(s.episodes), *measured)
+            interval = f"[{s.low:.4g}, {s.high:.4g}]"
+            scores.add_row(tier or "-", player, f"{s.mean:.4g}", interval, str(s.episodes), *measured)
     none = f"No measured returns yet; run: {card.measuring_command}" if card.reference else "No reference player."
     console.print(scores if scores.rows else none)
     if card.puzzle:
@@ -244,7 +245,7 @@ def _one_shot_scores(card: "TaskCard") -> Table:
         measured = card.one_shot_scores(tier)
         for player, s in measured.items():
             worth = "" if player in NO_SKILL else f"{skill(s.mean, measured['guess'].mean):.3f}"
-            table.add_row(tier, player, f"{s.mean:g}", f"[{s.low:g}, {s.high:g}]", worth)
+            table.add_row(tier, player, f"{s.mean:.4g}", f"[{s.low:.4g}, {s.high:.4g}]", worth)
     return table
 
 
