@@ -1,4 +1,4 @@
-"""The report of a run in a real browser: its widest table fits a window of 1280 pixels, its letters can be read at 390."""
+"""The report of a run in a real browser: tables fit 1280 pixels, and letters can be read in a narrow window."""
 
 from __future__ import annotations
 
