@@ -41,7 +41,6 @@ def assert_same(mine: object, theirs: object, where: str) -> None:
         np.testing.assert_array_equal(np.asarray(mine), np.asarray(theirs), err_msg=where)
 
 
-@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
 @pytest.mark.parametrize("name", ["PMSMCurrent-v0", "SAT-v0"])
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
 def test_a_restored_batch_goes_on_to_the_bit(name: str, mode: str) -> None:
@@ -64,6 +63,7 @@ def test_a_restored_batch_goes_on_to_the_bit(name: str, mode: str) -> None:
         other.state = saved
 
 
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
 def test_equal_to_a_sync_vector_env_step_by_step(card: TaskCard, mode: AutoresetMode) -> None:
     if card.objectives:
         pytest.skip("Gymnasium's SyncVectorEnv has no vector rewards; compared with single envs below")
