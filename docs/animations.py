@@ -17,6 +17,7 @@ import multiprocessing
 import os
 import site
 import tempfile
+import time
 from collections.abc import Collection, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import suppress
@@ -60,12 +61,22 @@ def animations(cards: Collection[TaskCard]) -> dict[str, bytes]:
     missing = [card.id for card in cards if card.id not in found]
     if missing:
         log.info(f"Drawing {len(missing)} animations; {len(found)} of {len(paths)} are in {cache_folder()}")
-    for count, (task_id, gif) in enumerate(_draw_all(missing), start=len(found) + 1):
+    begun = time.monotonic()
+    for count, (task_id, gif) in enumerate(_draw_all(missing), start=1):
         found[task_id] = gif
         _keep(paths[task_id], gif)
-        if count % 10 == 0 or count == len(paths):
-            log.info(f"{count} of {len(paths)} animations are drawn")
+        if len(found) % 10 == 0 or count == len(missing):
+            left = time_left(time.monotonic() - begun, count, len(missing))
+            log.info(f"{len(found)} of {len(paths)} animations are drawn{left}")
     return found
+
+
+def time_left(seconds: float, done: int, count: int) -> str:
+    """Say how long the rest takes if it goes on as in these seconds; nothing if all is done."""
+    if done == count:
+        return ""
+    minutes = seconds / done * (count - done) / 60
+    return f", about {minutes:.0f} min left" if minutes >= 1 else ", less than a minute left"
 
 
 def _draw_all(task_ids: list[str]) -> Iterator[tuple[str, bytes]]:

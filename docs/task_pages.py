@@ -9,11 +9,12 @@ import ast
 import logging
 import re
 import sys
+import time
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from animations import animations, still, transcript
+from animations import animations, still, time_left, transcript
 from gallery import gallery, moving_picture
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -50,10 +51,12 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
         name = card_id.removeprefix("rlsuite/")
         files.append(File.generated(config, f"tasks/{name}.gif", content=gif))
         files.append(File.generated(config, f"tasks/{name}.png", content=still(gif)))
+    begun = time.monotonic()
     for count, card in enumerate(listed, start=1):
         files.append(File.generated(config, f"tasks/{card.name}.md", content=page(card, transcript(drawn[card.id]))))
         if count % 25 == 0 or count == len(listed):
-            log.info(f"{count} of {len(listed)} task pages are written")
+            left = time_left(time.monotonic() - begun, count, len(listed))
+            log.info(f"{count} of {len(listed)} task pages are written{left}")
     files.append(File.generated(config, "tasks/index.md", content=overview(listed)))
     files.append(File.generated(config, "gallery.md", content=gallery(listed)))
 

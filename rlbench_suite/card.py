@@ -424,6 +424,14 @@ def file_name_of(task_id: str) -> str:
 
 
 def load(entry_point: str) -> Any:
-    """Return the object named ``module:name``."""
+    """Return the object named ``module:name``.
+
+    Raises:
+        ImportError: there is no such module.
+        ValueError: the module has no such name.
+    """
     module, name = entry_point.split(":")
-    return getattr(importlib.import_module(module), name)
+    imported = importlib.import_module(module)
+    if not hasattr(imported, name):
+        raise ValueError(f"{module} has no {name!r}, which a card or an entry point names as {entry_point!r}.")
+    return getattr(imported, name)

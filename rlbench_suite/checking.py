@@ -305,15 +305,16 @@ def check_branches(bench: Bench) -> Iterator[str]:
     play = bench.plays[0]
     actions = play.first_actions(6)
     env = TimeLimit(bench.make(), len(actions))
+    core: Any = env.unwrapped
     env.reset(seed=play.seed)
     half = len(actions) // 2
     for action in actions[:half]:
         env.step(action)
-    saved = copy.deepcopy(env.unwrapped.state)
+    saved = copy.deepcopy(core.state)
     future = [leaves(env.step(action)) for action in actions[half:]]
     env.reset()
-    env.unwrapped.state = saved
-    if leaves(env.unwrapped.state) != leaves(saved):
+    core.state = saved
+    if leaves(core.state) != leaves(saved):
         yield "A state that is assigned is not the state that is read."
     if [leaves(env.step(action)) for action in actions[half:]] != future:
         yield "A restored state does not go on as it did."

@@ -106,8 +106,17 @@ def reference_player(task: Task[Any, Any]) -> Policy:
 
 
 def player_for(task: Task[Any, Any], entry_point: str) -> Policy:
-    """Return the player that the method ``for_task`` of the class ``module:Class`` makes for a task."""
-    player: Policy = load(entry_point).for_task(task)
+    """Return the player that the method ``for_task`` of the class ``module:Class`` makes for a task.
+
+    Raises:
+        ValueError: there is no such class, or it lacks that method.
+    """
+    kind = load(entry_point)
+    if not hasattr(kind, "for_task"):
+        raise ValueError(
+            f"The player {entry_point} of {task.card.id} lacks the class method for_task(task), which makes it."
+        )
+    player: Policy = kind.for_task(task)
     return player
 
 

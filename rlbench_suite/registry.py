@@ -232,10 +232,22 @@ def resolve_suite(names: str) -> tuple[TaskCard, ...]:
             found = card(name)
             chosen[found.id] = found
         else:
-            raise ValueError(unknown("suite or task", name, [*suites(), *cards()]))
+            raise ValueError(_not_of_the_suite(name) or unknown("suite or task", name, [*suites(), *cards()]))
     if not chosen:
         raise ValueError(f"No suite or task named in {names!r}. Known suites: {', '.join(suites())}.")
     return tuple(chosen.values())
+
+
+def _not_of_the_suite(name: str) -> str:
+    """Say why an id of Gymnasium that is not one of ours is refused; empty for other names."""
+    registered = {*gymnasium.registry, *(spec.name for spec in gymnasium.registry.values())}
+    if name not in registered:
+        return ""
+    return (
+        f"{name} is an environment of Gymnasium, and only tasks of the suite are trained and evaluated: they have the "
+        f"scores of a random and a reference player. `rlsuite list` names them. How a task of your own becomes one, "
+        f'in a package of your own too, is in CONTRIBUTING.md, "Add a task".'
+    )
 
 
 @cache

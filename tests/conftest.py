@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,38 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[SELECTION] = Selection.of_run(config)
+    if not hasattr(config, "workerinput"):  # processes of xdist report to this one
+        config.pluginmanager.register(TimeLeft(config))
+
+
+class TimeLeft:
+    """Say once a minute how many tests have run, and how long the rest takes if it goes on like this."""
+
+    EVERY_SECONDS = 60
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.begun = self.last_line = time.monotonic()
+        self.done, self.total = 0, 0
+
+    @pytest.hookimpl(tryfirst=True)  # before xdist's, which runs all tests
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        self.begun = self.last_line = time.monotonic()
+        self.session = session
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when != "teardown":
+            return
+        self.done += 1
+        now = time.monotonic()
+        reporter: Any = self.config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is None or now - self.last_line < self.EVERY_SECONDS:
+            return
+        self.last_line = now
+        total = max(self.session.testscollected, self.done)
+        minutes = (now - self.begun) / self.done * (total - self.done) / 60
+        reporter.ensure_newline()
+        reporter.write_line(f"{self.done} of {total} tests have run, about {minutes:.0f} min left")
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

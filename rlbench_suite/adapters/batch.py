@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import deepcopy
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium
 import jax
@@ -82,9 +82,8 @@ class BatchPrograms:
         before, nothing = jax.tree.map(lambda leaf: np.zeros((size, *leaf.shape), leaf.dtype), self._shapes)
         before = before._replace(seed=seeds, index=np.full(size, -1, np.int32))
         actions = np.zeros((size, *(space.shape or ())), ActionCheck(space).dtype)
-        self._jitted_advance.trace(
-            before, actions, np.int32(0)
-        )  # shows faults now; the first step need not trace again
+        # Shows faults now; the first step need not trace again.
+        self._jitted_advance.trace(before, actions, np.int32(0))
         begun: tuple[Episode, Step, jax.Array] = self.reset_where(np.ones(size, bool), before, nothing, draw)
         return begun
 
@@ -128,6 +127,16 @@ def check_batch(
     if limit < 1:
         raise ValueError(f"max_episode_steps is at least 1, got {max_episode_steps}.")
     return AUTORESET[mode], limit
+
+
+class BatchState(NamedTuple):
+    """Everything on which the rest of the episodes of a batch depends."""
+
+    episodes: Episode
+    last: Step
+    """The step that the batch has shown last, with the masks of the next one"""
+    over: Any
+    """bool ``(n,)``: episodes that are to be begun again"""
 
 
 class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
@@ -306,8 +315,28 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
         return tuple(int(high) << 32 | int(low) for high, low in np.asarray(self.episodes.seed))
 
     @property
+    def state(self) -> BatchState:
+        """All running episodes as a value: save it, restore it, branch from it, as the single env's ``state``.
+
+        Raises:
+            gymnasium.error.ResetNeeded: no episode was begun.
+            TypeError: an assigned value is not such a state.
+            ValueError: it is one of another number of episodes.
+        """
+        return BatchState(self.episodes, self._last, self._over)
+
+    @state.setter
+    def state(self, state: BatchState) -> None:
+        refuse_after_fork()
+        if not isinstance(state, BatchState):
+            raise TypeError(f"state takes a value that the state of a batch has returned, got {type(state).__name__}.")
+        if len(self.episodes.t) != len(state.episodes.t):
+            raise ValueError(f"A state of {len(state.episodes.t)} episodes does not fit a batch of {self.num_envs}.")
+        self._episodes, self._last, self._over = state
+
+    @property
     def episodes(self) -> Episode:
-        """The running episodes, batched on axis 0: a value to save.
+        """The running episodes, batched on axis 0, as part of :attr:`state`.
 
         Raises:
             gymnasium.error.ResetNeeded: no episode was begun.

@@ -12,7 +12,7 @@ from rlbench_suite.adapters.batch import TaskVectorEnv
 from rlbench_suite.adapters.host import HostEnv, HostPixelEnv, HostTextEnv, HostVectorEnv
 from rlbench_suite.adapters.single import PixelEnv, TaskEnv
 from rlbench_suite.adapters.text import TextEnv
-from rlbench_suite.card import unexpected, unknown
+from rlbench_suite.card import UnknownKeyword, unexpected, unknown
 from rlbench_suite.registry import card as find_card
 
 VIEWS: dict[str, type[TaskEnv]] = {"structured": TaskEnv, "text": TextEnv, "pixels": PixelEnv}
@@ -66,6 +66,12 @@ def make_vec(task_id: str, num_envs: int = 1, **keywords: Any) -> gymnasium.vect
         ValueError: no such keyword, or a value that is unknown or out of range.
     """
     card = find_card(task_id)
+    view = keywords.pop("view", "structured")
+    if view != "structured":
+        raise UnknownKeyword(
+            f"{card.id} in a batch has the structured view only, got view={view!r}. Make single environments with "
+            f"gymnasium.make, or put them side by side with make_vec(..., vectorization_mode='sync')."
+        )
     own, chosen = [*inspect.signature(TaskVectorEnv).parameters], [*card.settings, "context"]
     view = keywords.pop("view", "structured")
     if view != "structured":

@@ -109,13 +109,14 @@ class HostEnv(TaskEnv):
     @property
     def state(self) -> EnvState:
         """The whole episode as a value, with the simulator's random numbers: see :attr:`TaskEnv.state`."""
-        random = self._simulator.unwrapped.np_random.bit_generator.state
-        return EnvState(self.episode, self._over, random)
+        return super().state._replace(random=self._simulator.unwrapped.np_random.bit_generator.state)
 
     @state.setter
     def state(self, state: EnvState) -> None:
-        TaskEnv.state.__set__(self, state)
-        self._simulator.unwrapped.np_random.bit_generator.state = state.random
+        TaskEnv.state.fset(self, state)  # type: ignore[attr-defined]
+
+    def _restore_random(self, random: Any) -> None:
+        self._simulator.unwrapped.np_random.bit_generator.state = random
 
     @property
     def episode(self) -> Episode:

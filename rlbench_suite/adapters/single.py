@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from functools import cached_property, lru_cache, partial
+from types import FrameType
 from typing import Any, NamedTuple, SupportsFloat
 
 import gymnasium
@@ -397,6 +398,10 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
             )
         self.episode = state.episode
         self._over = state.over
+        self._restore_random(state.random)
+
+    def _restore_random(self, random: Any) -> None:
+        """Restore random numbers that are not functions of seed and step: simulators have some."""
 
     @property
     def episode(self) -> Episode:
@@ -429,7 +434,8 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
         self._seed, self._index = np.asarray(episode.seed, np.uint32), int(episode.index)
         self.steps, self._over, self._trail = int(episode.t), False, []
         for limit in self._time_limits:
-            limit._elapsed_steps = self.steps
+            counting: Any = limit
+            counting._elapsed_steps = self.steps
 
     @property
     def params(self) -> Any:
@@ -474,7 +480,7 @@ def resetting_time_limits() -> list[TimeLimit]:
     found among the callers: each of them passes a reset on in a function that has "reset" in its name.
     """
     limits = []
-    frame = sys._getframe(2)  # the reset of the environment
+    frame: FrameType | None = sys._getframe(2)  # the reset of the environment
     while frame is not None and "reset" in frame.f_code.co_name:
         caller = frame.f_locals.get("self")
         # A wrapper's reset calls that of its base class with the same self.

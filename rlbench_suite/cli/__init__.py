@@ -23,6 +23,9 @@ from rlbench_suite.evaluation.writing import DISK, CannotWrite
 CACHE_BYTES = 2**30
 """Approximate size limit of the cache of compiled programs."""
 
+HELP = {"help_option_names": ["--help", "-h"]}
+"""Settings of a program that lets ``-h`` print the help, its sub-commands' too."""
+
 _COLOURED_WARNING = re.compile(r"\x1b\[[0-9;]*mWARN: (.*)\x1b\[0m", re.DOTALL)
 """A message of ``gymnasium.logger.warn``."""
 
@@ -61,6 +64,7 @@ class App(typer.Typer):
             cls=_Commands,
             help=Default(None) if help is None else help,
             rich_markup_mode="markdown",
+            context_settings=HELP,
             add_completion=False,
             pretty_exceptions_enable=False,
         )

@@ -5,10 +5,10 @@ from typing import Annotated
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 
 from rlbench_suite import registry
 from rlbench_suite.cli import prepare_jax
+from rlbench_suite.whole_table import Table
 
 
 def check(
@@ -36,11 +36,12 @@ def check(
         for column in ("check", "result", "seconds"):
             table.add_column(column, justify="right" if column == "seconds" else "left")
         said: list[str] = []
-        for finding in findings(card.build(difficulty=difficulty)):
-            result = "[red]broken" if finding.faults else "[yellow]advice" if finding.advice else "[green]kept"
-            table.add_row(finding.check, result, f"{finding.seconds:.2f}")
-            said += [f"{finding.check}: {sentence}" for sentence in finding.faults + finding.advice]
-            broken += [card.id] * bool(finding.faults)
+        with console.status(f"Checking {card.id}"):
+            for finding in findings(card.build(difficulty=difficulty)):
+                result = "[red]broken" if finding.faults else "[yellow]advice" if finding.advice else "[green]kept"
+                table.add_row(finding.check, result, f"{finding.seconds:.2f}")
+                said += [f"{finding.check}: {sentence}" for sentence in finding.faults + finding.advice]
+                broken += [card.id] * bool(finding.faults)
         console.print(table)
         for sentence in said:
             console.print(f"  {sentence}", markup=False, highlight=False)

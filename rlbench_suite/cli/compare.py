@@ -11,10 +11,10 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from rlbench_suite.cli import check_at_least, check_positive
 from rlbench_suite.evaluation.writing import check_file, replacing, writing
+from rlbench_suite.whole_table import Table
 
 if TYPE_CHECKING:
     from rlbench_suite.evaluation.comparing import Verdict

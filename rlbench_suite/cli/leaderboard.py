@@ -11,11 +11,11 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from rlbench_suite import registry
 from rlbench_suite.card import load
 from rlbench_suite.cli import App, prepare_jax
+from rlbench_suite.whole_table import Table
 
 if TYPE_CHECKING:
     from rlbench_suite.leaderboard.verify import Verdict

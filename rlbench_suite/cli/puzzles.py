@@ -10,9 +10,13 @@ import typer
 
 from rlbench_suite import registry
 from rlbench_suite.card import SPLITS, TaskCard, load
-from rlbench_suite.cli import check_at_least
+from rlbench_suite.cli import HELP, check_at_least
 
-app = typer.Typer(help="Show, export and verify puzzles as questions with one answer.", rich_markup_mode="markdown")
+app = typer.Typer(
+    help="Show, export and verify puzzles as questions with one answer.",
+    rich_markup_mode="markdown",
+    context_settings=HELP,
+)
 
 TaskId = Annotated[str, typer.Argument(help="Id of a puzzle; `rlsuite/` may be left out.")]
 Split = Annotated[str, typer.Option(help="`train` or `test`; their instances never overlap.")]

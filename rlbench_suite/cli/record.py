@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 
 from rlbench_suite import registry
 from rlbench_suite.cli import check_at_least, prepare_jax
+from rlbench_suite.whole_table import Table
 
 if TYPE_CHECKING:
     from rlbench_suite.evaluation.trajectory import Trajectory

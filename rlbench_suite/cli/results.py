@@ -11,12 +11,12 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from rlbench_suite.card import unknown
 from rlbench_suite.cli import prepare_jax
 from rlbench_suite.cli.compare import finite
 from rlbench_suite.evaluation.writing import check_file, replacing, writing
+from rlbench_suite.whole_table import Table
 
 if TYPE_CHECKING:
     from rlbench_suite.evaluation.query import Answer, Database
@@ -60,6 +60,8 @@ def query(
         raise ValueError("--tables takes run directories and no SQL: rlsuite-eval query --tables RUN")
     if not paths:
         raise ValueError(f"A query needs SQL and then a run directory, got only {sql!r}.")
+    if not tables and " " not in sql.strip() and any(" " in path and not Path(path).exists() for path in paths):
+        raise ValueError(f'SQL comes first, then the runs: rlsuite-eval query "SELECT ..." {sql}')
     if as_csv and as_json:
         raise ValueError("Choose one of --csv and --json.")
     if file := next((path for path in paths if path.endswith((".csv", ".json")) and not Path(path).exists()), None):

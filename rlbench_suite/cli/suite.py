@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +15,6 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from rlbench_suite import registry
 from rlbench_suite.card import load, unknown
@@ -32,6 +32,7 @@ from rlbench_suite.cli import (
 )
 from rlbench_suite.component import explained
 from rlbench_suite.scale import ANCHORS, Scale
+from rlbench_suite.whole_table import Table
 
 if TYPE_CHECKING:
     from rlbench_suite.card import TaskCard
@@ -189,7 +190,8 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
     for tier in card.difficulties or (None,):
         for player, s in card.scores(tier).items():
             measured = ("-" if value is None else f"{value:.3g}" for value in (s.success, s.cost))
-            scores.add_row(tier or "-", player, f"{s.mean:g}", f"[{s.low:g}, {s.high:g}]", str(s.episodes), *measured)
+            interval = f"[{s.low:.4g}, {s.high:.4g}]"
+            scores.add_row(tier or "-", player, f"{s.mean:.4g}", interval, str(s.episodes), *measured)
     none = f"No measured returns yet; run: {card.measuring_command}" if card.reference else "No reference player."
     console.print(scores if scores.rows else none)
     if card.puzzle:
@@ -243,7 +245,7 @@ def _one_shot_scores(card: "TaskCard") -> Table:
         measured = card.one_shot_scores(tier)
         for player, s in measured.items():
             worth = "" if player in NO_SKILL else f"{skill(s.mean, measured['guess'].mean):.3f}"
-            table.add_row(tier, player, f"{s.mean:g}", f"[{s.low:g}, {s.high:g}]", worth)
+            table.add_row(tier, player, f"{s.mean:.4g}", f"[{s.low:.4g}, {s.high:.4g}]", worth)
     return table
 
 
@@ -447,15 +449,18 @@ def bench(
 
     from rlbench_suite.cli.speed import batched, fused, single
 
-    table = Table(title=f"Steps per second on {jax.devices()[0].device_kind}, {envs} envs", title_justify="left")
-    for column in ("task", "single", "batched", "fused"):
-        table.add_column(column, justify="left" if column == "task" else "right")
+    width = max(len(card.name) for card in cards)
+    print(f"Steps per second on {jax.devices()[0].device_kind}, {envs} envs")
+    print(f"{'task':<{width}}" + "".join(f"{column:>16}" for column in ("single", "batched", "fused")))
     for card in cards:
-        speeds = [single(card, seconds), batched(card, 8 if card.host else envs, seconds)]
+        # Every number is shown as soon as it is measured, in a pipe too: each may take a minute to compile.
+        print(f"{card.name:<{width}}", end="", flush=True)
+        measures = [partial(single, card, seconds), partial(batched, card, 8 if card.host else envs, seconds)]
         if not card.host:
-            speeds.append(fused(card, envs, seconds))
-        table.add_row(card.name, *(f"{speed:,.0f}" for speed in speeds))
-    Console().print(table)
+            measures.append(partial(fused, card, envs, seconds))
+        for measure in measures:
+            print(f"{measure():>16,.0f}", end="", flush=True)
+        print()
 
 
 @app.command()

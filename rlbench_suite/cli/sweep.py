@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 
 from rlbench_suite.cli import prepare_jax
 from rlbench_suite.cli.finished import finished
 from rlbench_suite.evaluation.storage import local_folder
+from rlbench_suite.whole_table import Table
 
 if TYPE_CHECKING:
     from rlbench_suite.evaluation.statistics import Estimate

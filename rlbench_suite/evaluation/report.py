@@ -13,7 +13,6 @@ from markupsafe import Markup
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.measure import Measurement
-from rich.table import Table
 from rich.text import Text
 
 from rlbench_suite.card import TaskCard
@@ -38,6 +37,7 @@ from rlbench_suite.evaluation.unseen import proportion_interval
 from rlbench_suite.evaluation.writing import replacing, writing
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.scale import Scale, Score
+from rlbench_suite.whole_table import Table
 
 AGGREGATES = {"iqm": "IQM", "mean": "Mean", "median": "Median", "optimality_gap": "Optimality gap"}
 

@@ -104,7 +104,7 @@ def plan(
             except CannotPlay as reason:
                 not_applicable.setdefault(name, {})[card.id] = str(reason)
     if not any(hyperparameters.values()):
-        reasons = [f"{task}: {why}" for tasks in not_applicable.values() for task, why in tasks.items()]
+        reasons = [f"{task}: {why.rstrip('.')}" for tasks in not_applicable.values() for task, why in tasks.items()]
         raise ValueError(f"None of the agents ({', '.join(players)}) can play any of the tasks: {'; '.join(reasons)}.")
     return Manifest.now(
         budget=budget,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,11 +51,11 @@ class Video(NamedTuple):
 def actions_of_episode(task: Task[Any, Any], policy: Any, seed: int, split: str) -> np.ndarray:
     """Play the first episode of a seed as an evaluation does, and return its actions ``(steps, ...)``."""
     with compiling(task.card.id):
-        record = evaluate(task, policy, np.array([seed]), split=split)
+        record = evaluate(task, policy, range(seed, seed + 1), split=split)
     return np.asarray(record.actions[0, : int(record.length[0])]).astype(task.action_space.dtype)
 
 
-def scene(task: Task[Any, Any], actions: Sequence[Any], seed: int, split: str) -> Scene:
+def scene(task: Task[Any, Any], actions: Iterable[Any], seed: int, split: str) -> Scene:
     """Play these actions in the first episode of a seed, and draw every step."""
     env = make(task.card.id, split=split, difficulty=task.difficulty, dtype=task.dtype.name, render_mode="rgb_array")
     env.reset(seed=seed)

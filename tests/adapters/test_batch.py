@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import jax
@@ -38,6 +39,28 @@ def assert_same(mine: object, theirs: object, where: str) -> None:
                 assert_same(mine[i], value, f"{where}[{i}]")
     else:
         np.testing.assert_array_equal(np.asarray(mine), np.asarray(theirs), err_msg=where)
+
+
+@pytest.mark.parametrize("name", ["PMSMCurrent-v0", "SAT-v0"])
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_a_restored_batch_goes_on_to_the_bit(name: str, mode: str) -> None:
+    env: Any = gymnasium.make_vec(f"rlsuite/{name}", 3, autoreset_mode=mode, max_episode_steps=7)
+    env.reset(seed=0)
+    env.action_space.seed(0)
+    actions = [env.action_space.sample() for _ in range(20)]
+    for action in actions[:10]:
+        env.step(action)
+    saved = env.state
+    future = [env.step(action) for action in actions[10:]]
+    env.reset(seed=5)
+    env.state = saved
+    jax.tree.map(np.testing.assert_array_equal, [env.step(action) for action in actions[10:]], future)
+    with pytest.raises(TypeError, match="got Episode"):
+        env.state = env.episodes
+    other: Any = gymnasium.make_vec(f"rlsuite/{name}", 2)
+    other.reset(seed=0)
+    with pytest.raises(ValueError, match="state of 3 episodes does not fit a batch of 2"):
+        other.state = saved
 
 
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])

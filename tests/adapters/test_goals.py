@@ -87,7 +87,9 @@ def test_goals_show_the_same_episode_and_pass_all_checks(name: str) -> None:
         action = np.float32([1, 0.2])
         rewards = plain.step(action)[1], goal.step(action)[1]
         np.testing.assert_allclose(*rewards, rtol=1e-5)
-        np.testing.assert_array_equal(np.array(plain.unwrapped.state[0]), np.array(goal.unwrapped.state[0]))
+        np.testing.assert_array_equal(
+            np.array(plain.unwrapped.episode.state[0]), np.array(goal.unwrapped.episode.state[0])
+        )
     check_task(registry.card(f"{name}?goal=True").build())
 
 

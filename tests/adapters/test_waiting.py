@@ -19,7 +19,8 @@ import gymnasium
 import rlbench_suite
 from rlbench_suite import waiting
 waiting.PATIENCE = float(sys.argv[1])
-for env in (gymnasium.make("rlsuite/SAT-v0"), gymnasium.make_vec("rlsuite/SAT-v0", 2), gymnasium.make("rlsuite/SAT-v0")):
+name = "rlsuite/SAT-v0"
+for env in (gymnasium.make(name), gymnasium.make_vec(name, 2), gymnasium.make(name)):
     env.reset(seed=0)
     env.step(env.action_space.sample())
 print(json.dumps({"a": 1}))

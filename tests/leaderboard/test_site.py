@@ -557,3 +557,21 @@ def test_pages_in_a_browser(built: tuple[Site, Path], tmp_path: Path):
         colours = {colour for _, colour in picture.convert("RGB").getcolors(1 << 24) or []}
     assert (0x1F, 0x6F, 0xEB) in colours or (0x6E, 0xA8, 0xFE) in colours  # the first series, light or dark
     assert len(colours) > 50
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on PATH")
+def test_no_table_is_wider_than_a_page_of_1280_pixels(built: tuple[Site, Path], tmp_path: Path):
+    _, folder = built
+    script = """<script>document.title = "wide=" + [...document.querySelectorAll(".scroll")].filter(
+        table => table.scrollWidth > table.clientWidth + 1).length + " tables=" +
+        document.querySelectorAll(".scroll").length;</script>"""
+    page = (folder / "boards" / "toys-smoke.html").read_text()
+    page = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)
+    # A long name and the remarks that widen a row, as real entries have them.
+    page = page.replace("toy-v1<", "recurrent-ppo-with-attention-v12<").replace("</body>", f"{script}</body>")
+    (tmp_path / "board.html").write_text(page)
+    address = (tmp_path / "board.html").as_uri()
+    dom = chromium(tmp_path / "profile", "--window-size=1280,1600", "--virtual-time-budget=3000", "--dump-dom", address)
+    title = re.search(r"<title>(.*?)</title>", dom)
+    assert title
+    assert re.fullmatch(r"wide=0 tables=[1-9]\d*", title[1])

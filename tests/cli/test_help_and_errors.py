@@ -1,0 +1,95 @@
+"""Help by ``-h``, tables in narrow terminals, and errors that name the way on."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import click
+import gymnasium
+import pytest
+import typer
+from rich.console import Console
+from typer.testing import CliRunner
+
+from rlbench_suite import registry
+from rlbench_suite.card import TaskCard, load
+from rlbench_suite.cli import data, evaluate, leaderboard, suite
+from rlbench_suite.policy import player_for
+from rlbench_suite.whole_table import Table
+
+PROGRAMS = {
+    "rlsuite": suite.app,
+    "rlsuite-eval": evaluate.app,
+    "rlsuite-data": data.app,
+    "rlsuite-leaderboard": leaderboard.app,
+}
+
+
+def commands(command: click.Command, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """Name every command below a command, and itself."""
+    below = getattr(command, "commands", {})
+    return [path, *(own for name, inner in below.items() for own in commands(inner, (*path, name)))]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_command_explains_itself_by_h(program: str) -> None:
+    app = PROGRAMS[program]
+    paths = commands(typer.main.get_command(app))
+    assert len(paths) > 3
+    for path in paths:
+        result = CliRunner().invoke(app, [*path, "-h"])
+        assert result.exit_code == 0, (path, result.output)
+        assert "Usage" in result.output
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_no_table_cuts_a_word(width: int) -> None:
+    table = Table("task", "interval", "steps")
+    table.add_row("QuadcopterHoverLearningToFly-v0", "[0.00365128, 0.00503482]", "1,234,567,890")
+    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(table)
+    assert "…" not in console.export_text()
+
+
+@pytest.mark.every_id
+def test_show_fits_eighty_columns(card: TaskCard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    result = CliRunner().invoke(suite.app, ["show", card.id])
+    assert result.exit_code == 0, result.output
+    assert "…" not in result.output
+    assert max(map(len, result.output.splitlines())) <= 80
+
+
+def test_a_batch_names_the_view_that_it_lacks() -> None:
+    with pytest.raises((TypeError, ValueError), match=r"structured view only, got view='text'"):
+        gymnasium.make_vec("rlsuite/PMSMCurrent-v0", 2, view="text")
+    assert gymnasium.make_vec("rlsuite/PMSMCurrent-v0", 2, view="structured").num_envs == 2
+    texts: Any = gymnasium.make_vec("rlsuite/SAT-v0", 2, view="text", vectorization_mode="sync")
+    assert all(isinstance(text, str) for text in texts.reset(seed=0)[0])
+
+
+def test_a_query_says_what_comes_first() -> None:
+    result = CliRunner().invoke(evaluate.app, ["query", "runs/mine", "SELECT task FROM cells"])
+    assert 'SQL comes first, then the runs: rlsuite-eval query "SELECT ..." runs/mine' in str(result.exception)
+
+
+@pytest.mark.parametrize("name", ["CartPole-v1", "CartPole"])
+def test_an_environment_of_gymnasium_is_not_trained(name: str) -> None:
+    with pytest.raises(ValueError, match=r"only tasks of the suite .*CONTRIBUTING\.md"):
+        registry.resolve_suite(name)
+
+
+def test_a_player_without_for_task_is_named() -> None:
+    task = registry.card("SAT-v0").build()
+    with pytest.raises(ValueError, match=r"TaskCard of rlsuite/SAT-v0 lacks the class method for_task"):
+        player_for(task, "rlbench_suite.card:TaskCard")
+    with pytest.raises(ValueError, match="has no 'Nothing'"):
+        load("rlbench_suite.card:Nothing")
+
+
+def test_a_refusal_ends_with_one_full_stop(tmp_path: Any) -> None:
+    arguments = ["--agent", "sac", "--suite", "DeepSeaTreasure-v0", "--out", str(tmp_path / "run"), "--budget", "smoke"]
+    result = CliRunner().invoke(evaluate.app, arguments)
+    assert "sac plays bounded Box actions" in str(result.exception)
+    assert not re.search(r"\.\.", str(result.exception))
