@@ -12,7 +12,16 @@ import gymnasium
 import numpy as np
 import pytest
 
-for library in ("stable_baselines3", "sb3_contrib", "torchrl", "supersuit", "d3rlpy", "minari", "morl_baselines", "skrl"):
+for library in (
+    "stable_baselines3",
+    "sb3_contrib",
+    "torchrl",
+    "supersuit",
+    "d3rlpy",
+    "minari",
+    "morl_baselines",
+    "skrl",
+):
     pytest.importorskip(library, reason="needs the extra peers")
 
 torch = pytest.importorskip("torch", reason="needs the extra peers")
