@@ -230,7 +230,8 @@ def test_sb3s_exploration_falls_over_the_run_and_not_over_each_report() -> None:
     env = sb3.SuiteVecEnv(TaskVectorEnv("rlsuite/DeepSeaTreasure-v0", 2, autoreset_mode="SameStep"))
     agent = sb3.SB3DQN()
     chosen = agent.hyperparameters(registry.card("DeepSeaTreasure-v0").build(), "smoke")
-    del chosen["total_steps"], chosen["n_envs"]
+    for name in ("total_steps", "n_envs", "normalize_observations", "normalize_rewards"):
+        del chosen[name]
     model = agent.build(env, 400, chosen | {"exploration_fraction": 0.5, "exploration_final_eps": 0.1}, seed=0)
     for goal, epsilon in ((100, 0.55), (200, 0.1), (300, 0.1)):
         model.learn(goal - model.num_timesteps, reset_num_timesteps=goal == 100)
