@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import gymnasium
 import numpy as np
@@ -142,6 +143,16 @@ def test_sb3_agents_take_the_settings_of_the_suites_own() -> None:
     wordle = registry.card("Wordle-v0").build()
     assert registry.agent("sb3-dqn").hyperparameters(wordle, "smoke")["gamma"] == 0.0
     assert registry.agent("sb3-dqn").hyperparameters(wordle, "full")["net_arch"] == [32]
+
+
+def test_a_report_says_that_they_are_untuned_and_see_no_masks() -> None:
+    from rlbench_suite.evaluation.remarks import _other_libraries
+
+    rows = [SimpleNamespace(agent=name) for name in ("ppo", "sb3-ppo", "sb3-ppo", "sb3-dqn")]
+    (remark,) = _other_libraries(SimpleNamespace(rows=rows))
+    assert remark.startswith("sb3-ppo, sb3-dqn: untuned but for discount")
+    assert "without action masks" in remark
+    assert not list(_other_libraries(SimpleNamespace(rows=rows[:1])))
 
 
 @pytest.mark.parametrize("name", ["sb3-ppo", "sb3-sac"])
