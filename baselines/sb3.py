@@ -73,7 +73,7 @@ class SuiteVecEnv(VecEnv):
     def __init__(self, env: Any) -> None:
         if not hasattr(env, "card") or not hasattr(env, "num_envs"):
             raise TypeError(
-                f"SuiteVecEnv wraps what gymnasium.make_vec(ID, n) makes of an id of this suite, got {env}."
+                f"SuiteVecEnv wraps a batch that gymnasium.make_vec makes of an id of this suite, got {env}."
             )
         mode = env.metadata["autoreset_mode"]
         if mode is not AutoresetMode.SAME_STEP:
@@ -85,8 +85,8 @@ class SuiteVecEnv(VecEnv):
         if env.backend != "numpy":
             raise ValueError(f'SuiteVecEnv needs a batch with backend="numpy", got {env.backend!r}.')
         self.env = env  # super().__init__ reads its render_mode
-        self.metadata = env.metadata
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
+        self.metadata = env.metadata  # with the frame rate, for videos
         self._seeds: list[int] | None = None
         self._actions: Any = None
         self._returns = np.zeros(env.num_envs)

@@ -16,8 +16,8 @@ observation ``(581,)``  of each rover: the 13 x 13 cells about it, row by row fr
                         steps (169); a coarse map about it, as in MarsCoverage: cells of frontier (64); its place x, y
                         (by 31) and battery; fraction covered; then of each other rover, in the order of their numbers
                         from its own on: place relative to it (by 31), battery
-lidar                   sees every cell within 6 cells to which no rock lies on Bresenham's line (a tie between two cells
-                        goes away from the axis), at the start and after every step. Hills hide nothing, an
+lidar                   sees every cell within 6 cells to which no rock lies on Bresenham's line, whose ties between two
+                        cells go away from the axis; at the start and after every step. Hills hide nothing, an
                         approximation
 reward                  the same for each rover: fraction of the ground newly seen by any of them, minus 1/200; plus 1
                         on reaching the goal

@@ -37,7 +37,7 @@ EPISODES = {"smoke": 50, "quick": 100, "full": 200}
 """Evaluation episodes of a cell by budget. The training steps of a budget are a hyperparameter of the agent."""
 
 TRAINING_SEEDS = 2**31
-"""Upper bound of training seeds, so that environments with the seed ``seed + i`` stay below 2**32."""
+"""Upper bound of training seeds. The seeds of environments in training are below 2**32."""
 
 _EVALUATION_BLOCK = 2**16
 """Environment seeds of the evaluation of one training seed on one task."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import gymnasium
 import numpy as np
@@ -144,6 +145,16 @@ def test_sb3_agents_take_the_settings_of_the_suites_own() -> None:
     assert registry.agent("sb3-dqn").hyperparameters(wordle, "full")["net_arch"] == [32]
 
 
+def test_a_report_says_that_they_are_untuned_and_see_no_masks() -> None:
+    from rlbench_suite.evaluation.remarks import _other_libraries
+
+    rows = [SimpleNamespace(agent=name) for name in ("ppo", "sb3-ppo", "sb3-ppo", "sb3-dqn")]
+    (remark,) = _other_libraries(SimpleNamespace(rows=rows))
+    assert remark.startswith("sb3-ppo, sb3-dqn: untuned but for discount")
+    assert "without action masks" in remark
+    assert not list(_other_libraries(SimpleNamespace(rows=rows[:1])))
+
+
 @pytest.mark.parametrize("name", ["sb3-ppo", "sb3-sac"])
 def test_a_saved_policy_normalises_as_the_trained_one(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -230,7 +241,8 @@ def test_sb3s_exploration_falls_over_the_run_and_not_over_each_report() -> None:
     env = sb3.SuiteVecEnv(TaskVectorEnv("rlsuite/DeepSeaTreasure-v0", 2, autoreset_mode="SameStep"))
     agent = sb3.SB3DQN()
     chosen = agent.hyperparameters(registry.card("DeepSeaTreasure-v0").build(), "smoke")
-    del chosen["total_steps"], chosen["n_envs"]
+    for name in ("total_steps", "n_envs", "normalize_observations", "normalize_rewards"):
+        del chosen[name]
     model = agent.build(env, 400, chosen | {"exploration_fraction": 0.5, "exploration_final_eps": 0.1}, seed=0)
     for goal, epsilon in ((100, 0.55), (200, 0.1), (300, 0.1)):
         model.learn(goal - model.num_timesteps, reset_num_timesteps=goal == 100)

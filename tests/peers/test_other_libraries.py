@@ -12,7 +12,16 @@ import gymnasium
 import numpy as np
 import pytest
 
-for library in ("stable_baselines3", "sb3_contrib", "torchrl", "supersuit", "d3rlpy", "minari", "morl_baselines"):
+for library in (
+    "stable_baselines3",
+    "sb3_contrib",
+    "torchrl",
+    "supersuit",
+    "d3rlpy",
+    "minari",
+    "morl_baselines",
+    "skrl",
+):
     pytest.importorskip(library, reason="needs the extra peers")
 
 torch = pytest.importorskip("torch", reason="needs the extra peers")
@@ -93,6 +102,13 @@ def check_torchrl(names: Names) -> None:
     assert names.flight["next", "agent", "reward"].std(dim=1).max() > 0  # one's own, not the mean
 
 
+def check_skrl(names: Names) -> None:
+    after = torch.nn.utils.parameters_to_vector(names.models["policy"].parameters())
+    assert after.isfinite().all()
+    assert (after != names.before).any()
+    assert names.env.num_envs == 16
+
+
 def check_supersuit(names: Names) -> None:
     trained(names.model, 4_096)
     assert names.batch.num_envs == 2 * 16
@@ -134,6 +150,7 @@ CHECKS: dict[str, Callable[[Names], None]] = {
     "Memory: sb3-contrib's RecurrentPPO": check_memory,
     "A loop of your own, as CleanRL's": check_loop,
     "TorchRL": check_torchrl,
+    "skrl": check_skrl,
     "SuperSuit": check_supersuit,
     "Minari and d3rlpy": check_d3rlpy,
     "Replay an episode of a dataset": check_replay,
@@ -144,7 +161,9 @@ CHECKS: dict[str, Callable[[Names], None]] = {
 
 
 def test_every_script_of_the_page_is_checked() -> None:
-    assert {title: len(blocks(title, "python")) for title in SECTIONS} == dict.fromkeys(CHECKS, 1)
+    scripts = {title: len(blocks(title, "python")) for title in SECTIONS}
+    assert scripts.pop("RLlib, Tianshou and AgileRL") == 0  # they do not fit into one environment with the others
+    assert scripts == dict.fromkeys(CHECKS, 1)
 
 
 @pytest.mark.parametrize("title", CHECKS)
