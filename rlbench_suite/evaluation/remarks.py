@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from rlbench_suite.evaluation.machine import on_settings
+
 if TYPE_CHECKING:
     from rlbench_suite.evaluation.passing import Passing
     from rlbench_suite.evaluation.report import Report, Row
@@ -19,6 +21,7 @@ def remarks(report: Report) -> Iterable[str]:
             for agent in dict.fromkeys(row.agent for row in report.rows)
         }
     )
+    yield from on_settings(sitting.machine for sitting in report.run.manifest.sittings)
     yield from _unequal_training(report)
     for name, saved in report.run.manifest.checkpoints.items():
         yield (

@@ -92,6 +92,7 @@ def test_csv_has_every_cell_with_all_digits(run: FinishedRun):
     rows = list(csv.DictReader(io.StringIO(tidy_csv(run))))
     assert list(rows[0]) == [
         "task", "agent", "seed", "score", "return", "success", "cost", "limit", "violates", "constrained_score",
+        "privileged",
     ]  # fmt: skip
     read = {(row["agent"], row["task"], int(row["seed"])): float(row["score"]) for row in rows}
     assert read == {

@@ -208,7 +208,7 @@ def test_time_and_energy_of_a_solved_episode(toys: Path):
     results: Any = [
         SimpleNamespace(
             mean_return=0.0, success_rate=rate, episodes=50, mean_cost=0.0, training_steps=0, train_seconds=0.0,
-            steps_per_second=None, wall_seconds=seconds,
+            steps_per_second=None, wall_seconds=seconds, privileged=False,
         )
         for rate, seconds in ((0.2, 8.0), (0.6, 12.0))
     ]  # fmt: skip
