@@ -203,7 +203,7 @@ def imagine(
     Where a model ends the episode, the rollout goes on from another observed state.
     """
     kind = Categorical if flat.choices else Gaussian
-    scale = jnp.sqrt(ensemble.moments.variance + 1e-8)
+    scale = jnp.sqrt(ensemble.moments.scale)
     shape = config.members, config.starts
 
     def step(x: jax.Array, key: jax.Array) -> tuple[jax.Array, Transition]:

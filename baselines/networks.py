@@ -92,12 +92,19 @@ def patches(x: jax.Array, side: int) -> jax.Array:
     return cut.swapaxes(-4, -3).reshape(*batch, rows, columns, side * side * channels)
 
 
+SAME = 1e-12
+"""Largest ratio of variance to squared mean of a feature that counts as constant. Its standard deviation is then a few
+units of the last place of float32."""
+
+
 class Moments(NamedTuple):
     """Running mean and variance of each feature, which normalise observations."""
 
     mean: Any
     variance: Any
     count: Any
+    """Number of rows seen, float32. It is exact for the first 2**24 batches of one size, and then stays: every later
+    batch has the same weight, as in an exponential mean."""
 
     @classmethod
     def initial(cls, features: int) -> Moments:
@@ -116,6 +123,14 @@ class Moments(NamedTuple):
         """Return the moments of the first ``count`` features."""
         return self._replace(mean=self.mean[:count], variance=self.variance[:count])
 
+    @property
+    def scale(self) -> jax.Array:
+        """Variance that normalises each feature. It is one for a feature that has never changed.
+
+        Otherwise the least change of such a feature on test contexts would be ten standard deviations.
+        """
+        return jnp.where(self.variance <= SAME * self.mean**2, 1.0, self.variance + 1e-8)
+
     def normalise(self, x: jax.Array) -> jax.Array:
         """Scale ``x`` to zero mean and unit variance, clipped to ten standard deviations."""
-        return jnp.clip((x - self.mean) * jax.lax.rsqrt(self.variance + 1e-8), -10, 10)
+        return jnp.clip((x - self.mean) * jax.lax.rsqrt(self.scale), -10, 10)

@@ -54,7 +54,7 @@ class Config:
     """Must divide num_envs * num_steps * agents."""
     epochs: int = 4
     learning_rate: float = 2e-3
-    """Learning rate of Adam; it falls linearly to zero over the run."""
+    """Learning rate of Adam at the start. It falls linearly to zero over the run."""
     gamma: float = 0.99
     gae_lambda: float = 0.95
     clip: float = 0.2
@@ -67,8 +67,10 @@ class Config:
     """Widths of the tanh layers of actor and critic."""
     log_std: float = -0.5
     """Initial log standard deviation of continuous actions, in units of half the action range."""
-    scale_rewards: bool = False
-    """Divide rewards by the running root mean square of discounted returns, so that values are around one."""
+    scale_rewards: bool | None = None
+    """Divide rewards by the running root mean square of discounted returns, so that values are around one. None does so
+    on tasks of other packages, whose rewards may have any size. Otherwise large values crowd the actor out of the
+    bounded gradient, and a solved task may be forgotten later. Tasks of this package have values that were tried."""
     cost_weight: float = 0.0
     """Reward that a unit of constraint cost takes away in training; without effect on a task that has no cost."""
     stagger: bool = False

@@ -68,7 +68,7 @@ class Hidden:
             raise AttributeError(name)
         self._refuse()
 
-    __getitem__ = __iter__ = __len__ = __bool__ = __array__ = __eq__ = __hash__ = _refuse  # type: ignore[assignment]
+    __getitem__ = __iter__ = __len__ = __bool__ = __array__ = __eq__ = __hash__ = _refuse
 
 
 HIDDEN = Hidden()

@@ -274,7 +274,7 @@ def evaluate(
             else:
                 events = runner.in_process(run, played)
             events = place.keeping(events, run)
-            console.print(f"{len(missing)} of {len(run.wanted)} cells to run, into {place}", highlight=False)
+            _announce(f"{len(missing)} of {len(run.wanted)} cells to run, into {place}", console)
             with run.sitting():
                 if saved:
                     run.keep(saved)
@@ -289,6 +289,15 @@ def evaluate(
             print(f"failed: {cell}: {reason} (more in {place}/{runner.LOG})", file=sys.stderr)
     if failed:
         raise typer.Exit(1)
+
+
+def _announce(text: str, console: Console) -> None:
+    """Print what is about to run, and the settings of the environment that change its numbers."""
+    from rlbench_suite.evaluation.machine import Machine, on_settings
+
+    console.print(text, highlight=False)
+    for sentence in on_settings([Machine.this()]):
+        console.print(sentence, style="yellow", highlight=False, markup=False)
 
 
 @contextmanager

@@ -437,7 +437,8 @@ def bench(
     """Measure steps per second with random actions on this device, resets included.
 
     Single: `gymnasium.make`. Batched: the vector environment with NumPy arrays in and out. Fused: one compiled program
-    that acts, steps and resets, as in training. Simulators on the host are not fused; their batch steps 8 in turn.
+    that acts, steps and resets, as in training. It draws random actions at every step; the other two get theirs
+    beforehand. Simulators on the host are not fused; their batch steps 8 in turn.
 
     **Example**: `rlsuite bench QuadcopterHover-v0,SAT-v0 --envs 8192`
     """

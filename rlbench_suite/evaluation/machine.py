@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -15,6 +15,24 @@ from pydantic import BaseModel
 import rlbench_suite
 
 _SETTINGS = ("JAX_", "XLA_", "PJRT_", "OMP_")
+_EVERYTHING, _WEIGHTS = "episodes and trained weights", "trained weights"
+_OFF = ("", "0", "f", "false", "n", "no", "off")
+_ON = ("1", "t", "true", "y", "yes", "on")
+_CHANGING = {
+    "JAX_ENABLE_X64": (_WEIGHTS, _OFF),
+    "JAX_DEFAULT_MATMUL_PRECISION": (_WEIGHTS, ("", "default")),
+    "JAX_DEFAULT_DTYPE_BITS": (_WEIGHTS, ("", "64")),
+    "JAX_NUMPY_DTYPE_PROMOTION": (_WEIGHTS, ("", "standard")),
+    "JAX_RANDOM_SEED_OFFSET": (_EVERYTHING, ("", "0")),
+    "JAX_DEFAULT_PRNG_IMPL": (_EVERYTHING, ("", "threefry2x32")),
+    "JAX_THREEFRY_PARTITIONABLE": (_EVERYTHING, ("", *_ON)),
+    "JAX_DISABLE_JIT": (_EVERYTHING, _OFF),
+}
+"""Settings of JAX by which the same command gives other numbers: which numbers, and the values that change nothing."""
+_HARMLESS_FLAGS = (
+    "--xla_dump", "--xla_force_host_platform_device_count", "--xla_cpu_multi_thread_eigen", "--xla_hlo_profile",
+)  # fmt: skip
+"""Beginnings of flags of XLA that change no number. Others may: fast mathematics, other instructions, precision."""
 _INSTRUCTIONS = ("fma",)
 """CPU flags that bits depend on: products fused into sums. Wider vectors change nothing, and no task uses instructions
 that processors only approximate (``benchmarks/across_processors.py``, ``tests/test_arithmetic.py``)."""
@@ -50,6 +68,19 @@ class Machine(BaseModel):
     """Environment variables that configure JAX and its thread pools."""
     git_revision: str | None
 
+    def changes(self) -> dict[str, str]:
+        """Return the settings by which numbers differ from those of a machine without them, and which numbers do."""
+        changing = {}
+        for name, value in self.settings.items():
+            if name == "XLA_FLAGS":
+                if flags := [flag for flag in value.split() if not flag.startswith(_HARMLESS_FLAGS)]:
+                    changing[f"XLA_FLAGS={' '.join(flags)}"] = _EVERYTHING
+            elif name in _CHANGING:
+                numbers, usual = _CHANGING[name]
+                if value.lower() not in usual:
+                    changing[f"{name}={value}"] = numbers
+        return changing
+
     @classmethod
     def this(cls) -> Machine:
         """Describe this machine without starting an accelerator."""
@@ -67,6 +98,14 @@ class Machine(BaseModel):
             settings={name: value for name, value in sorted(os.environ.items()) if name.startswith(_SETTINGS)},
             git_revision=_git_revision(Path(rlbench_suite.__file__).parents[1]),
         )
+
+
+def on_settings(machines: Iterable[Machine]) -> Iterator[str]:
+    """Yield a sentence on each setting of the environment that changes the numbers of a run."""
+    changing = {setting: numbers for machine in machines for setting, numbers in machine.changes().items()}
+    for setting, numbers in changing.items():
+        more = " Archives may not replay to the bit." if numbers == _EVERYTHING else ""
+        yield f"{setting} is set. It may change {numbers}: without it the same command gives other numbers.{more}"
 
 
 def _git_revision(root: Path) -> str | None:

@@ -272,12 +272,12 @@ def normalise(moments: Any, limit: float = 10.0) -> list[Layer]:
     """Return the layers that normalise observations: to zero mean and unit variance, clipped to ``limit``.
 
     Args:
-        moments: object with ``mean`` and ``variance``.
+        moments: object with ``mean`` and ``scale``, the variance that normalises each feature.
         limit: largest size of an entry.
     """
-    mean, variance = np.asarray(moments.mean), np.asarray(moments.variance, np.float64)
+    mean, scale = np.asarray(moments.mean), np.asarray(moments.scale, np.float64)
     most = np.full(mean.shape, limit, np.float32)
-    return [Scale(_float32(mean), _float32(1 / np.sqrt(variance + 1e-8)), 0 * most), Clip(-most, most)]
+    return [Scale(_float32(mean), _float32(1 / np.sqrt(scale)), 0 * most), Clip(-most, most)]
 
 
 def between(low: np.ndarray, high: np.ndarray) -> list[Layer]:

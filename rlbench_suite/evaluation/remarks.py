@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rlbench_suite.evaluation.unseen import on_unseen
+from rlbench_suite.evaluation.machine import on_settings
 
 if TYPE_CHECKING:
     from rlbench_suite.evaluation.passing import Passing
@@ -21,6 +22,7 @@ def remarks(report: Report) -> Iterable[str]:
             for agent in dict.fromkeys(row.agent for row in report.rows)
         }
     )
+    yield from on_settings(sitting.machine for sitting in report.run.manifest.sittings)
     yield from _unequal_training(report)
     for name, saved in report.run.manifest.checkpoints.items():
         yield (

@@ -10,21 +10,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import yaml
 
 from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import Stream, play
 from rlbench_suite.agent import CannotPlay, Progress
 from rlbench_suite.baselines import ppo, ppo_agent
+from rlbench_suite.baselines.configuration import FOLDER
 from rlbench_suite.baselines.flat_task import flatten_task
 from rlbench_suite.baselines.networks import Moments, mlp
 from rlbench_suite.baselines.ppo import Config, Networks, advantages
 from rlbench_suite.baselines.ppo_agent import PPO
 from rlbench_suite.baselines.training import begin_episodes
 from rlbench_suite.episode import seed_key
+from rlbench_suite.evaluation.network import normalise
 from rlbench_suite.evaluation.protocol import evaluation_seeds
 
 sys.path.insert(0, str(Path(__file__).parent))
-from toy_tasks import Bandit, Chain, CostlyBandit, Digits, Target, Toy, TwoAgents, TwoObjectives
+from toy_tasks import Bandit, CartPole, Chain, CostlyBandit, Digits, Target, Toy, TwoAgents, TwoObjectives
 
 SMALL = {"num_envs": 16, "num_steps": 16, "minibatches": 2, "hidden": (16,), "reports": 2, "learning_rate": 1e-2}
 
@@ -138,6 +141,62 @@ def test_moments_are_those_of_all_that_was_seen() -> None:
     everything = np.concatenate(batches)
     np.testing.assert_allclose(moments.mean, everything.mean(0), rtol=1e-5)
     np.testing.assert_allclose(moments.variance, everything.var(0), rtol=1e-4)
+
+
+def test_a_count_of_rows_that_is_full_stays_and_leaves_moments_finite() -> None:
+    """float32 counts no further than 2**24 batches; a later batch then has the weight of the last one that counted."""
+    full = Moments(jnp.zeros(2), jnp.ones(2), jnp.float32(2**24 * 64))
+    later = full.update(jnp.full((64, 2), 3.0))
+    assert float(later.count) >= float(full.count)
+    np.testing.assert_allclose(later.mean, 3 / 2**24, rtol=1e-5)
+    assert np.isfinite(np.asarray(later.variance)).all()
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -273.15])
+def test_a_feature_that_never_changed_in_training_may_change_a_little_afterwards(value: float) -> None:
+    """Divided by a deviation of about zero, it used to jump to the limit of ten deviations."""
+    moments = Moments.initial(2)
+    varied = np.random.default_rng(0).normal(size=(20, 64)).astype(np.float32)
+    for row in varied:
+        moments = moments.update(jnp.stack([jnp.full(64, value), row], 1))
+    same, changed = (moments.normalise(jnp.array([[value + by, 0.5]])) for by in (0.0, 0.25))
+    assert abs(float(same[0, 0])) < 1e-4
+    assert float(changed[0, 0]) == pytest.approx(0.25, abs=1e-3)
+    assert float(changed[0, 1]) == pytest.approx((0.5 - varied.mean()) / varied.std(), rel=1e-4)
+    scale, _ = normalise(moments)
+    assert float(scale.factor[0]) == 1
+
+
+def test_the_learning_rate_falls_to_zero_over_a_run() -> None:
+    """Also with simulators of the host, which learn by the same function."""
+    config = Config(total_steps=2_000, num_envs=16, num_steps=16, minibatches=2, epochs=2, hidden=(16,), reports=2)
+    programs = ppo_agent.programs(Bandit(masked=False), config)
+    state = programs.start(0)
+    for _ in range(config.chunks):
+        state, _ = programs.chunk(state)
+    count = next(leaf for leaf in jax.tree.leaves(state.optimiser) if leaf.dtype == jnp.int32)
+    assert int(count) == config.chunks * config.chunk * config.epochs * config.minibatches
+    later, _ = programs.chunk(state)  # beyond the end of the schedule nothing is learned
+    for before, after in zip(jax.tree.leaves(state.networks), jax.tree.leaves(later.networks), strict=True):
+        np.testing.assert_array_equal(before, after)
+
+
+def test_a_solved_task_is_not_forgotten() -> None:
+    """CartPole by the settings of a task that has none of its own. Without scaled rewards half of the seeds lose it."""
+    task = CartPole()
+    agent = PPO(num_envs=8, num_steps=64, total_steps=60_000)
+    assert agent.config(task, "smoke").scale_rewards
+    for seed in range(4):
+        *_, policy = agent.train(task, seed=seed, budget="smoke")
+        assert play(task, policy, range(10)).total.mean() > 475, seed
+
+
+def test_tasks_of_this_package_keep_the_scale_of_their_rewards() -> None:
+    settings = yaml.safe_load((FOLDER / "ppo.yaml").read_text())
+    for name in registry.suites()["smoke"]:
+        card = registry.card(name)
+        own = settings["default"] | settings.get(card.family, {}) | settings.get(card.registered_id, {})
+        assert PPO().config(card.build(), "smoke").scale_rewards == own.get("scale_rewards", False)
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_seed_others() -> None:

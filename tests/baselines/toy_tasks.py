@@ -78,6 +78,42 @@ class Bandit(Toy):
         return action.astype(jnp.float32)
 
 
+class Pole(NamedTuple):
+    place: Any
+    speed: Any
+    angle: Any
+    rate: Any
+
+
+class CartPole(Toy):
+    """Barto, Sutton & Anderson 1983 with the constants of Gymnasium's CartPole-v1: 500 steps, each of which pays 1."""
+
+    def __init__(self) -> None:
+        super().__init__(horizon=500)
+        self.observation_space = self.box(-1e6, 1e6, (4,))
+
+    def initial(self, key, params):
+        return Pole(*jax.random.uniform(key, (4,), jnp.float32, -0.05, 0.05))
+
+    def transition(self, state, action, key, params):
+        cosine, sine = jnp.cos(state.angle), jnp.sin(state.angle)
+        push = (jnp.where(action == 1, 10.0, -10.0) + 0.05 * state.rate**2 * sine) / 1.1
+        turn = (9.8 * sine - cosine * push) / (0.5 * (4 / 3 - 0.1 * cosine**2 / 1.1))
+        acceleration = push - 0.05 * turn * cosine / 1.1
+        return Pole(
+            state.place + 0.02 * state.speed,
+            state.speed + 0.02 * acceleration,
+            state.angle + 0.02 * state.rate,
+            state.rate + 0.02 * turn,
+        )
+
+    def observation(self, state, key, params):
+        return jnp.stack(state)
+
+    def terminal(self, state, key, params):
+        return (jnp.abs(state.place) > 2.4) | (jnp.abs(state.angle) > np.deg2rad(12))
+
+
 class CostlyBandit(Bandit):
     """A bandit whose best arm costs 2."""
 

@@ -103,11 +103,11 @@ EPISODE = "rlsuite/ToyWalk-v0, seed 0, episode 3"
 first = evaluation_seeds(replace(registry.card("SAT-v0"), id="rlsuite/ToyWalk-v0"), 0, "smoke")[0]
 
 
-@forgery("better return", f"{EPISODE}: the return is claimed to be 6.0 and is ")
+@forgery("better return", "rlsuite/ToyWalk-v0, seed 0, episode 2: the return is claimed to be 6.0 and is ")
 def _(f: Forgery) -> None:
     groups = f.groups("episodes")
-    assert groups[0]["return_0"][3] < 6
-    f.change("episodes", "return_0", 3, 6.0)
+    assert groups[0]["return_0"][2] < 6
+    f.change("episodes", "return_0", 2, 6.0)
     f.settle()
 
 
@@ -188,10 +188,10 @@ def _(f: Forgery) -> None:
     f.change("episodes", "terminated", 3, not f.groups("episodes")[0]["terminated"][3])
 
 
-@forgery("cost left out", "rlsuite/ToyDrift-v0, seed 0, episode 2: the cost is claimed to be 0.0 and is ")
+@forgery("cost left out", "rlsuite/ToyDrift-v0, seed 0, episode 0: the cost is claimed to be 0.0 and is ")
 def _(f: Forgery) -> None:
     groups = f.groups("episodes", DRIFT)
-    assert groups[0]["cost"][2] > 0
+    assert groups[0]["cost"][0] > 0
     groups[0]["cost"][:] = 0
     f.put("episodes", groups, DRIFT)
     f.settle()
@@ -266,7 +266,7 @@ def claim(name: str, words: str, change: Callable[[dict[str, Any]], Any]) -> Non
     FORGERIES[name] = (lambda f: change(f.claims), words)
 
 
-claim("format", "format: Input should be 'rlbench-suite submission 1'", lambda c: c.update(format="rlbench-suite 2"))
+claim("format", "format: Input should be 'rlbench-suite submission 2'", lambda c: c.update(format="rlbench-suite 2"))
 claim("newer version", "9.9.9, which is newer than this judge", lambda c: c.update(version="9.9.9"))
 claim("no version", "version: String should match", lambda c: c.update(version="latest"))
 claim("protocol", "follows evaluation protocol 7", lambda c: c.update(protocol=7))
