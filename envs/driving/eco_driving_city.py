@@ -216,7 +216,10 @@ def drawn_plan(row: jax.Array, u: jax.Array) -> Plan:
 
 
 class CityAdvice(NamedTuple):
-    """The player of ``EcoDriving`` with the best numbers of a random search, who knows that trucks leave a queue slowly."""
+    """The player of ``EcoDriving``, who knows that trucks take longer to leave a queue.
+
+    Its numbers are the best of a random search on training episodes.
+    """
 
     advice: SpeedAdvice = SpeedAdvice(
         headway=2.05, start=2.3, reserve=2.6, patience=3.3, braking=0.59, slowest=1.1, grace=1.8
