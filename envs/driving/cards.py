@@ -311,6 +311,7 @@ CARDS = (
         horizon=120,
         replay_tolerance=0.1,
         difficulties={"medium": 0.4, "easy": 0.2, "hard": 0.6},
+        hard_for_reference="20 s of watching do not show how fast a driver would like to drive who is held up",
         agents=23,
         constraint=Constraint(
             counts="times that a car brakes by itself",

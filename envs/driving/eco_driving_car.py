@@ -148,7 +148,7 @@ class OwnSpeedAdvice(NamedTuple):
     """The player of ``EcoDriving``, who drives one car, with the best numbers of a random search for it."""
 
     advice: SpeedAdvice = SpeedAdvice(
-        headway=2.4, start=2.1, patience=3.2, gain=0.37, braking=0.95, slowest=1.3, grace=1.1
+        headway=2.4, start=2.1, reserve=3.9, pickup=0.15, patience=3.2, gain=0.37, braking=0.9, slowest=1.1, grace=1.2
     )
 
     @classmethod

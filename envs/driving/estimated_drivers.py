@@ -21,9 +21,11 @@ class EstimatedDrivers(NamedTuple):
 
         s = (s0 + v T) / sqrt(1 - (v / v0)^4)
 
-    All drivers share the other parameters. Random accelerations are as large as those that were watched. An agent with
-    a command follows by the same model, keenly, with the commanded time gap and without randomness, and desires to
-    drive so fast that only the gap counts. Like humans, agents keep room to stop.
+    A gap that would need a longer time gap than ``longest`` is that of a driver who drives nearly as fast as it
+    desires. Its desired speed follows from the same equation. All drivers share the other parameters. Random
+    accelerations are as large as those that were watched. An agent with a command follows by the same model, keenly,
+    with the commanded time gap and without randomness, and desires to drive so fast that only the gap counts. Like
+    humans, agents keep room to stop.
 
     Its numbers are the best of a random search on training episodes.
     """
@@ -40,6 +42,8 @@ class EstimatedDrivers(NamedTuple):
     """m/s"""
     time_gap: Any = 0.97
     """by the one in equilibrium"""
+    longest: Any = 2.5
+    """s: no driver keeps a longer time gap"""
     random: Any = 0.88
     """Random accelerations by those watched, which waves of traffic make larger."""
     told_gap: Any = 1.83
@@ -73,6 +77,11 @@ class EstimatedDrivers(NamedTuple):
         square = share * share
         equilibrium = mean_gap * jnp.sqrt(jnp.maximum(1 - square * square, 0.05))
         time_gap = jnp.maximum(equilibrium - self.jam_gap, 0) / jnp.maximum(mean_v, 1) * self.time_gap
+        part = (self.jam_gap + mean_v * self.longest) / jnp.maximum(mean_gap, 1)
+        own_desired = mean_v / jnp.sqrt(jnp.sqrt(jnp.maximum(1 - part * part, 0.05)))
+        at_ease = time_gap > self.longest
+        desired = jnp.where(at_ease, own_desired, desired)
+        time_gap = jnp.where(at_ease, self.longest, time_gap)
         driver = Driver(desired, time_gap, self.jam_gap, self.acceleration, self.deceleration)
         obedient = Driver(
             self.told_speed * limit, command, self.told_gap, self.told_acceleration, self.told_deceleration

@@ -19,8 +19,8 @@ observation             as in :mod:`.highway`, with three entries before the nei
 reward                  as in :mod:`.highway`, u (1 - 0.2 r), in [0, 1]; u grows from 0 at 9 m/s to 1 at 24 m/s. On the
                         inner lane of a bend 8 m/s are 8.8 m/s along the road. A crash takes back all
 terminated              a crash: the ego touches a vehicle or an edge of the road, or turns around
-success                 no crash, past the first bend, and a return of at least 6: as much as 90 m more than the ego would
-                        drive at 9 m/s, all in the right lane
+success                 no crash, past the first bend, and a return of at least 6: as much as 90 m more than at
+                        9 m/s, all in the right lane
 start                   half way along a straight, in either lane, at 9 m/s
 cost                    as in :mod:`.highway`
 context, difficulty     as in :mod:`.highway`; the ring is as long as 26 vehicles on two lanes need

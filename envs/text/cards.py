@@ -95,8 +95,8 @@ CARDS = (
         variant=True,
         difficulties={"medium": 6, "easy": 4, "hard": 10},
         chance="one item in nine or so is the best one or as good",
-        hard_for_reference="with ten attributes, questions that would tell the best item from nearly as good ones cost more "
-        "than they gain",
+        hard_for_reference="with ten attributes, questions that would tell the best item from nearly as good ones cost "
+        "more than they gain",
         tags=("discrete", "masked", "text", "partially-observed"),
     ),
     _maze(
@@ -197,6 +197,7 @@ CARDS = (
         variant=True,
         difficulties={"medium": 0, "hard": 3},
         partially_observed=True,
+        hard_for_reference="where rules are permuted, 1,000 steps are few; it succeeds in 81 % of episodes of 2,000",
         tags=("discrete", "text", "open-world"),
     ),
     TaskCard(
