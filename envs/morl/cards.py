@@ -12,10 +12,11 @@ CARDS = (
         entry_point="rlbench_suite.envs.morl.treasure_maps:TreasureMaps",
         reference="rlbench_suite.envs.morl.treasure_maps:BestTreasure",
         horizon=50,
-        difficulties={"medium": 8, "easy": 5, "hard": 12},
+        difficulties={"medium": 6, "easy": 4, "hard": 10},
         objectives=("treasure", "time"),
         weights=(1.0, 1.0),
         hypervolume_reference=(0.0, -50.0),
+        chance="on a map of four columns the treasure below the start is the best one in half of the episodes",
         tags=("discrete", "multi-objective"),
     ),
     TaskCard(
@@ -32,8 +33,8 @@ CARDS = (
         weights=(0.5, 0.5),
         hypervolume_reference=(0.0, -50.0),
         optimum=3.55,
-        open_loop="it is the published problem, with one map and no chance: a plan made beforehand is as good as a policy. "
-        "TreasureMaps-v0 asks for a policy that reads the map and the weights",
+        open_loop="it is the published problem, with one map and no chance: a plan made beforehand is as good as a "
+        "policy. TreasureMaps-v0 asks for a policy that reads the map and the weights",
         tags=("discrete", "multi-objective"),
     ),
 )

@@ -20,7 +20,7 @@ success        a treasure is reached, and the weighted return is the best possib
 context        depth of each treasure, uniform in 1 ... n; value, uniform in [0, 2 depth); column of the start; weight
                of treasure, uniform in [0.1, 0.9); that of time is the rest to 1. Values of test maps lie in other
                bands than those of training maps
-difficulty     n: easy 5, medium 8, hard 12
+difficulty     n: easy 4, medium 6, hard 10
 =============  ====================================================================================
 
 The way along the surface is always open. So the best ways from the start to all treasures, and with them the Pareto

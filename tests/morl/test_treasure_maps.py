@@ -198,7 +198,7 @@ def test_play_that_ignores_the_weights_or_the_map_is_worse(task: TreasureMaps) -
     assert planned < 0.75
     assert abs(sink) < 0.1
     random = play(task, Uniform(task.action_space), range(2_000))
-    assert random.info["success"].mean() < 0.05
+    assert random.info["success"].mean() < 0.1
 
 
 @pytest.mark.parametrize("difficulty", [1, 33, 5.5])
@@ -226,5 +226,5 @@ def test_words_and_picture(task: TreasureMaps) -> None:
 def test_ppo_learns_to_read_the_map_in_a_smoke_budget() -> None:
     task = CARD.build()
     *_, policy = PPO().train(task, seed=0, budget="smoke")
-    total = play(task, policy, range(500)).total.sum(1).mean()
-    assert CARD.normalise(total) > 0.5
+    total = play(task, policy, range(2_000)).total.sum(1).mean()  # its standard error is .05 of the scale
+    assert CARD.normalise(total) > 0.4
