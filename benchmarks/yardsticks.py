@@ -44,7 +44,8 @@ from gymnasium import spaces
 from rules_of_thumb import Thumbs
 
 from rlbench_suite.card import TaskCard
-from rlbench_suite.episode import Draw, Role, advance, begin, draw_key, scalar_return, seed_key
+from rlbench_suite.episode import Draw, seed_key
+from rlbench_suite.evaluation.open_loop import Played, whole_episode
 from rlbench_suite.policy import Policy, View, reference_player
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card as find_card
@@ -66,14 +67,6 @@ MARGIN = 0.03
 """Difference of normalised scores from which a reference counts as beaten."""
 LARGEST_PART = 16
 """Arrays of a reference player with more entries are tables, not gains."""
-
-
-class Played(NamedTuple):
-    """Return, summed constraint cost and success of episodes, arrays of equal shape."""
-
-    total: Any
-    cost: Any
-    success: Any
 
 
 # -- policies -------------------------------------------------------------------------------------------------------
@@ -357,28 +350,6 @@ class Arena:
     def _seeds() -> Iterator[np.ndarray]:
         for start in range(TRAINING_SEEDS, TEST_SEEDS, EPISODES):
             yield np.arange(start, start + EPISODES)
-
-
-def whole_episode(task: Task[Any, Any], player: Policy, seed: jax.Array, draw: Draw) -> Played:
-    """Play the first episode of a seed; traced."""
-    limit = np.int32(task.card.horizon)
-    kind = jax.dtypes.canonicalize_dtype(task.action_space.dtype)
-    episode, step = begin(task, seed, jnp.int32(0), draw)
-    start = episode, step, player.initial(episode.params), jnp.zeros((), task.dtype)
-
-    def running(carry: Any) -> jax.Array:
-        return ~(carry[1].terminated | carry[1].truncated)
-
-    def go_on(carry: Any) -> Any:
-        episode, step, memory, cost = carry
-        view = View(step.observation, step.info.get("action_mask"), episode.state, episode.params)
-        key = draw_key(episode.seed, episode.index, episode.t, Role.POLICY)
-        action, memory = player.act(memory, view, key)
-        episode, step = advance(task, episode, action.astype(kind), limit)
-        return episode, step, memory, cost + step.info.get("cost", 0)
-
-    episode, step, _, cost = jax.lax.while_loop(running, go_on, start)
-    return Played(scalar_return(task, episode.total), cost, step.info["success"])
 
 
 # -- the table ------------------------------------------------------------------------------------------------------

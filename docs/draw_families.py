@@ -18,7 +18,7 @@ SHOWN = (
     "Highway-v2",
     "Hopper-v0",
     "Vicsek-v0",
-    "DeepSeaTreasure-v0",
+    "TreasureMaps-v0",
     "PointMaze-v1",
     "MarsCoverage-v1",
     "TMaze-v0",

@@ -143,7 +143,8 @@ class TaskCard:
         context: constants of the user's own in place of the shipped ones; None for a shipped task.
         listed: True if lists and suites have the card. Otherwise it is found only by its id or its settings.
         variant: True if its family's suite has it but the suite ``all`` does not. Such a task differs from an id of
-            ``all`` only by its settings or simulator, or is one of the many puzzles.
+            ``all`` only by its settings or simulator, is one of the many puzzles, or is a published problem that blind
+            play solves.
         difficulties: tier name to the number that defines it; empty where the task has one difficulty only.
         contexts: True if episodes differ by a sampled context (parameters), so that train and test splits exist.
         objectives: names of the reward's components; empty for a scalar reward.
@@ -164,6 +165,7 @@ class TaskCard:
         chance: why random play succeeds in more than 5 % of episodes at some difficulty; empty where it does not.
         hard_for_reference: why the reference fails in more than 20 % of episodes at some difficulty; empty where it does
             not.
+        open_loop: why play that is fixed before an episode begins scores above 0.25; empty where it does not.
         tags: free words for filtering.
     """
 
@@ -199,6 +201,7 @@ class TaskCard:
     constraint: Constraint | None = None
     chance: str = ""
     hard_for_reference: str = ""
+    open_loop: str = ""
     tags: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -51,7 +51,7 @@ SMOKE = (
     "rlsuite/Wordle-v0",
     "rlsuite/PMSMCurrent-v0",
     "rlsuite/QuadcopterHover-v0",
-    "rlsuite/DeepSeaTreasure-v0",
+    "rlsuite/TreasureMaps-v0",
     "rlsuite/Vicsek-v0",
 )
 

@@ -13,6 +13,8 @@ CARDS = (
         horizon=400,
         difficulties={"medium": 6, "easy": 5, "hard": 7},
         partially_observed=True,
+        open_loop="the action mask shows rock beside the rover, and a long drive that turns at rock covers half of the "
+        "caves",
         tags=("discrete", "masked", "navigation", "partially-observed"),
     ),
     TaskCard(

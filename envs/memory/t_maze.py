@@ -21,7 +21,8 @@ observation    ``Box(0, 1, (3,))``: 1 if a sign is in sight and points left; 1 i
                the start of its corridor only.
 reward         1 for the turn the sign said, 0 for everything else
 termination    never: the time limit truncates. The return is the number of right turns in 200 steps.
-success        every turn was right and no step was wasted
+success        every turn was right and no step was wasted. In retention a player without a memory succeeds in half of
+               the episodes, because one sign, left or right, holds for all of an episode
 difficulty     a number: its size is L; negative for retention; a half more (10.5, -10.5) for corridors always L long
 context        none
 =============  =====================================================================================================

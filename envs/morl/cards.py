@@ -4,6 +4,22 @@ from rlbench_suite.card import TaskCard
 
 CARDS = (
     TaskCard(
+        id="rlsuite/TreasureMaps-v0",
+        family="morl",
+        summary="Choose among treasures on a new map in each episode, for weights of treasure and time that it draws.",
+        source="after Vamplew et al. 2011, doi:10.1007/s10994-010-5232-5; weights as input: Abels et al. 2019, "
+        "arXiv:1809.07803",
+        entry_point="rlbench_suite.envs.morl.treasure_maps:TreasureMaps",
+        reference="rlbench_suite.envs.morl.treasure_maps:BestTreasure",
+        horizon=50,
+        difficulties={"medium": 6, "easy": 4, "hard": 10},
+        objectives=("treasure", "time"),
+        weights=(1.0, 1.0),
+        hypervolume_reference=(0.0, -50.0),
+        chance="on a map of four columns the treasure below the start is the best one in half of the episodes",
+        tags=("discrete", "multi-objective"),
+    ),
+    TaskCard(
         id="rlsuite/DeepSeaTreasure-v0",
         family="morl",
         summary="Steer a submarine to treasures that are worth more the farther away they lie.",
@@ -12,10 +28,13 @@ CARDS = (
         reference="rlbench_suite.envs.morl.deep_sea_treasure:ShortestPath",
         horizon=100,
         contexts=False,
+        variant=True,
         objectives=("treasure", "time"),
         weights=(0.5, 0.5),
         hypervolume_reference=(0.0, -50.0),
         optimum=3.55,
+        open_loop="it is the published problem, with one map and no chance: a plan made beforehand is as good as a "
+        "policy. TreasureMaps-v0 asks for a policy that reads the map and the weights",
         tags=("discrete", "multi-objective"),
     ),
 )

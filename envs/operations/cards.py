@@ -13,6 +13,8 @@ CARDS = (
         horizon=100,
         replay_tolerance=0.02,
         difficulties={"network": 0, "network-backlog": 1, "shop": 2, "shop-backlog": 3},
+        open_loop="a constant order near the mean demand is known to be good where sales are lost and lead times are "
+        "long (Goldberg et al. 2016, doi:10.1287/moor.2015.0760), and random orders, the zero, are very bad",
         tags=("discrete", "stochastic", "economic"),
     ),
 )

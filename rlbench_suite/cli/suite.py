@@ -113,6 +113,7 @@ def _facts(card: "TaskCard") -> dict[str, Any]:
         "constraint": asdict(card.constraint) if card.constraint else None,
         "chance": card.chance,
         "hard_for_reference": card.hard_for_reference,
+        "open_loop": card.open_loop,
         "settings": {
             name: {"value": card.settings[name], "allowed": allowed}
             for name, allowed in registry.allowed_settings(card).items()
@@ -165,6 +166,7 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
         "score 0": card.zero_player(),
         "random success": card.chance,
         "failures of the reference": card.hard_for_reference,
+        "blind play": card.open_loop,
         "observation": _space(task.observation_space),
         "action": _space(task.action_space),
         "reward": _space(task.reward_space),
