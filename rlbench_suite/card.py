@@ -163,8 +163,8 @@ class TaskCard:
             what ``benchmarks/across_processors.py`` finds.
         constraint: limit of the task's ``cost``; None for a task without one.
         chance: why random play succeeds in more than 5 % of episodes at some difficulty; empty where it does not.
-        hard_for_reference: why the reference fails in more than 20 % of episodes at some difficulty; empty where it does
-            not.
+        hard_for_reference: why the reference fails in more than 20 % of episodes at some difficulty; empty where it
+            does not.
         open_loop: why play that is fixed before an episode begins scores above 0.25; empty where it does not.
         tags: free words for filtering.
     """

@@ -47,10 +47,12 @@ _HARMLESS = (
     "sign string_agg substr substring sum total trim typeof upper"
 )
 FUNCTIONS = frozenset(_HARMLESS.split())
-EXPLANATIONS = frozenset({
-    ("addr", "opcode", "p1", "p2", "p3", "p4", "p5", "comment"),
-    ("id", "parent", "notused", "detail"),
-})
+EXPLANATIONS = frozenset(
+    {
+        ("addr", "opcode", "p1", "p2", "p3", "p4", "p5", "comment"),
+        ("id", "parent", "notused", "detail"),
+    }
+)
 """Columns of the results of EXPLAIN and EXPLAIN QUERY PLAN. Comments can hide these words from a look at the query."""
 _ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ})
 _LIMITS = {

@@ -164,9 +164,7 @@ def submit(
         raise OSError(f"There is no file {archive}.")
     _prepare()
     with _progress() as progress:
-        place, verdict = load(f"{WING}.submit:submit")(
-            archive, to, confirm_authors=confirm_authors, progress=progress
-        )
+        place, verdict = load(f"{WING}.submit:submit")(archive, to, confirm_authors=confirm_authors, progress=progress)
     if not verdict.accepted:
         _say_rejected(archive, verdict)
         raise typer.Exit(1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rlbench_suite.evaluation.unseen import on_unseen
 from rlbench_suite.evaluation.machine import on_settings
+from rlbench_suite.evaluation.unseen import on_unseen
 
 if TYPE_CHECKING:
     from rlbench_suite.evaluation.passing import Passing

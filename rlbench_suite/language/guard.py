@@ -86,7 +86,10 @@ class Guard:
             presented = headers.get(b"authorization", "").removeprefix("Bearer ")
             given = (presented, _first_part(scope["path"]))
             if not any(hmac.compare_digest(part.encode(), self.token.encode()) for part in given):
-                return UNAUTHORIZED, "This server needs its token: /TOKEN/ws, or the header Authorization: Bearer TOKEN."
+                return (
+                    UNAUTHORIZED,
+                    "This server needs its token: /TOKEN/ws, or the header Authorization: Bearer TOKEN.",
+                )
         origin = headers.get(b"origin")
         if origin is not None:
             page = _host_name(origin)
