@@ -14,7 +14,7 @@ from itertools import combinations
 
 import numpy as np
 
-from rlbench_suite.evaluation import statistics
+from rlbench_suite.evaluation import shares, statistics
 
 AGENTS, TASKS, SEEDS = 5, 50, 10
 TAUS = np.linspace(0, 1, 101)
@@ -67,14 +67,14 @@ def main() -> None:
         ),
         (
             "performance profiles",
-            lambda: [statistics.performance_profile(scores, TAUS) for scores in agents.values()],
+            lambda: [shares.performance_profile(scores, TAUS) for scores in agents.values()],
             lambda reps: rly.create_performance_profile(matrices, TAUS, reps=reps),
             CURVE_REPLICATES,
             100,
         ),
         (
             "probability of improvement",
-            lambda: [statistics.probability_of_improvement(agents[names[i]], agents[names[j]]) for i, j in PAIRS],
+            lambda: [shares.probability_of_improvement(agents[names[i]], agents[names[j]]) for i, j in PAIRS],
             lambda reps: rly.get_interval_estimates(pairs, metrics.probability_of_improvement, reps=reps),
             CURVE_REPLICATES,
             10,

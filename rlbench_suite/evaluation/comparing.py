@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from rlbench_suite.evaluation import reading, statistics
+from rlbench_suite.evaluation import reading, shares, statistics
 from rlbench_suite.evaluation.intervals import Estimate
 from rlbench_suite.evaluation.pairing import Cells, Gap, Pairs, apart, count, gaps, on_apart, on_shared, pairs_of
 from rlbench_suite.evaluation.permutation import holm, sign_flip_test
@@ -263,7 +263,7 @@ def _compare(
         unseen=unseen,
         constrained=statistics.mean({task: s[:, 0] - s[:, 1] for task, s in kept.items()}) if limited else None,
         iqm=statistics.iqm_difference(own, other),
-        improvement=statistics.probability_of_improvement(own, other),
+        improvement=shares.probability_of_improvement(own, other),
         effect=_effect(difference.point, list(differences.values())),
         p=p,
         corrected=p,

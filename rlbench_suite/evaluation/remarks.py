@@ -10,7 +10,8 @@ from rlbench_suite.evaluation.unseen import on_unseen
 
 if TYPE_CHECKING:
     from rlbench_suite.evaluation.passing import Passing
-    from rlbench_suite.evaluation.report import Report, Row
+    from rlbench_suite.evaluation.report import Report
+    from rlbench_suite.evaluation.report_rows import Row
 
 
 def remarks(report: Report) -> Iterable[str]:

@@ -42,25 +42,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rlbench_suite.evaluation.intervals import Estimate, Floats, Method, Metric, Sample, Scores, bootstrap
-from rlbench_suite.evaluation.unseen import SCALE, Bounds, Kind, of_two_kinds, stratified_share, widened
+from rlbench_suite.evaluation.shares import TAUS, Profile, improvement_of, profile_of, shared_tasks, thresholds
+from rlbench_suite.evaluation.unseen import SCALE, Bounds, Kind, of_two_kinds, widened
 from rlbench_suite.scale import NORMAL_QUANTILE
-
-TAUS: tuple[float, ...] = tuple(round(0.02 * i, 2) for i in range(76))
-"""Default thresholds of performance profiles: 0, 0.02, ..., 1.5."""
 
 REPLICATES = 5_000
 CURVE_REPLICATES = 2_000
 """Replicates for learning curves. Plots need fewer than tables."""
-
-
-@dataclass(frozen=True)
-class Profile:
-    """Fraction of scores above each threshold and the ends of its pointwise interval; shapes ``(n_taus,)``."""
-
-    taus: Floats
-    fraction: Floats
-    low: Floats
-    high: Floats
 
 
 @dataclass(frozen=True)
@@ -270,57 +258,6 @@ def optimality_gap(
     return _estimate(scores, "optimality_gap", replicates, confidence, seed, method, bounds)
 
 
-def performance_profile(scores: Scores, taus: ArrayLike = TAUS, *, confidence: float = 0.95) -> Profile:
-    """Return, for each tau, the mean over tasks of the fraction of the task's scores above tau.
-
-    The band is a score interval at each tau. A seed counts as one run, as a binomial count has them.
-
-    Args:
-        scores: task to scores, shape ``(n_seeds,)``.
-        taus: thresholds, shape ``(n_taus,)``, finite.
-        confidence: nominal pointwise coverage of the band, in (0, 1).
-
-    Raises:
-        ValueError: as :func:`iqm`, or thresholds that are not a finite vector.
-    """
-    return _profile(Sample.of(scores), _thresholds(taus), _checked(confidence))
-
-
-def probability_of_improvement(x: Scores, y: Scores, *, confidence: float = 0.95) -> Estimate:
-    """Return the probability that a run of x scores above a run of y on a random task. Ties count one half.
-
-    The mean over the tasks both have of the Mann-Whitney statistic ``U_j / (n_xj n_yj)``. Its variance is at most that
-    of a binomial share of ``min(n_xj, n_yj)`` runs, whatever the scores are, and the score interval is made for that.
-
-    Args:
-        x: task to scores of one agent, shape ``(n_seeds,)``.
-        y: task to scores of the other; tasks that only one of them has are not counted.
-        confidence: nominal coverage of the interval, in (0, 1).
-
-    Raises:
-        ValueError: as :func:`iqm`, or no task in common.
-    """
-    samples = {"x": Sample.of(x, "x"), "y": Sample.of(y, "y")}
-    tasks = _shared_tasks(samples)
-    return _improvement(samples["x"].on(tasks), samples["y"].on(tasks), _checked(confidence))
-
-
-def probability_above(scores: Scores, level: float, *, confidence: float = 0.95) -> Estimate:
-    """Return the probability that a run scores above a level on a random task. A score at the level counts one half.
-
-    Args:
-        scores: task to scores, shape ``(n_seeds,)``.
-        level: the score to beat, the same on all tasks.
-        confidence: nominal coverage of the interval, in (0, 1).
-
-    Raises:
-        ValueError: as :func:`iqm`.
-    """
-    sample = Sample.of(scores)
-    shares = [float(np.mean((values > level) + 0.5 * (values == level))) for values in sample.strata]
-    return _share(shares, sample.sizes, _checked(confidence))
-
-
 def sample_efficiency(
     curves: Mapping[str, ArrayLike],
     *,
@@ -439,14 +376,14 @@ def compare(
     if not agents:
         raise ValueError("There are no agents to compare.")
     samples = {agent: Sample.of(scores, f"agent {agent!r}") for agent, scores in agents.items()}
-    tasks = _shared_tasks(samples)
+    tasks = shared_tasks(samples)
     left_out = sorted({task for sample in samples.values() for task in sample.tasks} - set(tasks))
     samples = {agent: sample.on(tasks) for agent, sample in samples.items()}
 
     singles = [(sample,) for sample in samples.values()]
     aggregates = bootstrap(singles, list(_METRICS.values()), replicates, confidence, seed, method)
     bounds = None if method == "percentile" else SCALE
-    grid = _thresholds(taus)
+    grid = thresholds(taus)
     summaries = {}
     for (agent, sample), intervals in zip(samples.items(), aggregates, strict=True):
         error = error_of_mean(dict(zip(sample.tasks, sample.strata, strict=True)), anchors or {})
@@ -456,12 +393,12 @@ def compare(
         )
         gap = Estimate(gap.point, max(gap.low, 0.0), gap.high) if math.isfinite(gap.low) else gap
         seeds = dict(zip(tasks, sample.sizes, strict=True))
-        summaries[agent] = Summary(middle, average, typical, gap, _profile(sample, grid, confidence), seeds)
+        summaries[agent] = Summary(middle, average, typical, gap, profile_of(sample, grid, confidence), seeds)
 
     pairs = list(combinations(sorted(samples), 2))
     improvement: dict[tuple[str, str], Estimate] = {}
     for x, y in pairs:
-        better = _improvement(samples[x], samples[y], confidence)
+        better = improvement_of(samples[x], samples[y], confidence)
         improvement[x, y] = better
         improvement[y, x] = Estimate(1 - better.point, 1 - better.high, 1 - better.low)
     return Comparison(tasks, tuple(left_out), summaries, improvement)
@@ -479,58 +416,6 @@ def _estimate(
     sample = Sample.of(scores)
     estimate = bootstrap([(sample,)], [_METRICS[kind]], replicates, confidence, seed, method)[0][0].estimates()[0]
     return widened(estimate, sample, kind, None if method == "percentile" else bounds, confidence, seed)
-
-
-def _thresholds(taus: ArrayLike) -> Floats:
-    """Check thresholds and return them as a vector."""
-    grid = np.asarray(taus, dtype=np.float64)
-    if grid.ndim != 1 or not len(grid) or not np.isfinite(grid).all():
-        raise ValueError(f"Thresholds must be a vector of finite numbers; given {grid.tolist()}.")
-    return grid
-
-
-def _profile(sample: Sample, taus: Floats, confidence: float) -> Profile:
-    above = np.stack([
-        (len(values) - np.searchsorted(np.sort(values), taus, side="right")) / len(values) for values in sample.strata
-    ])  # fmt: skip
-    low, high = stratified_share(above, sample.sizes, confidence)
-    if max(sample.sizes) < 2:
-        low, high = np.full((2, len(taus)), np.nan)
-    return Profile(taus, above.mean(axis=0), low, high)
-
-
-def _improvement(x: Sample, y: Sample, confidence: float) -> Estimate:
-    """Return the probability of improvement. A task counts as the runs of the agent that has fewer."""
-    wins = []
-    for a, b in zip(x.strata, y.strata, strict=True):
-        ordered = np.sort(b)
-        below = np.searchsorted(ordered, a, side="left") + np.searchsorted(ordered, a, side="right")
-        wins.append(float(below.sum()) / (2 * len(a) * len(b)))
-    runs = [min(sizes) for sizes in zip(x.sizes, y.sizes, strict=True)]
-    return _share(wins, runs, confidence)
-
-
-def _share(shares: Sequence[float], runs: Sequence[int], confidence: float) -> Estimate:
-    """Return the mean over tasks of a share of runs; without an interval if no task has two runs."""
-    point = math.fsum(shares) / len(shares)
-    if max(runs) < 2:
-        return Estimate(point, math.nan, math.nan)
-    low, high = stratified_share(np.array(shares)[:, None], runs, confidence)
-    return Estimate(point, min(float(low[0]), point), max(float(high[0]), point))
-
-
-def _checked(confidence: float) -> float:
-    if not 0 < confidence < 1:
-        raise ValueError(f"The confidence must lie in (0, 1); given {confidence}.")
-    return confidence
-
-
-def _shared_tasks(samples: Mapping[str, Sample]) -> tuple[str, ...]:
-    shared = set.intersection(*(set(sample.tasks) for sample in samples.values()))
-    if not shared:
-        lists = "; ".join(f"{owner} has {', '.join(sample.tasks)}" for owner, sample in samples.items())
-        raise ValueError(f"There is no task that all have scores on: {lists}.")
-    return tuple(sorted(shared))
 
 
 BLOCK = 32

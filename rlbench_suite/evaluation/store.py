@@ -158,8 +158,7 @@ class CellResult(_Strict):
     seed: int
     episodes: int
     floored: int = 0
-    """Episodes whose return is not finite. They count as the floor of the task: the worse of random play and doing
-    nothing."""
+    """Episodes whose return is not finite. They count as the worse of random play and doing nothing."""
     mean_return: FiniteFloat
     score: FiniteFloat
     """Normalised score: 0 random, 1 reference."""
@@ -315,12 +314,9 @@ class Run:
         return [cell for cell in self.wanted if not self.cell_path(cell).exists()]
 
     def record_failure(self, cell: Cell, error: str) -> None:
-        """Record that a cell failed, so that no number of its agent leaves it out. A later result replaces the record.
-
-        A record that cannot be written is left out: the failure is also printed.
-        """
+        """Record that a cell failed, so that no number of its agent leaves it out, until it has a result."""
         path = self.cell_path(cell)
-        with suppress(OSError):
+        with suppress(OSError):  # the failure is also printed
             make_folder(path.parent)
             with replacing(path.with_name(path.name + FAILED)) as unfinished:
                 unfinished.write_text(json.dumps({**cell._asdict(), "error": error}))
@@ -543,12 +539,9 @@ def _tabulate(
     totals = record.total.astype(np.float64)
     returns = np.asarray(scalar_return(task, totals)).copy()
     diverged = ~(np.isfinite(returns) & np.isfinite(totals.reshape(count, -1)).all(axis=1))
-    returns[diverged] = floor
-    totals = totals.copy()
-    totals[diverged] = floor
+    returns[diverged] = totals[diverged] = floor
     costs = record.cost.astype(np.float64)
-    limit = task.card.constraint.limit if task.card.constraint else 0.0
-    costs[~np.isfinite(costs)] = 2 * limit  # it keeps no limit
+    costs[~np.isfinite(costs)] = 2 * task.card.constraint.limit if task.card.constraint else 0.0  # keeps no limit
     scores = scale.score(returns)
     success = record.info["success"].astype(bool)
     names = [name for name in record.info if name != "success"] if outcome.policy is None else task.measures

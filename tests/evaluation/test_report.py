@@ -20,7 +20,8 @@ from rlbench_suite.evaluation.intervals import Estimate
 from rlbench_suite.evaluation.machine import energy_text
 from rlbench_suite.evaluation.reading import read_runs
 from rlbench_suite.evaluation.remarks import _on_intervals, _unequal_training
-from rlbench_suite.evaluation.report import Report, Row, _row, print_report, write_html
+from rlbench_suite.evaluation.report import Report, print_report, write_html
+from rlbench_suite.evaluation.report_rows import Row, row_of
 from rlbench_suite.evaluation.runner import in_process, plan
 from rlbench_suite.evaluation.statistics import mean, with_error
 from rlbench_suite.evaluation.store import Run
@@ -128,7 +129,7 @@ def test_report(report: Report):
         assert all(f"<b>{shown.point:.3f}</b>" in page for shown in (row.score, row.worst_tenth))
         assert f">{row.cost_text}</td><td>{row.seeds}</td>" in page
     assert page.count("<td>1,000</td><td>1.0</td>") == 3
-    assert "1k training steps in 1.0 s a seed" in page
+    assert "1k training steps in 1.0 s, means of a seed over these tasks" in page
     assert "Do not trust intervals of fewer than 5 seeds" in page
     assert "(stratified bootstrap, studentised)" in page
     assert "<th>0</th>" in page  # that column compares with a number, the others with runs
@@ -222,7 +223,7 @@ def test_time_and_energy_of_a_solved_episode(toys: Path):
     ]  # fmt: skip
     anchors = {player: Score(1.0, 0.0, 2.0, 100) for player in ("random", "reference")}
     run: Any = SimpleNamespace(manifest=SimpleNamespace(scale=lambda task: Scale.of(anchors)))
-    row = _row(run, "toy", "rlsuite/ToyWalk-v0", results, *[Estimate(0.5, 0.4, 0.6)] * 2, None)
+    row = row_of(run, "toy", "rlsuite/ToyWalk-v0", results, *[Estimate(0.5, 0.4, 0.6)] * 2, None)
     assert row.solved_text == "0.5"
     assert replace(row, solved=0.0).solved_text == "-"
     assert energy_text([200.0, 400.0], row.solved) == "600 J, 15 J for each solved episode"

@@ -13,6 +13,7 @@ import scipy.stats
 
 from rlbench_suite.evaluation import intervals, statistics, unseen
 from rlbench_suite.evaluation.intervals import Estimate, Method
+from rlbench_suite.evaluation.shares import performance_profile, probability_above, probability_of_improvement
 from rlbench_suite.evaluation.statistics import (
     compare,
     frequency_averaged_score,
@@ -22,9 +23,6 @@ from rlbench_suite.evaluation.statistics import (
     means,
     median,
     optimality_gap,
-    performance_profile,
-    probability_above,
-    probability_of_improvement,
     sample_efficiency,
     worst_tenth,
 )
