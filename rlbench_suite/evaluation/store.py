@@ -323,11 +323,8 @@ class Run:
 
     def failures(self) -> list[Cell]:
         """Return the cells of the run that failed when they were last tried."""
-        return [
-            cell
-            for cell in self.manifest.cells()
-            if not (path := self.cell_path(cell)).exists() and path.with_name(path.name + FAILED).exists()
-        ]
+        paths = {cell: self.cell_path(cell) for cell in self.manifest.cells()}
+        return [c for c, path in paths.items() if not path.exists() and path.with_name(path.name + FAILED).exists()]
 
     def checkpoint(self, agent: str) -> Checkpoint | None:
         """Return the run's copy of a saved policy; None if the agent of that name is trained."""

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from rlbench_suite.evaluation import statistics
-from rlbench_suite.evaluation.shares import performance_profile, probability_of_improvement
 from rlbench_suite.evaluation.intervals import Estimate
+from rlbench_suite.evaluation.shares import performance_profile, probability_of_improvement
 
 try:
     from rliable import library as rly
