@@ -205,7 +205,7 @@ def two_numbers(rows: list[tuple[float, float]], truth: float) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", choices=("means", "iqm", "shares"), action="append", help="[default: all]")
-    parser.add_argument("--draws", type=int, default=500, help="draws of each cell of means; half of it elsewhere")
+    parser.add_argument("--draws", type=int, default=200, help="draws of each cell of means; half of it elsewhere")
     given = parser.parse_args()
     parts = given.part or ["means", "iqm", "shares"]
     if "means" in parts:
