@@ -205,7 +205,9 @@ def two_numbers(rows: list[tuple[float, float]], truth: float) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", choices=("means", "iqm", "shares"), action="append", help="[default: all]")
-    parser.add_argument("--draws", type=int, default=200, help="draws of each cell of means; half of it elsewhere")
+    parser.add_argument(
+        "--draws", type=int, default=200, help="draws of each cell of means; half of it for iqm, twice for shares"
+    )
     given = parser.parse_args()
     parts = given.part or ["means", "iqm", "shares"]
     if "means" in parts:
@@ -213,7 +215,7 @@ def main() -> None:
     if "iqm" in parts:
         print_iqm(given.draws // 2)
     if "shares" in parts:
-        print_shares(given.draws // 2)
+        print_shares(2 * given.draws)
 
 
 if __name__ == "__main__":
