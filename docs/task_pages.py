@@ -93,6 +93,7 @@ def page(card: TaskCard, said: str) -> str:
         "constraint": str(card.constraint or ""),
         "random success": card.chance,
         "failures of the reference": card.hard_for_reference,
+        "generalization": card.generalization,
         "partially observed": "yes: an agent needs a memory" if card.partially_observed else "",
         "tags": ", ".join(card.tags),
         **{f"`{name}=`": ", ".join(map(repr, allowed)) for name, allowed in allowed_settings(card).items()},

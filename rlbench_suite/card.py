@@ -164,6 +164,8 @@ class TaskCard:
         chance: why random play succeeds in more than 5 % of episodes at some difficulty; empty where it does not.
         hard_for_reference: why the reference fails in more than 20 % of episodes at some difficulty; empty where it does
             not.
+        generalization: what the test split asks of an agent that has met the train split alone, and what the reference
+            knows that such an agent cannot; empty where both splits draw from interleaved bands of one distribution.
         tags: free words for filtering.
     """
 
@@ -199,6 +201,7 @@ class TaskCard:
     constraint: Constraint | None = None
     chance: str = ""
     hard_for_reference: str = ""
+    generalization: str = ""
     tags: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -112,6 +112,7 @@ def _facts(card: "TaskCard") -> dict[str, Any]:
         "constraint": asdict(card.constraint) if card.constraint else None,
         "chance": card.chance,
         "hard_for_reference": card.hard_for_reference,
+        "generalization": card.generalization,
         "settings": {
             name: {"value": card.settings[name], "allowed": allowed}
             for name, allowed in registry.allowed_settings(card).items()
@@ -164,6 +165,7 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
         "score 0": card.zero_player(),
         "random success": card.chance,
         "failures of the reference": card.hard_for_reference,
+        "generalization": card.generalization,
         "observation": _space(task.observation_space),
         "action": _space(task.action_space),
         "reward": _space(task.reward_space),
