@@ -302,7 +302,8 @@ class CarDealer(Task[Params, State]):
             f"you do not know, are {', '.join(map(str, sizes(self.steps)))} steps of ${STEP} apart. "
             f"In each of {ROUNDS} rounds, name a price, take the other side's last offer, or walk away. "
             "The other side takes your price or makes its next offer. Some give in early, some late, some "
-            "match what you concede, some leave when they lose patience. All leave at once if you ask for more than the gap between both limits.\n"
+            "match what you concede, some leave when they lose patience. All leave at once "
+            "if you ask for more than the gap between both limits.\n"
             "A deal earns what your share of the gap lies above one half, 0 at one half or less, 1 at nine tenths, "
             f"times {DISCOUNT:g} for every round before. No deal earns nothing."
         )

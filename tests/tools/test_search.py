@@ -206,3 +206,19 @@ def test_attacks_earn_nothing() -> None:
         env.reset(seed=0)
         _, reward, over, _, info = env.step(attack)
         assert (reward, over, info["success"], info["invalid_action"]) == (0, False, False, True), attack
+
+
+def test_no_corpus_and_no_first_look_up_is_in_both_splits_and_each_person_and_relation_is() -> None:
+    task: Any = card("Search-v2").build()
+    keys = jax.random.split(jax.random.key(0), 2000)
+    train, test = (jax.vmap(lambda key, split=split: task.sample_params(key, split))(keys) for split in (0, 1))
+    corpora = [{*map(tuple, np.asarray(side.seed).tolist())} for side in (train, test)]
+    asked = [
+        {*map(tuple, np.stack([np.asarray(side.start), np.asarray(side.path)[:, 0]], 1).tolist())}
+        for side in (train, test)
+    ]
+    assert not corpora[0] & corpora[1]
+    assert not asked[0] & asked[1]
+    assert len(asked[0]) == len(asked[1]) == 32 * 4 // 2
+    for place in range(2):
+        assert {pair[place] for pair in asked[0]} == {pair[place] for pair in asked[1]}

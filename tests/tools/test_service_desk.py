@@ -236,3 +236,18 @@ def test_attacks_change_nothing() -> None:
         env.reset(seed=0)
         _, reward, over, _, info = env.step(attack)
         assert (reward, over, info["success"], info["invalid_action"]) == (0, False, False, True), attack
+
+
+def test_no_list_of_orders_is_in_both_splits_and_each_item_is_as_frequent_at_each_place() -> None:
+    task: Any = card("ServiceDesk-v2").build()
+    keys = jax.random.split(jax.random.key(0), 2000)
+    items = [
+        np.asarray(jax.vmap(lambda key, split=split: task.sample_params(key, split))(keys).items) for split in (0, 1)
+    ]
+    lists = [{*map(tuple, side.tolist())} for side in items]
+    assert not lists[0] & lists[1]
+    assert len(lists[0]) == len(lists[1]) == 12
+    for place in range(3):
+        for side in items:
+            shares = np.bincount(side[:, place], minlength=6) / len(side)
+            assert shares == pytest.approx(np.full(6, 1 / 6), abs=0.04)  # four standard errors
