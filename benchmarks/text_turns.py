@@ -1,7 +1,7 @@
 """Measure turns a second in the text view, resets included.
 
     python benchmarks/text_turns.py             # every id of the suites text, tools and memory
-    python benchmarks/text_turns.py Search-v1   # suites and ids
+    python benchmarks/text_turns.py Search-v2   # suites and ids
 
 A language model's turn costs the reading of the reply, the step, and the words of the answer. One environment plays the
 replies of the reference player over again, in eight episodes (``reference``). In some worlds of tools the reference has
@@ -47,8 +47,8 @@ CALLS = {
         "run\na = read; write a; goto 1",
         "run\nif left == 0 goto 5; a = read; b = b + a; goto 1; write b",
     ),
-    "Search-v1": ("search(person=Barano, relation=heir, page=1)", "judge(document=1, label=current)"),
-    "ServiceDesk-v1": ("ask(what=pin)", "ask(what=wish)", "ask(what=order)", "look_up(order=1)", "look_up(order=2)"),
+    "Search-v2": ("search(person=Barano, relation=heir, page=1)", "judge(document=1, label=current)"),
+    "ServiceDesk-v2": ("ask(what=pin)", "ask(what=wish)", "ask(what=order)", "look_up(order=1)", "look_up(order=2)"),
 }
 
 

@@ -97,6 +97,7 @@ def page(card: TaskCard, said: str) -> str:
         "random success": card.chance,
         "failures of the reference": card.hard_for_reference,
         "blind play": card.open_loop,
+        "generalization": card.generalization,
         "partially observed": "yes: an agent needs a memory" if card.partially_observed else "",
         "tags": ", ".join(card.tags),
         **{f"`{name}=`": ", ".join(map(repr, allowed)) for name, allowed in allowed_settings(card).items()},

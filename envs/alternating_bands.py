@@ -1,9 +1,10 @@
-"""Train and test contexts that interleave and never overlap."""
+"""Train and test contexts that interleave and never overlap, and draws that differ between the splits."""
 
 from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 MARGIN = 0.05
 """Fraction of a band left empty at each of its ends, so that rounding cannot carry a context across."""
@@ -19,3 +20,12 @@ def alternating_bands(unit: jax.Array, split: jax.Array, low: float, high: float
     pair = jnp.floor(place)
     inside = MARGIN + (1 - 2 * MARGIN) * (place - pair)
     return low + (high - low) / bands * (2 * pair + split + inside)
+
+
+def split_bits(bits: jax.Array, split: jax.Array) -> jax.Array:
+    """Return random bits that differ between the splits, uint32; those of the train split are the given ones.
+
+    Equal seeds give equal bits on both splits. A task whose splits divide only something that is rarely seen draws from
+    these, so that equal seeds show different episodes. They are as uniform as the given ones.
+    """
+    return bits ^ jnp.asarray(split, jnp.uint32) * np.uint32(0x9E3779B9)

@@ -166,6 +166,8 @@ class TaskCard:
         hard_for_reference: why the reference fails in more than 20 % of episodes at some difficulty; empty where it
             does not.
         open_loop: why play that is fixed before an episode begins scores above 0.25; empty where it does not.
+        generalization: what the test split asks of an agent that has met the train split alone, and what the reference
+            knows that such an agent cannot; empty where both splits draw from interleaved bands of one distribution.
         tags: free words for filtering.
     """
 
@@ -202,6 +204,7 @@ class TaskCard:
     chance: str = ""
     hard_for_reference: str = ""
     open_loop: str = ""
+    generalization: str = ""
     tags: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

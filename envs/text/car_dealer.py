@@ -7,8 +7,9 @@ model for the scene. There a language model is the buyer and a refusal can pay; 
 surplus pays.
 
 Prices count from the agent's own limit: a price *gives* the agent g steps. The other side opens with an offer that
-gives a share k of z, and never gives more than 0.9 z. Its offer in round t depends on its temper and its firmness (five
-levels, 0 to 4; k = 0.1 times the level):
+gives a share k of z, and never gives more than 0.9 z. It leaves at once if a demand asks for more than z, which would
+cost it more than the car is worth to it. Its offer in round t depends on its temper and its firmness (four levels, 0 to
+3; k = 0.2 plus 0.05 times the level):
 
 =============  =====================================================================================================
 boulware       k + (0.9 - k) (t / 10)**3 of z: concedes late (Faratin et al. 1998, doi:10.1016/S0921-8890(98)00029-3)
@@ -26,12 +27,18 @@ action         ``Discrete(Z + 2)``: 0..Z-1 demand a price that gives Z, Z-1, ...
                offer; Z+1 walk away. So no deal is at a loss
 observation    ``Box(-1, 1, (1 + 10 + 10,))``: fraction of rounds gone; the other side's offers by round, in steps over
                Z, -1 where none yet; the agent's demands likewise
-reward         0.95**t times the agent's share of the surplus, g / z, for a deal in round t = 0, 1, ...; else 0
+reward         for a deal in round t = 0, 1, ...: 0.95**t times (g / z - 0.5) / 0.4, what the agent's share of the
+               surplus lies above one half over the most it can, but at least 0; else 0
 termination    a deal; somebody leaves; ten rounds
 success        a deal that gives the agent half of the surplus or more
-difficulty     Z, from 4 to 16: z is 2 to Z, each equally likely
-context        z, temper, firmness (train: 0, 2, 4; test: 1, 3), and the scene: role, car, prices
+difficulty     Z, 48, 64 or 96: z is one of 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, up to Z, each equally likely
+context        z, temper, firmness, and the scene: role, car, prices. Each size, temper and level is equally likely on
+               both splits, also in pairs. Of a size and a temper, train has two levels of firmness and test the others:
+               the sum of their numbers is even for train and odd for test
 =============  =====================================================================================================
+
+A demand that does not look at the offers is far too much or far too little for most sizes: it ends the talks, or gets
+less than half.
 
 **Optimum.** A dynamic programme over all that the agent can believe of the other side: see ``haggler.py``.
 """
@@ -50,15 +57,20 @@ from rlbench_suite.component import Component
 from rlbench_suite.numerals import read_integer
 from rlbench_suite.task import Task
 
+from ..alternating_bands import split_bits
+
 ROUNDS = 10
 TEMPERS = ("boulware", "linear", "conceder", "tit for tat", "impatient")
 TIT_FOR_TAT, IMPATIENT = 3, 4
 EXPONENTS = (3.0, 1.0, 1 / 3, 0.0, 1.0)
-FIRMNESS = 5
+FIRMNESS = 4
 PATIENCE = 2
-LEAST = 2
-"""Smallest surplus, in steps."""
-FEWEST, MOST = 4, 16
+SIZES = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
+"""Surpluses, in steps."""
+FEWEST = 48
+"""Smallest Z: sizes must differ so much that no demand suits many of them."""
+EVEN, MOST_SHARE = 0.5, 0.9
+"""Share of the surplus from which a deal pays, and the largest one."""
 DISCOUNT = 0.95
 STEP = 500
 """Price step in dollars."""
@@ -76,7 +88,7 @@ class Params(NamedTuple):
     temper: Any
     """Index in ``TEMPERS``."""
     firmness: Any
-    """0 to 4."""
+    """0 to 3."""
     sells: Any
     """1 if the agent sells, 0 if it buys."""
     limit: Any
@@ -102,6 +114,17 @@ class State(NamedTuple):
     """True if the agent has walked away, bool."""
 
 
+def sizes(steps: int) -> tuple[int, ...]:
+    """Return the surpluses up to Z."""
+    return tuple(size for size in SIZES if size <= steps)
+
+
+def worth(gain: Any, surplus: Any) -> Any:
+    """Return what a deal pays that gives the agent so many steps, before the discount; of Python, NumPy or JAX."""
+    beyond_even = (gain / surplus - EVEN) / (MOST_SHARE - EVEN)
+    return beyond_even * (beyond_even > 0)
+
+
 def offer_table(steps: int) -> np.ndarray:
     """Return what the other side offers, int32 ``(tempers, firmness, surplus, round, lowest demand)``.
 
@@ -111,7 +134,7 @@ def offer_table(steps: int) -> np.ndarray:
     firmness, surplus, time, lowest = np.meshgrid(
         np.arange(FIRMNESS), np.arange(steps + 1), np.arange(ROUNDS + 1), np.arange(steps + 1), indexing="ij"
     )
-    opening, cap, tiny = 0.1 * firmness, np.floor(0.9 * surplus + 1e-9), 1e-9
+    opening, cap, tiny = 0.2 + 0.05 * firmness, np.floor(0.9 * surplus + 1e-9), 1e-9
     offers = [
         np.floor(surplus * (opening + (0.9 - opening) * (time / ROUNDS) ** exponent) + tiny) for exponent in EXPONENTS
     ]
@@ -144,10 +167,11 @@ class CarDealer(Task[Params, State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        number = 10.0 if difficulty is None else difficulty
-        if not (FEWEST <= number <= MOST and number == int(number)):
+        number = 64.0 if difficulty is None else difficulty
+        allowed = [size for size in SIZES if size >= FEWEST]
+        if number not in allowed:
             raise ValueError(
-                f"A difficulty of {card.id} is the number of price steps, a whole number from {FEWEST} to {MOST}; "
+                f"A difficulty of {card.id} is the number of price steps, one of {', '.join(map(str, allowed))}; "
                 f"got {difficulty!r}."
             )
         self.steps = int(number)
@@ -158,13 +182,16 @@ class CarDealer(Task[Params, State]):
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw the other side and the scene."""
-        bits = self.bits(key, 5)
-        surplus, temper, limit, car = (
+        bits = split_bits(self.bits(key, 5), split)
+        choices = sizes(self.steps)
+        size, temper, limit, car, pair = (
             (bits[number] % np.uint32(count)).astype(jnp.int32)
-            for number, count in enumerate((self.steps + 1 - LEAST, len(TEMPERS), 81, 2 * len(COLOURS) * len(CARS)))
+            for number, count in enumerate(
+                (len(choices), len(TEMPERS), 81, 2 * len(COLOURS) * len(CARS), FIRMNESS // 2)
+            )
         )
-        firmness = jnp.where(split == 1, 1 + 2 * (bits[4] % 2), 2 * (bits[4] % 3)).astype(jnp.int32)
-        return Params(surplus + LEAST, temper, firmness, car & 1, 20_000 + STEP * limit, car >> 1)
+        firmness = (2 * pair + (size + temper + split) % 2).astype(jnp.int32)
+        return Params(jnp.asarray(choices, jnp.int32)[size], temper, firmness, car & 1, 20_000 + STEP * limit, car >> 1)
 
     def _offer(self, params: Params, time: jax.Array, lowest: jax.Array) -> jax.Array:
         return jnp.asarray(self.table)[params.temper, params.firmness, params.surplus, time, lowest]
@@ -189,7 +216,7 @@ class CarDealer(Task[Params, State]):
         standing = jnp.where(here, state.offers, 0).sum(dtype=jnp.int32)
         gain = jnp.where(accepts, standing, jnp.where(taken, demand, NONE)).astype(jnp.int32)
         goes_on = ~accepts & ~walks & ~taken
-        left = goes_on & leaving(params.temper, params.firmness, time)
+        left = goes_on & (leaving(params.temper, params.firmness, time) | (demand > params.surplus))
         offers = jnp.where((np.arange(ROUNDS) == time) & goes_on & ~left, offer, state.offers)
         return State(time, offers, demands, gain, left, walks)
 
@@ -218,10 +245,10 @@ class CarDealer(Task[Params, State]):
         )
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return the discounted share of the surplus, at a deal."""
+        """Return the discounted worth of a deal."""
         gain = jnp.where(state.gain == NONE, jnp.maximum(next_state.gain, 0), 0)
         discount = jnp.asarray(DISCOUNT ** np.arange(ROUNDS + 1), self.dtype)[state.round]
-        return gain.astype(self.dtype) / params.surplus.astype(self.dtype) * discount
+        return worth(gain.astype(self.dtype), params.surplus.astype(self.dtype)).astype(self.dtype) * discount
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return whether there is a deal, or somebody has left."""
@@ -272,11 +299,13 @@ class CarDealer(Task[Params, State]):
         """Return the rules."""
         return (
             "You haggle over a car. There are prices at which both sides gain: your limit and the other side's, which "
-            f"you do not know, are {LEAST} to {self.steps} steps of ${STEP} apart. In each of {ROUNDS} rounds, name a "
-            "price, take the other side's last offer, or walk away. The other side takes your price or makes its next "
-            "offer. Some give in early, some late, some match what you concede, some leave when they lose patience.\n"
-            "A deal earns your share of the gap between both limits, from 0 to 1, times "
-            f"{DISCOUNT:g} for every round before. No deal earns nothing."
+            f"you do not know, are {', '.join(map(str, sizes(self.steps)))} steps of ${STEP} apart. "
+            f"In each of {ROUNDS} rounds, name a price, take the other side's last offer, or walk away. "
+            "The other side takes your price or makes its next offer. Some give in early, some late, some "
+            "match what you concede, some leave when they lose patience. All leave at once "
+            "if you ask for more than the gap between both limits.\n"
+            "A deal earns what your share of the gap lies above one half, 0 at one half or less, 1 at nine tenths, "
+            f"times {DISCOUNT:g} for every round before. No deal earns nothing."
         )
 
     def how_to_act(self) -> str:
@@ -332,7 +361,7 @@ class CarDealer(Task[Params, State]):
         picture = Image.new("RGB", (width, height), PAPER)
         pen = ImageDraw.Draw(picture)
         left, bottom, across, up = 70, height - 30, (width - 90) / (ROUNDS - 1), (height - 60) / self.steps
-        for gain in range(0, self.steps + 1, 2):
+        for gain in range(0, self.steps + 1, self.steps // 8):
             y = bottom - gain * up
             pen.line((left, y, width - 20, y), fill=(225, 225, 225))
             pen.text((left - 8, y), str(self.price(gain, params)), fill=INK, font_size=11, anchor="rm")

@@ -33,6 +33,10 @@ CARDS = (
         entry_point="rlbench_suite.envs.text.wordle:Wordle",
         reference="rlbench_suite.envs.text.maximum_entropy:MaximumEntropy",
         yardsticks={"heuristic": "rlbench_suite.envs.text.maximum_entropy:ConsistentGuess"},
+        generalization="the test split hides words that training never hides, so an agent must play by the "
+        "marks, not by the words it has found before. The reference takes all words as equally "
+        "likely, as the rules say, and knows neither split. A player that uses the rule of the "
+        "split knows more than the game tells, and is privileged",
         horizon=12,  # six guesses end the game
         replay_tolerance=1e-06,
         tags=("discrete", "text", "partially-observed"),
@@ -49,6 +53,10 @@ CARDS = (
         difficulties={"medium": 32, "easy": 16, "real": 64},
         optima={"medium": 0.775},  # no table allows more, and each of many thousand drawn tables allows it
         chance="answers to random questions rule most things out, and few guesses are then left",
+        generalization="real tables: the things of the test split are never hidden in training, but listed from "
+        "the start. The reference knows the whole table, which the text view leaves to knowledge "
+        "of the world and which an agent that has trained on the structured view alone cannot "
+        "know; fictional tables are shown whole",
         tags=("discrete", "masked", "text", "partially-observed"),
     ),
     TaskCard(
@@ -67,7 +75,7 @@ CARDS = (
         tags=("discrete", "masked", "text", "partially-observed"),
     ),
     TaskCard(
-        id="rlsuite/CarDealer-v0",
+        id="rlsuite/CarDealer-v1",
         family="text",
         summary="Haggle over a car by alternating offers with somebody of unknown limit and temper.",
         source="Abdulhai et al. 2023, arXiv:2311.18232 (scene); Faratin et al. 1998, "
@@ -77,9 +85,12 @@ CARDS = (
         yardsticks={"heuristic": "rlbench_suite.envs.text.haggler:Demands"},
         horizon=12,  # ten rounds end the talks
         variant=True,
-        difficulties={"medium": 10, "easy": 6, "hard": 14},
-        optima={"medium": 0.4558662821248834},  # of a player who knows the population of the test split
-        chance="many of the other sides take any demand up to half of the surplus",
+        difficulties={"medium": 64, "easy": 48, "hard": 96},
+        optima={"medium": 0.4585570042987816},  # of a player who knows the population of the test split
+        hard_for_reference="some leave before their offers tell how much there is to share",
+        generalization="surpluses, tempers and levels of firmness are as frequent on both splits, alone and in "
+        "pairs, but no combination of all three is in both. The reference knows these frequencies "
+        "and neither split",
         tags=("discrete", "text", "partially-observed"),
     ),
     TaskCard(
@@ -157,6 +168,10 @@ CARDS = (
         difficulties={"real": 100, "medium": 32, "easy": 16},
         optima={"real": 0.7361111111111112},  # 339 turns for the 54 cities of the test split
         chance="answers to random questions rule most cities out, and few guesses are then left",
+        generalization="real tables: the cities of the test split are never hidden in training, but listed from "
+        "the start. The reference knows the whole table, which the text view leaves to knowledge "
+        "of the world and which an agent that has trained on the structured view alone cannot "
+        "know; fictional tables are shown whole",
         tags=("discrete", "masked", "text", "partially-observed"),
     ),
     TaskCard(

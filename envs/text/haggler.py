@@ -1,20 +1,23 @@
 """The reference player of CarDealer: Bayes-optimal against the whole population, by dynamic programming.
 
-The other side is one of (Z - 1) surpluses x 5 tempers x 5 levels of firmness, all equally likely beforehand; the player
-does not know the split. What it does is determined by these, the round and the agent's lowest demand m. So after each
-answer the player keeps the set B of those who would have given it, and the state of play is (t, m, B, standing offer
-o).
-With V its value times the number of B, and z the surplus of each member,
+The other side is one of the surpluses x 5 tempers x 4 levels of firmness, all equally likely beforehand. That is what
+training can tell: each surplus, temper and level is as frequent in the train split, alone and in pairs. Which of the
+combinations are those of the test split, the player does not know. What the other side does is determined by these, the
+round and the agent's lowest demand m. So after each answer the player keeps the set B of those who would have given it,
+and the state of play is (t, m, B, standing offer o). With V its value times the number of B, z the surplus of each
+member, and w(g, z) what a deal pays (``car_dealer.worth``),
 
-    V(t, m, B, o) = max( 0.95**t o sum(1 / z over B),  max over demands d of the sum, over answers, of
-                         0.95**t d sum(1 / z over those who take d), or V(t + 1, min(m, d), those who answer o', o') ).
+    V(t, m, B, o) = max( 0.95**t sum(w(o, z) over B),  max over demands d of the sum, over answers, of
+                         0.95**t sum(w(d, z) over those who take d), or V(t + 1, min(m, d), those who answer o', o') ).
 
-Those who leave give 0. A set is a Python integer. A process solves it once (8,468 states for ten steps); the player
-keeps the part that it can meet as a decision tree.
+Those who leave give 0: all with z < d do. A set is a Python integer. A process solves it once (a few seconds for 64
+steps); the player keeps the part that it can meet as a decision tree.
 """
 
 from __future__ import annotations
 
+import itertools
+from bisect import bisect_left
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -25,7 +28,18 @@ import numpy as np
 
 from rlbench_suite.policy import View, privileged_player
 
-from .car_dealer import DISCOUNT, FIRMNESS, LEAST, ROUNDS, TEMPERS, CarDealer, Params, leaving, offer_table
+from .car_dealer import (
+    DISCOUNT,
+    FIRMNESS,
+    ROUNDS,
+    TEMPERS,
+    CarDealer,
+    Params,
+    leaving,
+    offer_table,
+    sizes,
+    worth,
+)
 
 ACCEPT = 0
 """The demand that stands for taking the offer."""
@@ -38,19 +52,28 @@ class Answer(NamedTuple):
     left: bool
 
 
+def population(steps: int, split: int | None = None) -> list[tuple[int, int, int]]:
+    """Return surplus, temper and firmness of everyone, or of those of a split, by rising surplus."""
+    numbers = itertools.product(range(len(sizes(steps))), range(len(TEMPERS)), range(FIRMNESS))
+    return [(sizes(steps)[size], k, f) for size, k, f in numbers if split is None or (size + k + f) % 2 == split]
+
+
 class Programme:
     """The dynamic programme over a population.
 
     Args:
         steps: Z.
-        tempers: indices of the tempers in the population.
-        firmness: levels of firmness in the population.
+        people: surplus, temper and firmness of each member, by rising surplus; everyone if None.
     """
 
-    def __init__(self, steps: int, tempers: tuple[int, ...], firmness: tuple[int, ...]) -> None:
+    def __init__(self, steps: int, people: list[tuple[int, int, int]] | None = None) -> None:
         self.steps = steps
-        self.people = [(z, k, f) for z in range(LEAST, steps + 1) for k in tempers for f in firmness]
+        self.people = population(steps) if people is None else people
         self.everyone = (1 << len(self.people)) - 1
+        surpluses = [surplus for surplus, *_ in self.people]
+        self._can_pay = [
+            self.everyone >> bisect_left(surpluses, d) << bisect_left(surpluses, d) for d in range(steps + 1)
+        ]
         table = offer_table(steps)
         self._answers: list[list[dict[Answer, int]]] = [[{} for _ in range(steps + 1)] for _ in range(ROUNDS + 1)]
         for number, (z, k, f) in enumerate(self.people):
@@ -59,7 +82,7 @@ class Programme:
                     answer = Answer(int(table[k, f, z, time, lowest]), bool(leaving(k, f, time)))
                     sets = self._answers[time][lowest]
                     sets[answer] = sets.get(answer, 0) | 1 << number
-        self._shares: dict[int, float] = {}
+        self._worth: dict[tuple[int, int], float] = {}
         self._known: dict[tuple[int, int, int], tuple[float, int]] = {}
 
     def openings(self) -> dict[int, int]:
@@ -67,16 +90,17 @@ class Programme:
         return {answer.offer: people for answer, people in self._answers[0][self.steps].items()}
 
     def answers(self, time: int, demand: int, lowest: int, people: int) -> list[tuple[Answer, int]]:
-        """Return the answers to a demand in a round, and who of some people gives them."""
+        """Return the answers to a demand in a round, and who of some people gives them; without who cannot pay it."""
+        people &= self._can_pay[demand]
         given = self._answers[time + 1][min(lowest, demand)]
         return [(answer, people & those) for answer, those in given.items() if people & those]
 
-    def shares(self, people: int) -> float:
-        """Return the sum of 1 / z over some people."""
-        if people not in self._shares:
-            inverse = (1 / z for number, (z, _, _) in enumerate(self.people) if people >> number & 1)
-            self._shares[people] = sum(inverse)
-        return self._shares[people]
+    def worth(self, gain: int, people: int) -> float:
+        """Return the sum of what a deal with each of some people pays, before the discount."""
+        if (gain, people) not in self._worth:
+            members = (z for number, (z, *_) in enumerate(self.people) if people >> number & 1)
+            self._worth[gain, people] = sum(worth(gain, z) for z in members)
+        return self._worth[gain, people]
 
     def solve(self, time: int, lowest: int, people: int, offer: int) -> tuple[float, int]:
         """Return V and the best demand; :data:`ACCEPT` to take the offer."""
@@ -84,12 +108,13 @@ class Programme:
         if state in self._known:
             return self._known[state]
         discount = DISCOUNT**time
-        best, choice = discount * offer * self.shares(people), ACCEPT
-        for demand in range(self.steps, 0, -1):
+        best, choice = discount * self.worth(offer, people), ACCEPT
+        largest = self.people[people.bit_length() - 1][0]  # nobody pays more
+        for demand in range(largest, 0, -1):
             value = 0.0
             for answer, those in self.answers(time, demand, lowest, people):
                 if demand <= answer.offer:
-                    value += discount * demand * self.shares(those)
+                    value += discount * self.worth(demand, those)
                 elif not answer.left:
                     value += self.solve(time + 1, min(lowest, demand), those, answer.offer)[0]
             if value > best + 1e-12:
@@ -106,7 +131,7 @@ class Programme:
 @cache
 def decision_tree(steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the best play: root by opening offer, demand of each node, next node by node and offer; -1 for none."""
-    programme = Programme(steps, tuple(range(len(TEMPERS))), tuple(range(FIRMNESS)))
+    programme = Programme(steps)
     nodes = [(0, steps, people, offer) for offer, people in programme.openings().items()]
     root = np.full(steps + 1, -1, np.int32)
     root[[offer for *_, offer in nodes]] = np.arange(len(nodes))
@@ -159,16 +184,18 @@ class Haggler(eqx.Module):
 
 @privileged_player
 class Demands(eqx.Module):
-    """A heuristic player: it makes one demand, gives in by a step every so many rounds, and takes what is as good."""
+    """A heuristic player: it demands a multiple of the first offer, gives in by and by, and takes what is as good."""
 
     first: Any
-    every: Any
+    """Multiple of the other side's first offer that it demands at first."""
+    concession: Any
+    """Part of that offer by which each demand is below the one before."""
     steps: int = eqx.field(static=True)
 
     @classmethod
     def for_task(cls, task: CarDealer) -> Demands:
-        """Make the player that begins with half of what a price can give, and gives in every other round."""
-        return cls(np.int32(task.steps // 2), np.int32(2), task.steps)
+        """Make the player that begins with 2.5 times the first offer."""
+        return cls(np.float32(2.5), np.float32(0.0625), task.steps)
 
     def initial(self, params: Params) -> tuple[()]:
         """Return an empty memory."""
@@ -177,6 +204,7 @@ class Demands(eqx.Module):
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Take the standing offer if it is as good as the demand, else demand."""
         t = view.state.round
-        demand = jnp.maximum(self.first - t // self.every, 1)
+        multiple = self.first - self.concession * t
+        demand = jnp.clip((multiple * view.state.offers[0]).astype(jnp.int32), 1, self.steps)
         standing = view.state.offers[t]
         return jnp.where(standing >= demand, self.steps, self.steps - demand).astype(jnp.int32), memory

@@ -88,7 +88,7 @@ CARDS = (
         tags=("multi-discrete", "text", "tool-use", "programs"),
     ),
     TaskCard(
-        id="rlsuite/Search-v1",
+        id="rlsuite/Search-v2",
         family="tools",
         summary="Answer a question of several look-ups from a corpus about fictional people, some of it outdated.",
         source="Jin et al. 2025, arXiv:2503.09516 (Search-R1); Ho et al. 2020, arXiv:2011.01060 (several look-ups)",
@@ -105,10 +105,12 @@ CARDS = (
         variant=True,
         difficulties={"medium": 2.0, "easy": 1.0, "hard": 3.0},
         optimum=1.0,
+        generalization="other corpora, other names, and questions whose first look-up is never asked in "
+        "training; the rules and all distributions are equal",
         tags=("multi-discrete", "text", "tool-use"),
     ),
     TaskCard(
-        id="rlsuite/ServiceDesk-v1",
+        id="rlsuite/ServiceDesk-v2",
         family="tools",
         summary="Help a customer of a shop by its policy, with a database, and with a customer who can act.",
         source="Yao et al. 2024, arXiv:2406.12045; Barres et al. 2025, arXiv:2506.07982 (customers who act)",
@@ -120,6 +122,7 @@ CARDS = (
         variant=True,
         difficulties={"medium": 2.0, "easy": 1.0},
         optimum=1.0,
+        generalization="other lists of orders and other PINs; wishes, policy and all other distributions are equal",
         tags=("discrete", "text", "tool-use", "partially-observed"),
     ),
 )

@@ -18,7 +18,9 @@ reward         1 for the right answer, else 0. ``reward`` sets another of the mo
 termination    an answer was given
 success        the answer is right as of today
 difficulty     number of look-ups of the question, 1 to 3
-context        corpus and question. The people of the splits have different names
+context        corpus and question. The splits never share a corpus, nor a question's first look-up: its person and
+               relation are one of half of the pairs, in which every person and every relation occurs. The people of
+               the splits have different names
 =============  =====================================================================================================
 
 The fewest searches of a player who looks every fact on the way up by itself and wants to be sure, ``info["least"]``,
@@ -44,6 +46,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
 
+from ..alternating_bands import split_bits
 from .calls import nearest, short
 from .corpus import (
     FACTS,
@@ -163,10 +166,13 @@ class Search(Task[Params, State]):
         self._read, self._written = lru_cache(maxsize=256)(self._library), jax.jit(written)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw a seed and a question. One draw."""
-        bits = jax.random.bits(key, (6,), jnp.uint32)
-        seed, start = bits[:2], (bits[2] % np.uint32(PEOPLE)).astype(jnp.int32)
+        """Draw a seed and a question. One draw, which differs between the splits."""
+        bits = split_bits(jax.random.bits(key, (6,), jnp.uint32), split)
+        # The last bit of a corpus is its split. So is the parity of the question's first person and relation.
+        seed = jnp.concatenate([bits[:1] & ~np.uint32(1) | jnp.asarray(split, jnp.uint32), bits[1:2]])
+        start = (bits[2] % np.uint32(PEOPLE)).astype(jnp.int32)
         path = (bits[3:] % np.uint32(len(RELATIONS))).astype(jnp.int32)
+        path = path.at[0].set(path[0] & ~1 | (start + split) & 1)
         person, least = start, jnp.int32(0)
         for hop in range(self.hops):
             fact = len(RELATIONS) * person + path[hop]

@@ -20,8 +20,9 @@ success        the database is, cell by cell, the first one with what the policy
                order was looked up; nothing was looked up or written before the PIN was checked, and nothing replaced
                before the device was restarted
 difficulty     1 customers who are clear and honest, 2 all
-context        customer, orders, wish, temper. The PINs of the train split are even, those of the test split odd; that
-               is all that tells the splits apart
+context        customer, orders, wish, temper. The three items follow each other in the order of the list (router,
+               lamp, kettle, ...) in the train split, against it in the test split, so no list of orders is in both.
+               PINs are even in the train split, odd in the test split. All else has the same distribution
 =============  =====================================================================================================
 
 Tempers: clear customers say at once what they want; vague ones when asked; confused ones first give a wrong number of
@@ -41,6 +42,7 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, singles
 from rlbench_suite.task import Task
 
+from ..alternating_bands import split_bits
 from .page import HEIGHT, WIDTH, page
 from .reward_modes import SENTENCES, likeness, progress_reward, thrift
 from .tool import Argument, Tool, read_tool_call
@@ -171,7 +173,7 @@ class ServiceDesk(Task[Params, State]):
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a customer and three orders from one draw: half of the honest customers have a reason to be denied."""
-        bits = jax.random.bits(key, (16 + 4 * ORDERS,), jnp.uint32)
+        bits = split_bits(jax.random.bits(key, (16 + 4 * ORDERS,), jnp.uint32), split)
 
         def below(number: int, count: Any) -> jax.Array:
             return (bits[number] % jnp.asarray(count, jnp.uint32)).astype(jnp.int32)
@@ -194,7 +196,9 @@ class ServiceDesk(Task[Params, State]):
         late = jnp.where(at_bound, enough, between(13, enough, 11))
         late = jnp.where(names["not_late_enough"], jnp.where(at_bound, enough - 1, below(13, enough)), late)
         meant = jnp.arange(ORDERS) == order
-        first, step = below(9, len(ITEMS)), 1 + below(6, 2)  # steps of 1 and 2 give three different items of six
+        # Steps of 1 and 2 give three different items of six, and so do -1 and -2.
+        first = below(9, len(ITEMS))
+        step = (1 + below(6, 2)) * (1 - 2 * jnp.asarray(split, jnp.int32))
         return Params(
             pin=2 * (500 + below(0, 4500)) + jnp.asarray(split, jnp.int32),
             honest=(below(1, 8) > 0) if self.all_customers else jnp.bool_(True),

@@ -114,6 +114,7 @@ def _facts(card: "TaskCard") -> dict[str, Any]:
         "chance": card.chance,
         "hard_for_reference": card.hard_for_reference,
         "open_loop": card.open_loop,
+        "generalization": card.generalization,
         "settings": {
             name: {"value": card.settings[name], "allowed": allowed}
             for name, allowed in registry.allowed_settings(card).items()
@@ -167,6 +168,7 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
         "random success": card.chance,
         "failures of the reference": card.hard_for_reference,
         "blind play": card.open_loop,
+        "generalization": card.generalization,
         "observation": _space(task.observation_space),
         "action": _space(task.action_space),
         "reward": _space(task.reward_space),

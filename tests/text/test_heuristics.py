@@ -148,7 +148,7 @@ def test_the_wall_follower_finds_the_goal_of_a_maze_without_rings(layout: str) -
 
 def test_first_pages_tell_as_often_as_they_show_the_latest_report() -> None:
     """With one look-up. Where they show none, one guess in 31 is right by luck."""
-    task: Any = card("Search-v1").build(difficulty="easy")
+    task: Any = card("Search-v2").build(difficulty="easy")
     params = contexts(task, 4000)
     facts = len(RELATIONS) * params.start + params.path[:, 0]
     about, report = jax.jit(jax.vmap(lambda seed, fact: found(seed, fact, task.boost)))(params.seed, facts)
