@@ -49,6 +49,8 @@ CARDS = (
         difficulties={"medium": 32, "easy": 16, "real": 64},
         optima={"medium": 0.775},  # no table allows more, and each of many thousand drawn tables allows it
         chance="answers to random questions rule most things out, and few guesses are then left",
+        open_loop="the action mask shows which things the answers leave, so that half a dozen fixed questions and "
+        "guesses of what is left are a fair plan",
         tags=("discrete", "masked", "text", "partially-observed"),
     ),
     TaskCard(
