@@ -322,7 +322,8 @@ class SB3:
             )
         normalization = None
         if normalize["norm_obs"]:
-            normalization = Normalization(normalized.obs_rms.mean.copy(), normalized.obs_rms.var.copy())
+            moments: Any = normalized.obs_rms  # not the dict that a Dict space has
+            normalization = Normalization(moments.mean.copy(), moments.var.copy())
         yield SB3Policy(model, task.card.id, hyperparameters, normalization)
 
     def build(self, env: VecEnv, total: int, chosen: dict[str, Any], seed: int) -> Any:
