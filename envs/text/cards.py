@@ -80,6 +80,8 @@ CARDS = (
         difficulties={"medium": 10, "easy": 6, "hard": 14},
         optima={"medium": 0.4558662821248834},  # of a player who knows the population of the test split
         chance="many of the other sides take any demand up to half of the surplus",
+        hard_for_reference="it plays for the largest expected gain, and takes less than half of the surplus from the "
+        "firmest",
         tags=("discrete", "text", "partially-observed"),
     ),
     TaskCard(
