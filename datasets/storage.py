@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import shutil
 from collections.abc import Iterable, Iterator
@@ -24,6 +25,7 @@ from .catalogue import NAMESPACE, Entry
 from .recipe import SPLIT, Episode
 
 if TYPE_CHECKING:
+    import h5py
     from gymnasium.envs.registration import EnvSpec
     from minari.dataset.minari_storage import MinariStorage
 
@@ -34,6 +36,11 @@ _METADATA_LIMIT = 2**20
 """Size limit of the metadata in bytes."""
 _CONTENT_LIMIT = 2**31
 """Size limit of all arrays in bytes, far above every dataset of the catalogue."""
+_OBJECTS_LIMIT = 200_000
+"""Number of groups and arrays, far above every dataset of the catalogue."""
+_ATTRIBUTES_LIMIT = 100
+_FILTERS = {1, 2, 3}
+"""HDF5's numbers of deflate, shuffle and Fletcher's checksum, which h5py has built in."""
 _OWN = "rlbench_suite"
 """Key of this package's own metadata."""
 _FREE = {"minari_version", "dataset_size", "code_permalink", "requirements", "description", "author", _OWN}
@@ -280,29 +287,88 @@ def check_metadata(entry: Entry, data: Path) -> None:
             )
 
 
-def check_size(entry: Entry, data: Path) -> None:
-    """Check the declared size of all arrays before any of them is inflated.
+class _Refused(ValueError):
+    """A file of data that has something no recipe writes; the message says what."""
+
+
+def array_paths(path: Path) -> list[str]:
+    """Return the paths of all arrays of an HDF5 file, after checks before any of them is read.
+
+    Only groups and plain arrays that lie in the file itself are allowed. A soft or external link, external or virtual
+    storage, a reference or an unknown filter could make HDF5 open another file or load code.
 
     Raises:
-        ValueError: they are too large, or the file cannot be read.
+        ValueError: the file has something else, its arrays or attributes declare too many bytes (an array counts once
+            for each link to it), or it cannot be read.
     """
     import h5py
 
-    sizes: list[int] = []
-
-    def add(_: str, item: Any) -> None:
-        if isinstance(item, h5py.Dataset):
-            sizes.append(item.size * item.dtype.itemsize)
-
     try:
-        with h5py.File(data / "main_data.hdf5") as file:
-            file.visititems(add)
+        with h5py.File(path) as file:
+            return _array_paths(file)
+    except _Refused:
+        raise
     except (OSError, KeyError, RuntimeError, TypeError, ValueError) as error:
-        raise ValueError(f"{entry.id}: its data cannot be read: {str(error)[:200]}") from None
-    if sum(sizes) > _CONTENT_LIMIT:
-        raise ValueError(
-            f"{entry.id}: its arrays declare {sum(sizes):,} bytes; at most {_CONTENT_LIMIT:,} are allowed."
-        )
+        raise ValueError(f"{path.name}: the data cannot be read: {str(error)[:200]}") from None
+
+
+def _array_paths(file: h5py.File) -> list[str]:
+    import h5py
+
+    arrays: list[str] = []
+    groups: list[tuple[str, h5py.Group]] = [("", file)]
+    objects, declared = 0, 0
+    while groups:
+        prefix, group = groups.pop()
+        declared += _attribute_bytes(group, prefix)
+        objects += len(group)
+        if objects > _OBJECTS_LIMIT:  # also stops at a group that links to one above it
+            raise _Refused(f"it has more than {_OBJECTS_LIMIT:,} objects")
+        if not len(group) and not prefix.endswith("/infos/"):
+            raise _Refused(f"{prefix!r} is an empty group")
+        for name in group:
+            path = f"{prefix}{name}"
+            if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+                raise _Refused(f"{path!r} is a soft or external link")
+            item = group[name]
+            if isinstance(item, h5py.Group):
+                groups.append((f"{path}/", item))
+            elif isinstance(item, h5py.Dataset):
+                declared += _declared_bytes(item, path) + _attribute_bytes(item, path)
+                arrays.append(path)
+            else:
+                raise _Refused(f"{path!r} is neither a group nor an array")
+            if declared > _CONTENT_LIMIT:
+                raise _Refused(f"its arrays declare {declared:,} bytes; at most {_CONTENT_LIMIT:,} are allowed")
+    return arrays
+
+
+def _declared_bytes(array: h5py.Dataset, path: str) -> int:
+    """Return the number of bytes that reading a plain array takes.
+
+    Raises:
+        _Refused: it is not plain.
+    """
+    if array.is_virtual or array.id.get_create_plist().get_external_count():
+        raise _Refused(f"{path!r} lies in another file")
+    if array.dtype.kind not in "biufS":
+        raise _Refused(f"{path!r} has the type {array.dtype}")
+    settings = array.id.get_create_plist()
+    filters = {settings.get_filter(number)[0] for number in range(settings.get_nfilters())}
+    if not filters <= _FILTERS:
+        raise _Refused(f"{path!r} has an unknown filter")
+    return max(int(array.size), math.prod(array.chunks or (0,))) * array.dtype.itemsize
+
+
+def _attribute_bytes(item: h5py.HLObject, path: str) -> int:
+    """Return the number of bytes of an object's attributes.
+
+    Raises:
+        _Refused: there are too many of them.
+    """
+    if len(item.attrs) > _ATTRIBUTES_LIMIT:
+        raise _Refused(f"{path!r} has more than {_ATTRIBUTES_LIMIT} attributes")
+    return sum(int(item.attrs.get_id(name).get_storage_size()) for name in item.attrs)
 
 
 def _short(value: Any) -> str:
@@ -321,16 +387,20 @@ def content_sha256(storage: MinariStorage) -> str:
     """Return the SHA-256 of the content: name, type, shape and bytes of every array, whatever its compression.
 
     Raises:
-        ValueError: the file cannot be read.
+        ValueError: the file cannot be read, or holds something that no recipe writes.
     """
+    unread = set(array_paths(storage.data_path / "main_data.hdf5"))
     digest = hashlib.sha256()
     for index, (seed, episode) in enumerate(read(storage)):
         digest.update(f"episode {index} seed {seed}\n".encode())
         for name, array in sorted(_flat(episode)):
+            unread.discard(f"episode_{index}/{name}")
             stored = np.ascontiguousarray(array)
             stored = stored.astype(stored.dtype.newbyteorder("<"))
             digest.update(f"{name} {stored.dtype.str} {stored.shape}\n".encode())
             digest.update(stored.tobytes())
+    if unread:
+        raise ValueError(f"{storage.data_path}: it has {min(unread)!r}, which no recipe writes.")
     return digest.hexdigest()
 
 

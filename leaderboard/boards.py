@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -62,7 +62,7 @@ class Standing:
     superseded_by: str | None = None
     """Title of the newest version of the same entry."""
     name_of: str | None = None
-    """Title of an earlier entry of the same name by other authors."""
+    """Title of an earlier entry of the same name, of which this is no confirmed version."""
     shared: Mapping[str, int] = field(default_factory=dict)
     """Number of episodes with the same actions as another entry, by its title; only where it is a tenth or more."""
 
@@ -147,7 +147,7 @@ class Standing:
         if self.superseded_by:
             return f"superseded by {self.superseded_by}"
         if self.name_of:
-            return f"has the name of {self.name_of} but does not name its authors"
+            return f"has the name of {self.name_of}, and the board's maintainer has not confirmed that its authors sent it"
         if self.copy_of:
             return (
                 f"takes the same actions as {self.copy_of}, which arrived earlier, at every step "
@@ -190,12 +190,10 @@ class Board:
     others: tuple[Standing, ...]
     """Entries that are not ranked."""
     unequal: Mapping[str, tuple[float, float]]
-    """Fewest and most training steps of ranked entries, by task; only tasks where they differ."""
+    """Fewest and most training steps that ranked entries claim, by task; only tasks where they differ.
 
-    def longer(self, standing: Standing) -> float:
-        """Return the largest ratio, over tasks, of an entry's training steps to the fewest of a ranked entry."""
-        ratios = [standing.training[task].steps / least for task, (least, _) in self.unequal.items()]
-        return max(ratios, default=1.0)
+    No entry is marked for its ratio to another one, because nobody can check what the other one claims.
+    """
 
     def training(self, standing: Standing) -> Training:
         """Return an entry's mean training of a seed over the tasks of the board that it has."""
@@ -223,12 +221,16 @@ class Board:
         return f"{len(self.tasks)} task{'s' * (len(self.tasks) != 1)}: {names}."
 
 
-def standings(verdicts: Iterable[Verdict], arrivals: Mapping[str, int]) -> list[Standing]:
+def standings(
+    verdicts: Iterable[Verdict], arrivals: Mapping[str, int], confirmed: Collection[str] = ()
+) -> list[Standing]:
     """Return the accepted entries in order of arrival, with copies and newer versions noted.
 
     Args:
         verdicts: the verdicts on all archives.
         arrivals: number in the log by the SHA-256 of the archive. Archives that are not in it come last.
+        confirmed: SHA-256 of archives whose authors the maintainer of the board has confirmed. Anybody can type the
+            names of authors, so other archives are never by the authors of an earlier one.
     """
     accepted = [(v, v.submission) for v in verdicts if v.accepted and v.submission]
     accepted.sort(key=lambda pair: (arrivals.get(pair[0].sha256, float("inf")), pair[1].entry.title))
@@ -236,13 +238,15 @@ def standings(verdicts: Iterable[Verdict], arrivals: Mapping[str, int]) -> list[
     for verdict, submission in accepted:
         entry, mine = submission.entry, verdict.played
         same = {e.title: shared(mine, e.verdict.played) for e in result}
-        namesakes = {
-            e.title: e.submission.entry
-            for e in result
-            if e.original and e.submission.entry.name.lower() == entry.name.lower()
+        by_owners = {
+            e.title for e in result if verdict.sha256 in confirmed and e.submission.entry.may_become(entry)
         }
-        copies = [e.title for e in result if is_copy(mine, e.verdict.played, same_entry=e.title in namesakes)]
-        by_others = [e for e in result if not e.submission.entry.may_become(entry)]
+        namesakes = [
+            e.title for e in result if e.original and e.submission.entry.name.lower() == entry.name.lower()
+        ]
+        versions = by_owners.intersection(namesakes)
+        copies = [e.title for e in result if is_copy(mine, e.verdict.played, same_entry=e.title in versions)]
+        by_others = [e for e in result if e.title not in by_owners]
         copied = {
             task: (e.title, count)
             for e in reversed(by_others)  # the first to arrive overwrites the others
@@ -254,7 +258,7 @@ def standings(verdicts: Iterable[Verdict], arrivals: Mapping[str, int]) -> list[
                 submission=submission,
                 arrived=arrivals.get(verdict.sha256),
                 copy_of=max(copies, key=lambda title: same[title], default=None),
-                name_of=next((title for title, other in namesakes.items() if not other.may_become(entry)), None),
+                name_of=next((title for title in namesakes if title not in by_owners), None),
                 copied=copied,
                 shared={title: count for title, count in same.items() if 10 * count >= episodes(mine)},
             )

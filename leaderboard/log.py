@@ -28,6 +28,8 @@ class Arrival(Strict):
     """File name."""
     sha256: Sha256
     arrived: AwareDatetime
+    confirmed: bool = False
+    """True if the maintainer of the board has confirmed that the named authors sent it. Nothing in an archive can."""
 
 
 def read_log(folder: Path) -> list[Arrival]:
@@ -49,20 +51,29 @@ def read_log(folder: Path) -> list[Arrival]:
     return arrivals
 
 
-def extended(arrivals: list[Arrival], archives: Iterable[tuple[str, str]]) -> bytes:
+def extended(arrivals: list[Arrival], archives: Iterable[tuple[str, str]], confirmed: str | None = None) -> bytes:
     """Return the log with archives added in the given order. Archives that it has already are skipped.
 
     Args:
         arrivals: the log so far.
         archives: file names and SHA-256 of the archives.
+        confirmed: SHA-256 of the archive whose authors the maintainer confirms.
     """
     arrivals = list(arrivals)
     known = {(arrival.archive, arrival.sha256) for arrival in arrivals}
     for name, sha256 in archives:
         if (name, sha256) not in known:
             number = len(arrivals) + 1
-            arrivals.append(Arrival(sequence=number, archive=name, sha256=sha256, arrived=datetime.now(UTC)))
-    return "".join(f"{arrival.model_dump_json()}\n" for arrival in arrivals).encode()
+            arrivals.append(
+                Arrival(
+                    sequence=number,
+                    archive=name,
+                    sha256=sha256,
+                    arrived=datetime.now(UTC),
+                    confirmed=sha256 == confirmed,
+                )
+            )
+    return "".join(f"{arrival.model_dump_json(exclude_defaults=True)}\n" for arrival in arrivals).encode()
 
 
 def file_sha256(path: Path) -> str:

@@ -87,7 +87,7 @@ def entry_page(entry: Standing, boards: Sequence[Board]) -> str:
         overall=carrying(entry.verdict.scores),
         rows=[TaskRow.of(entry, task) for task in entry.verdict.scores],
         ranks=[(board, place) for board in boards for place in board.places if place.standing.title == entry.title],
-        said=list(_entry_remarks(entry, boards)),
+        said=list(_entry_remarks(entry)),
         claims=_claims(entry.submission),
         hyperparameters=_hyperparameters(entry.submission),
     )
@@ -174,11 +174,10 @@ def _unequal(board: Board) -> Iterable[str]:
     if board.unequal:
         names = [cards()[task].name for task in board.unequal]
         more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-        most = max(high / low for low, high in board.unequal.values())
         yield (
-            f"Warning: ranked entries trained for unequal numbers of steps on {len(names)} of {len(board.tasks)} tasks "
-            f"({', '.join(names[:4])}{more}), up to {most:.3g} times as many. "
-            "A better score there may come from longer training."
+            f"Ranked entries claim different numbers of training steps on {len(names)} of {len(board.tasks)} tasks "
+            f"({', '.join(names[:4])}{more}). A better score there may come from longer training, and nobody can check "
+            "these claims."
         )
 
 
@@ -205,7 +204,7 @@ def _board_remarks(board: Board) -> Iterable[str]:
         yield f"The table of tasks shows the first {MOST_COLUMNS} entries; results.json has all."
 
 
-def _entry_remarks(entry: Standing, boards: Sequence[Board]) -> Iterable[str]:
+def _entry_remarks(entry: Standing) -> Iterable[str]:
     if entry.seeds > 1:
         yield on_unseen(entry.seeds, len(entry.verdict.scores))
     if entry.unranked:
@@ -224,13 +223,6 @@ def _entry_remarks(entry: Standing, boards: Sequence[Board]) -> Iterable[str]:
     for title, same in entry.shared.items():
         if title != entry.copy_of:
             yield f"{same:,} of its episodes take the same actions at every step as those of {title}."
-    for board in boards:
-        longer = board.longer(entry) if any(place.standing.title == entry.title for place in board.places) else 1.0
-        if longer > 1:
-            yield (
-                f"Warning: on a task of {board.title.lower()} it trained for {longer:.3g} times as many steps "
-                "as the entry that trained least."
-            )
     if not entry.verdict.exact:
         yield (
             "It was replayed on another class of machine than the run's: returns were compared within each task's "

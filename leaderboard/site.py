@@ -65,7 +65,8 @@ def build(
     earlier = _earlier_files(site)
     arrivals = read_log(submissions)
     verdicts, refused = _verdicts(submissions, arrivals, fresh, progress)
-    entries = standings(verdicts, {arrival.sha256: arrival.sequence for arrival in arrivals[::-1]})
+    places = {arrival.sha256: arrival.sequence for arrival in arrivals[::-1]}
+    entries = standings(verdicts, places, {arrival.sha256 for arrival in arrivals if arrival.confirmed})
     ranked = boards(entries)
     with writing(f"the site {site}"):
         site.mkdir(parents=True, exist_ok=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rlbench_suite.evaluation.writing import locked, staging, writing
 
+from .archive import MAX_ARCHIVE
 from .copies import Actions, episodes, is_copy, shared
 from .folder import list_archives
 from .judge import judge, open_up
@@ -21,7 +22,9 @@ FOLDER = "submissions"
 """Folder of the archives if the destination is the top level of a checkout."""
 
 
-def submit(archive: Path, to: Path, *, progress: Callable[[str], None] = lambda _: None) -> tuple[Path, Verdict]:
+def submit(
+    archive: Path, to: Path, *, confirm_authors: bool = False, progress: Callable[[str], None] = lambda _: None
+) -> tuple[Path, Verdict]:
     """Verify an archive, add it to the others and log its arrival: all of it or nothing.
 
     If ``to`` lies in the checkout of a git repository, the user's git commits the archive and the log, and nothing else
@@ -30,6 +33,8 @@ def submit(archive: Path, to: Path, *, progress: Callable[[str], None] = lambda 
     Args:
         archive: the file.
         to: the directory of submissions, or the top level of a checkout, which means its folder ``submissions``.
+        confirm_authors: the maintainer of the board confirms that the authors whom the archive names have sent it. Only
+            then can it be a new version of an entry that is there.
         progress: is called with a description of each step.
 
     Returns:
@@ -42,6 +47,8 @@ def submit(archive: Path, to: Path, *, progress: Callable[[str], None] = lambda 
     checkout = _checkout(to)
     if checkout == to.resolve():
         to = to / FOLDER
+    if archive.stat().st_size > MAX_ARCHIVE:
+        return archive, judge(archive, progress=progress)  # which says so, and opens nothing
     private = cache_folder()
     private.mkdir(parents=True, exist_ok=True)
     with staging(private) as aside:
@@ -51,11 +58,14 @@ def submit(archive: Path, to: Path, *, progress: Callable[[str], None] = lambda 
         verdict = judge(copy, progress=progress)
         if not verdict.accepted or verdict.submission is None:
             return archive, verdict
-        _refuse_twice(verdict.submission, verdict.played, to, progress)
         target = to / f"{verdict.submission.entry.title}.zip"
         with writing(target):
             to.mkdir(parents=True, exist_ok=True)
-            _place(copy, verdict, target, checkout)
+            # Under the lock nothing arrives between the comparison with the others and the place in the log.
+            with staging(to) as unfinished, locked(to):
+                _refuse_twice(verdict.submission, verdict.played, to, confirm_authors, progress)
+                confirmed = verdict.sha256 if confirm_authors else None
+                _place(copy, verdict, target, unfinished, checkout, confirmed)
     return target, verdict
 
 
@@ -64,11 +74,13 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "rlbench_suite")
 
 
-def _refuse_twice(submission: Submission, played: Actions, folder: Path, progress: Callable[[str], None]) -> None:
+def _refuse_twice(
+    submission: Submission, played: Actions, folder: Path, confirmed: bool, progress: Callable[[str], None]
+) -> None:
     entry, arrivals = submission.entry, read_log(folder)
-    logged = {arrival.sha256 for arrival in arrivals}
+    confirmed_before = {arrival.sha256 for arrival in arrivals if arrival.confirmed}
     holders: list[Entry] = []
-    """Versions of the name by its owners: the first in the log, and later ones that name the same authors."""
+    """Versions of the name by its owners: the first to arrive, and later ones that the maintainer has confirmed."""
     for path in list_archives(folder, arrivals)[0]:
         progress(f"comparing with {path.name}")
         contents = open_up(path)
@@ -79,14 +91,14 @@ def _refuse_twice(submission: Submission, played: Actions, folder: Path, progres
         other = contents.submission
         if other.entry.title.lower() == entry.title.lower():
             raise ValueError(f"{entry.title} is already in {folder}; a new result needs a new name or --entry-version.")
+        sha256 = file_sha256(path)
         same_entry = (
             other.entry.name.lower() == entry.name.lower()
-            and file_sha256(path) in logged
-            and all(holder.may_become(other.entry) for holder in holders)
+            and all(sha256 in confirmed_before and holder.may_become(other.entry) for holder in holders)
         )
         if same_entry:
             holders.append(other.entry)
-            if not other.entry.may_become(entry):
+            if not confirmed or not other.entry.may_become(entry):
                 raise ValueError(_kept(other.entry, folder))
         if is_copy(played, contents.played, same_entry=same_entry):
             raise ValueError(
@@ -99,39 +111,44 @@ def _kept(entry: Entry, folder: Path) -> str:
     if not entry.authors:
         return f"{entry.title} in {folder} names no authors, so it has no later version. Choose another --name."
     return (
-        f"{entry.title} in {folder} is by {', '.join(entry.authors)}; a later version must name them too. "
-        "Choose another --name."
+        f"{entry.title} in {folder} is by {', '.join(entry.authors)}; a later version must name them too, and anybody can "
+        "type their names. So the maintainer of the board adds it, with submit --confirm-authors. Or choose another "
+        "--name."
     )
 
 
-def _place(source: Path, verdict: Verdict, target: Path, checkout: Path | None) -> None:
-    """Place an archive, never over another, and log it. If one of the two fails, neither stays."""
+def _place(
+    source: Path, verdict: Verdict, target: Path, aside: Path, checkout: Path | None, confirmed: str | None
+) -> None:
+    """Place an archive, never over another, and log it. If one of the two fails, neither stays.
+
+    The caller has locked the folder of ``target``; ``aside`` is a folder in it for unfinished files.
+    """
     folder, log = target.parent, target.with_name(LOG)
-    with staging(folder) as aside, locked(folder):
-        if os.path.lexists(target):
-            raise ValueError(f"There is already a file {target}.")
-        before, arrivals = log.read_bytes() if log.exists() else None, read_log(folder)
-        archives, _ = list_archives(folder, arrivals)
-        known = {arrival.archive for arrival in arrivals}  # a file that was changed since then stays refused
-        there = [(path.name, file_sha256(path)) for path in archives if path.name not in known]  # added without submit
-        shutil.copyfile(source, aside / target.name)
-        (aside / LOG).write_bytes(extended(arrivals, [*there, (target.name, verdict.sha256)]))
-        (aside / "before").write_bytes(before or b"")
-        for name in (target.name, LOG):
-            with (aside / name).open("r+b") as file:  # Windows flushes only what may be written
-                os.fsync(file.fileno())
-        try:
-            (aside / LOG).replace(log)  # first, so that an arrival is never forgotten
-            (aside / target.name).replace(target)
-            if checkout and verdict.submission:
-                _commit(checkout, [target, log], verdict.submission)
-        except BaseException:
-            target.unlink(missing_ok=True)
-            if before is None:
-                log.unlink(missing_ok=True)
-            else:
-                (aside / "before").replace(log)
-            raise
+    if os.path.lexists(target):
+        raise ValueError(f"There is already a file {target}.")
+    before, arrivals = log.read_bytes() if log.exists() else None, read_log(folder)
+    archives, _ = list_archives(folder, arrivals)
+    known = {arrival.archive for arrival in arrivals}  # a file that was changed since then stays refused
+    there = [(path.name, file_sha256(path)) for path in archives if path.name not in known]  # added without submit
+    shutil.copyfile(source, aside / target.name)
+    (aside / LOG).write_bytes(extended(arrivals, [*there, (target.name, verdict.sha256)], confirmed))
+    (aside / "before").write_bytes(before or b"")
+    for name in (target.name, LOG):
+        with (aside / name).open("r+b") as file:  # Windows flushes only what may be written
+            os.fsync(file.fileno())
+    try:
+        (aside / LOG).replace(log)  # first, so that an arrival is never forgotten
+        (aside / target.name).replace(target)
+        if checkout and verdict.submission:
+            _commit(checkout, [target, log], verdict.submission)
+    except BaseException:
+        target.unlink(missing_ok=True)
+        if before is None:
+            log.unlink(missing_ok=True)
+        else:
+            (aside / "before").replace(log)
+        raise
 
 
 # -- git ---------------------------------------------------------------------------------------------------------------
