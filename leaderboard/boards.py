@@ -147,7 +147,9 @@ class Standing:
         if self.superseded_by:
             return f"superseded by {self.superseded_by}"
         if self.name_of:
-            return f"has the name of {self.name_of}, and the board's maintainer has not confirmed that its authors sent it"
+            return (
+                f"has the name of {self.name_of}, and the board's maintainer has not confirmed that its authors sent it"
+            )
         if self.copy_of:
             return (
                 f"takes the same actions as {self.copy_of}, which arrived earlier, at every step "
@@ -238,12 +240,8 @@ def standings(
     for verdict, submission in accepted:
         entry, mine = submission.entry, verdict.played
         same = {e.title: shared(mine, e.verdict.played) for e in result}
-        by_owners = {
-            e.title for e in result if verdict.sha256 in confirmed and e.submission.entry.may_become(entry)
-        }
-        namesakes = [
-            e.title for e in result if e.original and e.submission.entry.name.lower() == entry.name.lower()
-        ]
+        by_owners = {e.title for e in result if verdict.sha256 in confirmed and e.submission.entry.may_become(entry)}
+        namesakes = [e.title for e in result if e.original and e.submission.entry.name.lower() == entry.name.lower()]
         versions = by_owners.intersection(namesakes)
         copies = [e.title for e in result if is_copy(mine, e.verdict.played, same_entry=e.title in versions)]
         by_others = [e for e in result if e.title not in by_owners]

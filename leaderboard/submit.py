@@ -92,9 +92,8 @@ def _refuse_twice(
         if other.entry.title.lower() == entry.title.lower():
             raise ValueError(f"{entry.title} is already in {folder}; a new result needs a new name or --entry-version.")
         sha256 = file_sha256(path)
-        same_entry = (
-            other.entry.name.lower() == entry.name.lower()
-            and all(sha256 in confirmed_before and holder.may_become(other.entry) for holder in holders)
+        same_entry = other.entry.name.lower() == entry.name.lower() and all(
+            sha256 in confirmed_before and holder.may_become(other.entry) for holder in holders
         )
         if same_entry:
             holders.append(other.entry)
@@ -111,8 +110,8 @@ def _kept(entry: Entry, folder: Path) -> str:
     if not entry.authors:
         return f"{entry.title} in {folder} names no authors, so it has no later version. Choose another --name."
     return (
-        f"{entry.title} in {folder} is by {', '.join(entry.authors)}; a later version must name them too, and anybody can "
-        "type their names. So the maintainer of the board adds it, with submit --confirm-authors. Or choose another "
+        f"{entry.title} in {folder} is by {', '.join(entry.authors)}; a later version must name them too, and anybody "
+        "can type their names. So the maintainer of the board adds it, with submit --confirm-authors. Or choose another "
         "--name."
     )
 

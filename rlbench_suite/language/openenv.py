@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rlbench_suite.card import SPLITS, unknown
+from rlbench_suite.card import SPLITS, TaskCard, unknown
 from rlbench_suite.language.guard import Guard, checked_token, impatient_protocol
 from rlbench_suite.language.session import Session, begin
 from rlbench_suite.registry import card as find_card
@@ -351,7 +351,6 @@ def make_app(
     """
     try:
         from fastapi import FastAPI
-        from fastapi.responses import JSONResponse
         from starlette.routing import WebSocketRoute
         from starlette.websockets import WebSocket, WebSocketDisconnect
     except ImportError as error:
@@ -403,6 +402,14 @@ def make_app(
     )
     app.add_middleware(Guard, token=token)
 
+    _add_descriptions(app, card)
+    return app
+
+
+def _add_descriptions(app: FastAPI, card: TaskCard) -> None:
+    """Add the HTTP routes, which describe the server and keep no episode."""
+    from fastapi.responses import JSONResponse
+
     @app.get("/health")
     def health() -> dict[str, str]:
         return {"status": "healthy"}
@@ -428,7 +435,6 @@ def make_app(
 
     for path, method in (("/reset", "POST"), ("/step", "POST"), ("/state", "GET")):
         app.add_api_route(path, no_session, methods=[method], response_model=None)
-    return app
 
 
 def run(app: FastAPI, *, host: str = "127.0.0.1", port: int = 8000) -> None:

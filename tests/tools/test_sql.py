@@ -238,7 +238,9 @@ def test_a_query_cannot_take_long() -> None:
     letters = "".join(map(chr, range(ord("b"), ord("z")))) * 3 + "a"
     for function in ("trim", "ltrim", "rtrim"):
         with pytest.raises(ValueError, match=f"more than {FEW_STEPS} steps"):
-            base.run(f"SELECT COUNT(*) FROM {links}, {one.c} d WHERE {function}(c.id || '{'a' * 400}', '{letters}') > ''")
+            base.run(
+                f"SELECT COUNT(*) FROM {links}, {one.c} d WHERE {function}(c.id || '{'a' * 400}', '{letters}') > ''"
+            )
     assert base.run(f"SELECT COUNT(*) FROM {one.a} WHERE name LIKE '%a%' OR name LIKE '_e%'")
     for query in (f"SELECT name FROM {one.a} WHERE name GLOB '*a*'", "SELECT 'a' LIKE '" + "a" * 51 + "'"):
         with pytest.raises(ValueError, match=r"."):
