@@ -19,16 +19,18 @@ _EVERYTHING, _WEIGHTS = "episodes and trained weights", "trained weights"
 _OFF = ("", "0", "f", "false", "n", "no", "off")
 _ON = ("1", "t", "true", "y", "yes", "on")
 _CHANGING = {
-    "JAX_ENABLE_X64": (_WEIGHTS, _OFF),
-    "JAX_DEFAULT_MATMUL_PRECISION": (_WEIGHTS, ("", "default")),
-    "JAX_DEFAULT_DTYPE_BITS": (_WEIGHTS, ("", "64")),
-    "JAX_NUMPY_DTYPE_PROMOTION": (_WEIGHTS, ("", "standard")),
-    "JAX_RANDOM_SEED_OFFSET": (_EVERYTHING, ("", "0")),
-    "JAX_DEFAULT_PRNG_IMPL": (_EVERYTHING, ("", "threefry2x32")),
-    "JAX_THREEFRY_PARTITIONABLE": (_EVERYTHING, ("", *_ON)),
-    "JAX_DISABLE_JIT": (_EVERYTHING, _OFF),
+    "ENABLE_X64": (_WEIGHTS, _OFF),
+    "DEFAULT_MATMUL_PRECISION": (_WEIGHTS, ("", "default")),
+    "DEFAULT_DTYPE_BITS": (_WEIGHTS, ("", "64")),
+    "NUMPY_DTYPE_PROMOTION": (_WEIGHTS, ("", "standard")),
+    "RANDOM_SEED_OFFSET": (_EVERYTHING, ("", "0")),
+    "DEFAULT_PRNG_IMPL": (_EVERYTHING, ("", "threefry2x32")),
+    "THREEFRY_PARTITIONABLE": (_EVERYTHING, ("", *_ON)),
+    "DISABLE_JIT": (_EVERYTHING, _OFF),
 }
-"""Settings of JAX by which the same command gives other numbers: which numbers, and the values that change nothing."""
+"""Settings of JAX by which the same command gives other numbers, without their prefix ``JAX_``.
+
+Each has the numbers that change, and the values that change nothing."""
 _HARMLESS_FLAGS = (
     "--xla_dump", "--xla_force_host_platform_device_count", "--xla_cpu_multi_thread_eigen", "--xla_hlo_profile",
 )  # fmt: skip
@@ -75,8 +77,8 @@ class Machine(BaseModel):
             if name == "XLA_FLAGS":
                 if flags := [flag for flag in value.split() if not flag.startswith(_HARMLESS_FLAGS)]:
                     changing[f"XLA_FLAGS={' '.join(flags)}"] = _EVERYTHING
-            elif name in _CHANGING:
-                numbers, usual = _CHANGING[name]
+            elif (setting := name.removeprefix("JAX_")) in _CHANGING:
+                numbers, usual = _CHANGING[setting]
                 if value.lower() not in usual:
                     changing[f"{name}={value}"] = numbers
         return changing
