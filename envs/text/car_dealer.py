@@ -32,9 +32,9 @@ reward         for a deal in round t = 0, 1, ...: 0.95**t times (g / z - 0.5) / 
 termination    a deal; somebody leaves; ten rounds
 success        a deal that gives the agent half of the surplus or more
 difficulty     Z, 48, 64 or 96: z is one of 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, up to Z, each equally likely
-context        z, temper, firmness, and the scene: role, car, prices. Each size, temper and level is equally likely on
-               both splits, also in pairs. Of a size and a temper, train has two levels of firmness and test the others:
-               the sum of their numbers is even for train and odd for test
+context        z, temper, firmness, and the scene: role, car, prices. Sizes and tempers are equally likely on both
+               splits, alone and together, and levels too within 5 %. Of a size and a temper, train has two levels of
+               firmness and test the others: the sum of their numbers is even for train and odd for test
 =============  =====================================================================================================
 
 A demand that does not look at the offers is far too much or far too little for most sizes: it ends the talks, or gets

@@ -90,9 +90,8 @@ CARDS = (
         difficulties={"medium": 64, "easy": 48, "hard": 96},
         optima={"medium": 0.4585570042987816},  # of a player who knows the population of the test split
         hard_for_reference="some leave before their offers tell how much there is to share",
-        generalization="surpluses, tempers and levels of firmness are as frequent on both splits, alone and in "
-        "pairs, but no combination of all three is in both. The reference knows these frequencies "
-        "and neither split",
+        generalization="surpluses, tempers and levels of firmness are as frequent on both splits (levels within 5 %), "
+        "but no combination of all three is in both. The reference knows these frequencies and neither split",
         tags=("discrete", "text", "partially-observed"),
     ),
     TaskCard(

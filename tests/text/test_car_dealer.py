@@ -165,7 +165,9 @@ def test_sizes_tempers_and_levels_are_as_frequent_on_both_splits_and_no_person_i
         assert not {*map(tuple, train.tolist())} & {*map(tuple, test.tolist())}
         for column in range(3):
             counts = [np.unique(side[:, column], return_counts=True)[1] for side in (train, test)]
-            np.testing.assert_array_equal(*counts)
+            # Half of an odd number of people with a level is one more on one side.
+            odd = column == 2 and len(sizes(int(tier))) % 2
+            np.testing.assert_allclose(*counts, rtol=0, atol=int(odd))
 
 
 def blind_values(
