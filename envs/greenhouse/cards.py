@@ -84,6 +84,8 @@ CARDS = (
         chance="a crop grows by itself in every season in which random heating and venting keep it from frost and heat",
         settings={"peer_compat": False},
         choices={"leakage": ("0.75e-4", "0.75e-5")},
+        open_loop="a fixed programme of heat, vents and carbon dioxide grows a crop in most weather; without it, "
+        "hardly anything grows",
         tags=("continuous", "constrained", "economic"),
     ),
     TaskCard(

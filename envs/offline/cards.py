@@ -20,6 +20,8 @@ CARDS = (
             "large-dense": 12,
         },
         chance="with dense rewards nothing ends the episode, and the ball may roll by the goal of the smallest maze",
+        open_loop="the smallest maze is one corridor: a ball that is pushed along all of it passes every goal, late. "
+        "Success asks for the short way, which no blind player goes",
         choices={"goal": ("False", "True")},
         tags=("continuous", "navigation", "goal-conditioned", "sparse"),
     ),

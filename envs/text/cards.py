@@ -57,6 +57,8 @@ CARDS = (
         "the start. The reference knows the whole table, which the text view leaves to knowledge "
         "of the world and which an agent that has trained on the structured view alone cannot "
         "know; fictional tables are shown whole",
+        open_loop="the action mask shows which things the answers leave, so that half a dozen fixed questions and "
+        "guesses of what is left are a fair plan",
         tags=("discrete", "masked", "text", "partially-observed"),
     ),
     TaskCard(

@@ -72,7 +72,7 @@ class BlindPlayer(eqx.Module):
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Return the action of this step."""
-        action = self.table[jnp.floor(memory / self.steps_each).astype(jnp.int32) % KNOTS]
+        action = jnp.asarray(self.table)[jnp.floor(memory / self.steps_each).astype(jnp.int32) % KNOTS]
         if view.action_mask is not None:
             action = jnp.where(self.heeds_mask, next_legal(self.space, view.action_mask, action), action)
         return action, memory + 1
@@ -295,10 +295,11 @@ class BlindSearch:
         end = time.monotonic() + seconds
         tried: list[Candidate] = []
         merits = np.zeros(0)
-        for begun in range(0, players, PLAYERS_AT_ONCE):
+        at_once = 4 if isinstance(self.task, HostTask) else PLAYERS_AT_ONCE  # a simulator plays them in turn
+        for begun in range(0, players, at_once):
             if tried and time.monotonic() > end:
                 break
-            indices = range(begun, min(players, begun + PLAYERS_AT_ONCE))
+            indices = range(begun, min(players, begun + at_once))
             drawn = [*map(self.sample_steady, indices), *map(self.sample_sequence, indices)]
             tried += drawn
             merits = np.concatenate([merits, self._merits(drawn, TRAINING_SEEDS)])

@@ -21,6 +21,7 @@ CARDS = (
         source="one solution by construction",
         horizon=11, optimum=2.0,
         chance=SMALL,
+        open_loop="the action mask forbids repeats, and few digits are left for a cell of so small a grid",
         difficulties={"medium": 9, "easy": 6, "hard": 11},
     ),
     _card(
