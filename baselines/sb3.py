@@ -87,7 +87,7 @@ class SuiteVecEnv(VecEnv):
         self.env = env  # super().__init__ reads its render_mode
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
         self.metadata = env.metadata  # with the frame rate, for videos
-        self._seeds: list[int] | None = None
+        self._next_seeds: list[int] | None = None
         self._actions: Any = None
         self._returns = np.zeros(env.num_envs)
         self.finished: list[float] = []
@@ -100,15 +100,15 @@ class SuiteVecEnv(VecEnv):
         and 1 would share all but one of their streams of episodes.
         """
         if seed is None:
-            self._seeds = None
+            self._next_seeds = None
             return [None] * self.num_envs
-        self._seeds = np.random.SeedSequence(seed).generate_state(self.num_envs).tolist()
-        return list(self._seeds)
+        self._next_seeds = np.random.SeedSequence(seed).generate_state(self.num_envs).tolist()
+        return list(self._next_seeds)
 
     def reset(self) -> np.ndarray:
         """Reset every env and return the first observations."""
-        observations, _ = self.env.reset(seed=self._seeds)
-        self._seeds = None
+        observations, _ = self.env.reset(seed=self._next_seeds)
+        self._next_seeds = None
         return observations
 
     def step_async(self, actions: np.ndarray) -> None:
