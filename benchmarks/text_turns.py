@@ -27,7 +27,7 @@ from rlbench_suite.registry import resolve_suite
 
 SECONDS, ROUNDS, EPISODES = 2.0, 3, 8
 CALLS = {
-    "OfficeApps-v0": (
+    "OfficeApps-v1": (
         "contacts.list()",
         "calendar.list_day(day=monday)",
         "payments.balance()",

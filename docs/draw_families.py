@@ -25,7 +25,7 @@ SHOWN = (
     "Lettuce-v0",
     "Inventory-v0",
     "Wordle-v0",
-    "OfficeApps-v0",
+    "OfficeApps-v1",
 )
 
 

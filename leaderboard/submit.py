@@ -111,8 +111,8 @@ def _kept(entry: Entry, folder: Path) -> str:
         return f"{entry.title} in {folder} names no authors, so it has no later version. Choose another --name."
     return (
         f"{entry.title} in {folder} is by {', '.join(entry.authors)}; a later version must name them too, and "
-        "anybody can type their names. So the maintainer of the board adds it, with submit --confirm-authors. Or choose another "
-        "--name."
+        "anybody can type their names. So the maintainer of the board adds it, with submit --confirm-authors. "
+        "Or choose another --name."
     )
 
 

@@ -9,7 +9,7 @@ CHANCES = "Experts are right by chance, so that no list of calls is the right on
 
 CARDS = (
     TaskCard(
-        id="rlsuite/OfficeApps-v0",
+        id="rlsuite/OfficeApps-v1",
         family="tools",
         summary="Carry out an instruction by API calls to a phone book, a calendar and a payment account.",
         source="State-based judging after AppWorld: Trivedi et al. 2024, arXiv:2407.18901",

@@ -1,4 +1,4 @@
-"""rlsuite/OfficeApps-v0: carry out an instruction by calling the APIs of three apps, and change nothing else.
+"""rlsuite/OfficeApps-v1: carry out an instruction by calling the APIs of three apps, and change nothing else.
 
 A user has a phone book, a calendar and a payment account, and asks for one thing: "Move the review to the first free
 hour on Wed". The player looks things up through 33 APIs, makes the change, and says that it is done; or it refuses, and
@@ -20,7 +20,8 @@ termination    ``assistant.finish``, ``assistant.answer`` or ``assistant.refuse`
 success        the end is the right one (finish, the right answer, or a refusal with the right reason), and the world
                is, cell by cell, the first one with the instruction carried out
 context        a random office, an instruction from one of the tier's templates, an obstacle in one instance of eight
-               of the templates that know obstacles. Train and test share no person (``population.py``)
+               of the templates that know obstacles. Train and test share no person (``population.py``), and equal
+               seeds draw different offices
 =============  =====================================================================================================
 
 Tiers: ``easy`` names rows by their ids (1 to 3 calls and the last word), ``medium`` by name and title (1 to 4),
@@ -48,6 +49,7 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.task import Task
 
+from ..alternating_bands import split_bits
 from . import components, easy, hard, medium, sentences
 from . import world as w
 from .api import KINDS, Ending, Error, Known, Part, Reason, Shown, State, carry_out
@@ -124,7 +126,9 @@ class OfficeApps(Task[Params, State]):
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a random office, and make room in it for an instruction. One draw."""
-        office, cast, limit, chance = random_office(jax.random.bits(key, (WORDS,), jnp.uint32), split, self.crowd)
+        # Only cities tell offices of the splits apart, and few calls show them. So both are drawn from other bits.
+        words = split_bits(jax.random.bits(key, (WORDS,), jnp.uint32), split)
+        office, cast, limit, chance = random_office(words, split, self.crowd)
         template = (chance[0] % len(self.templates)).astype(jnp.int32)
         reason = self._reason(template, chance)
         blank = Ask(*(jnp.int32(0) for _ in Ask._fields))

@@ -58,7 +58,7 @@ def serve(
 
     * `rlsuite serve Wordle-v0 --port 8000`
 
-    * `rlsuite serve OfficeApps-v0 --mcp stdio`
+    * `rlsuite serve OfficeApps-v1 --mcp stdio`
     """
     check_at_least("--max-sessions", max_sessions, 1)
     check_at_least("--seed", seed, 0)

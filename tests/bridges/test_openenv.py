@@ -111,8 +111,8 @@ def test_state_and_observations_keep_the_answer() -> None:
 
 
 def test_their_client_of_tools_lists_and_calls() -> None:
-    with serving(Offer("OfficeApps-v0")) as url:
-        session = begin("OfficeApps-v0", seed=2)
+    with serving(Offer("OfficeApps-v1")) as url:
+        session = begin("OfficeApps-v1", seed=2)
 
         async def play() -> None:
             async with MCPToolClient(base_url=url) as client:

@@ -223,10 +223,10 @@ def test_the_newcomer_needs_only_what_is_shown_and_comes_to_tools_of_stone() -> 
 
 def test_who_never_refuses_is_right_in_small_offices_unless_one_must_refuse() -> None:
     """Their templates call no API twice. One instance in eight of the templates that know obstacles has one."""
-    scores = card("OfficeApps-v0").scores
+    scores = card("OfficeApps-v1").scores
     assert agrees(scores("easy")["heuristic"], 1 - 3 / 8 / 8)
     assert agrees(scores("medium")["heuristic"], 1 - 1 / 8)
-    record = played(card("OfficeApps-v0").build(difficulty="easy"), 128)
+    record = played(card("OfficeApps-v1").build(difficulty="easy"), 128)
     assert 0 < record.info["must_refuse"].sum() < 128
     np.testing.assert_array_equal(record.info["success"], ~record.info["must_refuse"].astype(bool))
 

@@ -25,10 +25,10 @@ pytestmark = pytest.mark.of_variants
 
 MODES = [
     (name, mode)
-    for name in ("ServiceDesk-v2", "Search-v2", "Interpreter-v1", "SQL-v1", "OfficeApps-v0")
+    for name in ("ServiceDesk-v2", "Search-v2", "Interpreter-v1", "SQL-v1", "OfficeApps-v1")
     for mode in card(name).choices["reward"]
     if mode != "judged"  # tests/tools/test_search.py
-    if (name, mode) != ("OfficeApps-v0", "success")  # tests/tools/test_attacks.py
+    if (name, mode) != ("OfficeApps-v1", "success")  # tests/tools/test_attacks.py
 ]
 EPISODES = 64
 HONEST = -1
@@ -109,7 +109,7 @@ def by_hand(name: str) -> tuple[np.ndarray, np.ndarray]:
     """The honest actions of each episode, and their number."""
     task: Any = card(name).build()
     shape = EPISODES, task.card.horizon, *(task.action_space.shape or ())
-    mode = "matched" if name == "OfficeApps-v0" else "success"
+    mode = "matched" if name == "OfficeApps-v1" else "success"
     plays = played(name, mode, np.full(shape, HONEST, np.int32))
     assert plays.ended.all()
     assert plays.success.all() or name == "Routing-v0"  # there, success asks for the average of the best policy
@@ -178,7 +178,7 @@ def test_thrift_is_its_closed_form() -> None:
         np.testing.assert_allclose(total[calm], wanted, rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["ServiceDesk-v2", "OfficeApps-v0"])
+@pytest.mark.parametrize("name", ["ServiceDesk-v2", "OfficeApps-v1"])
 def test_matched_rewards_are_dice_coefficients_of_multisets(name: str) -> None:
     """Compared with counters of names and of calls, for players who are right, disturbed or random."""
     honest, lengths = by_hand(name)
@@ -206,7 +206,7 @@ def test_matched_rewards_are_dice_coefficients_of_multisets(name: str) -> None:
     assert len(met) > 7
 
 
-@pytest.mark.parametrize("name", ["ServiceDesk-v2", "Search-v2", "Interpreter-v1", "OfficeApps-v0"])
+@pytest.mark.parametrize("name", ["ServiceDesk-v2", "Search-v2", "Interpreter-v1", "OfficeApps-v1"])
 def test_dense_rewards_telescope(name: str) -> None:
     """All that was earned is between 0 and a half before the end, and circling adds nothing."""
     for player, actions in cheap(name).items():
@@ -222,8 +222,8 @@ def test_dense_rewards_telescope(name: str) -> None:
 
 def test_progress_in_the_office_is_the_share_of_the_wanted_changes() -> None:
     """Before its last word the reference has made all of them; distances are compared with counters of rows."""
-    honest, lengths = by_hand("OfficeApps-v0")
-    plays = played("OfficeApps-v0", "dense", honest)
+    honest, lengths = by_hand("OfficeApps-v1")
+    plays = played("OfficeApps-v1", "dense", honest)
     before_last = np.cumsum(plays.rewards, 1)[np.arange(EPISODES), np.maximum(lengths - 2, 0)]
     changes = plays.params.reason == 0  # each template of the first tier asks for a change
     several = lengths > 1
