@@ -1,11 +1,13 @@
 """SQL over the tables of many runs, by DuckDB (extra ``query``).
 
 The tables are copied into a database in memory. Then all access to files, the network and Python objects is switched
-off for good, so that a query can neither read nor write anything else.
+off for good, so that a query can neither read nor write anything else. A query runs in a transaction that only reads,
+because a SELECT may hold a DELETE (``WITH gone AS (DELETE ...) SELECT``). Its time and memory are limited.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +29,11 @@ TABLES = {
 FILES = {"episodes": "episodes.parquet", "curves": "curve.parquet"}
 """Files of a cell by the table that they are copied into."""
 
+
+MEMORY_LIMIT = "4GB"
+"""Memory of all tables and of a query."""
+MAX_SECONDS = 60.0
+"""Time after which a query is ended."""
 
 _ZONED = "TIME ZONE"
 """Part of the names of types that have a time zone."""
@@ -67,15 +74,20 @@ class Database:
             raise ValueError(f"A table of a run is damaged: {_first_line(error)}") from None
         self._connection.execute("SET python_enable_replacements = false")  # names of Python objects are no tables
         self._connection.execute("SET enable_external_access = false")
+        self._connection.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
         self._connection.execute("SET lock_configuration = true")
 
     def ask(self, sql: str) -> Answer:
         """Return the answer to one SELECT (or DESCRIBE, SHOW, SUMMARIZE, EXPLAIN).
 
         Raises:
-            ValueError: the statement is another one, is wrong, or reads or writes outside the tables.
+            ValueError: the statement is another one, is wrong, changes a table, reads or writes outside the tables, or
+                takes too much time or memory.
         """
         kinds = self._duckdb.StatementType
+        self._connection.execute("BEGIN TRANSACTION READ ONLY")
+        overdue = threading.Timer(MAX_SECONDS, self._connection.interrupt)
+        overdue.start()
         try:
             statements = self._connection.extract_statements(sql)
             if len(statements) != 1 or statements[0].type not in (kinds.SELECT, kinds.EXPLAIN):
@@ -86,11 +98,16 @@ class Database:
                 shown = (f"#{i}::VARCHAR" if _ZONED in kind else f"#{i}" for i, kind in enumerate(types, 1))
                 asked = self._connection.execute(f"SELECT {', '.join(shown)} FROM ({sql.strip().rstrip(';')}\n)")
             return Answer(names, tuple(asked.fetchall()))
+        except self._duckdb.InterruptException:
+            raise ValueError(f"The query took longer than {MAX_SECONDS:g} s, and was ended.") from None
         except self._duckdb.Error as error:
             tables = f" The tables are {', '.join(TABLES)}." * isinstance(error, self._duckdb.CatalogException)
             tables += " --tables lists the columns." * isinstance(error, self._duckdb.BinderException)
             said = " ".join(str(error).partition("\n\nLINE")[0].split())  # with the nearest names, on other lines
             raise ValueError(f"The query failed: {said}{'' if said.endswith(('.', '!')) else '.'}{tables}") from None
+        finally:
+            overdue.cancel()
+            self._connection.execute("ROLLBACK")
 
     def columns(self, table: str) -> dict[str, str]:
         """Return the type of each column of a table by name."""
