@@ -235,8 +235,7 @@ def test_seeds_that_fail_on_all_tasks_together_widen_the_interval() -> None:
 
 def test_a_task_with_one_seed_adds_to_the_width() -> None:
     scores = normal_scores([6, 6, 6], seed=41)
-    one = scores | {"task1": scores["task1"][:1]}
-    widths = [mean(each).high - mean(each).low for each in (scores, one)]
+    widths = [mean(each).high - mean(each).low for each in (scores, scores | {"task1": scores["task1"][:1]})]
     assert widths[1] > 1.4 * widths[0]
 
 
@@ -523,9 +522,6 @@ def test_sample_efficiency_is_the_iqm_at_each_checkpoint() -> None:
     for k in range(4):
         at_k = iqm({task: values[:, k] for task, values in curves.items()}, replicates=700)
         assert (curve.iqm[k], curve.low[k], curve.high[k]) == (at_k.point, at_k.low, at_k.high)
-
-
-# Refusals
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
