@@ -5,7 +5,8 @@ training can tell: surpluses and tempers are as frequent in the train split, alo
 Which of the combinations are those of the test split, the player does not know. What the other side does is determined
 by these, the round and the agent's lowest demand m. So after each answer the player keeps the set B of those who would
 have given it, and the state of play is (t, m, B, standing offer o).
-With V its value times the number of B, z the surplus of each member, and w(g, z) what a deal pays (``car_dealer.worth``),
+With V its value times the number of B, z the surplus of each member, and w(g, z) what a deal pays
+(``car_dealer.worth``),
 
     V(t, m, B, o) = max( 0.95**t sum(w(o, z) over B),  max over demands d of the sum, over answers, of
                          0.95**t sum(w(d, z) over those who take d), or V(t + 1, min(m, d), those who answer o', o') ).
