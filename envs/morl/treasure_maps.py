@@ -142,9 +142,8 @@ class TreasureMaps(NamedActions, Task[Params, State]):
         down = (params.floor - state.row).astype(self.dtype) * np.asarray(1 / n, self.dtype)
         value = params.value * np.asarray(1 / (VALUE_PER_ROW * n), self.dtype)
         rest = self.stack(state.row * (1 / n), params.weight, 1 - params.weight)
-        return jnp.clip(
-            jnp.concatenate([sideways, down, value, rest]), self.observation_space.low, self.observation_space.high
-        )
+        bounds: Any = self.observation_space
+        return jnp.clip(jnp.concatenate([sideways, down, value, rest]), bounds.low, bounds.high)
 
     def read(self, observation: jax.Array) -> tuple[State, Params]:
         """Return the present cell and the map that an observation shows, as if the episode began here."""

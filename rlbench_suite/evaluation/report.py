@@ -366,9 +366,9 @@ def write_html(report: Report) -> None:
         run_facts=_run_facts(report),
         manifest=manifest.model_dump_json(indent=2),
     )
-    path = report.run.path / "report.html"
-    with writing(path), replacing(path) as unfinished:
-        unfinished.write_text(text)
+    page = report.run.path / "report.html"
+    with writing(page), replacing(page) as draft:
+        draft.write_text(text)
 
 
 def _tiles(report: Report) -> Iterable[dict[str, Any]]:

@@ -339,7 +339,11 @@ def error_of_mean(scores: Scores, anchors: Mapping[str, Callable[[float], float]
         anchors: functions from a mean score to the standard error that comes from its task's scale, such as
             :meth:`Scale.standard_error <rlbench_suite.scale.Scale.standard_error>`; a task without one adds nothing.
     """
-    errors = [anchors[task](float(np.mean(values))) for task, values in scores.items() if task in anchors]
+    errors = [
+        anchors[task](float(np.asarray(values, dtype=np.float64).mean()))
+        for task, values in scores.items()
+        if task in anchors
+    ]
     return math.sqrt(math.fsum(error * error for error in errors)) / len(scores)
 
 
