@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from made_runs import make_run
 
+from rlbench_suite.evaluation import query
 from rlbench_suite.evaluation.protocol import Cell
 from rlbench_suite.evaluation.query import TABLES, Database
 from rlbench_suite.evaluation.reading import cell_folder, read_run, read_runs
@@ -93,7 +94,7 @@ def test_runs_of_strangers_take_no_longer_than_their_cells(tmp_path: Path):
         read_run(made)
 
 
-def test_queries(paths: list[Path]):
+def test_queries(paths: list[Path], monkeypatch: pytest.MonkeyPatch):
     """One pair of runs, for it is dear to make: the tables, what is refused, and a damaged file."""
     database = Database(read_runs(paths))
     assert database.ask("SELECT run, count(*) AS n FROM episodes GROUP BY run ORDER BY run").rows == (
@@ -135,6 +136,9 @@ def test_queries(paths: list[Path]):
         "SET enable_external_access = true",
         "INSTALL httpfs",
         "DROP TABLE cells",
+        "WITH gone AS (DELETE FROM cells RETURNING *) SELECT * FROM gone",
+        "EXPLAIN ANALYZE DELETE FROM cells",
+        "WITH new AS (INSERT INTO cells SELECT * FROM cells RETURNING *) SELECT * FROM new",
         "SELECT 1; SELECT 2",
         "",
         "SELECT * FROM database",
@@ -152,6 +156,11 @@ def test_queries(paths: list[Path]):
         with pytest.raises(duckdb.Error, match=r"disabled|locked"):
             database._connection.execute(sql)
     assert database.ask("SELECT count(*) FROM cells").rows == ((6,),)
+
+    monkeypatch.setattr(query, "MAX_SECONDS", 0.2)
+    with pytest.raises(ValueError, match=r"The query took longer than 0.2 s, and was ended."):
+        database.ask("SELECT count(*) FROM range(10000000) a, range(10000000) b")
+    assert database.ask("SELECT count(*) FROM cells").rows == ((6,),)  # it goes on
 
     (paths[1] / "cells/toy/ToyWalk-v0/0/episodes.parquet").write_bytes(b"half")
     with pytest.raises(ValueError, match=r"damaged.*ToyWalk-v0/0/episodes.parquet"):
