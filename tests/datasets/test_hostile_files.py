@@ -1,4 +1,4 @@
-"""HDF5 files that would make a reader open other files, hang, or read too much: each is refused before an array is read."""
+"""HDF5 files that would make a reader open other files, hang, or read too much. Each is refused before it is read."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def empty_group(file: h5py.File, other: Path) -> None:
     [
         (external_link, "is a soft or external link"),
         (soft_link, "is a soft or external link"),
-        (loop, "more than 200,000 objects|at most"),
+        (loop, "is a second link to a group"),
         (raw_storage, "lies in another file"),
         (pipe, "lies in another file"),
         (virtual, "lies in another file"),
