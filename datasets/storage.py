@@ -317,12 +317,13 @@ def _array_paths(file: h5py.File) -> list[str]:
 
     arrays: list[str] = []
     groups: list[tuple[str, h5py.Group]] = [("", file)]
+    addresses = {h5py.h5o.get_info(file.id).addr}
     objects, declared = 0, 0
     while groups:
         prefix, group = groups.pop()
         declared += _attribute_bytes(group, prefix)
         objects += len(group)
-        if objects > _OBJECTS_LIMIT:  # also stops at a group that links to one above it
+        if objects > _OBJECTS_LIMIT:
             raise _Refused(f"it has more than {_OBJECTS_LIMIT:,} objects")
         if not len(group) and not prefix.endswith("/infos/"):
             raise _Refused(f"{prefix!r} is an empty group")
@@ -332,6 +333,10 @@ def _array_paths(file: h5py.File) -> list[str]:
                 raise _Refused(f"{path!r} is a soft or external link")
             item = group[name]
             if isinstance(item, h5py.Group):
+                address = h5py.h5o.get_info(item.id).addr
+                if address in addresses:
+                    raise _Refused(f"{path!r} is a second link to a group")
+                addresses.add(address)
                 groups.append((f"{path}/", item))
             elif isinstance(item, h5py.Dataset):
                 declared += _declared_bytes(item, path) + _attribute_bytes(item, path)

@@ -1,0 +1,99 @@
+"""HDF5 files that would make a reader open other files, hang, or read too much. Each is refused before it is read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from rlbench_suite.datasets.storage import array_paths
+
+
+def external_link(file: h5py.File, other: Path) -> None:
+    with h5py.File(other, "w") as secret:
+        secret["rewards"] = np.zeros(2**20)
+    file["episode_0/more"] = h5py.ExternalLink(str(other), "/rewards")
+
+
+def soft_link(file: h5py.File, other: Path) -> None:
+    file["episode_1"] = h5py.SoftLink("/")
+
+
+def loop(file: h5py.File, other: Path) -> None:
+    file["episode_0/again"] = file["/"]
+
+
+def raw_storage(file: h5py.File, other: Path) -> None:
+    other.write_bytes(b"secret!!")
+    file.create_dataset("episode_0/raw", (1,), "f8", external=[(str(other), 0, h5py.h5f.UNLIMITED)])
+
+
+def pipe(file: h5py.File, other: Path) -> None:
+    os.mkfifo(other)
+    file.create_dataset("episode_0/raw", (1,), "f8", external=[(str(other), 0, h5py.h5f.UNLIMITED)])
+
+
+def virtual(file: h5py.File, other: Path) -> None:
+    layout = h5py.VirtualLayout((2,), "f8")
+    layout[:] = h5py.VirtualSource(str(other), "x", (2,))
+    file.create_virtual_dataset("episode_0/virtual", layout)
+
+
+def hundred_links(file: h5py.File, other: Path) -> None:
+    file.create_dataset("episode_0/large", (2**25,), "f8", chunks=(2**16,))
+    for number in range(100):
+        file[f"episode_0/large{number}"] = file["episode_0/large"]
+
+
+def large_chunk(file: h5py.File, other: Path) -> None:
+    file.create_dataset("episode_0/chunk", (1,), "f8", maxshape=(None,), chunks=(2**28 + 1,))
+
+
+def named_type(file: h5py.File, other: Path) -> None:
+    file["episode_0/type"] = np.dtype("f8")
+
+
+def texts(file: h5py.File, other: Path) -> None:
+    file["episode_0/texts"] = ["a", "b"]
+
+
+def empty_group(file: h5py.File, other: Path) -> None:
+    file.create_group("beside")
+
+
+@pytest.mark.parametrize(
+    ("attack", "words"),
+    [
+        (external_link, "is a soft or external link"),
+        (soft_link, "is a soft or external link"),
+        (loop, "is a second link to a group"),
+        (raw_storage, "lies in another file"),
+        (pipe, "lies in another file"),
+        (virtual, "lies in another file"),
+        (hundred_links, "at most 2,147,483,648 are allowed"),
+        (large_chunk, "at most 2,147,483,648 are allowed|cannot be read"),
+        (named_type, "neither a group nor an array"),
+        (texts, "has the type"),
+        (empty_group, "is an empty group"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_what_is_no_plain_array_is_refused(
+    attack: Callable[[h5py.File, Path], None], words: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "main_data.hdf5"
+    with h5py.File(path, "w") as file:
+        file["episode_0/rewards"] = np.zeros(3)
+        if attack is large_chunk:
+            try:
+                attack(file, tmp_path / "other")
+            except ValueError:
+                pytest.skip("h5py does not write such a chunk")
+        else:
+            attack(file, tmp_path / "other")
+    with pytest.raises(ValueError, match=words):
+        array_paths(path)
