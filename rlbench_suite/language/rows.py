@@ -149,9 +149,32 @@ def score(
 def _judged(
     row: Mapping[str, Any], given: str | None, *, lenient: bool, partial: bool, bare: str | None = None
 ) -> Verdict:
-    """Judge the answer that was found in a reply."""
+    """Judge the answer that was found in a reply.
+
+    Raises:
+        ValueError: the rules cannot judge the row's instance, which no generator has made.
+    """
     metadata = metadata_of(row)
     puzzle, instance = _instance(metadata["id"], metadata["tier"], metadata["instance"])
+    try:
+        return _by_rules(row, metadata, puzzle, instance, given, lenient=lenient, partial=partial, bare=bare)
+    except (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError) as error:
+        said = f"{type(error).__name__}: {error}"
+        raise ValueError(f"{metadata['instance']!r:.80} is no instance of {metadata['id']}: {said}") from error
+
+
+def _by_rules(
+    row: Mapping[str, Any],
+    metadata: Mapping[str, Any],
+    puzzle: Puzzle[Any],
+    instance: Any,
+    given: str | None,
+    *,
+    lenient: bool,
+    partial: bool,
+    bare: str | None,
+) -> Verdict:
+    """Judge an answer by the rules of its puzzle."""
     judged, read = read_answer(puzzle, instance, given, lenient=lenient, bare=bare)
     if partial and read is not None and judged.valid and judged.score < 1:
         told = row.get("answer")
@@ -167,8 +190,10 @@ def _judged(
 def _yardsticks(task_id: str, tier: float, text: str, best: str | None) -> tuple[str, float]:
     """Return what partial credit is measured by: an answer that scores 1, and the likeness that needs no effort."""
     puzzle, instance = _instance(task_id, tier, text)
-    if best is None or puzzle.verify(instance, best).score < 1:
+    if not best:  # the row does not tell
         best = puzzle.solve(instance)
+    elif puzzle.verify(instance, best).score < 1:  # solving what no generator has made could take for ever
+        raise ValueError(f"the answer of the row, {best!r:.80}, does not solve its instance; make the row anew.")
     return best, puzzle.effortless(instance, best)
 
 

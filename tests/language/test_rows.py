@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pyarrow as pa
@@ -131,7 +134,7 @@ def test_damaged_metadata_are_refused_by_name(name: str, value: Any) -> None:
         verdict(row | {"metadata": row["metadata"] | {"instance": big}}, tagged("1"))
 
 
-@pytest.mark.parametrize("answer", [5, None, ["1"], float("nan"), "hello"])
+@pytest.mark.parametrize("answer", [5, None, ["1"], float("nan"), ""])
 def test_an_answer_of_another_kind_does_not_harm(answer: Any) -> None:
     row = PuzzleDataset("Sudoku4-v0", size=3)[0]
     best = tagged(row["answer"])
@@ -140,7 +143,57 @@ def test_an_answer_of_another_kind_does_not_harm(answer: Any) -> None:
     assert verdict(row | {"answer": answer}, tagged(wrong), partial=True) == verdict(row, tagged(wrong), partial=True)
 
 
+def test_an_answer_that_is_wrong_is_refused_where_it_would_give_credit() -> None:
+    """The solver does not look for another one: an instance that no generator has made may have none."""
+    row = PuzzleDataset("Sudoku4-v0", size=3)[0] | {"answer": "hello"}
+    assert verdict(row, tagged("1")).score == 0
+    with pytest.raises(ValueError, match="the answer of the row, 'hello', does not solve its instance"):
+        verdict(row, tagged(" ".join(["1"] * 16)), partial=True)
+
+
 def test_the_instance_that_replies_share_cannot_be_changed() -> None:
     _, instance = rows.instance_of(PuzzleDataset("Sudoku4-v0", size=3)[0])
     with pytest.raises(ValueError, match="read-only"):
         instance.givens[...] = 0
+
+
+# -- forged rows -------------------------------------------------------------------------------------------------------
+
+FORGED_NUMBERS = (-1, 0, 1, 2, 99, 2**31 - 1)
+MAX_SECONDS = 10
+"""A verdict on a forged row takes far less; the limit is for busy machines."""
+
+
+@contextmanager
+def at_most(seconds: int) -> Iterator[None]:
+    """Raise a TimeoutError if the body takes longer."""
+
+    def overdue(*_: Any) -> None:
+        raise TimeoutError(f"longer than {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, overdue)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def filled(part: Any, number: int) -> Any:
+    """Return numbers or nested lists of them with another number everywhere."""
+    return [filled(each, number) for each in part] if isinstance(part, list) else number
+
+
+@pytest.mark.every_puzzle
+def test_a_forged_instance_is_judged_or_refused_soon(card: TaskCard) -> None:
+    """Each field in turn has the same number everywhere. A forged row never ends a trainer or a judge."""
+    row = PuzzleDataset(card.id, split="test", size=1, seed=2)[0]
+    instance = json.loads(row["metadata"]["instance"])
+    for field in instance:
+        for number in FORGED_NUMBERS:
+            forged = json.dumps(instance | {field: filled(instance[field], number)})
+            stranger = row | {"metadata": row["metadata"] | {"instance": forged}}
+            reply = tagged(f" {row['answer']} ")
+            with at_most(MAX_SECONDS), suppress(ValueError):
+                assert 0 <= verdict(stranger, reply, partial=True).score <= 1

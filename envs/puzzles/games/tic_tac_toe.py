@@ -89,6 +89,21 @@ class TicTacToePuzzle(Puzzle[Position]):
         values = values_of_moves(mine, theirs)
         return Position(np.array(cells, np.int8)) if len(set(values.values())) > 1 else None
 
+    def from_plain(self, plain: dict[str, Any]) -> Position:
+        """Return the position of a list of cells.
+
+        Raises:
+            ValueError: other fields or shapes, no symbol, or another number of empty cells than this tier's, whose
+                games may take too long to solve.
+        """
+        position = super().from_plain(plain)
+        cells = position.cells.tolist()
+        if not set(cells) <= {0, X, O}:
+            raise ValueError(f"a cell is 0 (empty), {X} (X) or {O} (O), got {cells}.")
+        if cells.count(0) != self.empty:
+            raise ValueError(f"{self.empty} cells are empty at this tier, got {cells.count(0)}.")
+        return position
+
     def canonical(self, instance: Position) -> bytes:
         """Return the least of the eight rotations and reflections."""
         cells = instance.cells.tolist()
