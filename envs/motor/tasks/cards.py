@@ -57,6 +57,7 @@ _NEAR_START = (
 _CHANCE = {
     "rlsuite/SeriesDcCurrent-v0": _NEAR_ZERO,
     "rlsuite/SeriesDcTorque-v0": _NEAR_ZERO,
+    "rlsuite/PMSMTorqueFinite-v0": _NEAR_ZERO,
     "rlsuite/SeriesDcTorqueFinite-v0": _NEAR_ZERO,
     "rlsuite/SixPhasePMSMTorqueFinite-v0": _NEAR_ZERO,
     **{
