@@ -306,10 +306,10 @@ def array_paths(path: Path) -> list[str]:
     try:
         with h5py.File(path) as file:
             return _array_paths(file)
-    except _Refused:
-        raise
+    except _Refused as refusal:
+        raise ValueError(f"{path}: {refusal}") from None
     except (OSError, KeyError, RuntimeError, TypeError, ValueError) as error:
-        raise ValueError(f"{path.name}: the data cannot be read: {str(error)[:200]}") from None
+        raise ValueError(f"{path}: the data cannot be read: {str(error)[:200]}") from None
 
 
 def _array_paths(file: h5py.File) -> list[str]:

@@ -103,7 +103,11 @@ def test_state_and_observations_keep_the_answer() -> None:
     told = connection.answer('{"type": "reset", "data": {"seed": 1}}')
     told = json.dumps([told, connection.answer('{"type": "state"}')])
     session = offer.begin(1)
-    secret = session.task.describe_solution(session.view.state) if hasattr(session.task, "describe_solution") else None
+    secret = (
+        session.task.describe_solution(session.view.episode.state)
+        if hasattr(session.task, "describe_solution")
+        else None
+    )
     assert secret is None or secret not in told
     assert set(connection.state.model_dump()) == {
         "id", "episode_id", "split", "difficulty", "seed", "step_count", "done", "total_reward",

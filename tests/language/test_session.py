@@ -49,7 +49,7 @@ def reference(session: EpisodeSession) -> Callable[[], np.ndarray]:
 
     def choose() -> np.ndarray:
         nonlocal memory
-        task, state, params = session.task, session.view.state, session.view.params
+        task, state, params = session.task, session.view.episode.state, session.view.params
         seen = View(task.observation(state, key, params), task.action_mask(state, params), state, params)
         action, memory = act(memory, seen, key)
         return np.asarray(action)
@@ -58,7 +58,7 @@ def reference(session: EpisodeSession) -> Callable[[], np.ndarray]:
 
 
 def spelt(session: EpisodeSession, action: np.ndarray) -> str:
-    return session.task.spell(action, session.view.state, session.view.params)
+    return session.task.spell(action, session.view.episode.state, session.view.params)
 
 
 def test_an_episode_that_is_not_over_has_no_score_yet() -> None:
@@ -324,15 +324,15 @@ def test_a_session_says_what_the_text_view_shows(name: str) -> None:
     assert session.score_so_far == first["score"]
     assert not session.success
     assert session.task.how_to_act() in session.system
-    before = session.view.state
+    before = session.view.episode.state
     turn = session.reply("<action>?</action>")
     _, _, terminated, truncated, info = plain.step(session.task.noop_action())
     assert (turn.done, session.score_so_far) == (terminated or truncated, info["score"])
     if not turn.done and "Not allowed" not in turn.text:
-        told = session.task.describe_turn(before, session.view.state, session.view.params)
+        told = session.task.describe_turn(before, session.view.episode.state, session.view.params)
         assert told in turn.text
         if type(session.task).describe_turn is Described.describe_turn:
-            assert session.task.describe(session.view.state, session.view.params).endswith(told)
+            assert session.task.describe(session.view.episode.state, session.view.params).endswith(told)
 
 
 @pytest.mark.parametrize("name", ["Wordle-v0", "TwentyQuestions-v1", "OfficeApps-v1", "TMaze-v0"])

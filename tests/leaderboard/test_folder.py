@@ -107,12 +107,12 @@ def test_file_names_are_told_apart_when_escaped():
 def test_a_name_squatted_without_submit_stays_its_owners(packed: Callable[..., Path], tmp_path: Path):
     folder = submit(packed(authors=ADA), tmp_path / "subs")[0].parent
     shutil.copy(packed("random", name="toy", version=7, authors=MALLORY), folder)
-    place, _ = submit(mixed(packed, tmp_path / "new.zip", "toy", ADA, version=2), folder)
+    place, _ = submit(mixed(packed, tmp_path / "new.zip", "toy", ADA, version=2), folder, confirm_authors=True)
     assert place.name == "toy-v2.zip"
     built = build(folder, tmp_path / "site")  # the log has the squatter, before the new version
     assert {e.title: e.unranked for e in built.entries} == {
         "toy-v1": "superseded by toy-v2",
-        "toy-v7": "has the name of toy-v1 but does not name its authors",
+        "toy-v7": "has the name of toy-v1, and the board's maintainer has not confirmed that its authors sent it",
         "toy-v2": None,
     }
 

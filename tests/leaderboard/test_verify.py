@@ -531,13 +531,13 @@ def test_across_classes_of_machines_returns_agree_within_the_cards_tolerance(
         assert "another class of machine; the card allows a difference of 0.01" in verdict.problems[0]
 
 
-@pytest.mark.parametrize(("by", "accepted"), [(0.009, True), (-0.009, True), (0.011, False)])
+@pytest.mark.parametrize(("by", "accepted"), [(0.008, True), (-0.008, True), (0.01, False)])
 def test_across_classes_of_machines_costs_agree_within_a_thousandth_of_the_limit(
     by: float, accepted: bool, honest: Path, elsewhere: None, tmp_path: Path
 ):
     card = registry.card(DRIFT)
     assert card.constraint
-    assert card.constraint.limit == 10.0
+    assert card.constraint.limit == 9.0
     object.__setattr__(card, "replay_tolerance", 1e-6)  # elsewhere sets it back
     forged = Forgery(honest)
     value = forged.groups("episodes", DRIFT)[0]["cost"][5]
@@ -546,7 +546,7 @@ def test_across_classes_of_machines_costs_agree_within_a_thousandth_of_the_limit
     verdict = verify(forged.write(tmp_path / "forged.zip"))
     assert verdict.accepted == accepted, verdict.problems
     if not accepted:
-        assert "another class of machine; the card allows a difference of 0.01" in verdict.problems[0]
+        assert "another class of machine; the card allows a difference of 0.009" in verdict.problems[0]
 
 
 def test_a_run_that_trained_on_an_accelerator_is_judged_to_the_bit(honest: Path, tmp_path: Path):
