@@ -56,8 +56,8 @@ def test_a_restored_batch_goes_on_to_the_bit(name: str, mode: str) -> None:
     env.reset(seed=5)
     env.state = saved
     for action, steps in zip(actions[10:], future, strict=True):
-        for name, mine, theirs in zip(STEP, env.step(action), steps, strict=True):
-            assert_same(mine, theirs, name)
+        for part, mine, theirs in zip(STEP, env.step(action), steps, strict=True):
+            assert_same(mine, theirs, part)
     with pytest.raises(TypeError, match="got Episode"):
         env.state = env.episodes
     other: Any = gymnasium.make_vec(f"rlsuite/{name}", 2)
