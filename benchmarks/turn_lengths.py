@@ -37,7 +37,7 @@ def reference(view: TextEnv) -> Callable[[], np.ndarray]:
 
     def choose() -> np.ndarray:
         nonlocal memory
-        state, params = view.state, view.params
+        state, params = view.episode.state, view.params
         seen = View(view.task.observation(state, key, params), view.task.action_mask(state, params), state, params)
         action, memory = act(memory, seen, key)
         return np.asarray(action)
@@ -51,7 +51,7 @@ def random(view: TextEnv) -> Callable[[], np.ndarray]:
     assert isinstance(space, spaces.Discrete)
 
     def choose() -> np.ndarray:
-        mask = view.task.action_mask(view.state, view.params)
+        mask = view.task.action_mask(view.episode.state, view.params)
         return rng.choice(space.n if mask is None else np.flatnonzero(mask))
 
     return choose
