@@ -62,6 +62,8 @@ def bits(value: Any) -> bytes:
         return b"".join(name.encode() + bits(value[name]) for name in sorted(value))
     if isinstance(value, str):
         return value.encode()
+    if isinstance(value, int):  # a generator's state has more bits than NumPy's integers
+        return str(value).encode()
     array = np.asarray(value)
     return str(array.shape).encode() + array.tobytes()
 

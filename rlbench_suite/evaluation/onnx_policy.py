@@ -11,7 +11,7 @@ The names of inputs and outputs are the signature. A row is one agent of one env
     output  next_state   float32 (n, ...)  with state: the memory of the next step
 
 ``n`` is an axis without a fixed size. Actions outside a Box are clipped to its bounds. The metadata ``task`` may name
-the task. A file that refers to other files is refused.
+the task. A file that refers to other files is refused, and so is one with a loop, which may never end.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ SUFFIX = ".onnx"
 INPUTS = ("observation", "action_mask", "state")
 ANSWERS = ("action", "mean", "logits")
 OUTPUTS = (*ANSWERS, "next_state")
+LOOPS = frozenset({"Loop", "Scan"})
+"""Operators that repeat others. No exported policy of a known library has one."""
 NEEDED = "ONNX policies need onnx and onnxruntime; install them with: pip install 'rlbench-suite[onnx]'"
 
 
@@ -267,7 +269,7 @@ def _model(path: Path) -> Any:
 
     Raises:
         ImportError: the extra ``onnx`` is not installed.
-        ValueError: it is not an ONNX file, or refers to other files.
+        ValueError: it is not an ONNX file, refers to other files, or has a loop.
     """
     try:
         import onnx
@@ -284,7 +286,18 @@ def _model(path: Path) -> Any:
     for tensor in (*_tensors(model.graph), *_tensors_of(nodes)):
         if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.external_data:
             raise ValueError(f"{path} keeps weights in other files; export it as one file.")
+    if loops := sorted(LOOPS & {node.op_type for node in _nodes((*model.graph.node, *nodes))}):
+        raise ValueError(f"{path} has the operator {loops[0]}, which may never end; unroll it before you export.")
     return model
+
+
+def _nodes(nodes: Iterable[Any]) -> Iterator[Any]:
+    """Yield nodes and all nodes of the graphs in them."""
+    for node in nodes:
+        yield node
+        for attribute in node.attribute:
+            for graph in (attribute.g, *attribute.graphs):
+                yield from _nodes(graph.node)
 
 
 def _tensors(graph: Any) -> Iterator[Any]:

@@ -244,6 +244,32 @@ def test_a_file_with_another_signature_is_refused(tmp_path: Path, inputs: Any, o
     assert "\n" not in str(caught.value)
 
 
+def test_a_loop_is_refused(tmp_path: Path):
+    """One of 2**62 turns would keep an evaluation for ever; it is found in a branch, too."""
+    file, *_ = linear(tmp_path / "policy.onnx", 9, 2)
+    model = onnx.load(file)
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["go"], ["goes"])],
+        "body",
+        [
+            helper.make_tensor_value_info("turn", TensorProto.INT64, []),
+            helper.make_tensor_value_info("go", TensorProto.BOOL, []),
+        ],
+        [helper.make_tensor_value_info("goes", TensorProto.BOOL, [])],
+    )
+    loop = helper.make_node("Loop", ["turns", "always"], [], body=body)
+    branch = helper.make_graph([loop], "branch", [], [])
+    for node in (loop, helper.make_node("If", ["always"], [], then_branch=branch, else_branch=branch)):
+        looped = onnx.ModelProto()
+        looped.CopyFrom(model)
+        looped.graph.initializer.append(numpy_helper.from_array(np.array(2**62), "turns"))
+        looped.graph.initializer.append(numpy_helper.from_array(np.array(True), "always"))
+        looped.graph.node.append(node)
+        onnx.save(looped, file)
+        with pytest.raises(ValueError, match="has the operator Loop, which may never end"):
+            open_checkpoint(file, None)
+
+
 def test_what_is_no_model_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     task = registry.card(DRIVE).build()
     for number, data in enumerate((b"", b"hello", b"\x08\x07", bytes(100), b"PK\x03\x04" + bytes(50))):
