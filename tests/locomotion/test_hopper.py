@@ -53,7 +53,9 @@ def test_single_precision_is_the_same_trajectory_rounded() -> None:
         a, b = single.step(action), double.step(action)
         assert a[0].dtype == np.float32
         np.testing.assert_array_equal(a[0], b[0].astype(np.float32))
-        assert a[1] == b[1]
+        assert a[1:4] == b[1:4]
+        if a[2]:  # it fell
+            break
 
 
 def test_time_limit_is_that_of_gymnasium() -> None:
