@@ -92,11 +92,13 @@ def refuse_wider(path: str, widths: Sequence[int]) -> None:
         widths: units of consecutive layers.
 
     Raises:
-        ValueError: a width is not positive, or the weights between two layers need more bytes than the file has.
+        ValueError: a width is not positive, or the weights of all layers need more bytes than the file has.
     """
     size = Path(path).stat().st_size
+    needed = 0
     for before, after in pairwise([*widths, 1]):
-        if after < 1 or 4 * before * after > size:
+        needed += 4 * before * after
+        if after < 1 or needed > size:
             raise ValueError(f"{path} has {size:,} bytes: too few for layers of {before} and {after} units.")
 
 

@@ -71,7 +71,7 @@ def _work(pipe: Connection, judge: Callable[..., Verdict], reading: Mapping[str,
         except EOFError:
             return
         for row, _ in tasks:
-            with suppress(TypeError, ValueError):  # its reply meets the error again
+            with suppress(Exception):  # its reply meets the error again
                 instance_of(row)
         pipe.send(READY)
         try:

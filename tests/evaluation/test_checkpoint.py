@@ -276,6 +276,7 @@ def test_zips_that_cannot_be_read_safely_or_fit_nothing_are_refused(zipped: Path
     )
     assert "net_arch=wide" in said(policy_kwargs=kwargs | {"net_arch": "wide"})
     assert "too few for layers" in said(policy_kwargs=kwargs | {"net_arch": [10**6, 10**6]})
+    assert "too few for layers" in said(policy_kwargs=kwargs | {"net_arch": [8] * 100_000})  # each fits, all do not
     assert "has shape" in said(policy_kwargs=kwargs | {"net_arch": [16]})
     assert "has shape" in said(task=OTHER)
     assert "gSDE" in said(use_sde=True)
