@@ -155,7 +155,7 @@ def test_what_is_no_policy_for_the_task_is_refused_in_one_sentence(trained: Path
         ({"config": "[]"}, "its config is not a JSON object"),
         ({"config": "{}"}, "total_steps: Field required"),
         ({"config": '{"total_steps": 1, "hidden": "wide"}'}, "hidden: Input should be a valid tuple"),
-        ({"config": '{"total_steps": 1, "hidden": [64, 64, 64]}'}, "has shape"),
+        ({"config": '{"total_steps": 1, "hidden": [64, 32]}'}, "has shape"),
         ({"config": '{"total_steps": 1, "hidden": [1000000, 1000000]}'}, "too few for layers"),
         ({"config": '{"total_steps": 1, "hidden": [-1]}'}, "too few for layers"),
         ({"config": '{"total_steps": 1, "recurrent": "gru", "memory": 1000000000}'}, "too few for layers"),
