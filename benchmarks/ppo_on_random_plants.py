@@ -4,9 +4,9 @@
     python benchmarks/ppo_on_random_plants.py PMSM Quadcopter --plants 5 --budget quick
 
 Data sheets are those of ``random_plants.py`` and ``random_vehicles.py``, in files of their own. If the suite refuses
-one, the next is taken. Random play and the reference player are measured as ``rlsuite calibrate`` does;
-then one seed of PPO trains with the hyperparameters of the task. A line has the return of all three, PPO's score (0 is
-random play, 1 the reference player) and its mean cost if the task has a constraint. The last line counts the plants on
+one, the next is taken. Random play, doing nothing and the reference player are measured as ``rlsuite calibrate`` does;
+then one seed of PPO trains with the hyperparameters of the task. A line has the returns of the better of the first two,
+of the reference and of PPO, PPO's score (0 is the first, 1 the reference player) and its mean cost if the task has a constraint. The last line counts the plants on
 which PPO scores 0.9 or more, and on how many of these it keeps the constraint.
 """
 
@@ -27,6 +27,7 @@ from rlbench_suite.baselines.ppo_agent import PPO
 from rlbench_suite.evaluation.calibration import measure
 from rlbench_suite.evaluation.protocol import evaluate, evaluation_seeds
 from rlbench_suite.registry import card
+from rlbench_suite.scale import ANCHORS, Scale
 from rlbench_suite.task import Task
 
 EPISODES = 200
@@ -63,13 +64,15 @@ def plants(kind: str, goal: str, count: int, folder: Path) -> Iterator[Task[Any,
 def judged(task: Task[Any, Any], budget: str) -> tuple[float, bool]:
     """Print how PPO does on a plant; return its score, and whether it keeps the constraint."""
     own = task.card
-    floor, top = (score.mean for player in ("random", "reference") if (score := measure(task, player, EPISODES)))
+    scale = Scale.of(measure(task, ANCHORS, episodes=EPISODES))
+    assert scale is not None  # all three players play every task
     *_, policy = PPO().train(task, seed=0, budget=budget)
     record = evaluate(task, policy, evaluation_seeds(own, 0, budget))
     reached, cost = float(record.total.mean()), float(record.cost.mean())
-    score = (reached - floor) / (top - floor)
+    score = float(scale.score(reached))
     told = f", cost {cost:.3g} of {own.constraint.limit:g}" if own.constraint else ""
-    print(f"{own.id}: random {floor:.4g}, reference {top:.4g}, ppo {reached:.4g}, score {score:.3f}{told}", flush=True)
+    ends = f"{scale.zero_player} {scale.zero.mean:.4g}, reference {scale.reference.mean:.4g}"
+    print(f"{own.id}: {ends}, ppo {reached:.4g}, score {score:.3f}{told}", flush=True)
     return score, not own.violates(cost)
 
 
