@@ -1,4 +1,4 @@
-"""The benchmark of PPO on random plants: its score is 1 for the reference player itself and 0 for the better of random and noop."""
+"""The benchmark of PPO on random plants: the reference player scores 1, the better of random and idle play 0."""
 
 from __future__ import annotations
 
