@@ -359,7 +359,7 @@ def test_no_page_loads_scripts(puzzles: str) -> None:
 
 
 def test_long_replies_take_no_memory() -> None:
-    connection = Connection(Offer("CarDealer-v1", one_shot=False), [], Semaphore(1))
+    connection = Connection(Offer("TMaze-v0", one_shot=False), [], Semaphore(1))
     connection.answer('{"type": "reset", "data": {"seed": 1}}')
     frame = json.dumps({"type": "step", "data": {"text": "x" * 1_000_000}})
     connection.answer(frame)
