@@ -128,7 +128,7 @@ def test_a_run_has_the_scores_that_the_replies_earn(
         assert row.mean_return == pytest.approx(0.5)
         assert row.success_rate == pytest.approx(0.5)
         assert row.score.point == pytest.approx((0.5 - guess) / (solver - guess))
-        assert (row.random.mean, row.reference.mean) == (guess, solver)
+        assert (row.scale.zero.mean, row.scale.reference.mean) == (guess, solver)
         assert (each.instances, each.samples, each.form) == (2 * EPISODES, 4, "one answer")
         assert list(each.at_least_one) == [1, 2, 4]
         for k in (1, 2, 4):
