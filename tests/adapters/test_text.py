@@ -166,9 +166,9 @@ def test_the_whole_reply_is_read() -> None:
     """A move with four thousand spaces behind it is no move, whether or not junk follows."""
     env = gymnasium.make("rlsuite/DeepSeaTreasure-v0", view="text")
     env.reset(seed=0)
-    *_, info = env.step("down".ljust(LONGEST_ACTION))
+    *_, info = env.step("right".ljust(LONGEST_ACTION))
     assert "invalid_reason" not in info
-    for reply in ("down".ljust(LONGEST_ACTION + 1), "down".ljust(LONGEST_ACTION) + "up"):
+    for reply in ("right".ljust(LONGEST_ACTION + 1), "right".ljust(LONGEST_ACTION) + "up"):
         assert reply not in env.action_space
         *_, info = env.step(reply)
         assert f"at most {LONGEST_ACTION} characters, got {len(reply)}" in info["invalid_reason"]

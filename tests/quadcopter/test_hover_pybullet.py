@@ -188,7 +188,7 @@ def test_one_seed_is_one_episode_in_both_simulators(split: str | int, dtype: str
         np.testing.assert_array_equal(shown, seen)
         assert told["distance"] == said["distance"]
         for mine, theirs in zip(
-            leaves((host.episode.state, host.params)), leaves((pure.state, pure.params)), strict=True
+            leaves((host.episode.state, host.params)), leaves((pure.episode.state, pure.params)), strict=True
         ):
             assert float(mine) == float(theirs)
 
