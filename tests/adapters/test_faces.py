@@ -60,7 +60,7 @@ def test_a_batch_renders_as_its_envs(name: str, mode: str) -> None:
 
 @pytest.mark.parametrize("view", ["text", "pixels"])
 def test_a_batch_of_another_view_is_refused_by_that_name(view: str) -> None:
-    with pytest.raises(ValueError, match=rf"structured view only, got view='{view}'.*vectorization_mode=\"sync\""):
+    with pytest.raises(ValueError, match=rf"structured view only, got view='{view}'.*vectorization_mode='sync'"):
         gymnasium.make_vec("rlsuite/DeepSeaTreasure-v0", 2, view=view)
     assert gymnasium.make_vec("rlsuite/DeepSeaTreasure-v0", 2, view="structured").num_envs == 2
 

@@ -275,7 +275,8 @@ def played(seed: int) -> bytes:
     env: Any = gymnasium.make(HOST).unwrapped
     env.reset(seed=seed)
     for action in commands(seed, 100):
-        env.step(action.astype(np.float32))
+        if env.step(action.astype(np.float32))[2]:
+            break
     return repr(env.episode.state).encode()
 
 
@@ -284,9 +285,11 @@ def test_vehicles_that_share_bullet_do_not_touch_each_other() -> None:
     envs: Any = [gymnasium.make(HOST).unwrapped for _ in range(4)]
     for seed, env in enumerate(envs):
         env.reset(seed=seed)
+    flying = [True] * 4
     for actions in zip(*(commands(seed, 100) for seed in range(4)), strict=True):
-        for env, action in zip(envs, actions, strict=True):
-            env.step(action.astype(np.float32))
+        for number, action in enumerate(actions):
+            if flying[number]:
+                flying[number] = not envs[number].step(action.astype(np.float32))[2]
     assert [repr(env.episode.state).encode() for env in envs] == alone
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)

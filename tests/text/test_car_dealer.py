@@ -270,9 +270,10 @@ def test_words_tell_the_offers_and_nothing_hidden() -> None:
         assert task.describe(state, params) == task.describe(state, hidden)
         price = task.price(int(state.offers[0]), params)
         assert f"Round 1: the other side offers ${price}." in shown
-        shown, *_ = env.step(f"Offer ${task.price(task.steps, params):,}.")
-        assert f"You offered ${task.price(task.steps, params)}." in shown
-        assert env.unwrapped.episode.state.demands[0] == task.steps
+        demand = int(params.surplus)  # the most for which the other side stays, and which it never gives
+        shown, *_ = env.step(f"Offer ${task.price(demand, params):,}.")
+        assert f"You offered ${task.price(demand, params)}." in shown
+        assert env.unwrapped.episode.state.demands[0] == demand
         _, _, over, _, info = env.step("walk away")
         assert over
         assert "you walked away (its limit was" in info["end_reason"]
