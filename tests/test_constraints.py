@@ -11,6 +11,7 @@ import gymnasium
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from gymnasium.wrappers import TimeLimit
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.single import TaskEnv
@@ -145,9 +146,10 @@ def test_info_sums_the_cost_and_says_when_it_exceeds_the_limit() -> None:
 
 @pytest.mark.parametrize(("reply", "said"), [("1", "It violates the constraint: its cost is 4."), ("0", "")])
 def test_the_last_text_says_that_an_episode_cost_too_much(reply: str, said: str) -> None:
-    env = TextEnv(Dear(constraint=LIMIT))
+    horizon = Dear(constraint=LIMIT).card.horizon
+    env = TimeLimit(TextEnv(Dear(constraint=LIMIT)), horizon)
     env.reset(seed=0)
-    *_, last = [env.step(reply)[0] for _ in range(env.card.horizon)]
+    *_, last = [env.step(reply)[0] for _ in range(horizon)]
     assert last.endswith(f"The episode is over: the time limit is reached. {said}".strip())
 
 

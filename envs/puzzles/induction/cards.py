@@ -20,7 +20,6 @@ CARDS = (
         summary="Infer from examples what is done to strips of coloured cells, and do it, step by step.",
         source="task: Xu et al. 2024, arXiv:2305.18354; one answer by enumeration of the family",
         horizon=3, optimum=2.0, variant=True,
-        chance="an easy strip needs one operation, which random play meets now and then",
         difficulties={"medium": 2, "easy": 1, "hard": 3},
     ),
     _card(
