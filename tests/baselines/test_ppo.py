@@ -82,7 +82,7 @@ def test_a_time_limit_does_not_end_the_value() -> None:
     Taking the cut for an end would give at most 1 + .8 + .64 + .512 = 2.95.
     """
     task = Toy(horizon=4)
-    agent = PPO(**SMALL, total_steps=60_000, gamma=0.8)
+    agent = PPO(**SMALL, total_steps=60_000, gamma=0.8, scale_rewards=False)
     compiled = ppo_agent.programs(task, agent.config(task, "smoke"))
     training = compiled.start(0)
     for _ in range(agent.config(task, "smoke").chunks):
