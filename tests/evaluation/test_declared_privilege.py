@@ -148,6 +148,10 @@ def test_an_undeclared_agent_fails_and_a_declared_one_is_marked_in_every_table(t
     assert any(sentence in said for said in remarks(runs, [verdict]))
     rows = exports.tidy_csv(runs[0]).splitlines()
     assert rows[0].endswith("privileged,failed")
-    assert {row.split(",")[1]: row.split(",")[-2] for row in rows[1:]} == {"toy": "False", "toy-oracle": "True"}
+    assert {row.split(",")[1]: row.split(",")[-2] for row in rows[1:]} == {
+        "toy": "False",
+        "toy-oracle": "True",
+        "toy-peek": "",  # its cells failed
+    }
     assert r"toy-oracle$^\ddagger$" in exports.latex(runs[0])
     assert exports.huggingface(runs[0]).count("1: reference, privileged)") == 2
