@@ -354,11 +354,11 @@ def _declared_bytes(array: h5py.Dataset, path: str) -> int:
     Raises:
         _Refused: it is not plain.
     """
-    if array.is_virtual or array.id.get_create_plist().get_external_count():
+    settings = array.id.get_create_plist()
+    if array.is_virtual or settings.get_external_count():
         raise _Refused(f"{path!r} lies in another file")
     if array.dtype.kind not in "biufS":
         raise _Refused(f"{path!r} has the type {array.dtype}")
-    settings = array.id.get_create_plist()
     filters = {settings.get_filter(number)[0] for number in range(settings.get_nfilters())}
     if not filters <= _FILTERS:
         raise _Refused(f"{path!r} has an unknown filter")

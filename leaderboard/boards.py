@@ -26,8 +26,7 @@ _EQUAL = 1.01
 
 def anchor(task: str) -> Callable[[float], float]:
     """Return the function from a score on a task to the standard error that comes from its measured scale."""
-    scale = cards()[task].scale()
-    return scale.standard_error if scale else lambda score: 0.0
+    return cards()[task].scale().standard_error
 
 
 class Training(NamedTuple):

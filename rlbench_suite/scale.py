@@ -65,7 +65,7 @@ class Scale:
 
     @property
     def zero_name(self) -> str:
-        """What scores 0, in words."""
+        """Name of the player that scores 0, in words."""
         return ZERO_PLAYERS[self.zero_player]
 
     @property

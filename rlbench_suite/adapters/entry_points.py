@@ -73,12 +73,6 @@ def make_vec(task_id: str, num_envs: int = 1, **keywords: Any) -> gymnasium.vect
             f"gymnasium.make, or put them side by side with make_vec(..., vectorization_mode='sync')."
         )
     own, chosen = [*inspect.signature(TaskVectorEnv).parameters], [*card.settings, "context"]
-    view = keywords.pop("view", "structured")
-    if view != "structured":
-        raise ValueError(
-            f"Batches have the structured view only, got view={view!r}. For another, use single environments: "
-            f'gymnasium.make("{card.id}", view={view!r}), or make_vec(..., vectorization_mode="sync").'
-        )
     for name in keywords:
         if name not in own + chosen:
             raise unexpected(card.id, name, own + chosen)

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from rlbench_suite import registry
 from rlbench_suite.cli import check_at_least, prepare_jax
+from rlbench_suite.cli.video import RunCell
 from rlbench_suite.whole_table import Table
 
 if TYPE_CHECKING:
@@ -26,15 +27,7 @@ def record(
         str | None,
         typer.Option(help="Agent that does not learn: `reference`, `noop`, `random`.", show_default=False),
     ] = None,
-    run: Annotated[
-        tuple[Path, str] | None,
-        typer.Option(
-            metavar="RUN CELL",
-            help="Run directory and cell of a trained policy: `runs/mine ppo/PMSMSpeed-v0/0`, or the beginning of the "
-            "cell's name.",
-            show_default=False,
-        ),
-    ] = None,
+    run: RunCell = None,
     episodes: Annotated[int, typer.Option(help="Number of episodes.")] = 4,
     seed: Annotated[int, typer.Option(help="Seed of the first episode.")] = 0,
     split: Annotated[str, typer.Option(help="`test` or `train`: contexts of the episodes.")] = "test",

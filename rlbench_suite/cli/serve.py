@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rlbench_suite.cli import check_at_least, prepare_jax
+from rlbench_suite.cli import check_at_least, check_positive, prepare_jax
 
 
 class Pipe(StrEnum):
@@ -64,8 +64,7 @@ def serve(
     check_at_least("--seed", seed, 0)
     if not 0 <= port < 2**16:
         raise ValueError(f"--port must be from 0 to 65535, got {port}.")
-    if idle_seconds <= 0:
-        raise ValueError(f"--idle-seconds must be above 0, got {idle_seconds:g}.")
+    check_positive("--idle-seconds", idle_seconds)
     prepare_jax()
     from rlbench_suite.language import mcp as mcp_server
     from rlbench_suite.language import openenv
@@ -73,7 +72,7 @@ def serve(
 
     if token is None and not is_loopback(host) and mcp != Pipe.stdio:
         token = secrets.token_urlsafe(16)
-    before = f"{host}:{port}" if token is None else f"{host}:{port}/{token}"
+    address = f"{host}:{port}" if token is None else f"{host}:{port}/{token}"
     if not is_loopback(host) and mcp != Pipe.stdio:
         typer.echo(
             f"Other machines can reach {host}: who has the token {token} can play. Nothing is encrypted.", err=True
@@ -81,9 +80,9 @@ def serve(
     offer = openenv.Offer(task_id, split.value, difficulty, False if turns else None)
     if mcp is not None:
         if mcp == Pipe.http:
-            typer.echo(f"Serving {task_id} on http://{before}/mcp. Press Ctrl+C to end.", err=True)
+            typer.echo(f"Serving {task_id} on http://{address}/mcp. Press Ctrl+C to end.", err=True)
         mcp_server.run(offer.begin(seed), mcp.value, host=host, port=port, token=token)
         return
     app = openenv.make_app(offer, max_sessions=max_sessions, idle_seconds=idle_seconds, token=token)
-    typer.echo(f"Serving {task_id} on ws://{before}/ws (split {split.value}). Press Ctrl+C to end.", err=True)
+    typer.echo(f"Serving {task_id} on ws://{address}/ws (split {split.value}). Press Ctrl+C to end.", err=True)
     openenv.run(app, host=host, port=port)

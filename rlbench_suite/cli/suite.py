@@ -288,13 +288,7 @@ def context(task_id: TaskId) -> None:
 
 @app.command()
 def play(
-    task_id: Annotated[
-        str | None,
-        typer.Argument(
-            help="Id of a task; `rlsuite/` may be left out. With --run, that of the cell if left out.",
-            show_default=False,
-        ),
-    ] = None,
+    task_id: video.OptionalTask = None,
     reference: Annotated[bool, typer.Option("--reference", help="Watch the family's reference player.")] = False,
     run: video.RunCell = None,
     window: Annotated[bool, typer.Option("--window", help="Also show the task in a window; needs pygame-ce.")] = False,

@@ -20,16 +20,17 @@ RunCell = Annotated[
         show_default=False,
     ),
 ]
+OptionalTask = Annotated[
+    str | None,
+    typer.Argument(
+        help="Id of a task; `rlsuite/` may be left out. With --run, that of the cell if left out.",
+        show_default=False,
+    ),
+]
 
 
 def video(
-    task_id: Annotated[
-        str | None,
-        typer.Argument(
-            help="Id of a task; `rlsuite/` may be left out. With --run, that of the cell if left out.",
-            show_default=False,
-        ),
-    ] = None,
+    task_id: OptionalTask = None,
     run: RunCell = None,
     reference: Annotated[bool, typer.Option("--reference", help="Show the reference player alone.")] = False,
     out: Annotated[Path, typer.Option(help="File to write: `.mp4` (extra `video`), `.gif` or `.webp`.")] = Path(

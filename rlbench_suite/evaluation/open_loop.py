@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from rlbench_suite.adapters.maskable import has_masks
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.episode import Draw, Role, action_sizes, advance, begin, draw_key, scalar_return, seed_key
 from rlbench_suite.host import HostTask
@@ -102,7 +103,7 @@ class Candidate(NamedTuple):
 
 
 class BlindScore(NamedTuple):
-    """What the best blind player of a search scores on the test split."""
+    """Score of the best blind player of a search on the test split."""
 
     kind: str
     score: float
@@ -163,7 +164,7 @@ class BlindSearch:
         self.continuous = isinstance(space, spaces.Box)
         self.task = task
         self.rng = np.random.default_rng(seed)
-        self.has_mask = not isinstance(task, HostTask) and type(task).action_mask is not Task.action_mask
+        self.has_mask = has_masks(task)
         one = jax.vmap(lambda player, seed, draw: whole_episode(task, player, seed, draw), (None, 0, None))
         axes = BlindPlayer(0, 0, 0, space)
         self._run = jax.jit(jax.vmap(one, (axes, 0, None)))

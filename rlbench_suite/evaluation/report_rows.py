@@ -97,9 +97,13 @@ class Row:
     @property
     def success_text(self) -> str:
         """Success rate with its interval as a table shows it."""
+        return f"{self.success_rate:.0%} {self.success_interval_text}".rstrip()
+
+    @property
+    def success_interval_text(self) -> str:
+        """Interval of the success rate; empty if it has none."""
         rate = self.success
-        ends = f" [{rate.low:.0%}, {rate.high:.0%}]" if rate and rate.low < rate.high else ""
-        return f"{self.success_rate:.0%}{ends}"
+        return f"[{rate.low:.0%}, {rate.high:.0%}]" if rate and rate.low < rate.high else ""
 
     @property
     def failed_text(self) -> str:

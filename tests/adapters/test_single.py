@@ -202,7 +202,7 @@ def test_state_is_a_value_to_save_restore_and_branch_from(card: TaskCard) -> Non
 
 
 def _rest(env: gymnasium.Env, actions: list) -> list:
-    """What an episode shows until its end, its value there, and the first observation of the next one."""
+    """Outcomes of an episode until its end, its value there, and the first observation of the next one."""
     shown = []
     for action in actions:
         observation, *outcome, info = env.step(action)

@@ -111,7 +111,16 @@ def test_workers_share_it_and_results_do_not_depend_on_it(bare: Path, toys: Path
         (suite.app, ("calibrate", "SAT-v0", "--episodes", "-5"), "--episodes must be at least 2, got -5"),
         (suite.app, ("calibrate", "SAT-v0", "--error", "0"), "--error must be a finite number above 0, got 0.0"),
         (suite.app, ("calibrate", "SAT-v0", "--minutes", "nan"), "--minutes must be a finite number above 0, got nan"),
-        (suite.app, ("serve", "Wordle-v0", "--idle-seconds", "0"), "--idle-seconds must be above 0, got 0"),
+        (
+            suite.app,
+            ("serve", "Wordle-v0", "--idle-seconds", "0"),
+            "--idle-seconds must be a finite number above 0, got 0.0",
+        ),
+        (
+            suite.app,
+            ("serve", "Wordle-v0", "--idle-seconds", "nan"),
+            "--idle-seconds must be a finite number above 0, got nan",
+        ),
         (suite.app, ("record", "SAT-v0", "--episodes", "0"), "--episodes must be at least 1, got 0"),
         (suite.app, ("record", "SAT-v0", "--seed", "-1"), "--seed must be at least 0, got -1"),
         (suite.app, ("serve", "Wordle-v0", "--port", "65536"), "--port must be from 0 to 65535, got 65536"),

@@ -391,7 +391,7 @@ def test_other_software_and_other_versions_of_a_task_are_told(tmp_path: Path):
 
 @pytest.mark.parametrize("seeds", [6, 8, 20])
 def test_failures_that_so_few_seeds_cannot_exclude_decide_nothing(tmp_path: Path, seeds: int):
-    """Of runs that fail once in ten, 6 seeds show no failure with probability .53, and score above .9 then."""
+    """Six seeds of runs that fail once in ten show no failure with probability .53, and score above .9 then."""
     task = TASKS[:1]
     x, y = {task[0]: [1.0 + 0.001 * i for i in range(seeds)]}, {task[0]: [0.9] * seeds}
     found = verdict_on(tmp_path, x, y)

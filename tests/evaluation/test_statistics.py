@@ -188,7 +188,7 @@ def test_shares_of_one_task_are_scipys_exact_intervals() -> None:
 
 
 def test_shares_of_equal_tasks_have_wilsons_interval() -> None:
-    """Where every run of every task wins, strata do not matter: 30 wins of 30."""
+    """Strata do not matter if every run of every task wins: 30 wins of 30."""
     low, high = unseen.stratified_share(np.ones((6, 1)), [5] * 6, 0.95)
     theirs = scipy.stats.binomtest(30, 30).proportion_ci(0.95, "wilson")
     assert (low[0], high[0]) == pytest.approx((theirs.low, theirs.high), abs=1e-6)
