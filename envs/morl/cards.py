@@ -6,17 +6,16 @@ CARDS = (
     TaskCard(
         id="rlsuite/TreasureMaps-v0",
         family="morl",
-        summary="Choose among treasures on a new map in each episode, for weights of treasure and time that it draws.",
+        summary="Choose among treasures in eight dives, each with a map and weights of treasure and time of its own.",
         source="after Vamplew et al. 2011, doi:10.1007/s10994-010-5232-5; weights as input: Abels et al. 2019, "
         "arXiv:1809.07803",
         entry_point="rlbench_suite.envs.morl.treasure_maps:TreasureMaps",
         reference="rlbench_suite.envs.morl.treasure_maps:BestTreasure",
-        horizon=50,
+        horizon=192,
         difficulties={"medium": 6, "easy": 4, "hard": 10},
         objectives=("treasure", "time"),
         weights=(1.0, 1.0),
-        hypervolume_reference=(0.0, -50.0),
-        chance="on a map of four columns the treasure below the start is the best one in half of the episodes",
+        hypervolume_reference=(0.0, -175.0),
         tags=("discrete", "multi-objective"),
     ),
     TaskCard(
