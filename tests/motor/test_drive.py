@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -386,3 +387,41 @@ def test_words_and_picture(one: TaskCard) -> None:
     assert picture.shape == task.picture_shape
     assert (picture == [255, 0, 0]).all(-1).any()
     assert isinstance(task, Drive)
+
+
+class Comparators(eqx.Module):
+    """A rule of two comparators for the shunt-wound machine: full voltage towards a current, that towards the speed."""
+
+    task: Any = eqx.field(static=True)
+
+    def initial(self, params: Any) -> tuple[()]:
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        state, most = view.state, self.task.plant.nominal_current
+        current = jnp.clip(20 + 300 * (state.reference[0] - state.speed), -most, most)
+        forwards, backwards = 1, 2  # switch states
+        return jnp.where(state.electrical.armature < current, forwards, backwards).astype(jnp.int32), memory
+
+
+def test_the_reference_of_the_shunt_wound_machine_brakes() -> None:
+    """It used to coast, and a rule of two comparators that brakes beat it by 7 % of the scale."""
+    task: Any = card("ShuntDcSpeedFinite-v0").build()
+    record = play(task, Cascade.for_task(task), range(32))
+    rival = play(task, Comparators(task), range(32))
+    score = task.card.scale().score
+    assert score(float(rival.total.mean())) > 0.9
+    assert score(float(record.total.mean())) > score(float(rival.total.mean())) - 0.03
+    assert record.cost.mean() < task.card.constraint.limit
+
+
+@pytest.mark.parametrize("converter", ["4qc", "2qc", "1qc"])
+def test_the_shunt_wound_machine_asks_for_braking_torque_if_its_current_reverses(converter: str) -> None:
+    task: Any = card("ShuntDcSpeed-v0", converter=converter).build()
+    low, high = task.plant.speed_torques(first(task).state.electrical)
+    nominal = 97 * 1.7e-3 * 10  # A, H, A of field
+    assert float(high) == pytest.approx(nominal)
+    assert float(low) == pytest.approx(0 if converter == "1qc" else -nominal)
+    record = play(task, Cascade.for_task(task), range(32))
+    assert record.info["success"].mean() > 0.9
+    assert not record.terminated.any()

@@ -8,8 +8,9 @@
   their references (finite-set model-predictive control with a horizon of one);
 * torque: the currents of least loss for it, corrected by the difference between the measured torque and that of the
   data sheet's machine at the same currents; an integrator would wind up while currents still rise;
-* speed: a proportional-integral controller of the torque, within the range of the torque task; its integrator begins at
-  the friction of the data sheet, and waits while the torque is at its bounds;
+* speed: a proportional-integral controller of the torque, within the range of the torque task, or (shunt-wound machine)
+  within what the nominal current makes; its integrator begins at the friction of the data sheet, and waits while the
+  torque is at its bounds;
 * position: a proportional controller of the speed, no faster than half of the torque brakes in time; its speed has no
   integrator, so that nothing winds up on the way.
 
@@ -157,8 +158,9 @@ class Cascade(eqx.Module):
             torque = jnp.clip(gain * (speed - state.speed), bounds.low[0], bounds.high[0])
             return self._for_torque(torque, state), integral
         asked = gain * (reference - value) + integral
-        torque = jnp.clip(asked, bounds.low[0], bounds.high[0])
-        within = (asked > bounds.low[0]) & (asked < bounds.high[0])
+        low, high = task.plant.speed_torques(state.electrical) or (bounds.low[0], bounds.high[0])
+        torque = jnp.clip(asked, low, high)
+        within = (asked > low) & (asked < high)
         integral = integral + jnp.where(within, learning * gain * (reference - value), 0.0)
         return self._for_torque(torque, state), integral
 

@@ -218,6 +218,15 @@ class ShuntDc(DirectCurrent):
         field = jnp.maximum(electrical.field, 0.3 * self.FIELD)
         return (torque / (self.nominal.rotation_inductance * field),)
 
+    def speed_torques(self, electrical: Any) -> tuple[Scalar, Scalar]:
+        """Return what the nominal current makes with the present field, and its opposite if the current reverses.
+
+        The torque task has smaller ones that any field can make, of one sign. A controller that kept to them could not
+        brake.
+        """
+        most = self.nominal_current * self.nominal.rotation_inductance * jnp.maximum(electrical.field, 0)
+        return -most if self.converter.reverses else 0 * most, most
+
 
 class ExtExDc(DirectCurrent):
     """Externally excited: armature and field by a converter each."""

@@ -158,6 +158,13 @@ class Plant(abc.ABC):
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
         """Return currents, A, that make a torque (N m) with little loss, on the data sheet's machine."""
 
+    def speed_torques(self, electrical: Any) -> tuple[Scalar, Scalar] | None:
+        """Return the least and the largest torque, N m, that control of the speed asks for.
+
+        None where it is the range of the torque task.
+        """
+        return None
+
     def currents_within(self, period: float, torque: Scalar, electrical: Any) -> Values:
         """Return :meth:`currents_for` a torque that is to be reached in a period (s) or more."""
         return self.currents_for(torque, electrical)
