@@ -22,7 +22,7 @@ from rlbench_suite.language.session import EpisodeSession, History, begin
 from rlbench_suite.policy import View
 
 EPISODES = 10
-IDS = ("Wordle-v0", "TwentyQuestions-v1", "OfficeApps-v1", "TMaze-v0")
+IDS = ("Wordle-v0", "TwentyQuestions-v2", "OfficeApps-v1", "TMaze-v0")
 
 
 def length(messages: list[dict[str, Any]]) -> int:

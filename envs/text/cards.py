@@ -42,7 +42,7 @@ CARDS = (
         tags=("discrete", "text", "partially-observed"),
     ),
     TaskCard(
-        id="rlsuite/TwentyQuestions-v1",
+        id="rlsuite/TwentyQuestions-v2",
         family="text",
         summary="Find a hidden thing by yes/no questions, on tables that are made up anew or of the real world.",
         source="Abdulhai et al. 2023, arXiv:2311.18232 (LMRL-Gym); the parlour game",
@@ -52,13 +52,12 @@ CARDS = (
         horizon=30,  # twenty turns end the game; the rest is for masked questions and guesses
         difficulties={"medium": 32, "easy": 16, "real": 64},
         optima={"medium": 0.775},  # no table allows more, and each of many thousand drawn tables allows it
-        chance="answers to random questions rule most things out, and few guesses are then left",
+        chance="success leaves seven turns, and one of the 42 actions that may be taken once each is the right guess",
         generalization="real tables: the things of the test split are never hidden in training, but listed from "
         "the start. The reference knows the whole table, which the text view leaves to knowledge "
         "of the world and which an agent that has trained on the structured view alone cannot "
         "know; fictional tables are shown whole",
-        open_loop="the action mask shows which things the answers leave, so that half a dozen fixed questions and "
-        "guesses of what is left are a fair plan",
+        open_loop="with `easy`, the sixteen things can be guessed one after another within the twenty turns",
         tags=("discrete", "masked", "text", "partially-observed"),
     ),
     TaskCard(
@@ -157,7 +156,7 @@ CARDS = (
         tags=("discrete", "masked", "text", "game"),
     ),
     TaskCard(
-        id="rlsuite/GuessMyCity-v1",
+        id="rlsuite/GuessMyCity-v2",
         family="text",
         summary="Find a hidden city of 100 by yes/no questions, or one of a fictional country.",
         source="Abdulhai et al. 2023, arXiv:2311.18232 (LMRL-Gym)",
@@ -168,11 +167,12 @@ CARDS = (
         variant=True,
         difficulties={"real": 100, "medium": 32, "easy": 16},
         optima={"real": 0.7361111111111112},  # 339 turns for the 54 cities of the test split
-        chance="answers to random questions rule most cities out, and few guesses are then left",
+        chance="success leaves eight turns, and one of the 82 actions that may be taken once each is the right guess",
         generalization="real tables: the cities of the test split are never hidden in training, but listed from "
         "the start. The reference knows the whole table, which the text view leaves to knowledge "
         "of the world and which an agent that has trained on the structured view alone cannot "
         "know; fictional tables are shown whole",
+        open_loop="with `easy`, the sixteen cities can be guessed one after another within the twenty turns",
         tags=("discrete", "masked", "text", "partially-observed"),
     ),
     TaskCard(

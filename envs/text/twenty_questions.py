@@ -17,8 +17,9 @@ difficulty            table
 ====================  ==============================================================================================
 
 =============  =====================================================================================================
-action         ``Discrete(A + N)``: ask for property 0..A-1, or guess thing 0..N-1. Masked: a question asked before,
-               and a thing that the answers, or a guess before, rule out
+action         ``Discrete(A + N)``: ask for property 0..A-1, or guess thing 0..N-1. Masked: a question asked before, a
+               thing guessed before, and a thing of the other split. A guess that the answers rule out is wrong, and
+               costs a turn as any other: the mask does not draw conclusions for the player
 observation    ``(2 A + N + 1 [+ A N],)``: the answer to each question (1 yes, -1 no, 0 not asked); the fraction
                of the things still possible that has each property; whether each thing is still possible; the fraction
                of turns left; the table, property by property (fictional only)
@@ -340,9 +341,9 @@ class TwentyQuestions(Task[Params, State]):
         )
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
-        """Mark questions not asked before, and things still possible: bool ``(A + N,)``."""
+        """Mark questions not asked before, and candidates not guessed before: bool ``(A + N,)``."""
         asked = state.asked >> np.arange(self.properties, dtype=np.uint32) & 1 == 1
-        return jnp.concatenate([~asked, members(state.possible, self.things)])
+        return jnp.concatenate([~asked, members(params.candidates & ~state.guessed, self.things)])
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return 1, minus a twentieth for every turn before this one, for the right guess."""
@@ -391,7 +392,7 @@ class TwentyQuestions(Task[Params, State]):
             f"property or guess one {self.noun[0]}. Answers are yes or no, and always true.\n"
             f"You have {TURNS} turns. Guessing the {self.noun[0]} in turn 1, 2, 3, ... earns 1, {1 - 1 / TURNS:g}, "
             f"{1 - 2 / TURNS:g}, ...\n"
-            "A question that was asked before, and a guess that the answers rule out, is refused. It uses up no turn, "
+            "A question or a guess that was made before is refused. It uses up no turn, "
             f"but after {self.card.horizon} replies the game is over."
         )
 
@@ -455,21 +456,17 @@ class TwentyQuestions(Task[Params, State]):
         return spoken(self.knowledge(params))[int(action)]
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
-        """Say which earlier answer makes it illegal: the same question's, or the first that rules the thing out."""
-        said = [int(action) for action in state.said[: int(state.turns)]]
+        """Say in which turn the question or guess was answered, or that the thing is not listed."""
         known = self.knowledge(params)
-        words = spoken(known)
         thing = int(action) - self.properties
-        rows = self.holds(params)
-        if thing >= 0 and thing not in (candidates := self._candidates(params)):
+        candidates = self._candidates(params)
+        if thing >= 0 and thing not in candidates:
             return f"{known.things[thing]!r} is none of the {len(candidates)} {self.noun[1]} that are listed"
-        for turn, before in enumerate(said):
-            answer = self._answer(before, turn, state)
-            if before == int(action):
-                return f"{words[before]!r} was answered in turn {turn + 1}: {answer}"
-            if before < self.properties and thing >= 0 and rows[before, thing] != (answer == "Yes."):
-                return f"{words[int(action)]!r} is ruled out by turn {turn + 1}: {words[before]} {answer}"
-        return f"{words[int(action)]!r} is ruled out: the {self.noun[0]} was found"
+        said = [int(before) for before in state.said[: int(state.turns)]]
+        turn = said.index(int(action))
+        return (
+            f"{spoken(known)[int(action)]!r} was answered in turn {turn + 1}: {self._answer(said[turn], turn, state)}"
+        )
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say how the game ended; a lost game shows the thing."""

@@ -26,8 +26,8 @@ from rlbench_suite.task import Described
 
 TEXTS = [
     ("Wordle-v0", None),
-    ("TwentyQuestions-v1", "medium"),
-    ("TwentyQuestions-v1", "real"),
+    ("TwentyQuestions-v2", "medium"),
+    ("TwentyQuestions-v2", "real"),
     ("OfficeApps-v1", "easy"),
     ("OfficeApps-v1", "hard"),
     ("TMaze-v0", None),
@@ -73,7 +73,7 @@ def test_an_episode_that_is_not_over_has_no_score_yet() -> None:
 
 
 def test_the_last_observation_under_a_time_limit_asks_for_nothing() -> None:
-    env = gymnasium.make("rlsuite/TwentyQuestions-v1", view="text")
+    env = gymnasium.make("rlsuite/TwentyQuestions-v2", view="text")
     env.reset(seed=0)
     over, text = False, ""
     while not over:
@@ -214,7 +214,7 @@ def test_messages_are_what_a_chat_endpoint_takes() -> None:
 
 
 def test_a_window_keeps_the_last_turns_and_all_that_is_known() -> None:
-    session = open_session("TwentyQuestions-v1", seed=0, history="window", window=2)
+    session = open_session("TwentyQuestions-v2", seed=0, history="window", window=2)
     questions = [
         word for word in spoken(session.task.knowledge(session.view.params)) if not word.startswith("Is it a ")
     ]
@@ -285,7 +285,7 @@ def test_one_rule_says_which_action_counts(reply: str, played: str) -> None:
         assert session.view._read_reply(reply) == ACTIONS.index(played)
 
 
-@pytest.mark.parametrize("name", ["Wordle-v0", "TwentyQuestions-v1", "OfficeApps-v1", "TMaze-v0"])
+@pytest.mark.parametrize("name", ["Wordle-v0", "TwentyQuestions-v2", "OfficeApps-v1", "TMaze-v0"])
 @pytest.mark.parametrize("lenient", [False, True])
 def test_hostile_replies_are_quick_and_play_the_noop(name: str, lenient: bool) -> None:
     for kind, reply in HOSTILE.items():
@@ -335,7 +335,7 @@ def test_a_session_says_what_the_text_view_shows(name: str) -> None:
             assert session.task.describe(session.view.episode.state, session.view.params).endswith(told)
 
 
-@pytest.mark.parametrize("name", ["Wordle-v0", "TwentyQuestions-v1", "OfficeApps-v1", "TMaze-v0"])
+@pytest.mark.parametrize("name", ["Wordle-v0", "TwentyQuestions-v2", "OfficeApps-v1", "TMaze-v0"])
 def test_the_first_info_of_text_tasks_tells_nothing_of_the_instance(name: str) -> None:
     """Whoever shows ``info`` to a model gives nothing away: it is the same for every instance of a tier."""
     for difficulty in find_card(name).difficulties or (None,):

@@ -72,7 +72,7 @@ def test_the_heuristic_scores_between_random_play_and_the_reference(each: TaskCa
             assert scores["heuristic"].high < scores["reference"].low, tier
 
 
-@pytest.mark.parametrize("name", ["TextMazePartial-v0", "GuessMyCity-v1", "Recommend-v0"])
+@pytest.mark.parametrize("name", ["TextMazePartial-v0", "GuessMyCity-v2", "Recommend-v0"])
 def test_other_episodes_agree_with_the_measured_score(name: str) -> None:
     task: Any = card(name).build()
     record = played(task, 256)
@@ -80,7 +80,7 @@ def test_other_episodes_agree_with_the_measured_score(name: str) -> None:
     returns = np.asarray(record.total, float)
     assert abs(returns.mean() - measured.mean) <= 4 * returns.std() * (1 / 256 + 1 / measured.episodes) ** 0.5
     # An illegal action is a step more, and changes nothing else.
-    legal = {"GuessMyCity-v1": ("turns", 0), "Recommend-v0": ("known", 1)}
+    legal = {"GuessMyCity-v2": ("turns", 0), "Recommend-v0": ("known", 1)}
     if name in legal:
         measure, more = legal[name]
         np.testing.assert_array_equal(record.length, record.info[measure] + more)
@@ -98,7 +98,7 @@ def test_a_word_that_is_guessed_fits_all_marks_before() -> None:
             assert encode(feedback(before, after)) == encode(feedback(before, hidden))
 
 
-@pytest.mark.parametrize("name", ["GuessMyCity-v1", "TwentyQuestions-v1"])
+@pytest.mark.parametrize("name", ["GuessMyCity-v2", "TwentyQuestions-v2"])
 def test_questions_in_order_need_as_many_turns_as_on_paper(name: str) -> None:
     """Over all real things of the test split: questions that split what is left, then the guess."""
     task: Any = card(name).build(difficulty="real")
