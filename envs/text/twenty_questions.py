@@ -27,7 +27,7 @@ reward         1 - (k - 1) / 20 for the right guess in turn k; 0 for everything 
 termination    the thing is guessed, or 20 turns (questions and wrong guesses) are used
 success        the thing is guessed within log2 N (rounded up) + 2 turns, 7 of 32 things: the questions that
                separate N things, the guess, and one turn to spare. Real: N is the larger number of things of a split.
-               In 20 turns random play too finds almost every thing
+               In 20 turns random play too finds every second thing
 context        the table and the thing. Fictional: the number of ones in the table is even for train, odd for test,
                however things and properties are renamed. Real: the thing is one of those whose SHA-256 is even
                on the test split, one of the others on the train split. Only those of the split are possible from the

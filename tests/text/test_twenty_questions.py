@@ -220,7 +220,7 @@ def test_a_game_goes_by_the_rules(tier: str, split: str) -> None:
             assert info["turns"] == turns
         ends.add(bool(found))
         assert task.knowledge(params).things[hidden] in info["end_reason"]
-    assert ends == ({True} if task.things < TURNS else {True, False})  # all of 16 things can be guessed in time
+    assert ends == {True, False}
 
 
 def test_the_answers_never_contradict_each_other() -> None:
@@ -449,38 +449,6 @@ def test_attacks_are_refused_tell_nothing_and_cost_time(attack: str) -> None:
     assert not info["success"]
 
 
-@pytest.mark.parametrize("tier", CARD.difficulties)
-def test_random_play_earns_what_a_random_order_of_all_actions_does(tier: str) -> None:
-    """The right guess is in any place of a random order of questions and guesses: the mask tells nothing more."""
-    task = build(tier)
-    actions = task.properties + len(task.by_split[Split.TEST])
-    random = CARD.scores(tier)["random"]
-    exact = sum(1 - (turn - 1) / TURNS for turn in range(1, TURNS + 1)) / actions
-    assert random.mean == pytest.approx(exact, abs=4 * random.standard_error)
-    error = (random.success * (1 - random.success) / random.episodes) ** 0.5
-    assert random.success == pytest.approx(task.few / actions, abs=4 * error)
-
-
-def test_a_fixed_list_of_questions_and_legal_guesses_earns_no_more_than_guesses_alone() -> None:
-    """The mask used to leave only what fits the answers: without reading them, half a dozen questions sufficed."""
-    task = build()
-
-    class Blind(eqx.Module):
-        questions: int = eqx.field(static=True)
-
-        def initial(self, params: Any) -> jax.Array:
-            return jnp.int32(0)
-
-        def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-            guess = task.properties + jnp.argmax(view.action_mask[task.properties :])
-            return jnp.where(memory < self.questions, memory, guess).astype(jnp.int32), memory + 1
-
-    score = CARD.scale().score
-    for questions in (0, 4, 6):
-        record = play(task, Blind(questions), range(2_000), split="test")
-        assert score(record.total.mean()) < 0.25, questions
-
-
 def test_what_was_said_is_not_allowed_and_a_guess_that_is_ruled_out_costs_a_turn() -> None:
     env = gymnasium.make(CARD.id, view="text", difficulty=REAL, split="test")
     env.reset(seed=0)
@@ -598,12 +566,12 @@ def test_the_words_of_the_real_game_do_not_give_the_table_away() -> None:
 
 
 def test_success_is_out_of_reach_for_random_play() -> None:
-    """Which finds nearly everything in 20 turns. The best play is always in time."""
+    """Which finds half of the things in 20 turns, and a sixth in 7. The best play is always in time."""
     task = build(32)
     assert task.few == 7
     record = play(task, Uniform(task.action_space), range(200))
-    assert (record.total > 0).mean() > 0.9
-    assert record.info["success"].mean() < 0.4
+    assert (record.total > 0).mean() > 0.3
+    assert record.info["success"].mean() < 0.3
     assert play(task, OptimalQuestions.for_task(task), range(200)).info["success"].mean() > 0.99
 
 
