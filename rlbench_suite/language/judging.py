@@ -104,8 +104,8 @@ class Judge:
     """Workers that judge replies. Use it as a context manager, or :meth:`close` it.
 
     Workers are spawned, so a script that makes one needs ``if __name__ == "__main__":``. A reply that takes longer than
-    the limit, or ends its worker, is invalid and scores 0; its worker is replaced. So is a reply to a row that cannot be
-    judged, and a warning tells how many there are.
+    the limit, or ends its worker, is invalid and scores 0; its worker is replaced. A reply to a row that cannot be
+    judged is invalid too, and a warning tells how many there are.
 
     Args:
         processes: number of workers.
@@ -148,7 +148,8 @@ class Judge:
         if refused:
             first = refused[0].removeprefix(NO_VERDICT)
             warnings.warn(
-                f"{len(refused)} of {len(found)} rows cannot be judged, and replies to them score 0. The first: {first}",
+                f"{len(refused)} of {len(found)} rows cannot be judged, and replies to them score 0. "
+                f"The first: {first}",
                 stacklevel=2,
             )
         return found

@@ -1,48 +1,24 @@
-"""Threads: one in an environment at a time, the next one refused; environments of their own do not disturb each other."""
+"""Threads: one in an environment at a time, the next one refused; environments of their own do not interfere."""
 
 from __future__ import annotations
 
 import copy
 import pickle
-import sys
-import threading
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
+from threads import assert_plays_as_alone, in_threads
 
 import rlbench_suite  # noqa: F401  # registers the ids
 from rlbench_suite.adapters.one_thread import OneThread
 from rlbench_suite.registry import cards
-from rlbench_suite.trial import random_action
 
 HOST_FAMILIES = {"text", "tools", "locomotion", "operations", "memory"}
 """Families whose tasks compute on the host, or keep what they have computed for later episodes."""
 HOST_IDS = [card.id for card in cards().values() if card.family in HOST_FAMILIES and not card.variant]
-
-
-@pytest.fixture(autouse=True)
-def switch_often() -> Iterator[None]:
-    """Let threads take turns as often as possible."""
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(interval)
-
-
-def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
-    """Run ``work`` in threads that begin at once, and return its results."""
-    barrier = threading.Barrier(count)
-
-    def together(number: int) -> Any:
-        barrier.wait()
-        return work(number)
-
-    with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(together, range(count)))
 
 
 def test_a_second_thread_is_refused_and_a_copy_is_free() -> None:
@@ -99,40 +75,18 @@ def test_a_batch_belongs_to_one_thread_at_a_time() -> None:
         envs: Any = gymnasium.make_vec(f"rlsuite/{name}", 2)
         envs.reset(seed=0)
         actions = np.zeros(envs.action_space.shape, np.float32)
-        with envs.unwrapped._one_thread, ThreadPoolExecutor(1) as pool:
-            with pytest.raises(RuntimeError, match=f"Two threads use one environment of rlsuite/{name}"):
-                pool.submit(envs.step, actions).result()
+        with (
+            envs.unwrapped._one_thread,
+            ThreadPoolExecutor(1) as pool,
+            pytest.raises(RuntimeError, match=f"Two threads use one environment of rlsuite/{name}"),
+        ):
+            pool.submit(envs.step, actions).result()
         envs.step(actions)
 
 
 @pytest.mark.parametrize("task_id", HOST_IDS)
 def test_environments_in_threads_play_as_they_play_alone(task_id: str) -> None:
-    def play(seed: int) -> list[Any]:
-        env: Any = gymnasium.make(task_id, view="text").unwrapped
-        observation, info = env.reset(seed=seed)
-        seen: list[Any] = [observation]
-        generator = np.random.default_rng(seed)
-        for _ in range(8):
-            action = random_action(generator, env.task.action_space, info.get("action_mask"))
-            observation, reward, terminated, truncated, info = env.step(spelled(env, action))
-            seen += [observation, np.asarray(reward).tolist()]
-            if terminated or truncated:
-                break
-        return seen
-
-    play(0)  # compiles
-    seeds = range(1, 5)
-    together = in_threads(4, lambda number: play(seeds[number]))
-    assert together == [play(seed) for seed in seeds]
-
-
-def spelled(env: Any, action: Any) -> str:
-    """Return the text of an action; of a call without its arguments the beginning of one."""
-    try:
-        text: str = env.task.spell(action, env.episode.state, env.params)
-    except ValueError:
-        return '{"name": "get_documentation", "arguments": {}}'
-    return text
+    assert_plays_as_alone(task_id)
 
 
 def assert_equal(first: Any, second: Any) -> None:

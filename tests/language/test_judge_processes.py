@@ -115,7 +115,9 @@ def test_a_forged_row_refuses_no_other_reply_of_its_batch() -> None:
     for number, row in hostile.items():
         rows[number] = row
     with Judge(processes=2) as judge:
-        with pytest.warns(UserWarning, match="10 of 70 rows cannot be judged, and replies to them score 0. The first: "):
+        with pytest.warns(
+            UserWarning, match="10 of 70 rows cannot be judged, and replies to them score 0. The first: "
+        ):
             verdicts = judge.verdicts(rows, replies)
         with pytest.warns(UserWarning, match="1 of 1 rows cannot be judged"):
             assert judge.scores([{"question": ""}], [""]) == [0]
