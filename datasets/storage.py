@@ -134,9 +134,15 @@ def install(entry: Entry, made: Path, force: bool) -> Path:
     place = folder(entry)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
+        replaced = made.with_name("replaced")  # removed with the staging folder
         if force and place.exists():
-            place.rename(made.with_name("replaced"))  # removed with the staging folder
-        made.rename(place)
+            place.rename(replaced)
+        try:
+            made.rename(place)
+        except OSError:
+            if replaced.exists():
+                replaced.rename(place)
+            raise
     except OSError as error:
         if is_installed(entry):
             raise FileExistsError(f"{entry.id} is there already, in {place}; --force replaces it.") from None
