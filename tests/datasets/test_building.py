@@ -301,7 +301,7 @@ def test_a_dataset_that_cannot_be_replaced_stays(copy: Path, entry: Entry, monke
     monkeypatch.setattr(Path, "rename", refuse)
     with storage.staging() as aside:
         (aside / "made").mkdir()
-        with pytest.raises(OSError, match="there already|Input/output error"):
+        with pytest.raises(OSError, match=r"there already|Input/output error"):
             storage.install(entry, aside / "made", force=True)
     assert contents(copy) == before
 
