@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -124,3 +125,36 @@ def test_the_command_mixes_ids_and_difficulties(tmp_path: Path) -> None:
     refused = run("SAT-v0", "--difficulty", "201-300", "--out", str(path))
     assert refused.exit_code
     assert "no difficulty from 201 to 300" in str(refused.exception) + refused.output
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b"{", "line 2, is no JSON"),
+        (b"[" * 100_000, "line 2, is no JSON"),
+        (b"\xff\xfe", "line 2, is no JSON"),
+        (b"", "line 2, is no JSON"),
+        (b"1" * 5000, "line 2, is no JSON"),
+        (b"[1]", "line 2, is no row but list: b'[1]'"),
+        (b"null", "line 2, is no row but NoneType"),
+    ],
+    ids=["half", "deep", "binary", "empty", "number", "list", "null"],
+)
+def test_a_line_that_is_no_row_is_named(tmp_path: Path, line: bytes, said: str) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b'{"question": "?"}\n' + line + b'\n{"question": "?"}\n')
+    with pytest.raises(ValueError, match=re.escape(f"{path}, {said}")) as refusal:
+        read(path)
+    assert len(str(refusal.value)) < 500
+    (tmp_path / "rows.parquet").write_bytes(b"PAR1" + bytes(50))
+    with pytest.raises(ValueError, match=re.escape(f"{tmp_path / 'rows.parquet'} is no Parquet file of rows")):
+        read(tmp_path / "rows.parquet")
+
+
+def test_texts_may_hold_any_character(tmp_path: Path) -> None:
+    rows = [{"question": "a\u2028b\x85c\x1cd"}, {"question": "e"}]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
+    assert read(path) == rows
+    path.write_bytes(b"")
+    assert read(path) == []
