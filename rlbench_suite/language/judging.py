@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import threading
 import time
 import warnings
 from collections import deque
@@ -124,10 +125,14 @@ class Judge:
         find_answer("", **{name: value for name, value in reading.items() if name != "partial"})  # refuses wrong tags
         self.seconds = seconds
         self._reading = reading
+        self._turn = threading.Lock()
+        """Lock of the thread whose replies are judged: the answers of a worker do not say whose they are."""
         self._workers = [self._start() for _ in range(processes)]
 
     def verdicts(self, rows: Iterable[Row], completions: Iterable[Completion]) -> list[Verdict]:
         """Judge each reply to its row; see :func:`.rows.verdict`. Verdicts are in the order of the replies.
+
+        Threads that share a judge take turns.
 
         Raises:
             ValueError: not as many rows as completions, or the judge is closed.
@@ -139,11 +144,12 @@ class Judge:
         tasks = [(number, row, reply) for number, (row, reply) in enumerate(zip(rows, completions, strict=True))]
         chunks = deque(tasks[at : at + CHUNK] for at in range(0, len(tasks), CHUNK))
         found: list[Verdict] = [_LOST] * len(tasks)
-        try:
-            self._judge_all(chunks, found)
-        except BaseException:  # verdicts on these replies must not be taken for those on later ones
-            self._workers = [self._renewed(worker) if worker.tasks else worker for worker in self._workers]
-            raise
+        with self._turn:
+            try:
+                self._judge_all(chunks, found)
+            except BaseException:  # verdicts on these replies must not be taken for those on later ones
+                self._workers = [self._renewed(worker) if worker.tasks else worker for worker in self._workers]
+                raise
         refused = [judged.reason for judged in found if judged.reason.startswith(NO_VERDICT)]
         if refused:
             first = refused[0].removeprefix(NO_VERDICT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -131,3 +132,12 @@ def test_a_forged_row_refuses_no_other_reply_of_its_batch() -> None:
         Judge(tags=("<a>", "<a>"))
     with pytest.raises(TypeError, match="unexpected keyword argument 'strict'"):
         Judge(strict=True)
+
+
+def test_threads_that_share_a_judge_get_their_own_verdicts() -> None:
+    rows, _ = rows_and_replies(64)
+    replies = {True: [f"<answer>{row['answer']}</answer>" for row in rows], False: ["junk"] * 64}
+    with Judge(processes=2) as judge, ThreadPoolExecutor(4) as pool:
+        right = [number % 2 == 0 for number in range(8)]
+        scores = list(pool.map(lambda kind: judge.scores(rows, replies[kind]), right))
+    assert scores == [[float(kind)] * 64 for kind in right]
