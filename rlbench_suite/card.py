@@ -64,7 +64,8 @@ def unexpected(task_id: str, name: str, known: Iterable[str]) -> UnknownKeyword:
 def unknown(kind: str, given: object, known: Iterable[str]) -> str:
     """Return a sentence with the given value, the nearest valid name, and the allowed names (if many, the nearest)."""
     names = sorted(known)
-    given = f"{given[:LONGEST_GIVEN]}..." if isinstance(given, str) and len(given) > LONGEST_GIVEN else given
+    text = given if isinstance(given, str) else repr(given)
+    given = f"{text[:LONGEST_GIVEN]}..." if len(text) > LONGEST_GIVEN else given
     folded = {_fold(name): name for name in names}
     near = difflib.get_close_matches(_fold(str(given)), folded, n=1, cutoff=0.4)
     hint = f" Did you mean {folded[near[0]]!r}?" if near else ""

@@ -154,3 +154,8 @@ def test_a_difficulty_is_a_name_or_a_finite_number(difficulty: object) -> None:
     for task_id in ("Vicsek-v0", "TreasureMaps-v0", "Sudoku4-v0"):
         with pytest.raises(ValueError, match=f"A difficulty of rlsuite/{task_id} is one of .* or a finite number; got"):
             registry.card(task_id).build(difficulty=difficulty)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("given", ["x" * 10**6, [0] * 10**6, {"a": "b" * 10**6}])
+def test_an_error_repeats_no_long_value(given: object) -> None:
+    assert len(unknown("split", given, ["train", "test"])) < 200
