@@ -282,8 +282,8 @@ def test_a_build_that_is_killed_leaves_no_dataset_or_a_whole_one(
 
     killed(build)
     if place != "after the move":
-        assert visible(root) == []
         assert not storage.is_installed(entry)
+        assert minari.list_local_datasets() == {}
         datasets.build(entry)
     data = root / entry.id / "data"
     assert storage.content_sha256(storage.opened(data)) == storage.made_by(data)["sha256"]
