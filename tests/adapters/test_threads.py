@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
-from threads import assert_plays_as_alone, in_threads
+from threads import assert_plays_as_alone
 
 import rlbench_suite  # noqa: F401  # registers the ids
 from rlbench_suite.adapters.one_thread import OneThread
@@ -40,48 +41,66 @@ def test_a_second_thread_is_refused_and_a_copy_is_free() -> None:
         assert pool.submit(enter).result() == "entered"
 
 
+def outcome_in_another_thread(work: Callable[[], object]) -> str:
+    """Run work in another thread; return the message of its RuntimeError, or "done"."""
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            pool.submit(work).result()
+        except RuntimeError as error:
+            return str(error)
+    return "done"
+
+
+REFUSAL = "Two threads use one environment of rlsuite/{} at the same time: give each thread an environment of its own"
+
+
 @pytest.mark.parametrize("view", ["structured", "text"])
-@pytest.mark.parametrize("name", ["QuadcopterHover-v0", "Hopper-v0"])
-def test_no_step_of_two_threads_in_one_environment_is_lost(name: str, view: str) -> None:
+@pytest.mark.parametrize(("name", "inner"), [("QuadcopterHover-v0", "_advance"), ("Hopper-v0", "step")])
+def test_a_step_of_another_thread_within_a_step_is_refused(name: str, inner: str, view: str) -> None:
     env: Any = gymnasium.make(f"rlsuite/{name}", view=view).unwrapped
     alone: Any = gymnasium.make(f"rlsuite/{name}", view=view).unwrapped
     action: Any = "no action" if view == "text" else np.zeros(env.action_space.shape, np.float32)
-    env.reset(seed=3)
-    alone.reset(seed=3)
+    for each in (env, alone):
+        each.reset(seed=3)
+        each.step(action)
+    owner = env if inner == "_advance" else env._simulator
+    compute, outcomes = getattr(owner, inner), []
 
-    def step(_: int) -> tuple[int, list[str]]:
-        taken, refusals = 0, []
-        for _ in range(20):
-            try:
-                env.step(action)
-                taken += 1
-            except RuntimeError as error:
-                refusals.append(str(error))
-            except gymnasium.error.ResetNeeded:
-                break
-        return taken, refusals
+    def disturbed(given: Any) -> Any:
+        outcomes.append(outcome_in_another_thread(lambda: env.step(action)))
+        outcomes.append(outcome_in_another_thread(lambda: env.reset(seed=4)))
+        return compute(given)
 
-    results = in_threads(2, step)
-    steps = sum(taken for taken, _ in results)
-    for _ in range(steps):
+    setattr(owner, inner, disturbed)
+    env.step(action)
+    setattr(owner, inner, compute)
+    assert len(outcomes) == 2
+    for outcome in outcomes:
+        assert outcome.startswith(REFUSAL.format(name))
+    env.step(action)
+    for _ in range(2):
         alone.step(action)
-    assert env.steps == steps
+    assert env.steps == alone.steps == 3
     assert_equal(env.state.episode, alone.state.episode)
-    assert all("give each thread an environment of its own" in text for _, refusals in results for text in refusals)
+    assert outcome_in_another_thread(lambda: env.step(action)) == "done", "threads may take turns"
 
 
-def test_a_batch_belongs_to_one_thread_at_a_time() -> None:
-    for name in ("QuadcopterHover-v0", "Hopper-v0"):
-        envs: Any = gymnasium.make_vec(f"rlsuite/{name}", 2)
-        envs.reset(seed=0)
-        actions = np.zeros(envs.action_space.shape, np.float32)
-        with (
-            envs.unwrapped._one_thread,
-            ThreadPoolExecutor(1) as pool,
-            pytest.raises(RuntimeError, match=f"Two threads use one environment of rlsuite/{name}"),
-        ):
-            pool.submit(envs.step, actions).result()
-        envs.step(actions)
+@pytest.mark.parametrize("name", ["QuadcopterHover-v0", "Hopper-v0"])
+def test_a_batch_belongs_to_one_thread_at_a_time(name: str) -> None:
+    envs: Any = gymnasium.make_vec(f"rlsuite/{name}", 2).unwrapped
+    envs.reset(seed=0)
+    actions = np.zeros(envs.action_space.shape, np.float32)
+    check, outcomes = envs._check_actions, []
+
+    def disturbed(given: Any) -> Any:
+        envs._check_actions = check
+        outcomes.append(outcome_in_another_thread(lambda: envs.step(actions)))
+        return check(given)
+
+    envs._check_actions = disturbed
+    envs.step(actions)
+    assert len(outcomes) == 1
+    assert outcomes[0].startswith(REFUSAL.format(name))
 
 
 @pytest.mark.parametrize("task_id", HOST_IDS)
