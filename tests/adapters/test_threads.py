@@ -67,13 +67,13 @@ def test_a_step_of_another_thread_within_a_step_is_refused(name: str, inner: str
     compute, outcomes = getattr(owner, inner), []
 
     def disturbed(given: Any) -> Any:
+        setattr(owner, inner, compute)
         outcomes.append(outcome_in_another_thread(lambda: env.step(action)))
         outcomes.append(outcome_in_another_thread(lambda: env.reset(seed=4)))
         return compute(given)
 
     setattr(owner, inner, disturbed)
     env.step(action)
-    setattr(owner, inner, compute)
     assert len(outcomes) == 2
     for outcome in outcomes:
         assert outcome.startswith(REFUSAL.format(name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import re
@@ -16,6 +17,7 @@ import yaml
 from typer.testing import CliRunner
 
 from rlbench_suite.cli import suite
+from rlbench_suite.evaluation.writing import CannotWrite
 from rlbench_suite.language import CompositeDataset, PuzzleDataset, score
 from rlbench_suite.language.export import CANARY, push_to_hub, read, with_prompt, write_folder
 from rlbench_suite.language.rows import instance_of
@@ -158,3 +160,16 @@ def test_texts_may_hold_any_character(tmp_path: Path) -> None:
     assert read(path) == rows
     path.write_bytes(b"")
     assert read(path) == []
+
+
+@pytest.mark.parametrize("name", ["rows.parquet", "rows.jsonl"])
+def test_a_full_disk_is_named_and_nothing_is_left(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    path = tmp_path / name
+    call = CliRunner().invoke(suite.app, ["puzzles", "export", "Sudoku4-v0", "--n", "3", "--out", str(path)])
+    assert isinstance(call.exception, CannotWrite)
+    assert str(call.exception) == f"Cannot write {path}: No space left on device. Nothing of it was kept."
+    assert list(tmp_path.iterdir()) == []
