@@ -40,6 +40,8 @@ _CONTENT_LIMIT = 2**31
 _OBJECTS_LIMIT = 200_000
 """Number of groups and arrays, far above every dataset of the catalogue."""
 _ATTRIBUTES_LIMIT = 100
+_ROOM_TO_CLOSE = 2**23
+"""Free bytes of the disk at which a dataset is given up: HDF5 needs some to close its file."""
 _DEFLATE = 1
 _FILTERS = {_DEFLATE, 2, 3}
 """HDF5's numbers of deflate, shuffle and Fletcher's checksum, which h5py has built in."""
@@ -190,14 +192,29 @@ def write(entry: Entry, episodes: Iterable[Episode], data: Path) -> dict[str, An
             truncations=episode.truncations,
             infos=episode.infos,
         )
-        for episode in episodes
+        for episode in _while_there_is_room(entry, episodes, data)
     )
     return wanted
+
+
+def _while_there_is_room(entry: Entry, episodes: Iterable[Episode], where: Path) -> Iterator[Episode]:
+    """Yield episodes while the disk has room, which another program may fill.
+
+    Raises:
+        CannotWrite: it has hardly any left.
+    """
+    for episode in episodes:
+        if shutil.disk_usage(where).free < _ROOM_TO_CLOSE:
+            raise writing.CannotWrite(
+                f"Cannot write {entry.id}: the disk of {root()} is nearly full. Nothing of it was kept."
+            )
+        yield episode
 
 
 def _refuse_full(entry: Entry, where: Path) -> None:
     """Check the free space before anything is written, because HDF5 ends the process on a full disk."""
     needed, free = 1.2e6 * entry.fingerprint.megabytes if entry.fingerprint else 0.0, shutil.disk_usage(where).free
+    needed += _ROOM_TO_CLOSE
     if free < needed:
         raise writing.CannotWrite(
             f"Cannot write {entry.id}: it takes about {needed / 1e6:.1f} MB, and {root()} has room for "

@@ -22,6 +22,7 @@ from rlbench_suite import datasets
 from rlbench_suite.adapters.rollout import play, replay
 from rlbench_suite.datasets import building, recipe, storage
 from rlbench_suite.datasets.catalogue import Entry
+from rlbench_suite.evaluation.writing import CannotWrite
 
 
 @pytest.fixture
@@ -308,6 +309,18 @@ def test_a_dataset_that_cannot_be_replaced_stays(copy: Path, entry: Entry, monke
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+def test_a_disk_that_fills_while_a_dataset_is_built_is_named(
+    root: Path, entry: Entry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HDF5 itself would end the process."""
+    usage, looks = shutil.disk_usage, iter(range(10**6))
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(path)._replace(free=10**9 - next(looks) * 10**8))
+    with pytest.raises(CannotWrite, match=f"Cannot write {entry.id}: the disk of .* is nearly full"):
+        datasets.build(entry)
+    assert next(looks) == 11
+    assert visible(root) == []
 
 
 def test_an_interrupted_build_says_so(call: Callable[..., tuple], root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
