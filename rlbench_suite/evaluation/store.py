@@ -441,11 +441,9 @@ class Run:
     @contextmanager
     def sitting(self) -> Iterator[None]:
         """Record the machine, start, end and energy of this launch in the manifest."""
-        started, joules_before = datetime.now(UTC), joules()
-        launched = time.monotonic()  # the clock of the machine may be set meanwhile
+        started, launched, joules_before = datetime.now(UTC), time.monotonic(), joules()
         now = Sitting(arguments=sys.argv[1:], machine=Machine.this(), started=started)
-        earlier = self.manifest.sittings
-        self._write_manifest([*earlier, now])
+        self._write_manifest([*self.manifest.sittings, now])
         try:
             yield
         finally:
@@ -453,7 +451,7 @@ class Run:
             ended = {"finished": finished, "wall_seconds": time.monotonic() - launched}
             if joules_before and joules_after and joules_after > joules_before:  # otherwise a counter wrapped around
                 ended["energy_joules"] = joules_after - joules_before
-            self._write_manifest([*earlier, now.model_copy(update=ended)])
+            self._write_manifest([*self.manifest.sittings[:-1], now.model_copy(update=ended)])
 
     def _write_manifest(self, sittings: list[Sitting]) -> None:
         self.manifest = self.manifest.model_copy(update={"sittings": sittings})
