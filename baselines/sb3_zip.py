@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import io
 import json
+import lzma
 import pickle
 import re
 import zipfile
+import zlib
 from typing import Any
 
 import torch
@@ -38,8 +40,9 @@ def read_zip(path: str) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     try:
         with zipfile.ZipFile(path) as file:
             members = {name: _member(file, name, path) for name in ("data", "policy.pth")}
-    except (zipfile.BadZipFile, KeyError, NotImplementedError, EOFError) as error:
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, KeyError, RuntimeError, EOFError) as error:
         raise ValueError(f"{path} is not a zip that stable-baselines3's model.save() wrote ({error}).") from None
+    _refuse_bomb(members["policy.pth"], path)
     try:
         weights = torch.load(io.BytesIO(members["policy.pth"]), map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, ValueError, EOFError, KeyError, AttributeError) as error:
@@ -54,6 +57,21 @@ def _member(file: zipfile.ZipFile, name: str, path: str) -> bytes:
     if (size := file.getinfo(name).file_size) > _MAX_BYTES:
         raise ValueError(f"{path}: {name} has {size:,} bytes; at most {_MAX_BYTES:,} are allowed.")
     return file.read(name)
+
+
+def _refuse_bomb(policy: bytes, path: str) -> None:
+    """Refuse weights that inflate to more than they take: torch stores them as they are.
+
+    Raises:
+        ValueError: they do.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(policy)) as file:
+            inflated = sum(member.file_size for member in file.infolist())
+    except zipfile.BadZipFile:
+        return  # not a zip, so nothing in it is compressed; torch says whether it can read it
+    if inflated > len(policy):
+        raise ValueError(f"{path}: policy.pth has {len(policy):,} bytes and would inflate to {inflated:,}; refused.")
 
 
 def _policy_arguments(data: bytes, path: str) -> dict[str, Any]:

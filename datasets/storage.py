@@ -7,6 +7,7 @@ import json
 import math
 import os
 import shutil
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from copy import deepcopy
@@ -39,8 +40,15 @@ _CONTENT_LIMIT = 2**31
 _OBJECTS_LIMIT = 200_000
 """Number of groups and arrays, far above every dataset of the catalogue."""
 _ATTRIBUTES_LIMIT = 100
-_FILTERS = {1, 2, 3}
+_ROOM_TO_CLOSE = 2**23
+"""Free bytes of the disk at which a dataset is given up: HDF5 needs some to close its file."""
+_DEFLATE = 1
+_FILTERS = {_DEFLATE, 2, 3}
 """HDF5's numbers of deflate, shuffle and Fletcher's checksum, which h5py has built in."""
+_CHECKSUM_BYTES = 4
+"""Bytes that Fletcher's checksum adds to a chunk before it is deflated."""
+_PIECE = 2**20
+"""Number of bytes that are inflated at a time."""
 _OWN = "rlbench_suite"
 """Key of this package's own metadata."""
 _FREE = {"minari_version", "dataset_size", "code_permalink", "requirements", "description", "author", _OWN}
@@ -128,9 +136,15 @@ def install(entry: Entry, made: Path, force: bool) -> Path:
     place = folder(entry)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
+        replaced = made.with_name("replaced")  # removed with the staging folder
         if force and place.exists():
-            place.rename(made.with_name("replaced"))  # removed with the staging folder
-        made.rename(place)
+            place.rename(replaced)
+        try:
+            made.rename(place)
+        except OSError:
+            if replaced.exists():
+                replaced.rename(place)
+            raise
     except OSError as error:
         if is_installed(entry):
             raise FileExistsError(f"{entry.id} is there already, in {place}; --force replaces it.") from None
@@ -178,14 +192,29 @@ def write(entry: Entry, episodes: Iterable[Episode], data: Path) -> dict[str, An
             truncations=episode.truncations,
             infos=episode.infos,
         )
-        for episode in episodes
+        for episode in _while_there_is_room(entry, episodes, data)
     )
     return wanted
+
+
+def _while_there_is_room(entry: Entry, episodes: Iterable[Episode], where: Path) -> Iterator[Episode]:
+    """Yield episodes while the disk has room, which another program may fill.
+
+    Raises:
+        CannotWrite: it has hardly any left.
+    """
+    for episode in episodes:
+        if shutil.disk_usage(where).free < _ROOM_TO_CLOSE:
+            raise writing.CannotWrite(
+                f"Cannot write {entry.id}: the disk of {root()} is nearly full. Nothing of it was kept."
+            )
+        yield episode
 
 
 def _refuse_full(entry: Entry, where: Path) -> None:
     """Check the free space before anything is written, because HDF5 ends the process on a full disk."""
     needed, free = 1.2e6 * entry.fingerprint.megabytes if entry.fingerprint else 0.0, shutil.disk_usage(where).free
+    needed += _ROOM_TO_CLOSE
     if free < needed:
         raise writing.CannotWrite(
             f"Cannot write {entry.id}: it takes about {needed / 1e6:.1f} MB, and {root()} has room for "
@@ -308,7 +337,7 @@ def array_paths(path: Path) -> list[str]:
             return _array_paths(file)
     except _Refused as refusal:
         raise ValueError(f"{path}: {refusal}") from None
-    except (OSError, KeyError, RuntimeError, TypeError, ValueError) as error:
+    except (OSError, KeyError, RuntimeError, TypeError, ValueError, zlib.error) as error:
         raise ValueError(f"{path}: the data cannot be read: {str(error)[:200]}") from None
 
 
@@ -316,6 +345,7 @@ def _array_paths(file: h5py.File) -> list[str]:
     import h5py
 
     arrays: list[str] = []
+    opened_arrays: list[tuple[h5py.Dataset, str]] = []
     groups: list[tuple[str, h5py.Group]] = [("", file)]
     addresses = {h5py.h5o.get_info(file.id).addr}
     objects, declared = 0, 0
@@ -341,10 +371,13 @@ def _array_paths(file: h5py.File) -> list[str]:
             elif isinstance(item, h5py.Dataset):
                 declared += _declared_bytes(item, path) + _attribute_bytes(item, path)
                 arrays.append(path)
+                opened_arrays.append((item, path))
             else:
                 raise _Refused(f"{path!r} is neither a group nor an array")
             if declared > _CONTENT_LIMIT:
                 raise _Refused(f"its arrays declare {declared:,} bytes; at most {_CONTENT_LIMIT:,} are allowed")
+    for array, path in opened_arrays:
+        _refuse_bomb(array, path)
     return arrays
 
 
@@ -359,10 +392,35 @@ def _declared_bytes(array: h5py.Dataset, path: str) -> int:
         raise _Refused(f"{path!r} lies in another file")
     if array.dtype.kind not in "biufS":
         raise _Refused(f"{path!r} has the type {array.dtype}")
-    filters = {settings.get_filter(number)[0] for number in range(settings.get_nfilters())}
-    if not filters <= _FILTERS:
-        raise _Refused(f"{path!r} has an unknown filter")
+    filters = [settings.get_filter(number)[0] for number in range(settings.get_nfilters())]
+    if not _FILTERS.issuperset(filters) or len(filters) > len(set(filters)):
+        raise _Refused(f"{path!r} has an unknown filter, or one twice")
     return max(int(array.size), math.prod(array.chunks or (0,))) * array.dtype.itemsize
+
+
+def _refuse_bomb(array: h5py.Dataset, path: str) -> None:
+    """Refuse an array with a chunk that inflates to more than the chunk's size: HDF5 itself inflates all of it.
+
+    Raises:
+        _Refused: it has one.
+    """
+    settings = array.id.get_create_plist()
+    filters = [settings.get_filter(number)[0] for number in range(settings.get_nfilters())]
+    if _DEFLATE not in filters or not array.chunks:
+        return
+    most = math.prod(array.chunks) * array.dtype.itemsize + _CHECKSUM_BYTES
+    chunks: list[h5py.h5d.StoreInfo] = []
+    array.id.chunk_iter(chunks.append)
+    for chunk in chunks:
+        if chunk.filter_mask >> filters.index(_DEFLATE) & 1:
+            continue  # this chunk is not deflated
+        _, deflated = array.id.read_direct_chunk(chunk.chunk_offset)
+        stream, inflated = zlib.decompressobj(), 0
+        while deflated and not stream.eof:
+            inflated += len(stream.decompress(deflated, _PIECE))
+            deflated = stream.unconsumed_tail
+            if inflated > most:
+                raise _Refused(f"{path!r} has a chunk that inflates to more than its {most - _CHECKSUM_BYTES:,} bytes")
 
 
 def _attribute_bytes(item: h5py.HLObject, path: str) -> int:

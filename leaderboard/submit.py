@@ -63,6 +63,9 @@ def submit(
             to.mkdir(parents=True, exist_ok=True)
             # Under the lock nothing arrives between the comparison with the others and the place in the log.
             with staging(to) as unfinished, locked(to):
+                if checkout and _is_uncommitted(checkout, target, verdict.sha256):  # an earlier call was killed
+                    _commit(checkout, [target, target.with_name(LOG)], verdict.submission)
+                    return target, verdict
                 _refuse_twice(verdict.submission, verdict.played, to, confirm_authors, progress)
                 confirmed = verdict.sha256 if confirm_authors else None
                 _place(copy, verdict, target, unfinished, checkout, confirmed)
@@ -161,6 +164,15 @@ def _checkout(path: Path) -> Path | None:
     if not any((folder / ".git").exists() for folder in (there, *there.parents)):
         return None
     return Path(_git(there, "rev-parse", "--show-toplevel").strip()).resolve()
+
+
+def _is_uncommitted(checkout: Path, target: Path, sha256: str) -> bool:
+    """Return whether an archive is in its place and in the log, and no commit has it."""
+    if not target.is_file() or file_sha256(target) != sha256:
+        return False
+    if (target.name, sha256) not in {(arrival.archive, arrival.sha256) for arrival in read_log(target.parent)}:
+        return False
+    return not _git(checkout, "rev-list", "--all", "-1", "--", target.resolve().relative_to(checkout).as_posix())
 
 
 def _commit(checkout: Path, paths: list[Path], submission: Submission) -> None:

@@ -10,13 +10,16 @@ import difflib
 import importlib
 import importlib.util
 import json
+import math
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from numbers import Real
 from pathlib import Path
 from statistics import fmean
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from rlbench_suite.scale import Scale, Score
@@ -37,7 +40,12 @@ KEYWORDS = ("split", "difficulty", "context", "view", "dtype", "render_mode", "w
 """Keywords that ``gymnasium.make`` takes for every id, besides the settings of its card."""
 
 _BUILT: dict[tuple[Any, ...], Task[Any, Any]] = {}
-"""Built tasks. Equal descriptions share one immutable object, so that its compiled programs are found again."""
+"""Built tasks, the last used one last. Equal descriptions share one immutable object, so that its compiled programs are
+found again.
+"""
+_BUILDING = RLock()
+MOST_BUILT = 128
+"""Number of built tasks that are remembered: a difficulty may be any number, and each makes a task of its own."""
 
 
 class UnknownKeyword(TypeError, ValueError):
@@ -56,7 +64,8 @@ def unexpected(task_id: str, name: str, known: Iterable[str]) -> UnknownKeyword:
 def unknown(kind: str, given: object, known: Iterable[str]) -> str:
     """Return a sentence with the given value, the nearest valid name, and the allowed names (if many, the nearest)."""
     names = sorted(known)
-    given = f"{given[:LONGEST_GIVEN]}..." if isinstance(given, str) and len(given) > LONGEST_GIVEN else given
+    text = given if isinstance(given, str) else repr(given)
+    given = f"{text[:LONGEST_GIVEN]}..." if len(text) > LONGEST_GIVEN else given
     folded = {_fold(name): name for name in names}
     near = difflib.get_close_matches(_fold(str(given)), folded, n=1, cutoff=0.4)
     hint = f" Did you mean {folded[near[0]]!r}?" if near else ""
@@ -329,10 +338,17 @@ class TaskCard:
             if difficulty not in self.difficulties:
                 raise ValueError(unknown(f"difficulty for {self.id}", difficulty, self.difficulties))
             return self.difficulties[difficulty]
+        if isinstance(difficulty, bool) or not isinstance(difficulty, Real) or not abs(difficulty) < math.inf:
+            raise ValueError(
+                f"A difficulty of {self.id} is one of {', '.join(self.difficulties)}, or a finite number; "
+                f"got {str(difficulty)[:LONGEST_GIVEN]}."
+            )
         return difficulty
 
     def build(self, *, difficulty: str | float | None = None, dtype: str = "float32") -> Task[Any, Any]:
-        """Return the task, importing its file and JAX. Equal arguments give the same object.
+        """Return the task, importing its file and JAX. Equal arguments give the same object, while it is remembered.
+
+        The last :data:`MOST_BUILT` tasks are remembered.
 
         Raises:
             ValueError: unknown difficulty or dtype.
@@ -340,9 +356,14 @@ class TaskCard:
         if dtype not in DTYPES:
             raise ValueError(unknown("dtype", dtype, DTYPES))
         key = (self.id, self.entry_point, number := self.check_difficulty(difficulty), dtype)
-        if key not in _BUILT:
-            _BUILT[key] = load(self.entry_point)(self, difficulty=number, dtype=dtype)
-        return _BUILT[key]
+        with _BUILDING:
+            task = _BUILT.pop(key, None)
+            if task is None:
+                task = load(self.entry_point)(self, difficulty=number, dtype=dtype)
+            _BUILT[key] = task  # the last of all
+            while len(_BUILT) > MOST_BUILT:
+                del _BUILT[next(iter(_BUILT))]
+        return task
 
     def scores_path(self, file: str) -> Path:
         """Return the path of a file of measured scores, which lies in the package of the task or beside its context."""

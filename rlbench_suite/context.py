@@ -345,9 +345,14 @@ def _keep(path: Path, data: bytes) -> None:
     if path.exists():
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as unfinished:
-        unfinished.write(data)
-    Path(unfinished.name).replace(path)
+    unfinished = tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False)  # noqa: SIM115
+    try:
+        with unfinished:
+            unfinished.write(data)
+        Path(unfinished.name).replace(path)
+    except BaseException:  # a full disk is not filled further
+        Path(unfinished.name).unlink(missing_ok=True)
+        raise
 
 
 def _kept_record(sha256: str) -> Path:

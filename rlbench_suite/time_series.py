@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -37,6 +38,11 @@ LONGEST = 200_000
 """Largest number of rows of a file, and of steps of a record."""
 LARGEST_FRACTION = 1.5
 """Largest value of a column in % that is taken for one of fractions, with some over 1 by errors of an instrument."""
+
+
+_NUMBER = re.compile(
+    r"\s*[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*|[-+]?(?:nan|inf|infinity)", re.IGNORECASE
+)
 
 
 class Column(NamedTuple):
@@ -160,7 +166,8 @@ def _checked(columns: Sequence[np.ndarray], names: Sequence[str], series: Series
         raise ValueError(f"it has more than {LONGEST:,} rows")
     for name, column in zip(names, columns, strict=True):
         if not np.isfinite(column).all():
-            raise ValueError(f"{name} is not finite in row {int(np.argmin(np.isfinite(column))) + 1}")
+            row = int(np.argmin(np.isfinite(column)))
+            raise ValueError(f"{name} is not finite in row {row + 1}: {column[row]:g}")
     rises = np.diff(time) > 0
     if len(time) < 2 or not rises.all():
         row = int(np.argmin(rises)) + 2 if len(time) > 1 else 1
@@ -279,7 +286,8 @@ def _read(path: Path, series: Series) -> tuple[list[str], list[np.ndarray]]:
         table = (_read_csv if kind == ".csv" else _read_parquet)(path, series)
         return table.column_names, [np.asarray(column, np.float64) for column in table.columns]
     except (pa.ArrowException, OSError) as error:
-        words = " ".join(str(error.args[0] if error.args else error).split())
+        reason = getattr(error, "strerror", None) or (error.args[0] if error.args else error)
+        words = " ".join(str(reason).split())
         raise ValueError(words[:LONGEST_REASON].removesuffix(".")) from None
 
 
@@ -288,13 +296,48 @@ def _read_csv(path: Path, series: Series) -> pa.Table:
     from pyarrow import csv
 
     with path.open("rb") as file:
-        header = file.readline(LONGEST_HEADER).decode("utf-8-sig", "replace")
+        header = file.readline(LONGEST_HEADER).decode("utf-8-sig", "replace").partition("\r")[0]
         names = _present([name.strip().strip('"') for name in header.split(",")], series)
         if sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(2**20), b"")) > LONGEST:
             raise ValueError(f"it has more than {LONGEST:,} rows")
     kinds = dict.fromkeys(names, pa.float64())
     convert = csv.ConvertOptions(column_types=kinds, include_columns=names, null_values=[])
-    return csv.read_csv(path, convert_options=convert)
+    try:
+        return csv.read_csv(path, convert_options=convert)
+    except pa.ArrowInvalid:
+        _refuse_rows(path, names)
+        raise
+
+
+def _refuse_rows(path: Path, names: Sequence[str]) -> None:
+    """Raise a ValueError that names the row, if one is too short or too long or has a value that is no number."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    def refuse(row: csv.InvalidRow) -> str:
+        odd_rows.append(row)
+        return "error"
+
+    odd_rows: list[csv.InvalidRow] = []
+    kinds = dict.fromkeys(names, pa.string())
+    try:
+        table = csv.read_csv(
+            path,
+            read_options=csv.ReadOptions(use_threads=False),  # otherwise rows have no number
+            parse_options=csv.ParseOptions(invalid_row_handler=refuse),
+            convert_options=csv.ConvertOptions(column_types=kinds, include_columns=names, null_values=[]),
+        )
+    except pa.ArrowInvalid:
+        if not odd_rows or odd_rows[0].number is None:
+            raise
+        row = odd_rows[0]
+        raise ValueError(
+            f"row {row.number - 1} has {row.actual_columns} columns, and the header {row.expected_columns}"
+        ) from None
+    for name in table.column_names:
+        for row, text in enumerate(table[name].to_pylist(), start=1):
+            if not _NUMBER.fullmatch(text):
+                raise ValueError(f"{name} is no number in row {row}: {text[:20]!r}")
 
 
 def _read_parquet(path: Path, series: Series) -> pa.Table:

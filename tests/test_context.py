@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import pickle
 from pathlib import Path
@@ -72,6 +73,15 @@ def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path, monkeypa
     monkeypatch.setenv("RLSUITE_CACHE", str(tmp_path / "file" / "below"))
     found = card(ID, context=written(tmp_path, SERVO))
     assert card(found.id) == found
+
+
+def test_a_full_disk_is_not_filled_further(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    assert card(ID, context=written(tmp_path, SERVO)).context is not None
+    assert list((tmp_path / "cache" / "contexts").iterdir()) == []
 
 
 def test_a_node_of_a_cluster_knows_the_contexts_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

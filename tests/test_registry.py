@@ -1,12 +1,16 @@
 """Ids as people write them: without namespace, without version, misspelt."""
 
+import gc
+import math
 import re
 import shlex
+import weakref
 
 import gymnasium
 import pettingzoo
 import pytest
 
+from rlbench_suite import card as card_module
 from rlbench_suite import registry
 from rlbench_suite.adapters.entry_points import make
 from rlbench_suite.card import unknown
@@ -130,3 +134,28 @@ def test_the_command_that_measures_a_card_goes_through_a_shell() -> None:
     chosen = registry.card("OfficeApps-v1?reward=dense&difficulty=hard").measuring_command
     assert shlex.split(chosen) == ["rlsuite", "calibrate", "rlsuite/OfficeApps-v1?reward=dense&difficulty=hard"]
     assert registry.card("SAT-v0").measuring_command == "rlsuite calibrate rlsuite/SAT-v0"
+
+
+def test_tasks_of_ever_new_difficulties_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(card_module, "_BUILT", {})
+    monkeypatch.setattr(card_module, "MOST_BUILT", 3)
+    vicsek = registry.card("Vicsek-v0")
+    usual = vicsek.build()
+    built = []
+    for number in range(20):
+        built.append(weakref.ref(vicsek.build(difficulty=0.1 + 0.01 * number)))
+        assert vicsek.build() is usual, "the one in use is remembered"
+    gc.collect()
+    assert sum(task() is not None for task in built) == 2
+
+
+@pytest.mark.parametrize("difficulty", [math.nan, math.inf, -math.inf, True, [1], 1j, b"easy"])
+def test_a_difficulty_is_a_name_or_a_finite_number(difficulty: object) -> None:
+    for task_id in ("Vicsek-v0", "TreasureMaps-v0", "Sudoku4-v0"):
+        with pytest.raises(ValueError, match=f"A difficulty of rlsuite/{task_id} is one of .* or a finite number; got"):
+            registry.card(task_id).build(difficulty=difficulty)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("given", ["x" * 10**6, [0] * 10**6, {"a": "b" * 10**6}])
+def test_an_error_repeats_no_long_value(given: object) -> None:
+    assert len(unknown("split", given, ["train", "test"])) < 200

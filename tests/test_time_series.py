@@ -19,6 +19,7 @@ from rlbench_suite.registry import card
 from rlbench_suite.time_series import LARGEST, Column, Series, read_record
 
 SERIES = Series("load", "torque", (Column("torque", "N m", -5, 5, ""), Column("speed", "rad/s", 0, 9, "")), "s", 0.5, 3)
+OPTIONAL = SERIES._replace(columns=(*SERIES.columns[:1], SERIES.columns[1]._replace(optional=True)))
 DEMAND = np.random.default_rng(0).poisson(6, (400, 3))
 
 
@@ -42,6 +43,16 @@ def test_files_and_mappings_are_one_record(tmp_path: Path) -> None:
     one = read_record(columns, SERIES, tmp_path)
     assert one == read_record("a.csv", SERIES, tmp_path) == read_record(tmp_path / "a.parquet", SERIES, Path("/none"))
     np.testing.assert_array_equal(one.values(), [[0, 1], [1, 1], [2, 1], [0, 2], [-2, 3]])  # linear between rows
+
+
+def test_ends_of_lines_drop_no_column(tmp_path: Path) -> None:
+    text = "time,torque,speed\n0,0,1\n1,2,1\n2,-2,3\n"
+    records = []
+    for end in ("\n", "\r\n", "\r"):
+        (tmp_path / "a.csv").write_bytes(text.replace("\n", end).encode())
+        records.append(read_record("a.csv", OPTIONAL, tmp_path))
+    assert records[0].columns == ("torque", "speed")
+    assert records[0] == records[1] == records[2]
 
 
 def test_prices_hold_until_the_next_row(tmp_path: Path) -> None:
@@ -133,14 +144,14 @@ def test_weather_and_prices_are_those_of_the_records() -> None:
     [
         ("time,torque\n0,1\n", "it has no column 'speed'"),
         ("time,torque,speed\n0,1,1\n1,1,1\n1,1,1\n", "time must increase from row to row, and does not in row 3"),
-        ("time,torque,speed\n0,1,1\n1,nan,1\n2,1,1\n", "torque is not finite in row 2"),
-        ("time,torque,speed\n0,1,1\n1,1e999,1\n2,1,1\n", "torque is not finite in row 2"),
+        ("time,torque,speed\n0,1,1\n1,nan,1\n2,1,1\n", "torque is not finite in row 2: nan"),
+        ("time,torque,speed\n0,1,1\n1,1e999,1\n2,1,1\n", "torque is not finite in row 2: inf"),
         ("time,torque,speed\n0,1,1\n1,-6,1\n2,1,1\n", "torque must be from -5 to 5 N m, got -6 in row 2"),
-        ("time,torque,speed\n0,1,1\n1,abc,1\n", "abc"),
-        ("time,torque,speed\n0,1,1\n1,,1\n", "conversion error"),
+        ("time,torque,speed\n0,1,1\n1,abc,1\n", "torque is no number in row 2: 'abc'"),
+        ("time,torque,speed\n0,1,1\n1,,1\n", "torque is no number in row 2: ''"),
         ("time,torque,speed\n0,1,1\n0.5,1,1\n", "it has 2 steps of 0.5 s, and at least 3 are needed"),
         ("time,torque,speed\n0,1,1\n1e9,1,1\n", "more than 200,000 steps"),
-        ("time,torque,speed\n0,1\n", "Expected 3 columns, got 2"),
+        ("time,torque,speed\n0,1,1\n0,1\n", "row 2 has 2 columns, and the header 3"),
         ("time,torque,speed\n", "time must increase"),
         ("time,torque,speed\n" + "1\n" * 200_002, "more than 200,000 rows"),
         ("\0" * (LARGEST + 1), "larger than 33,554,432 bytes"),
@@ -252,6 +263,7 @@ def test_what_is_no_record_is_refused(tmp_path: Path) -> None:
     for given, said in (
         ("a.parquet", "Parquet"),
         ("none.csv", "there is no such file"),
+        ("a" * 300 + ".csv", "File name too long"),
         ("/etc/passwd", "not a .csv or .parquet file"),
         (3, "load is a file"),
         ({"time": [0, 1]}, "it has no column 'torque'"),

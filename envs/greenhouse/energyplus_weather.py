@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlbench_suite.time_series import Column
+from rlbench_suite.numerals import read_integer, read_real
+from rlbench_suite.time_series import LONGEST, Column
 
 from .weather import HOUR
 
@@ -63,10 +64,12 @@ def read_energyplus(path: Path, columns: Mapping[str, Column]) -> dict[str, np.n
             part of a sentence.
         OSError: it cannot be read.
     """
-    lines = path.read_text("utf-8-sig", "replace").splitlines()
-    if not lines or not lines[0].startswith("LOCATION"):
+    text = path.read_text("utf-8-sig", "replace").rstrip("\n")
+    if not text.startswith("LOCATION"):
         raise ValueError("its first row does not begin with LOCATION, as in an EnergyPlus weather file")
-    rows = [line.split(",") for line in lines[HEADER:] if line.strip()]
+    if text.count("\n") > LONGEST:  # counted before a small file becomes many small lists
+        raise ValueError(f"it has more than {LONGEST:,} rows")
+    rows = [line.split(",", LAST + 1) for line in text.split("\n")[HEADER:]]
     if not rows:
         raise ValueError(f"it has no rows after the {HEADER} of the header")
     for number, row in enumerate(rows):
@@ -89,11 +92,15 @@ def read_energyplus(path: Path, columns: Mapping[str, Column]) -> dict[str, np.n
 
 def _refuse_gaps(dates: list[tuple[str, str]]) -> None:
     """Raise a ValueError unless each day follows the one before."""
-    try:
-        days = [(int(month), int(day)) for month, day in dates[::HOURS]]
-        following = [[_day_after(year, *one) for year in _years(*one)] for one in days]
-    except ValueError:
-        raise ValueError("month and day of its rows must be dates") from None
+    days, following = [], []
+    for number, texts in enumerate(dates[::HOURS]):
+        try:
+            month, day = (read_integer(text) for text in texts)
+            following.append([_day_after(year, month, day) for year in _years(month, day)])
+        except (ValueError, OverflowError):
+            given = "-".join(text[:20] for text in texts)
+            raise ValueError(f"month and day of row {HEADER + HOURS * number + 1} are no date: {given!r}") from None
+        days.append((month, day))
     for number, (due, after) in enumerate(zip(following, days[1:], strict=False)):
         if after not in due:
             row, wanted = HEADER + HOURS * (number + 1) + 1, " or ".join(sorted({f"{m}-{d}" for m, d in due}))
@@ -120,7 +127,7 @@ def _numbers(rows: list[list[str]], field: Field, column: Column) -> np.ndarray:
     for number, row in enumerate(rows):
         where, text = f"the {field.name} of row {HEADER + number + 1}", row[field.place].strip()
         try:
-            values[number] = float(text)
+            values[number] = read_real(text)
         except ValueError:
             raise ValueError(f"{where} is no number: {text[:20]!r}") from None
         if not values[number] < field.missing:

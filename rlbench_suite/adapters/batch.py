@@ -18,6 +18,7 @@ from rlbench_suite.adapters.action_check import ActionCheck
 from rlbench_suite.adapters.frame_rate import frame_rate
 from rlbench_suite.adapters.goals import WithGoals
 from rlbench_suite.adapters.maskable import batched_action_space, shown_action_space
+from rlbench_suite.adapters.one_thread import OneThread
 from rlbench_suite.adapters.reward_space import VectorReward, shown_reward_space, with_resets
 from rlbench_suite.adapters.single import RENDER_MODES, TaskEnv
 from rlbench_suite.bit_exact import exact_vmap
@@ -176,6 +177,7 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
         self.task = task = find_card(task_id).build(difficulty=difficulty, dtype=dtype)
         mode, limit = check_batch(task.card, num_envs, max_episode_steps, autoreset_mode, backend, render_mode)
         check_spaces(task)
+        self._one_thread = OneThread(task.card.id)
         self.num_envs = num_envs
         self.backend = backend
         self.autoreset_mode, self.render_mode = mode, render_mode
@@ -217,28 +219,29 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
         Raises:
             ValueError: a seed is negative or too large, a list or mask has another length, or there are other options.
             TypeError: the mask is no bool array.
-            RuntimeError: JAX would hang in this process (:func:`refuse_after_fork`).
+            RuntimeError: another thread is in these environments, or JAX would hang (:func:`refuse_after_fork`).
         """
         refuse_after_fork()
-        chosen = self._chosen(options)
-        self._programs = programs(self.task)
-        # Check beforehand whether any episode needs a reset, unless that would wait for an accelerator.
-        self._unseen = self.backend == "jax" and jax.default_backend() != "cpu"
-        with precision(self.task):
-            if self._episodes is None:
-                if not chosen.all():
-                    raise gymnasium.error.ResetNeeded("The first reset begins every episode; leave reset_mask out.")
-                begun = self._programs.begin(self._seeds(seed), self._draw)
-            else:
-                episodes = self._episodes
-                if seed is not None:
-                    episodes = episodes._replace(
-                        seed=np.where(chosen[:, None], self._seeds(seed), episodes.seed),
-                        index=np.where(chosen, np.int32(-1), episodes.index),
-                    )
-                begun = self._programs.reset_where(chosen, episodes, self._last, self._draw)
-            self._episodes, self._last, self._over = begun
-        return self._out(self._last.observation), self._infos(self._last.info, chosen)
+        with self._one_thread:
+            chosen = self._chosen(options)
+            self._programs = programs(self.task)
+            # Check beforehand whether any episode needs a reset, unless that would wait for an accelerator.
+            self._unseen = self.backend == "jax" and jax.default_backend() != "cpu"
+            with precision(self.task):
+                if self._episodes is None:
+                    if not chosen.all():
+                        raise gymnasium.error.ResetNeeded("The first reset begins every episode; leave reset_mask out.")
+                    begun = self._programs.begin(self._seeds(seed), self._draw)
+                else:
+                    episodes = self._episodes
+                    if seed is not None:
+                        episodes = episodes._replace(
+                            seed=np.where(chosen[:, None], self._seeds(seed), episodes.seed),
+                            index=np.where(chosen, np.int32(-1), episodes.index),
+                        )
+                    begun = self._programs.reset_where(chosen, episodes, self._last, self._draw)
+                self._episodes, self._last, self._over = begun
+            return self._out(self._last.observation), self._infos(self._last.info, chosen)
 
     def _chosen(self, options: dict[str, Any] | None) -> np.ndarray:
         """Return the mask of the entries whose episodes are to begin."""
@@ -267,43 +270,46 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
         Raises:
             ValueError, TypeError: an action is not in the action space (NumPy backend).
             gymnasium.error.ResetNeeded: no episode was begun, or autoreset is disabled and one is over.
+            RuntimeError: another thread is in these environments, or JAX would hang (:func:`refuse_after_fork`).
         """
         refuse_after_fork()
-        if self._episodes is None:
-            raise gymnasium.error.ResetNeeded("Call reset() before step().")
-        disabled = self.autoreset_mode is AutoresetMode.DISABLED
-        same_step = self.autoreset_mode is AutoresetMode.SAME_STEP
-        if disabled and self.backend == "numpy" and (over := np.flatnonzero(self._over)).size:
-            raise gymnasium.error.ResetNeeded(
-                f"Episodes are over in entries {over.tolist()}; begin them by reset(options={{'reset_mask': mask}})."
+        with self._one_thread:
+            if self._episodes is None:
+                raise gymnasium.error.ResetNeeded("Call reset() before step().")
+            disabled = self.autoreset_mode is AutoresetMode.DISABLED
+            same_step = self.autoreset_mode is AutoresetMode.SAME_STEP
+            if disabled and self.backend == "numpy" and (over := np.flatnonzero(self._over)).size:
+                raise gymnasium.error.ResetNeeded(
+                    f"Episodes are over in entries {over.tolist()}; "
+                    "begin them by reset(options={'reset_mask': mask})."
+                )
+            if self.backend == "numpy":
+                actions = self._check_actions(actions)
+            with precision(self.task):
+                episodes, step, over = self._programs.advance(self._episodes, actions, self._limit)
+                # An episode that was over before this step took one step too many. Its reset undoes that step.
+                ended, to_reset = over, over if same_step else self._over
+                shown = step
+                if not disabled and (self._unseen or np.asarray(to_reset).any()):
+                    episodes, shown, over = self._programs.reset_where(to_reset, episodes, step, self._draw)
+                self._episodes, self._last, self._over = episodes, shown, over
+                made = step if same_step else shown
+                reward = scalar_return(self.task, made.reward) if self.card.agents > 1 else made.reward
+                told = shown.info
+                if self.weights is not None:
+                    told = told | {"vector_reward": reward}
+                    reward = weighted_sum(reward, self.weights, self.task.dtype)
+            infos = self._infos(told) | (self._final(step, ended) if same_step else {})
+            rewards = self._out(reward)
+            if self.reward_space.shape and self.backend == "numpy":
+                rewards = rewards.view(VectorReward)
+            return (
+                self._out(shown.observation),
+                rewards,
+                self._out(made.terminated),
+                self._out(made.truncated),
+                infos,
             )
-        if self.backend == "numpy":
-            actions = self._check_actions(actions)
-        with precision(self.task):
-            episodes, step, over = self._programs.advance(self._episodes, actions, self._limit)
-            # An episode that was over before this step took one step too many. Its reset undoes that step.
-            ended, to_reset = over, over if same_step else self._over
-            shown = step
-            if not disabled and (self._unseen or np.asarray(to_reset).any()):
-                episodes, shown, over = self._programs.reset_where(to_reset, episodes, step, self._draw)
-            self._episodes, self._last, self._over = episodes, shown, over
-            made = step if same_step else shown
-            reward = scalar_return(self.task, made.reward) if self.card.agents > 1 else made.reward
-            told = shown.info
-            if self.weights is not None:
-                told = told | {"vector_reward": reward}
-                reward = weighted_sum(reward, self.weights, self.task.dtype)
-        infos = self._infos(told) | (self._final(step, ended) if same_step else {})
-        rewards = self._out(reward)
-        if self.reward_space.shape and self.backend == "numpy":
-            rewards = rewards.view(VectorReward)
-        return (
-            self._out(shown.observation),
-            rewards,
-            self._out(made.terminated),
-            self._out(made.truncated),
-            infos,
-        )
 
     @property
     def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]

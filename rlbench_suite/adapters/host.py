@@ -15,6 +15,7 @@ from gymnasium.wrappers import TimeLimit
 
 from rlbench_suite.adapters.action_check import ActionCheck
 from rlbench_suite.adapters.batch import check_batch
+from rlbench_suite.adapters.one_thread import OneThread
 from rlbench_suite.adapters.record import Record
 from rlbench_suite.adapters.reward_space import with_resets
 from rlbench_suite.adapters.single import EnvState, PixelEnv, TaskEnv
@@ -48,13 +49,15 @@ class HostEnv(TaskEnv):
 
         Raises:
             ValueError: the seed is negative or too large, or options are given (there are none).
+            RuntimeError: another thread is in this environment.
         """
-        first = self._turn(seed, options)
-        observation, told = self.task.begin(self._simulator, first, self._seed, self._index, self._draw)
-        self._total = 0.0
-        self._told = observation, 0.0, False, self._info(told, terminated=False)
-        shown, *_, info = self._show()
-        return shown, info
+        with self._one_thread:
+            first = self._turn(seed, options)
+            observation, told = self.task.begin(self._simulator, first, self._seed, self._index, self._draw)
+            self._total = 0.0
+            self._told = observation, 0.0, False, self._info(told, terminated=False)
+            shown, *_, info = self._show()
+            return shown, info
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         """Step once.
@@ -62,18 +65,20 @@ class HostEnv(TaskEnv):
         Raises:
             ValueError, TypeError: the action is not in the action space.
             gymnasium.error.ResetNeeded: no episode was begun, or it is over.
+            RuntimeError: another thread is in this environment.
         """
-        if self._told is None or self._over:
-            raise self._reset_needed()
-        observation, reward, terminated, _, told = self._simulator.step(self._check_action(action))
-        self.steps, self._total = self.steps + 1, self._total + float(reward)
-        self._told = observation, float(reward), bool(terminated), self._info(told, bool(terminated))
-        shown, reward, terminated, truncated, info = self._show()
-        truncated = truncated or self.steps >= self._limit
-        self._over = terminated or truncated
-        if terminated:
-            info["end_reason"] = self.task.why_over(self.episode.state, self.params, info)
-        return shown, reward, terminated, truncated, info
+        with self._one_thread:
+            if self._told is None or self._over:
+                raise self._reset_needed()
+            observation, reward, terminated, _, told = self._simulator.step(self._check_action(action))
+            self.steps, self._total = self.steps + 1, self._total + float(reward)
+            self._told = observation, float(reward), bool(terminated), self._info(told, bool(terminated))
+            shown, reward, terminated, truncated, info = self._show()
+            truncated = truncated or self.steps >= self._limit
+            self._over = terminated or truncated
+            if terminated:
+                info["end_reason"] = self.task.why_over(self.episode.state, self.params, info)
+            return shown, reward, terminated, truncated, info
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state to copy. A copy makes a new simulator and puts it into this state."""
@@ -185,6 +190,7 @@ class HostVectorEnv(SyncVectorEnv):
         self.single_reward_space = self.task.reward_space
         self.reward_space = with_resets(self.single_reward_space, mode)
         self._check_actions = ActionCheck(self.task.action_space, num_envs)
+        self._one_thread = OneThread(self.card.id)
         super().__init__(
             [partial(_limited, self.task, limit, split, render_mode, weights)] * num_envs,
             autoreset_mode=mode,
@@ -196,8 +202,10 @@ class HostVectorEnv(SyncVectorEnv):
 
         Raises:
             ValueError, TypeError: an action is not in the action space.
+            RuntimeError: another thread is in these environments.
         """
-        return super().step(self._check_actions(actions))
+        with self._one_thread:
+            return super().step(self._check_actions(actions))
 
 
 def _limited(task: Any, limit: int, *args: Any) -> gymnasium.Env[Any, Any]:

@@ -21,6 +21,7 @@ from rlbench_suite.adapters.action_check import ActionCheck
 from rlbench_suite.adapters.frame_rate import frame_rate
 from rlbench_suite.adapters.goals import WithGoals
 from rlbench_suite.adapters.maskable import shown_action_space
+from rlbench_suite.adapters.one_thread import OneThread
 from rlbench_suite.adapters.packing import Field, Layout
 from rlbench_suite.adapters.program import program
 from rlbench_suite.adapters.reward_space import VectorReward, shown_reward_space
@@ -183,6 +184,7 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
             raise ValueError(unknown("render_mode", render_mode, RENDER_MODES))
         check_spaces(task)
         self.task = task
+        self._one_thread = OneThread(task.card.id)
         self.metadata = type(self).metadata | frame_rate(task.period)
         self.render_mode = render_mode
         # Spaces hold the generator of their samples: each env has its own.
@@ -230,21 +232,23 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
 
         Raises:
             ValueError: the seed is negative or too large, or options are given (there are none).
+            RuntimeError: another thread is in this environment, or JAX would hang (:func:`refuse_after_fork`).
         """
         refuse_after_fork()
-        self._turn(seed, options)
-        assert self._seed is not None
-        if self._memory is None:
-            with compiling(self.card.id):
-                self._open()
+        with self._one_thread:
+            self._turn(seed, options)
+            assert self._seed is not None
+            if self._memory is None:
+                with compiling(self.card.id):
+                    self._open()
+                    self._begin()
+            elif self._following is None:
                 self._begin()
-        elif self._following is None:
-            self._begin()
-        else:
-            self._buffer[:], self._following = self._following, None
-        self._unpacked = None
-        observation, *_, info = self._show()
-        return observation, info
+            else:
+                self._buffer[:], self._following = self._following, None
+            self._unpacked = None
+            observation, *_, info = self._show()
+            return observation, info
 
     def _begin(self) -> None:
         """Begin this episode and the next one."""
@@ -308,27 +312,29 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
         Raises:
             ValueError, TypeError: the action is not in the action space.
             gymnasium.error.ResetNeeded: no episode was begun, or it is over.
+            RuntimeError: another thread is in this environment, or JAX would hang (:func:`refuse_after_fork`).
         """
         refuse_after_fork()
-        if self._memory is None or self._over:
-            raise self._reset_needed()
-        checked = self._check_action(action)
-        self._action[...] = checked
-        self._buffer[:] = self._advance(self._memory)
-        self._unpacked = None
-        observation, reward, terminated, truncated, info = self._show()
-        self.steps += 1
-        if self.steps >= self._limit:
-            truncated = True
-        if terminated or truncated:
-            self._over = True
-        if info.get("invalid_action"):
-            episode = self._seen()
-            info["invalid_reason"] = self.task.why_illegal(checked, episode.state, episode.params)
-        if terminated:
-            episode = self._seen()
-            info["end_reason"] = self.task.why_over(episode.state, episode.params, info)
-        return observation, reward, terminated, truncated, info
+        with self._one_thread:
+            if self._memory is None or self._over:
+                raise self._reset_needed()
+            checked = self._check_action(action)
+            self._action[...] = checked
+            self._buffer[:] = self._advance(self._memory)
+            self._unpacked = None
+            observation, reward, terminated, truncated, info = self._show()
+            self.steps += 1
+            if self.steps >= self._limit:
+                truncated = True
+            if terminated or truncated:
+                self._over = True
+            if info.get("invalid_action"):
+                episode = self._seen()
+                info["invalid_reason"] = self.task.why_illegal(checked, episode.state, episode.params)
+            if terminated:
+                episode = self._seen()
+                info["end_reason"] = self.task.why_over(episode.state, episode.params, info)
+            return observation, reward, terminated, truncated, info
 
     def _reset_needed(self) -> gymnasium.error.ResetNeeded:
         """Return the error of a step without a running episode."""

@@ -82,33 +82,35 @@ class TextEnv(TaskEnv):
         Raises:
             TypeError: the action is not a string.
             gymnasium.error.ResetNeeded: no episode was begun, or it is over.
+            RuntimeError: another thread is in this environment.
         """
         if not isinstance(action, str):
             raise TypeError(f"The text view takes a string, got {type(action).__name__}: {action!r}.")
-        refusal = None
-        try:
-            played = self._read_reply(action)
-        except (ValueError, TypeError) as error:
-            played = self.task.noop_action()
-            before = self._seen()
-            refusal = str(error)[:500].encode("ascii", "backslashreplace").decode()
-        observation, reward, terminated, truncated, info = super().step(played)
-        self.remarks = []
-        if refusal is not None:
-            if "invalid_reason" in info:
-                instead = "The no-op action was played instead, which changes nothing here."
-            elif np.size(played) <= FEW:
-                instead = (
-                    f"The no-op action was played instead: {self.task.spell(played, before.state, before.params)}."
-                )
-            else:
-                instead = "The no-op action was played instead."
-            info |= {"invalid_action": True, "invalid_reason": refusal}
-            self.remarks = [f"Not understood: {refusal}", instead]
-        elif "invalid_reason" in info:
-            self.remarks = [f"Not allowed: {info['invalid_reason']}"]
-        last = why_over(info) if terminated or truncated else self.task.how_to_act()
-        return "\n".join((observation, *self.remarks, last)), reward, terminated, truncated, info
+        with self._one_thread:
+            refusal = None
+            try:
+                played = self._read_reply(action)
+            except (ValueError, TypeError) as error:
+                played = self.task.noop_action()
+                before = self._seen()
+                refusal = str(error)[:500].encode("ascii", "backslashreplace").decode()
+            observation, reward, terminated, truncated, info = super().step(played)
+            self.remarks = []
+            if refusal is not None:
+                if "invalid_reason" in info:
+                    instead = "The no-op action was played instead, which changes nothing here."
+                elif np.size(played) <= FEW:
+                    instead = (
+                        f"The no-op action was played instead: {self.task.spell(played, before.state, before.params)}."
+                    )
+                else:
+                    instead = "The no-op action was played instead."
+                info |= {"invalid_action": True, "invalid_reason": refusal}
+                self.remarks = [f"Not understood: {refusal}", instead]
+            elif "invalid_reason" in info:
+                self.remarks = [f"Not allowed: {info['invalid_reason']}"]
+            last = why_over(info) if terminated or truncated else self.task.how_to_act()
+            return "\n".join((observation, *self.remarks, last)), reward, terminated, truncated, info
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Begin an episode; see :meth:`TaskEnv.reset`."""

@@ -97,6 +97,7 @@ def export(
     from rich.console import Console
     from rich.progress import track
 
+    from rlbench_suite.evaluation.writing import writing
     from rlbench_suite.language.dataset import CompositeDataset, PuzzleDataset
 
     cards = [registry.card(task_id) for task_id in task_ids]
@@ -114,7 +115,10 @@ def export(
     ]
     dataset = parts[0] if len(parts) == 1 else CompositeDataset([(part, 1) for part in parts], size=n, seed=seed)
     console = Console(stderr=True)
-    dataset.export(path, lambda numbers: track(numbers, str(path), console=console, disable=not console.is_terminal))
+    with writing(path):
+        dataset.export(
+            path, lambda numbers: track(numbers, str(path), console=console, disable=not console.is_terminal)
+        )
     print(f"Wrote {n} instances to {path}.")
 
 

@@ -108,6 +108,8 @@ def sha256(path: Path) -> str:
     Raises:
         OSError: it cannot be read.
     """
+    if path.exists() and not (path.is_file() or path.is_dir()):  # to open a pipe could take for ever
+        raise OSError(f"Cannot read the checkpoint {path}: it is no plain file.")
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -65,16 +65,18 @@ class Database:
         self._connection = duckdb.connect(":memory:")
         self._connection.execute("SET TimeZone = 'UTC'")  # a query answers the same on all machines
         self._connection.execute("SET temp_directory = ''")  # a table that does not fit is refused; no disk is filled
+        self._connection.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")  # a small file may hold a large table
         try:
             _load_cells(self._connection, runs)
             _load_failed(self._connection, runs)
             for table, file in FILES.items():
                 _load_files(self._connection, runs, table, file)
+        except duckdb.OutOfMemoryException:
+            raise ValueError(f"The tables of the runs do not fit into {MEMORY_LIMIT}.") from None
         except duckdb.Error as error:
             raise ValueError(f"A table of a run is damaged: {_first_line(error)}") from None
         self._connection.execute("SET python_enable_replacements = false")  # names of Python objects are no tables
         self._connection.execute("SET enable_external_access = false")
-        self._connection.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
         self._connection.execute("SET lock_configuration = true")
 
     def ask(self, sql: str) -> Answer:

@@ -318,7 +318,8 @@ class _Lease:
     def __init__(self, objects: _Objects) -> None:
         self.objects = objects
         self.number = 0
-        self.renewed = time.time()
+        self.renewed = _uptime()
+        """Time of the last renewal."""
         self.lost = False
         self.ended = threading.Event()
         self.renewing = threading.Thread(target=self._renew, daemon=True)
@@ -358,7 +359,7 @@ class _Lease:
         Raises:
             CannotWrite: another program has taken over, or the lease could not be renewed in time.
         """
-        if self.lost or time.time() - self.renewed > EXPIRY:
+        if self.lost or _uptime() - self.renewed > EXPIRY:
             raise CannotWrite(
                 f"Cannot write to {self.objects.url}: this program was out of touch with it for too long, and another "
                 "may be at work in it. Run the same command again."
@@ -367,7 +368,7 @@ class _Lease:
     def _renew(self) -> None:
         while not self.ended.wait(_RENEWAL):
             with suppress(Exception):  # an unreachable store may come back before the lease expires
-                numbers, now = self._numbers(), time.time()
+                numbers, now = self._numbers(), _uptime()
                 if not numbers or numbers[-1] != self.number:
                     self.lost = True
                     return
@@ -392,10 +393,19 @@ class _Lease:
         silent = time.time() - holder["time"]
         if silent > EXPIRY or (holder["host"] == socket.gethostname() and not _lives(holder["process"])):
             return None
+        seen = f"{silent:.0f} s ago"
+        if silent < 0:
+            seen = f"whose clock is {-silent:.0f} s ahead of the clock here"
         return (
-            f"process {holder['process']} on {holder['host']}, {silent:.0f} s ago; if it was killed, "
+            f"process {holder['process']} on {holder['host']}, {seen}; if it was killed, "
             f"wait until {EXPIRY:.0f} s have passed"
         )
+
+
+def _uptime() -> float:
+    """Return a time in seconds by a clock that nobody sets, and that goes on while the machine sleeps where it can."""
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if clock is None else time.clock_gettime(clock)
 
 
 def _lives(process: int) -> bool:

@@ -18,6 +18,7 @@ import json
 import os
 import shutil
 import sys
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -440,18 +441,17 @@ class Run:
     @contextmanager
     def sitting(self) -> Iterator[None]:
         """Record the machine, start, end and energy of this launch in the manifest."""
-        started, joules_before = datetime.now(UTC), joules()
+        started, launched, joules_before = datetime.now(UTC), time.monotonic(), joules()
         now = Sitting(arguments=sys.argv[1:], machine=Machine.this(), started=started)
-        earlier = self.manifest.sittings
-        self._write_manifest([*earlier, now])
+        self._write_manifest([*self.manifest.sittings, now])
         try:
             yield
         finally:
             finished, joules_after = datetime.now(UTC), joules()
-            ended = {"finished": finished, "wall_seconds": (finished - started).total_seconds()}
+            ended = {"finished": finished, "wall_seconds": time.monotonic() - launched}
             if joules_before and joules_after and joules_after > joules_before:  # otherwise a counter wrapped around
                 ended["energy_joules"] = joules_after - joules_before
-            self._write_manifest([*earlier, now.model_copy(update=ended)])
+            self._write_manifest([*self.manifest.sittings[:-1], now.model_copy(update=ended)])
 
     def _write_manifest(self, sittings: list[Sitting]) -> None:
         self.manifest = self.manifest.model_copy(update={"sittings": sittings})

@@ -355,7 +355,7 @@ def _retry_after(header: str) -> float:
         pass
     try:
         return max(0.0, parsedate_to_datetime(header).timestamp() - time.time())
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):  # years beyond 9999, too
         return 0.0
 
 

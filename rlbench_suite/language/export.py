@@ -29,6 +29,8 @@ CANARY = "rlbench-suite canary 6f0d2d0c-8a55-4c0e-9d1b-5f2f9f6e3c1a: benchmark d
 """Text that every card carries, so that a corpus that holds test data can be found by searching for it."""
 SUFFIXES = (".jsonl", ".parquet")
 SHARD = "data/{split}-00000-of-00001.parquet"
+_SHOWN = 80
+"""Number of bytes of a bad line that an error repeats."""
 _GROUP = 1000
 """Rows written at a time."""
 
@@ -73,14 +75,36 @@ def read(path: Path) -> list[Row]:
     """Return the rows of a file of :func:`write`, or of one that Hugging Face's ``datasets`` wrote.
 
     Raises:
-        ValueError: another suffix.
+        ValueError: another suffix, or a line that is no row; the message names the file and the line.
+        OSError: the file cannot be read.
     """
     if path.suffix == ".parquet":
-        rows: list[Row] = pq.read_table(path).to_pylist()
+        try:
+            rows: list[Row] = pq.read_table(path).to_pylist()
+        except pa.ArrowInvalid as error:
+            raise ValueError(f"{path} is no Parquet file of rows: {str(error).splitlines()[0]}") from None
         return rows
     if path.suffix != ".jsonl":
         raise ValueError(unknown("suffix of a file of rows", path.suffix, SUFFIXES))
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    # Only line feeds end a row: texts may hold other characters at which str.splitlines splits.
+    text = path.read_bytes().removesuffix(b"\n")
+    lines = text.split(b"\n") if text else []
+    return [_row(line, path, number) for number, line in enumerate(lines, start=1)]
+
+
+def _row(line: bytes, path: Path, number: int) -> Row:
+    """Return the row that a line holds.
+
+    Raises:
+        ValueError: it holds none.
+    """
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}, line {number}, is no JSON ({error}): {line[:_SHOWN]!r}") from None
+    if not isinstance(row, dict):
+        raise ValueError(f"{path}, line {number}, is no row but {type(row).__name__}: {line[:_SHOWN]!r}")
+    return row
 
 
 def write_folder(splits: Mapping[str, Dataset], folder: Path, progress: Progress = lambda numbers: numbers) -> None:

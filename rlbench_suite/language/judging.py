@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import threading
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -11,6 +13,7 @@ from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import Any, ClassVar
 
+from rlbench_suite.language.lenient import find_answer
 from rlbench_suite.language.rows import Completion, Row, instance_of, verdict
 from rlbench_suite.puzzle import Verdict
 
@@ -21,9 +24,14 @@ CHUNK = 32
 """Number of replies that a worker gets at a time."""
 READY = "ready"
 """Message of a worker that has started, and of one that has loaded the puzzles of its replies."""
+_LONGEST_REASON = 500
+"""Number of characters of an error that a verdict repeats."""
 _LONGEST_START = 120.0
 """Seconds within which a worker must have started, or loaded puzzles."""
 
+
+NO_VERDICT = "this row cannot be judged: "
+"""Beginning of the reason of a verdict on a reply whose row is none, or has an instance that no generator has made."""
 
 _LOST = Verdict(valid=False, solved=False, optimal=False, score=0.0, reason="")
 
@@ -76,16 +84,29 @@ def _work(pipe: Connection, judge: Callable[..., Verdict], reading: Mapping[str,
         pipe.send(READY)
         try:
             for row, reply in tasks:
-                pipe.send(judge(row, reply, **reading))
-        except (TypeError, ValueError) as error:
+                pipe.send(_judged(judge, row, reply, reading))
+        except TypeError as error:
             pipe.send(error)
+
+
+def _judged(judge: Callable[..., Verdict], row: Row, reply: Completion, reading: Mapping[str, Any]) -> Verdict:
+    """Judge a reply. A forged row has a verdict of its own, so that it refuses no other reply of its batch.
+
+    Raises:
+        TypeError: a completion of a wrong type, or an unknown keyword.
+    """
+    try:
+        return judge(row, reply, **reading)
+    except ValueError as error:
+        return Verdict(False, False, False, 0.0, f"{NO_VERDICT}{str(error)[:_LONGEST_REASON]}")
 
 
 class Judge:
     """Workers that judge replies. Use it as a context manager, or :meth:`close` it.
 
     Workers are spawned, so a script that makes one needs ``if __name__ == "__main__":``. A reply that takes longer than
-    the limit, or ends its worker, is invalid and scores 0; its worker is replaced.
+    the limit, or ends its worker, is invalid and scores 0; its worker is replaced. A reply to a row that cannot be
+    judged is invalid too, and a warning tells how many there are.
 
     Args:
         processes: number of workers.
@@ -93,7 +114,7 @@ class Judge:
         reading: keywords of :func:`.rows.verdict`, such as ``lenient``.
 
     Raises:
-        ValueError: no worker, or a limit that is not positive.
+        ValueError: no worker, a limit that is not positive, or wrong tags.
     """
 
     _judge: ClassVar[Callable[..., Verdict]] = staticmethod(verdict)
@@ -101,15 +122,20 @@ class Judge:
     def __init__(self, processes: int = 2, *, seconds: float = 5.0, **reading: Any) -> None:
         if processes < 1 or not seconds > 0:
             raise ValueError(f"A judge needs at least 1 process and more than 0 seconds, got {processes}, {seconds}.")
+        find_answer("", **{name: value for name, value in reading.items() if name != "partial"})  # refuses wrong tags
         self.seconds = seconds
         self._reading = reading
+        self._turn = threading.Lock()
+        """Lock of the thread whose replies are judged: the answers of a worker do not say whose they are."""
         self._workers = [self._start() for _ in range(processes)]
 
     def verdicts(self, rows: Iterable[Row], completions: Iterable[Completion]) -> list[Verdict]:
         """Judge each reply to its row; see :func:`.rows.verdict`. Verdicts are in the order of the replies.
 
+        Threads that share a judge take turns.
+
         Raises:
-            ValueError: not as many rows as completions, not a row, or the judge is closed.
+            ValueError: not as many rows as completions, or the judge is closed.
             TypeError: a completion of a wrong type.
             RuntimeError: a worker did not start.
         """
@@ -118,11 +144,20 @@ class Judge:
         tasks = [(number, row, reply) for number, (row, reply) in enumerate(zip(rows, completions, strict=True))]
         chunks = deque(tasks[at : at + CHUNK] for at in range(0, len(tasks), CHUNK))
         found: list[Verdict] = [_LOST] * len(tasks)
-        try:
-            self._judge_all(chunks, found)
-        except BaseException:  # verdicts on these replies must not be taken for those on later ones
-            self._workers = [self._renewed(worker) if worker.tasks else worker for worker in self._workers]
-            raise
+        with self._turn:
+            try:
+                self._judge_all(chunks, found)
+            except BaseException:  # verdicts on these replies must not be taken for those on later ones
+                self._workers = [self._renewed(worker) if worker.tasks else worker for worker in self._workers]
+                raise
+        refused = [judged.reason for judged in found if judged.reason.startswith(NO_VERDICT)]
+        if refused:
+            first = refused[0].removeprefix(NO_VERDICT)
+            warnings.warn(
+                f"{len(refused)} of {len(found)} rows cannot be judged, and replies to them score 0. "
+                f"The first: {first}",
+                stacklevel=2,
+            )
         return found
 
     def _judge_all(self, chunks: deque[list[Task]], found: list[Verdict]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 from collections.abc import Callable
@@ -15,11 +16,13 @@ import minari
 import numpy as np
 import pytest
 from folders import visible
+from killing import die, killed
 
 from rlbench_suite import datasets
 from rlbench_suite.adapters.rollout import play, replay
 from rlbench_suite.datasets import building, recipe, storage
 from rlbench_suite.datasets.catalogue import Entry
+from rlbench_suite.evaluation.writing import CannotWrite
 
 
 @pytest.fixture
@@ -250,6 +253,73 @@ def test_nothing_is_left_of_a_build_that_fails(root: Path, entry: Entry, monkeyp
     monkeypatch.setattr("rlbench_suite.datasets.building.episodes", broken)
     with pytest.raises(KeyboardInterrupt):
         datasets.build(entry)
+    assert visible(root) == []
+
+
+@pytest.mark.filterwarnings("ignore")  # of JAX about forks: the copies do not compute
+@pytest.mark.parametrize("place", ["in an episode", "before the notes", "before the move", "after the move"])
+def test_a_build_that_is_killed_leaves_no_dataset_or_a_whole_one(
+    place: str, root: Path, entry: Entry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, here = list(recipe.episodes(entry)), recipe.arithmetic()
+    monkeypatch.setattr("rlbench_suite.datasets.building.episodes", lambda _: iter(made))
+    monkeypatch.setattr("rlbench_suite.datasets.building.arithmetic", lambda: here)
+
+    def build() -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            if place == "in an episode":
+                moving = iter(made)
+                patch.setattr(
+                    "rlbench_suite.datasets.building.episodes",
+                    lambda _: (episode if number < 100 else die() for number, episode in enumerate(moving)),
+                )
+            elif place == "before the notes":
+                patch.setattr(storage, "note", die)
+            elif place == "before the move":
+                patch.setattr(storage, "install", die)
+            else:
+                patch.setattr("rlbench_suite.datasets.building.compared", die)
+            datasets.build(entry)
+
+    killed(build)
+    if place != "after the move":
+        assert not storage.is_installed(entry)
+        assert minari.list_local_datasets() == {}
+        datasets.build(entry)
+    data = root / entry.id / "data"
+    assert storage.content_sha256(storage.opened(data)) == storage.made_by(data)["sha256"]
+    assert not list(root.glob(".rlsuite-*")), "what the killed program left was cleared away"
+
+
+def test_a_dataset_that_cannot_be_replaced_stays(copy: Path, entry: Entry, monkeypatch: pytest.MonkeyPatch) -> None:
+    rename, before = Path.rename, contents(copy)
+
+    def refuse(self: Path, target: Path) -> Path:
+        if self.name == "made":
+            raise OSError(errno.EIO, "Input/output error")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with storage.staging() as aside:
+        (aside / "made").mkdir()
+        with pytest.raises(OSError, match=r"there already|Input/output error"):
+            storage.install(entry, aside / "made", force=True)
+    assert contents(copy) == before
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+def test_a_disk_that_fills_while_a_dataset_is_built_is_named(
+    root: Path, entry: Entry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HDF5 itself would end the process."""
+    usage, looks = shutil.disk_usage, iter(range(10**6))
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(path)._replace(free=10**9 - next(looks) * 10**8))
+    with pytest.raises(CannotWrite, match=f"Cannot write {entry.id}: the disk of .* is nearly full"):
+        datasets.build(entry)
+    assert next(looks) == 11
     assert visible(root) == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -53,6 +54,25 @@ def large_chunk(file: h5py.File, other: Path) -> None:
     file.create_dataset("episode_0/chunk", (1,), "f8", maxshape=(None,), chunks=(2**28 + 1,))
 
 
+def bomb(file: h5py.File, other: Path, inflated: int = 2**25) -> None:
+    """A chunk of 32 bytes whose stream inflates to 32 MiB: HDF5 would inflate all of it and drop the rest."""
+    array = file.create_dataset("episode_0/bomb", (4,), "f8", chunks=(4,), compression="gzip", shuffle=True)
+    array.id.write_direct_chunk((0,), zlib.compress(bytes(inflated)))
+
+
+def nested_bomb(file: h5py.File, other: Path) -> None:
+    settings = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    settings.set_chunk((4,))
+    settings.set_deflate(9)
+    settings.set_deflate(9)
+    h5py.h5d.create(file["episode_0"].id, b"nested", h5py.h5t.NATIVE_DOUBLE, h5py.h5s.create_simple((4,)), settings)
+
+
+def no_stream(file: h5py.File, other: Path) -> None:
+    array = file.create_dataset("episode_0/broken", (4,), "f8", chunks=(4,), compression="gzip")
+    array.id.write_direct_chunk((0,), b"no stream")
+
+
 def named_type(file: h5py.File, other: Path) -> None:
     file["episode_0/type"] = np.dtype("f8")
 
@@ -76,6 +96,9 @@ def empty_group(file: h5py.File, other: Path) -> None:
         (virtual, "lies in another file"),
         (hundred_links, "at most 2,147,483,648 are allowed"),
         (large_chunk, "at most 2,147,483,648 are allowed|cannot be read"),
+        (bomb, "'episode_0/bomb' has a chunk that inflates to more than its 32 bytes"),
+        (nested_bomb, "has an unknown filter, or one twice"),
+        (no_stream, "the data cannot be read: Error -3"),
         (named_type, "neither a group nor an array"),
         (texts, "has the type"),
         (empty_group, "is an empty group"),
@@ -97,3 +120,24 @@ def test_what_is_no_plain_array_is_refused(
             attack(file, tmp_path / "other")
     with pytest.raises(ValueError, match=words):
         array_paths(path)
+
+
+def test_plain_arrays_are_read_whatever_their_filters(tmp_path: Path) -> None:
+    """Chunks that are not deflated, or that a checksum or a filter of bytes goes before, are no bombs."""
+    path = tmp_path / "main_data.hdf5"
+    values = np.random.default_rng(0).normal(size=1000)
+    with h5py.File(path, "w") as file:
+        for number, filters in enumerate(
+            [
+                {},
+                {"compression": "gzip"},
+                {"compression": "gzip", "shuffle": True, "fletcher32": True},
+                {"fletcher32": True},
+                {"compression": "gzip", "compression_opts": 0},
+            ]
+        ):
+            file.create_dataset(f"episode_0/{number}", data=values, chunks=(64,) if filters else None, **filters)
+        array = file.create_dataset("episode_0/mixed", (8,), "f8", chunks=(4,), compression="gzip")
+        array.id.write_direct_chunk((0,), values[:4].tobytes(), filter_mask=1)  # not deflated
+        file.create_dataset("episode_0/unwritten", (8,), "f8", chunks=(4,), compression="gzip")
+    assert len(array_paths(path)) == 7

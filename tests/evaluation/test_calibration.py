@@ -1,12 +1,16 @@
 """A warning of calibrated scores: where players without skill are about as good as the reference."""
 
+import json
 import math
+import os
+from pathlib import Path
 
 import pytest
+from killing import die_at_call, killed
 
 from rlbench_suite import registry
 from rlbench_suite.card import Score
-from rlbench_suite.evaluation.calibration import remark
+from rlbench_suite.evaluation.calibration import remark, write_scores
 
 
 def near(mean: float, half: float) -> Score:
@@ -50,3 +54,29 @@ def test_no_shipped_task_is_told() -> None:
     }
     assert sum("reference" in scores for scores in measured.values()) > 100
     assert {name: told for name, scores in measured.items() if scores and (told := remark(scores))} == {}
+
+
+@pytest.mark.filterwarnings("ignore")  # of JAX about forks: the copies do not compute
+@pytest.mark.parametrize("call", [1, 2])
+def test_scores_are_whole_where_the_program_that_writes_them_is_killed(
+    call: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, card = tmp_path / "scores.json", registry.card("Vicsek-v0")
+    monkeypatch.setattr(type(card), "scores_path", lambda *_: path)
+    first, second = ({"random": Score(mean, 0.0, 0.0, 1)} for mean in (1.0, 2.0))
+    write_scores(card, None, first)
+    before = path.read_bytes()
+
+    def write() -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("os.fsync", die_at_call(os.fsync, call))
+            write_scores(card, None, second)
+
+    killed(write)
+    if call == 1:
+        assert path.read_bytes() == before
+    else:
+        assert json.loads(path.read_bytes())
+    write_scores(card, None, second)
+    assert json.loads(path.read_bytes())[card.measured_id]["default"]["random"]["mean"] == 2.0
+    assert [file.name for file in tmp_path.iterdir()] == ["scores.json"]

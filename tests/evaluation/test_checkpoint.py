@@ -284,3 +284,29 @@ def test_zips_that_cannot_be_read_safely_or_fit_nothing_are_refused(zipped: Path
     with zipfile.ZipFile(tmp_path / "photos.zip", "w") as other:
         other.writestr("photo.jpg", b"")
     assert "is not a zip that stable-baselines3's model.save() wrote" in refused(tmp_path / "photos.zip", "sb3-ppo")
+
+
+def test_zips_that_are_damaged_or_inflate_to_more_than_they_take_are_refused(zipped: Path, tmp_path: Path):
+    """Torch inflates compressed weights, which it does not write: a small file could take any memory."""
+    with zipfile.ZipFile(zipped) as source:
+        policy = source.read("policy.pth")
+    packed = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(policy)) as stored, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as other:
+        for name in stored.namelist():
+            other.writestr(name, bytes(2**24) if "/data/" in name else stored.read(name))
+    file = changed(zipped, tmp_path / "bomb.zip", policy_pth=packed.getvalue())
+    assert "and would inflate to" in refused(file, "sb3-ppo")
+
+    with zipfile.ZipFile(tmp_path / "deflated.zip", "w", zipfile.ZIP_DEFLATED) as other:
+        other.writestr("data", "{}" * 1000)
+        other.writestr("policy.pth", policy)
+    deflated = bytearray((tmp_path / "deflated.zip").read_bytes())
+    encrypted = deflated.copy()
+    start = deflated.index(b"policy.pth") + len("policy.pth")
+    deflated[start : start + 40] = b"\xff" * 40
+    (tmp_path / "broken.zip").write_bytes(deflated)
+    for place in (6, encrypted.index(b"PK\1\2") + 8):
+        encrypted[place] |= 1
+    (tmp_path / "encrypted.zip").write_bytes(encrypted)
+    for name in ("broken.zip", "encrypted.zip"):
+        assert "is not a zip that stable-baselines3's model.save() wrote" in refused(tmp_path / name, "sb3-ppo")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -190,6 +191,9 @@ def test_a_command_line_names_another_agent(tmp_path: Path):
         open_checkpoint(file, "ppo")
     with pytest.raises(OSError, match="Cannot read the checkpoint"):
         open_checkpoint(tmp_path / "none.onnx", None)
+    os.mkfifo(tmp_path / "pipe.onnx")
+    with pytest.raises(OSError, match=r"Cannot read the checkpoint .*pipe\.onnx: it is no plain file"):
+        open_checkpoint(tmp_path / "pipe.onnx", None)
     with pytest.raises(ValueError, match="trains nothing; name a file with --checkpoint"):
         OnnxAgent().train(registry.card(DRIVE).build(), seed=0, budget="smoke")
 

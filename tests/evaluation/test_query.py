@@ -5,6 +5,7 @@ import os
 import sys
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -198,3 +199,11 @@ def test_without_duckdb_one_sentence_names_the_extra(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(ImportError, match=r"pip install 'rlbench-suite\[query\]'"):
         Database([])
+
+
+def test_a_small_file_with_a_large_table_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(query, "MEMORY_LIMIT", "40MB")
+    bomb = made(tmp_path / "bomb", [{"seed": np.arange(10_000_000) % 7}], [{}])
+    assert (bomb / "cells/toy/ToyWalk-v0/0/episodes.parquet").stat().st_size < 5e6
+    with pytest.raises(ValueError, match="The tables of the runs do not fit into 40MB"):
+        Database([read_run(bomb)])

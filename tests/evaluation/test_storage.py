@@ -136,6 +136,10 @@ def test_a_lease_of_another_machine_is_kept_until_it_expires(bucket: Any):
     bucket.pipe_file(f"{URL}/.lease/000000007", json.dumps(lease).encode())
     with pytest.raises(OSError, match=r"Cannot use s3://bucket/runs/toys: another program .*process 1 on elsewhere"):
         play(URL)
+    ahead = lease | {"time": time.time() + 3600}
+    bucket.pipe_file(f"{URL}/.lease/000000007", json.dumps(ahead).encode())
+    with pytest.raises(OSError, match=r"process 1 on elsewhere, whose clock is 3\d\d\d s ahead of the clock here"):
+        play(URL)
     lease["time"] -= storage.EXPIRY + 1
     bucket.pipe_file(f"{URL}/.lease/000000007", json.dumps(lease).encode())
     play(URL, until=1)
@@ -154,6 +158,28 @@ def test_a_program_that_lost_its_lease_writes_nothing(bucket: Any, monkeypatch: 
     with pytest.raises(CannotWrite, match="out of touch"):
         overtake()
     assert bucket.find(URL) == ["bucket/runs/toys/.lease/000000001", "bucket/runs/toys/.lease/000000002"]
+
+
+@pytest.mark.parametrize("jump", [-1e6, 1e6])
+def test_a_clock_that_is_set_costs_no_lease(bucket: Any, monkeypatch: pytest.MonkeyPatch, jump: float):
+    true = time.time
+    with storage.opened(URL) as place:
+        monkeypatch.setattr(time, "time", lambda: true() + jump)
+        (place.path / "manifest.json").write_text("{}")
+    assert bucket.cat(f"{URL}/manifest.json") == b"{}"
+
+
+def test_time_without_contact_counts_whatever_the_clock_says(bucket: Any, monkeypatch: pytest.MonkeyPatch):
+    true = storage._uptime
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+
+    def sleep() -> None:
+        with storage.opened(URL) as place:
+            monkeypatch.setattr(storage, "_uptime", lambda: true() + storage.EXPIRY + 1)
+            (place.path / "manifest.json").write_text("{}")
+
+    with pytest.raises(CannotWrite, match="out of touch"):
+        sleep()
 
 
 def test_two_programs_that_take_a_lease_at_once_cannot_both_have_it(bucket: Any):

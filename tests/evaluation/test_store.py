@@ -4,8 +4,9 @@ import json
 import os
 import platform
 import shutil
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -14,6 +15,7 @@ import pytest
 from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import replay
 from rlbench_suite.episode import scalar_return
+from rlbench_suite.evaluation import store
 from rlbench_suite.evaluation.machine import Machine
 from rlbench_suite.evaluation.protocol import Cell, Outcome, evaluation_seeds, run_cell
 from rlbench_suite.evaluation.runner import in_process, plan
@@ -27,6 +29,30 @@ def finish(path: Path, manifest: Manifest) -> None:
         for event in in_process(run):
             assert event.kind != "failed", event.value
         run.merge()
+
+
+class Clock(datetime):
+    """A clock that is set back by an hour between two looks at it."""
+
+    looks: ClassVar[list[int]] = []
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> Any:
+        cls.looks.append(0)
+        return datetime.now(tz) - timedelta(hours=len(cls.looks))
+
+
+def test_a_clock_that_is_set_back_gives_no_negative_times(
+    toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "datetime", Clock)
+    with Run.open(tmp_path, plan("toy", WALK, 1, "smoke")) as run, run.sitting():
+        pass
+    (sitting,) = read_manifest(tmp_path).sittings
+    assert sitting.finished is not None
+    assert sitting.finished < sitting.started
+    assert sitting.wall_seconds is not None
+    assert 0 <= sitting.wall_seconds < 600
 
 
 def contents(path: Path) -> dict[str, bytes]:
@@ -92,7 +118,7 @@ def test_the_manifest_says_where_numbers_came_from(done: Path):
     assert manifest.hyperparameters["toy"][WALK] == {"steps": 1000, "rate": 0.5, "sizes": [4, 4]}
     assert manifest.references[WALK]["random"].episodes == 1000
     assert sitting.finished is not None
-    assert sitting.wall_seconds == pytest.approx((sitting.finished - sitting.started).total_seconds())
+    assert sitting.wall_seconds == pytest.approx((sitting.finished - sitting.started).total_seconds(), abs=0.1)
     assert sitting.machine.python == platform.python_version()
     assert {"jax", "numpy"} <= sitting.machine.packages.keys()
     assert sitting.machine.instruction_set.startswith(platform.machine())

@@ -80,15 +80,20 @@ def test_a_file_and_its_columns_are_one_record(tmp_path: Path) -> None:
         (0, 0, "PLACE", "its first row does not begin with LOCATION"),
         (10, 13, "9999", r"the global horizontal radiation of row 11 is missing \(9999\)"),
         (10, 6, "99.9", r"the dry bulb temperature of row 11 is missing \(99.9\)"),
-        (10, 8, "nan", "the relative humidity of row 11 is missing"),
-        (10, 8, "1e999", "the relative humidity of row 11 is missing"),
+        (10, 8, "nan", "the relative humidity of row 11 is no number: 'nan'"),
+        (10, 8, "1e999", "the relative humidity of row 11 is no number: '1e999'"),
+        (10, 6, "1_0", "the dry bulb temperature of row 11 is no number: '1_0'"),
+        (10, 6, "\u0661\u0662", "the dry bulb temperature of row 11 is no number: '\u0661\u0662'"),
         (10, 6, "warm", "the dry bulb temperature of row 11 is no number: 'warm'"),
         (10, 6, "-90", "the dry bulb temperature of row 11 must be from -40 to 55 degC, got -90"),
         (10, 8, "111", "the relative humidity of row 11 must be from 0 to 110 %, got 111"),
         (10, 3, "4", "row 11 of an hourly file is of hour 3, got '4'"),
         (32, 2, "03", r"row 33 should begin the day \(month-day\) 1-2, got 1-3"),
-        (32, 1, "x", "month and day of its rows must be dates"),
-        (8, 2, "35", "month and day of its rows must be dates"),
+        (32, 1, "x", "month and day of row 33 are no date: 'x-02'"),
+        (8, 2, "35", "month and day of row 9 are no date: '01-35'"),
+        (8, 1, "9" * 30, "month and day of row 9 are no date: '99999999999999999999-01'"),
+        (8, 1, "999999999", "month and day of row 9 are no date: '999999999-01'"),
+        (8, 2, "-1", "month and day of row 9 are no date: '01--1'"),
     ],
 )
 def test_bad_files_cost_one_sentence(tmp_path: Path, row: int, field: int, value: str, said: str) -> None:
@@ -122,6 +127,8 @@ def test_short_and_empty_files_are_refused(tmp_path: Path) -> None:
         ([*rows()[:8], "2001,1,1,1"], "row 9 has 4 fields, of at least 22"),
         (rows()[: 8 + 24 * 30], "it has 1441 steps of 1800 s, and at least"),
         ([], "its first row does not begin"),
+        ([*rows()[:40], "", *rows()[40:]], "row 41 has 1 fields, of at least 22"),
+        ([*rows()[:8], *["1"] * 200_001], "it has more than 200,000 rows"),
     ):
         with pytest.raises(ValueError, match=said):
             card("Lettuce-v0", context={"weather": written(tmp_path, lines)})

@@ -300,3 +300,21 @@ def test_wrong_settings_are_refused(settings: dict[str, Any], words: str) -> Non
     with pytest.raises(ValueError, match=re.escape(words)) as told:
         Endpoint(**{"model": "toy"} | settings)
     assert "secret" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Mon, 01 Jan 99999999999 00:00:00 GMT",
+        "Mon, 01 Jan 2001 99999999999999999999:00:00 GMT",
+        "Mon, 01 Jan 0001 00:00:00 -0000",
+        "Mon, 99 Jan 2001 00:00:00 GMT",
+        "9" * 5000,
+        "1e400",
+        "nan",
+        "-1",
+        ", " * 10_000,
+    ],
+)
+def test_a_pause_that_makes_no_sense_is_none(header: str) -> None:
+    assert chat._retry_after(header) == 0

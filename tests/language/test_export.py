@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +17,7 @@ import yaml
 from typer.testing import CliRunner
 
 from rlbench_suite.cli import suite
+from rlbench_suite.evaluation.writing import CannotWrite
 from rlbench_suite.language import CompositeDataset, PuzzleDataset, score
 from rlbench_suite.language.export import CANARY, push_to_hub, read, with_prompt, write_folder
 from rlbench_suite.language.rows import instance_of
@@ -124,3 +127,49 @@ def test_the_command_mixes_ids_and_difficulties(tmp_path: Path) -> None:
     refused = run("SAT-v0", "--difficulty", "201-300", "--out", str(path))
     assert refused.exit_code
     assert "no difficulty from 201 to 300" in str(refused.exception) + refused.output
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b"{", "line 2, is no JSON"),
+        (b"[" * 100_000, "line 2, is no JSON"),
+        (b"\xff\xfe", "line 2, is no JSON"),
+        (b"", "line 2, is no JSON"),
+        (b"1" * 5000, "line 2, is no JSON"),
+        (b"[1]", "line 2, is no row but list: b'[1]'"),
+        (b"null", "line 2, is no row but NoneType"),
+    ],
+    ids=["half", "deep", "binary", "empty", "number", "list", "null"],
+)
+def test_a_line_that_is_no_row_is_named(tmp_path: Path, line: bytes, said: str) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b'{"question": "?"}\n' + line + b'\n{"question": "?"}\n')
+    with pytest.raises(ValueError, match=re.escape(f"{path}, {said}")) as refusal:
+        read(path)
+    assert len(str(refusal.value)) < 500
+    (tmp_path / "rows.parquet").write_bytes(b"PAR1" + bytes(50))
+    with pytest.raises(ValueError, match=re.escape(f"{tmp_path / 'rows.parquet'} is no Parquet file of rows")):
+        read(tmp_path / "rows.parquet")
+
+
+def test_texts_may_hold_any_character(tmp_path: Path) -> None:
+    rows = [{"question": "a\u2028b\x85c\x1cd"}, {"question": "e"}]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
+    assert read(path) == rows
+    path.write_bytes(b"")
+    assert read(path) == []
+
+
+@pytest.mark.parametrize("name", ["rows.parquet", "rows.jsonl"])
+def test_a_full_disk_is_named_and_nothing_is_left(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    path = tmp_path / name
+    call = CliRunner().invoke(suite.app, ["puzzles", "export", "Sudoku4-v0", "--n", "3", "--out", str(path)])
+    assert isinstance(call.exception, CannotWrite)
+    assert str(call.exception) == f"Cannot write {path}: No space left on device. Nothing of it was kept."
+    assert list(tmp_path.iterdir()) == []

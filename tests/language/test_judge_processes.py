@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -46,8 +47,6 @@ def test_processes_give_the_same_verdicts_in_order() -> None:
         assert judge.verdicts([], []) == []
         with pytest.raises(TypeError, match="A completion is a str"):
             judge.verdicts(rows[:3], ["", 5, ""])
-        with pytest.raises(ValueError, match="metadata of a row"):
-            judge.verdicts([{"question": ""}], [""])
         with pytest.raises(ValueError, match="shorter"):
             judge.verdicts(rows[:3], replies[:2])
         assert judge.verdicts(rows, replies) == truth, "errors leave no traces"
@@ -92,3 +91,53 @@ def test_a_call_that_failed_leaves_no_verdicts_to_the_next(fault: str, monkeypat
 def test_wrong_arguments_are_named() -> None:
     with pytest.raises(ValueError, match="at least 1 process and more than 0 seconds, got 0"):
         Judge(0)
+
+
+def forged(row: Any, **changes: Any) -> Any:
+    return {**row, "metadata": {**row["metadata"], **changes}}
+
+
+def test_a_forged_row_refuses_no_other_reply_of_its_batch() -> None:
+    rows, _ = rows_and_replies(70)
+    replies: list[Any] = [f"<answer>{row['answer']}</answer>" for row in rows]
+    truth = [verdict(row, reply) for row, reply in zip(rows, replies, strict=True)]
+    hostile: dict[int, Any] = {
+        0: {"question": ""},
+        1: {**rows[1], "metadata": "[" * 100_000},
+        2: forged(rows[2], id="rlsuite/Nothing-v0"),
+        33: forged(rows[33], tier=float("nan")),
+        34: forged(rows[34], tier=10**400),
+        35: forged(rows[35], instance="{}"),
+        36: forged(rows[36], instance="[" * 100_000),
+        37: forged(rows[37], instance='{"givens": 1e999}'),
+        38: forged(rows[38], id="rlsuite/Sudoku4-v0?context=../../secret"),
+        69: {**rows[69], "metadata": None},
+    }
+    for number, row in hostile.items():
+        rows[number] = row
+    with Judge(processes=2) as judge:
+        with pytest.warns(
+            UserWarning, match="10 of 70 rows cannot be judged, and replies to them score 0. The first: "
+        ):
+            verdicts = judge.verdicts(rows, replies)
+        with pytest.warns(UserWarning, match="1 of 1 rows cannot be judged"):
+            assert judge.scores([{"question": ""}], [""]) == [0]
+        for number, judged in enumerate(verdicts):
+            if number in hostile:
+                assert judged[:4] == (False, False, False, 0), number
+                assert judged.reason.startswith(judging.NO_VERDICT), number
+            else:
+                assert judged == truth[number]
+    with pytest.raises(ValueError, match="Tags are two different texts"):
+        Judge(tags=("<a>", "<a>"))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'strict'"):
+        Judge(strict=True)
+
+
+def test_threads_that_share_a_judge_get_their_own_verdicts() -> None:
+    rows, _ = rows_and_replies(64)
+    replies = {True: [f"<answer>{row['answer']}</answer>" for row in rows], False: ["junk"] * 64}
+    with Judge(processes=2) as judge, ThreadPoolExecutor(4) as pool:
+        right = [number % 2 == 0 for number in range(8)]
+        scores = list(pool.map(lambda kind: judge.scores(rows, replies[kind]), right))
+    assert scores == [[float(kind)] * 64 for kind in right]

@@ -2,9 +2,13 @@
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
+from killing import die, die_at_call, killed
 
+from rlbench_suite.leaderboard import submit as submitting
+from rlbench_suite.leaderboard.log import read_log
 from rlbench_suite.leaderboard.submit import submit
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -60,3 +64,43 @@ def test_where_git_refuses_the_checkout_stays_as_it_was(honest: Path, checkout: 
         submit(honest, checkout)
     assert git(checkout, "status", "--porcelain").split("\n")[:-1] == ["M  README"]
     assert not list((checkout / "submissions").iterdir())
+
+
+@pytest.mark.filterwarnings("ignore")  # of JAX about forks: the copies do not compute
+@pytest.mark.parametrize("place", ["before the log", "after the log", "before the commit", "after the commit"])
+def test_a_submission_that_is_killed_is_finished_by_the_same_command(
+    place: str, honest: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verdict = submitting.judge(honest)
+    monkeypatch.setattr(submitting, "judge", lambda *_, **__: verdict)
+
+    commit = submitting._commit
+
+    def commit_and_die(*arguments: Any) -> None:
+        commit(*arguments)
+        die()
+
+    def die_in_submit() -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            if place == "before the log":
+                patch.setattr(Path, "replace", die)
+            elif place == "after the log":
+                patch.setattr(Path, "replace", die_at_call(Path.replace, 2))
+            elif place == "before the commit":
+                patch.setattr(submitting, "_commit", die)
+            else:
+                patch.setattr(submitting, "_commit", commit_and_die)
+            submit(honest, checkout)
+
+    killed(die_in_submit)
+    if place == "after the commit":
+        with pytest.raises(ValueError, match="toy-v1 is already in"):
+            submit(honest, checkout)
+    else:
+        submit(honest, checkout)
+    folder = checkout / "submissions"
+    assert git(checkout, "log", "--format=%s").splitlines() == ["Submission toy-v1", "begin"]
+    assert git(checkout, "status", "--porcelain").split("\n")[:-1] == ["M  README"]
+    assert [(arrival.archive, arrival.sha256) for arrival in read_log(folder)] == [("toy-v1.zip", verdict.sha256)]
+    assert (folder / "toy-v1.zip").read_bytes() == honest.read_bytes()
+    assert sorted(path.name for path in folder.iterdir()) == ["log.jsonl", "toy-v1.zip"]
