@@ -21,6 +21,7 @@ for library in (
     "minari",
     "morl_baselines",
     "skrl",
+    "tianshou",
 ):
     pytest.importorskip(library, reason="needs the extra peers")
 
@@ -109,6 +110,16 @@ def check_skrl(names: Names) -> None:
     assert names.env.num_envs == 16
 
 
+def check_tianshou(names: Names) -> None:
+    after = torch.nn.utils.parameters_to_vector(names.network.parameters())
+    assert after.isfinite().all()
+    assert (after != names.before).any()
+    assert len(names.buffer) >= 2_000
+    assert names.buffer.rew.min() >= 0
+    assert 0 < names.buffer.done.sum() < len(names.buffer)
+    assert names.result.best_reward > 0
+
+
 def check_supersuit(names: Names) -> None:
     trained(names.model, 4_096)
     assert names.batch.num_envs == 2 * 16
@@ -151,6 +162,7 @@ CHECKS: dict[str, Callable[[Names], None]] = {
     "A loop of your own, as CleanRL's": check_loop,
     "TorchRL": check_torchrl,
     "skrl": check_skrl,
+    "Tianshou": check_tianshou,
     "SuperSuit": check_supersuit,
     "Minari and d3rlpy": check_d3rlpy,
     "Replay an episode of a dataset": check_replay,
@@ -162,7 +174,7 @@ CHECKS: dict[str, Callable[[Names], None]] = {
 
 def test_every_script_of_the_page_is_checked() -> None:
     scripts = {title: len(blocks(title, "python")) for title in SECTIONS}
-    assert scripts.pop("RLlib, Tianshou and AgileRL") == 0  # they do not fit into one environment with the others
+    assert scripts.pop("RLlib and AgileRL") == 0  # they do not fit into one environment with the others
     assert scripts == dict.fromkeys(CHECKS, 1)
 
 
