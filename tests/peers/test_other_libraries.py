@@ -242,3 +242,40 @@ def test_mo_gymnasiums_statistics_of_a_batch(count: int) -> None:
         _, rewards, _, _, infos = env.step(np.full(count, 2))
         total += rewards
     np.testing.assert_allclose(infos["episode"]["r"], total, rtol=1e-6)
+
+
+class WithoutTexts(gymnasium.Wrapper):
+    """The wrapper of the page's Tianshou script."""
+
+    def step(self, action: object) -> tuple[object, ...]:
+        *result, info = self.env.step(action)
+        return *result, {name: value for name, value in info.items() if not isinstance(value, str)}
+
+
+@pytest.mark.parametrize("name", ["SAT-v0", "PMSMCurrent-v0"])
+def test_minari_records_infos(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import minari
+
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    recorder = minari.DataCollector(WithoutTexts(gymnasium.make(f"rlsuite/{name}")), record_infos=True)
+    recorder.reset(seed=0)
+    scores, over = [], False
+    while not over:
+        *_, terminated, truncated, info = recorder.step(recorder.action_space.sample())
+        scores.append(info["score"])
+        over = terminated or truncated
+    dataset = recorder.create_dataset("here/recorded-v0", algorithm_name="random", author="a", author_email="a@b.c")
+    np.testing.assert_array_equal(next(dataset.iterate_episodes()).infos["score"][1:], scores)
+
+
+@pytest.mark.parametrize("wrapper", ["frame_skip_v0", "sticky_actions_v0", "delay_observations_v0"])
+def test_supersuits_wrappers_of_several_agents(wrapper: str) -> None:
+    import pettingzoo
+    import supersuit
+
+    argument = 0.5 if wrapper == "sticky_actions_v0" else 2
+    world = getattr(supersuit, wrapper)(pettingzoo.make("parallel", "rlsuite/Vicsek-v0"), argument)
+    world.reset(seed=0)
+    for _ in range(3):
+        observations, rewards, *_ = world.step({agent: world.action_space(agent).sample() for agent in world.agents})
+    assert len(observations) == len(rewards) == 16
