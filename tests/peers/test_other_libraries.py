@@ -98,6 +98,12 @@ def check_torchrl(names: Names) -> None:
     assert names.episode["next", "done"][-1].item()
     assert names.episode["next", "step_count"][-1].item() == len(names.episode)
     assert 0 < names.episode["next", "reward"].mean() < 1
+    episodes = names.episodes
+    assert episodes.shape == (4, 100)
+    over = episodes["next", "done"][:, :-1, 0]
+    assert over.any()
+    same = (episodes["next", "observation"][:, :-1] == episodes["observation"][:, 1:]).all(-1)
+    assert torch.equal(same, ~over)  # an episode's last observation is not the first one of the next
     assert names.joint.rollout(3)["next", "reward"].shape == (3, 1)
     assert names.flight["next", "agent", "reward"].shape == (100, 16, 1)
     assert names.flight["next", "agent", "reward"].std(dim=1).max() > 0  # one's own, not the mean
