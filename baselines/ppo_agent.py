@@ -26,9 +26,6 @@ from .ppo import Config, PPOPolicy
 from .ppo_on_host import HostPrograms
 from .training import begin_episodes, get_compiled
 
-OWN = "rlbench_suite."
-"""Beginning of the entry points of this package's tasks."""
-
 
 class Variant(NamedTuple):
     """Functions that differ with and without a memory."""
@@ -106,8 +103,6 @@ class PPO(LearningAgent):
         config: Config = super().config(task, budget)
         if config.recurrent is None:
             config = replace(config, recurrent="gru" if task.card.partially_observed and not task.card.host else "none")
-        if config.scale_rewards is None:
-            config = replace(config, scale_rewards=not task.card.entry_point.startswith(OWN))
         if config.stagger and task.card.host:
             raise ValueError(f"{task.card.id} runs on the host and keeps its own time, so stagger must be False.")
         if config.recurrent != "none" and task.card.host:

@@ -60,7 +60,7 @@ class SuiteVecEnv(VecEnv):
     """A vector env of the suite with SB3's interface: same-step resets, ``terminal_observation``, scalar rewards.
 
     A multi-agent task becomes one agent with the joint observations and actions and the mean reward. The card's weights
-    combine several objectives.
+    combine several objectives, unless the batch has weights of its own.
 
     Args:
         env: a vector env with the autoreset mode ``SameStep`` and NumPy arrays.
@@ -118,7 +118,7 @@ class SuiteVecEnv(VecEnv):
     def step_wait(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
         """Take one step in every env."""
         observations, rewards, terminated, truncated, infos = self.env.step(self._actions)
-        if self.env.card.objectives:
+        if rewards.ndim > 1:  # one number for each objective: the batch was made without weights
             rewards = scalar_return(self.env.task, rewards)
         over = terminated | truncated
         self._returns += rewards

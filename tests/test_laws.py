@@ -210,6 +210,11 @@ def test_float64_is_a_context_not_a_flag() -> None:
     assert not matches(SOURCES, flag)
 
 
+def test_only_gymnasium_s_base_space_takes_a_type_in_brackets() -> None:
+    """Gymnasium 1.2, which pyproject.toml allows, refuses to import classes of ``spaces.MultiDiscrete[...]``."""
+    assert matches(SOURCES, r"\bspaces\.(?!Space\b)\w+\[") == []
+
+
 def test_a_file_fits_in_a_head() -> None:
     assert not [f"{at(path)}: {lines} lines" for path in PYTHON if (lines := read(path).count("\n")) > 600]
     vague = {"util", "utils", "helper", "helpers", "manager", "managers", "misc"}

@@ -18,7 +18,7 @@ from gymnasium.vector.utils import batch_space
 from rlbench_suite.task import Task
 
 
-class MaskableMultiDiscrete(spaces.MultiDiscrete[Any]):
+class MaskableMultiDiscrete(spaces.MultiDiscrete):  # Gymnasium 1.2 takes no type in brackets here
     """A ``MultiDiscrete`` space whose ``sample`` also takes a flat mask: all parts one after another."""
 
     def sample(self, mask: Any = None, probability: Any = None) -> np.ndarray:

@@ -141,6 +141,11 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
 
+    @property
+    def np_random(self) -> np.random.Generator:
+        """Random numbers for wrappers, such as SuperSuit's ``frame_skip_v0``; a reset with a seed seeds them."""
+        return self._joint.np_random
+
     def state(self) -> np.ndarray:
         """Return the fields of the task's state one after another, flattened, for a central critic.
 

@@ -60,8 +60,8 @@ class TextEnv(TaskEnv):
 
     A reply is the action alone, or a longer text with the action in tags (:func:`action_in`). A reply that is no action
     is played as the task's ``noop_action``: time passes, costs accrue, the world moves. The episode is, to the bit,
-    that of the structured view with this action in its place. ``info["invalid_action"]`` is then true;
-    ``info["invalid_reason"]`` and the observation say what was not understood.
+    that of the structured view with this action in its place. ``info["invalid_action"]`` is then true, and otherwise
+    false; ``info["invalid_reason"]`` and the observation say what was not understood.
 
     With ``AsyncVectorEnv`` pass ``shared_memory=False``: Gymnasium 1.4 returns stale strings for ``Text`` spaces in
     shared memory.
@@ -95,6 +95,7 @@ class TextEnv(TaskEnv):
                 before = self._seen()
                 refusal = str(error)[:500].encode("ascii", "backslashreplace").decode()
             observation, reward, terminated, truncated, info = super().step(played)
+            info.setdefault("invalid_action", False)
             self.remarks = []
             if refusal is not None:
                 if "invalid_reason" in info:
@@ -115,6 +116,7 @@ class TextEnv(TaskEnv):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Begin an episode; see :meth:`TaskEnv.reset`."""
         observation, info = super().reset(seed=seed, options=options)
+        info.setdefault("invalid_action", False)
         return f"{observation}\n{self.task.how_to_act()}", info
 
     def reads(self, reply: str) -> bool:

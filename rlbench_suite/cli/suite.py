@@ -436,7 +436,8 @@ def bench(
 
     Single: `gymnasium.make`. Batched: the vector environment with NumPy arrays in and out. Fused: one compiled program
     that acts, steps and resets, as in training. It draws random actions at every step; the other two get theirs
-    beforehand. Simulators on the host are not fused; their batch steps 8 in turn.
+    beforehand. Simulators on the host are not fused; their batch steps 8 in turn. Numbers are measured one after
+    another: beside other work, run the command several times before you compare them.
 
     **Example**: `rlsuite bench QuadcopterHover-v0,SAT-v0 --envs 8192`
     """

@@ -390,3 +390,13 @@ def test_rows_of_spaces() -> None:
     for space in (spaces.Discrete(3), spaces.Box(0, 1, (3,)), spaces.Text(3)):
         with pytest.raises(TypeError, match="2 agents"):
             agent_spaces(space, 2)
+
+
+def test_wrappers_find_random_numbers_that_a_reset_seeds() -> None:
+    """SuperSuit's ``frame_skip_v0`` asks the environment for them."""
+    env = pettingzoo.make("parallel", "rlsuite/Vicsek-v0")
+    sampled = []
+    for _ in range(2):
+        env.reset(seed=5)
+        sampled.append(env.unwrapped.np_random.random())
+    assert sampled[0] == sampled[1]

@@ -67,10 +67,12 @@ def test_observations_rewards_and_flags_are_what_the_spaces_say(card: TaskCard) 
     task = env.unwrapped.task
     observation, info = env.reset(seed=3)
     assert observation in env.observation_space
+    names = info.keys() | {"end_reason", "invalid_reason"}
     episodes = 0
     for action in random_actions(env.action_space, 3, 400):
         observation, reward, terminated, truncated, info = env.step(action)
         assert observation in env.observation_space
+        assert info.keys() | {"end_reason", "invalid_reason"} == names  # recorders keep one array for each name
         assert type(terminated) is bool
         assert type(truncated) is bool
         assert type(info["success"]) is bool

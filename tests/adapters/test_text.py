@@ -162,6 +162,15 @@ def test_numbers_too_large_for_the_space_are_no_action() -> None:
     assert task.parse("1.0, -0.25", None, None).tolist() == [1.0, -0.25]
 
 
+def test_every_info_says_whether_the_reply_was_an_action() -> None:
+    """Also the first one, and those of tasks without masks: recorders keep one array for each name."""
+    env = gymnasium.make("rlsuite/DeepSeaTreasure-v0", view="text")
+    _, info = env.reset(seed=0)
+    assert info["invalid_action"] is False
+    for reply, refused in (("right", False), ("sideways", True), ("right", False)):
+        assert env.step(reply)[4]["invalid_action"] is refused
+
+
 def test_the_whole_reply_is_read() -> None:
     """A move with four thousand spaces behind it is no move, whether or not junk follows."""
     env = gymnasium.make("rlsuite/DeepSeaTreasure-v0", view="text")

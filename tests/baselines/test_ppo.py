@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import Stream, play
 from rlbench_suite.agent import CannotPlay, Progress
 from rlbench_suite.baselines import ppo, ppo_agent
-from rlbench_suite.baselines.configuration import FOLDER
+from rlbench_suite.baselines.configuration import FOLDER, configure
 from rlbench_suite.baselines.flat_task import flatten_task
 from rlbench_suite.baselines.networks import Moments, mlp
 from rlbench_suite.baselines.ppo import Config, Networks, advantages
@@ -191,12 +192,15 @@ def test_a_solved_task_is_not_forgotten() -> None:
         assert play(task, policy, range(10)).total.mean() > 475, seed
 
 
-def test_tasks_of_this_package_keep_the_scale_of_their_rewards() -> None:
-    settings = yaml.safe_load((FOLDER / "ppo.yaml").read_text())
-    for name in registry.suites()["smoke"]:
-        card = registry.card(name)
-        own = settings["default"] | settings.get(card.family, {}) | settings.get(card.registered_id, {})
-        assert PPO().config(card.build(), "smoke").scale_rewards == own.get("scale_rewards", False)
+def test_rewards_are_scaled_on_every_family_that_was_not_tuned_without_it() -> None:
+    """Tasks of this package keep the scale of their rewards unless their own settings ask for another one."""
+    path = FOLDER / "ppo.yaml"
+    settings = yaml.safe_load(path.read_text())
+    for card in registry.all_cards().values():
+        own = settings.get(card.registered_id, {}).get("scale_rewards", False)
+        assert configure(Config, path, card, "smoke", {}).scale_rewards == own, card.id
+    foreign = replace(registry.card("SAT-v0"), id="other/Task-v0", family="of_another_package")
+    assert configure(Config, path, foreign, "smoke", {}).scale_rewards
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_seed_others() -> None:

@@ -61,6 +61,21 @@ def test_sb3_sees_the_same_steps() -> None:
     assert ends > 0
 
 
+@pytest.mark.parametrize("weights", [None, (0.2, 0.8)])
+def test_sb3_is_paid_the_weighted_sum_of_each_environment(weights: tuple[float, float] | None) -> None:
+    batch = TaskVectorEnv("rlsuite/DeepSeaTreasure-v0", 3, autoreset_mode="SameStep", weights=weights)
+    vectors = TaskVectorEnv("rlsuite/DeepSeaTreasure-v0", 3, autoreset_mode="SameStep")
+    wrapped = sb3.SuiteVecEnv(batch)
+    wrapped.seed(0)
+    wrapped.reset()
+    vectors.reset(seed=0)
+    for action in ([3, 1, 0], [1, 3, 3], [3, 3, 1]):  # the first reaches a treasure alone
+        _, paid, *_ = wrapped.step(np.array(action))
+        rewards = np.asarray(vectors.step(np.array(action))[1])
+        np.testing.assert_allclose(paid, rewards @ np.array(weights or batch.card.weights), rtol=1e-6)
+        assert paid.shape == (3,)
+
+
 def test_training_seeds_share_no_stream_of_episodes() -> None:
     env = sb3.SuiteVecEnv(TaskVectorEnv("rlsuite/PMSMCurrent-v0", 16, autoreset_mode="SameStep"))
     starts = {}

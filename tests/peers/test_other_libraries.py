@@ -21,6 +21,7 @@ for library in (
     "minari",
     "morl_baselines",
     "skrl",
+    "tianshou",
 ):
     pytest.importorskip(library, reason="needs the extra peers")
 
@@ -97,6 +98,12 @@ def check_torchrl(names: Names) -> None:
     assert names.episode["next", "done"][-1].item()
     assert names.episode["next", "step_count"][-1].item() == len(names.episode)
     assert 0 < names.episode["next", "reward"].mean() < 1
+    episodes = names.episodes
+    assert episodes.shape == (4, 100)
+    over = episodes["next", "done"][:, :-1, 0]
+    assert over.any()
+    same = (episodes["next", "observation"][:, :-1] == episodes["observation"][:, 1:]).all(-1)
+    assert torch.equal(same, ~over)  # an episode's last observation is not the first one of the next
     assert names.joint.rollout(3)["next", "reward"].shape == (3, 1)
     assert names.flight["next", "agent", "reward"].shape == (100, 16, 1)
     assert names.flight["next", "agent", "reward"].std(dim=1).max() > 0  # one's own, not the mean
@@ -107,6 +114,16 @@ def check_skrl(names: Names) -> None:
     assert after.isfinite().all()
     assert (after != names.before).any()
     assert names.env.num_envs == 16
+
+
+def check_tianshou(names: Names) -> None:
+    after = torch.nn.utils.parameters_to_vector(names.network.parameters())
+    assert after.isfinite().all()
+    assert (after != names.before).any()
+    assert len(names.buffer) >= 2_000
+    assert names.buffer.rew.min() >= 0
+    assert 0 < names.buffer.done.sum() < len(names.buffer)
+    assert names.result.best_reward > 0
 
 
 def check_supersuit(names: Names) -> None:
@@ -151,6 +168,7 @@ CHECKS: dict[str, Callable[[Names], None]] = {
     "A loop of your own, as CleanRL's": check_loop,
     "TorchRL": check_torchrl,
     "skrl": check_skrl,
+    "Tianshou": check_tianshou,
     "SuperSuit": check_supersuit,
     "Minari and d3rlpy": check_d3rlpy,
     "Replay an episode of a dataset": check_replay,
@@ -162,7 +180,7 @@ CHECKS: dict[str, Callable[[Names], None]] = {
 
 def test_every_script_of_the_page_is_checked() -> None:
     scripts = {title: len(blocks(title, "python")) for title in SECTIONS}
-    assert scripts.pop("RLlib, Tianshou and AgileRL") == 0  # they do not fit into one environment with the others
+    assert scripts.pop("RLlib and AgileRL") == 0  # they do not fit into one environment with the others
     assert scripts == dict.fromkeys(CHECKS, 1)
 
 
@@ -230,3 +248,40 @@ def test_mo_gymnasiums_statistics_of_a_batch(count: int) -> None:
         _, rewards, _, _, infos = env.step(np.full(count, 2))
         total += rewards
     np.testing.assert_allclose(infos["episode"]["r"], total, rtol=1e-6)
+
+
+class WithoutTexts(gymnasium.Wrapper):
+    """The wrapper of the page's Tianshou script."""
+
+    def step(self, action: object) -> tuple[object, ...]:
+        *result, info = self.env.step(action)
+        return *result, {name: value for name, value in info.items() if not isinstance(value, str)}
+
+
+@pytest.mark.parametrize("name", ["SAT-v0", "PMSMCurrent-v0"])
+def test_minari_records_infos(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import minari
+
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    recorder = minari.DataCollector(WithoutTexts(gymnasium.make(f"rlsuite/{name}")), record_infos=True)
+    recorder.reset(seed=0)
+    scores, over = [], False
+    while not over:
+        *_, terminated, truncated, info = recorder.step(recorder.action_space.sample())
+        scores.append(info["score"])
+        over = terminated or truncated
+    dataset = recorder.create_dataset("here/recorded-v0", algorithm_name="random", author="a", author_email="a@b.c")
+    np.testing.assert_array_equal(next(dataset.iterate_episodes()).infos["score"][1:], scores)
+
+
+@pytest.mark.parametrize("wrapper", ["frame_skip_v0", "sticky_actions_v0", "delay_observations_v0"])
+def test_supersuits_wrappers_of_several_agents(wrapper: str) -> None:
+    import pettingzoo
+    import supersuit
+
+    argument = 0.5 if wrapper == "sticky_actions_v0" else 2
+    world = getattr(supersuit, wrapper)(pettingzoo.make("parallel", "rlsuite/Vicsek-v0"), argument)
+    world.reset(seed=0)
+    for _ in range(3):
+        observations, rewards, *_ = world.step({agent: world.action_space(agent).sample() for agent in world.agents})
+    assert len(observations) == len(rewards) == 16
