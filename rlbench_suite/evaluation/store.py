@@ -30,6 +30,7 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError
 
 import rlbench_suite
+from rlbench_suite.adapters.rollout import Record
 from rlbench_suite.agent import Agent
 from rlbench_suite.episode import scalar_return
 from rlbench_suite.evaluation.checkpoint import Checkpoint
@@ -141,6 +142,10 @@ class Manifest(_Strict):
         scale = Scale.of(self.references[task])
         assert scale is not None  # plans have measured tasks only
         return scale
+
+    def floor(self, task: str) -> float:
+        """Return the return of the worse of random play and doing nothing, which diverged episodes count as."""
+        return min(score.mean for player, score in self.references[task].items() if player in ZERO_PLAYERS)
 
     def cells(self) -> Iterator[Cell]:
         """Yield every cell of the run."""
@@ -349,8 +354,7 @@ class Run:
             CannotWrite: the system refused.
         """
         scale = self.manifest.scale(cell.task)
-        anchors = self.manifest.references[cell.task]
-        floor = min(score.mean for player, score in anchors.items() if player in ZERO_PLAYERS)
+        floor = self.manifest.floor(cell.task)
         unit: Literal["environment", "gradient"] = getattr(agent, "step_unit", "environment")
         result, tables = _tabulate(cell, outcome, scale, floor, task, device, unit)
         if outcome.train_record:
@@ -523,6 +527,36 @@ def _widen(path: Path, earlier: Manifest, wanted: Manifest) -> Manifest:
     return earlier.model_copy(update=update)
 
 
+class FiniteResults(NamedTuple):
+    """Numbers of episodes in which every number is finite."""
+
+    totals: np.ndarray
+    """Sum of rewards, shape ``(n_episodes, ...)`` with an entry for each objective or agent."""
+    returns: np.ndarray
+    """Scalar return, shape ``(n_episodes,)``."""
+    costs: np.ndarray
+    """Constraint cost, shape ``(n_episodes,)``."""
+    diverged: np.ndarray
+    """True for episodes whose return is not finite, shape ``(n_episodes,)``. Their return is the floor."""
+
+
+def finite_results(record: Record, task: Task[Any, Any], floor: float) -> FiniteResults:
+    """Return the results of episodes. A return that is not finite is the floor, and such a cost exceeds the limit.
+
+    Args:
+        record: the episodes.
+        task: the task that they were played on.
+        floor: return of the worse of random play and doing nothing.
+    """
+    totals = record.total.astype(np.float64)
+    returns = np.asarray(scalar_return(task, totals)).copy()
+    diverged = ~(np.isfinite(returns) & np.isfinite(totals.reshape(len(totals), -1)).all(axis=1))
+    returns[diverged] = totals[diverged] = floor
+    costs = record.cost.astype(np.float64)
+    costs[~np.isfinite(costs)] = 2 * task.card.constraint.limit if task.card.constraint else 0.0  # keeps no limit
+    return FiniteResults(totals, returns, costs, diverged)
+
+
 def _tabulate(
     cell: Cell,
     outcome: Outcome,
@@ -533,12 +567,7 @@ def _tabulate(
     step_unit: Literal["environment", "gradient"],
 ) -> tuple[CellResult, dict[str, pa.Table]]:
     record, count = outcome.record, len(outcome.seeds)
-    totals = record.total.astype(np.float64)
-    returns = np.asarray(scalar_return(task, totals)).copy()
-    diverged = ~(np.isfinite(returns) & np.isfinite(totals.reshape(count, -1)).all(axis=1))
-    returns[diverged] = totals[diverged] = floor
-    costs = record.cost.astype(np.float64)
-    costs[~np.isfinite(costs)] = 2 * task.card.constraint.limit if task.card.constraint else 0.0  # keeps no limit
+    totals, returns, costs, diverged = finite_results(record, task, floor)
     scores = scale.score(returns)
     success = record.info["success"].astype(bool)
     names = [name for name in record.info if name != "success"] if outcome.policy is None else task.measures
