@@ -120,12 +120,16 @@ def verdict_rate(first: Draw, second: Draw, tasks: int, seeds: int, draws: int) 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=1_000, help="pairs of runs for each number")
-    draws = parser.parse_args().draws
+    parser.add_argument("--part", choices=("false", "right"), help="false or right verdicts only")
+    options = parser.parse_args()
+    draws = options.draws
     nothing = Estimate(0, 0, 0)  # what decides no verdict takes most of the time
     statistics.iqm_difference = lambda *_: nothing  # type: ignore[assignment]
     shares.probability_of_improvement = lambda *_, **__: nothing  # type: ignore[assignment]
     comparing._needed = lambda *_: None
     for cases, what, share in ((EQUAL, "false verdicts", draws), (BETTER, "right verdicts", draws // 5)):
+        if options.part and not what.startswith(options.part):
+            continue
         for tasks, numbers in SEEDS.items():
             heads = " | ".join(f"{seeds} seeds" for seeds in numbers)
             print(f"\n| {what}, {tasks} task{'s' * (tasks > 1)} | {heads} |\n| --- {'| --- ' * len(numbers)}|")

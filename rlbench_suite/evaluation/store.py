@@ -30,12 +30,10 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError
 
 import rlbench_suite
-from rlbench_suite.adapters.rollout import Record
 from rlbench_suite.agent import Agent
-from rlbench_suite.episode import scalar_return
 from rlbench_suite.evaluation.checkpoint import Checkpoint
 from rlbench_suite.evaluation.machine import Machine, joules
-from rlbench_suite.evaluation.protocol import VERSION, Cell, Outcome
+from rlbench_suite.evaluation.protocol import VERSION, Cell, Outcome, finite_results
 from rlbench_suite.evaluation.statistics import worst_tenth
 from rlbench_suite.evaluation.writing import FAILED, clear_abandoned, make_folder, publish, replacing, staging, writing
 from rlbench_suite.policy import is_privileged
@@ -525,36 +523,6 @@ def _widen(path: Path, earlier: Manifest, wanted: Manifest) -> Manifest:
     update["on_train"] = tuple(dict.fromkeys((*earlier.on_train, *wanted.on_train)))
     update["suites"] = earlier.suites | wanted.suites
     return earlier.model_copy(update=update)
-
-
-class FiniteResults(NamedTuple):
-    """Numbers of episodes in which every number is finite."""
-
-    totals: np.ndarray
-    """Sum of rewards, shape ``(n_episodes, ...)`` with an entry for each objective or agent."""
-    returns: np.ndarray
-    """Scalar return, shape ``(n_episodes,)``."""
-    costs: np.ndarray
-    """Constraint cost, shape ``(n_episodes,)``."""
-    diverged: np.ndarray
-    """True for episodes whose return is not finite, shape ``(n_episodes,)``. Their return is the floor."""
-
-
-def finite_results(record: Record, task: Task[Any, Any], floor: float) -> FiniteResults:
-    """Return the results of episodes. A return that is not finite is the floor, and such a cost exceeds the limit.
-
-    Args:
-        record: the episodes.
-        task: the task that they were played on.
-        floor: return of the worse of random play and doing nothing.
-    """
-    totals = record.total.astype(np.float64)
-    returns = np.asarray(scalar_return(task, totals)).copy()
-    diverged = ~(np.isfinite(returns) & np.isfinite(totals.reshape(len(totals), -1)).all(axis=1))
-    returns[diverged] = totals[diverged] = floor
-    costs = record.cost.astype(np.float64)
-    costs[~np.isfinite(costs)] = 2 * task.card.constraint.limit if task.card.constraint else 0.0  # keeps no limit
-    return FiniteResults(totals, returns, costs, diverged)
 
 
 def _tabulate(

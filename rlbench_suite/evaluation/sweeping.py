@@ -32,10 +32,10 @@ from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.context import times
 from rlbench_suite.evaluation import chart
 from rlbench_suite.evaluation.page import render
-from rlbench_suite.evaluation.protocol import Cell, evaluate, evaluation_seeds, training_task
+from rlbench_suite.evaluation.protocol import Cell, evaluate, evaluation_seeds, finite_results, training_task
 from rlbench_suite.evaluation.runner import player
 from rlbench_suite.evaluation.statistics import Estimate, frequency_averaged_score, mean
-from rlbench_suite.evaluation.store import Run, finite_results, read_manifest
+from rlbench_suite.evaluation.store import Run, read_manifest
 from rlbench_suite.evaluation.writing import replacing, writing
 from rlbench_suite.policy import Policy, View, is_privileged
 from rlbench_suite.process import precision
