@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -73,6 +74,18 @@ class Standing:
         """Mean score over seeds by task id."""
         estimates = {task: mean({task: scores}) for task, scores in self.verdict.scores.items()}
         return {task: with_error(estimate, anchor(task)(estimate.point)) for task, estimate in estimates.items()}
+
+    @cached_property
+    def success(self) -> dict[str, Estimate]:
+        """Replayed success rate by task id: the mean over seeds, with its 95 % interval over seeds.
+
+        The episodes of a seed are those of one policy, so seeds count, not episodes. That holds for players that claim
+        no training, too, because nobody can check the claim.
+        """
+        rates: dict[str, list[float]] = {}
+        for cell in self.verdict.cells:
+            rates.setdefault(cell.task, []).append(cell.success_rate)
+        return {task: within(mean({task: each}), 0.0, 1.0) for task, each in rates.items()}
 
     @cached_property
     def constrained(self) -> dict[str, list[float]]:
@@ -359,6 +372,13 @@ def _board(suite: str, budget: str, tasks: tuple[TaskCard, ...], entries: Sequen
         others=tuple(entry for entry in entries if entry.title in reasons),
         unequal=_unequal([by_title[title] for title in order], ids),
     )
+
+
+def within(estimate: Estimate, low: float, high: float) -> Estimate:
+    """Return the estimate with the ends of its interval in a range. An interval that does not exist stays NaN."""
+    if math.isnan(estimate.low):
+        return estimate
+    return Estimate(estimate.point, max(estimate.low, low), min(estimate.high, high))
 
 
 def carrying(scores: Mapping[str, Sequence[float]]) -> Estimate:

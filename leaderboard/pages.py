@@ -136,7 +136,7 @@ class TaskRow(NamedTuple):
     constrained: Estimate
     mean_cost: float
     seed_costs: list[float]
-    success_rate: float
+    success: Estimate
     mean_length: float
     seeds: int
 
@@ -161,7 +161,7 @@ class TaskRow(NamedTuple):
             constrained=with_error(constrained, scale.standard_error(constrained.point)),
             mean_cost=entry.costs[task],
             seed_costs=entry.seed_costs[task],
-            success_rate=sum(cell.success_rate for cell in cells) / len(cells),
+            success=entry.success[task],
             mean_length=sum(cell.mean_length for cell in cells) / len(cells),
             seeds=len(cells),
         )

@@ -160,6 +160,7 @@ def _results(entries: list[Standing], ranked: list[Board], refused: dict[str, An
                 "arrived": entry.arrived,
                 "violated": [card.id for card in entry.violated(cards()[task] for task in entry.costs)],
                 "privileged": [card.id for card in entry.privileged],
+                "success": {task: _numbers(rate) for task, rate in entry.success.items()},
                 "training": {task: training._asdict() for task, training in entry.training.items()},
                 "copy_of": entry.copy_of,
                 "copied": {task: list(whose) for task, whose in entry.copied.items()},

@@ -1,5 +1,7 @@
 """Run directories with chosen scores, written by the models of the store."""
 
+import json
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -41,3 +43,10 @@ def make_run(
                 )  # fmt: skip
                 (folder / "result.json").write_text(result.model_dump_json())
     return path
+
+
+def fail_cell(path: Path, agent: str, task: str, seed: int) -> None:
+    """Replace a finished cell of a run by the record of its failure."""
+    folder = path / "cells" / agent / task.split("/")[1] / str(seed)
+    shutil.rmtree(folder)
+    folder.with_name(f"{seed}.failed").write_text(json.dumps({"error": "ValueError: diverged"}))

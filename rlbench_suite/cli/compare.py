@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +18,7 @@ from rlbench_suite.evaluation.writing import check_file, replacing, writing
 from rlbench_suite.whole_table import Table
 
 if TYPE_CHECKING:
-    from rlbench_suite.evaluation.comparing import Verdict
+    from rlbench_suite.evaluation.comparing import TaskDifference, Verdict
     from rlbench_suite.evaluation.power import Need
 
 _LOG_WIDTH = 140
@@ -123,7 +124,7 @@ def power(
     from rlbench_suite.cli.finished import finished
     from rlbench_suite.evaluation.choosing import chosen
     from rlbench_suite.evaluation.power import DIFFERENCES, needs
-    from rlbench_suite.evaluation.reading import agents
+    from rlbench_suite.evaluation.reading import agents, failures
 
     for value in difference or ():
         check_positive("--difference", value)
@@ -132,7 +133,18 @@ def power(
     console, found = _console(), {}
     with finished([run]) as runs:
         read = chosen(runs, tasks=tasks)
+    failed = Counter[str]()
+    for (agent, _), number in failures(read).items():
+        failed[agent] += number
+    for agent, number in failed.items():
+        console.print(
+            f"{agent}: no number of seeds, because {number} of its cells failed. The spread of the others would be "
+            "that of the seeds that went well.",
+            style="yellow", highlight=False, markup=False,
+        )  # fmt: skip
     for agent, cells in agents(read).items():
+        if agent in failed:
+            continue
         scores = {task: [cell["score"] for cell in seeds.values()] for task, seeds in cells.items()}
         try:
             found[agent] = needs(scores, difference or DIFFERENCES, agents=compared)
@@ -147,6 +159,8 @@ def power(
                 f"how many seeds are needed.{counted}",
                 style="yellow", highlight=False, markup=False,
             )  # fmt: skip
+    if not found:
+        raise ValueError(f"Every agent of the run {run} has failed cells: finish them first.")
     console.print(
         "Seeds of each agent with which `compare` sees a difference of d with 80 % power, if all agents spread as this "
         "one. On one task it corrects for the number of tasks times that of pairs of agents; the mean over tasks has "
@@ -180,18 +194,20 @@ def _print_verdict(verdict: "Verdict", console: Console) -> None:
     for task in verdict.tasks:
         table.add_row(
             task.task.split("/", 1)[1], str(task.seeds),
-            *(f"{value:.3f}{' !' * (agent in task.violating)}{' †' * (agent in task.privileged)}"
+            *(_score(task, agent, value)
               for agent, value in ((verdict.first, task.first), (verdict.second, task.second))),
-            f"{task.difference.point:+.3f}{_ends(task.difference)}", _effect(task.effect), f"{task.corrected:.2g}",
-            escape(task.better or "-"),
+            *_comparison(task, failed=bool(task.failed)), escape(task.better or "-"),
         )  # fmt: skip
     table.add_section()
-    difference = f"{verdict.difference.point:+.3f}{_ends(verdict.difference)}"
-    table.add_row(
-        "mean over tasks", "", *(f"{sum(getattr(t, x) for t in verdict.tasks) / len(verdict.tasks):.3f}"
-        for x in ("first", "second")), difference, _effect(verdict.effect), f"{verdict.corrected:.2g}",
-        escape(verdict.better or "-"),
-    )  # fmt: skip
+    means = (
+        "failed" if number else f"{sum(getattr(task, place) for task in verdict.tasks) / len(verdict.tasks):.3f}"
+        for place, number in zip(("first", "second"), verdict.failed, strict=True)
+    )
+    failed = any(verdict.failed)
+    table.add_row("mean over tasks", "", *means, *_comparison(verdict, failed=failed), escape(verdict.better or "-"))
+    if failed:
+        console.print(table)
+        return
     if verdict.constrained:
         kept = f"{verdict.constrained.point:+.3f}{_ends(verdict.constrained)}"
         table.add_row("mean over tasks, constrained", "", "", "", kept, "", "", "")
@@ -202,6 +218,21 @@ def _print_verdict(verdict: "Verdict", console: Console) -> None:
         f"{verdict.second} with probability {verdict.improvement.point:.2f}{chance}.",
         highlight=False, markup=False,
     )  # fmt: skip
+
+
+def _score(task: "TaskDifference", agent: str, value: float) -> str:
+    """Return the score of an agent on a task with its marks. An agent with failed cells has none."""
+    if agent in task.failed:
+        return "failed"
+    return f"{value:.3f}{' !' * (agent in task.violating)}{' †' * (agent in task.privileged)}"
+
+
+def _comparison(compared: "TaskDifference | Verdict", *, failed: bool) -> tuple[str, str, str]:
+    """Return difference, effect and p-value; nothing if cells of either agent failed."""
+    if failed:
+        return "-", "-", "-"
+    difference = f"{compared.difference.point:+.3f}{_ends(compared.difference)}"
+    return difference, _effect(compared.effect), f"{compared.corrected:.2g}"
 
 
 def _print_needs(agent: str, together: "Need", single: "dict[str, Need]", console: Console) -> None:

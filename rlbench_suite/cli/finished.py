@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -35,8 +36,14 @@ def _on_missing(run: FinishedRun, place: str) -> str:
     asked = [_with(_with(arguments, "--seeds", seeds), "--out", place) for arguments in begun]
     commands = dict.fromkeys(shlex.join(["rlsuite-eval", *arguments]) for arguments in asked)
     how = f"Finish it with: {'; '.join(commands)}" if commands else "The command that made it finishes it."
+    failed = Counter(cell["agent"] for cell in run.failed)
+    failures = ", ".join(f"{number} of {agent}" for agent, number in failed.items())
+    said = f" Failed: {failures}; a mean over the other cells of such an agent would reward it for failing." * bool(
+        failed
+    )
     return (
-        f"The run {place} has {len(run.cells)} of {planned} cells: some agents have fewer than its {seeds} seeds. {how}"
+        f"The run {place} has {len(run.cells)} of {planned} cells: some agents have fewer than its {seeds} seeds."
+        f"{said} {how}"
     )
 
 

@@ -158,6 +158,8 @@ def _report(found: "Sweep") -> None:
     )
     if any(map(any, broken.values())) and (limit := found.card.constraint):
         console.print(f"!: an episode costs more on average than the task's limit, {limit.limit:g}.", style="yellow")
+    for sentence in found.notes():
+        console.print(sentence, style="yellow", highlight=False, markup=False)
     for sentence in on_few_seeds([len(table) for table in found.scores().values()]):
         console.print(sentence, style="yellow", highlight=False)
     console.print(f"Curve: {path}; table: {path.with_suffix('.parquet')}", highlight=False, soft_wrap=True)

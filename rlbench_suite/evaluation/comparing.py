@@ -10,6 +10,7 @@ agent's normalised score minus the second's.
 * **Verdict**: an agent is better if the corrected p-value of the aggregate is below 0.05, the 95 % interval of the
   mean difference excludes 0, and the difference survives the failures that so many pairs cannot exclude: the share
   ``1 - 0.05^(1/n)`` of unseen runs, in which the better agent scores as low, or the worse one as high, as a run can.
+  A run of an agent whose scores spread wider than those of its rival may lie beyond all that was seen.
   Below five pairs on a task there is no verdict.
 * **Constraints**: an agent whose mean cost on a task exceeds the limit of the task's card violates it. It ranks below
   an agent that violates nothing, and is never called better than that one.
@@ -30,7 +31,7 @@ from rlbench_suite.evaluation.intervals import Estimate
 from rlbench_suite.evaluation.pairing import Cells, Gap, Pairs, apart, count, gaps, on_apart, on_shared, pairs_of
 from rlbench_suite.evaluation.permutation import holm, sign_flip_test
 from rlbench_suite.evaluation.power import LEAST_SEEDS, LEVEL, MOST_SEEDS, POWER, seeds_needed
-from rlbench_suite.evaluation.unseen import SCALE, unseen_share
+from rlbench_suite.evaluation.unseen import SCALE, Bounds, ends_of_runs, unseen_share
 from rlbench_suite.registry import constraint
 
 
@@ -217,7 +218,9 @@ def _compare(
     differences = {task: scores[:, 0] - scores[:, 1] for task, scores in pairs.items()}
     tasks = []
     scale_errors: dict[str, float] = {}
-    spans = {task: _span(scores) for task, scores in pairs.items()}
+    seen_ends = {task: _seen_ends(scores) for task, scores in pairs.items()}
+    spans = {task: _span(scores, seen_ends[task], seen_ends[task]) for task, scores in pairs.items()}
+    tails = {task: _span(scores, *ends_of_runs(scores)) for task, scores in pairs.items()}
     for task, values in differences.items():
         scale_errors[task] = _scale_error(float(values.mean()), errors.get(task))
         estimate = statistics.with_error(statistics.mean({task: values}, bounds=spans[task]), scale_errors[task])
@@ -232,7 +235,7 @@ def _compare(
             if any(cell.get("privileged") for cell in own)
         )
         own_mean, other_mean = pairs[task].mean(0).tolist()
-        unseen = spans[task][0] if estimate.point > 0 else spans[task][1]
+        unseen = tails[task][0] if estimate.point > 0 else tails[task][1]
         effect, p = _effect(estimate.point, [values]), sign_flip_test({task: values})
         tasks.append(
             TaskDifference(
@@ -246,7 +249,7 @@ def _compare(
         statistics.mean(differences, bounds=(lowest, highest)),
         math.sqrt(sum(error**2 for error in scale_errors.values())) / len(scale_errors),
     )
-    unseen = lowest if difference.point > 0 else highest
+    unseen = float(np.mean([span[0] if difference.point > 0 else span[1] for span in tails.values()]))
     p = sign_flip_test(differences)
     kept = {task: _scores(found, reading.constrained) for task, found in cells.items()}
     limited = any(constraint(task) for task in cells)
@@ -274,18 +277,24 @@ def _compare(
     )
 
 
-def _span(scores: np.ndarray) -> tuple[float, float]:
+def _seen_ends(scores: np.ndarray) -> Bounds:
+    """Return the ends of the scale, or the lowest and highest score seen if those are wider."""
+    return min(SCALE[0], float(scores.min())), max(SCALE[1], float(scores.max()))
+
+
+def _span(scores: np.ndarray, first_ends: Bounds, second_ends: Bounds) -> tuple[float, float]:
     """Return the lowest and highest difference of a pair of which one agent's run is of a kind that was not seen.
 
     The other agent's run scores its mean. The unseen one scores as low or as high as a run can.
 
     Args:
         scores: of both agents, shape ``(n_pairs, 2)``.
+        first_ends: lowest and highest score of an unseen run of the first agent.
+        second_ends: the same of the second agent.
     """
-    lowest = min(SCALE[0], float(scores.min()))
-    highest = max(SCALE[1], float(scores.max()))
     first, second = scores.mean(0).tolist()
-    return -max(second - lowest, highest - first), max(first - lowest, highest - second)
+    lowest = -max(second - first_ends[0], second_ends[1] - first)
+    return lowest, max(first - second_ends[0], first_ends[1] - second)
 
 
 def _scale_error(difference: float, error: Callable[[float], float] | None) -> float:
@@ -342,6 +351,8 @@ def _decided(verdict: Verdict, corrected: float) -> Verdict:
     if len(violators) == 1:
         (violator,) = violators
         keeper = verdict.second if violator == verdict.first else verdict.first
+        if verdict.failed[keeper == verdict.second]:  # its failed cells may violate the constraint, too
+            return replace(verdict, words=words)
         broken = ", ".join(task.split("/", 1)[1] for task in verdict.violated(violator))
         words = f"{violator} violates the constraint of {broken} and ranks below {keeper}. By scores alone: {words}"
         verdict = replace(verdict, better=None if better == violator else better, ranks_below=violator)

@@ -135,6 +135,7 @@ def huggingface(run: FinishedRun) -> str:
     """Return the metadata ``model-index`` of a model card, as YAML: one model for each agent.
 
     The layout is that of https://github.com/huggingface/hub-docs/blob/main/modelcard.md. Values are means over seeds.
+    An agent with failed cells on a task has no result there, and a comment says so.
     """
     settings = {"budget": run.manifest["budget"], "protocol": run.manifest["protocol"]}
     index, failed = [], reading.failures([run])
@@ -171,7 +172,11 @@ def huggingface(run: FinishedRun) -> str:
             })  # fmt: skip
         if results:
             index.append({"name": agent, "results": results})
-    return yaml.safe_dump({"model-index": index}, sort_keys=False, allow_unicode=True)
+    comments = "".join(
+        f"# {agent} has no result on {_name(task)}: {number} of its cells failed.\n"
+        for (agent, task), number in failed.items()
+    )
+    return comments + yaml.safe_dump({"model-index": index}, sort_keys=False, allow_unicode=True)
 
 
 FORMATS: dict[str, Callable[[FinishedRun], str]] = {"latex": latex, "csv": tidy_csv, "huggingface": huggingface}

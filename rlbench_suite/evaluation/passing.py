@@ -82,13 +82,18 @@ class Passing:
 
 
 def passing(run: Run) -> list[Passing]:
-    """Return the chances of every language model on every task of a run, task by task in the manifest's order."""
+    """Return the chances of every language model on every task of a run, task by task in the manifest's order.
+
+    A model with failed cells on a task has none there: those of the other cells would reward it for failing.
+    """
     table: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    failed = {(cell.task, cell.agent) for cell in run.failures()}
     for cell in (result.cell for result in run.results() if result.agent in run.manifest.models):
         rows = run.read_episodes(cell).select(["episode_seed", "success", "measures"])
         table.setdefault((cell.task, cell.agent), []).extend(rows.to_pylist(maps_as_pydicts="strict"))
     ordered = [(task, agent) for task in run.manifest.references for agent in run.manifest.models]
-    return [_passing(run, agent, task, table[task, agent]) for task, agent in ordered if (task, agent) in table]
+    whole = [key for key in ordered if key in table and key not in failed]
+    return [_passing(run, agent, task, table[task, agent]) for task, agent in whole]
 
 
 def _passing(run: Run, agent: str, task: str, rows: list[dict[str, Any]]) -> Passing:

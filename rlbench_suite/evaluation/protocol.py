@@ -26,6 +26,7 @@ from rlbench_suite.adapters.batch import TaskVectorEnv
 from rlbench_suite.adapters.rollout import Record, play, replay
 from rlbench_suite.agent import Agent, HostPolicy, Progress
 from rlbench_suite.card import TaskCard, unknown
+from rlbench_suite.episode import scalar_return
 from rlbench_suite.policy import Policy, as_declared
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
@@ -180,6 +181,36 @@ def evaluate(task: Task[Any, Any], policy: Policy | HostPolicy, seeds: range, *,
     if task.card.host:
         return play(task, policy, seeds, split=split)
     return replay(task, _choose_on_host(task, policy, seeds, split), seeds, split=split)
+
+
+class FiniteResults(NamedTuple):
+    """Numbers of episodes in which every number is finite."""
+
+    totals: np.ndarray
+    """Sum of rewards, shape ``(n_episodes, ...)`` with an entry for each objective or agent."""
+    returns: np.ndarray
+    """Scalar return, shape ``(n_episodes,)``."""
+    costs: np.ndarray
+    """Constraint cost, shape ``(n_episodes,)``."""
+    diverged: np.ndarray
+    """True for episodes whose return is not finite, shape ``(n_episodes,)``. Their return is the floor."""
+
+
+def finite_results(record: Record, task: Task[Any, Any], floor: float) -> FiniteResults:
+    """Return the results of episodes. A return that is not finite is the floor, and such a cost exceeds the limit.
+
+    Args:
+        record: the episodes.
+        task: the task that they were played on.
+        floor: return of the worse of random play and doing nothing.
+    """
+    totals = record.total.astype(np.float64)
+    returns = np.asarray(scalar_return(task, totals)).copy()
+    diverged = ~(np.isfinite(returns) & np.isfinite(totals.reshape(len(totals), -1)).all(axis=1))
+    returns[diverged] = totals[diverged] = floor
+    costs = record.cost.astype(np.float64)
+    costs[~np.isfinite(costs)] = 2 * task.card.constraint.limit if task.card.constraint else 0.0  # keeps no limit
+    return FiniteResults(totals, returns, costs, diverged)
 
 
 def _choose_on_host(task: Task[Any, Any], policy: HostPolicy, seeds: range, split: str) -> np.ndarray:

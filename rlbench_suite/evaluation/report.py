@@ -449,6 +449,7 @@ def _improvement(report: Report) -> dict[str, list[Estimate | None]]:
 def _curve_charts(
     report: Report, curves: Mapping[tuple[str, str], Mapping[int, TrainingCurve]], colour: dict[str, int]
 ) -> Iterable[Markup]:
+    failures = {(cell.agent, cell.task) for cell in report.failures}
     for task in dict.fromkeys(task for _, task in curves):
         scale = report.run.manifest.scale(task)
         series = []
@@ -457,7 +458,7 @@ def _curve_charts(
             for seed, (steps, values) in scored.items():
                 series.append(chart.Line(f"{agent}, seed {seed}", steps, values, colour[agent], faint=True))
             same_steps = {tuple(steps) for steps, _ in scored.values()}
-            if len(scored) > 1 and len(same_steps) == 1:
+            if len(scored) > 1 and len(same_steps) == 1 and (agent, task) not in failures:
                 steps = np.array(same_steps.pop())
                 values = np.array([values for _, values in scored.values()])
                 seen = ~np.isnan(values).any(0)

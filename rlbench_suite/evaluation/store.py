@@ -32,10 +32,9 @@ from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError
 
 import rlbench_suite
 from rlbench_suite.agent import Agent
-from rlbench_suite.episode import scalar_return
 from rlbench_suite.evaluation.checkpoint import Checkpoint
 from rlbench_suite.evaluation.machine import Machine, joules
-from rlbench_suite.evaluation.protocol import VERSION, Cell, Outcome
+from rlbench_suite.evaluation.protocol import VERSION, Cell, Outcome, finite_results
 from rlbench_suite.evaluation.statistics import worst_tenth
 from rlbench_suite.evaluation.writing import FAILED, clear_abandoned, make_folder, publish, replacing, staging, writing
 from rlbench_suite.policy import is_privileged
@@ -142,6 +141,10 @@ class Manifest(_Strict):
         scale = Scale.of(self.references[task])
         assert scale is not None  # plans have measured tasks only
         return scale
+
+    def floor(self, task: str) -> float:
+        """Return the return of the worse of random play and doing nothing, which diverged episodes count as."""
+        return min(score.mean for player, score in self.references[task].items() if player in ZERO_PLAYERS)
 
     def cells(self) -> Iterator[Cell]:
         """Yield every cell of the run."""
@@ -350,8 +353,7 @@ class Run:
             CannotWrite: the system refused.
         """
         scale = self.manifest.scale(cell.task)
-        anchors = self.manifest.references[cell.task]
-        floor = min(score.mean for player, score in anchors.items() if player in ZERO_PLAYERS)
+        floor = self.manifest.floor(cell.task)
         unit: Literal["environment", "gradient"] = getattr(agent, "step_unit", "environment")
         result, tables = _tabulate(cell, outcome, scale, floor, task, device, unit)
         if outcome.train_record:
@@ -533,12 +535,7 @@ def _tabulate(
     step_unit: Literal["environment", "gradient"],
 ) -> tuple[CellResult, dict[str, pa.Table]]:
     record, count = outcome.record, len(outcome.seeds)
-    totals = record.total.astype(np.float64)
-    returns = np.asarray(scalar_return(task, totals)).copy()
-    diverged = ~(np.isfinite(returns) & np.isfinite(totals.reshape(count, -1)).all(axis=1))
-    returns[diverged] = totals[diverged] = floor
-    costs = record.cost.astype(np.float64)
-    costs[~np.isfinite(costs)] = 2 * task.card.constraint.limit if task.card.constraint else 0.0  # keeps no limit
+    totals, returns, costs, diverged = finite_results(record, task, floor)
     scores = scale.score(returns)
     success = record.info["success"].astype(bool)
     names = [name for name in record.info if name != "success"] if outcome.policy is None else task.measures

@@ -3,6 +3,9 @@
 A sweep trains nothing. Each policy of a run plays the evaluation episodes of its own seed once for every value. Scores
 use the anchors of the run, so 0 and 1 mean the same at every value. The player ``reference`` is that of each value.
 
+An agent of which cells failed on the task has no curve until they are done, and its other cells are not played: a mean
+over these would reward it for failing. An episode whose return is not finite counts as the floor, as in a run.
+
 A sweep of a constant asks how wrong a data sheet may be. The plant has another constant than the task says. Scales,
 limits, goals and the design of the reference stay as the run had them.
 """
@@ -10,8 +13,9 @@ limits, goals and the design of the reference stay as the run had them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,10 +30,9 @@ from gymnasium import spaces
 from rlbench_suite.agent import Agent, HostPolicy
 from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.context import times
-from rlbench_suite.episode import scalar_return
 from rlbench_suite.evaluation import chart
 from rlbench_suite.evaluation.page import render
-from rlbench_suite.evaluation.protocol import Cell, evaluate, evaluation_seeds, training_task
+from rlbench_suite.evaluation.protocol import Cell, evaluate, evaluation_seeds, finite_results, training_task
 from rlbench_suite.evaluation.runner import player
 from rlbench_suite.evaluation.statistics import Estimate, frequency_averaged_score, mean
 from rlbench_suite.evaluation.store import Run, read_manifest
@@ -49,9 +52,10 @@ _LONGEST_VALUES = 48
 SCHEMA = pa.schema([
     ("agent", pa.string()), ("task", pa.string()), ("seed", pa.int64()), ("parameter", pa.string()),
     ("value", pa.string()), ("episodes", pa.int64()), ("return", pa.float64()), ("score", pa.float64()),
-    ("success_rate", pa.float64()), ("mean_cost", pa.float64()),
+    ("success_rate", pa.float64()), ("mean_cost", pa.float64()), ("floored", pa.int64()),
 ])  # fmt: skip
-"""Columns of a sweep's table: means over the episodes of a seed at a value."""
+"""Columns of a sweep's table: means over the episodes of a seed at a value. ``floored`` counts episodes whose return is
+not finite: they count as the worse of random play and doing nothing."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,24 @@ class Sweep:
     values: tuple[str, ...]
     rows: list[dict[str, Any]]
     """Rows of the table; see :data:`SCHEMA`."""
+    failed: Mapping[str, int] = field(default_factory=dict)
+    """Failed cells on the task by agent. Such an agent is not played."""
+
+    def notes(self) -> list[str]:
+        """Return the sentences on agents without a curve, and on episodes that count as the floor."""
+        sentences = [
+            f"{agent} has no curve: {number} of its cells on {self.card.name} failed, and a mean over the others would "
+            "reward it for failing. The command that made the run tries them again."
+            for agent, number in self.failed.items()
+        ]
+        floored: Counter[tuple[str, str]] = Counter()
+        for row in self.rows:
+            floored[row["agent"], row["value"]] += row["floored"]
+        if counts := "; ".join(f"{agent} at {value}: {number}" for (agent, value), number in floored.items() if number):
+            sentences.append(
+                f"Episodes whose return is not finite count as the worse of random play and doing nothing: {counts}."
+            )
+        return sentences
 
     @property
     def name(self) -> str:
@@ -228,32 +250,39 @@ def _sweep(
     run: Run, task: Task[Any, Any], parameter: str, conditions: Mapping[str, tuple[Task[Any, Any], int]]
 ) -> Sweep:
     """Play each policy under each condition: a task, and the number of steps for which an action is held."""
-    scale = run.manifest.scale(task.card.id)
+    scale, floor = run.manifest.scale(task.card.id), run.manifest.floor(task.card.id)
+    failed = Counter(cell.agent for cell in run.failures() if cell.task == task.card.id)
     rows = []
-    for cell, policy_for in _policies(run, task):
+    for cell, policy_for in _policies(run, task, failed):
         seeds = evaluation_seeds(task.card, cell.seed, run.manifest.budget)
         for value, (other, interval) in conditions.items():
             policy = policy_for(other)
             record = evaluate(other, policy if interval == 1 else _hold(policy, interval, other), seeds)
-            returns = np.asarray(scalar_return(other, record.total.astype(np.float64)))
+            _, returns, costs, diverged = finite_results(record, other, floor)
             row = cell._asdict() | {"parameter": parameter, "value": value, "episodes": len(seeds)}
-            row |= {"return": returns.mean(), "score": scale.score(returns).mean()}
-            costs = record.cost.mean(dtype=np.float64)
-            rows.append(row | {"success_rate": record.info["success"].mean(), "mean_cost": costs})
+            row |= {"return": returns.mean(), "score": scale.score(returns).mean(), "floored": int(diverged.sum())}
+            rows.append(row | {"success_rate": record.info["success"].mean(), "mean_cost": costs.mean()})
     if not rows:
-        raise ValueError(f"The run in {run.path} has no finished cell on {task.card.id} with a policy to play.")
-    return Sweep(run.path, task.card, parameter, tuple(conditions), rows)
+        reason = f" Cells of {', '.join(failed)} failed: finish them first." if failed else ""
+        raise ValueError(f"The run in {run.path} has no finished cell on {task.card.id} with a policy to play.{reason}")
+    return Sweep(run.path, task.card, parameter, tuple(conditions), rows, failed)
 
 
-def _policies(run: Run, task: Task[Any, Any]) -> Iterator[tuple[Cell, Callable[[Task[Any, Any]], Any]]]:
+def _policies(
+    run: Run, task: Task[Any, Any], omitted: Collection[str]
+) -> Iterator[tuple[Cell, Callable[[Task[Any, Any]], Any]]]:
     """Yield the finished cells of a task, each with a function that returns its policy for a task like it.
+
+    Agents in ``omitted`` have none.
 
     A learned policy is the same for all of them. A player of the family is made for each task, because it may read the
     state. Language models have no policy.
     """
     budget = run.manifest.budget
     for cell in run.manifest.cells():
-        if cell.task != task.card.id or cell.agent in run.manifest.models or run.result(cell) is None:
+        if cell.task != task.card.id or cell.agent in run.manifest.models or cell.agent in omitted:
+            continue
+        if run.result(cell) is None:
             continue
         agent, seed, trained = player(cell.agent, run), cell.seed, training_task(task)
         if not agent.learns and not run.checkpoint(cell.agent):
@@ -356,6 +385,7 @@ def write(sweep: Sweep) -> Path:
         values=sweep.values,
         curves=curves,
         averaged=sweep.frequency_averaged() if sweep.parameter == INTERVAL else {},
+        notes=sweep.notes(),
     )
     with writing(path), replacing(path) as unfinished:
         unfinished.write_text(text)

@@ -12,7 +12,9 @@ their spread can tell. Two bounds can, without an assumption on how scores are d
   them, and one unseen run, which scores as low (or as high) as a run can, gets a weight like the others. Of scores that
   take two values this is Clopper and Pearson's exact interval.
 
-A run can score from :data:`SCALE` or the lowest and highest run seen, whichever is wider.
+A run can score from :data:`SCALE` or the lowest and highest run seen, whichever is wider. Verdicts ask for more of an
+agent whose scores spread wider than those of its rival (:func:`ends_of_runs`), because its tail may be longer than
+what was seen of it.
 """
 
 from __future__ import annotations
@@ -41,6 +43,12 @@ by the number of seeds. Fewer seeds count as five, and from ten seeds on it is a
 TOGETHER = 1.5
 """Variance of the mean over tasks, by whole seeds over that by independent runs, from which seeds rise and fall
 together."""
+
+TAIL_WITHIN, TAIL_BEYOND = 2.0, 4.0
+"""How far beyond the seen runs of an agent an unseen one may lie, in units of the distance from its median to its
+lowest or highest score: where the scores lie within :data:`SCALE`, and where they leave it, so that nothing bounds
+them. Chosen so that ``benchmarks/false_verdicts.py`` counts at most .06 for lognormal scores against scores that are
+always equal, or spread by .3."""
 
 _MOST_WEIGHINGS, _LEAST_WEIGHINGS, _MOST_WEIGHTS = 1_000, 400, 500_000
 """Random weighings of the runs; fewer if there are many runs, whose interval the bounds hardly change."""
@@ -88,6 +96,34 @@ def of_two_kinds(scores: Floats) -> bool:
         return True
     fraction = GAPS.get(max(len(scores), 5), 0.5)
     return bool(np.diff(ordered).max() > fraction * width)
+
+
+def ends_of_runs(scores: Floats) -> tuple[Bounds, Bounds]:
+    """Return the lowest and highest score that an unseen run of each of two agents may have.
+
+    A permutation test of differences takes these to be as likely as their negatives. That holds if the scores of both
+    agents have the same shape. If those of one agent spread wider, few runs may have missed the long tail of their
+    distribution: of lognormal scores, seven lie below the mean with a probability of .07. So an unseen run of that
+    agent may lie beyond all that was seen, the further the more its spread exceeds that of the other agent. Scores of
+    two kinds (:func:`of_two_kinds`) show where their other kind lies, and have no such tail.
+
+    Args:
+        scores: of both agents, shape ``(n_pairs, 2)``.
+    """
+    lowest, highest = min(SCALE[0], float(scores.min())), max(SCALE[1], float(scores.max()))
+    variances = scores.var(axis=0)
+    ends = []
+    for agent in (0, 1):
+        own, low, high = scores[:, agent], lowest, highest
+        if variances[agent] > variances[1 - agent] and not of_two_kinds(own):
+            excess = float(1 - variances[1 - agent] / variances[agent])
+            middle, least, most = float(np.median(own)), float(own.min()), float(own.max())
+            below = TAIL_WITHIN if lowest >= SCALE[0] else TAIL_BEYOND
+            above = TAIL_WITHIN if highest <= SCALE[1] else TAIL_BEYOND
+            low = min(low, least - excess * below * (middle - least))
+            high = max(high, most + excess * above * (most - middle))
+        ends.append((low, high))
+    return ends[0], ends[1]
 
 
 def widened(

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from made_runs import make_run
+from made_runs import fail_cell, make_run
 
 from rlbench_suite.cli import evaluate, finished, results
 from rlbench_suite.evaluation import exporting
@@ -152,6 +152,35 @@ def test_power(call: Callable[..., tuple], tmp_path: Path):
     assert among_many["tasks"]["rlsuite/Made0-v0"]["seeds"]["0.1"] == many
     code, out, _ = call("power", path, "--difference", "0.07")
     assert (code, "d = 0.07" in out, "d = 0.02" in out) == (0, True, False)
+
+
+def test_failed_cells_give_no_number_of_seeds(call: Callable[..., tuple], tmp_path: Path):
+    """The seeds that went well spread less than all of them."""
+    path = make_run(tmp_path / "run", {"ppo": drawn(0, 1, 6), "sac": drawn(1, 1, 6)})
+    fail_cell(path, "ppo", "rlsuite/Made0-v0", 3)
+    code, out, err = call("power", str(path), "--json", str(tmp_path / "out.json"))
+    assert code == 0
+    assert "ppo: no number of seeds, because 1 of its cells failed" in " ".join(out.split())
+    assert "Failed: 1 of ppo; a mean over the other cells of such an agent would reward it for failing." in err
+    assert list(json.loads((tmp_path / "out.json").read_text())) == ["sac"]
+    fail_cell(path, "sac", "rlsuite/Made0-v0", 0)
+    code, _, err = call("power", str(path))
+    assert code == 2
+    assert "has failed cells: finish them first" in " ".join(err.split())
+
+
+def test_the_table_of_a_comparison_has_no_score_of_an_agent_with_failed_cells(
+    call: Callable[..., tuple], tmp_path: Path
+):
+    path = make_run(tmp_path / "run", {"ppo": drawn(0, 1, 6), "sac": drawn(1, 1, 6)})
+    fail_cell(path, "ppo", "rlsuite/Made0-v0", 3)
+    code, out, _ = call("compare", str(path))
+    assert code == 0
+    rows = [line.split() for line in out.splitlines() if line.split()[:1] in (["Made0-v0"], ["mean"])]
+    task, mean = rows
+    assert (task[2], task[4:]) == ("failed", ["-", "-", "-", "-"])
+    assert (mean[3], mean[5:]) == ("failed", ["-", "-", "-", "-"])
+    assert "Difference of IQM" not in out
 
 
 def test_tasks_of_power(call: Callable[..., tuple], tmp_path: Path):

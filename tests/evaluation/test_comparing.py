@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_runs import make_run
+from made_runs import fail_cell, make_run
 from scipy import stats
 
 from rlbench_suite.evaluation import comparing
@@ -16,6 +16,7 @@ from rlbench_suite.evaluation.comparing import Verdict, verdicts
 from rlbench_suite.evaluation.pairing import apart, gaps
 from rlbench_suite.evaluation.permutation import holm, sign_flip_test
 from rlbench_suite.evaluation.reading import agents, read_run, read_runs
+from rlbench_suite.evaluation.unseen import ends_of_runs
 from rlbench_suite.evaluation.verdict_remarks import remarks
 
 TASKS = [f"rlsuite/Made{i}-v0" for i in range(6)]
@@ -403,6 +404,33 @@ def test_failures_that_so_few_seeds_cannot_exclude_decide_nothing(tmp_path: Path
     assert 27 <= found.seeds_needed <= 31  # 0.9^29 = 0.047
 
 
+def test_an_unseen_run_of_a_wide_agent_may_lie_in_a_tail_that_was_not_seen(tmp_path: Path):
+    """Seven lognormal scores may all lie below their mean, 1.65. Whoever always scores that mean is no better."""
+    scores = np.random.default_rng(0).lognormal(size=(4_000, 7))
+    below = scores[(scores < np.exp(0.5)).all(1)]
+    assert len(below) == pytest.approx(4_000 * 0.07, rel=0.2)  # so often does the permutation test alone decide
+    better = []
+    for number, own in enumerate(below[:40]):
+        found = verdict_on(tmp_path / str(number), {TASKS[0]: own.tolist()}, {TASKS[0]: [np.exp(0.5)] * 7})
+        better.append(found.better)
+        assert found.p < 0.05
+    assert better.count("y") <= 0.6 * len(better)  # 37 of the 40 without tails
+
+
+def test_a_rival_of_equal_spread_or_of_two_kinds_has_no_longer_tail():
+    even = np.array([[0.7, 0.9], [0.8, 0.8], [0.9, 0.7], [0.6, 1.0], [1.0, 0.6]])
+    assert ends_of_runs(even) == ((0.0, 1.0), (0.0, 1.0))
+    two_kinds = np.column_stack([[1.0, 1.0, 1.0, 1.0, 0.0], [0.5] * 5])
+    assert ends_of_runs(two_kinds) == ((0.0, 1.0), (0.0, 1.0))
+    wide = np.column_stack([[0.2, 0.4, 0.6, 0.8, 1.0], [0.5] * 5])
+    (low, high), rival = ends_of_runs(wide)
+    assert rival == (0.0, 1.0)
+    assert (low, high) == (pytest.approx(0.2 - 2 * 0.4), pytest.approx(1.0 + 2 * 0.4))
+    above = np.column_stack([[0.2, 0.4, 0.6, 0.8, 1.1], [0.5] * 5])
+    assert ends_of_runs(above)[0][1] == pytest.approx(1.1 + 4 * 0.5)  # beyond the scale, nothing bounds it
+    assert ends_of_runs(above[:, ::-1]) == ends_of_runs(above)[::-1]
+
+
 def test_the_seeds_that_are_needed_exclude_the_failures(tmp_path: Path):
     for seeds, better in ((26, None), (31, "x")):
         x, y = {TASKS[0]: [1.0 + 0.001 * (i % 5) for i in range(seeds)]}, {TASKS[0]: [0.9] * seeds}
@@ -422,6 +450,17 @@ def test_failed_cells_leave_no_verdict(tmp_path: Path):
     assert "1 cell of x failed, and a failure is not a gap" in found.words
     assert found.tasks[0].failed == ("x",)
     assert found.tasks[0].better is None
+
+
+def test_an_agent_with_failed_cells_does_not_outrank_who_breaks_a_constraint(tmp_path: Path):
+    """Its failed cells might break the constraint, too."""
+    scores = {"x": {SPEED: [0.9] * 6}, "y": {SPEED: [0.5] * 6}}
+    path = make_run(tmp_path / "run", scores, {"x": 129.0})
+    assert verdicts([read_run(path)])[0].ranks_below == "x"
+    fail_cell(path, "y", SPEED, 5)
+    (found,) = verdicts([read_run(path)])
+    assert (found.ranks_below, found.better) == (None, None)
+    assert "1 cell of y failed" in found.words
 
 
 def test_errors_of_the_scale_stretch_a_difference(tmp_path: Path):

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from made_runs import make_run
+from made_runs import fail_cell, make_run
 
 from rlbench_suite.evaluation.exports import FORMATS, huggingface, latex, tidy_csv
 from rlbench_suite.evaluation.reading import FinishedRun, read_run
@@ -168,3 +168,11 @@ def test_exports_need_neither_jax_nor_huggingface_hub(run: FinishedRun):
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert said.stdout == "set()\n"
     assert list(FORMATS) == ["latex", "csv", "huggingface"]
+
+
+def test_failed_cells_leave_no_result_on_a_model_card_and_a_comment_says_so(tmp_path: Path):
+    path = make_run(tmp_path / "run", {"ppo": {SPEED: [0.9] * 3}, "sac": {SPEED: [0.5] * 3}})
+    fail_cell(path, "ppo", SPEED, 2)
+    text = huggingface(read_run(path))
+    assert text.startswith("# ppo has no result on PMSMSpeed-v0: 1 of its cells failed.\n")
+    assert [model["name"] for model in yaml.safe_load(text)["model-index"]] == ["sac"]

@@ -278,6 +278,9 @@ def test_a_failed_cell_is_not_a_gap(toys: Path, tmp_path: Path):
     page = (tmp_path / "report.html").read_text()
     assert "1 of 3 failed" in page
     assert "1 cell failed: no summary until they are done" in page
+    assert "toy, mean" in page  # a learning curve over all seeds
+    assert "toy-crash, seed 0" in page
+    assert "toy-crash, mean" not in page
     (read,) = read_runs([tmp_path])
     assert [(cell["agent"], cell["seed"]) for cell in read.failed] == [("toy-crash", 1)]
     assert "RuntimeError" in read.failed[0]["error"]

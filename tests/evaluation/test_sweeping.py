@@ -129,6 +129,49 @@ def test_a_second_sweep_keeps_the_files_of_the_first():
     assert all(len(each) < 80 and not set(each) & set("/:") for each in names)
 
 
+def test_an_agent_with_failed_cells_has_no_curve(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """Its other seeds are those that went well. The page and the terminal say why it is absent."""
+    folder = run.path / "cells" / "random" / "PointMaze-v1"
+    record, hidden = folder / "1.failed", folder / "1.away"
+    (folder / "1").rename(hidden)
+    record.write_text('{"error": "ValueError: diverged"}')
+    try:
+        for found in (
+            sweeping.sweep_setting(run.path, MAZE, "difficulty", ["umaze"]),
+            sweeping.sweep_frequency(run.path, MAZE, [1, 2]),
+        ):
+            assert list(found.curves()) == ["reference"]
+            assert found.failed == {"random": 1}
+            (note,) = found.notes()
+            assert note.startswith("random has no curve: 1 of its cells on PointMaze-v1 failed")
+            assert note in sweeping.write(found).read_text()
+        with pytest.raises(SystemExit):
+            program.app(["frequency", str(run.path), "--task", MAZE, "--intervals", "1,2"])
+        assert "random has no curve: 1 of its cells on PointMaze-v1 failed" in " ".join(capsys.readouterr().out.split())
+    finally:
+        record.unlink()
+        hidden.rename(folder / "1")
+    assert run.results()
+
+
+def test_returns_that_are_not_finite_are_the_floor_of_a_sweep(run: Run, monkeypatch: pytest.MonkeyPatch):
+    play_episodes = sweeping.evaluate
+
+    def diverging(*arguments: Any, **settings: Any) -> Any:
+        record = play_episodes(*arguments, **settings)
+        total = np.full_like(record.total, np.nan)
+        return record._replace(total=total)
+
+    monkeypatch.setattr(sweeping, "evaluate", diverging)
+    found = sweeping.sweep_setting(run.path, MAZE, "difficulty", ["umaze"])
+    floor = run.manifest.scale(MAZE).score(run.manifest.floor(MAZE))
+    assert [row["score"] for row in found.rows] == pytest.approx([floor] * len(found.rows))
+    assert {row["floored"] for row in found.rows} == {8}
+    assert "random at umaze: 16" in found.notes()[0]
+
+
 @pytest.mark.parametrize("interval", [3, 4])
 def test_actions_are_held(interval: int):
     task: Any = registry.card(DRIVE).build()

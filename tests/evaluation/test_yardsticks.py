@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.registry import card
 
@@ -76,3 +78,13 @@ def test_verdicts(lead: float, verdict: str) -> None:
     better += base.mean() + lead - better.mean()
     line = Line("x", 0.0, Played(base, nothing, nothing), Played(better, nothing, nothing), "constant")
     assert line.verdict == verdict
+
+
+def test_the_claim_of_the_audit_counts_its_rows() -> None:
+    """README and the docs say how many ids were audited, and for how long."""
+    root = Path(__file__).parents[2]
+    results = (root / "docs" / "yardsticks.md").read_text().partition("## One step of look-ahead")[0]
+    audited = set(re.findall(r"^\| (\w+-v\d+) \|", results, re.MULTILINE))
+    claim = f"{len(audited)} of the {len(registry.cards())} ids, 2 to 60 seconds each"
+    for page in ("README.md", "docs/index.md"):
+        assert claim in " ".join((root / page).read_text().split()), page

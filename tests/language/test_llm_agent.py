@@ -13,8 +13,10 @@ import time
 from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from model_server import Answer, ModelServer, Request, completion, error, tool_call
@@ -22,7 +24,7 @@ from rich.console import Console
 
 from rlbench_suite.cli import evaluate, suite
 from rlbench_suite.evaluation.language_model import LanguageModel, transcripts_path
-from rlbench_suite.evaluation.passing import pass_at_k, pass_hat_k
+from rlbench_suite.evaluation.passing import pass_at_k, pass_hat_k, passing
 from rlbench_suite.evaluation.protocol import Cell, evaluation_seeds
 from rlbench_suite.evaluation.report import Report, print_report, write_html
 from rlbench_suite.evaluation.runner import in_process, plan
@@ -103,6 +105,27 @@ def test_impossible_counts_are_refused(n: int, c: int, k: int) -> None:
     for estimate in (pass_at_k, pass_hat_k):
         with pytest.raises(ValueError, match=f"got n = {n}, c = {c}, k = {k}"):
             estimate(n, c, k)
+
+
+def test_a_model_with_failed_cells_has_no_chances() -> None:
+    """Those of its other cells would reward it for failing."""
+    task = "rlsuite/Game24-v0"
+    measures = [("input_tokens", 1.0), ("output_tokens", 1.0), ("estimated", 0.0)]
+    row = {"episode_seed": 1, "success": True, "measures": measures}
+    schema = pa.schema([
+        ("episode_seed", pa.int64()), ("success", pa.bool_()), ("measures", pa.map_(pa.string(), pa.float64())),
+    ])  # fmt: skip
+    settings = {"samples": 1, "one_shot": True, "lenient": False}
+    cells = {seed: Cell("llm", task, seed) for seed in (0, 1)}
+    run: Any = SimpleNamespace(
+        results=lambda: [SimpleNamespace(agent="llm", cell=cells[0])],
+        read_episodes=lambda cell: pa.Table.from_pylist([row], schema),
+        failures=lambda: [],
+        manifest=SimpleNamespace(models={"llm": {}}, references={task: {}}, hyperparameters={"llm": {task: settings}}),
+    )
+    assert [each.agent for each in passing(run)] == ["llm"]
+    run.failures = lambda: [cells[1]]
+    assert passing(run) == []
 
 
 def test_a_run_has_the_scores_that_the_replies_earn(

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 from forgery import DRIFT, WALK, Forgery, run_agents
 from PIL import Image
@@ -292,6 +293,25 @@ def test_rankings_are_of_replayed_scores_on_whole_suites(built: tuple[Site, Path
     (same,) = [b for b in results["boards"] if b["suite"] == "toys"]
     assert [row["entry"] for row in same["ranking"]] == ["toy-v1", "dice-v2"]
     assert same["ranking"][0]["iqm"][0] == board.places[0].summary.iqm.point
+
+
+def test_success_rates_have_bounds_over_seeds(built: tuple[Site, Path]):
+    """On pages and in results.json. Equal seeds have bounds, too, which are no knowledge of a rate of 0 % or 100 %."""
+    site, folder = built
+    entry = next(entry for entry in site.entries if entry.title == "toy-v1")
+    results = json.loads((folder / "results.json").read_text())
+    (exported,) = [each["success"] for each in results["entries"] if each["title"] == "toy-v1"]
+    board = (folder / "boards" / "toys-smoke.html").read_text()
+    page = (folder / "entries" / "toy-v1.html").read_text()
+    for task, rate in entry.success.items():
+        rates = [cell.success_rate for cell in entry.verdict.cells if cell.task == task]
+        assert rate.point == pytest.approx(np.mean(rates))
+        assert 0 <= rate.low <= rate.point <= rate.high <= 1
+        assert rate.low < rate.high
+        assert exported[task] == [rate.point, rate.low, rate.high]
+        ends = f"<small>[{rate.low:.0%}, {rate.high:.0%}]</small>"
+        assert f"{rate.point:.0%}<br>{ends}" in page
+        assert f"success {rate.point:.0%} {ends}" in board
 
 
 def test_an_entry_that_violates_a_constraint_ranks_below_one_that_keeps_it(
