@@ -73,6 +73,8 @@ CARDS = (
         replay_tolerance=0.0001,
         difficulties=DENSITIES,
         constraint=_constraint(1.0),
+        open_loop="drivers on the highway brake for an ego that cuts in, so that a change at a fixed time does in a "
+        "third of the episodes",
         variant=True,
         tags=("discrete", "safe", "driving"),
     ),
@@ -103,6 +105,8 @@ CARDS = (
         replay_tolerance=0.0001,
         difficulties={"medium": 4.5, "easy": 3.0, "hard": 6.0},
         constraint=_constraint(1.0),
+        open_loop="the vehicles ahead drive at much the same speeds, so that a fixed programme of speeds earns what "
+        "following them earns. Success asks to overtake them, which no blind player of the search does",
         variant=True,
         tags=("discrete", "safe", "driving"),
     ),
