@@ -84,5 +84,6 @@ def test_blind_play_scores_low(card: TaskCard) -> None:
         search = BlindSearch(card.build())
     except ValueError as why:
         pytest.skip(str(why))
-    result = search.best(players=64, rounds=1, test_episodes=1_024)  # no limit of time, on which the result would depend
+    # Without a limit of time, on which the result would depend.
+    result = search.best(players=64, rounds=1, test_episodes=1_024)
     assert result.within_limit, result
