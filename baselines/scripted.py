@@ -93,7 +93,7 @@ class Scripted:
 
 
 class RandomAgent(Scripted):
-    """The agent ``random``, which draws legal actions uniformly. Its normalised score is 0."""
+    """The agent ``random``, which draws legal actions uniformly. Its normalised score is about 0, or below."""
 
     name = "random"
 

@@ -41,8 +41,8 @@ def query(
 ) -> None:
     """Ask SQL about the results of many runs.
 
-    The tables are `cells`, `episodes` and `curves`; each row has the name of its run. A query reads nothing else and
-    changes nothing.
+    The tables are `cells`, `episodes`, `curves` and `failed`; each row has the name of its run. A query reads nothing
+    else and changes nothing.
 
     **Examples**
 

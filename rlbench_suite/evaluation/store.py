@@ -46,7 +46,7 @@ _CELL = [("agent", pa.string()), ("task", pa.string()), ("seed", pa.int64())]
 EPISODES = pa.schema([
     *_CELL, ("episode_seed", pa.uint64()),
     ("return", pa.float64()),  # scalar: objectives by the card's weights, agents by their mean
-    ("score", pa.float64()),  # normalised: 0 random, 1 reference
+    ("score", pa.float64()),  # normalised by the card's scale
     ("length", pa.int32()), ("success", pa.bool_()), ("terminated", pa.bool_()), ("cost", pa.float64()),
     ("returns", pa.list_(pa.float64())),  # by objective or agent; one number otherwise
     ("measures", pa.map_(pa.string(), pa.float64())),  # the task's own, at the last step; tokens of language models
@@ -165,7 +165,7 @@ class CellResult(_Strict):
     """Episodes whose return is not finite. They count as the worse of random play and doing nothing."""
     mean_return: FiniteFloat
     score: FiniteFloat
-    """Normalised score: 0 random, 1 reference."""
+    """Normalised score: 0 is the better of random play and doing nothing, 1 the reference."""
     success_rate: float
     mean_length: float
     mean_cost: float

@@ -70,6 +70,9 @@ _CHANCE = {
 _EXCESS = 0.02
 """Largest mean excess over the nominal current, in parts of it."""
 
+_OVERHEATING = ", and of the winding's temperature over 140 degC, in parts of 15 K"
+"""Second part of the cost of drives whose winding warms up (``real.py``)."""
+
 
 def _settings(machine: str, goal: str, control: str = "continuous", conditions: str = "ideal") -> dict[str, str | bool]:
     """Return the settings that distinguish the drives of this family."""
@@ -198,7 +201,7 @@ _REAL = tuple(
         replay_tolerance=0.02,
         tags=("continuous", "tracking", "safety"),
         choices=_references_only("PMSM", goal),
-        constraint=_constraint(horizon, ", and of the winding's temperature over 140 degC, in parts of 15 K"),
+        constraint=_constraint(horizon, _OVERHEATING),
     )
     for goal, horizon in (("torque", 500), ("speed", 1000))
 )
@@ -290,7 +293,7 @@ _EFFICIENT = TaskCard(
     replay_tolerance=0.02,
     tags=("continuous", "tracking", "multi-objective"),
     choices=_references_only("PMSM", "torque"),
-    constraint=_constraint(500),
+    constraint=_constraint(500, _OVERHEATING),
 )
 """A card without ``conditions``, for its reward is a vector; see ``efficient.py``."""
 
