@@ -28,7 +28,7 @@ NUMBER = re.compile(r"(-?\d*\.?\d+)( %)?(?: \((\d*\.?\d+)\))?")
 
 @dataclass(frozen=True)
 class Table:
-    """A Markdown table, the index of its first row among the lines, and the last id calibrated in the text before it."""
+    """A Markdown table, the index of its first row among the lines, and the last id calibrated in the text before."""
 
     first_line: int
     header: list[str]
@@ -161,14 +161,14 @@ def mend(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_tables_have_the_stored_values(page: Path) -> None:
-    wrong = [f"{page.name}:{cell.line + 1} {cell.name}: {cell.printed}, not {cell.rounded}" for cell in wrong_cells(page)]
+    wrong = [
+        f"{page.name}:{cell.line + 1} {cell.name}: {cell.printed}, not {cell.rounded}" for cell in wrong_cells(page)
+    ]
     assert not wrong, "\n".join(wrong)
 
 
 def test_the_tables_are_found() -> None:
-    numbers = {
-        page.name: sum(len([*measured_cells(table)]) for table in tables(page.read_text())) for page in PAGES
-    }
+    numbers = {page.name: sum(len([*measured_cells(table)]) for table in tables(page.read_text())) for page in PAGES}
     assert {page for page, number in numbers.items() if number > 15} >= {
         "agents.md",
         "asking_and_bargaining.md",
