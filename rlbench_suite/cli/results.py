@@ -184,6 +184,8 @@ def _export_policy(run: str, cell: str | None, to: str, out: Path | None, *, int
     loss = "" if found.loss is None else f" 8 bits lower the mean return by {found.loss:.4g}."
     said = f"{out}: {found.cell}, {len(data):,} bytes. Over {steps:,} steps"
     print(f"{said} {found.difference:.2g} {what} from the policy.{loss}")
+    if found.broken_limit:
+        print(f"warning: {found.broken_limit}", file=sys.stderr)
 
 
 def _formats() -> str:

@@ -38,6 +38,19 @@ class Export:
     discrete actions, the part that differs."""
     loss: float | None = None
     """With weights of eight bits: by how much the mean return of the cell's evaluation episodes falls."""
+    mean_cost: float = 0.0
+    """Mean constraint cost of the cell's evaluation episodes."""
+
+    @property
+    def broken_limit(self) -> str:
+        """Sentence that says that the policy breaks the task's constraint; empty if it keeps it or there is none."""
+        constraint = self.task.card.constraint
+        if constraint is None or not self.task.card.violates(self.mean_cost):
+            return ""
+        return (
+            f"This policy breaks the limit of {self.task.card.name}: its episodes cost {self.mean_cost:.4g} on "
+            f"average, the limit is {constraint.limit:g}. Cost: {constraint.counts}."
+        )
 
 
 def read_export(path: Path, cell_name: str, *, most_likely: bool = False, eight_bits: bool = False) -> Export:
@@ -70,7 +83,9 @@ def read_export(path: Path, cell_name: str, *, most_likely: bool = False, eight_
         loss = returns[0] - returns[1]
     player = policy if not network.sampled and not eight_bits else NetworkPolicy(network, task)
     episodes = play(task, player, seeds[:_CHECKED])
-    return Export(cell, task, network, episodes, difference(network, episodes), loss)
+    result = run.result(cell)
+    mean_cost = result.mean_cost if result else 0.0
+    return Export(cell, task, network, episodes, difference(network, episodes), loss, mean_cost)
 
 
 def network_of(policy: Any, agent: str) -> Network:

@@ -138,6 +138,8 @@ def measured_cells(table: Table) -> Iterator[Cell]:
             if "heuristic" in table.header and column in card.difficulties:
                 measured = "heuristic", "mean"
                 scores = card.scores(column)
+            if column == "optimum" and kind == "id" and not tier and card.optimum is not None:
+                yield Cell(line, index, name, number[1], card.optimum)
             if measured and measured[0] in scores:
                 value = getattr(scores[measured[0]], measured[1])
                 if value is not None:

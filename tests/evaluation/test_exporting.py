@@ -193,6 +193,16 @@ def test_layers_that_few_policies_have(tmp_path: Path) -> None:
     assert subprocess.run([check], capture_output=True, text=True, check=True).stdout == "0 of 32 steps differ\n"
 
 
+@pytest.mark.parametrize(("task", "mean_cost", "broken"), [
+    ("PMSMCurrent-v0", 10.0, False), ("PMSMCurrent-v0", 301.4, True), ("DeepSeaTreasure-v0", 301.4, False),
+])  # fmt: skip
+def test_a_policy_that_breaks_its_limit_is_warned_of(task: str, mean_cost: float, broken: bool) -> None:
+    card = registry.card(task)
+    export = exporting.Export(Cell("ppo", card.id, 0), card.build(), Network(()), [], 0.0, mean_cost=mean_cost)
+    assert ("cost 301.4 on average, the limit is 10" in export.broken_limit) == broken
+    assert bool(export.broken_limit) == broken
+
+
 def test_names_and_texts_cannot_leave_their_place() -> None:
     hostile = '*/ int evil(void); /* "\\\n??/\n'
     task = registry.card("PMSMCurrent-v0").build()
