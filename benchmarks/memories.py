@@ -2,9 +2,9 @@
 
     python benchmarks/memories.py [--ids KeyValue-v0,NBack-v0] [--budget quick] [--seeds 5]
 
-Scores are normalised: 0 is the better of random play and doing nothing, 1 the reference, which is optimal. Each has the
-studentised 95 % interval of the mean over training seeds. ``none`` sees the present observation only. The ceiling is the best score of a policy
-without a memory, where it is known.
+Scores are normalised: 0 is the better of random play and doing nothing, 1 the reference, which is optimal. Each has
+the studentised 95 % interval of the mean over training seeds. ``none`` sees the present observation only. The ceiling
+is the best score of a policy without a memory, where it is known.
 """
 
 from __future__ import annotations

@@ -10,11 +10,14 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.card import load
 from rlbench_suite.envs.motor.control.least_losses import SPEEDS, TORQUES, LeastLosses, least_losses
 from rlbench_suite.envs.motor.control.real_cascade import RealCascade
 from rlbench_suite.envs.motor.machines.frames import DQ
 from rlbench_suite.envs.motor.plants.real_pmsm import RealPMSM, Warm
+from rlbench_suite.envs.motor.tasks.real import RealDrive
 from rlbench_suite.episode import Draw, begin, seed_key
 from rlbench_suite.registry import card
 
@@ -74,3 +77,10 @@ def test_reference_loses_less_than_least_current(name: str) -> None:
     assert saving.total[:, 1].mean() > 0.95 * plain.total[:, 1].mean()
     assert saving.total[:, 0].mean() > 0.99 * plain.total[:, 0].mean()
     assert (saving.total[:, 1] > plain.total[:, 1] - 0.5).mean() > 0.9
+
+
+def test_cards_of_drives_with_a_warm_winding_say_that_its_heat_costs() -> None:
+    drives = [each for each in registry.cards().values() if each.family == "motor"]
+    warm = {each.name for each in drives if issubclass(load(each.entry_point), RealDrive)}
+    assert warm == {each.name for each in drives if "winding's temperature" in each.constraint.counts}
+    assert card("PMSMTorqueEfficient-v0").name in warm
