@@ -43,7 +43,8 @@ OF_VARIANTS = "pytestmark = pytest.mark.of_variants"
 TABLE = f"""\
 | What | When it runs |
 | --- | --- |
-| Laws of the source and of the cards, components of every space, the toy tasks and those broken on purpose | always |
+| Laws of the source, of the cards and of the pages, components of every space, the toy tasks and those \
+broken on purpose | always |
 | Ids of the suite `smoke`: contract, golden trajectory, adapters | always |
 | Other ids of the suite `all`: the same; a test file, of a family or of a part of the package | one in {CORE_PART} |
 | The same, where code that makes the id or that the file imports has changed, or the kernel, its tests or \

@@ -1,6 +1,6 @@
 """Tables on the pages have the values that ``rlsuite calibrate`` has stored, which ``rlsuite show`` prints.
 
-``python tests/docs/test_measured_tables.py`` writes the stored values into all tables.
+``python tests/test_measured_tables.py`` writes the stored values into all tables.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 from rlbench_suite import registry
 from rlbench_suite.card import TaskCard
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 
 PLAYERS = ("random", "noop", "heuristic", "planner", "reference")

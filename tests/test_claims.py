@@ -15,7 +15,7 @@ from rlbench_suite.cli.results import query
 from rlbench_suite.evaluation.query import TABLES
 from rlbench_suite.language.openenv import Connection, Offer
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 TOP_PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
 PAGES = [*TOP_PAGES, *sorted(DOCS.rglob("*.md")), ROOT / "leaderboard" / "SCHEMA.md"]
