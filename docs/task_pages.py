@@ -20,7 +20,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 from rlbench_suite.card import TaskCard
-from rlbench_suite.component import Row, explained
+from rlbench_suite.component import Row, action_in_words, explained
 from rlbench_suite.evaluation.one_shot import NO_SKILL, PLAYERS, skill
 from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.registry import allowed_settings, cards
@@ -94,7 +94,9 @@ def page(card: TaskCard, said: str) -> str:
         "optimum": "" if card.optimum is None else f"{card.optimum:g}",
         "ceiling without memory": "" if task.memoryless_ceiling is None else f"{task.memoryless_ceiling:g}",
         "constraint": str(card.constraint or ""),
-        "random success": card.chance,
+        "success": rules(task.success_meaning),
+        "no-op action": action_in_words(task, task.noop_action()),
+        "success by chance": card.chance_in_words(),
         "failures of the reference": card.hard_for_reference,
         "blind play": card.open_loop,
         "generalization": card.generalization,
@@ -118,7 +120,7 @@ def page(card: TaskCard, said: str) -> str:
         "",
     ]
     text += ["```text", said, "```", ""]
-    text += ["## Measures", "", f"`info` has `success`, `score` (0: {card.zero_player()}; 1: the reference), and:", ""]
+    text += ["## Measures", "", f"`info` has `success`, `score` (0: {card.zero_in_words()}; 1: the reference), and:", ""]
     text += [f"* `{name}`: {meaning}" for name, meaning in task.measures.items()]
     text += [
         "",

@@ -22,7 +22,7 @@ from statistics import fmean
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from rlbench_suite.scale import Scale, Score
+from rlbench_suite.scale import MOST_BY_CHANCE, ZERO_PLAYERS, Scale, Score, Zero
 
 if TYPE_CHECKING:
     from rlbench_suite.context import Context
@@ -171,7 +171,8 @@ class TaskCard:
         replay_tolerance: allowed difference of a return that a processor with other rounding replays, about four times
             what ``benchmarks/across_processors.py`` finds.
         constraint: limit of the task's ``cost``; None for a task without one.
-        chance: why random play succeeds in more than 5 % of episodes at some difficulty; empty where it does not.
+        chance: why random play or doing nothing succeeds in more than 5 % of episodes at some difficulty; empty where
+            neither does.
         hard_for_reference: why the reference fails in more than 20 % of episodes at some difficulty; empty where it
             does not.
         open_loop: why play that is fixed before an episode begins scores above 0.25; empty where it does not.
@@ -431,6 +432,39 @@ class TaskCard:
         if len(set(names.values())) <= 1:
             return next(iter(names.values()), "")
         return ", ".join(f"{name} ({tier})" for tier, name in names.items())
+
+    def zeros(self) -> dict[str, Zero]:
+        """Return the zero of the scale by difficulty (``default`` if there is only one), where it was measured."""
+        scales = {tier or "default": Scale.of(self.scores(tier)) for tier in self.difficulties or (None,)}
+        return {
+            tier: Zero(scale.zero_player, scale.zero.mean, scale.zero.success) for tier, scale in scales.items() if scale
+        }
+
+    def zero_in_words(self) -> str:
+        """Return which player scores 0, its return and its success, by difficulty; empty if nothing was measured."""
+        return "; ".join(
+            f"{ZERO_PLAYERS[zero.player]}{f' ({tier})' if self.difficulties else ''}, return {zero.mean_return:.4g}"
+            + ("" if zero.success is None else f", success {zero.success:.3g}")
+            for tier, zero in self.zeros().items()
+        )
+
+    def successes_by_chance(self) -> dict[str, dict[str, float]]:
+        """Return how often players without skill succeed, by player and difficulty, where that is above 5 %."""
+        rates: dict[str, dict[str, float]] = {}
+        for tier in self.difficulties or (None,):
+            for player, score in self.scores(tier).items():
+                if player in ZERO_PLAYERS and (score.success or 0.0) > MOST_BY_CHANCE:
+                    rates.setdefault(player, {})[tier or "default"] = score.success or 0.0
+        return rates
+
+    def chance_in_words(self) -> str:
+        """Return which players without skill succeed, how often at which difficulty, and why; empty if none does."""
+        rates = [
+            f"{ZERO_PLAYERS[player]} "
+            + ", ".join(f"{rate:.0%}{f' ({tier})' if self.difficulties else ''}" for tier, rate in by_tier.items())
+            for player, by_tier in self.successes_by_chance().items()
+        ]
+        return ": ".join(filter(None, ["; ".join(rates), self.chance]))
 
     def normalise(self, episode_return: float, difficulty: str | float | None = None) -> float:
         """Return the score of a return on :meth:`scale`. Errors as there."""

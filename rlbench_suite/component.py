@@ -122,6 +122,45 @@ def explained(task: Described) -> dict[str, list[Row]]:
     return named
 
 
+def action_in_words(task: Described, action: np.ndarray) -> str:
+    """Return an action of a task by the names of its components: ``sink (0)``, or ``pedal 0, steering 0.5``.
+
+    That of several agents is one agent's, if all of them do the same. A task that names no components has numbers only.
+    """
+    numbers = np.asarray(action)
+    named = task.action_components()
+    components = () if isinstance(named, Mapping) else named
+    if isinstance(task.action_space, spaces.Discrete):
+        index = int(numbers) - int(task.action_space.start)
+        return f"{_name_of_value(components, index)} ({int(numbers)})" if components else str(int(numbers))
+    size = sum(component.size for component in components)
+    agents = numbers.reshape(-1, size) if size and numbers.size % size == 0 else numbers.reshape(1, -1)
+    if not components or (agents != agents[0]).any():
+        return _numbers_in_words(numbers.ravel())
+    parts = []
+    start = 0
+    for component in components:
+        parts.append(f"{component.name} {_numbers_in_words(agents[0, start : start + component.size])}")
+        start += component.size
+    return ", ".join(parts) + (", each agent" if len(agents) > 1 else "")
+
+
+def _name_of_value(components: tuple[Component, ...], index: int) -> str:
+    """Return the name of a value of a ``Discrete`` space; one in a run has its place there: ``fill[0, 0, 3]``."""
+    for component in components:
+        if index < component.size:
+            place = ", ".join(str(int(axis)) for axis in np.unravel_index(index, component.shape or (1,)))
+            return f"{component.name}[{place}]" if component.shape else component.name
+        index -= component.size
+    raise ValueError(f"components cover too few values: {index + 1} are missing")
+
+
+def _numbers_in_words(numbers: np.ndarray) -> str:
+    """Return the number that all of them are, or all of them in brackets, with four digits."""
+    texts = [f"{number:.4g}" for number in numbers.tolist()]
+    return texts[0] if len(set(texts)) == 1 else f"[{', '.join(texts)}]"
+
+
 class Signal(NamedTuple):
     """A physical quantity in an observation or action: one entry, or a run of entries that share a meaning."""
 

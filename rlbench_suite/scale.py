@@ -8,13 +8,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 NORMAL_QUANTILE = 1.959964
 """Standard errors on each side of a mean that make a 95 % interval, for a normal distribution."""
 
 ZERO_PLAYERS = {"random": "random play", "noop": "doing nothing"}
 """Players without skill, the better of which is the zero of the scale, with their names in sentences."""
+
+
+MOST_BY_CHANCE = 0.05
+"""Largest success of a player without skill about which a card need not say why."""
 
 
 ANCHORS = (*ZERO_PLAYERS, "reference")
@@ -38,6 +42,16 @@ class Score:
     def standard_error(self) -> float:
         """Standard error of the mean."""
         return (self.high - self.low) / (2 * NORMAL_QUANTILE)
+
+
+class Zero(NamedTuple):
+    """The player that scores 0 at a difficulty."""
+
+    player: str
+    """``random`` or ``noop``"""
+    mean_return: float
+    success: float | None
+    """Fraction of its episodes that end in success; None if it was not measured."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ component on scalar fields, because ``vmap`` then turns each field into one cont
 from __future__ import annotations
 
 import abc
+import re
+import sys
 from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any, ClassVar, Generic, TypeVar
@@ -41,6 +43,12 @@ class Split(IntEnum):
 
     TRAIN = 0
     TEST = 1
+
+
+_SUCCESS_ROW = re.compile(r"^(?:\| )?success(?:, (\w+))?(?: {2,}| \| )(.+(?:\n {6,}.+)*)", re.MULTILINE)
+"""A row of the table in the docstring of a task's file; there may be one for each kind of reward, after a comma."""
+_SUCCESS_MEASURED = re.compile(r"``success``: (.+?)\.?$", re.MULTILINE)
+"""The words in the first line of a docstring of :meth:`Task.info`."""
 
 
 class Described(abc.ABC):
@@ -96,6 +104,24 @@ class Described(abc.ABC):
     def has_cost(self) -> bool:
         """True if the task has a constraint cost, :meth:`Task.cost`. Its card then has the limit."""
         return getattr(type(self), "cost", Task.cost) is not Task.cost
+
+    @property
+    def success_meaning(self) -> str:
+        """The sentence that says what ``success`` means; empty if no docstring does.
+
+        It is the row ``success`` of the table in the docstring of the task's file, or that of a base class. A file
+        without such a row says it in the docstring of ``info``.
+        """
+        for kind in type(self).__mro__:
+            rows = _SUCCESS_ROW.findall(sys.modules[kind.__module__].__doc__ or "")
+            measured = _SUCCESS_MEASURED.search(getattr(kind.__dict__.get("info"), "__doc__", None) or "")
+            texts = [f"{which}: {text}" if which else text for which, text in rows]
+            if not texts and measured:
+                texts = [measured[1]]
+            if texts:
+                words = " ".join("; ".join(texts).removesuffix(" |").split())
+                return re.sub(r":\w+:`[~.]*([^`]*)`", r"\1", words).replace("``", "")
+        return ""
 
     def observation_components(self) -> Components:
         """Return the meaning of each entry of an observation. Every task of this suite defines it."""

@@ -13,7 +13,7 @@ from gymnasium import spaces
 
 from rlbench_suite import registry
 from rlbench_suite.card import TaskCard
-from rlbench_suite.component import Component, rows, signals, unit_of_measure
+from rlbench_suite.component import Component, action_in_words, rows, signals, unit_of_measure
 from rlbench_suite.task import Task
 
 
@@ -266,3 +266,59 @@ def test_hopper_shows_what_is_named() -> None:
     for name, value in expected.items():
         assert seen[name] == pytest.approx(value), name
     simulator.close()
+
+
+def installed_tasks() -> Iterator[Task[Any, Any]]:
+    """Every task of this package whose simulator is installed, at its default difficulty."""
+    for card in registry.cards().values():
+        if card.family in registry.families() and card.installed:
+            yield card.build()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("TreasureMaps-v0", "sink (0)"),
+        ("DeepSeaTreasure-v0", "up (0)"),
+        ("Roundabout-v0", "IDLE (1)"),
+        ("MagicSquare-v0", "fill[0, 0, 0] (0)"),
+        ("HighwayContinuous-v3", "acceleration 0, steering 0"),
+        ("Vicsek-v0", "turn 0, each agent"),
+        ("MarsFleet-v0", "way 0"),
+        ("SQL-v1", "tool 1, query 0"),
+        ("QuadcopterHoverOne-v0", "rotors 0.334"),
+    ],
+)
+def test_the_action_of_doing_nothing_has_a_name(name: str, words: str) -> None:
+    task = registry.card(name).build()
+    assert action_in_words(task, task.noop_action()) == words
+
+
+def test_actions_in_words_are_those_of_the_space() -> None:
+    maze = registry.card("ThresholdSAT-v0").build()
+    last = int(maze.action_space.n) - 1
+    assert action_in_words(maze, np.array(last)) == f"unsatisfiable ({last})"
+    assert action_in_words(maze, np.array(7)) == "flip[7] (7)"
+    car = registry.card("HighwayContinuous-v3").build()
+    assert action_in_words(car, np.float32([0.5, -1 / 3])) == "acceleration 0.5, steering -0.3333"
+    flock = registry.card("Vicsek-v0").build()
+    assert action_in_words(flock, np.float32([[1], *[[0]] * 15])).startswith("[1, 0, 0")  # agents that differ
+
+
+def test_every_task_says_what_doing_nothing_and_success_are() -> None:
+    for task in installed_tasks():
+        assert action_in_words(task, task.noop_action()), task.card.id
+        meaning = task.success_meaning
+        assert len(meaning) > 3, task.card.id
+        assert meaning != "the same", task.card.id
+        assert not meaning.startswith("so they"), task.card.id
+        assert not set("`|\n") & set(meaning), task.card.id
+
+
+def test_success_is_explained_for_each_kind_of_reward() -> None:
+    maze = registry.card("PointMaze-v1").build()
+    assert maze.success_meaning.startswith("sparse: within 0.5 m of the goal, not later")
+    assert maze.success_meaning.endswith("; dense: within 0.5 m of the goal")
+    assert registry.card("TMaze-v0").build().success_meaning.startswith("every turn was right and no step was wasted")
+    assert registry.card("Navigation-v0").build().success_meaning == "the player is at the goal, by a shortest route"
+    assert registry.card("Hopper-v0").build().success_meaning.endswith("has not fallen")

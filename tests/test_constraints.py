@@ -20,6 +20,7 @@ from rlbench_suite.card import Constraint, TaskCard, load
 from rlbench_suite.contract import ContractError
 from rlbench_suite.registry import all_cards, cards, constraint
 from rlbench_suite.registry import card as find_card
+from rlbench_suite.scale import ZERO_PLAYERS
 from rlbench_suite.task import Task
 from rlbench_suite.trial import random_action
 
@@ -87,13 +88,29 @@ def test_the_reference_keeps_the_constraint_wherever_it_was_measured() -> None:
             assert cost is None or not card.violates(cost), (card.id, tier)
 
 
-def test_a_task_that_random_play_solves_says_why() -> None:
-    """Read what ``rlsuite calibrate`` measured, at every difficulty."""
+def test_a_task_that_a_player_without_skill_solves_says_why() -> None:
+    """Read what ``rlsuite calibrate`` measured of random play and of doing nothing, at every difficulty."""
     for card in cards().values():
-        measured = [card.scores(tier).get("random") for tier in card.difficulties or (None,)]
-        rates = [random.success for random in measured if random]
+        measured = [card.scores(tier).get(player) for tier in card.difficulties or (None,) for player in ZERO_PLAYERS]
+        rates = [score.success for score in measured if score]
         assert None not in rates, card.id
-        assert bool(card.chance) == any(rate > 0.05 for rate in rates if rate is not None), card.id
+        by_chance = any(rate > 0.05 for rate in rates if rate is not None)
+        assert bool(card.chance) == by_chance == bool(card.successes_by_chance()), card.id
+
+
+def test_chance_is_told_with_its_player_difficulty_and_rate() -> None:
+    roads = find_card("OwnRoads-v1")
+    idle = roads.scores()["noop"]
+    assert idle.success is not None
+    assert roads.chance_in_words() == f"doing nothing {idle.success:.0%}: {roads.chance}"
+    squares = find_card("MagicSquare-v0")
+    rate = squares.scores("easy")["random"].success
+    assert rate is not None
+    assert squares.chance_in_words() == f"random play {rate:.0%} (easy): {squares.chance}"
+    assert find_card("Wordle-v0").chance_in_words() == ""
+    assert roads.zero_in_words() == f"doing nothing, return {idle.mean:.4g}, success {idle.success:.3g}"
+    assert find_card("Jigsaw-v0").zeros()["easy"].player == "random"
+    assert find_card("Jigsaw-v0").zeros()["hard"].player == "noop"
 
 
 def test_scores_of_text_tools_and_memory_have_the_success_of_every_player() -> None:

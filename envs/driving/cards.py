@@ -237,6 +237,7 @@ CARDS = (
     ),
     TaskCard(
         id="rlsuite/OwnRoads-v1",
+        chance="a car that keeps its speed and never looks may find a gap in the recorded traffic",
         family="driving",
         summary="Drive to a goal on roads of your own, among recorded vehicles that do not react.",
         source="Kothari et al. 2021, DriverGym, arXiv:2111.06889; Leurent 2018, highway-env",

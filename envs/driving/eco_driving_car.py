@@ -15,8 +15,8 @@ observation ``(18,)``   of the driven car, as in ``EcoDriving``, without the ent
                         first nine are 0 once it has left
 reward                  CO2 of the lane's twin less that of the lane in this second, g of all its cars
 terminated              all cars of the lane have left, in the twin too
-success                 so they have, the lane emitted less than its twin by at least a tenth of what a car of the twin
-                        emits on average, and the delay is at most 1 s a car
+success                 all cars of the lane have left, it emitted less than its twin by at least a tenth of what a car
+                        of the twin emits on average, and the delay is at most 1 s a car
 cost                    delay, s per car of the lane: cars that have left in the twin and not here, once a second
 context                 that of ``EcoDriving`` for one lane; which car is driven
 ======================  ====================================================================================

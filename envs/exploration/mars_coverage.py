@@ -15,7 +15,7 @@ lidar                   sees every cell within 6 cells (Euclidean) to which no r
                         ties between two cells go away from the axis; it looks at the start and after every step
 reward                  fraction of the ground newly seen, minus 1/400; plus 1 on reaching the goal
 terminated              the goal: at least 95 % of the ground is covered
-success                 the same
+success                 the goal: at least 95 % of the ground is covered
 start                   a random cell of ground
 context                 the terrain: caves of a cellular automaton, of which the largest connected region is the ground.
                         So all ground can be reached, and every terrain can be covered. Training terrains have an

@@ -23,7 +23,7 @@ reward                  the same for each rover: fraction of the ground newly se
                         on reaching the goal
 terminated              the goal: at least 95 % of the ground is covered. Empty batteries end nothing: rovers stand, and
                         time costs on, so that nobody gains by an early end
-success                 the same
+success                 the goal: at least 95 % of the ground is covered
 start                   a random cell of ground, one for all
 context                 caves and hills. The ground is the largest region that rovers can drive, so that all of it can
                         be reached. Training terrains have an even number of cells without rock, test terrains an odd

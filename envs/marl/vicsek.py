@@ -23,6 +23,7 @@ reward         each agent: cosine of the angle between its heading and the flock
                The mean over agents *is* the Vicsek order parameter, |sum of unit vectors| / n: the team's
                return is the order summed over time, and each agent is paid its own share of it
 termination    never
+success        the agents fly as a flock: an order parameter of at least 0.75
 context        density n / side**2 in [1, 4], speed in [0.03, 0.3], both per unit length and step
 difficulty     eta, the width of the noise in radians
 =============  ====================================================================================

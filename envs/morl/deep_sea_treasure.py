@@ -273,12 +273,12 @@ class DeepSeaTreasure(Task[Params, State]):
 class ShortestPath(eqx.Module):
     """The optimal player for the card's weights: the shortest way to the treasure that is worth its time."""
 
-    moves: np.ndarray
+    task: DeepSeaTreasure = eqx.field(static=True)
 
     @classmethod
     def for_task(cls, task: DeepSeaTreasure) -> ShortestPath:
         """Make the player of the task's map, for the weights of its card."""
-        return cls(task.best_moves(task.card.weights)[0])
+        return cls(task)
 
     def initial(self, params: Params) -> tuple[()]:
         """Return no memory."""
@@ -286,4 +286,5 @@ class ShortestPath(eqx.Module):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, Any]:
         """Return the best move from the present cell."""
-        return jnp.asarray(self.moves)[view.state.row, view.state.column], memory
+        moves, _ = self.task.best_moves(self.task.card.weights)
+        return jnp.asarray(moves)[view.state.row, view.state.column], memory

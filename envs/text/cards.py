@@ -115,13 +115,15 @@ CARDS = (
         "Walk the shortest way through a maze that is shown.",
         "fully",
         {"medium": 5, "easy": 3, "hard": 7},
+        chance="the no-op action goes left, and some goals lie straight to the left",
     ),
     _maze(
         "TextMazePartial-v0",
         "Find the goal of a maze of which only the walls beside the walker are seen.",
         "partially",
         {"medium": 4, "easy": 3, "hard": 5},
-        chance="a random walk in a small maze now and then comes by the goal in at most twice the shortest way",
+        chance="a random walk in a small maze now and then comes by the goal in at most twice the shortest way, and "
+        "the no-op action goes left, where some goals lie",
     ),
     TaskCard(
         id="rlsuite/Endgame-v0",

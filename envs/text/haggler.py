@@ -130,7 +130,12 @@ class Programme:
 
 @cache
 def decision_tree(steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the best play: root by opening offer, demand of each node, next node by node and offer; -1 for none."""
+    """Return the best play, which no field holds because arrays have no hash: ``jax.jit(player.act)`` needs one.
+
+    Returns:
+        The node by opening offer, int32 ``(Z + 1,)``; the demand at each node, int32 ``(nodes,)``, 0 to take the offer;
+        the next node by offer, int32 ``(nodes, Z + 1)``. -1 stands for no node.
+    """
     programme = Programme(steps)
     nodes = [(0, steps, people, offer) for offer, people in programme.openings().items()]
     root = np.full(steps + 1, -1, np.int32)
@@ -150,23 +155,15 @@ def decision_tree(steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @privileged_player
 class Haggler(eqx.Module):
-    """The player. Off its tree (after demands of another player) it takes the offer.
+    """The player. Off its tree (after demands of another player) it takes the offer."""
 
-    Attributes:
-        root: node by opening offer, int32 ``(Z + 1,)``.
-        demand: demand at each node, int32 ``(nodes,)``; 0 to take the offer.
-        child: next node by offer, int32 ``(nodes, Z + 1)``.
-    """
-
-    root: np.ndarray
-    demand: np.ndarray
-    child: np.ndarray
     steps: int = eqx.field(static=True)
 
     @classmethod
     def for_task(cls, task: CarDealer) -> Haggler:
         """Make the player of a number of steps; the first call solves the programme."""
-        return cls(*decision_tree(task.steps), task.steps)
+        decision_tree(task.steps)
+        return cls(task.steps)
 
     def initial(self, params: Params) -> jax.Array:
         """Return no node."""
@@ -175,10 +172,11 @@ class Haggler(eqx.Module):
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Go to the node of the newest offer and return its demand."""
         state = view.state
+        root, demands, child = (jnp.asarray(table) for table in decision_tree(self.steps))
         offer = jnp.where(np.arange(ROUNDS) == state.round, state.offers, 0).sum(dtype=jnp.int32)
-        node = jnp.where(state.round == 0, jnp.asarray(self.root)[offer], jnp.asarray(self.child)[memory, offer])
+        node = jnp.where(state.round == 0, root[offer], child[memory, offer])
         node = jnp.where((state.round > 0) & (memory < 0), -1, node).astype(jnp.int32)
-        demand = jnp.where(node < 0, ACCEPT, jnp.asarray(self.demand)[node])
+        demand = jnp.where(node < 0, ACCEPT, demands[node])
         return jnp.where(demand == ACCEPT, self.steps, self.steps - demand).astype(jnp.int32), node
 
 

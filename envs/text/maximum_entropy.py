@@ -31,21 +31,15 @@ LEAF = -1
 
 @privileged_player
 class MaximumEntropy(eqx.Module):
-    """The player. Off its tree (after guesses of another player) it takes the first word still possible.
+    """The player. Off its tree (after guesses of another player) it takes the first word still possible."""
 
-    Attributes:
-        guess: the word guessed at each node, int32 ``(nodes,)``; node 0 is the empty board.
-        child: the next node by marks, int32 ``(nodes, 243)``; -1 where there is none.
-    """
-
-    guess: np.ndarray
-    child: np.ndarray
     task: Wordle = eqx.field(static=True)
 
     @classmethod
     def for_task(cls, task: Wordle) -> MaximumEntropy:
         """Make the player of the task's word list; the first call computes its tree."""
-        return cls(*decision_tree(task), task)
+        decision_tree(task)
+        return cls(task)
 
     def initial(self, params: Any) -> tuple[()]:
         """Return no memory: the board says it all."""
@@ -54,7 +48,7 @@ class MaximumEntropy(eqx.Module):
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the guess for a board; it sees the board only."""
         board = view.state
-        guess, child = jnp.asarray(self.guess), jnp.asarray(self.child)
+        guess, child = (jnp.asarray(table) for table in decision_tree(self.task))
         node = jnp.int32(0)
         for row in range(TRIES - 1):
             own = (node != LEAF) & (guess[node] == board.guesses[row])
@@ -71,7 +65,12 @@ def feedback_matrix(letters: np.ndarray) -> np.ndarray:
 
 @cache
 def decision_tree(task: Wordle) -> tuple[np.ndarray, np.ndarray]:
-    """Return the guess of every board the player can meet, and the board that follows: see :class:`MaximumEntropy`."""
+    """Return the player's tree, which no field holds because arrays have no hash: ``jax.jit(player.act)`` needs one.
+
+    Returns:
+        The word guessed at each node, int32 ``(nodes,)``; node 0 is the empty board. The next node by marks, int32
+        ``(nodes, 243)``; -1 where there is none.
+    """
     matrix = feedback_matrix(task.letters)
     nodes = [(np.arange(len(task.words)), 1)]
     guesses, children = [], []

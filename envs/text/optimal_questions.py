@@ -94,15 +94,8 @@ class AnyTable(eqx.Module):
 
 @privileged_player
 class OneTable(eqx.Module):
-    """Player of precomputed decision trees, one a split; after questions off a tree it joins the tree again if it can.
+    """Player of precomputed decision trees, one a split; after questions off a tree it joins the tree again if it can."""
 
-    Attributes:
-        ask: the property asked for at each node, int32 ``(nodes,)``; -1 where guessing begins.
-        child: the next node by answer (no, yes), int32 ``(nodes, 2)``; nodes 0 and 1 are the roots for train and test.
-    """
-
-    ask: np.ndarray
-    child: np.ndarray
     task: TwentyQuestions = eqx.field(static=True)
 
     def initial(self, params: Params) -> tuple[()]:
@@ -111,7 +104,8 @@ class OneTable(eqx.Module):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Go down the tree along the known answers; then return its question, or the first possible thing."""
-        ask, child, state = jnp.asarray(self.ask), jnp.asarray(self.child), view.state
+        ask, child = (jnp.asarray(table) for table in decision_trees(self.task))
+        state = view.state
 
         def down(_: int, node: jax.Array) -> jax.Array:
             bit = np.uint32(1) << jnp.maximum(ask[node], 0).astype(jnp.uint32)
@@ -134,7 +128,10 @@ class OptimalQuestions(eqx.Module):
     @classmethod
     def for_task(cls, task: TwentyQuestions) -> OptimalQuestions:
         """Make the optimal player of the task's tables."""
-        return cls(OneTable(*decision_trees(task), task) if task.real else AnyTable(task))
+        if not task.real:
+            return cls(AnyTable(task))
+        decision_trees(task)
+        return cls(OneTable(task))
 
     def initial(self, params: Params) -> Any:
         """Return the memory of the tables' player."""
@@ -211,7 +208,14 @@ class Solver:
 
 @cache
 def decision_trees(task: TwentyQuestions) -> tuple[np.ndarray, np.ndarray]:
-    """Return optimal play of a real table, for the things of each split: see :class:`OneTable`."""
+    """Return optimal play of a real table, for the things of each split.
+
+    No field of the player holds it, because arrays have no hash: ``jax.jit(player.act)`` needs one.
+
+    Returns:
+        The property asked for at each node, int32 ``(nodes,)``; -1 where guessing begins. The next node by answer (no,
+        yes), int32 ``(nodes, 2)``; nodes 0 and 1 are the roots for train and test.
+    """
     _, holds = real_knowledge(task.file)
     solver = Solver(tuple(sum(1 << int(i) for i in np.flatnonzero(row)) for row in holds))
     nodes = [sum(1 << i for i in task.by_split[split]) for split in (Split.TRAIN, Split.TEST)]

@@ -28,6 +28,7 @@ observation  ``(235,)``, everything that follows from the board, in four blocks:
 reward       growth of the score of the board; so an episode's return *is* its last board's score:
              1, 0.9, ..., 0.5 if solved with guess 1, 2, ..., 6; otherwise 0.05 for each green of the best guess
 terminated   the word is found, or six guesses are used
+success      the word is found
 ===========  =====================================================================================================
 
 Why this reward: every solved board scores at least 0.5 and every other at most 0.2, so no partial credit outweighs

@@ -332,12 +332,10 @@ class Interpreter(Task[Params, State]):
 class Programmer(eqx.Module):
     """The reference player: it answers at once with the program of the function."""
 
-    programs: Any
-
     @classmethod
     def for_task(cls, task: Interpreter) -> Programmer:
-        """Assemble the programs."""
-        return cls(programs(SPECIFICATIONS))
+        """Make the player."""
+        return cls()
 
     def initial(self, params: Params) -> tuple[()]:
         """Return no memory."""
@@ -345,7 +343,7 @@ class Programmer(eqx.Module):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Answer."""
-        program = with_constant(jnp.asarray(self.programs)[view.params.function], view.params.constant)
+        program = with_constant(jnp.asarray(programs(SPECIFICATIONS))[view.params.function], view.params.constant)
         return jnp.concatenate([jnp.ones(1, jnp.int32), program.ravel()]), memory
 
 
@@ -371,12 +369,11 @@ class FirstThatFits(eqx.Module):
     """A heuristic player: it answers at once with the first of :data:`GUESSES` that is right on the three examples."""
 
     task: Interpreter = eqx.field(static=True)
-    programs: Any
 
     @classmethod
     def for_task(cls, task: Interpreter) -> FirstThatFits:
-        """Assemble the programs."""
-        return cls(task, np.stack([assemble(one) for one in GUESSES]))
+        """Make the player of a task."""
+        return cls(task)
 
     def initial(self, params: Params) -> tuple[()]:
         """Return no memory."""
@@ -385,7 +382,8 @@ class FirstThatFits(eqx.Module):
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Answer; with the first of all if none is right."""
         params = view.params
-        guesses = with_constant(jnp.asarray(self.programs), params.constant)
+        programs_by_guess = np.stack([assemble(guess) for guess in GUESSES])
+        guesses = with_constant(jnp.asarray(programs_by_guess), params.constant)
         run = jax.vmap(jax.vmap(machine.run, (None, 0, 0)), (0, None, None))
         ran = run(guesses, params.inputs[:EXAMPLES], params.lengths[:EXAMPLES])
         right = jax.vmap(lambda one: self.task.right(one.output, one.written, one.fault, params).all())(ran)

@@ -275,6 +275,9 @@ def evaluate(
                 events = runner.in_process(run, played)
             events = place.keeping(events, run)
             _announce(f"{len(missing)} of {len(run.wanted)} cells to run, into {place}", console)
+            if not on_ray and local_workers and not played:
+                team = min(local_workers, len(missing))
+                console.print(f"Starting {team} worker process{'es' * (team > 1)}, which takes seconds.")
             with run.sitting():
                 if saved:
                     run.keep(saved)
@@ -462,11 +465,14 @@ def _pool(agents: str) -> int:
 def _watch(events: "Iterator[Event]", run: "Run", console: Console) -> "list[tuple[Cell, str]]":
     """Print a line for each finished cell, and show a bar for each running one (in a log, a line now and then).
 
+    A log also says when an agent's programs for a task begin to be compiled. Nothing else happens for a while then.
+
     Return the cells that failed, each with its reason.
     """
     columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"), TimeElapsedColumn()
     bars: dict[Cell, TaskID] = {}
     failed: list[tuple[Cell, str]] = []
+    compiled: set[tuple[str, str]] = set()
     done, total, said = len(run.wanted) - len(run.missing()), len(run.wanted), time.monotonic()
 
     def say(cell: "Cell", text: str) -> None:
@@ -480,6 +486,10 @@ def _watch(events: "Iterator[Event]", run: "Run", console: Console) -> "list[tup
             match kind:
                 case "started":
                     bars[cell] = progress.add_task(str(cell), total=None, state="starting")
+                    programs = (cell.agent, cell.task)
+                    if not console.is_terminal and programs not in compiled:
+                        compiled.add(programs)
+                        say(cell, "Compiling its programs, which is done once in a worker.")
                 case "progress":
                     state = _state(value)
                     progress.update(bars[cell], completed=value.steps, total=value.total_steps, state=state)

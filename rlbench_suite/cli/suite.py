@@ -30,7 +30,7 @@ from rlbench_suite.cli import (
     serve,
     video,
 )
-from rlbench_suite.component import explained
+from rlbench_suite.component import action_in_words, explained
 from rlbench_suite.scale import ANCHORS, Scale
 from rlbench_suite.whole_table import Table
 
@@ -111,6 +111,7 @@ def _facts(card: "TaskCard") -> dict[str, Any]:
         **{name: getattr(card, name) for name in plain.split()},
         "partially_observed": card.partially_observed,
         "constraint": asdict(card.constraint) if card.constraint else None,
+        "zero": {tier: zero._asdict() for tier, zero in card.zeros().items()},
         "chance": card.chance,
         "hard_for_reference": card.hard_for_reference,
         "open_loop": card.open_loop,
@@ -147,7 +148,14 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
         }
         components["key_figures"] = [_as_json(figure) for figure in task.key_figures()]
         components["signals"] = {name: [_as_json(one) for one in found] for name, found in task.signals.items()}
-        built = {"spaces": spaces, "measures": task.measures, "period": task.period}
+        noop = task.noop_action()
+        built = {
+            "spaces": spaces,
+            "measures": task.measures,
+            "period": task.period,
+            "success": task.success_meaning,
+            "noop_action": {"action": noop.tolist(), "meaning": action_in_words(task, noop)},
+        }
         best = {"optimum": optimum, "memoryless_ceiling": task.memoryless_ceiling}
         shown = _facts(card) | built | best | components
         print(json.dumps(shown, indent=2))
@@ -164,8 +172,10 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
         "optimum": "" if optimum is None else f"{optimum:g}",
         "ceiling without memory": "" if task.memoryless_ceiling is None else f"{task.memoryless_ceiling:g}",
         "constraint": str(card.constraint or ""),
-        "score 0": card.zero_player(),
-        "random success": card.chance,
+        "success": task.success_meaning,
+        "no-op action": action_in_words(task, task.noop_action()),
+        "score 0": card.zero_in_words(),
+        "success by chance": card.chance_in_words(),
         "failures of the reference": card.hard_for_reference,
         "blind play": card.open_loop,
         "generalization": card.generalization,
@@ -349,18 +359,25 @@ def play(
         said = core.task.spell(action, core.episode.state, core.params)
         observation, reward, terminated, truncated, info = env.step(action)
         refused = f" ({info['invalid_reason']})" if "invalid_reason" in info else ""
-        print(f"> {said}" if watched else "", f"reward {reward}{refused}", sep="\n" if watched else "")
+        print(f"> {said}" if watched else "", f"reward {_numbers(reward)}{refused}", sep="\n" if watched else "")
         if terminated or truncated:
             why = info.get("end_reason", "the time is up")
             score = f", score {info['score']:.3f}" if "score" in info else ""
             if card.constraint:
                 score += f", cost {info['cost_so_far']:.4g} of {card.constraint.limit:g}"
             print(f"\n{core.task.describe(core.episode.state, core.params)}")
-            print(f"Over: {why}. Return {core.episode.total}{score}.")
+            print(f"Over: {why}. Return {_numbers(core.episode.total)}{score}.")
             if watched:
                 break
             observation, info = env.reset()
     env.close()
+
+
+def _numbers(reward: Any) -> str:
+    """Return a reward or a return with six digits, without the noise of float32; several numbers in brackets."""
+    if getattr(reward, "shape", ()) == ():
+        return f"{float(reward):g}"
+    return f"[{', '.join(f'{number:g}' for number in reward.tolist())}]"
 
 
 def _replay(

@@ -171,13 +171,23 @@ OTHER_LIBRARY = "sb3-"
 
 
 def _other_libraries(report: Report) -> Iterable[str]:
-    """Yield how the settings of another library's agents differ from those of the suite's own."""
-    agents = list(dict.fromkeys(row.agent for row in report.rows if row.agent.startswith(OTHER_LIBRARY)))
+    """Yield how the settings of another library's agents differ from those of the suite's own.
+
+    A saved policy was trained elsewhere, with settings that nobody knows here.
+    """
+    saved = report.run.manifest.checkpoints
+    foreign = [row.agent for row in report.rows if row.agent.startswith(OTHER_LIBRARY) and row.agent not in saved]
+    agents = list(dict.fromkeys(foreign))
     if agents:
         yield (
             f"{', '.join(agents)}: untuned but for discount, network and learning rate, which are those of the suite's "
             "own agents where these set them, and without action masks. Beside agents that are tuned and read masks "
             "their scores compare settings as well as algorithms."
+        )
+    if brought := [name for name, policy in saved.items() if policy.agent.startswith(OTHER_LIBRARY)]:
+        yield (
+            f"{', '.join(brought)}: settings are those of whoever trained it, which the suite does not know; it plays "
+            "without action masks."
         )
 
 

@@ -194,7 +194,7 @@ def print_report(report: Report, console: Console) -> None:
             "reference": f"{row.scale.reference.mean:.4g}",
             "return": f"{row.mean_return:.4g}",
             "score": _with_interval(row.score) + _BROKEN * row.violates + _FLOORED * bool(row.floored),
-            **({"constrained": _with_interval(row.constrained)} if limited else {}),
+            **({"constrained": _with_interval(row.constrained) if row.card.constraint else "-"} if limited else {}),
             "worst tenth": _with_interval(row.worst_tenth) if row.worst_tenth else "-",
             "beats 0": Text(row.beats_zero, _VERDICT[row.beats_zero]),
             "success": row.success_text,

@@ -164,10 +164,24 @@ def test_a_report_says_that_they_are_untuned_and_see_no_masks() -> None:
     from rlbench_suite.evaluation.remarks import _other_libraries
 
     rows = [SimpleNamespace(agent=name) for name in ("ppo", "sb3-ppo", "sb3-ppo", "sb3-dqn")]
-    (remark,) = _other_libraries(SimpleNamespace(rows=rows))
+    run = SimpleNamespace(manifest=SimpleNamespace(checkpoints={}))
+    (remark,) = _other_libraries(SimpleNamespace(rows=rows, run=run))
     assert remark.startswith("sb3-ppo, sb3-dqn: untuned but for discount")
     assert "without action masks" in remark
-    assert not list(_other_libraries(SimpleNamespace(rows=rows[:1])))
+    assert not list(_other_libraries(SimpleNamespace(rows=rows[:1], run=run)))
+
+
+def test_a_report_does_not_take_a_saved_policys_settings_for_the_suites() -> None:
+    from rlbench_suite.evaluation.remarks import _other_libraries
+
+    saved = {"sb3-ppo.0123abcd": SimpleNamespace(agent="sb3-ppo"), "ppo.89abcdef": SimpleNamespace(agent="ppo")}
+    run = SimpleNamespace(manifest=SimpleNamespace(checkpoints=saved))
+    rows = [SimpleNamespace(agent=name) for name in saved]
+    (remark,) = _other_libraries(SimpleNamespace(rows=rows, run=run))
+    assert remark.startswith("sb3-ppo.0123abcd: settings are those of whoever trained it")
+    trained, brought = _other_libraries(SimpleNamespace(rows=[*rows, SimpleNamespace(agent="sb3-dqn")], run=run))
+    assert trained.startswith("sb3-dqn: untuned but for discount")
+    assert brought == remark
 
 
 @pytest.mark.parametrize("name", ["sb3-ppo", "sb3-sac"])

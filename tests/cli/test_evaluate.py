@@ -124,6 +124,11 @@ def test_the_main_job(call: Callable[..., tuple], tmp_path: Path, monkeypatch: p
     assert (code, err) == (0, "")
     path = tmp_path / "runs" / "toy+toy-picky-ToyWalk-v0+ToyDrift-v0-smoke"  # where the same command finds it again
     assert "[6/6] " in out
+    lines = out.splitlines()
+    assert re.fullmatch(r"Starting \d+ worker process(es)?, which takes seconds\.", lines[1])
+    compiling = [line for line in lines if line.endswith("Compiling its programs, which is done once in a worker.")]
+    assert len(compiling) == 3  # once for an agent and task, not for each seed
+    assert lines.index(compiling[0]) == 2  # before any result
     assert "toy-picky on rlsuite/ToyWalk-v0, seed 1: score " in out
     assert "P(beats" in out
     assert "Not applicable: toy-picky on rlsuite/ToyDrift-v0: one objective is enough for me." in out

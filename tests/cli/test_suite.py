@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -112,6 +113,27 @@ def test_show_tells_what_no_player_without_a_memory_exceeds(call: Callable[..., 
     assert "ceiling" not in call("show", "Inventory-v0")[1]
 
 
+def test_show_tells_what_doing_nothing_is_and_how_often_it_succeeds(call: Callable[..., tuple]):
+    noop = registry.card("OwnRoads-v1").scores()["noop"]
+    said = " ".join(call("show", "OwnRoads-v1")[1].split())
+    assert "no-op action pedal 0 " in said
+    assert f"score 0 doing nothing, return {noop.mean:.4g}, success {noop.success:.3g} " in said
+    assert f"success by chance doing nothing {noop.success:.0%}: a car that keeps its speed" in said
+    assert "success the goal " in said
+    assert "no-op action sink (0) " in " ".join(call("show", "TreasureMaps-v0")[1].split())
+    shown = json.loads(call("show", "TreasureMaps-v0", "--json")[1])
+    assert shown["noop_action"] == {"action": 0, "meaning": "sink (0)"}
+    assert shown["success"].startswith("every dive reached a treasure")
+    assert {zero["player"] for zero in shown["zero"].values()} <= {"random", "noop"}
+    assert all({"mean_return", "success"} < zero.keys() for zero in shown["zero"].values())
+
+
+def test_no_table_calls_every_success_by_chance_random(call: Callable[..., tuple]):
+    assert "random success" not in call("show", "MagicSquare-v0")[1]
+    said = " ".join(call("show", "MagicSquare-v0")[1].split())
+    assert "success by chance random play 26% (easy): easy instances are small" in said
+
+
 def test_an_id_without_version_is_noted_in_one_plain_line(call: Callable[..., tuple]):
     for name in ("Wordle", "rlsuite/Wordle"):
         code, _, said = call("show", name)
@@ -180,7 +202,7 @@ def test_play_by_typing(call: Callable[..., tuple]):
     code, out, _ = call("play", "DeepSeaTreasure-v0", typed="sideways\ndown\nright\nr\nq\n")
     assert code == 0
     assert "Not understood: Unknown move 'sideways'" in out
-    assert "Over: found the treasure worth 0.7. Return [ 0.7 -1. ]" in out
+    assert "Over: found the treasure worth 0.7. Return [0.7, -1]" in out
     assert out.count("row 0, column 0") == 3  # at first, after the treasure, after r
     assert "row 0, column 1" in out
 
@@ -189,6 +211,15 @@ def test_watch_the_reference(call: Callable[..., tuple]):
     code, out, _ = call("play", "DeepSeaTreasure-v0", "--reference", "--seed", "0")
     assert code == 0
     assert "Over: found the treasure" in out
+
+
+def test_rewards_are_printed_without_the_noise_of_float32(call: Callable[..., tuple]):
+    code, out, _ = call("play", "Wordle-v0", "--reference", "--seed", "0")
+    assert code == 0
+    rewards = re.findall(r"^reward (.+)$", out, re.MULTILINE)
+    assert rewards
+    assert all(len(reward) <= 5 for reward in rewards), rewards
+    assert len(re.search(r"Return (.+), score", out)[1]) <= 5
 
 
 def test_bench_and_calibrate(call: Callable[..., tuple], toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -155,6 +155,13 @@ def test_a_broken_constraint_is_shown_in_every_terminal_and_on_the_page(
         assert re.search(r"ToyDrift-v0 +toy .*\d ?\] !", text)
         assert not re.search(r"ToyWalk-v0 +toy .* !", text)
         assert "toy violates the constraint of ToyDrift-v0: an episode costs" in " ".join(text.split())
+    header, walk_cells, drift_cells = (
+        re.split(r" {2,}", next(line for line in wide.splitlines() if line.strip().startswith(beginning)).strip())
+        for beginning in ("task ", "ToyWalk-v0 ", "ToyDrift-v0 ")
+    )
+    column = header.index("constrained")
+    assert walk_cells[column] == "-"  # the task has no constraint
+    assert drift_cells[column].startswith("0.000")
     with Run.open(tmp_path / "alone", plan("toy", "ToyWalk-v0,ToyDrift-v0", 2, "smoke")) as alone, alone.sitting():
         list(in_process(alone))
         together = shown(Report.of(alone), 200).split("Together")[1]

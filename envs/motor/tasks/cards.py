@@ -49,10 +49,17 @@ _REFERENCES = ("walk", "laplace", "sinus", "triangle", "sawtooth", "step", "swit
 
 
 _NEAR_ZERO = (
-    "random voltages leave it near zero, and one reference in fifteen to twenty lies within the tolerance of it"
+    "no or random voltages leave it near zero, and one reference in fifteen to twenty lies within the tolerance of it"
 )
 _NEAR_START = (
-    "references begin near the first speed and hardly move, and under random voltages the shaft coasts past some"
+    "references begin near the first speed and hardly move, and without voltage or under random ones the shaft coasts "
+    "past some"
+)
+_ANY_TORQUE = (
+    "windings without voltage make the torque of a brake, and one reference in {} lies within the tolerance of any torque"
+)
+_ANY_SPEED = (
+    "a shaft without voltage coasts on or stands, and one reference in twenty lies within the tolerance of its speed"
 )
 _CHANCE = {
     "rlsuite/SeriesDcCurrent-v0": _NEAR_ZERO,
@@ -65,8 +72,21 @@ _CHANCE = {
         for machine in ("SynRM", "SixPhasePMSM")
         for control in ("", "Finite")
     },
+    **{
+        f"rlsuite/{drive}-v0": _ANY_TORQUE.format("about twenty")
+        for drive in ("PMSMTorque", "SynRMTorque", "SixPhasePMSMTorque", "PMSMTorqueReal", "PMSMTorqueIndustrial")
+    },
+    **{
+        f"rlsuite/PMSMTorque{conditions}-v0": _ANY_TORQUE.format("ten")
+        for conditions in ("Faulty", "Demagnetised", "Efficient")
+    },
+    "rlsuite/PMSMSpeedFinite-v0": _ANY_SPEED,
+    "rlsuite/PMSMSpeedWide-v0": _ANY_SPEED,
+    "rlsuite/PermExDcPosition-v0": (
+        "without voltage the shaft stands still, and one reference in twenty ends within the tolerance of its place"
+    ),
 }
-"""Why random play succeeds in more than 5 % of episodes, by id."""
+"""Why random play or doing nothing succeeds in more than 5 % of episodes, by id."""
 _EXCESS = 0.02
 """Largest mean excess over the nominal current, in parts of it."""
 
@@ -202,6 +222,7 @@ _REAL = tuple(
         tags=("continuous", "tracking", "safety"),
         choices=_references_only("PMSM", goal),
         constraint=_constraint(horizon, _OVERHEATING),
+        chance=_CHANCE.get(f"rlsuite/PMSM{goal.capitalize()}Real-v0", ""),
     )
     for goal, horizon in (("torque", 500), ("speed", 1000))
 )
@@ -226,6 +247,7 @@ _INDUSTRIAL = tuple(
         replay_tolerance=0.05,
         tags=("continuous", "tracking"),
         choices=_references_only(machine, goal) | {"delay": ("1",), "noise": ("0.01",)},
+        chance=_CHANCE.get(f"rlsuite/{machine}{goal.capitalize()}Industrial-v0", ""),
     )
     for machine, goal, horizon in (
         ("PMSM", "torque", 500),
@@ -251,6 +273,7 @@ _WIDE = tuple(
         replay_tolerance=0.05,
         tags=("continuous", "tracking"),
         choices=_references_only(machine, "speed") | {"reference": ("ramps",), "load": ("steps",)},
+        chance=_CHANCE.get(f"rlsuite/{machine}SpeedWide-v0", ""),
     )
     for machine in ("PMSM", "SynRM", "SCIM")
 )
@@ -294,6 +317,7 @@ _EFFICIENT = TaskCard(
     tags=("continuous", "tracking", "multi-objective"),
     choices=_references_only("PMSM", "torque"),
     constraint=_constraint(500, _OVERHEATING),
+    chance=_CHANCE["rlsuite/PMSMTorqueEfficient-v0"],
 )
 """A card without ``conditions``, for its reward is a vector; see ``efficient.py``."""
 
@@ -312,6 +336,7 @@ _FAULTY = TaskCard(
     tags=("continuous", "tracking", "failure"),
     choices=_references_only("PMSM", "torque"),
     constraint=_constraint(500),
+    chance=_CHANCE["rlsuite/PMSMTorqueFaulty-v0"],
 )
 """A drive that breaks; see ``faulty.py``."""
 
@@ -330,6 +355,7 @@ _DEMAGNETISED = TaskCard(
     tags=("continuous", "tracking", "failure"),
     choices=_references_only("PMSM", "torque"),
     constraint=_constraint(500),
+    chance=_CHANCE["rlsuite/PMSMTorqueDemagnetised-v0"],
 )
 """A drive whose magnets fail; see ``demagnetised.py``."""
 

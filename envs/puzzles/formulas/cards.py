@@ -28,7 +28,7 @@ CARDS = (
         summary="Find a model of a small planted formula of SATURN's construction.",
         source="Liu et al. 2025, arXiv:2505.16368",
         horizon=10, variant=True,
-        chance="formulas are small, and random legal flips are a focused random walk",
+        chance="formulas are small, so that one flip solves some, and random legal flips are a focused random walk",
         difficulties={"medium": 3, "easy": 2, "hard": 4},
     ),
     _card(

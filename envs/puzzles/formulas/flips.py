@@ -134,7 +134,7 @@ class FlipTask(Task[Context, State], Generic[Context]):
         return size(state.verdict.unsatisfied) == self.least(params)
 
     def info(self, state: State, params: Context) -> dict[str, jax.Array]:
-        """Report ``success``: the goal is reached."""
+        """Report ``success``: no more clauses are unsatisfied than must be, none of a satisfiable formula."""
         unsatisfied = size(state.verdict.unsatisfied)
         return {"success": unsatisfied == self.least(params), "unsatisfied": unsatisfied}
 

@@ -66,7 +66,8 @@ CARDS = (
         summary="Follow a colour on a cube that is turned, and turn the cube back by quarter turns.",
         source="24 rotations of a cube; mental rotation: Shepard & Metzler 1971, doi:10.1126/science.171.3972.701",
         horizon=12, optimum=1.5, variant=True,
-        chance="a cube has 24 orientations, and a dozen random quarter turns often come by the wanted one",
+        chance="a cube has 24 orientations, and a dozen random quarter turns often come by the wanted one, as "
+        "turns in one direction do of a tenth",
         difficulties={"medium": 8, "easy": 4, "hard": 16},
     ),
     _card(
@@ -74,7 +75,8 @@ CARDS = (
         summary="Put the shuffled patches of a picture back into their places, two a step.",
         source="one arrangement by exhaustive search; as a task for seeing models: Wu et al. 2025, arXiv:2509.25190",
         horizon=50, optimum=1.9, variant=True,
-        chance="an easy picture has four patches, hence 24 arrangements, and fifty random swaps come by the right one",
+        chance="an easy picture has four patches, hence 24 arrangements, and fifty random swaps come by the right one; "
+        "the first swap alone restores one in twenty",
         difficulties={"medium": 3, "easy": 2, "hard": 4},
         choices={"observation": ("structured", "pixels")},
     ),

@@ -9,6 +9,10 @@ Bullet moves a free multibody by semi-implicit Euler with an explicit gyroscopic
 rotors. Their speeds follow commands with the same lag, in closed form at the middle of each of its steps. Bullet's own
 damping (0.04 by default, see ``physics/semi_implicit.py``) is off, because the hover task has none.
 
+=======  ==================================================
+success  within 0.1 m of the origin, slower than 0.1 m/s
+=======  ==================================================
+
 Source: Coumans & Bai, PyBullet, pybullet.org; for the task, see ``hover.py``.
 """
 

@@ -9,6 +9,7 @@ Runge-Kutta step of 10 ms with rotor drag; wind and voltage are held over a step
 action ``(4,)``         as in the calm task, but +1 is the full speed that the battery's voltage allows: 21,702 RPM
                         down to 3.7 V, and below in proportion to the voltage
 observation             as in the calm task: position is that of the common centre of mass
+success                 as in the calm task, of the same name without ``Rough``
 wind (context)          mean speed 2 to 8 m/s, train and test in alternating bands of 0.25 m/s; any heading; Dryden
                         turbulence at 3 m above ground: 23 % of the mean along and across, 12 % vertical
 privileged ``(7,)``     the air's velocity, mass and place of the payload, the rotors' full speed
