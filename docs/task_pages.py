@@ -96,6 +96,7 @@ def page(card: TaskCard, said: str) -> str:
         "constraint": str(card.constraint or ""),
         "success": rules(task.success_meaning),
         "no-op action": action_in_words(task, task.noop_action()),
+        "score 0": card.zero_in_words(),
         "success by chance": card.chance_in_words(),
         "failures of the reference": card.hard_for_reference,
         "blind play": card.open_loop,
@@ -120,7 +121,7 @@ def page(card: TaskCard, said: str) -> str:
         "",
     ]
     text += ["```text", said, "```", ""]
-    text += ["## Measures", "", f"`info` has `success`, `score` (0: {card.zero_in_words()}; 1: the reference), and:", ""]
+    text += ["## Measures", "", f"`info` has `success`, `score` (0: {card.zero_player()}; 1: the reference), and:", ""]
     text += [f"* `{name}`: {meaning}" for name, meaning in task.measures.items()]
     text += [
         "",

@@ -436,9 +436,8 @@ class TaskCard:
     def zeros(self) -> dict[str, Zero]:
         """Return the zero of the scale by difficulty (``default`` if there is only one), where it was measured."""
         scales = {tier or "default": Scale.of(self.scores(tier)) for tier in self.difficulties or (None,)}
-        return {
-            tier: Zero(scale.zero_player, scale.zero.mean, scale.zero.success) for tier, scale in scales.items() if scale
-        }
+        measured = {tier: scale for tier, scale in scales.items() if scale}
+        return {tier: Zero(one.zero_player, one.zero.mean, one.zero.success) for tier, one in measured.items()}
 
     def zero_in_words(self) -> str:
         """Return which player scores 0, its return and its success, by difficulty; empty if nothing was measured."""
@@ -461,7 +460,9 @@ class TaskCard:
         """Return which players without skill succeed, how often at which difficulty, and why; empty if none does."""
         rates = [
             f"{ZERO_PLAYERS[player]} "
-            + ", ".join(f"{rate:.0%}{f' ({tier})' if self.difficulties else ''}" for tier, rate in by_tier.items())
+            + ", ".join(
+                f"{100 * rate:.0f} %{f' ({tier})' if self.difficulties else ''}" for tier, rate in by_tier.items()
+            )
             for player, by_tier in self.successes_by_chance().items()
         ]
         return ": ".join(filter(None, ["; ".join(rates), self.chance]))

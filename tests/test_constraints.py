@@ -102,11 +102,11 @@ def test_chance_is_told_with_its_player_difficulty_and_rate() -> None:
     roads = find_card("OwnRoads-v1")
     idle = roads.scores()["noop"]
     assert idle.success is not None
-    assert roads.chance_in_words() == f"doing nothing {idle.success:.0%}: {roads.chance}"
+    assert roads.chance_in_words() == f"doing nothing {100 * idle.success:.0f} %: {roads.chance}"
     squares = find_card("MagicSquare-v0")
     rate = squares.scores("easy")["random"].success
     assert rate is not None
-    assert squares.chance_in_words() == f"random play {rate:.0%} (easy): {squares.chance}"
+    assert squares.chance_in_words() == f"random play {100 * rate:.0f} % (easy): {squares.chance}"
     assert find_card("Wordle-v0").chance_in_words() == ""
     assert roads.zero_in_words() == f"doing nothing, return {idle.mean:.4g}, success {idle.success:.3g}"
     assert find_card("Jigsaw-v0").zeros()["easy"].player == "random"

@@ -94,7 +94,10 @@ class AnyTable(eqx.Module):
 
 @privileged_player
 class OneTable(eqx.Module):
-    """Player of precomputed decision trees, one a split; after questions off a tree it joins the tree again if it can."""
+    """Player of precomputed decision trees, one a split.
+
+    After questions off a tree it joins the tree again if it can.
+    """
 
     task: TwentyQuestions = eqx.field(static=True)
 

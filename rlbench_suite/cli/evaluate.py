@@ -254,7 +254,7 @@ def evaluate(
             raise ValueError(f"{saved.path} does not name the task it was trained on; name it with --suite.")
     agent = agent or "ppo"
     title, suite, seeds, budget, files = _requested(context, suite or "smoke", seeds, budget)
-    local_workers = 0 if on_ray else min(_cores(), 8) if workers is None else workers
+    local_workers = 0 if on_ray or played else min(_cores(), 8) if workers is None else workers
     prepare_jax(_pool(agent))
     from rlbench_suite.evaluation import runner, storage
     from rlbench_suite.evaluation.ray_executor import Resources, in_cluster
@@ -269,15 +269,12 @@ def evaluate(
         if missing := run.missing():
             if on_ray:
                 events = in_cluster(run, Resources(cpus, gpus, memory), address, workers, silence=silence)
-            elif local_workers and not played:
+            elif local_workers:
                 events = runner.in_pool(run, min(local_workers, len(missing)), silence=silence)
             else:
                 events = runner.in_process(run, played)
             events = place.keeping(events, run)
-            _announce(f"{len(missing)} of {len(run.wanted)} cells to run, into {place}", console)
-            if not on_ray and local_workers and not played:
-                team = min(local_workers, len(missing))
-                console.print(f"Starting {team} worker process{'es' * (team > 1)}, which takes seconds.")
+            _announce(f"{len(missing)} of {len(run.wanted)} cells to run, into {place}", local_workers, console)
             with run.sitting():
                 if saved:
                     run.keep(saved)
@@ -294,11 +291,13 @@ def evaluate(
         raise typer.Exit(1)
 
 
-def _announce(text: str, console: Console) -> None:
-    """Print what is about to run, and the settings of the environment that change its numbers."""
+def _announce(text: str, workers: int, console: Console) -> None:
+    """Print what is about to run in how many processes, and the settings of the environment that change its numbers."""
     from rlbench_suite.evaluation.machine import Machine, on_settings
 
     console.print(text, highlight=False)
+    if workers:
+        console.print(f"Starting up to {workers} worker processes, which takes seconds.", highlight=False)
     for sentence in on_settings([Machine.this()]):
         console.print(sentence, style="yellow", highlight=False, markup=False)
 

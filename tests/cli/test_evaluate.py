@@ -125,7 +125,7 @@ def test_the_main_job(call: Callable[..., tuple], tmp_path: Path, monkeypatch: p
     path = tmp_path / "runs" / "toy+toy-picky-ToyWalk-v0+ToyDrift-v0-smoke"  # where the same command finds it again
     assert "[6/6] " in out
     lines = out.splitlines()
-    assert re.fullmatch(r"Starting \d+ worker process(es)?, which takes seconds\.", lines[1])
+    assert re.fullmatch(r"Starting up to \d+ worker processes, which takes seconds\.", lines[1])
     compiling = [line for line in lines if line.endswith("Compiling its programs, which is done once in a worker.")]
     assert len(compiling) == 3  # once for an agent and task, not for each seed
     assert lines.index(compiling[0]) == 2  # before any result

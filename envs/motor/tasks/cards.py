@@ -56,7 +56,8 @@ _NEAR_START = (
     "past some"
 )
 _ANY_TORQUE = (
-    "windings without voltage make the torque of a brake, and one reference in {} lies within the tolerance of any torque"
+    "windings without voltage make the torque of a brake, and one reference in {} lies within the tolerance of any "
+    "torque"
 )
 _ANY_SPEED = (
     "a shaft without voltage coasts on or stands, and one reference in twenty lies within the tolerance of its speed"
