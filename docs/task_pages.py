@@ -98,7 +98,7 @@ def page(card: TaskCard, said: str) -> str:
         "no-op action": action_in_words(task, task.noop_action()),
         "score 0": card.zero_in_words(),
         "success by chance": card.chance_in_words(),
-        "failures of the reference": card.hard_for_reference,
+        "failures of the reference": card.failures_in_words(),
         "blind play": card.open_loop,
         "generalization": card.generalization,
         "partially observed": "yes: an agent needs a memory" if card.partially_observed else "",

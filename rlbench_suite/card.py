@@ -22,7 +22,7 @@ from statistics import fmean
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from rlbench_suite.scale import MOST_BY_CHANCE, ZERO_PLAYERS, Scale, Score, Zero
+from rlbench_suite.scale import MOST_BY_CHANCE, MOST_FAILURES, ZERO_PLAYERS, Scale, Score, Zero
 
 if TYPE_CHECKING:
     from rlbench_suite.context import Context
@@ -459,13 +459,25 @@ class TaskCard:
     def chance_in_words(self) -> str:
         """Return which players without skill succeed, how often at which difficulty, and why; empty if none does."""
         rates = [
-            f"{ZERO_PLAYERS[player]} "
-            + ", ".join(
-                f"{100 * rate:.0f} %{f' ({tier})' if self.difficulties else ''}" for tier, rate in by_tier.items()
-            )
+            f"{ZERO_PLAYERS[player]} {self._rates_in_words(by_tier)}"
             for player, by_tier in self.successes_by_chance().items()
         ]
         return ": ".join(filter(None, ["; ".join(rates), self.chance]))
+
+    def failures_in_words(self) -> str:
+        """Return how often the reference fails at which difficulty, and why, where it is above 20 %; else empty."""
+        rates: dict[str, float] = {}
+        for tier in self.difficulties or (None,):
+            reference = self.scores(tier).get("reference")
+            if reference and reference.success is not None and 1 - reference.success > MOST_FAILURES:
+                rates[tier or "default"] = 1 - reference.success
+        return ": ".join(filter(None, [self._rates_in_words(rates), self.hard_for_reference]))
+
+    def _rates_in_words(self, by_tier: Mapping[str, float]) -> str:
+        """Return rates in per cent, each with its difficulty if the task has several."""
+        return ", ".join(
+            f"{100 * rate:.0f} %{f' ({tier})' if self.difficulties else ''}" for tier, rate in by_tier.items()
+        )
 
     def normalise(self, episode_return: float, difficulty: str | float | None = None) -> float:
         """Return the score of a return on :meth:`scale`. Errors as there."""

@@ -20,6 +20,9 @@ ZERO_PLAYERS = {"random": "random play", "noop": "doing nothing"}
 MOST_BY_CHANCE = 0.05
 """Largest success of a player without skill about which a card need not say why."""
 
+MOST_FAILURES = 0.2
+"""Largest share of failed episodes of a reference about which a card need not say why."""
+
 
 ANCHORS = (*ZERO_PLAYERS, "reference")
 """Players whose measured returns define the scale."""

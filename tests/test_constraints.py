@@ -109,6 +109,12 @@ def test_chance_is_told_with_its_player_difficulty_and_rate() -> None:
     assert squares.chance_in_words() == f"random play {100 * rate:.0f} % (easy): {squares.chance}"
     assert find_card("Wordle-v0").chance_in_words() == ""
     assert roads.zero_in_words() == f"doing nothing, return {idle.mean:.4g}, success {idle.success:.3g}"
+    recommend = find_card("Recommend-v0")
+    failures = {tier: 1 - recommend.scores(tier)["reference"].success for tier in recommend.difficulties}
+    often = ", ".join(f"{100 * rate:.0f} % ({tier})" for tier, rate in failures.items() if rate > 0.2)
+    assert often
+    assert recommend.failures_in_words() == f"{often}: {recommend.hard_for_reference}"
+    assert find_card("Wordle-v0").failures_in_words() == ""
     assert find_card("Jigsaw-v0").zeros()["easy"].player == "random"
     assert find_card("Jigsaw-v0").zeros()["hard"].player == "noop"
 

@@ -176,7 +176,7 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
         "no-op action": action_in_words(task, task.noop_action()),
         "score 0": card.zero_in_words(),
         "success by chance": card.chance_in_words(),
-        "failures of the reference": card.hard_for_reference,
+        "failures of the reference": card.failures_in_words(),
         "blind play": card.open_loop,
         "generalization": card.generalization,
         "observation": _space(task.observation_space),
