@@ -73,8 +73,8 @@ CARDS = (
         replay_tolerance=0.0001,
         difficulties=DENSITIES,
         constraint=_constraint(1.0),
-        open_loop="drivers on the highway brake for an ego that cuts in, so that a change at a fixed time does in a "
-        "third of the episodes",
+        open_loop="drivers on the highway brake for an ego that cuts in, so that a change at a fixed time does in "
+        "half of the episodes",
         variant=True,
         tags=("discrete", "safe", "driving"),
     ),

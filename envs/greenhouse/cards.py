@@ -57,7 +57,7 @@ _DISEASE = replace(
 
 _HIGH_TECH = replace(
     _TOMATO,
-    id="rlsuite/TomatoHighTech-v0",
+    id="rlsuite/TomatoHighTech-v1",
     summary="Earn the most from 160 days of tomatoes in a high-tech glasshouse: screen, lamps, heat store, irrigation.",
     source="Vanthoor 2011, thesis Wageningen; Katzin et al. 2020, doi:10.1016/j.biosystemseng.2020.03.010",
     entry_point="rlbench_suite.envs.greenhouse.tomato_high_tech:TomatoHighTech",

@@ -160,7 +160,7 @@ class Rates(NamedTuple):
     lamps: Scalar
     """1/s"""
     mixed: Scalar
-    """m/s: air that the two airs exchange"""
+    """m/s: air that the two airs exchange, or soon will"""
 
 
 class Driving(NamedTuple):
@@ -408,6 +408,11 @@ def fluxes(now: Climate, setting: Setting, outside: Outside, house: Glasshouse, 
         )
     )
     warmed = can_air + short.air + lamp_air + pipe_air - air_flr - air_scr - air_top - air_out
+    # Airs of equal temperature hardly mix, until open vents cool the upper one within seconds: the step needs the rate
+    # at which mixing replaces the heat that the upper air loses. A rate that is too large costs accuracy only.
+    lost_above = jnp.abs(scr_top - top_cov - top_out) * (1 / AIR_CAPACITY)
+    opening = 1 - setting.screen
+    mixed_soon = opening * jnp.exp((1 / 3) * jnp.log(9.81 * lost_above / (t + top + 546.3) + 1e-9))
     rates = Rates(
         (k_can + 1.3 * k_flr + 1.33 * k_scr + k_pipe + LAMP_CONVECTION + AIR_CAPACITY * leak) * to_air,
         leak * (1 / AIR_HEIGHT),
@@ -420,7 +425,7 @@ def fluxes(now: Climate, setting: Setting, outside: Outside, house: Glasshouse, 
         * (1 / SCREEN_CAPACITY),
         (1.33 * k_cov + k_out + 9 + LATENT_HEAT * wet_cover * _steepness(parts.cover)) * (1 / COVER_CAPACITY),
         (LAMP_CONVECTION + 0.2) * (1 / LAMP_CAPACITY),
-        mixed,
+        jnp.maximum(mixed, mixed_soon),
     )
     below = Air(
         warmed * to_air,

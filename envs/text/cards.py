@@ -234,7 +234,7 @@ CARDS = (
         difficulties={"medium": 2, "easy": 1, "hard": 3},
         partially_observed=True,  # later waves
         open_loop="the best player known is a list of orders, of which it gives the first legal one; orders at fixed "
-        "times stop the first waves, and keep no castle",
+        "times stop two waves of three, and hardly ever keep the castle",
         tags=("discrete", "masked", "text", "game"),
     ),
 )

@@ -240,7 +240,19 @@ class BlindSearch:
     # -- playing -----------------------------------------------------------------------------------------------
 
     def play(self, players: list[Candidate], seeds: np.ndarray, split: str) -> Played:
-        """Let each player play the episodes of its row of seeds, ``(players, episodes)``; arrays of that shape."""
+        """Let each player play the episodes of its row of seeds, ``(players, episodes)``; arrays of that shape.
+
+        Raises:
+            ArithmeticError: a return is not finite, so that the task is faulty.
+        """
+        played = self._play(players, seeds, split)
+        finite = np.isfinite(played.total).all(axis=1)
+        if not finite.all():
+            kinds = ", ".join(sorted({player.kind for player, fine in zip(players, finite, strict=True) if not fine}))
+            raise ArithmeticError(f"{self.task.card.id} has returns that are not finite; kinds of players: {kinds}.")
+        return played
+
+    def _play(self, players: list[Candidate], seeds: np.ndarray, split: str) -> Played:
         if isinstance(self.task, HostTask):
             rows = [self._play_on_host(player, row, split) for player, row in zip(players, seeds, strict=True)]
             return Played(*(np.stack(parts) for parts in zip(*rows, strict=True)))

@@ -5,6 +5,7 @@ The search is tried on tasks whose best blind play is known; the table of the do
 
 import re
 from pathlib import Path
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from gymnasium import spaces
 
 from rlbench_suite.card import TaskCard
-from rlbench_suite.evaluation.open_loop import KNOTS, LIMIT, BlindPlayer, BlindSearch, next_legal
+from rlbench_suite.evaluation.open_loop import KNOTS, LIMIT, BlindPlayer, BlindSearch, Played, next_legal
 from rlbench_suite.policy import View
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.registry import cards, suites
@@ -62,6 +63,21 @@ def test_a_table_is_repeated_and_a_constant_is_held() -> None:
         assert actions == expected
     action, _ = player.act(jnp.float32(KNOTS), View(None, None, None, None), None)
     assert int(action) == 0
+
+
+def test_returns_that_are_not_finite_end_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``argsort`` puts NaN last, so that a faulty task would look like one on which blind play earns little."""
+    search = BlindSearch(find_card("DeepSeaTreasure-v0").build())
+    play = search._play
+
+    def play_with_a_fault(*arguments: Any) -> Played:
+        played = play(*arguments)
+        played.total[3, 5] = np.nan
+        return played
+
+    monkeypatch.setattr(search, "_play", play_with_a_fault)
+    with pytest.raises(ArithmeticError, match="rlsuite/DeepSeaTreasure-v0 has returns that are not finite"):
+        search.best(players=64, rounds=0, test_episodes=1)
 
 
 def test_every_id_of_all_is_in_the_table_and_low_or_explained() -> None:

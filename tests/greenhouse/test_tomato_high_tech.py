@@ -276,7 +276,7 @@ def test_store_obeys_its_equation_and_its_limits() -> None:
 
 @pytest.fixture(scope="module")
 def task() -> Any:
-    return card("TomatoHighTech-v0").build()
+    return card("TomatoHighTech-v1").build()
 
 
 @pytest.fixture(scope="module")
@@ -368,7 +368,7 @@ FIRST = 3 * DAY
 def priced(electricity: Any) -> Any:
     """Build the task with a record of hourly prices of electricity."""
     prices = {"time": 3600 * HOURS, "electricity": np.broadcast_to(electricity, len(HOURS))}
-    return card("TomatoHighTech-v0", context={"prices": prices}).build()
+    return card("TomatoHighTech-v1", context={"prices": prices}).build()
 
 
 @pytest.fixture(scope="module")
@@ -423,13 +423,13 @@ def test_electricity_costs_what_the_record_says(start: Any, lit: Any, task: Any)
 )  # fmt: skip
 def test_bad_prices_cost_one_sentence(changed: Any, said: str) -> None:
     with pytest.raises(ValueError, match=rf"^.*prices: .*{said}"):
-        card("TomatoHighTech-v0", context={"prices": {"time": 3600 * HOURS, "electricity": DAY_AHEAD} | changed})
+        card("TomatoHighTech-v1", context={"prices": {"time": 3600 * HOURS, "electricity": DAY_AHEAD} | changed})
 
 
 def test_a_price_is_given_once() -> None:
     prices = {"time": 3600 * HOURS, "electricity": DAY_AHEAD}
     with pytest.raises(ValueError, match="electricity_price follows from the record of prices; leave it out"):
-        card("TomatoHighTech-v0", context={"prices": prices, "electricity_price": 0.2}).build()
+        card("TomatoHighTech-v1", context={"prices": prices, "electricity_price": 0.2}).build()
     with pytest.raises(ValueError, match="it has none of the columns tomato, heat, co2"):  # no lamps
         card("Tomato-v1", context={"prices": prices})
 
