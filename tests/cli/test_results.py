@@ -279,9 +279,8 @@ def test_an_exported_policy_is_named_with_its_seed(
     call: Callable[..., tuple], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     network = SimpleNamespace(choices=True)
-    found = SimpleNamespace(
-        cell=Cell("ppo", "rlsuite/SAT-v0", 0), episodes=[], network=network, difference=0.0, loss=None
-    )
+    cell = Cell("ppo", "rlsuite/SAT-v0", 0)
+    found = SimpleNamespace(cell=cell, episodes=[], network=network, difference=0.0, loss=None, broken_limit="")
     monkeypatch.setattr(exporting, "read_export", lambda *_, **__: found)
     monkeypatch.setattr(exporting, "onnx", lambda _: b"policy")
     monkeypatch.setattr(results, "prepare_jax", lambda: None)
