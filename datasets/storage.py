@@ -408,7 +408,7 @@ def _refuse_bomb(array: h5py.Dataset, path: str) -> None:
     filters = [settings.get_filter(number)[0] for number in range(settings.get_nfilters())]
     if _DEFLATE not in filters or not array.chunks:
         return
-    most = math.prod(array.chunks) * array.dtype.itemsize + _CHECKSUM_BYTES
+    size_limit = math.prod(array.chunks) * array.dtype.itemsize + _CHECKSUM_BYTES
     chunks: list[h5py.h5d.StoreInfo] = []
     array.id.chunk_iter(chunks.append)
     for chunk in chunks:
@@ -419,8 +419,10 @@ def _refuse_bomb(array: h5py.Dataset, path: str) -> None:
         while deflated and not stream.eof:
             inflated += len(stream.decompress(deflated, _PIECE))
             deflated = stream.unconsumed_tail
-            if inflated > most:
-                raise _Refused(f"{path!r} has a chunk that inflates to more than its {most - _CHECKSUM_BYTES:,} bytes")
+            if inflated > size_limit:
+                raise _Refused(
+                    f"{path!r} has a chunk that inflates to more than its {size_limit - _CHECKSUM_BYTES:,} bytes"
+                )
 
 
 def _attribute_bytes(item: h5py.HLObject, path: str) -> int:

@@ -1,4 +1,4 @@
-"""What pages say of the registry, the commands and each other holds."""
+"""Claims of the pages about the registry, the commands and each other."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ class State(NamedTuple):
     dive: jax.Array
     """Dives that are over, int32."""
     place: Place
-    """Where the submarine is; after the last dive, where that ended."""
+    """Cell of the submarine; after the last dive, the cell where that ended."""
     air: jax.Array
     """Steps left in this dive, int32."""
     steps: jax.Array
@@ -170,10 +170,10 @@ class TreasureMaps(NamedActions, Task[Params, State]):
         place = self.moved(state.place, action, chart)
         air = state.air - 1
         treasure = self.treasure_at(place, chart)
-        found = place.row == chart.floor[place.column]
+        at_treasure = place.row == chart.floor[place.column]
         earned = chart.weight * treasure - (1 - chart.weight) * (self.air - air)
-        best = found & (earned > self.best_return(chart) - ROUNDING)
-        over = found | (air == 0)
+        best = at_treasure & (earned > self.best_return(chart) - ROUNDING)
+        over = at_treasure | (air == 0)
         dive = state.dive + over
         onwards = over & (dive < DIVES)
         return State(
@@ -214,7 +214,7 @@ class TreasureMaps(NamedActions, Task[Params, State]):
         )
         down = (chart.floor - state.place.row).astype(self.dtype) * np.asarray(1 / n, self.dtype)
         value = chart.value * np.asarray(1 / (VALUE_PER_ROW * n), self.dtype)
-        rest = self.stack(
+        scalars = self.stack(
             state.place.row * (1 / n),
             chart.weight,
             1 - chart.weight,
@@ -222,7 +222,7 @@ class TreasureMaps(NamedActions, Task[Params, State]):
             (DIVES - state.dive) * (1 / DIVES),
         )
         bounds: Any = self.observation_space
-        return jnp.clip(jnp.concatenate([sideways, down, value, rest]), bounds.low, bounds.high)
+        return jnp.clip(jnp.concatenate([sideways, down, value, scalars]), bounds.low, bounds.high)
 
     def read(self, observation: jax.Array) -> tuple[Place, Map]:
         """Return the present cell and the map that an observation shows, as if the dive began here."""
@@ -284,9 +284,9 @@ class TreasureMaps(NamedActions, Task[Params, State]):
         """
         columns = np.arange(self.size)
         # passed[i, j]: column j lies between the submarine and column i.
-        right = (columns[None] > place.column) & (columns[None] < columns[:, None])
-        left = (columns[None] < place.column) & (columns[None] > columns[:, None])
-        above_rock = jnp.where(right | left, chart.floor[None] - 1, place.row).min(1)
+        between_right = (columns[None] > place.column) & (columns[None] < columns[:, None])
+        between_left = (columns[None] < place.column) & (columns[None] > columns[:, None])
+        above_rock = jnp.where(between_right | between_left, chart.floor[None] - 1, place.row).min(1)
         return jnp.minimum(jnp.minimum(above_rock, chart.floor), place.row)
 
     def steps_to_treasures(self, place: Place, chart: Map) -> jax.Array:
@@ -378,9 +378,9 @@ class TreasureMaps(NamedActions, Task[Params, State]):
         beside, below = (x + 0.5) / width - column - 0.5, (y + 0.5) / height - row - 0.5
         half = 0.1 + 0.35 * np.asarray(chart.value)[column] / (VALUE_PER_ROW * self.size)
         picture[(row == floor) & (np.abs(beside) < half) & (np.abs(below) < half)] = GOLD
-        here = (row == int(place.row)) & (column == int(place.column))
+        in_cell = (row == int(place.row)) & (column == int(place.column))
         tower = (np.abs(beside) < 0.1) & (below < 0) & (below > -0.4)
-        picture[here & ((((beside / 0.4) ** 2 + (below / 0.22) ** 2) < 1) | tower)] = HULL
+        picture[in_cell & ((((beside / 0.4) ** 2 + (below / 0.22) ** 2) < 1) | tower)] = HULL
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say how many dives were the best possible."""

@@ -45,8 +45,8 @@ TOGETHER = 1.5
 together."""
 
 TAIL_WITHIN, TAIL_BEYOND = 2.0, 4.0
-"""How far beyond the seen runs of an agent an unseen one may lie, in units of the distance from its median to its
-lowest or highest score: where the scores lie within :data:`SCALE`, and where they leave it, so that nothing bounds
+"""Distance beyond the seen runs of an agent at which an unseen one may lie, in units of the distance from its median to
+its lowest or highest score: where the scores lie within :data:`SCALE`, and where they leave it, so that nothing bounds
 them. Chosen so that ``benchmarks/false_verdicts.py`` counts at most .06 for lognormal scores against scores that are
 always equal, or spread by .3."""
 
@@ -114,14 +114,17 @@ def ends_of_runs(scores: Floats) -> tuple[Bounds, Bounds]:
     variances = scores.var(axis=0)
     ends = []
     for agent in (0, 1):
-        own, low, high = scores[:, agent], lowest, highest
-        if variances[agent] > variances[1 - agent] and not of_two_kinds(own):
+        agent_scores = scores[:, agent]
+        low, high = lowest, highest
+        if variances[agent] > variances[1 - agent] and not of_two_kinds(agent_scores):
             excess = float(1 - variances[1 - agent] / variances[agent])
-            middle, least, most = float(np.median(own)), float(own.min()), float(own.max())
+            median = float(np.median(agent_scores))
+            minimum = float(agent_scores.min())
+            maximum = float(agent_scores.max())
             below = TAIL_WITHIN if lowest >= SCALE[0] else TAIL_BEYOND
             above = TAIL_WITHIN if highest <= SCALE[1] else TAIL_BEYOND
-            low = min(low, least - excess * below * (middle - least))
-            high = max(high, most + excess * above * (most - middle))
+            low = min(low, minimum - excess * below * (median - minimum))
+            high = max(high, maximum + excess * above * (maximum - median))
         ends.append((low, high))
     return ends[0], ends[1]
 

@@ -17,11 +17,11 @@ EPISODES, STEPS = 64, 60
 
 def test_extreme_actions_that_are_held_leave_numbers_finite(card: TaskCard) -> None:
     if card.host:
-        pytest.skip("a simulator would take a minute")
+        pytest.skip("its simulator steps on the host, one episode after another: 64 take over a minute")
     envs: Any = gymnasium.make_vec(card.id, EPISODES, split="train")
     space = envs.single_action_space
     if not isinstance(space, spaces.Box):
-        pytest.skip("the actions are choices")
+        pytest.skip("its actions are discrete: there is no end of a range to hold")
     at_high_end = np.random.default_rng(0).integers(0, 2, (EPISODES, *space.shape)).astype(bool)
     actions = np.where(at_high_end, space.high, space.low).astype(space.dtype)
     envs.reset(seed=0)
