@@ -117,7 +117,8 @@ def line(card: TaskCard) -> str:
     """
     if card.host:
         raise ValueError("it runs on the host")
-    begun, task = time.monotonic(), card.build()
+    start = time.monotonic()
+    task = card.build()
     players: list[Any] = [LookAhead.for_task(task, ties) for ties in TIES]
     trials = play(task, players, TRAINING_SEEDS, "train")
     best = int(np.argmax([played.total.mean() for played in trials]))
@@ -129,7 +130,8 @@ def line(card: TaskCard) -> str:
         return f"{mean:.3f} +- {half:.3f}"
 
     successes = f"{reference.success.mean():.3g} / {greedy.success.mean():.3g}"
-    name, seconds = card.id.removeprefix("rlsuite/"), time.monotonic() - begun
+    name = card.id.removeprefix("rlsuite/")
+    seconds = time.monotonic() - start
     return f"| {name} | {score(reference)} | {score(greedy)} | {successes} | {list(TIES)[best]} | {seconds:.0f} |"
 
 
@@ -142,10 +144,10 @@ def main() -> int:
     options = parser.parse_args()
     families = options.families.split(",")
     chosen = [card for card in cards().values() if card.family in families and not card.host]
-    begun = time.monotonic()
+    start = time.monotonic()
     print(HEADER, flush=True)
     for card in [find_card(name) for name in options.ids.split(",")] if options.ids else chosen:
-        if time.monotonic() - begun > options.seconds:
+        if time.monotonic() - start > options.seconds:
             print(f"{card.id} was not begun: the time is over.", file=sys.stderr)
             continue
         try:

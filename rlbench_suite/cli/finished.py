@@ -38,12 +38,12 @@ def _on_missing(run: FinishedRun, place: str) -> str:
     how = f"Finish it with: {'; '.join(commands)}" if commands else "The command that made it finishes it."
     failed = Counter(cell["agent"] for cell in run.failed)
     failures = ", ".join(f"{number} of {agent}" for agent, number in failed.items())
-    said = f" Failed: {failures}; a mean over the other cells of such an agent would reward it for failing." * bool(
-        failed
-    )
+    warning = ""
+    if failed:
+        warning = f" Failed: {failures}; a mean over the other cells of such an agent would reward it for failing."
     return (
         f"The run {place} has {len(run.cells)} of {planned} cells: some agents have fewer than its {seeds} seeds."
-        f"{said} {how}"
+        f"{warning} {how}"
     )
 
 

@@ -150,11 +150,11 @@ class Judge:
             except BaseException:  # verdicts on these replies must not be taken for those on later ones
                 self._workers = [self._renewed(worker) if worker.tasks else worker for worker in self._workers]
                 raise
-        refused = [judged.reason for judged in found if judged.reason.startswith(NO_VERDICT)]
-        if refused:
-            first = refused[0].removeprefix(NO_VERDICT)
+        reasons = [judged.reason for judged in found if judged.reason.startswith(NO_VERDICT)]
+        if reasons:
+            first = reasons[0].removeprefix(NO_VERDICT)
             warnings.warn(
-                f"{len(refused)} of {len(found)} rows cannot be judged, and replies to them score 0. "
+                f"{len(reasons)} of {len(found)} rows cannot be judged, and replies to them score 0. "
                 f"The first: {first}",
                 stacklevel=2,
             )
