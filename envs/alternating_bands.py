@@ -29,3 +29,11 @@ def split_bits(bits: jax.Array, split: jax.Array) -> jax.Array:
     these, so that equal seeds show different episodes. They are as uniform as the given ones.
     """
     return bits ^ jnp.asarray(split, jnp.uint32) * np.uint32(0x9E3779B9)
+
+
+def split_units(units: jax.Array, split: jax.Array) -> jax.Array:
+    """Return random numbers in [0, 1) that differ between the splits; those of the train split are the given ones.
+
+    They are to numbers what :func:`split_bits` is to bits.
+    """
+    return jnp.where(split == 1, jnp.where(units < 0.5, units + 0.5, units - 0.5), units)

@@ -280,7 +280,7 @@ def installed_tasks() -> Iterator[Task[Any, Any]]:
     [
         ("TreasureMaps-v0", "sink (0)"),
         ("DeepSeaTreasure-v0", "up (0)"),
-        ("Roundabout-v0", "IDLE (1)"),
+        ("Roundabout-v1", "IDLE (1)"),
         ("MagicSquare-v0", "fill[0, 0, 0] (0)"),
         ("HighwayContinuous-v3", "acceleration 0, steering 0"),
         ("Vicsek-v0", "turn 0, each agent"),

@@ -208,7 +208,7 @@ CARDS = (
         tags=("continuous", "safe", "driving"),
     ),
     TaskCard(
-        id="rlsuite/Roundabout-v0",
+        id="rlsuite/Roundabout-v1",
         chance="traffic from the west pauses for a fifth of the time, so that a car that never looks may find a gap",
         family="driving",
         summary="Wait for a gap, enter the inner lane of a roundabout, and leave by the second exit.",
@@ -222,7 +222,7 @@ CARDS = (
         tags=("discrete", "safe", "driving"),
     ),
     TaskCard(
-        id="rlsuite/Intersection-v0",
+        id="rlsuite/Intersection-v1",
         chance="the main road is empty for a fifth of the time, so that even a car that never looks may find it so",
         family="driving",
         summary="Turn left from a minor road across a main road without traffic lights.",

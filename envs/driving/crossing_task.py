@@ -15,7 +15,7 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, singles
 from rlbench_suite.task import Task
 
-from ..alternating_bands import alternating_bands
+from ..alternating_bands import alternating_bands, split_units
 from ..named_actions import NamedActions
 from . import junction, road_pictures, routes
 from .car_following import Driver, Scalar
@@ -152,7 +152,7 @@ class Crossing(NamedActions, Task[Params, State]):
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw drivers and traffic lights."""
         count = self.others + 1
-        u = self.uniform(key, 3 * count + 3)
+        u = split_units(self.uniform(key, 3 * count + 3), split)
         speed, gap, eager = (u[k * count : (k + 1) * count] for k in range(3))
 
         def either(usual: float, drawn: Scalar) -> Scalar:

@@ -29,7 +29,8 @@ start                   30 to 40 m before the junction, at 9 m/s
 cost                    1 for a step that ends in a crash, or in less than 1.5 s to one if all kept their speeds
 context                 drivers: desired speed 7.5..8.5 m/s, time gap 1..1.8 s, acceleration 1.5..2.5 m/s^2; cycle of
                         the lights 45..55 s, and its phase at the start; and the time without new cars, within 10 % of
-                        the difficulty. Train and test times lie in alternating bands of 1 %
+                        the difficulty. Train and test times lie in alternating bands of 1 %; equal seeds
+                        give other drivers and phases on the splits
 difficulty              s without new cars on the main road in each cycle; less is harder
 ======================  ====================================================================================
 

@@ -111,14 +111,14 @@ CARDS = (
         tags=("discrete", "masked", "text", "partially-observed"),
     ),
     _maze(
-        "TextMaze-v0",
+        "TextMaze-v1",
         "Walk the shortest way through a maze that is shown.",
         "fully",
         {"medium": 5, "easy": 3, "hard": 7},
         chance="the no-op action goes left, and some goals lie straight to the left",
     ),
     _maze(
-        "TextMazePartial-v0",
+        "TextMazePartial-v1",
         "Find the goal of a maze of which only the walls beside the walker are seen.",
         "partially",
         {"medium": 4, "easy": 3, "hard": 5},
@@ -204,7 +204,7 @@ CARDS = (
         tags=("discrete", "masked", "text", "partially-observed"),
     ),
     TaskCard(
-        id="rlsuite/Survival-v0",
+        id="rlsuite/Survival-v1",
         family="text",
         summary="Survive in an open world of needs, creatures and nights, and work through its 22 achievements.",
         source="Hafner 2021, arXiv:2109.06780 (Crafter); Tang et al. 2024, arXiv:2410.08126 (Mars: permuted rules)",

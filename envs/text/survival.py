@@ -46,6 +46,7 @@ from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.component import Component, singles
 from rlbench_suite.task import Task
 
+from ..alternating_bands import split_bits
 from .survival_actions import RIPE, act, live
 from .survival_creatures import come_and_go, move
 from .survival_rules import (
@@ -119,7 +120,7 @@ class Survival(Task[Params, State]):
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a world and its rules."""
-        bits = self.bits(key, 32 * WORDS + 10)
+        bits = split_bits(self.bits(key, 32 * WORDS + 10), split)
         world = draw_world(bits[10:].reshape(WORDS, 32), bits[2:10], split, self.permuted > 0)
         return Params(world, draw_rules(bits[:2], split, self.permuted))
 

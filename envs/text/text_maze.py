@@ -47,6 +47,8 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Split, Task
 
+from ..alternating_bands import split_bits
+
 MOVES = ("left", "right", "up", "down")
 ROW_STEPS, COLUMN_STEPS = np.array([0, 0, -1, 1], np.int32), np.array([-1, 1, 0, 0], np.int32)
 SIDES = ("to your left", "to your right", "above you", "below you")
@@ -207,7 +209,7 @@ class TextMaze(Task[Params, State]):
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a maze, a goal and a start; or the start in a fixed maze."""
-        bits = jax.random.bits(key, (2, self._edges + 2), jnp.uint32)
+        bits = split_bits(jax.random.bits(key, (2, self._edges + 2), jnp.uint32), split)
         if self.layout == "drawn":
             return self._between(self._drawn(bits[:, 2:], split), *self._two_rooms(bits[0, :2]))
         goal = LAYOUTS[self.layout][1]

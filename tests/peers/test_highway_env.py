@@ -188,7 +188,7 @@ def test_drivers_follow_by_the_same_equation() -> None:
     limits = IDMVehicle.COMFORT_ACC_MAX, -IDMVehicle.COMFORT_ACC_MIN
     driver = Driver(15.0, IDMVehicle.TIME_WANTED, IDMVehicle.DISTANCE_WANTED, *limits)
     negative = 0
-    with precision(card("Roundabout-v0").build(dtype="float64")):
+    with precision(card("Roundabout-v1").build(dtype="float64")):
         for speed, other in np.random.default_rng(0).uniform(0, 40, (200, 2)):
             cars = [IDMVehicle(env.road, lane.position(x, 0), lane.heading, v) for x, v in ((0, speed), (40, other))]
             cars[0].target_speed, cars[0].DELTA = driver.desired_speed, 4.0

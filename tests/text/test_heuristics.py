@@ -72,7 +72,7 @@ def test_the_heuristic_scores_between_random_play_and_the_reference(each: TaskCa
             assert scores["heuristic"].high < scores["reference"].low, tier
 
 
-@pytest.mark.parametrize("name", ["TextMazePartial-v0", "GuessMyCity-v2", "Recommend-v0"])
+@pytest.mark.parametrize("name", ["TextMazePartial-v1", "GuessMyCity-v2", "Recommend-v0"])
 def test_other_episodes_agree_with_the_measured_score(name: str) -> None:
     task: Any = card(name).build()
     record = played(task, 256)
@@ -138,7 +138,7 @@ def test_who_asks_everything_recommends_the_best_item() -> None:
 @pytest.mark.parametrize("layout", ["double_t", "umaze"])
 def test_the_wall_follower_finds_the_goal_of_a_maze_without_rings(layout: str) -> None:
     """It passes each way at most twice, once in each direction, and meets no wall."""
-    task: Any = card("TextMaze-v0", layout=layout).build()
+    task: Any = card("TextMaze-v1", layout=layout).build()
     record = played(task, 64)
     cells = sum(bin(row).count("1") for row in task._cells.tolist())
     assert record.info["reached"].all()
@@ -195,7 +195,7 @@ def test_who_captures_takes_the_piece_that_is_worth_most_and_any_of_its_captors(
 
 def test_the_newcomer_needs_only_what_is_shown_and_comes_to_tools_of_stone() -> None:
     """It plays without the world, creatures and rules; what it takes for its view is what the words show."""
-    env: Any = gymnasium.make("rlsuite/Survival-v0", split="test").unwrapped
+    env: Any = gymnasium.make("rlsuite/Survival-v1", split="test").unwrapped
     task = env.task
     player = player_for(task, task.card.yardsticks["heuristic"])
     act: Any = jax.jit(lambda seen, state, key: player.act((), View(seen, None, state, None), key)[0])
