@@ -1,5 +1,9 @@
 """Replies that no honest player gives: very long, deeply nested, full of tags, or meant for another reader."""
 
+# CPU seconds in which any reply is read or refused. A megabyte takes a few hundredths, or a tenth on a busy machine; a
+# reader that backtracks or compares every character with all others takes minutes.
+MAX_READING_SECONDS = 0.5
+
 HOSTILE = {
     "long": "x" * 1_000_000,
     "tags": "<action>" * 100_000,

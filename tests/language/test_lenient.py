@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hostile_replies import MAX_READING_SECONDS
 from typer.testing import CliRunner
 
 from rlbench_suite.cli.suite import app
@@ -23,8 +24,6 @@ from rlbench_suite.puzzle import CLOSING, OPENING, Puzzle, items_of
 from rlbench_suite.registry import cards
 
 WAYS = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "perturbations.py"))
-SLOWEST = 0.05
-"""Seconds of processor time that a reply may take."""
 
 HIDING = {"A grid on one line", "The answer twice in the tags"}
 """Ways to write that may hide what is malformed: lines of unequal lengths, one number where two are asked for."""
@@ -360,7 +359,7 @@ def test_a_hostile_reply_takes_no_time(attack: str) -> None:
         for lenient in (False, True):
             begun = time.process_time()
             verdict = judge_reply(puzzle, instance, HOSTILE[attack], lenient=lenient, outside_thoughts=True)
-            assert time.process_time() - begun < SLOWEST, puzzle.name
+            assert time.process_time() - begun < MAX_READING_SECONDS, puzzle.name
             assert verdict.score == 0
             assert judge_reply(puzzle, instance, HOSTILE[attack], lenient=lenient).score == 0
 
@@ -372,4 +371,4 @@ def test_a_hostile_reply_is_scored_in_no_time(attack: str) -> None:
     for reading in ({"lenient": True}, {"lenient": True, "outside_thoughts": True, "partial": True}):
         begun = time.process_time()
         assert score(row, HOSTILE[attack], **reading) == 0  # type: ignore[arg-type]
-        assert time.process_time() - begun < SLOWEST
+        assert time.process_time() - begun < MAX_READING_SECONDS

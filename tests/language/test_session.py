@@ -12,7 +12,7 @@ import gymnasium
 import jax
 import numpy as np
 import pytest
-from hostile_replies import HOSTILE
+from hostile_replies import HOSTILE, MAX_READING_SECONDS
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.envs.memory.t_maze import ACTIONS
@@ -295,7 +295,7 @@ def test_hostile_replies_are_quick_and_play_the_noop(name: str, lenient: bool) -
         session.reply(reply)
         took = time.process_time() - began
         np.testing.assert_equal(session.view.episode, plain.view.episode, kind)
-        assert took < 0.05, (kind, took)
+        assert took < MAX_READING_SECONDS, (kind, took)
 
 
 def test_hostile_calls_play_the_noop() -> None:
@@ -309,7 +309,7 @@ def test_hostile_calls_play_the_noop() -> None:
                 session = begin(name, seed=0)
                 began = time.process_time()
                 turn = session.call(tool, arguments)
-                assert time.process_time() - began < 0.05
+                assert time.process_time() - began < MAX_READING_SECONDS
                 assert "Not understood" in turn.text
                 assert len(turn.text) < 20_000
                 assert turn.reward == 0

@@ -12,6 +12,7 @@ from statistics import fmean
 from typing import Any
 
 import pytest
+from hostile_replies import MAX_READING_SECONDS
 
 from rlbench_suite.bank import STOP, bank_of_both_splits, build_bank, load_bank
 from rlbench_suite.card import SPLITS, TaskCard
@@ -27,8 +28,6 @@ pytestmark = pytest.mark.every_puzzle
 every_tier = pytest.mark.parametrize("tier", ["easy", "medium", "hard"])
 
 SAMPLE = 60
-SLOWEST = 0.05
-"""Seconds of processor time that a verdict may take."""
 
 
 @cache
@@ -109,7 +108,7 @@ def test_no_attack_beats_chance(card: TaskCard) -> None:
             answer = attack(instance) if callable(attack) else attack
             begun = time.process_time()
             scores.append(judge_answer(puzzle, instance, answer, lenient=lenient).score)
-            assert time.process_time() - begun < SLOWEST, name
+            assert time.process_time() - begun < MAX_READING_SECONDS, name
         assert fmean(scores) <= allowed, f"{name} scores {fmean(scores)}, chance is {chance}, lenient is {lenient}"
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hostile_replies import MAX_READING_SECONDS
 
 from rlbench_suite.envs.tools.api import AMOUNT, CITY, CONTACT, DAY, KINDS, PHONE, REASON, TIME, TITLE, Kind
 from rlbench_suite.envs.tools.api_reference import call_text, tool_name, value_of
@@ -142,7 +143,7 @@ def test_invented_names_get_the_nearest_by_meaning() -> None:
         assert not suggestion(APIS, nonsense)
     began = time.process_time()
     suggestion(APIS, "payments." + "list_requests_" * 100_000)
-    assert time.process_time() - began < 0.05
+    assert time.process_time() - began < MAX_READING_SECONDS
 
 
 @pytest.mark.parametrize(
@@ -197,4 +198,4 @@ def test_what_is_wrong_with_a_long_reply_is_said_shortly_and_soon(text: str) -> 
     with pytest.raises(ValueError, match=r"expected one call|4000 digits") as told:
         parse_call(APIS, text)
     assert len(str(told.value)) < 200
-    assert time.process_time() - began < 0.1
+    assert time.process_time() - began < MAX_READING_SECONDS
