@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from rlbench_suite.envs.driving.intersection import Intersection
+from rlbench_suite.envs.driving.tasks.intersection import Intersection
 
 ZONES = Intersection.layout.zones
 LINE, INSIDE = 100.0, (9 * math.pi / 2, 22.0, 13 * math.pi / 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from rlbench_suite.envs.driving.roundabout import Roundabout
+from rlbench_suite.envs.driving.tasks.roundabout import Roundabout
 
 ZONES = Roundabout.layout.zones
 LINE, FROM_CENTRE, LEAVES = 60.0, 31.0, math.radians(24)

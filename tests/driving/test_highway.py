@@ -15,10 +15,11 @@ import pytest
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.card import load
-from rlbench_suite.envs.driving import highway, traffic
-from rlbench_suite.envs.driving.bicycle import Pose
-from rlbench_suite.envs.driving.highway import ACTIONS, IDLE, LANE_LEFT, LANE_RIGHT, SLOWER, State
-from rlbench_suite.envs.driving.traffic import VEHICLES, Fleet, Traffic
+from rlbench_suite.envs.driving.tasks import highway
+from rlbench_suite.envs.driving.tasks.highway import ACTIONS, IDLE, LANE_LEFT, LANE_RIGHT, SLOWER, State
+from rlbench_suite.envs.driving.traffic import traffic
+from rlbench_suite.envs.driving.traffic.traffic import VEHICLES, Fleet, Traffic
+from rlbench_suite.envs.driving.vehicle.bicycle import Pose
 from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.policy import View, reference_player
 from rlbench_suite.process import precision

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rlbench_suite.envs.driving import routes
-from rlbench_suite.envs.driving.crossing_task import Demand
-from rlbench_suite.envs.driving.intersection import Intersection
+from rlbench_suite.envs.driving.roads import routes
+from rlbench_suite.envs.driving.tasks.crossing_task import Demand
+from rlbench_suite.envs.driving.tasks.intersection import Intersection
 from rlbench_suite.registry import card
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -91,7 +91,7 @@ def test_only_arrival_pays(hostile: Record) -> None:
 
 def test_who_drives_blindly_scores_less_than_three_tenths_of_the_reference() -> None:
     """The measured scores: the reference arrives and keeps the cost's limit, blind players do not."""
-    folder = Path(str(sys.modules[Intersection.__module__].__file__)).parent
+    folder = Path(str(sys.modules[Intersection.__module__].__file__)).parents[1]
     scores = json.loads((folder / "reference_scores.json").read_text())
     limit = card("Intersection-v1").constraint.limit
     for line in scores["rlsuite/Intersection-v1"].values():

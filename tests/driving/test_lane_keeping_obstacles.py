@@ -14,9 +14,9 @@ import pytest
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.single import TaskEnv
 from rlbench_suite.baselines.scripted import Constant
-from rlbench_suite.envs.driving import lane_keeping, lane_keeping_obstacles, winding_lane
-from rlbench_suite.envs.driving.lane_keeping import Car
-from rlbench_suite.envs.driving.lane_keeping_obstacles import EDGE, Params, StanleyAround
+from rlbench_suite.envs.driving.tasks import lane_keeping, lane_keeping_obstacles, winding_lane
+from rlbench_suite.envs.driving.tasks.lane_keeping import Car
+from rlbench_suite.envs.driving.tasks.lane_keeping_obstacles import EDGE, Params, StanleyAround
 from rlbench_suite.policy import reference_player
 from rlbench_suite.registry import card
 

@@ -13,8 +13,8 @@ import pytest
 
 from rlbench_suite.adapters.record import Record
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.envs.driving.highway import ACTIONS, FASTER, IDLE
-from rlbench_suite.envs.driving.language_driving import NONE, PATIENCE, WORDINGS, sentence
+from rlbench_suite.envs.driving.tasks.highway import ACTIONS, FASTER, IDLE
+from rlbench_suite.envs.driving.tasks.language_driving import NONE, PATIENCE, WORDINGS, sentence
 from rlbench_suite.policy import View, reference_player
 from rlbench_suite.registry import card
 

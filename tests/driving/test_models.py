@@ -11,11 +11,12 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 
-from rlbench_suite.envs.driving import bicycle, car_following, collision, lane_changing
-from rlbench_suite.envs.driving.bicycle import Motion, Pose
-from rlbench_suite.envs.driving.car_following import Driver
-from rlbench_suite.envs.driving.collision import Sweep
-from rlbench_suite.envs.driving.lane_changing import Prospect
+from rlbench_suite.envs.driving.traffic import car_following, lane_changing
+from rlbench_suite.envs.driving.traffic.car_following import Driver
+from rlbench_suite.envs.driving.traffic.lane_changing import Prospect
+from rlbench_suite.envs.driving.vehicle import bicycle, collision
+from rlbench_suite.envs.driving.vehicle.bicycle import Motion, Pose
+from rlbench_suite.envs.driving.vehicle.collision import Sweep
 
 CAR = Driver(desired_speed=120 / 3.6, time_gap=1.5, jam_gap=2.0, acceleration=1.4, deceleration=2.0)
 """Kesting, Treiber & Helbing 2010, table 1."""

@@ -19,8 +19,10 @@ from scipy.interpolate import CubicHermiteSpline
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Constant
-from rlbench_suite.envs.driving import collision, replay, routes, scenario
-from rlbench_suite.envs.driving.collision import Body
+from rlbench_suite.envs.driving.roads import routes, scenario
+from rlbench_suite.envs.driving.traffic import replay
+from rlbench_suite.envs.driving.vehicle import collision
+from rlbench_suite.envs.driving.vehicle.collision import Body
 from rlbench_suite.policy import reference_player
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card

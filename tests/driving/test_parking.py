@@ -14,9 +14,10 @@ from scipy.integrate import solve_ivp
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Constant
-from rlbench_suite.envs.driving import bicycle, parking, reeds_shepp
-from rlbench_suite.envs.driving.bicycle import Pose
-from rlbench_suite.envs.driving.parking import Params, State
+from rlbench_suite.envs.driving.tasks import parking
+from rlbench_suite.envs.driving.tasks.parking import Params, State
+from rlbench_suite.envs.driving.vehicle import bicycle, reeds_shepp
+from rlbench_suite.envs.driving.vehicle.bicycle import Pose
 from rlbench_suite.policy import reference_player
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card

@@ -17,7 +17,8 @@ from scipy.optimize import minimize_scalar
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Constant
-from rlbench_suite.envs.driving import racetrack, routes
+from rlbench_suite.envs.driving.roads import routes
+from rlbench_suite.envs.driving.tasks import racetrack
 from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.policy import reference_player
 from rlbench_suite.process import precision

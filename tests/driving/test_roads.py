@@ -15,8 +15,8 @@ import pytest
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Constant
-from rlbench_suite.envs.driving import merge, motorway_exit, two_way
-from rlbench_suite.envs.driving.highway import ACTIONS, FASTER, IDLE, LANE_LEFT, LANE_RIGHT, SLOWER
+from rlbench_suite.envs.driving.tasks import merge, motorway_exit, two_way
+from rlbench_suite.envs.driving.tasks.highway import ACTIONS, FASTER, IDLE, LANE_LEFT, LANE_RIGHT, SLOWER
 from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card

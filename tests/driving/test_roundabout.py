@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rlbench_suite.envs.driving import routes
-from rlbench_suite.envs.driving.crossing_task import Demand
-from rlbench_suite.envs.driving.roundabout import Roundabout
+from rlbench_suite.envs.driving.roads import routes
+from rlbench_suite.envs.driving.tasks.crossing_task import Demand
+from rlbench_suite.envs.driving.tasks.roundabout import Roundabout
 from rlbench_suite.registry import card
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -106,7 +106,7 @@ def test_bodies_touch_only_where_one_yields_or_follows() -> None:
 
 def test_who_drives_blindly_scores_less_than_three_tenths_of_the_reference() -> None:
     """The measured scores: the reference arrives and keeps the cost's limit, blind players do not."""
-    folder = Path(str(sys.modules[Roundabout.__module__].__file__)).parent
+    folder = Path(str(sys.modules[Roundabout.__module__].__file__)).parents[1]
     scores = json.loads((folder / "reference_scores.json").read_text())
     limit = card("Roundabout-v1").constraint.limit
     for line in scores["rlsuite/Roundabout-v1"].values():

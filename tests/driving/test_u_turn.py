@@ -16,9 +16,10 @@ import pytest
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Constant, Uniform
-from rlbench_suite.envs.driving import bent_road, routes
-from rlbench_suite.envs.driving.highway import ACTIONS, FASTER, IDLE, LANE_LEFT, LANE_RIGHT, SLOWER
-from rlbench_suite.envs.driving.u_turn import UTurn, UTurnDriver
+from rlbench_suite.envs.driving.roads import routes
+from rlbench_suite.envs.driving.tasks.highway import ACTIONS, FASTER, IDLE, LANE_LEFT, LANE_RIGHT, SLOWER
+from rlbench_suite.envs.driving.tasks.u_turn import UTurn, UTurnDriver
+from rlbench_suite.envs.driving.traffic import bent_road
 from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card
@@ -201,7 +202,7 @@ def test_the_ring_closes_and_its_lanes_have_the_stated_radii() -> None:
 
 def test_who_never_looks_scores_less_than_a_fifth_of_the_reference() -> None:
     """Random play and IDLE at every difficulty, every constant action; the reference keeps the cost's limit."""
-    folder = Path(str(sys.modules[UTurn.__module__].__file__)).parent
+    folder = Path(str(sys.modules[UTurn.__module__].__file__)).parents[1]
     scores = json.loads((folder / "reference_scores.json").read_text())["rlsuite/UTurn-v1"]
     limit = card("UTurn-v1").constraint.limit
     for line in scores.values():
