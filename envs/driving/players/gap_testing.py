@@ -23,23 +23,21 @@ from ..tasks.highway import (
     LANE_RIGHT,
     LEVEL_STEP,
     LEVELS,
+    MIN_TARGET_SPEED,
     SIGHT,
     SLOWER,
-    SLOWEST,
     Highway,
     Road,
     lane_of,
 )
 from ..tasks.highway_continuous import HighwayContinuous
-from ..traffic.fleet import FASTEST, STRONGEST_ACCELERATION, STRONGEST_BRAKING, TOP_SPEED
+from ..traffic.fleet import CAR_LENGTH, MAX_ACCELERATION, MAX_BRAKING, MAX_TARGET_SPEED, TOP_SPEED
 from ..traffic.traffic import LANE_WIDTH, LANES, lane_centre
 
 RIGHT, OWN, LEFT = range(3)
 AHEAD, BEHIND = 0, 2
-FREE = FASTEST + 1
+FREE = MAX_TARGET_SPEED + 1
 """m/s: speed of an empty lane. Faster lanes are not better."""
-CAR_LENGTH = 5.0
-"""m: of the vehicle between the ego and the second one ahead"""
 
 
 class Lanes(NamedTuple):
@@ -82,7 +80,7 @@ class Manner(NamedTuple):
 
     def for_task(self, task: Road) -> Manner:
         """Return the manner of an ego with the limits of a task: with weaker brakes it closes up more slowly."""
-        slower = max(1.0, STRONGEST_BRAKING / task.braking)
+        slower = max(1.0, MAX_BRAKING / task.braking)
         return self._replace(closing=self.closing * slower, closing_second=self.closing_second * slower)
 
     def speeds(self, lanes: Lanes, speed: Scalar) -> Scalar:
@@ -106,7 +104,7 @@ WITH_PEDALS = Manner(0.1, 3.0, closing=2.4, closing_second=5.0, ahead=3.0, until
 
 def pace(level: Scalar, most: Scalar, slack: Scalar) -> Scalar:
     """Return the action that moves a target speed up to ``most`` m/s, and down if it is ``slack`` above that."""
-    target = SLOWEST + LEVEL_STEP * level
+    target = MIN_TARGET_SPEED + LEVEL_STEP * level
     return jnp.where(target + LEVEL_STEP <= most, FASTER, jnp.where(target > most + slack, SLOWER, IDLE))
 
 
@@ -167,8 +165,8 @@ class GapTestingPedals(NamedTuple):
     """part of a lane's width, to the centre of its lane, from which it counts in the next one, too"""
     turn: Any = 15.0
     """1/rad: steering by the difference to the heading that it wants"""
-    acceleration: Any = STRONGEST_ACCELERATION
-    braking: Any = STRONGEST_BRAKING
+    acceleration: Any = MAX_ACCELERATION
+    braking: Any = MAX_BRAKING
     """m/s^2: limits of the ego"""
     top_speed: Any = TOP_SPEED
     """m/s, by which the observation divides the ego's speed"""

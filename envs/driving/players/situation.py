@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from ..arrays import Scalar
-from ..tasks.highway import FASTER, IDLE, LEVEL_STEP, LEVELS, SLOWER, SLOWEST, Road, State, ego_pose
+from ..tasks.highway import FASTER, IDLE, LEVEL_STEP, LEVELS, MIN_TARGET_SPEED, SLOWER, Road, State, ego_pose
 from ..traffic import lane_changing, traffic
 from ..traffic.car_following import Driver
 from ..traffic.fleet import TOP_SPEED
@@ -63,7 +63,7 @@ def situation_of(
 
 def mind_for(task: Road, shipped: Driver) -> Driver:
     """Return the driver of an ego with the limits of a task; it brakes with two thirds of what it can."""
-    if not {"acceleration", "braking", "top_speed"} & task.own.own.keys():
+    if not {"acceleration", "braking", "top_speed"} & task.sheet.changed.keys():
         return shipped
     return shipped._replace(
         desired_speed=shipped.desired_speed * task.top_speed / TOP_SPEED,
@@ -73,7 +73,7 @@ def mind_for(task: Road, shipped: Driver) -> Driver:
 
 
 def pace_towards(
-    state: State, gained: Scalar, haste: Scalar, slowest: float = SLOWEST, step: float = LEVEL_STEP
+    state: State, gained: Scalar, haste: Scalar, slowest: float = MIN_TARGET_SPEED, step: float = LEVEL_STEP
 ) -> Scalar:
     """Return the action that moves the target speed towards a gain of speed (m/s); ``haste`` levels are added.
 

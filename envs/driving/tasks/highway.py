@@ -65,7 +65,16 @@ from ...named_actions import NamedActions
 from ...own_constants import OwnConstants
 from ..arrays import Scalar
 from ..traffic import traffic
-from ..traffic.fleet import CLOSE_GAPS, CRASH, FASTEST, SLOWEST, drawn_fleet, first_speed, road_constants, start_gap
+from ..traffic.fleet import (
+    CRASH_SECONDS,
+    MAX_TARGET_SPEED,
+    MIN_TARGET_SPEED,
+    START_GAP_FRACTION,
+    first_speed,
+    road_constants,
+    sample_fleet,
+    start_gap,
+)
 from ..traffic.traffic import INDEX_BITS, LANE_WIDTH, LANES, SUBSTEP, VEHICLES, Fleet, Rules, Traffic, lane_centre
 from ..vehicle import bicycle
 from ..vehicle.bicycle import Pose
@@ -74,7 +83,7 @@ LANE_LEFT, IDLE, LANE_RIGHT, FASTER, SLOWER = range(5)
 ACTIONS = ("LANE_LEFT", "IDLE", "LANE_RIGHT", "FASTER", "SLOWER")
 LEVELS = 5
 """Number of target speeds."""
-LEVEL_STEP = (FASTEST - SLOWEST) / (LEVELS - 1)
+LEVEL_STEP = (MAX_TARGET_SPEED - MIN_TARGET_SPEED) / (LEVELS - 1)
 SPEED_TIME = 0.6
 """s: time constant of the ego's speed control, highway-env's."""
 SIGHT = 150.0
@@ -143,9 +152,9 @@ class Road(Task[Fleet, State]):
     #: m/s, by which the observation divides relative speeds.
     speed_scale: ClassVar[float] = 20.0
     #: m/s: the lowest target speed, the step to the next one, and the speed that pays most.
-    slowest: ClassVar[float] = SLOWEST
+    slowest: ClassVar[float] = MIN_TARGET_SPEED
     level_step: ClassVar[float] = LEVEL_STEP
-    fastest: ClassVar[float] = FASTEST
+    fastest: ClassVar[float] = MAX_TARGET_SPEED
     #: Sub-steps of a step.
     substeps: ClassVar[int]
     #: Number of entries of the observation about the ego itself.
@@ -159,21 +168,21 @@ class Road(Task[Fleet, State]):
                 f"got {difficulty!r}."
             )
         self.density = difficulty / 1000
-        self.own = OwnConstants(card, self.constants())
-        self.car_length, self.truck_length = self.own.value("car_length"), self.own.value("truck_length")
-        self.acceleration, self.braking = self.own.value("acceleration"), self.own.value("braking")
-        self.top_speed, self.keep_right = self.own.value("top_speed"), self.own.weight("keep_right")
-        self.start_gap = start_gap(card, self.own, *self.flowing)
-        self.first_level = int((first_speed(self.own) - self.slowest) // self.level_step)
+        self.sheet = OwnConstants(card, self.constants())
+        self.car_length, self.truck_length = self.sheet.value("car_length"), self.sheet.value("truck_length")
+        self.acceleration, self.braking = self.sheet.value("acceleration"), self.sheet.value("braking")
+        self.top_speed, self.keep_right = self.sheet.value("top_speed"), self.sheet.weight("keep_right")
+        self.start_gap = start_gap(card, self.sheet, *self.flowing)
+        self.first_level = int((first_speed(self.sheet) - self.slowest) // self.level_step)
         self.first_speed = self.slowest + self.level_step * self.first_level
         own = [[0, 0, -1, -1, 0, 0, 0, 0][: self.own_entries], [-1] * len(self.road_components())]
         low = np.concatenate([*own, np.tile([0, -1, -1, -1, -1], 9)])
         self.observation_space = self.box(low, np.ones(len(low)))
         self.period = self.substeps * SUBSTEP
         self.road_width = LANE_WIDTH * self.lanes
-        self.most_taken = self.own.weight("crash") / self.period
-        speed = self.own.weight("speed")
-        worst = self.most_taken + self.own.weight("near_miss") + speed * max(0.0, self.keep_right - 1)
+        self.most_taken = self.sheet.weight("crash") / self.period
+        speed = self.sheet.weight("speed")
+        worst = self.most_taken + self.sheet.weight("near_miss") + speed * max(0.0, self.keep_right - 1)
         self.reward_space = self.box(-worst, speed)
 
     def constants(self) -> tuple[Constant, ...]:
@@ -183,7 +192,7 @@ class Road(Task[Fleet, State]):
     def sample_params(self, key: jax.Array, split: jax.Array) -> Fleet:
         """Draw drivers, vehicles and density."""
         u = self.uniform(key, 5 * self.vehicles + 3)
-        return drawn_fleet(self.own, self.density, u, split, self.vehicles, self.flowing[0] / self.flowing[1])
+        return sample_fleet(self.sheet, self.density, u, split, self.vehicles, self.flowing[0] / self.flowing[1])
 
     def initial(self, key: jax.Array, params: Fleet) -> State:
         """Start every vehicle in the middle of a lane, in slots of equal length, at a speed that suits the gaps."""
@@ -212,7 +221,7 @@ class Road(Task[Fleet, State]):
         spread = 0.5 * (slot - self.start_gap)
         x = slot * (index // lanes + u[vehicles : vehicles + lanes][column]) + spread * (u[:vehicles] - 0.5)
         those = slice(first, first + vehicles)
-        fitting = CLOSE_GAPS * (slot - self.car_length) / params.driver.time_gap[those]
+        fitting = START_GAP_FRACTION * (slot - self.car_length) / params.driver.time_gap[those]
         speed = jnp.minimum(0.95 * params.driver.desired_speed[those], jnp.minimum(fitting, 25))
         return x, column, speed
 
@@ -309,7 +318,7 @@ class Road(Task[Fleet, State]):
             jnp.clip(ego.y * (1 / self.road_width), 0, 1),
             jnp.clip(ego.heading * (2 / math.pi), -1, 1),
             jnp.clip((ego.y - lane_centre(lane)) * (1 / LANE_WIDTH), -1, 1),
-            jnp.clip(state.earned * (self.period / CRASH), 0, 1),
+            jnp.clip(state.earned * (self.period / CRASH_SECONDS), 0, 1),
         ]
 
     def see_road(self, state: State, params: Fleet) -> list[Scalar]:
@@ -327,7 +336,7 @@ class Road(Task[Fleet, State]):
             Component("y", "place across the road, from its right edge", f"{self.road_width:g} m"),
             Component("heading", "direction, relative to the road; left is positive", "90 degrees"),
             Component("offset", "place relative to the centre of its lane; left is positive", f"{LANE_WIDTH:g} m"),
-            Component("earned", "return so far, which a crash takes back", f"{CRASH / self.period:g}"),
+            Component("earned", "return so far, which a crash takes back", f"{CRASH_SECONDS / self.period:g}"),
         )
 
     def others_components(self) -> tuple[Component, ...]:
@@ -381,9 +390,9 @@ class Road(Task[Fleet, State]):
         most = LANE_WIDTH * (self.lanes - 1 - self.right_lane)
         left = jnp.clip((ego_pose(after).y - lane_centre(self.right_lane)) * (1 / most), 0, 1)
         driven = fast * (1 - self.keep_right * left)
-        if "reward.speed" in self.own or "reward.near_miss" in self.own:
+        if "reward.speed" in self.sheet or "reward.near_miss" in self.sheet:
             near = self.time_to_collision(after, params) < TIME_TO_COLLISION
-            driven = self.own.weight("speed") * driven - jnp.where(near, self.own.weight("near_miss"), 0)
+            driven = self.sheet.weight("speed") * driven - jnp.where(near, self.sheet.weight("near_miss"), 0)
         return jnp.where(after.crashed, -jnp.clip(before.earned, 0, self.most_taken), driven)
 
     def terminal(self, state: State, key: jax.Array, params: Fleet) -> jax.Array:
@@ -415,7 +424,7 @@ class Road(Task[Fleet, State]):
         ego = jax.tree.map(float, ego_pose(state))
         if abs(ego.heading) > math.pi / 2:
             return "the ego turned around"
-        width = self.own.value("car_width")
+        width = self.sheet.value("car_width")
         half = 0.5 * (self.car_length * abs(math.sin(ego.heading)) + width * abs(math.cos(ego.heading)))
         if ego.y < half + 0.1 or ego.y > self.road_width - half - 0.1:
             return "the ego hit the edge of the road"

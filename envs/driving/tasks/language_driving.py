@@ -47,7 +47,7 @@ from ..players.gap_testing import AHEAD, BEHIND, LEFT, OWN, RIGHT, Manner, see_l
 from ..traffic.fleet import TOP_SPEED
 from ..traffic.traffic import LANES, Fleet
 from . import highway
-from .highway import LANE_LEFT, LANE_RIGHT, LEVEL_STEP, LEVELS, SLOWEST, Highway, ego_pose
+from .highway import LANE_LEFT, LANE_RIGHT, LEVEL_STEP, LEVELS, MIN_TARGET_SPEED, Highway, ego_pose
 
 PATIENCE = 15
 """Steps from one wish to the next."""
@@ -90,7 +90,7 @@ class State(NamedTuple):
 
 def wanted_speed(level: Any) -> Any:
     """Return the speed of a number, m/s."""
-    return SLOWEST + LEVEL_STEP * level
+    return MIN_TARGET_SPEED + LEVEL_STEP * level
 
 
 def is_obeyed(state: State) -> Scalar:
@@ -335,11 +335,11 @@ class ObedientDriver(NamedTuple):
         wanted = jnp.where(
             speed_wanted > 0,
             wanted_speed * TOP_SPEED,
-            jnp.where(aside != 0, self.cruise, SLOWEST + LEVEL_STEP * level),
+            jnp.where(aside != 0, self.cruise, MIN_TARGET_SPEED + LEVEL_STEP * level),
         )
         blocked = (aside != 0) & settled & ~free[side]
-        level_wanted = jnp.round((jnp.where(blocked, other, wanted) - SLOWEST) * (1 / LEVEL_STEP))
-        most = jnp.floor((speeds[OWN] + self.slack - SLOWEST) * (1 / LEVEL_STEP))
+        level_wanted = jnp.round((jnp.where(blocked, other, wanted) - MIN_TARGET_SPEED) * (1 / LEVEL_STEP))
+        most = jnp.floor((speeds[OWN] + self.slack - MIN_TARGET_SPEED) * (1 / LEVEL_STEP))
         faster = jnp.minimum(level_wanted, most) - level
         pace = jnp.where(faster > 0.5, highway.FASTER, jnp.where(faster < -0.5, highway.SLOWER, highway.IDLE))
         # A lane in which the wanted speed can be driven, if any lane will do

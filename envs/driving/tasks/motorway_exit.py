@@ -42,7 +42,7 @@ from ..traffic import traffic
 from ..traffic.fleet import TOP_SPEED
 from ..traffic.traffic import LANE_WIDTH, Fleet, Rules, lane_centre
 from ..vehicle.bicycle import Pose
-from .highway import LANE_LEFT, LANE_RIGHT, LEVELS, SIGHT, SLOWEST, Road, State, ego_pose, lane_of
+from .highway import LANE_LEFT, LANE_RIGHT, LEVELS, MIN_TARGET_SPEED, SIGHT, Road, State, ego_pose, lane_of
 from .merge import Merge
 
 EXIT, GORE = 250.0, 420.0
@@ -183,7 +183,7 @@ class ExitingDriver(NamedTuple):
         lane, settled = jnp.round(seen[6] * MAIN_LANES), seen[7] == 0
         beside = jnp.where(free[RIGHT], speeds[RIGHT], jnp.minimum(speeds[RIGHT], speed - self.yielding))
         hurried = (place > self.aligned) & (lane > 1) & settled
-        most = jnp.where(hurried, jnp.minimum(speeds[OWN], jnp.maximum(beside, SLOWEST)), speeds[OWN])
+        most = jnp.where(hurried, jnp.minimum(speeds[OWN], jnp.maximum(beside, MIN_TARGET_SPEED)), speeds[OWN])
         late = jnp.maximum(place - self.relaxed, 0)
         lasting = speeds[RIGHT] > speeds[OWN] - (self.slower + self.urgency * late)
         right = jnp.where(lane > 1, lasting, (lane == 1) & (place >= EXIT)) & settled & free[RIGHT]

@@ -120,8 +120,8 @@ class OwnRoads(Task[Params, State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        self.own = OwnConstants(card, self.constants())
-        self.acceleration, self.braking = self.own.value("acceleration"), self.own.value("braking")
+        self.sheet = OwnConstants(card, self.constants())
+        self.acceleration, self.braking = self.sheet.value("acceleration"), self.sheet.value("braking")
         record = card.context.record("scenario") if card.context else None
         self.scenario = scenario.Scenario.model_validate(json.loads(record.data)) if record else scenario.shipped()
         self.recording = replay.recording_of(self.scenario.trajectories)
@@ -196,7 +196,7 @@ class OwnRoads(Task[Params, State]):
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw the speed at the start, and a time of the recording at which nobody is in the way."""
         u = self.uniform(key, DRAWS + 1)
-        speed = self.own.draw("first_speed", u[-1], split, 6 + 3 * u[-1])
+        speed = self.sheet.sample("first_speed", u[-1], split)
         start = jnp.asarray(self.start, self.dtype)
         speed = jnp.minimum(speed, self.limiter(start))
         half = 0.5 * self.scenario.duration

@@ -36,10 +36,10 @@ import numpy as np
 from rlbench_suite.policy import View
 
 from ..arrays import Scalar
-from ..players.gap_testing import AHEAD, BEHIND, CAR_LENGTH, LEFT, RIGHT, Lanes, Manner, pace, see_lanes
+from ..players.gap_testing import AHEAD, BEHIND, LEFT, RIGHT, Lanes, Manner, pace, see_lanes
 from ..players.gap_testing import OWN as OWN_LANE
 from ..traffic import traffic
-from ..traffic.fleet import FASTEST, STRONGEST_ACCELERATION, TOP_SPEED
+from ..traffic.fleet import CAR_LENGTH, MAX_ACCELERATION, MAX_TARGET_SPEED, TOP_SPEED
 from ..traffic.traffic import Fleet, Rules, lane_centre
 from ..vehicle.bicycle import Pose
 from .highway import FASTER, IDLE, LANE_LEFT, LANE_RIGHT, LEVELS, Highway, State
@@ -120,9 +120,9 @@ class OvertakingDriver(NamedTuple):
     """s: time to collision with the vehicle ahead at which it still changes lanes"""
     waiting: Any = 17.3
     """m: gap to the vehicle ahead at which it waits"""
-    acceleration: Any = 0.9 * STRONGEST_ACCELERATION
+    acceleration: Any = 0.9 * MAX_ACCELERATION
     """m/s^2, from one target speed to the next"""
-    fastest: Any = FASTEST
+    fastest: Any = MAX_TARGET_SPEED
     top_speed: Any = TOP_SPEED
     """m/s; by the second one the observation divides the ego's speed"""
 
@@ -133,7 +133,7 @@ class OvertakingDriver(NamedTuple):
         return player._replace(
             manner=player.manner.for_task(task),
             acceleration=0.9 * task.acceleration,
-            fastest=min(FASTEST, task.top_speed),
+            fastest=min(MAX_TARGET_SPEED, task.top_speed),
             top_speed=task.top_speed,
         )
 
