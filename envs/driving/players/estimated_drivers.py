@@ -66,19 +66,19 @@ class EstimatedDrivers(NamedTuple):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the acceleration of each car, ``(23, 1)``."""
-        seen = view.observation
-        v, gap, leader = SPEED * seen[:, 0], GAP * seen[:, 1], SPEED * seen[:, 2]
-        told, command = seen[:, 5] > 0, COMMAND * seen[:, 6]
-        mean_v, mean_gap = SPEED * seen[:, 7], GAP * seen[:, 8]
-        random, limit = RANDOM * seen[:, 9], SPEED * seen[:, 12]
+        observation = view.observation
+        v, gap, leader = SPEED * observation[:, 0], GAP * observation[:, 1], SPEED * observation[:, 2]
+        commanded, command = observation[:, 5] > 0, COMMAND * observation[:, 6]
+        mean_v, mean_gap = SPEED * observation[:, 7], GAP * observation[:, 8]
+        random, limit = RANDOM * observation[:, 9], SPEED * observation[:, 12]
 
         desired = jnp.maximum(self.desired_speed * limit, mean_v + self.faster)
         share = mean_v / desired
         square = share * share
         equilibrium = mean_gap * jnp.sqrt(jnp.maximum(1 - square * square, 0.05))
         time_gap = jnp.maximum(equilibrium - self.jam_gap, 0) / jnp.maximum(mean_v, 1) * self.time_gap
-        part = (self.jam_gap + mean_v * self.longest) / jnp.maximum(mean_gap, 1)
-        own_desired = mean_v / jnp.sqrt(jnp.sqrt(jnp.maximum(1 - part * part, 0.05)))
+        gap_fraction = (self.jam_gap + mean_v * self.longest) / jnp.maximum(mean_gap, 1)
+        own_desired = mean_v / jnp.sqrt(jnp.sqrt(jnp.maximum(1 - gap_fraction * gap_fraction, 0.05)))
         at_ease = time_gap > self.longest
         desired = jnp.where(at_ease, own_desired, desired)
         time_gap = jnp.where(at_ease, self.longest, time_gap)
@@ -86,7 +86,7 @@ class EstimatedDrivers(NamedTuple):
         obedient = Driver(
             self.told_speed * limit, command, self.told_gap, self.told_acceleration, self.told_deceleration
         )
-        wanted = acceleration(driver, v, gap, leader) + self.random * random * CHANCE * seen[:, 11]
-        wanted = jnp.where(told, acceleration(obedient, v, gap, leader), wanted)
-        wanted = jnp.minimum(wanted, safe(gap, v, leader))
-        return jnp.clip(wanted * (1 / BRAKING), -1, 1)[:, None], memory
+        pedal = acceleration(driver, v, gap, leader) + self.random * random * CHANCE * observation[:, 11]
+        pedal = jnp.where(commanded, acceleration(obedient, v, gap, leader), pedal)
+        pedal = jnp.minimum(pedal, safe(gap, v, leader))
+        return jnp.clip(pedal * (1 / BRAKING), -1, 1)[:, None], memory

@@ -52,34 +52,34 @@ class Foresight(eqx.Module):
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the pedal, shape ``(1,)``."""
         state: State = view.state
-        others = self.task.others(state, view.params)
+        vehicles = self.task.others(state, view.params)
 
         def free(pedal: Scalar) -> Scalar:
-            return self.is_free(state, others, pedal, 1.0) | self.is_free(state, others, pedal, self.brake)
+            return self.is_free(state, vehicles, pedal, 1.0) | self.is_free(state, vehicles, pedal, self.brake)
 
         pedals = jnp.asarray(PEDALS, self.task.dtype)
         allowed = jax.vmap(free)(pedals)
         return jnp.stack([jnp.where(allowed.any(), pedals[allowed.argmax()], -1)]).astype(self.task.dtype), memory
 
-    def is_free(self, state: State, others: Vehicles, pedal: Scalar, then: Scalar) -> Scalar:
+    def is_free(self, state: State, vehicles: Vehicles, pedal: Scalar, then: Scalar) -> Scalar:
         """Say whether nobody is in the way, if the ego keeps a pedal for a step and then another one."""
 
-        def one(carry: tuple[Scalar, Scalar], k: Scalar) -> tuple[tuple[Scalar, Scalar], Scalar]:
+        def step(carry: tuple[Scalar, Scalar], k: Scalar) -> tuple[tuple[Scalar, Scalar], Scalar]:
             s, speed = carry
             pull = self.task.control(s, speed, jnp.where(k == 0, pedal, then))
             s, speed = junction.roll(s, speed, pull, STEP)
             time = (k + 1).astype(s.dtype) * STEP
             ego, wider = self.task.pose(s, speed), 2 * (self.margin + self.growth * time)
-            hit = self.task.touches(ego, drift(others, time), wider)
+            hit = self.task.touches(ego, drift(vehicles, time), wider)
             return (s, speed), hit & (time <= self.horizon) & (s < self.task.goal)
 
         steps = np.arange(FORESEEN)
-        return ~jax.lax.scan(one, (state.s, state.speed), steps)[1].any()
+        return ~jax.lax.scan(step, (state.s, state.speed), steps)[1].any()
 
 
-def drift(others: Vehicles, time: Scalar) -> Vehicles:
+def drift(vehicles: Vehicles, time: Scalar) -> Vehicles:
     """Return the vehicles after a time (s) at their present velocities."""
-    pose = others.pose
+    pose = vehicles.pose
     way = pose.speed * time
     moved = pose._replace(x=pose.x + way * jnp.cos(pose.heading), y=pose.y + way * jnp.sin(pose.heading))
-    return others._replace(pose=moved)
+    return vehicles._replace(pose=moved)

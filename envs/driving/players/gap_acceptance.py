@@ -60,13 +60,13 @@ class GapAcceptance(NamedTuple):
             jnp.stack([jnp.int32(0), jnp.int32(1), jnp.int32(2), state.level + 1]), np.array([-1, -1, -1, 1])
         )
         levels = np.arange(3)
-        near = jnp.abs(state.level - levels) <= 1
+        reachable = jnp.abs(state.level - levels) <= 1
         rest = paths[:3, -1] + HALF
         line = jnp.asarray(self.layout.line, paths.dtype)[self.route]
         zone = jnp.asarray(self.layout.zones, paths.dtype)[self.route, :, 0].min()
         # The highest speed from which it can stop before the line; if none can be, before the zones; else it drives on.
-        level = jnp.where(near & (rest < line + self.rest), levels, 0).max()
-        late = jnp.where(near, rest, jnp.inf).min() > zone - self.spare
+        level = jnp.where(reachable & (rest < line + self.rest), levels, 0).max()
+        late = jnp.where(reachable, rest, jnp.inf).min() > zone - self.spare
         level = jnp.where(late | self.is_free(state, paths[3]), 2, level)
         # Behind a car ahead it drives no faster than its gap and that car's speed allow.
         level = jnp.minimum(level, self.behind(state))
@@ -78,39 +78,39 @@ class GapAcceptance(NamedTuple):
         changes it by ``change`` each second.
         """
         ego = jax.tree.map(lambda value: value[:1], state.cars)
-        own = junction.own_routes(ego, self.layout)
+        car_routes = junction.routes_of(ego, self.layout)
 
-        def one(carry: junction.Cars, k: Scalar) -> tuple[junction.Cars, Scalar]:
+        def step(carry: junction.Cars, k: Scalar) -> tuple[junction.Cars, Scalar]:
             target = jnp.clip(level + change * (k // round(1 / STEP)), 0, len(LEVELS) - 1)
-            pull = crossing_task.ego_control(carry.speed, target, junction.bend_speed(carry, own))
+            pull = crossing_task.ego_control(carry.speed, target, junction.bend_speed(carry, car_routes))
             s, speed = junction.roll(carry.s, carry.speed, pull, STEP)
             return carry._replace(s=s, speed=speed), s[0]
 
-        return jax.lax.scan(one, ego, np.arange(COUNT))[1]
+        return jax.lax.scan(step, ego, np.arange(COUNT))[1]
 
     def is_free(self, state: State, path: Scalar) -> Scalar:
         """Say whether the ego can cross at once on this path."""
         cars = state.cars
-        own = junction.own_routes(cars, self.layout)
+        car_routes = junction.routes_of(cars, self.layout)
         zone = jnp.asarray(self.layout.zones, cars.s.dtype)[self.route, cars.route]
         mine, its = zone[:, :2], zone[:, 2:]
         enters = STEP * (path[:, None] < mine[:, 0] - HALF).sum(0)
         leaves = STEP * (path[:, None] < mine[:, 1] + HALF).sum(0)
         comes = (its[:, 0] - HALF - cars.s) / jnp.maximum(cars.speed, junction.STARTING)
         goes = (its[:, 1] + HALF - cars.s) / jnp.maximum(cars.speed, junction.CRAWL)
-        committed = junction.is_committed(cars, own.line)
+        committed = junction.is_committed(cars, car_routes.line)
         # Who looks for cars in the junction waits for an ego that is behind its line.
         waits = jnp.asarray(self.layout.looks_for)[cars.route, self.route]
         first = jnp.where(committed[0], ~waits, jnp.asarray(self.layout.yields_to)[self.route, cars.route]) | committed
         counts = cars.present & (mine[:, 0] < jnp.inf) & (goes > 0) & first
-        apart = (comes > leaves + self.before) | (goes + self.after < enters)
-        return (~counts | apart).all()
+        separated = (comes > leaves + self.before) | (goes + self.after < enters)
+        return (~counts | separated).all()
 
     def behind(self, state: State) -> Scalar:
         """Return the highest target speed behind the next car ahead, int32."""
         cars = state.cars
-        part = jnp.asarray(self.layout.shared, cars.s.dtype)[self.route, cars.route]
-        way = cars.s + junction.offset_to(cars, part) - cars.s[0]
+        shared = jnp.asarray(self.layout.shared, cars.s.dtype)[self.route, cars.route]
+        way = cars.s + junction.offset_to(cars, shared) - cars.s[0]
         way = jnp.where(cars.present & (way > 0), way, jnp.inf)
         gap = way.min() - 2 * HALF - JAM_GAP
         speed = jnp.maximum(cars.speed[way.argmin()] + (gap - self.headway * cars.speed[0]) * 0.5, 0)

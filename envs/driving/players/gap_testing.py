@@ -53,9 +53,9 @@ class Lanes(NamedTuple):
 
 def see_lanes(observation: jax.Array, speed_scale: float, sight: float = SIGHT) -> Lanes:
     """Read the last 45 entries of an observation; ``speed_scale``: of relative speeds, m/s; ``sight``: of gaps, m."""
-    seen = observation[-45:].reshape(3, 3, 5)
-    there = seen[:, :, 0] > 0
-    return Lanes(there, jnp.where(there, seen[:, :, 1] * sight, sight), seen[:, :, 2] * speed_scale)
+    entries = observation[-45:].reshape(3, 3, 5)
+    occupied = entries[:, :, 0] > 0
+    return Lanes(occupied, jnp.where(occupied, entries[:, :, 1] * sight, sight), entries[:, :, 2] * speed_scale)
 
 
 class Manner(NamedTuple):
@@ -102,10 +102,10 @@ ONCE_A_SECOND = Manner()
 WITH_PEDALS = Manner(0.1, 3.0, closing=2.4, closing_second=5.0, ahead=3.0, until=1.5, behind=2.0, warned=1.4)
 
 
-def pace(level: Scalar, most: Scalar, slack: Scalar) -> Scalar:
-    """Return the action that moves a target speed up to ``most`` m/s, and down if it is ``slack`` above that."""
+def pace(level: Scalar, max_speed: Scalar, slack: Scalar) -> Scalar:
+    """Return the action that moves a target speed up to ``max_speed`` m/s, and down if it is ``slack`` above that."""
     target = MIN_TARGET_SPEED + LEVEL_STEP * level
-    return jnp.where(target + LEVEL_STEP <= most, FASTER, jnp.where(target > most + slack, SLOWER, IDLE))
+    return jnp.where(target + LEVEL_STEP <= max_speed, FASTER, jnp.where(target > max_speed + slack, SLOWER, IDLE))
 
 
 class GapTestingDriver(NamedTuple):
@@ -196,9 +196,9 @@ class GapTestingPedals(NamedTuple):
         offset = y - lane_centre(lane)
         beside = jnp.where(offset > 0, speeds[LEFT], speeds[RIGHT])
         between = jnp.abs(offset) > self.between * LANE_WIDTH
-        most = jnp.where(between, jnp.minimum(speeds[OWN], beside), speeds[OWN])
-        wanted = self.gain * (most - speed)
-        pedal = wanted / jnp.where(wanted > 0, self.acceleration, self.braking)
+        target_speed = jnp.where(between, jnp.minimum(speeds[OWN], beside), speeds[OWN])
+        acceleration = self.gain * (target_speed - speed)
+        pedal = acceleration / jnp.where(acceleration > 0, self.acceleration, self.braking)
         aim = self.approach * (lane_centre(target) - y) / jnp.maximum(speed, 5)
         wheel = self.turn * (jnp.clip(aim, -self.sharpest, self.sharpest) - heading)
         return jnp.clip(jnp.stack([pedal, wheel]), -1, 1), target

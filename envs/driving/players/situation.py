@@ -54,9 +54,9 @@ def situation_of(
     def towards(direction: int) -> Scalar:
         prospect = jax.tree.map(lambda value: value[0], traffic.prospect(road, fleet, order, jnp.int32(direction)))
         gain = lane_changing.incentive(prospect, politeness) - keep_right * direction
-        there = (target + direction >= 0) & (target + direction < rules.lanes)
-        there = there & rules.ego_may(target, target + direction)
-        return jnp.where(lane_changing.is_safe(prospect) & there, gain, -jnp.inf)
+        allowed = (target + direction >= 0) & (target + direction < rules.lanes)
+        allowed = allowed & rules.ego_may(target, target + direction)
+        return jnp.where(lane_changing.is_safe(prospect) & allowed, gain, -jnp.inf)
 
     return Situation(acceleration, towards(1), towards(-1))
 

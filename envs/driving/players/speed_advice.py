@@ -54,12 +54,12 @@ class SpeedAdvice(NamedTuple):
         """Return how much each car eases off, ``(48, 1)``."""
         return self.advised(view.observation)[:, None], memory
 
-    def advised(self, seen: jax.Array) -> jax.Array:
-        """Return how much each car eases off that observes a row of ``seen``."""
-        speed, way = SPEED * seen[:, 1], WAY * seen[:, 2]
-        driver, between = PEDAL * seen[:, 8], SLOTS * seen[:, 9]
-        to_green, to_amber, green, rest = (TIME * seen[:, i] for i in (13, 14, 15, 16))
-        limit = SPEED * seen[:, 18]
+    def advised(self, observation: jax.Array) -> jax.Array:
+        """Return how much each car eases off that observes a row of ``observation``."""
+        speed, way = SPEED * observation[:, 1], WAY * observation[:, 2]
+        driver, between = PEDAL * observation[:, 8], SLOTS * observation[:, 9]
+        to_green, to_amber, green, rest = (TIME * observation[:, i] for i in (13, 14, 15, 16))
+        limit = SPEED * observation[:, 18]
 
         short = limit - speed
         fastest = (way + self.pickup * short * short) / jnp.maximum(limit, 1)
@@ -71,6 +71,6 @@ class SpeedAdvice(NamedTuple):
         crossing = jnp.where(crossing > to_amber + self.grace, later, crossing)
 
         glide = jnp.maximum(way / (crossing + self.reserve), self.slowest)
-        wanted = jnp.maximum(self.gain * (glide - speed), -self.braking)
+        acceleration = jnp.maximum(self.gain * (glide - speed), -self.braking)
         waits = (way > 0) & (crossing > fastest + self.patience)
-        return jnp.where(waits, jnp.clip((driver - wanted) / EASE, 0, 1), 0)
+        return jnp.where(waits, jnp.clip((driver - acceleration) / EASE, 0, 1), 0)

@@ -48,7 +48,7 @@ CELL = 17.0
 """m: road of a car at the start."""
 LATE = 0.25
 """Points that a second costs on arrival, of 100."""
-SEEN = 10
+NUM_SEEN = 10
 """Other cars in the observation."""
 SIGHT, SPEED = 100.0, 10.0
 """m, m/s: scales of the observation."""
@@ -102,8 +102,8 @@ class State(NamedTuple):
 
 def ego_control(speed: Scalar, level: Scalar, fastest: Scalar) -> Scalar:
     """Return the ego's acceleration towards its target speed, m/s^2."""
-    wanted = jnp.minimum(level * LEVELS[1], fastest) - speed
-    return jnp.clip(wanted * (1 / SPEED_TIME), -BRAKING, ACCELERATION)
+    speed_error = jnp.minimum(level * LEVELS[1], fastest) - speed
+    return jnp.clip(speed_error * (1 / SPEED_TIME), -BRAKING, ACCELERATION)
 
 
 class Crossing(NamedActions, Task[Params, State]):
@@ -145,27 +145,27 @@ class Crossing(NamedActions, Task[Params, State]):
             )
         self.gap = float(difficulty)
         self.arm = np.repeat(np.arange(len(self.demand), dtype=np.int32), [arm.cars for arm in self.demand])
-        self.others = len(self.arm)
-        self.is_ego = np.arange(self.others + 1) == 0
+        self.num_others = len(self.arm)
+        self.is_ego = np.arange(self.num_others + 1) == 0
         self.action_space = spaces.Discrete(len(ACTIONS))
-        low = np.concatenate([[-1, 0, 0, 0], np.tile([0, -1, -1, -1, -1, -1, -1, -1], SEEN)])
+        low = np.concatenate([[-1, 0, 0, 0], np.tile([0, -1, -1, -1, -1, -1, -1, -1], NUM_SEEN)])
         self.observation_space = self.box(low, np.ones(len(low)))
         self.reward_space = self.box(0, 100)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw drivers and traffic lights."""
-        count = self.others + 1
+        count = self.num_others + 1
         u = split_units(self.uniform(key, 3 * count + 3), split)
         speed, gap, eager = (u[k * count : (k + 1) * count] for k in range(3))
 
-        def either(usual: float, drawn: Scalar) -> Scalar:
+        def for_ego(usual: float, drawn: Scalar) -> Scalar:
             return jnp.where(self.is_ego, usual, drawn).astype(self.dtype)
 
         driver = Driver(
-            desired_speed=either(USUAL, USUAL - 0.5 + speed),
-            time_gap=either(1.5, self.time_gap[0] + (self.time_gap[1] - self.time_gap[0]) * gap),
+            desired_speed=for_ego(USUAL, USUAL - 0.5 + speed),
+            time_gap=for_ego(1.5, self.time_gap[0] + (self.time_gap[1] - self.time_gap[0]) * gap),
             jam_gap=jnp.full(count, 2.0, self.dtype),
-            acceleration=either(2.0, 1.5 + eager),
+            acceleration=for_ego(2.0, 1.5 + eager),
             deceleration=jnp.full(count, 3.0, self.dtype),
         )
         cycle = SHORTEST_CYCLE + (LONGEST_CYCLE - SHORTEST_CYCLE) * u[-3]
@@ -174,9 +174,9 @@ class Crossing(NamedActions, Task[Params, State]):
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Put the ego on its route, and cars where those are that have entered before."""
-        count = self.others
+        count = self.num_others
         u = self.uniform(key, 3 * count + 1)
-        there, turn, place = (u[k * count : (k + 1) * count] for k in range(3))
+        occupancy, turn, place = (u[k * count : (k + 1) * count] for k in range(3))
         number = np.arange(count) - np.searchsorted(self.arm, self.arm)
         # Bodies keep 7 m from each other: a cell is that much longer than the range of places in it.
         s = CELL * number + (CELL - LENGTH - 7) * place
@@ -184,53 +184,57 @@ class Crossing(NamedActions, Task[Params, State]):
         entered = self.may_enter(params.phase - s * (1 / USUAL), params)[self.arm, np.arange(count)]
         ego = float(self.layout.line[self.ego_route]) - self.first[1] + (self.first[1] - self.first[0]) * u[-1]
 
-        def join(mine: Any, others: Any, dtype: Any) -> Scalar:
-            return jnp.concatenate([jnp.reshape(jnp.asarray(mine, dtype), 1), jnp.asarray(others, dtype)])
+        def join(ego: Any, rest: Any, dtype: Any) -> Scalar:
+            return jnp.concatenate([jnp.reshape(jnp.asarray(ego, dtype), 1), jnp.asarray(rest, dtype)])
 
         cars = Cars(
             join(self.ego_route, self.turns * self.arm + self.draw_turn(turn, self.arm), jnp.int32),
             join(ego, s, self.dtype),
             join(LEVELS[2], jnp.minimum(params.driver.desired_speed[1:], USUAL), self.dtype),
-            join(True, (there < share[self.arm]) & entered, jnp.bool_),
+            join(True, (occupancy < share[self.arm]) & entered, jnp.bool_),
         )
-        none, no = jnp.int32(0), jnp.bool_(False)
-        return State(cars, jnp.int32(2), no, no, no, none)
+        zero, false = jnp.int32(0), jnp.bool_(False)
+        return State(cars, jnp.int32(2), false, false, false, zero)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Drive for a second; then cars leave and come."""
         turn = (action == FASTER).astype(jnp.int32) - (action == SLOWER).astype(jnp.int32)
         level = jnp.clip(state.level + turn, 0, len(LEVELS) - 1)
-        own = junction.own_routes(state.cars, self.layout)
-        cars, crashed, arrived = self.drive(state, own, level, params)
-        near_miss = junction.would_touch(own, cars, TIME_TO_COLLISION, SAMPLE)
-        cars = cars._replace(present=cars.present & ((cars.s <= own.out + LEAVING) | self.is_ego))
+        car_routes = junction.routes_of(state.cars, self.layout)
+        cars, crashed, arrived = self.drive(state, car_routes, level, params)
+        near_miss = junction.would_touch(car_routes, cars, TIME_TO_COLLISION, SAMPLE)
+        cars = cars._replace(present=cars.present & ((cars.s <= car_routes.out + LEAVING) | self.is_ego))
         time = params.phase + state.steps.astype(self.dtype)
         cars = self.enter(cars, self.uniform(key, 2 * len(self.demand)), time, params)
         return State(cars, level, crashed, arrived & ~crashed, near_miss & ~arrived, state.steps + 1)
 
-    def drive(self, state: State, own: junction.Own, level: Scalar, params: Params) -> tuple[Cars, Scalar, Scalar]:
+    def drive(
+        self, state: State, car_routes: junction.CarRoutes, level: Scalar, params: Params
+    ) -> tuple[Cars, Scalar, Scalar]:
         """Return the cars a second later, and whether the ego has crashed or arrived; then time stands still."""
         end = float(self.layout.out[self.ego_route]) + ARRIVING
 
         def half(second: Scalar, carry: Any) -> Any:
-            ahead = junction.look(carry[0], own, self.layout)
+            ahead = junction.look(carry[0], car_routes, self.layout)
 
-            def one(_: Any, carry: Any) -> Any:
+            def substep(_: Any, carry: Any) -> Any:
                 cars, pose, crashed, arrived = carry
-                fastest = junction.bend_speed(cars, own)
+                fastest = junction.bend_speed(cars, car_routes)
                 acceleration = junction.follow(cars, ahead, params.driver, fastest)
                 acceleration = jnp.where(self.is_ego, ego_control(cars.speed, level, fastest), acceleration)
                 s, speed = junction.roll(cars.s, cars.speed, acceleration, SUBSTEP)
-                moved = cars._replace(s=s, speed=speed)
-                after = junction.poses(own, moved)
-                hit = junction.ego_touches(pose, after, cars.present, SUBSTEP)
+                next_cars = cars._replace(s=s, speed=speed)
+                next_pose = junction.poses(car_routes, next_cars)
+                hit = junction.ego_touches(pose, next_pose, cars.present, SUBSTEP)
                 over = crashed | arrived
-                moved, after = jax.tree.map(lambda new, old: jnp.where(over, old, new), (moved, after), (cars, pose))
-                return moved, after, crashed | (hit & ~over), arrived | (moved.s[0] >= end)
+                next_cars, next_pose = jax.tree.map(
+                    lambda new, old: jnp.where(over, old, new), (next_cars, next_pose), (cars, pose)
+                )
+                return next_cars, next_pose, crashed | (hit & ~over), arrived | (next_cars.s[0] >= end)
 
-            return jax.lax.fori_loop(0, FIRST_HALF - second, one, carry)
+            return jax.lax.fori_loop(0, FIRST_HALF - second, substep, carry)
 
-        start = state.cars, junction.poses(own, state.cars), state.crashed, state.arrived
+        start = state.cars, junction.poses(car_routes, state.cars), state.crashed, state.arrived
         cars, _, crashed, arrived = jax.lax.fori_loop(0, 2, half, start)
         return cars, crashed, arrived
 
@@ -242,7 +246,7 @@ class Crossing(NamedActions, Task[Params, State]):
 
     def draw_turn(self, u: Scalar, arm: np.ndarray) -> Scalar:
         """Return turns of cars on these arms, int32, given uniform numbers."""
-        shares = np.cumsum([one.turns for one in self.demand], 1).astype(self.dtype)[arm]
+        shares = np.cumsum([arm_demand.turns for arm_demand in self.demand], 1).astype(self.dtype)[arm]
         return (u[:, None] >= shares[:, :-1]).sum(1, dtype=jnp.int32)
 
     def enter(self, cars: Cars, u: Scalar, time: Scalar, params: Params) -> Cars:
@@ -250,9 +254,9 @@ class Crossing(NamedActions, Task[Params, State]):
         arms = np.arange(len(self.demand), dtype=np.int32)
         mine = self.arm == arms[:, None]
         away = mine & ~cars.present[1:]
-        near = (mine & cars.present[1:] & (cars.s[1:] < ROOM)).any(1)
+        blocked = (mine & cars.present[1:] & (cars.s[1:] < ROOM)).any(1)
         share = np.array([arm.entering for arm in self.demand], self.dtype)
-        comes = (u[: len(arms)] < share) & ~near & self.may_enter(time, params)
+        comes = (u[: len(arms)] < share) & ~blocked & self.may_enter(time, params)
         first = away & (jnp.cumsum(away, 1) == 1)
         who = jnp.concatenate([jnp.zeros(1, bool), (first & comes[:, None]).any(0)])
         turn = self.draw_turn(u[len(arms) :], arms)
@@ -263,45 +267,45 @@ class Crossing(NamedActions, Task[Params, State]):
     # -- what the ego sees -----------------------------------------------------------------------------------------
 
     def nearest(self, pose: junction.Pose, present: Scalar) -> Scalar:
-        """Return the indices of the others on the road in the order of their distance, ``(SEEN,)``; 0 for nobody."""
+        """Return the indices of the others on the road by distance, ``(NUM_SEEN,)``; 0 for nobody."""
         dx, dy = pose.x - pose.x[0], pose.y - pose.y[0]
-        index = np.arange(self.others + 1)
-        far = jnp.where(present & (index > 0), dx * dx + dy * dy, jnp.inf)
-        order = nearest_first(far, SEEN)
-        return jnp.where(far[order] < jnp.inf, order, 0)
+        index = np.arange(self.num_others + 1)
+        distance = jnp.where(present & (index > 0), dx * dx + dy * dy, jnp.inf)
+        order = nearest_first(distance, NUM_SEEN)
+        return jnp.where(distance[order] < jnp.inf, order, 0)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(84,)``; see the table."""
         cars, middle = state.cars, 0.5 * (self.turns - 1)
-        pose = junction.poses(junction.own_routes(cars, self.layout), cars)
+        pose = junction.poses(junction.routes_of(cars, self.layout), cars)
         order = self.nearest(pose, cars.present)
         c, s = jnp.cos(pose.heading), jnp.sin(pose.heading)
         turn = (cars.route % self.turns - middle) * np.asarray(1 / middle, self.dtype)
         places = pose.x * (1 / SIGHT), pose.y * (1 / SIGHT)
         speeds = cars.speed * c * (1 / SPEED), cars.speed * s * (1 / SPEED)
         rows = jnp.stack([jnp.ones_like(c), *places, *speeds, c, s, turn], 1)[order]
-        others = jnp.where((order > 0)[:, None], rows, 0).reshape(-1)
-        own = self.stack(
+        other_entries = jnp.where((order > 0)[:, None], rows, 0).reshape(-1)
+        ego_entries = self.stack(
             (float(self.layout.line[self.ego_route]) - HALF - cars.s[0]) * (1 / SIGHT),
             cars.speed[0] * (1 / SPEED),
             state.level * (1 / (len(LEVELS) - 1)),
             1 - state.steps * (1 / self.card.horizon),
         )
         low, high = self.observation_space.low, self.observation_space.high  # type: ignore[attr-defined]
-        return jnp.clip(jnp.concatenate([own, others]), low, high)
+        return jnp.clip(jnp.concatenate([ego_entries, other_entries]), low, high)
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
-        own = (
+        ego_components = (
             Component("line", "way of the ego's front to the line before the junction; negative behind it", "100 m"),
             Component("speed", "of the ego", "10 m/s"),
             Component("speed_to_keep", "number of the speed that it keeps, of 0, 4.5 and 9 m/s", "2 levels"),
             Component("time_left", "until the time limit", f"{self.card.horizon} s"),
         )
         names = f"{self.turn_names[0]} (-1) to {self.turn_names[-1]} (1)"
-        others = (
+        other_components = (
             Component(f"car_{k}_{name}", f"{meaning}: car {k} by distance", unit)
-            for k in range(1, SEEN + 1)
+            for k in range(1, NUM_SEEN + 1)
             for name, meaning, unit in (
                 ("there", "whether it is on the road", "1"),
                 ("x", "place to the east of the junction's centre", "100 m"),
@@ -313,7 +317,7 @@ class Crossing(NamedActions, Task[Params, State]):
                 ("turn", f"where it is going: {names}", "1"),
             )
         )
-        return (*own, *others)
+        return (*ego_components, *other_components)
 
     def action_components(self) -> tuple[Component, ...]:
         """List the three decisions."""
@@ -368,9 +372,9 @@ class Crossing(NamedActions, Task[Params, State]):
             f"You are to keep {LEVELS[int(state.level)]:g} m/s. {self.card.horizon - int(state.steps)} s are left. "
             f"Places are in m to the east and to the north of the junction's centre."
         ]
-        far = np.hypot(*(pose[:, k] - pose[0, k] for k in (0, 1)))
-        shown = [i for i in np.argsort(far, kind="stable").tolist() if i and cars.present[i]][:SEEN]
-        for i in shown:
+        distance = np.hypot(*(pose[:, k] - pose[0, k] for k in (0, 1)))
+        visible = [i for i in np.argsort(distance, kind="stable").tolist() if i and cars.present[i]][:NUM_SEEN]
+        for i in visible:
             turn = self.turn_names[int(cars.route[i]) % self.turns]
             heading = math.degrees(pose[i, 2]) % 360
             lines.append(

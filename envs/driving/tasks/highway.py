@@ -86,6 +86,8 @@ LEVELS = 5
 LEVEL_STEP = (MAX_TARGET_SPEED - MIN_TARGET_SPEED) / (LEVELS - 1)
 SPEED_TIME = 0.6
 """s: time constant of the ego's speed control, highway-env's."""
+START_SPEED_FRACTION, MAX_START_SPEED = 0.95, 25.0
+"""Speed of the others at the start: at most this fraction of the desired one, and m/s."""
 SIGHT = 150.0
 """m, ahead and behind."""
 TIME_TO_COLLISION = 1.5
@@ -175,14 +177,14 @@ class Road(Task[Fleet, State]):
         self.start_gap = start_gap(card, self.sheet, *self.flowing)
         self.first_level = int((first_speed(self.sheet) - self.slowest) // self.level_step)
         self.first_speed = self.slowest + self.level_step * self.first_level
-        own = [[0, 0, -1, -1, 0, 0, 0, 0][: self.own_entries], [-1] * len(self.road_components())]
-        low = np.concatenate([*own, np.tile([0, -1, -1, -1, -1], 9)])
+        ego_low = [[0, 0, -1, -1, 0, 0, 0, 0][: self.own_entries], [-1] * len(self.road_components())]
+        low = np.concatenate([*ego_low, np.tile([0, -1, -1, -1, -1], 9)])
         self.observation_space = self.box(low, np.ones(len(low)))
         self.period = self.substeps * SUBSTEP
         self.road_width = LANE_WIDTH * self.lanes
-        self.most_taken = self.sheet.weight("crash") / self.period
+        self.max_crash_loss = self.sheet.weight("crash") / self.period
         speed = self.sheet.weight("speed")
-        worst = self.most_taken + self.sheet.weight("near_miss") + speed * max(0.0, self.keep_right - 1)
+        worst = self.max_crash_loss + self.sheet.weight("near_miss") + speed * max(0.0, self.keep_right - 1)
         self.reward_space = self.box(-worst, speed)
 
     def constants(self) -> tuple[Constant, ...]:
@@ -220,16 +222,27 @@ class Road(Task[Fleet, State]):
         slot = params.circumference * (1 / in_column).astype(self.dtype)
         spread = 0.5 * (slot - self.start_gap)
         x = slot * (index // lanes + u[vehicles : vehicles + lanes][column]) + spread * (u[:vehicles] - 0.5)
-        those = slice(first, first + vehicles)
-        fitting = START_GAP_FRACTION * (slot - self.car_length) / params.driver.time_gap[those]
-        speed = jnp.minimum(0.95 * params.driver.desired_speed[those], jnp.minimum(fitting, 25))
+        flowing = slice(first, first + vehicles)
+        gap_speed = START_GAP_FRACTION * (slot - self.car_length) / params.driver.time_gap[flowing]
+        speed = jnp.minimum(
+            START_SPEED_FRACTION * params.driver.desired_speed[flowing], jnp.minimum(gap_speed, MAX_START_SPEED)
+        )
         return x, column, speed
 
     def start(self, pose: Pose, lane: Scalar, params: Fleet) -> State:
         """Return the state of an episode that begins with these poses and lanes."""
-        start, _ = traffic.recentre(Traffic(pose, lane, lane), params)
-        none, nothing = jnp.int32(0), jnp.zeros((), self.dtype)
-        return State(start, nothing, jnp.int32(self.first_level), none, none, nothing, jnp.bool_(False), none)
+        recentred, _ = traffic.recentre(Traffic(pose, lane, lane), params)
+        zero = jnp.int32(0)
+        return State(
+            traffic=recentred,
+            travelled=jnp.zeros((), self.dtype),
+            level=jnp.int32(self.first_level),
+            lane_changes=zero,
+            overtaken=zero,
+            earned=jnp.zeros((), self.dtype),
+            crashed=jnp.bool_(False),
+            steps=zero,
+        )
 
     def road_rules(self, state: State) -> Rules:
         """Return the rules of the road at the ego's place."""
@@ -240,27 +253,27 @@ class Road(Task[Fleet, State]):
     ) -> State:
         """Let everyone look around, then drive for some sub-steps; positions are relative to the ego again."""
         rules = self.road_rules(state)
-        begun, leaders = traffic.look(state.traffic, params, direction, rules)
-        ended, crashed = traffic.drive(begun, params, leaders, state.crashed, control, substeps, rules)
-        ended, moved = traffic.recentre(ended, params)
+        decided, leaders = traffic.look(state.traffic, params, direction, rules)
+        driven, crashed = traffic.drive(decided, params, leaders, state.crashed, control, substeps, rules)
+        driven, distance = traffic.recentre(driven, params)
         return state._replace(
-            traffic=traffic.finish_changes(ended, params), travelled=state.travelled + moved, crashed=crashed
+            traffic=traffic.finish_changes(driven, params), travelled=state.travelled + distance, crashed=crashed
         )
 
-    def close_step(self, before: State, after: State, params: Fleet) -> State:
+    def close_step(self, state: State, next_state: State, params: Fleet) -> State:
         """Update the counts and the return."""
-        crossed = lane_of(ego_pose(before).y, self.lanes) != lane_of(ego_pose(after).y, self.lanes)
-        old, new = before.traffic.pose.x, after.traffic.pose.x
-        beside = jnp.abs(new) < 0.25 * params.circumference  # not half a ring away, where ahead becomes behind
-        steady = self.road_rules(before).steady
+        crossed = lane_of(ego_pose(state).y, self.lanes) != lane_of(ego_pose(next_state).y, self.lanes)
+        old_x, new_x = state.traffic.pose.x, next_state.traffic.pose.x
+        beside = jnp.abs(new_x) < 0.25 * params.circumference  # not half a ring away, where ahead becomes behind
+        steady = self.road_rules(state).steady
         if steady is not None:
             beside = beside & ~steady
-        passed = (beside & (old > 0) & (new <= 0)).sum() - (beside & (old <= 0) & (new > 0)).sum()
-        return after._replace(
-            lane_changes=after.lane_changes + crossed.astype(jnp.int32),
-            overtaken=after.overtaken + passed.astype(jnp.int32),
-            earned=before.earned + self.pay(before, after, params),
-            steps=after.steps + 1,
+        net_overtaken = (beside & (old_x > 0) & (new_x <= 0)).sum() - (beside & (old_x <= 0) & (new_x > 0)).sum()
+        return next_state._replace(
+            lane_changes=next_state.lane_changes + crossed.astype(jnp.int32),
+            overtaken=next_state.overtaken + net_overtaken.astype(jnp.int32),
+            earned=state.earned + self.pay(state, next_state, params),
+            steps=next_state.steps + 1,
         )
 
     # -- what the ego sees -----------------------------------------------------------------------------------------
@@ -271,24 +284,24 @@ class Road(Task[Fleet, State]):
         """
         x = state.traffic.pose.x
         index = jnp.arange(self.vehicles, dtype=jnp.int32)
-        there = ((state.traffic.lane == lane) | (state.traffic.target == lane)) & ~traffic.is_ego(self.vehicles)
+        in_lane = ((state.traffic.lane == lane) | (state.traffic.target == lane)) & ~traffic.is_ego(self.vehicles)
         nobody = self.vehicles << INDEX_BITS
 
         def order(between: Scalar) -> Scalar:
             between = jnp.where(between < 0, between + self.vehicles, between)
-            return jnp.where(there, (between << INDEX_BITS) | index, nobody)
+            return jnp.where(in_lane, (between << INDEX_BITS) | index, nobody)
 
         ahead, behind = order(place - place[0]), order(place[0] - place)
         first, last = ahead.min(), behind.min()
         second = jnp.where(ahead > first, ahead, nobody).min()
-        found = []
+        neighbours = []
         for key, sign in ((first, 1), (second, 1), (last, -1)):
-            who = key & ((1 << INDEX_BITS) - 1)
-            distance = sign * x[who]
+            vehicle = key & ((1 << INDEX_BITS) - 1)
+            distance = sign * x[vehicle]
             distance = jnp.where(distance < 0, distance + params.circumference, distance)
-            gap = distance - 0.5 * (params.length[0] + params.length[who])
-            found.append((who, jnp.where(who == 0, params.circumference, gap)))
-        return found
+            gap = distance - 0.5 * (params.length[0] + params.length[vehicle])
+            neighbours.append((vehicle, jnp.where(vehicle == 0, params.circumference, gap)))
+        return neighbours
 
     def see(self, state: State, params: Fleet, lane: Scalar) -> list[Scalar]:
         """Return the 45 entries about the others around a lane that counts as the ego's own."""
@@ -296,19 +309,19 @@ class Road(Task[Fleet, State]):
         forward = traffic.forward_speed(pose)
         sideways = pose.speed * jnp.sin(pose.heading)
         place = traffic.ranks(pose.x)
-        seen = []
+        entries = []
         for neighbour in (lane - 1, lane, lane + 1):
-            for who, gap in self.neighbours(state, params, place, neighbour):
-                near = (who != 0) & (gap < self.sight)
-                seen.append(near)
-                seen.append(jnp.where(near, jnp.clip(gap * (1 / self.sight), -1, 1), 1))
+            for vehicle, gap in self.neighbours(state, params, place, neighbour):
+                visible = (vehicle != 0) & (gap < self.sight)
+                entries.append(visible)
+                entries.append(jnp.where(visible, jnp.clip(gap * (1 / self.sight), -1, 1), 1))
                 for value, scale in (
-                    (forward[who] - forward[0], self.speed_scale),
-                    (pose.y[who] - ego.y, 8.0),
-                    (sideways[who], 4.0),
+                    (forward[vehicle] - forward[0], self.speed_scale),
+                    (pose.y[vehicle] - ego.y, 8.0),
+                    (sideways[vehicle], 4.0),
                 ):
-                    seen.append(jnp.where(near, jnp.clip(value * (1 / scale), -1, 1), 0))
-        return seen
+                    entries.append(jnp.where(visible, jnp.clip(value * (1 / scale), -1, 1), 0))
+        return entries
 
     def see_itself(self, state: State, lane: Scalar) -> list[Scalar]:
         """Return the first five entries, about the ego."""
@@ -342,14 +355,14 @@ class Road(Task[Fleet, State]):
     def others_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`see`."""
         return tuple(
-            part
+            component
             for lane, where in (
                 ("right", "in the lane to the right"),
                 ("own", "in its own lane"),
                 ("left", "in the lane to the left"),
             )
             for place, which in (("ahead", "nearest ahead"), ("second", "second ahead"), ("behind", "nearest behind"))
-            for part in (
+            for component in (
                 Component(f"{lane}_{place}_there", f"whether a vehicle is within {self.sight:g} m: {which} {where}"),
                 Component(
                     f"{lane}_{place}_gap",
@@ -372,10 +385,10 @@ class Road(Task[Fleet, State]):
         place = traffic.ranks(state.traffic.pose.x)
 
         def ahead(lane: Scalar) -> Scalar:
-            who, gap = self.neighbours(state, params, place, lane)[0]
-            closing = forward[0] - forward[who]
+            leader, gap = self.neighbours(state, params, place, lane)[0]
+            closing = forward[0] - forward[leader]
             time = jnp.maximum(gap, 0) / jnp.where(closing > 0, closing, 1)
-            return jnp.where((closing > 0) & (who != 0), jnp.minimum(time, FAR), FAR)
+            return jnp.where((closing > 0) & (leader != 0), jnp.minimum(time, FAR), FAR)
 
         return jnp.minimum(ahead(state.traffic.lane[0]), ahead(state.traffic.target[0]))
 
@@ -383,17 +396,17 @@ class Road(Task[Fleet, State]):
         """Return the mean speed over the step, reduced in lanes to the left; after a crash what it takes back."""
         return self.pay(state, next_state, params)
 
-    def pay(self, before: State, after: State, params: Fleet) -> Scalar:
+    def pay(self, state: State, next_state: State, params: Fleet) -> Scalar:
         """Return the reward of a step."""
-        speed = (after.travelled - before.travelled) * (1 / self.period)
-        fast = jnp.clip((speed - self.first_speed) * (1 / (self.fastest - self.first_speed)), 0, 1)
-        most = LANE_WIDTH * (self.lanes - 1 - self.right_lane)
-        left = jnp.clip((ego_pose(after).y - lane_centre(self.right_lane)) * (1 / most), 0, 1)
-        driven = fast * (1 - self.keep_right * left)
+        speed = (next_state.travelled - state.travelled) * (1 / self.period)
+        speed_fraction = jnp.clip((speed - self.first_speed) * (1 / (self.fastest - self.first_speed)), 0, 1)
+        max_offset = LANE_WIDTH * (self.lanes - 1 - self.right_lane)
+        offset = jnp.clip((ego_pose(next_state).y - lane_centre(self.right_lane)) * (1 / max_offset), 0, 1)
+        reward = speed_fraction * (1 - self.keep_right * offset)
         if "reward.speed" in self.sheet or "reward.near_miss" in self.sheet:
-            near = self.time_to_collision(after, params) < TIME_TO_COLLISION
-            driven = self.sheet.weight("speed") * driven - jnp.where(near, self.sheet.weight("near_miss"), 0)
-        return jnp.where(after.crashed, -jnp.clip(before.earned, 0, self.most_taken), driven)
+            near_miss = self.time_to_collision(next_state, params) < TIME_TO_COLLISION
+            reward = self.sheet.weight("speed") * reward - jnp.where(near_miss, self.sheet.weight("near_miss"), 0)
+        return jnp.where(next_state.crashed, -jnp.clip(state.earned, 0, self.max_crash_loss), reward)
 
     def terminal(self, state: State, key: jax.Array, params: Fleet) -> jax.Array:
         """Say whether the ego crashed."""
@@ -401,8 +414,9 @@ class Road(Task[Fleet, State]):
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Fleet) -> jax.Array:
         """Return 1 for a near miss, and for a crash the steps of a second."""
-        near = self.time_to_collision(next_state, params) < TIME_TO_COLLISION
-        return jnp.where(next_state.crashed, np.asarray(SECOND / self.substeps, self.dtype), near.astype(self.dtype))
+        near_miss = self.time_to_collision(next_state, params) < TIME_TO_COLLISION
+        crash_steps = np.asarray(SECOND / self.substeps, self.dtype)
+        return jnp.where(next_state.crashed, crash_steps, near_miss.astype(self.dtype))
 
     def info(self, state: State, params: Fleet) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
@@ -475,8 +489,8 @@ class Road(Task[Fleet, State]):
             return middle + scale * x, height / 2 - scale * (y - self.road_width / 2)
 
         canvas.rectangle((0, pixel(0, self.road_width)[1], width, pixel(0, 0)[1]), fill="dimgray")
-        for near, far, low, high in self.grass(state):
-            begin, end = pixel(max(near, -middle / scale), 0)[0], pixel(min(far, width / scale), 0)[0]
+        for low_x, high_x, low, high in self.grass(state):
+            begin, end = pixel(max(low_x, -middle / scale), 0)[0], pixel(min(high_x, width / scale), 0)[0]
             if begin < end:
                 canvas.rectangle((begin, pixel(0, high)[1], end, pixel(0, low)[1]), fill="darkseagreen")
         dash = 12.0
@@ -532,28 +546,28 @@ class Highway(NamedActions, Road):
         """Drive for a second."""
         action = jnp.where(self.possible_actions(state)[action], action, IDLE)
         lane, target = state.traffic.lane[0], state.traffic.target[0]
-        aside = (action == LANE_LEFT).astype(jnp.int32) - (action == LANE_RIGHT).astype(jnp.int32)
-        new_target = target + aside
+        direction = (action == LANE_LEFT).astype(jnp.int32) - (action == LANE_RIGHT).astype(jnp.int32)
+        new_target = target + direction
         # Turning back swaps both lanes, because the ego still counts in the one it leaves.
         new_lane = jnp.where(new_target == lane, target, lane)
         ego = traffic.is_ego(self.vehicles)
         level = state.level + (action == FASTER).astype(jnp.int32) - (action == SLOWER).astype(jnp.int32)
-        told = state.traffic._replace(
-            lane=jnp.where(ego & (aside != 0), new_lane, state.traffic.lane),
+        commanded = state.traffic._replace(
+            lane=jnp.where(ego & (direction != 0), new_lane, state.traffic.lane),
             target=jnp.where(ego, new_target, state.traffic.target),
         )
         y, speed = lane_centre(new_target), self.slowest + self.level_step * level
 
         def control(pose: Pose) -> tuple[Scalar, Scalar]:
-            wanted = (speed - pose.speed) * (1 / SPEED_TIME)
-            acceleration = jnp.clip(wanted, -self.braking, self.acceleration)
+            acceleration = (speed - pose.speed) * (1 / SPEED_TIME)
+            acceleration = jnp.clip(acceleration, -self.braking, self.acceleration)
             return acceleration, bicycle.steer_to(pose, y, params.length[0])
 
-        def half(right: Scalar, now: State) -> State:
-            return self.drive(now, params, control, 1 - 2 * right, FIRST_HALF - right)
+        def half(looks_right: Scalar, state: State) -> State:
+            return self.drive(state, params, control, 1 - 2 * looks_right, FIRST_HALF - looks_right)
 
-        after = jax.lax.fori_loop(0, 2, half, state._replace(traffic=told, level=level))
-        return self.close_step(state, after, params)
+        next_state = jax.lax.fori_loop(0, 2, half, state._replace(traffic=commanded, level=level))
+        return self.close_step(state, next_state, params)
 
     def observation(self, state: State, key: jax.Array, params: Fleet) -> jax.Array:
         """Return shape ``(53,)``; see the table."""

@@ -30,7 +30,7 @@ class HighwayContinuous(Road):
         """Drive for a fifth of a second. Drivers weigh the left lane at a second's first look, the right one at its
         third.
         """
-        told = self.counted_where_it_is(state, params)
+        counted = self.counted_where_it_is(state, params)
         push = jnp.where(action[0] > 0, self.acceleration, self.braking) * action[0]
         phase = state.steps % 5
         direction = (phase == 0).astype(jnp.int32) - (phase == 2).astype(jnp.int32)
@@ -39,7 +39,7 @@ class HighwayContinuous(Road):
             room = (self.top_speed - pose.speed) * (1 / SUBSTEP)
             return jnp.minimum(push, room), action[1] * bicycle.slip_bound(pose.speed, params.length[0])
 
-        return self.close_step(state, self.drive(told, params, control, direction, self.substeps), params)
+        return self.close_step(state, self.drive(counted, params, control, direction, self.substeps), params)
 
     def counted_where_it_is(self, state: State, params: Fleet) -> State:
         """Return traffic in which the ego counts in every lane that its body reaches into, up to two."""
@@ -49,11 +49,11 @@ class HighwayContinuous(Road):
         )
         half = jnp.minimum(half, 0.49 * LANE_WIDTH)
         first = traffic.is_ego(self.vehicles)
-        now = state.traffic
+        road = state.traffic
         return state._replace(
-            traffic=now._replace(
-                lane=jnp.where(first, lane_of(ego.y - half), now.lane),
-                target=jnp.where(first, lane_of(ego.y + half), now.target),
+            traffic=road._replace(
+                lane=jnp.where(first, lane_of(ego.y - half), road.lane),
+                target=jnp.where(first, lane_of(ego.y + half), road.target),
             )
         )
 

@@ -106,7 +106,7 @@ class Exit(Merge):
     def pay(self, before: State, after: State, params: Fleet) -> Scalar:
         """Return the reward of a step."""
         driven = super().pay(before, after, params)
-        return jnp.where(self.missed(after), -jnp.clip(before.earned, 0, self.most_taken), driven)
+        return jnp.where(self.missed(after), -jnp.clip(before.earned, 0, self.max_crash_loss), driven)
 
     def terminal(self, state: State, key: jax.Array, params: Fleet) -> jax.Array:
         """Say whether the ego crashed or missed the exit."""

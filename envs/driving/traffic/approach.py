@@ -58,19 +58,20 @@ class Ahead(NamedTuple):
     """m/s; 0 without one"""
 
 
-def leaders(x: Scalar, v: Scalar, own: Scalar, length: Scalar = LENGTH) -> Ahead:
-    """Return the leaders of vehicles whose fronts are at ``own``; those with fronts ``x`` and this ``length`` lead."""
+def leaders(x: Scalar, v: Scalar, front: Scalar, length: Scalar = LENGTH) -> Ahead:
+    """Return the leaders of vehicles whose fronts are at ``front``; those at ``x`` with this ``length`` lead."""
     first = jnp.arange(x.shape[-1]) == 0
-    before = jnp.roll(x - length, 1, -1), jnp.roll(v, 1, -1)
-    return Ahead(jnp.where(first, FREE, before[0] - own), jnp.where(first, 0, before[1]))
+    leader_rear = jnp.roll(x - length, 1, -1)
+    leader_speed = jnp.roll(v, 1, -1)
+    return Ahead(jnp.where(first, FREE, leader_rear - front), jnp.where(first, 0, leader_speed))
 
 
 def holds(traffic: Traffic, light: Lights, line: Scalar) -> jax.Array:
     """Return who stops for the light; its fields have the shape ``(lanes, 1)``."""
     way = jnp.maximum(line - traffic.x, 0)
     braking = jnp.where(light.amber, GENTLE_STOP, HARDEST_BRAKING)
-    before = (traffic.x >= 0) & (traffic.x < line)
-    return ~light.green & (traffic.held | (before & (traffic.v * traffic.v <= 2 * braking * way)))
+    approaches = (traffic.x >= 0) & (traffic.x < line)
+    return ~light.green & (traffic.held | (approaches & (traffic.v * traffic.v <= 2 * braking * way)))
 
 
 def intention(traffic: Traffic, ahead: Ahead, driver: Driver, line: Scalar) -> jax.Array:
@@ -87,11 +88,11 @@ def moved(traffic: Traffic, ahead: Ahead, acceleration: Scalar, line: Scalar) ->
     room = ahead.gap + ahead.v * ahead.v * (0.5 / HARDEST_BRAKING)
     room = jnp.maximum(jnp.where(traffic.held, jnp.minimum(room, line - x), room), 0)
     safe = safe_speed(v, room, HARDEST_BRAKING, TICK)
-    wanted = v + TICK * jnp.maximum(acceleration, -HARDEST_BRAKING)
-    faster = jnp.maximum(jnp.minimum(wanted, safe), 0)
-    way = jnp.minimum(0.5 * TICK * (v + faster), room)
+    free_speed = v + TICK * jnp.maximum(acceleration, -HARDEST_BRAKING)
+    next_speed = jnp.maximum(jnp.minimum(free_speed, safe), 0)
+    way = jnp.minimum(0.5 * TICK * (v + next_speed), room)
     on = x >= 0
-    return traffic._replace(x=jnp.where(on, x + way, x), v=jnp.where(on, faster, 0))
+    return traffic._replace(x=jnp.where(on, x + way, x), v=jnp.where(on, next_speed, 0))
 
 
 def entered(traffic: Traffic, driver: Driver, due: Scalar, length: Scalar = LENGTH) -> Traffic:

@@ -93,7 +93,7 @@ class Cars(NamedTuple):
     """bool: others are away"""
 
 
-class Own(NamedTuple):
+class CarRoutes(NamedTuple):
     """Everybody's route; ``(cars,)`` each."""
 
     pieces: Route
@@ -139,22 +139,22 @@ def find_zones(pieces: Route, line: np.ndarray, out: np.ndarray, end: np.ndarray
     zones = np.full((count, count, 4), np.inf)
     for r, q in np.argwhere(pairs):
         mine = ways[r][ways[r] < end[r, q] + step]
-        near = np.hypot(*(xy[r][: len(mine), None, k] - xy[q][None, :, k] for k in (0, 1))) < TOUCH
-        if near.any():
-            mine, its = mine[near.any(1)], ways[q][near.any(0)]
+        touching = np.hypot(*(xy[r][: len(mine), None, k] - xy[q][None, :, k] for k in (0, 1))) < TOUCH
+        if touching.any():
+            mine, its = mine[touching.any(1)], ways[q][touching.any(0)]
             zones[r, q] = mine[0], mine[-1], its[0], its[-1]
     return zones
 
 
-def own_routes(cars: Cars, layout: Layout) -> Own:
+def routes_of(cars: Cars, layout: Layout) -> CarRoutes:
     """Return everybody's route."""
     dtype = cars.s.dtype
 
-    def mine(value: Any) -> Scalar:
+    def by_car(value: Any) -> Scalar:
         return jnp.asarray(value, dtype)[cars.route]
 
-    pieces = Route(*(mine(value) for value in layout.pieces))
-    return Own(pieces, mine(layout.line), mine(layout.out), mine(layout.fastest))
+    pieces = Route(*(by_car(value) for value in layout.pieces))
+    return CarRoutes(pieces, by_car(layout.line), by_car(layout.out), by_car(layout.fastest))
 
 
 # -- looking around ------------------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ def is_committed(cars: Cars, line: Scalar) -> Scalar:
     return cars.speed * cars.speed * (0.5 / FIRM) > line - HALF - cars.s
 
 
-def yields(cars: Cars, own: Own, layout: Layout) -> Scalar:
+def yields(cars: Cars, car_routes: CarRoutes, layout: Layout) -> Scalar:
     """Mark cars that have to stop at their line, ``(cars,)`` bool.
 
     A car is expected in a zone from its front's arrival at 5 m/s, or its speed if that is more. The own one leaves the
@@ -179,10 +179,10 @@ def yields(cars: Cars, own: Own, layout: Layout) -> Scalar:
     first, last = (mine_from - HALF - s) / quick[:, None], (mine_to + HALF - s) / quick[:, None]
     its_first, its_last = (its_from - HALF - its_s) / quick, (its_to + HALF - its_s) / slow
     meets = (mine_from < jnp.inf) & (its_last > 0) & (its_first < last + MARGIN) & (its_last + MARGIN > first)
-    committed = is_committed(cars, own.line)
+    committed = is_committed(cars, car_routes.line)
     gives_way = jnp.asarray(layout.yields_to)[pair] | (jnp.asarray(layout.looks_for)[pair] & committed)
-    both = cars.present & cars.present[:, None]
-    return (meets & gives_way & both).any(1) & ~committed
+    both_present = cars.present & cars.present[:, None]
+    return (meets & gives_way & both_present).any(1) & ~committed
 
 
 def offset_to(cars: Cars, part: Scalar) -> Scalar:
@@ -193,28 +193,28 @@ def offset_to(cars: Cars, part: Scalar) -> Scalar:
     return jnp.where(on, part[..., 2], jnp.inf).min(-1)
 
 
-def look(cars: Cars, own: Own, layout: Layout) -> Ahead:
+def look(cars: Cars, car_routes: CarRoutes, layout: Layout) -> Ahead:
     """Find everybody's leader, and the line at which to stop."""
     dtype = cars.s.dtype
     count = cars.s.shape[0]
-    part = jnp.asarray(layout.shared, dtype)[cars.route[:, None], cars.route]
-    offset = offset_to(cars, part)
+    shared = jnp.asarray(layout.shared, dtype)[cars.route[:, None], cars.route]
+    offset = offset_to(cars, shared)
     way = cars.s + offset - cars.s[:, None]
     index = jnp.arange(count)
     ahead = (way > 0) | ((way == 0) & (index > index[:, None]))
     way = jnp.where(ahead & cars.present & (index != index[:, None]), way, jnp.inf)
     leader = way.argmin(1).astype(jnp.int32)
-    found = way.min(1) < jnp.inf
-    stop = jnp.where(yields(cars, own, layout), own.line, jnp.inf)
-    return Ahead(leader, jnp.where(found, offset[index, leader], jnp.inf), stop)
+    has_leader = way.min(1) < jnp.inf
+    stop = jnp.where(yields(cars, car_routes, layout), car_routes.line, jnp.inf)
+    return Ahead(leader, jnp.where(has_leader, offset[index, leader], jnp.inf), stop)
 
 
 # -- driving -------------------------------------------------------------------------------------------------------
 
 
-def bend_speed(cars: Cars, own: Own) -> Scalar:
+def bend_speed(cars: Cars, car_routes: CarRoutes) -> Scalar:
     """Return the highest speed at everybody's place, m/s."""
-    return jnp.where((cars.s > own.line - BEFORE_BEND) & (cars.s < own.out), own.fastest, 100)
+    return jnp.where((cars.s > car_routes.line - BEFORE_BEND) & (cars.s < car_routes.out), car_routes.fastest, 100)
 
 
 def follow(cars: Cars, ahead: Ahead, driver: Driver, fastest: Scalar) -> Scalar:
@@ -236,28 +236,28 @@ def roll(s: Scalar, speed: Scalar, acceleration: Scalar, duration: float) -> tup
     return s + jnp.where(stops, braked, duration * (speed + 0.5 * gained)), jnp.maximum(speed + gained, 0)
 
 
-def poses(own: Own, cars: Cars) -> Pose:
+def poses(car_routes: CarRoutes, cars: Cars) -> Pose:
     """Return everybody's pose."""
-    place = jax.vmap(routes.place_at)(own.pieces, cars.s)
+    place = jax.vmap(routes.place_at)(car_routes.pieces, cars.s)
     return Pose(place.x, place.y, place.heading, cars.speed)
 
 
-def ego_touches(before: Pose, after: Pose, present: Scalar, duration: float) -> Scalar:
+def ego_touches(start: Pose, end: Pose, present: Scalar, duration: float) -> Scalar:
     """Say whether the ego touched another car on the way from one pose to the next one."""
-    middle = 0.5 * (before.heading + after.heading)
-    everyone = Sweep(before, Motion(after, middle, jnp.cos(middle), jnp.sin(middle)), LENGTH, WIDTH)
+    middle = 0.5 * (start.heading + end.heading)
+    everyone = Sweep(start, Motion(end, middle, jnp.cos(middle), jnp.sin(middle)), LENGTH, WIDTH)
     ego = jax.tree.map(
-        lambda value: value[0], everyone._replace(length=before.x * 0 + LENGTH, width=before.x * 0 + WIDTH)
+        lambda value: value[0], everyone._replace(length=start.x * 0 + LENGTH, width=start.x * 0 + WIDTH)
     )
-    others = present & (jnp.arange(present.shape[0]) != 0)
-    return (collision.collided(ego, everyone, duration) & others).any()
+    is_other = present & (jnp.arange(present.shape[0]) != 0)
+    return (collision.collided(ego, everyone, duration) & is_other).any()
 
 
-def would_touch(own: Own, cars: Cars, horizon: float, step: float) -> Scalar:
+def would_touch(car_routes: CarRoutes, cars: Cars, horizon: float, step: float) -> Scalar:
     """Say whether the ego would touch another car within ``horizon`` s, if all kept their speeds on their routes."""
 
-    def one(k: Scalar, carry: tuple[Pose, Scalar]) -> tuple[Pose, Scalar]:
-        then = poses(own, cars._replace(s=cars.s + cars.speed * ((k + 1) * step)))
+    def move(k: Scalar, carry: tuple[Pose, Scalar]) -> tuple[Pose, Scalar]:
+        then = poses(car_routes, cars._replace(s=cars.s + cars.speed * ((k + 1) * step)))
         return then, carry[1] | ego_touches(carry[0], then, cars.present, step)
 
-    return jax.lax.fori_loop(0, round(horizon / step), one, (poses(own, cars), jnp.bool_(False)))[1]
+    return jax.lax.fori_loop(0, round(horizon / step), move, (poses(car_routes, cars), jnp.bool_(False)))[1]

@@ -48,10 +48,10 @@ def is_safe(prospect: Prospect) -> Scalar:
 
 def incentive(prospect: Prospect, politeness: Scalar) -> Scalar:
     """Return the left side of the criterion, m/s^2."""
-    others = (prospect.new_follower_after - prospect.new_follower) + (
+    others_gain = (prospect.new_follower_after - prospect.new_follower) + (
         prospect.old_follower_after - prospect.old_follower
     )
-    return (prospect.own_after - prospect.own) + politeness * others
+    return (prospect.own_after - prospect.own) + politeness * others_gain
 
 
 def wants_to_change(prospect: Prospect, politeness: Scalar) -> Scalar:

@@ -142,12 +142,12 @@ def recentre(traffic: Traffic, fleet: Fleet) -> tuple[Traffic, Scalar]:
     """Return positions relative to the ego, within half a circumference, and the distance (m) that the ego had
     covered.
     """
-    moved = traffic.pose.x[0]
-    x = traffic.pose.x - moved
+    distance = traffic.pose.x[0]
+    x = traffic.pose.x - distance
     half = 0.5 * fleet.circumference
     x = jnp.where(x >= half, x - fleet.circumference, x)
     x = jnp.where(x < -half, x + fleet.circumference, x)
-    return traffic._replace(pose=traffic.pose._replace(x=x)), moved
+    return traffic._replace(pose=traffic.pose._replace(x=x)), distance
 
 
 def finish_changes(traffic: Traffic, fleet: Fleet) -> Traffic:
@@ -160,8 +160,8 @@ def finish_changes(traffic: Traffic, fleet: Fleet) -> Traffic:
 def ranks(x: Scalar) -> Scalar:
     """Return everyone's rank in the order of x, 0 for the last, int32; equal x are ordered by index."""
     index = jnp.arange(x.shape[0])
-    before = (x < x[:, None]) | ((x == x[:, None]) & (index < index[:, None]))
-    return before.sum(1, dtype=jnp.int32)
+    is_behind = (x < x[:, None]) | ((x == x[:, None]) & (index < index[:, None]))
+    return is_behind.sum(1, dtype=jnp.int32)
 
 
 def ordered(x: Scalar) -> Order:
@@ -178,8 +178,8 @@ def in_lanes(traffic: Traffic, order: Order) -> Occupied:
     lanes = jnp.arange(MOST_LANES, dtype=jnp.int32)[:, None]
     counts = (traffic.lane == lanes) | (traffic.target == lanes)
     # Every rank is there once, so that a sum of bits is their union.
-    parts = (jnp.where(counts & ~high, bit, 0), jnp.where(counts & high, bit, 0))
-    return Occupied(*(part.sum(1, dtype=jnp.uint32) for part in parts))
+    words = (jnp.where(counts & ~high, bit, 0), jnp.where(counts & high, bit, 0))
+    return Occupied(*(word.sum(1, dtype=jnp.uint32) for word in words))
 
 
 def nearest(occupied: Occupied, order: Order, lane: Scalar, *, ahead: bool) -> Scalar:
@@ -188,7 +188,7 @@ def nearest(occupied: Occupied, order: Order, lane: Scalar, *, ahead: bool) -> S
     A vehicle that finds nobody finds itself.
     """
     exists = (lane >= 0) & (lane < MOST_LANES)
-    all_low, all_high = (jnp.where(exists, part[jnp.clip(lane, 0, MOST_LANES - 1)], 0) for part in occupied)
+    all_low, all_high = (jnp.where(exists, word[jnp.clip(lane, 0, MOST_LANES - 1)], 0) for word in occupied)
     below_low, below_high = bits_below(order.rank)
     own_low, own_high = bits_below(order.rank + 1)
     low = all_low & (~own_low if ahead else below_low)
@@ -210,8 +210,8 @@ def bits_below(rank: Scalar) -> tuple[Scalar, Scalar]:
 
     def first(count: Scalar) -> Scalar:
         inside = (count >= 0) & (count < WORD)
-        some = (jnp.uint32(1) << jnp.where(inside, count, 0).astype(jnp.uint32)) - 1
-        return jnp.where(inside, some, jnp.where(count < 0, 0, full))
+        bits = (jnp.uint32(1) << jnp.where(inside, count, 0).astype(jnp.uint32)) - 1
+        return jnp.where(inside, bits, jnp.where(count < 0, 0, full))
 
     return first(rank), first(rank - WORD)
 
@@ -223,8 +223,8 @@ def last_bit(word: Scalar) -> Scalar:
 
 def wrap_offset(x: Scalar, front: Scalar, index: Scalar, front_index: Scalar, fleet: Fleet) -> Scalar:
     """Return m to add to ``front - x``: a circumference if the vehicle ahead lies beyond the end of the positions."""
-    before = (front < x) | ((front == x) & (front_index <= index))
-    return jnp.where(before, fleet.circumference, 0)
+    wraps = (front < x) | ((front == x) & (front_index <= index))
+    return jnp.where(wraps, fleet.circumference, 0)
 
 
 def find_leaders(traffic: Traffic, fleet: Fleet, order: Order) -> Leaders:
@@ -259,7 +259,7 @@ def prospect(traffic: Traffic, fleet: Fleet, order: Order, direction: Scalar) ->
     def behind(follower: Scalar) -> Scalar:
         return x - x[follower] + wrap_offset(x[follower], x, follower, index, fleet)
 
-    def own(leader: Scalar) -> Scalar:
+    def behind_leader(leader: Scalar) -> Scalar:
         gap = ahead(leader) - 0.5 * (fleet.length + fleet.length[leader])
         return car_following.acceleration(fleet.driver, speed, gap, forward[leader])
 
@@ -277,7 +277,7 @@ def prospect(traffic: Traffic, fleet: Fleet, order: Order, direction: Scalar) ->
 
     new_with, new_without = followers(new_follower, new_leader)
     old_with, old_without = followers(old_follower, old_leader)
-    return Prospect(own(old_leader), own(new_leader), new_without, new_with, old_with, old_without)
+    return Prospect(behind_leader(old_leader), behind_leader(new_leader), new_without, new_with, old_with, old_without)
 
 
 def change_lanes(traffic: Traffic, fleet: Fleet, order: Order, direction: Scalar, rules: Rules = HIGHWAY) -> Traffic:
@@ -314,13 +314,13 @@ def follow(traffic: Traffic, fleet: Fleet, leaders: Leaders) -> Scalar:
     pose = traffic.pose
     forward = forward_speed(pose)
 
-    def crowded(leader: Scalar, offset: Scalar) -> Scalar:
+    def ratio_to(leader: Scalar, offset: Scalar) -> Scalar:
         gap = pose.x[leader] - pose.x + offset
         return car_following.gap_ratio(fleet.driver, pose.speed, gap, forward[leader])
 
-    most = jnp.maximum(crowded(leaders.index, leaders.offset), crowded(leaders.target_index, leaders.target_offset))
-    wanted = car_following.acceleration_at_ratio(fleet.driver, pose.speed, most)
-    return jnp.maximum(wanted, -bicycle.HARDEST_BRAKING)
+    ratio = jnp.maximum(ratio_to(leaders.index, leaders.offset), ratio_to(leaders.target_index, leaders.target_offset))
+    acceleration = car_following.acceleration_at_ratio(fleet.driver, pose.speed, ratio)
+    return jnp.maximum(acceleration, -bicycle.HARDEST_BRAKING)
 
 
 def substep(
@@ -364,7 +364,7 @@ def drive(
 ) -> tuple[Traffic, Scalar]:
     """Move everyone by ``substeps`` sub-steps, without new leaders."""
 
-    def one(_: Any, carry: tuple[Traffic, Scalar]) -> tuple[Traffic, Scalar]:
+    def step(_: Any, carry: tuple[Traffic, Scalar]) -> tuple[Traffic, Scalar]:
         return substep(carry[0], fleet, leaders, carry[1], control, rules)
 
-    return jax.lax.fori_loop(0, substeps, one, (traffic, crashed))
+    return jax.lax.fori_loop(0, substeps, step, (traffic, crashed))
