@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from rlbench_suite.policy import View
 
-from ..tasks.eco_driving.eco_driving import EASE, PEDAL, SLOTS, SPEED, TIME, WAY, EcoDriving
+from ..tasks.eco_driving.eco_driving import EASE, PEDAL, SLOTS, SPEED, TIME, WAY, EcoDriving, Entry
 
 
 class SpeedAdvice(NamedTuple):
@@ -52,14 +52,19 @@ class SpeedAdvice(NamedTuple):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return how much each car eases off, ``(48, 1)``."""
-        return self.advised(view.observation)[:, None], memory
+        return self.ease(view.observation)[:, None], memory
 
-    def advised(self, observation: jax.Array) -> jax.Array:
+    def ease(self, observation: jax.Array) -> jax.Array:
         """Return how much each car eases off that observes a row of ``observation``."""
-        speed, way = SPEED * observation[:, 1], WAY * observation[:, 2]
-        driver, between = PEDAL * observation[:, 8], SLOTS * observation[:, 9]
-        to_green, to_amber, green, rest = (TIME * observation[:, i] for i in (13, 14, 15, 16))
-        limit = SPEED * observation[:, 18]
+        speed = SPEED * observation[:, Entry.SPEED]
+        way = WAY * observation[:, Entry.WAY]
+        driver = PEDAL * observation[:, Entry.DRIVER]
+        between = SLOTS * observation[:, Entry.BETWEEN]
+        to_green = TIME * observation[:, Entry.TO_GREEN]
+        to_amber = TIME * observation[:, Entry.TO_AMBER]
+        green = TIME * observation[:, Entry.GREEN]
+        rest = TIME * observation[:, Entry.REST]
+        limit = SPEED * observation[:, Entry.LIMIT]
 
         short = limit - speed
         fastest = (way + self.pickup * short * short) / jnp.maximum(limit, 1)

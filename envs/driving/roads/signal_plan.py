@@ -30,9 +30,9 @@ class Plan(NamedTuple):
         """Duration of a cycle, ticks."""
         return self.first + self.second + 2 * (AMBER + CLEARANCE)
 
-    def begun_at(self, part: Any) -> Plan:
+    def starting_at(self, fraction: Any) -> Plan:
         """Return the plan that is this part of a cycle, in [0, 1), under way at the start of the episode."""
-        ticks = jnp.floor(self.cycle * part).astype(jnp.int32)
+        ticks = jnp.floor(self.cycle * fraction).astype(jnp.int32)
         return self._replace(offset=jnp.minimum(ticks, self.cycle - 1))
 
 

@@ -82,7 +82,7 @@ def intention(traffic: Traffic, ahead: Ahead, driver: Driver, line: Scalar) -> j
     return acceleration_at_ratio(driver, v, crowded)
 
 
-def moved(traffic: Traffic, ahead: Ahead, acceleration: Scalar, line: Scalar) -> Traffic:
+def move(traffic: Traffic, ahead: Ahead, acceleration: Scalar, line: Scalar) -> Traffic:
     """Return the vehicles one tick later, of which those outside stand."""
     x, v = traffic.x, traffic.v
     room = ahead.gap + ahead.v * ahead.v * (0.5 / HARDEST_BRAKING)
@@ -95,15 +95,15 @@ def moved(traffic: Traffic, ahead: Ahead, acceleration: Scalar, line: Scalar) ->
     return traffic._replace(x=jnp.where(on, x + way, x), v=jnp.where(on, next_speed, 0))
 
 
-def entered(traffic: Traffic, driver: Driver, due: Scalar, length: Scalar = LENGTH) -> Traffic:
+def enter(traffic: Traffic, driver: Driver, due: Scalar, length: Scalar = LENGTH) -> Traffic:
     """Return the traffic with those that are ``due`` and find room: their jam gap.
 
     They enter at their desired speed, or at one from which they can brake comfortably behind their leader.
     """
-    return admitted(traffic, leaders(traffic.x, traffic.v, 0, length), driver, due)
+    return admit(traffic, leaders(traffic.x, traffic.v, 0, length), driver, due)
 
 
-def admitted(traffic: Traffic, ahead: Ahead, driver: Driver, due: Scalar) -> Traffic:
+def admit(traffic: Traffic, ahead: Ahead, driver: Driver, due: Scalar) -> Traffic:
     """Return the traffic with those that are ``due`` and find room behind the leaders that are ahead of the entry."""
     room = ahead.gap - driver.jam_gap
     enters = due & (traffic.x < 0) & (room >= 0)

@@ -93,7 +93,7 @@ def drive(traffic: Traffic, driver: Driver, green: np.ndarray, line: float) -> T
     def tick(now: Traffic, green: Any) -> tuple[Traffic, Traffic]:
         now = now._replace(held=approach.holds(now, shines(green), line))
         ahead = approach.leaders(now.x, now.v, now.x)
-        now = approach.moved(now, ahead, approach.intention(now, ahead, driver, line), line)
+        now = approach.move(now, ahead, approach.intention(now, ahead, driver, line), line)
         return now, now
 
     return jax.lax.scan(tick, traffic, green)[1]
@@ -153,7 +153,7 @@ def test_bodies_never_overlap_whatever_drivers_want() -> None:
         @jax.jit
         def tick(now: Traffic, a: Any, green: Any, amber: Any) -> Traffic:
             now = now._replace(held=approach.holds(now, Lights(green, amber & ~green, None, None), line))
-            return approach.moved(now, approach.leaders(now.x, now.v, now.x), a, line)
+            return approach.move(now, approach.leaders(now.x, now.v, now.x), a, line)
 
         close, stopped = np.inf, 0
         for _ in range(100):

@@ -15,7 +15,7 @@ import pytest
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Constant, Uniform
 from rlbench_suite.envs.driving.players.speed_advice import SpeedAdvice
-from rlbench_suite.envs.driving.tasks.eco_driving.eco_driving_car import SHOWN, OwnSpeedAdvice
+from rlbench_suite.envs.driving.tasks.eco_driving.eco_driving_car import OWN_ENTRIES, OwnSpeedAdvice
 from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.policy import reference_player
 from rlbench_suite.process import precision
@@ -62,7 +62,7 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:
             before, delay, saved = fleet.lanes[0].mg, 0, 0.0
             assert int(episode.state.tick) == fleet.time
             while not step.terminated and not step.truncated:
-                np.testing.assert_allclose(step.observation, fleet.seen(0.0)[driven, SHOWN], atol=1e-9)
+                np.testing.assert_allclose(step.observation, fleet.seen(0.0)[driven, OWN_ENTRIES], atol=1e-9)
                 action = np.clip(rng.normal(0.2, 0.5, 1), -1, 1)
                 episode, step = go_on(episode, action)
                 fleet.step(np.broadcast_to(action, (12, 1)))

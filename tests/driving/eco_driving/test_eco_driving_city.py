@@ -15,7 +15,7 @@ import pytest
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Constant, Uniform
 from rlbench_suite.envs.driving.players.speed_advice import SpeedAdvice
-from rlbench_suite.envs.driving.tasks.eco_driving.eco_driving_city import CITIES, FASTEST_REWARD, CityAdvice
+from rlbench_suite.envs.driving.tasks.eco_driving.eco_driving_city import CITIES, MAX_REWARD, CityAdvice
 from rlbench_suite.envs.driving.vehicle import emissions
 from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.policy import reference_player
@@ -98,7 +98,7 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:
                             row = car.length == 10, car.factor - 1, between / 12 if car.x < lane.line else 0
                             np.testing.assert_allclose(seen[car.number, 20:23], row, atol=1e-9)
                             trucks, cold = trucks + row[0], cold + (row[1] > 0)
-                assert abs(float(step.reward[0])) <= FASTEST_REWARD
+                assert abs(float(step.reward[0])) <= MAX_REWARD
                 saved += float(step.reward[0])
                 assert int(episode.state.delay) == delay
             assert not any(lane.ran_red for lane in (*fleet.lanes, *twin.lanes))

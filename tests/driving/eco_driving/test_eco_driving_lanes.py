@@ -111,7 +111,7 @@ def test_lane_changes_are_those_of_mobil_on_drawn_roads() -> None:
     moves = stays = musts = 0
     with jax.enable_x64(True):
         traffic = LaneTraffic(*map(jnp.asarray, (x, v, held, left)))
-        decide = jax.jit(lambda to_left: approach_lanes.changing(traffic, way, Driver(*driver), line, to_left))
+        decide = jax.jit(lambda to_left: approach_lanes.changes_lane(traffic, way, Driver(*driver), line, to_left))
         for to_left in (True, False):
             decided = np.asarray(decide(to_left))
             for one in range(roads):

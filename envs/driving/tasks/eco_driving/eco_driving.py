@@ -51,6 +51,7 @@ Sources: Jayawardana et al. 2025, arXiv:2410.15221 (IntersectionZoo); Jayawardan
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -66,7 +67,7 @@ from rlbench_suite.task import Task
 from ....alternating_bands import alternating_bands
 from ...arrays import Scalar
 from ...roads.signal_plan import TICK, Lights, Plan, lights
-from ...traffic.approach import EXIT, LENGTH, OUTSIDE, Ahead, Traffic, entered, holds, intention, leaders, moved
+from ...traffic.approach import EXIT, LENGTH, OUTSIDE, Ahead, Traffic, enter, holds, intention, leaders, move
 from ...traffic.car_following import Driver
 from ...vehicle.emissions import CAR, Engine, co2, fuel
 
@@ -77,7 +78,7 @@ EASE = 1.5
 """m/s^2"""
 INFLOW = 100.0
 """s: no car arrives later"""
-LEAST_HEADWAY = 2.0
+MIN_HEADWAY = 2.0
 """s"""
 NEVER = 1_000_000
 """Tick of arrival of an empty slot."""
@@ -92,8 +93,35 @@ SPEED, WAY, TIME, PEDAL = 15.0, 250.0, 90.0, 4.5
 NAMES = ("north", "south", "east", "west")
 GRAM = 1e-3
 """g in a mg"""
-FASTEST_REWARD = 60.0
+MAX_REWARD = 60.0
 """g per car: no step emits more, and none saves more."""
+FREE_GAP = 2 * WAY
+"""m: gap to a follower that does not exist; shown as 1."""
+
+
+class Entry(IntEnum):
+    """Entries of a car's observation, in order."""
+
+    AGENT = 0
+    SPEED = 1
+    WAY = 2
+    GAP = 3
+    LEADER_SPEED = 4
+    LEADER_CONTROLLED = 5
+    GAP_BEHIND = 6
+    FOLLOWER_SPEED = 7
+    DRIVER = 8
+    BETWEEN = 9
+    GREEN_LIGHT = 10
+    AMBER_LIGHT = 11
+    RED_LIGHT = 12
+    TO_GREEN = 13
+    TO_AMBER = 14
+    GREEN = 15
+    REST = 16
+    APPROACH = 17
+    LIMIT = 18
+    PENETRATION = 19
 
 
 class Params(NamedTuple):
@@ -138,7 +166,7 @@ class Around(NamedTuple):
     led: Scalar
     """bool: the leader is controlled"""
     gap_behind: Scalar
-    """m to the follower; FREE_SHOWN without one"""
+    """m to the follower; FREE_GAP without one"""
     follower_speed: Scalar
     """m/s; 0 without one"""
     chosen: Scalar
@@ -166,9 +194,9 @@ class EcoDriving(Task[Params, State]):
         if difficulty is None or not 0 <= difficulty <= 1:
             raise ValueError(f"The difficulty of {card.id} is a penetration of 0 to 1, got {difficulty!r}.")
         self.penetration = float(difficulty)
-        self.observation_space = self.box(*bounds(), (LANES * SLOTS, 20))
+        self.observation_space = self.box(*bounds(), (LANES * SLOTS, len(Entry)))
         self.action_space = self.box(-1, 1, (LANES * SLOTS, 1))
-        self.reward_space = self.box(-FASTEST_REWARD, FASTEST_REWARD, (LANES * SLOTS,))
+        self.reward_space = self.box(-MAX_REWARD, MAX_REWARD, (LANES * SLOTS,))
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw junction, signals, demand and drivers."""
@@ -177,7 +205,7 @@ class EcoDriving(Task[Params, State]):
         cars = u[5 + lanes :].reshape(7, lanes, SLOTS)
         limit = 11 + 6 * u[1]
         greens = 30 + jnp.floor(41 * u[2:4]).astype(jnp.int32)
-        plan = Plan(greens[0], greens[1], jnp.int32(0)).begun_at(u[4])
+        plan = Plan(greens[0], greens[1], jnp.int32(0)).starting_at(u[4])
         arrival = arrivals(150 + 250 * u[5 : 5 + lanes, None], cars[0])
         return Params(
             approach=alternating_bands(u[0], split, 150.0, 350.0, bands=20),
@@ -198,22 +226,22 @@ class EcoDriving(Task[Params, State]):
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Drive for a second."""
-        off = EASE * jnp.maximum(self.of_each_car(action), 0) * params.controlled
-        state = jax.lax.fori_loop(0, TICKS, lambda _, now: self.drive(now, off, params), state)
-        away = left(state, params).sum(-1)
-        return state._replace(delay=state.delay + jnp.maximum(away[0] - away[1], 0).sum().astype(jnp.int32))
+        off = EASE * jnp.maximum(self.per_car(action), 0) * params.controlled
+        state = jax.lax.fori_loop(0, TICKS, lambda _, state: self.drive(state, off, params), state)
+        num_left = has_left(state, params).sum(-1)
+        return state._replace(delay=state.delay + jnp.maximum(num_left[0] - num_left[1], 0).sum().astype(jnp.int32))
 
-    def of_each_car(self, action: jax.Array) -> jax.Array:
+    def per_car(self, action: jax.Array) -> jax.Array:
         """Return the action for each car, such that it broadcasts to ``(lanes, slots)``."""
         return action.reshape(self.lanes, SLOTS)
 
     def lights(self, params: Params, tick: Scalar) -> Lights:
         """Return the lights of every lane, each field ``(lanes, 1)``."""
-        return Lights(*(self.of_lanes(part) for part in lights(params.plan, tick)))
+        return Lights(*(self.per_lane(value) for value in lights(params.plan, tick)))
 
-    def of_lanes(self, part: jax.Array) -> jax.Array:
+    def per_lane(self, values: jax.Array) -> jax.Array:
         """Return an attribute of both phases for every lane, ``(lanes, 1)``."""
-        return jnp.repeat(part, LANES // 2)[: self.lanes, None]
+        return jnp.repeat(values, LANES // 2)[: self.lanes, None]
 
     def lengths(self, params: Any) -> Scalar:
         """Return the length of every vehicle, m."""
@@ -230,44 +258,46 @@ class EcoDriving(Task[Params, State]):
     def drive(self, state: State, off: jax.Array, params: Params) -> State:
         """Return the state a tick later; agents accelerate by ``off`` less, ``(lanes, slots)`` m/s^2."""
         line = params.approach
-        before, light = state.traffic, self.lights(params, state.tick)
-        before = before._replace(held=holds(before, light, line))
-        ahead, chosen = self.followed(before, params)
-        inside = (before.x >= 0) & (before.x < line + EXIT)
+        traffic, light = state.traffic, self.lights(params, state.tick)
+        traffic = traffic._replace(held=holds(traffic, light, line))
+        ahead, intended = self.look_ahead(traffic, params)
+        inside = (traffic.x >= 0) & (traffic.x < line + EXIT)
         # Who drives on at amber clears the line before red, agents too.
-        bound = (before.x < line) & ~before.held & ~light.green
+        bound = (traffic.x < line) & ~traffic.held & ~light.green
         eased = jnp.where(inside & ~bound, jnp.stack([jnp.zeros_like(off), off]), 0)
-        after = computed_once(moved)(before, ahead, chosen - eased, line)
-        return self.recorded(state, before, after, params)._replace(traffic=self.joined(state, after, params))
+        next_traffic = computed_once(move)(traffic, ahead, intended - eased, line)
+        return self.count_emissions(state, traffic, next_traffic, params)._replace(
+            traffic=self.admit_arrivals(state, next_traffic, params)
+        )
 
-    def followed(self, traffic: Traffic, params: Params) -> tuple[Ahead, jax.Array]:
+    def look_ahead(self, traffic: Traffic, params: Params) -> tuple[Ahead, jax.Array]:
         """Return the leaders, and the accelerations that the drivers choose."""
         ahead = leaders(traffic.x, traffic.v, traffic.x, self.lengths(params))
         return ahead, intention(traffic, ahead, params.driver, params.approach)
 
-    def joined(self, state: State, traffic: Traffic, params: Params) -> Traffic:
+    def admit_arrivals(self, state: State, traffic: Traffic, params: Params) -> Traffic:
         """Return the traffic with those that enter."""
-        return entered(traffic, params.driver, params.arrival <= state.tick, self.lengths(params))
+        return enter(traffic, params.driver, params.arrival <= state.tick, self.lengths(params))
 
-    def recorded(self, state: State, before: Traffic, after: Traffic, params: Params) -> State:
+    def count_emissions(self, state: State, traffic: Traffic, next_traffic: Traffic, params: Params) -> State:
         """Return the state a tick later, with what this tick emits."""
         out = params.approach + EXIT
-        inside = (before.x >= 0) & (before.x < out)
-        speed, acceleration = 0.5 * (before.v + after.v), (after.v - before.v) * (1 / TICK)
-        waits = (before.x < 0) & (params.arrival <= state.tick)
-        leaves = inside & (after.x >= out)
+        inside = (traffic.x >= 0) & (traffic.x < out)
+        speed, acceleration = 0.5 * (traffic.v + next_traffic.v), (next_traffic.v - traffic.v) * (1 / TICK)
+        waits = (traffic.x < 0) & (params.arrival <= state.tick)
+        leaves = inside & (next_traffic.x >= out)
         engine = self.engines(params)
-        emitted = jnp.where(inside, TICK * co2(speed, acceleration, engine), jnp.where(waits, TICK * engine.idle, 0))
-        emitted = emitted + jnp.where(leaves, self.owed(after, params), 0)
-        used = jnp.where(inside | waits, TICK * 1e6 * self.petrol(speed, acceleration, params), 0)
+        emission = jnp.where(inside, TICK * co2(speed, acceleration, engine), jnp.where(waits, TICK * engine.idle, 0))
+        emission = emission + jnp.where(leaves, self.later_co2(next_traffic, params), 0)
+        consumption = jnp.where(inside | waits, TICK * 1e6 * self.petrol(speed, acceleration, params), 0)
         return state._replace(
-            traffic=after,
+            traffic=next_traffic,
             tick=state.tick + 1,
-            co2=state.co2 + whole(emitted),
-            fuel=state.fuel + whole(used),
+            co2=state.co2 + rounded_sums(emission),
+            fuel=state.fuel + rounded_sums(consumption),
         )
 
-    def owed(self, traffic: Traffic, params: Params) -> jax.Array:
+    def later_co2(self, traffic: Traffic, params: Params) -> jax.Array:
         """Return the CO2 that each will emit for its journey behind the exit, mg."""
         # A change of speed emits the same at any acceleration, so this is what regaining the desired speed will emit.
         desired = params.driver.desired_speed
@@ -276,18 +306,18 @@ class EcoDriving(Task[Params, State]):
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the observation of each car, ``(48, 20)``; see the table."""
-        return self.seen(state, params)
+        return self.car_observations(state, params)
 
-    def seen(self, state: State, params: Params) -> jax.Array:
+    def car_observations(self, state: State, params: Params) -> jax.Array:
         """Return what each car observes if it is controlled, ``(lanes * slots, 20)``."""
-        fleet = jax.tree.map(lambda part: part[1], state.traffic)
+        fleet = jax.tree.map(lambda value: value[1], state.traffic)
         light, line = self.lights(params, state.tick), params.approach
         fleet = fleet._replace(held=holds(fleet, light, line))
         around = self.around(fleet, params)
         cycle, seconds = params.plan.cycle, TICK / TIME
-        green = self.of_lanes(jnp.stack([params.plan.first, params.plan.second]))
+        green = self.per_lane(jnp.stack([params.plan.first, params.plan.second]))
         agent = (fleet.x >= 0) & (fleet.x < line + EXIT) & params.controlled
-        own = (
+        ego_columns = (
             jnp.ones_like(agent),
             fleet.v * (1 / SPEED),
             (line - fleet.x) * (1 / WAY),
@@ -299,7 +329,7 @@ class EcoDriving(Task[Params, State]):
             around.chosen * (1 / PEDAL),
             around.between * (1 / SLOTS),
         )
-        shared = (
+        road_columns = (
             light.green,
             light.amber,
             ~(light.green | light.amber),
@@ -311,14 +341,14 @@ class EcoDriving(Task[Params, State]):
             params.limit * (1 / SPEED),
             jnp.full_like(line, self.penetration),
         )
-        columns = *(jnp.where(agent, column, 0) for column in own), *shared
-        seen = jnp.stack([jnp.broadcast_to(column, agent.shape).astype(self.dtype) for column in columns], -1)
+        columns = *(jnp.where(agent, column, 0) for column in ego_columns), *road_columns
+        observation = jnp.stack([jnp.broadcast_to(column, agent.shape).astype(self.dtype) for column in columns], -1)
         low, high = (bound.astype(self.dtype) for bound in bounds())
-        return jnp.clip(seen.reshape(self.lanes * SLOTS, len(columns)), low, high)
+        return jnp.clip(observation.reshape(self.lanes * SLOTS, len(columns)), low, high)
 
     def around(self, fleet: Traffic, params: Params) -> Around:
         """Return what is around every car."""
-        ahead, chosen = self.followed(fleet, params)
+        ahead, chosen = self.look_ahead(fleet, params)
         on = fleet.x >= 0
         last = jnp.arange(SLOTS) == SLOTS - 1
         follows = jnp.roll(on, -1, -1) & ~last
@@ -329,7 +359,7 @@ class EcoDriving(Task[Params, State]):
             gap=ahead.gap,
             leader_speed=ahead.v,
             led=jnp.roll(params.controlled & on, 1, -1) & (np.arange(SLOTS) > 0),
-            gap_behind=jnp.where(follows, jnp.roll(ahead.gap, -1, -1), FREE_SHOWN),
+            gap_behind=jnp.where(follows, jnp.roll(ahead.gap, -1, -1), FREE_GAP),
             follower_speed=jnp.where(follows, jnp.roll(fleet.v, -1, -1), 0),
             chosen=chosen,
             between=jnp.where(approaching, np.arange(SLOTS) - first, 0),
@@ -382,17 +412,17 @@ class EcoDriving(Task[Params, State]):
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
-        saving = percent_less(state.co2, self.dtype)
+        saving = percent_saved(state.co2, self.dtype)
         delay = state.delay.astype(self.dtype) / params.cars
         controlled = (params.controlled & (params.arrival < NEVER)).sum(dtype=jnp.int32)
         saves = (controlled > 0) & (saving * params.cars >= SAVED * controlled)
         return {
             "success": all_left(state, params) & saves & (delay <= DELAYED),
             "saving": saving,
-            "fuel_saving": percent_less(state.fuel, self.dtype),
+            "fuel_saving": percent_saved(state.fuel, self.dtype),
             "co2_per_car": state.co2[1].astype(self.dtype) * GRAM / params.cars,
             "delay": delay,
-            "left": left(state, params)[1].sum().astype(jnp.int32),
+            "left": has_left(state, params)[1].sum().astype(jnp.int32),
         }
 
     # -- words and pictures ------------------------------------------------------------------------------------
@@ -410,8 +440,8 @@ class EcoDriving(Task[Params, State]):
 
     def describe(self, state: State, params: Params) -> str:
         """Describe the lights, and every agent on the road."""
-        x, v = (np.asarray(part[1]) for part in (state.traffic.x, state.traffic.v))
-        light = Lights(*(np.asarray(part) for part in lights(params.plan, state.tick)))
+        x, v = (np.asarray(value[1]) for value in (state.traffic.x, state.traffic.v))
+        light = Lights(*(np.asarray(value) for value in lights(params.plan, state.tick)))
         lines = [
             f"Speed limit {float(params.limit):.1f} m/s; {float(params.approach):.0f} m from entry to stop line. "
             + self.agents_in_words(x, params)
@@ -453,35 +483,34 @@ class EcoDriving(Task[Params, State]):
             canvas.rectangle((0, top, width, top + 24), fill="dimgray")
             canvas.rectangle((0, top + 32, width, top + 46), fill="gray")
             green, amber = bool(light.green[lane // 2]), bool(light.amber[lane // 2])
-            at = 20 + scale * line
-            canvas.rectangle((at, top, at + 3, top + 46), fill="lime" if green else "orange" if amber else "red")
+            light_colour = "lime" if green else "orange" if amber else "red"
+            line_x = 20 + scale * line
+            canvas.rectangle((line_x, top, line_x + 3, top + 46), fill=light_colour)
             for world, y, half in ((1, top + 12, 8), (0, top + 39, 4)):
                 for slot in range(SLOTS):
                     x = float(state.traffic.x[world, lane, slot])
                     if 0 <= x < line + EXIT:
-                        own = "lime" if params.controlled[lane, slot] else "deepskyblue"
+                        colour = "lime" if params.controlled[lane, slot] else "deepskyblue"
                         right = 20 + scale * x
                         box = (right - scale * float(length[lane, slot]), y - half, right, y + half)
-                        canvas.rectangle(box, fill=own if world else "lightgray", outline="black")
+                        canvas.rectangle(box, fill=colour if world else "lightgray", outline="black")
         return np.asarray(image)
-
-
-FREE_SHOWN = 2 * WAY
-"""m: gap to a follower that does not exist; shown as 1."""
 
 
 def bounds() -> tuple[np.ndarray, np.ndarray]:
     """Return the least and largest observation of a car, each ``(20,)``."""
-    low, high = np.zeros(20), np.ones(20)
-    low[[2, 8]] = -0.6, -1
-    high[[1, 2, 4, 7, 17, 18]] = 1.2, 1.4, 1.2, 1.2, 1.4, 1.2
+    low, high = np.zeros(len(Entry)), np.ones(len(Entry))
+    low[Entry.WAY] = -0.6
+    low[Entry.DRIVER] = -1
+    high[[Entry.SPEED, Entry.LEADER_SPEED, Entry.FOLLOWER_SPEED, Entry.LIMIT]] = 1.2
+    high[[Entry.WAY, Entry.APPROACH]] = 1.4
     return low, high
 
 
 def arrivals(demand: jax.Array, u: jax.Array) -> jax.Array:
     """Return ticks of arrival for a demand in vehicles per hour and uniform numbers ``(lanes, slots)``."""
     mean = 3600 / demand
-    headways = jnp.ceil((LEAST_HEADWAY - (mean - LEAST_HEADWAY) * jnp.log1p(-u)) / TICK).astype(jnp.int32)
+    headways = jnp.ceil((MIN_HEADWAY - (mean - MIN_HEADWAY) * jnp.log1p(-u)) / TICK).astype(jnp.int32)
     arrival = jnp.cumsum(headways, -1)
     return jnp.where(arrival <= int(INFLOW / TICK), arrival, NEVER)
 
@@ -497,21 +526,21 @@ def drivers(limit: jax.Array, u: jax.Array) -> Driver:
     )
 
 
-def left(state: State, params: Params) -> jax.Array:
+def has_left(state: State, params: Params) -> jax.Array:
     """Return who has left, ``(2, lanes, slots)``."""
     return state.traffic.x >= params.approach + EXIT
 
 
 def all_left(state: State, params: Params) -> jax.Array:
     """Return whether all cars have left."""
-    return (left(state, params) | (params.arrival == NEVER)).all()
+    return (has_left(state, params) | (params.arrival == NEVER)).all()
 
 
-def whole(amounts: jax.Array) -> jax.Array:
+def rounded_sums(amounts: jax.Array) -> jax.Array:
     """Return the sums of both worlds, ``(2,)`` int32, each amount rounded to a whole number first."""
     return jnp.round(amounts).astype(jnp.int32).sum((-2, -1), dtype=jnp.int32)
 
 
-def percent_less(both: jax.Array, dtype: Any) -> jax.Array:
+def percent_saved(amounts: jax.Array, dtype: Any) -> jax.Array:
     """Return by how many percent the fleet has less than its twin."""
-    return 100 * (both[0] - both[1]).astype(dtype) / jnp.maximum(both[0], 1).astype(dtype)
+    return 100 * (amounts[0] - amounts[1]).astype(dtype) / jnp.maximum(amounts[0], 1).astype(dtype)

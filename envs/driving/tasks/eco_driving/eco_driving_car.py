@@ -39,11 +39,12 @@ from ...roads.signal_plan import AMBER, TICK
 from .eco_driving import (
     DELAYED,
     EASE,
-    FASTEST_REWARD,
     INFLOW,
+    MAX_REWARD,
     NEVER,
     SLOTS,
     EcoDriving,
+    Entry,
     Params,
     State,
     all_left,
@@ -57,7 +58,7 @@ RED_LEFT = 10
 OF_OTHERS = "leader_controlled", "penetration"
 """Entries of an agent's observation that are about other agents."""
 # Of 32 bits: JAX keeps an array of 64 bits as it first saw it, so indexing fails in float64 after a run in float32.
-SHOWN = np.delete(np.arange(20, dtype=np.int32), [5, 19])
+OWN_ENTRIES = np.delete(np.arange(len(Entry), dtype=np.int32), [Entry.LEADER_CONTROLLED, Entry.PENETRATION])
 """Entries of an agent's observation that are shown: all but those of OF_OTHERS."""
 
 
@@ -71,20 +72,20 @@ class EcoDrivingCar(EcoDriving):
         super(EcoDriving, self).__init__(card, difficulty=difficulty, dtype=dtype)
         self.penetration = 0.0
         low, high = bounds()
-        self.observation_space = self.box(low[SHOWN], high[SHOWN])
+        self.observation_space = self.box(low[OWN_ENTRIES], high[OWN_ENTRIES])
         self.action_space = self.box(-1, 1, (1,))
-        self.reward_space = self.box(-SLOTS * FASTEST_REWARD, SLOTS * FASTEST_REWARD, ())
+        self.reward_space = self.box(-SLOTS * MAX_REWARD, SLOTS * MAX_REWARD, ())
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a lane, one of its cars, and lights that are red for it."""
         params = super().sample_params(key, split)
         arrival = params.arrival.at[0, 0].min(int(INFLOW / TICK))  # at least one car comes
         cars = (arrival < NEVER).sum()
-        chosen, left = self.uniform(jax.random.fold_in(key, 1), 2)
-        driven = jnp.minimum(jnp.floor(chosen * cars).astype(jnp.int32), cars - 1)
+        u_car, u_wait = self.uniform(jax.random.fold_in(key, 1), 2)
+        driven = jnp.minimum(jnp.floor(u_car * cars).astype(jnp.int32), cars - 1)
         plan = params.plan
-        most = plan.cycle - plan.first - AMBER - RED_LEFT
-        to_green = RED_LEFT + jnp.minimum(jnp.floor(left * (most + 1)).astype(jnp.int32), most)
+        max_wait = plan.cycle - plan.first - AMBER - RED_LEFT
+        to_green = RED_LEFT + jnp.minimum(jnp.floor(u_wait * (max_wait + 1)).astype(jnp.int32), max_wait)
         way = params.approach / (params.driver.desired_speed[0, driven] * TICK)
         reaches = arrival[0, driven] + jnp.ceil(way).astype(jnp.int32)
         return params._replace(
@@ -101,20 +102,21 @@ class EcoDrivingCar(EcoDriving):
             return (params.controlled & (state.traffic.x[1] < 0)).any()
 
         nobody = jnp.zeros((1, SLOTS), self.dtype)
-        state = jax.lax.while_loop(outside, lambda now: self.drive(now, nobody, params), super().initial(key, params))
+        empty = super().initial(key, params)
+        state = jax.lax.while_loop(outside, lambda state: self.drive(state, nobody, params), empty)
         return state._replace(co2=jnp.zeros_like(state.co2), fuel=jnp.zeros_like(state.fuel))
 
-    def of_each_car(self, action: jax.Array) -> jax.Array:
+    def per_car(self, action: jax.Array) -> jax.Array:
         """Return the action, which broadcasts to ``(lanes, slots)``."""
         return action
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the observation of the driven car, ``(18,)``; see the table."""
-        return self.seen(state, params)[params.controlled[0].argmax(), SHOWN]
+        return self.car_observations(state, params)[params.controlled[0].argmax(), OWN_ENTRIES]
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries; see the table."""
-        return tuple(part for part in super().observation_components() if part.name not in OF_OTHERS)
+        return tuple(component for component in super().observation_components() if component.name not in OF_OTHERS)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the CO2 saved in this step, g."""
@@ -162,5 +164,5 @@ class OwnSpeedAdvice(NamedTuple):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return how much the car eases off, ``(1,)``."""
-        seen = jnp.zeros(20, view.observation.dtype).at[SHOWN].set(view.observation)
-        return self.advice.advised(seen[None]), memory
+        observation = jnp.zeros(len(Entry), view.observation.dtype).at[OWN_ENTRIES].set(view.observation)
+        return self.advice.ease(observation[None]), memory

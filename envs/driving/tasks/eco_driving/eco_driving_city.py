@@ -48,7 +48,7 @@ from ...roads.signal_plan import AMBER, CLEARANCE, Plan
 from ...traffic.approach import LENGTH
 from ...traffic.car_following import Driver
 from ...vehicle.emissions import CAR, TRUCK, Engine, cold_ratio, cold_share, fuel
-from .eco_driving import LANES, NEVER, SLOTS, EcoDriving, State, arrivals, bounds, drivers
+from .eco_driving import LANES, NEVER, SLOTS, EcoDriving, Entry, State, arrivals, bounds, drivers
 
 CITIES = np.array(
     [
@@ -74,11 +74,13 @@ CITIES = np.array(
 direction, share of trucks, temperature in degrees Celsius."""
 GREENS, FIRST = 20, 6
 """Ticks by which the sum of greens and the first green differ from the city's."""
+TRUCKS_BETWEEN = len(Entry) + 2
+"""Entry of the observation: trucks between a vehicle and the line."""
 TRUCK_LENGTH = 10.0
 """m"""
 WARMEST = 40.0
 """Degrees Celsius that are shown as 1."""
-FASTEST_REWARD = 400.0
+MAX_REWARD = 400.0
 """g per car: no step emits more, and none saves more."""
 
 
@@ -117,26 +119,26 @@ class EcoDrivingCity(EcoDriving):
         low, high = bounds()
         low, high = np.append(low, (0, 0, 0, -0.3, 0)), np.append(high, (1, 1, 1, 0.8, 1))
         self.observation_space = self.box(low, high, (LANES * SLOTS, 25))
-        self.reward_space = self.box(-FASTEST_REWARD, FASTEST_REWARD, (LANES * SLOTS,))
+        self.reward_space = self.box(-MAX_REWARD, MAX_REWARD, (LANES * SLOTS,))
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Any:
         """Draw a city, a junction of it, and its traffic."""
         u = self.uniform(key, 8 + LANES + 9 * LANES * SLOTS)
-        each = u[8 + LANES :].reshape(9, LANES, SLOTS)
+        u_cars = u[8 + LANES :].reshape(9, LANES, SLOTS)
         city = (2 * jnp.minimum(jnp.floor(len(CITIES) // 2 * u[0]), len(CITIES) // 2 - 1) + split).astype(jnp.int32)
         row = jnp.asarray(CITIES, self.dtype)[city]
         limit = (row[1] - jnp.where(u[2] < 0.25, 10, 0)) / 3.6
         demand = jnp.repeat(row[4:6], LANES // 2) * (0.7 + 0.6 * u[8 : 8 + LANES])
-        arrival = arrivals(demand[:, None], each[0])
+        arrival = arrivals(demand[:, None], u_cars[0])
         trucks = row[6] * (0.5 + u[6])
         temperature = row[7] + 12 * u[7] - 6
-        truck = each[7] < trucks
-        car = drivers(limit, each[1:6])
+        truck = u_cars[7] < trucks
+        car = drivers(limit, u_cars[1:6])
         return CityParams(
             city=city,
             approach=row[0] * (0.92 + 0.16 * u[1]),
             limit=limit,
-            plan=drawn_plan(row, u[3:6]),
+            plan=sample_plan(row, u[3:6]),
             driver=Driver(
                 desired_speed=car.desired_speed * jnp.where(truck, 0.9, 1),
                 time_gap=car.time_gap * jnp.where(truck, 1.3, 1),
@@ -145,10 +147,10 @@ class EcoDrivingCity(EcoDriving):
                 deceleration=car.deceleration,
             ),
             arrival=arrival,
-            controlled=each[6] < self.penetration,
+            controlled=u_cars[6] < self.penetration,
             cars=jnp.maximum((arrival < NEVER).sum(), 1).astype(self.dtype),
             truck=truck,
-            cold=~truck & (each[8] < cold_share(temperature)),
+            cold=~truck & (u_cars[8] < cold_share(temperature)),
             temperature=temperature,
             trucks=trucks,
         )
@@ -169,20 +171,20 @@ class EcoDrivingCity(EcoDriving):
 
     def observation(self, state: State, key: jax.Array, params: Any) -> jax.Array:
         """Return the observation of each vehicle, ``(48, 25)``; see the docstring of this file."""
-        seen = self.seen(state, params)
+        shared_entries = self.car_observations(state, params)
         x = state.traffic.x[1]
         approaching = (x >= 0) & (x < params.approach)
         ahead = approaching & params.truck
-        own = (
+        vehicle_columns = (
             params.truck,
             jnp.where(params.cold, cold_ratio(params.temperature) - 1, 0),
             jnp.where(approaching, jnp.cumsum(ahead, -1) - ahead, 0) * (1 / SLOTS),
         )
-        agent = seen[:, 0] > 0
-        of_all = params.temperature * (1 / WARMEST), params.trucks
-        columns = *(jnp.where(agent, column.reshape(-1), 0) for column in own), *of_all
-        more = [jnp.broadcast_to(column, agent.shape).astype(self.dtype) for column in columns]
-        return jnp.concatenate([seen, jnp.stack(more, -1)], -1)
+        agent = shared_entries[:, Entry.AGENT] > 0
+        city_columns = params.temperature * (1 / WARMEST), params.trucks
+        columns = *(jnp.where(agent, column.reshape(-1), 0) for column in vehicle_columns), *city_columns
+        city_entries = [jnp.broadcast_to(column, agent.shape).astype(self.dtype) for column in columns]
+        return jnp.concatenate([shared_entries, jnp.stack(city_entries, -1)], -1)
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of each vehicle."""
@@ -207,13 +209,13 @@ class EcoDrivingCity(EcoDriving):
         )
 
 
-def drawn_plan(row: jax.Array, u: jax.Array) -> Plan:
+def sample_plan(row: jax.Array, u: jax.Array) -> Plan:
     """Return a signal plan of a city for three uniform numbers."""
     step = jnp.minimum(jnp.floor((2 * GREENS + 1) * u[0]), 2 * GREENS).astype(jnp.int32) - GREENS
     greens = jnp.round(2 * row[2]).astype(jnp.int32) - 2 * (AMBER + CLEARANCE) + step
-    other = jnp.minimum(jnp.floor((2 * FIRST + 1) * u[1]), 2 * FIRST).astype(jnp.int32) - FIRST
-    first = jnp.round(greens * row[3]).astype(jnp.int32) + other
-    return Plan(first, greens - first, jnp.int32(0)).begun_at(u[2])
+    shift = jnp.minimum(jnp.floor((2 * FIRST + 1) * u[1]), 2 * FIRST).astype(jnp.int32) - FIRST
+    first = jnp.round(greens * row[3]).astype(jnp.int32) + shift
+    return Plan(first, greens - first, jnp.int32(0)).starting_at(u[2])
 
 
 class CityAdvice(NamedTuple):
@@ -239,6 +241,6 @@ class CityAdvice(NamedTuple):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return how much each vehicle eases off, ``(48, 1)``."""
-        seen = view.observation
-        longer = seen[:, 22] * (self.truck_headway / self.advice.headway)
-        return self.advice.advised(seen.at[:, 9].add(longer))[:, None], memory
+        observation = view.observation
+        longer = observation[:, TRUCKS_BETWEEN] * (self.truck_headway / self.advice.headway)
+        return self.advice.ease(observation.at[:, Entry.BETWEEN].add(longer))[:, None], memory

@@ -59,19 +59,19 @@ from ...traffic.approach_lanes import (
     LaneTraffic,
     as_leader,
     at,
-    chosen,
-    counted,
+    by_way,
+    count_ahead,
+    expected_way,
+    intended_acceleration,
     misses,
     nearest,
-    numbered,
-    of_way,
-    planned,
+    order_number,
     relations,
 )
 from ...traffic.car_following import Driver
 from ...vehicle.emissions import co2
 from .eco_driving import (
-    FREE_SHOWN,
+    FREE_GAP,
     LANES,
     SLOTS,
     SPEED,
@@ -79,6 +79,7 @@ from .eco_driving import (
     WAY,
     Around,
     EcoDriving,
+    Entry,
     Params,
     bounds,
 )
@@ -90,7 +91,7 @@ LEAST_SHARE, MOST_SHARE = 0.05, 0.3
 """Share of a turn."""
 DETOUR = 300.0
 """m"""
-FASTEST_REWARD = 400.0
+MAX_REWARD = 400.0
 """g per car: no step emits more, and none saves more."""
 
 
@@ -142,9 +143,9 @@ class EcoDrivingLanes(EcoDriving):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        low, high = np.concatenate([bounds(), bounds_of_more()], 1)
+        low, high = np.concatenate([bounds(), bounds_of_lane_entries()], 1)
         self.observation_space = self.box(low, high, (LANES * SLOTS, len(low)))
-        self.reward_space = self.box(-FASTEST_REWARD, FASTEST_REWARD, (LANES * SLOTS,))
+        self.reward_space = self.box(-MAX_REWARD, MAX_REWARD, (LANES * SLOTS,))
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Any:
         """Draw the context of ``EcoDriving``, and where cars go."""
@@ -157,7 +158,7 @@ class EcoDrivingLanes(EcoDriving):
             approach=params.approach,
             limit=params.limit,
             plan=params.plan,
-            driver=Driver(*(part.reshape(shape) for part in params.driver)),
+            driver=Driver(*(values.reshape(shape) for values in params.driver)),
             arrival=params.arrival.reshape(shape),
             controlled=params.controlled.reshape(shape),
             cars=params.cars,
@@ -178,44 +179,44 @@ class EcoDrivingLanes(EcoDriving):
         to_left = state.tick // TICKS % 2 == 0
         held = holds(state.traffic, self.lights(params, state.tick), params.approach)
         traffic = state.traffic._replace(held=held)
-        changes = approach_lanes.changing(traffic, params.way, params.driver, params.approach, to_left)
+        changes = approach_lanes.changes_lane(traffic, params.way, params.driver, params.approach, to_left)
         changed = state._replace(
             traffic=state.traffic._replace(left=state.traffic.left ^ changes),
             changes=state.changes + changes.sum((-2, -1), dtype=jnp.int32),
         )
         return super().transition(changed, action, key, params)
 
-    def of_each_car(self, action: jax.Array) -> jax.Array:
+    def per_car(self, action: jax.Array) -> jax.Array:
         """Return the action for each car, ``(approaches, slots)``."""
         return action.reshape(APPROACHES, -1)
 
-    def of_lanes(self, part: jax.Array) -> jax.Array:
+    def per_lane(self, values: jax.Array) -> jax.Array:
         """Return an attribute of both phases for every approach, ``(approaches, 1)``."""
-        return part[:, None]
+        return values[:, None]
 
-    def followed(self, traffic: Any, params: Any) -> tuple[Ahead, jax.Array]:
+    def look_ahead(self, traffic: Any, params: Any) -> tuple[Ahead, jax.Array]:
         """Return the room before each as a standing leader, and the acceleration that its driver chooses."""
-        return approach_lanes.followed(traffic, params.way, params.driver, params.approach)
+        return approach_lanes.look_ahead(traffic, params.way, params.driver, params.approach)
 
-    def joined(self, state: Any, traffic: Any, params: Any) -> Any:
+    def admit_arrivals(self, state: Any, traffic: Any, params: Any) -> Any:
         """Return the traffic with those that enter, in each lane in the order of arrival."""
-        before = (jnp.roll(traffic.x, 1, -1) >= 0) | (np.arange(traffic.x.shape[-1]) % SLOTS == 0)
-        return approach_lanes.entered(traffic, params.driver, before & (params.arrival <= state.tick))
+        next_in_turn = (jnp.roll(traffic.x, 1, -1) >= 0) | (np.arange(traffic.x.shape[-1]) % SLOTS == 0)
+        return approach_lanes.enter(traffic, params.driver, next_in_turn & (params.arrival <= state.tick))
 
-    def owed(self, traffic: Any, params: Any) -> jax.Array:
+    def later_co2(self, traffic: Any, params: Any) -> jax.Array:
         """Return the CO2 that each will emit for its journey behind the exit, mg."""
         desired = params.driver.desired_speed
         detour = DETOUR * co2(desired, 0) / desired
-        return super().owed(traffic, params) + jnp.where(misses(traffic, params.way), detour, 0)
+        return super().later_co2(traffic, params) + jnp.where(misses(traffic, params.way), detour, 0)
 
     def around(self, fleet: Any, params: Any) -> Around:
         """Return what is around every car on its way."""
         way, line = params.way, params.approach
-        number, own = relations(fleet, way, line)
-        ahead, behind = nearest(number, own, ahead=True), nearest(number, number, ahead=False)
+        number, from_number = relations(fleet, way, line)
+        ahead, behind = nearest(number, from_number, ahead=True), nearest(number, number, ahead=False)
         leaders = as_leader(fleet, ahead, fleet.x)
         gap, speed = leaders
-        gap_behind = jnp.where(behind.found, fleet.x - LENGTH - at(fleet.x, behind.slot), FREE_SHOWN)
+        gap_behind = jnp.where(behind.found, fleet.x - LENGTH - at(fleet.x, behind.slot), FREE_GAP)
         first, last = gap[0] <= gap[1], gap_behind[0] <= gap_behind[1]
         led = at(params.controlled, ahead.slot) & ahead.found
         follower_speed = jnp.where(behind.found, at(fleet.v, behind.slot), 0)
@@ -226,39 +227,39 @@ class EcoDrivingLanes(EcoDriving):
             led=jnp.where(first, led[0], led[1]),
             gap_behind=gap_behind.min(0),
             follower_speed=jnp.where(last, follower_speed[0], follower_speed[1]),
-            chosen=chosen(fleet, leaders, way, params.driver, line),
-            between=jnp.where(approaching, counted(number[0], own[0], approaching), 0),
+            chosen=intended_acceleration(fleet, leaders, way, params.driver, line),
+            between=jnp.where(approaching, count_ahead(number[0], from_number[0], approaching), 0),
         )
 
     def observation(self, state: Any, key: jax.Array, params: Any) -> jax.Array:
         """Return the observation of each car, ``(48, 31)``; see the docstring of this file."""
-        seen = self.seen(state, params)
-        fleet, line = jax.tree.map(lambda part: part[1], state.traffic), params.approach
+        shared_entries = self.car_observations(state, params)
+        fleet, line = jax.tree.map(lambda value: value[1], state.traffic), params.approach
         approaching = (fleet.x >= 0) & (fleet.x < line)
-        number, own = relations(fleet, params.way, line)
-        way = planned(fleet, params.way, line)
+        number, from_number = relations(fleet, params.way, line)
+        way = expected_way(fleet, params.way, line)
         turning = approaching & (way != STRAIGHT)
-        beside = numbered(1 - fleet.left.astype(jnp.int32), fleet.x)
+        beside = order_number(1 - fleet.left.astype(jnp.int32), fleet.x)
         ahead, behind = (nearest(number[0], beside, ahead=on) for on in (True, False))
         gap, speed = as_leader(fleet, ahead, fleet.x)
-        gap_behind = jnp.where(behind.found, fleet.x - LENGTH - at(fleet.x, behind.slot), FREE_SHOWN)
+        gap_behind = jnp.where(behind.found, fleet.x - LENGTH - at(fleet.x, behind.slot), FREE_GAP)
         columns = (
             fleet.left,
             way == RIGHT,
             way == STRAIGHT,
             way == LEFT,
-            jnp.minimum(of_way(TURN_SPEEDS, way), params.limit) * (1 / SPEED),
-            jnp.where(approaching, counted(number[0], own[0], turning), 0) * (1 / SLOTS),
+            jnp.minimum(by_way(TURN_SPEEDS, way), params.limit) * (1 / SPEED),
+            jnp.where(approaching, count_ahead(number[0], from_number[0], turning), 0) * (1 / SLOTS),
             misses(fleet, params.way),
             jnp.where(approaching, jnp.minimum(gap * (1 / WAY), 1), 1),
             jnp.where(approaching, speed, 0) * (1 / SPEED),
             jnp.where(approaching, jnp.minimum(gap_behind * (1 / WAY), 1), 1),
             jnp.where(approaching & behind.found, at(fleet.v, behind.slot), 0) * (1 / SPEED),
         )
-        agent = seen[:, :1] > 0
-        more = jnp.stack([column.reshape(-1).astype(self.dtype) for column in columns], -1)
-        low, high = (bound.astype(self.dtype) for bound in bounds_of_more())
-        return jnp.concatenate([seen, jnp.where(agent, jnp.clip(more, low, high), 0)], -1)
+        agent = shared_entries[:, Entry.AGENT, None] > 0
+        lane_entries = jnp.stack([column.reshape(-1).astype(self.dtype) for column in columns], -1)
+        low, high = (bound.astype(self.dtype) for bound in bounds_of_lane_entries())
+        return jnp.concatenate([shared_entries, jnp.where(agent, jnp.clip(lane_entries, low, high), 0)], -1)
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of each car."""
@@ -290,7 +291,7 @@ class EcoDrivingLanes(EcoDriving):
 
     def describe(self, state: Any, params: Any) -> str:
         """Describe the lights, and every car on the road."""
-        x, v, _, left = (np.asarray(part[1]) for part in state.traffic)
+        x, v, _, in_left = (np.asarray(value[1]) for value in state.traffic)
         line, way = float(params.approach), np.asarray(params.way)
         light = jax.tree.map(np.asarray, lights(params.plan, state.tick))
         lines = [
@@ -309,7 +310,7 @@ class EcoDrivingLanes(EcoDriving):
                     who = self.agent_in_words(2 * approach + slot // SLOTS, slot % SLOTS) if controlled else "a human"
                     lines.append(
                         f"  {who}: {line - x[approach, slot]:.1f} m before the line, {v[approach, slot]:.1f} m/s, "
-                        f"in the {'left' if left[approach, slot] else 'right'} lane, {WAYS[way[approach, slot]]}"
+                        f"in the {'left' if in_left[approach, slot] else 'right'} lane, {WAYS[way[approach, slot]]}"
                     )
         return "\n".join(lines)
 
@@ -324,9 +325,9 @@ class EcoDrivingLanes(EcoDriving):
         line = float(params.approach)
         scale, lane_width = (width - 40) / (line + EXIT), 18
         light = lights(params.plan, state.tick)
-        x, left = np.asarray(state.traffic.x), np.asarray(state.traffic.left)
+        x, in_left = np.asarray(state.traffic.x), np.asarray(state.traffic.left)
         way = np.asarray(params.way)
-        goes = np.asarray(planned(state.traffic, params.way, line))
+        goes = np.asarray(expected_way(state.traffic, params.way, line))
         for approach, name in enumerate(NAMES):
             for world, top in ((1, 22 + 205 * approach), (0, 128 + 205 * approach)):
                 at_line, half = 20 + scale * line, 7 if world else 4
@@ -345,14 +346,14 @@ class EcoDrivingLanes(EcoDriving):
                     place = x[world, approach, slot]
                     if not 0 <= place < line + EXIT:
                         continue
-                    lane = 1.5 if left[world, approach, slot] else 2.5
+                    lane = 1.5 if in_left[world, approach, slot] else 2.5
                     if place >= line:
                         lane += goes[world, approach, slot] == RIGHT
                         lane -= goes[world, approach, slot] == LEFT
-                    own = "lime" if params.controlled[approach, slot] else "deepskyblue"
+                    colour_of_car = "lime" if params.controlled[approach, slot] else "deepskyblue"
                     right, y = 20 + scale * place, top + wide * lane
                     box = (right - scale * LENGTH, y - half, right, y + half)
-                    canvas.rectangle(box, fill=own if world else "lightgray", outline="black")
+                    canvas.rectangle(box, fill=colour_of_car if world else "lightgray", outline="black")
                     if way[approach, slot] != STRAIGHT and place < line + BENDS[way[approach, slot]]:
                         side = y - half if way[approach, slot] == LEFT else y + half - 2
                         canvas.rectangle((box[0], side, right, side + 2), fill="orange")
@@ -360,7 +361,7 @@ class EcoDrivingLanes(EcoDriving):
         return np.asarray(image)
 
 
-def bounds_of_more() -> tuple[np.ndarray, np.ndarray]:
+def bounds_of_lane_entries() -> tuple[np.ndarray, np.ndarray]:
     """Return the least and largest values of the entries that ``EcoDriving`` does not have, each ``(11,)``."""
     low = np.array([0, 0, 0, 0, 0, 0, 0, -0.03, 0, -0.03, 0])
     return low, np.array([1, 1, 1, 1, 1.2, 1, 1, 1, 1.2, 1, 1.2])
@@ -386,4 +387,4 @@ class LanesAdvice(NamedTuple):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return how much each car eases off, ``(48, 1)``."""
-        return self.advice.advised(view.observation)[:, None], memory
+        return self.advice.ease(view.observation)[:, None], memory
