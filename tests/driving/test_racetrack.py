@@ -97,7 +97,7 @@ def test_tracks_close_without_a_kink_and_bend_as_tyres_allow() -> None:
             np.testing.assert_allclose(place, [track.x[k], track.y[k], track.heading[k]], atol=1e-6)
         assert np.abs(track.curvature).max() < 1 / (15 + racetrack.LANE / 2)
     assert senses == {True, False}
-    assert racetrack.FASTEST**2 / 15 < 4.9
+    assert racetrack.MAX_SPEED**2 / 15 < 4.9
 
 
 def hostile_episodes(count: int) -> Any:
@@ -156,7 +156,7 @@ def test_every_step_is_that_of_a_plain_simulation_and_no_overlap_goes_uncounted(
                     lambda _, z, u=u, b=beta: [u * math.cos(z[2] + b), u * math.sin(z[2] + b), u / 1.5 * math.sin(b)],
                     (0, 1 / 15), z, rtol=1e-11, atol=1e-11,
                 ).y[:, -1]  # fmt: skip
-                for s, d in zip(old.others, mine.across, strict=True):
+                for s, d in zip(old.other_s, mine.across, strict=True):
                     if abs((s - old.s + mine.lap / 2) % mine.lap - mine.lap / 2) > 12:
                         continue
                     x, y, psi = centre(pieces, first, (s + k * mine.pace / 15) % mine.lap)
@@ -168,7 +168,7 @@ def test_every_step_is_that_of_a_plain_simulation_and_no_overlap_goes_uncounted(
             assert new.crashed or not touched
             if not new.crashed:
                 np.testing.assert_allclose(new.pose[:3], z, atol=1e-8)
-                moved = (new.others - old.others - 3 * mine.pace / 15 + mine.lap / 2) % mine.lap - mine.lap / 2
+                moved = (new.other_s - old.other_s - 3 * mine.pace / 15 + mine.lap / 2) % mine.lap - mine.lap / 2
                 np.testing.assert_allclose(moved, 0, atol=1e-9)
                 compared += 1
     assert compared > 80

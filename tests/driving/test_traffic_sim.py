@@ -44,7 +44,7 @@ def test_different_drivers_settle_at_the_gaps_in_closed_form() -> None:
     driver = Driver(*rng.uniform(low, high, (16, 5)).T)
     with jax.enable_x64(True):
         start = Ring(jnp.full(16, 25.0), jnp.full(16, 8.0))
-        tick = lambda _, ring: ring_road.moved(ring, ring_road.human(ring, driver, 0.0))  # noqa: E731
+        tick = lambda _, ring: ring_road.move(ring, ring_road.human(ring, driver, 0.0))  # noqa: E731
         gap, v = jax.tree.map(np.asarray, jax.jit(lambda ring: jax.lax.fori_loop(0, 6000, tick, ring))(start))
     np.testing.assert_allclose(v, v[0], rtol=1e-9)
     expected = (driver.jam_gap + v * driver.time_gap) / np.sqrt(1 - (v / driver.desired_speed) ** 4)
@@ -67,7 +67,7 @@ def test_a_tick_is_that_of_held_accelerations() -> None:
     gap, v = rng.uniform(0, 1.5, count), rng.uniform(0, 4, count) * (rng.random(count) < 0.9)
     a = rng.uniform(-BRAKING, BRAKING, count)
     with jax.enable_x64(True):
-        end = jax.tree.map(np.asarray, ring_road.moved(Ring(gap, v), jnp.asarray(a)))
+        end = jax.tree.map(np.asarray, ring_road.move(Ring(gap, v), jnp.asarray(a)))
         gaps = np.asarray(gaps_within(Ring(gap, v), jnp.asarray(a), 2))
     assert ((v + TICK * a < 0) & (v > 0)).sum() > 100
     np.testing.assert_allclose(end.gap, gaps[-1], atol=1e-12)
@@ -86,7 +86,7 @@ def test_humans_never_collide_behind_anybody() -> None:
             pedal, disturbance = drawn
             own = ring_road.human(ring, driver, disturbance)
             own = own.at[:, 0].set(jnp.minimum(pedal, own[:, 0]))
-            return ring_road.moved(ring, own), gaps_within(ring, own, 51).min()
+            return ring_road.move(ring, own), gaps_within(ring, own, 51).min()
 
         start = Ring(jnp.full((64, 8), 20.0), jnp.full((64, 8), 10.0))
         _, least = jax.lax.scan(tick, start, (pedals, disturbances))

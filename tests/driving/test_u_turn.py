@@ -216,7 +216,7 @@ def test_who_never_looks_scores_less_than_a_fifth_of_the_reference() -> None:
 def test_a_driver_who_never_hangs_back_in_bends_earns_a_tenth_less() -> None:
     """No speed pays in a bend, so that to hurry through it gains only a place behind slow vehicles."""
     task: Any = card("UTurn-v1").build()
-    hurried = UTurnDriver.for_task(task)._replace(before=0.0)
+    hurried = UTurnDriver.for_task(task)._replace(hang_back_from=0.0)
     played = play(task, hurried, range(60), split="test")
     assert played.total.mean() < 0.9 * task.scores["reference"].mean
 

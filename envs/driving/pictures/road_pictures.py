@@ -18,9 +18,9 @@ def draw_band(
 ) -> None:
     """Draw the asphalt between two distances to the left of a centre line (the first is the smaller one)."""
     s = np.arange(ends[0], ends[1] + 1.0, 1.0)
-    right, left = (points(route, s, d)[:, :2] for d in sides)
+    right_edge, left_edge = (points(route, s, d)[:, :2] for d in sides)
     for i in range(len(s) - 1):
-        corners = [right[i], right[i + 1], left[i + 1], left[i]]
+        corners = [right_edge[i], right_edge[i + 1], left_edge[i + 1], left_edge[i]]
         canvas.polygon([pixel(*corner) for corner in corners], fill="dimgray")
 
 

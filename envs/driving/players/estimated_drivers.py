@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from rlbench_suite.policy import View
 
-from ..tasks.traffic_sim import CHANCE, COMMAND, GAP, RANDOM, SPEED, TrafficSim
+from ..tasks.traffic_sim import CHANCE, COMMAND, GAP, RANDOM, SPEED, Entry, TrafficSim
 from ..traffic.car_following import Driver, acceleration
 from ..traffic.ring_road import BRAKING, safe
 
@@ -46,13 +46,13 @@ class EstimatedDrivers(NamedTuple):
     """s: no driver keeps a longer time gap"""
     random: Any = 0.88
     """Random accelerations by those watched, which waves of traffic make larger."""
-    told_gap: Any = 1.83
+    commanded_gap: Any = 1.83
     """m; this and the next two are those of an agent with a command"""
-    told_acceleration: Any = 2.13
+    commanded_acceleration: Any = 2.13
     """m/s^2"""
-    told_deceleration: Any = 1.85
+    commanded_deceleration: Any = 1.85
     """m/s^2"""
-    told_speed: Any = 2.7
+    commanded_speed: Any = 2.7
     """by the speed limit"""
 
     @classmethod
@@ -67,10 +67,15 @@ class EstimatedDrivers(NamedTuple):
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the acceleration of each car, ``(23, 1)``."""
         observation = view.observation
-        v, gap, leader = SPEED * observation[:, 0], GAP * observation[:, 1], SPEED * observation[:, 2]
-        commanded, command = observation[:, 5] > 0, COMMAND * observation[:, 6]
-        mean_v, mean_gap = SPEED * observation[:, 7], GAP * observation[:, 8]
-        random, limit = RANDOM * observation[:, 9], SPEED * observation[:, 12]
+        v = SPEED * observation[:, Entry.SPEED]
+        gap = GAP * observation[:, Entry.GAP]
+        leader = SPEED * observation[:, Entry.LEADER_SPEED]
+        commanded = observation[:, Entry.COMMANDED] > 0
+        command = COMMAND * observation[:, Entry.COMMAND]
+        mean_v = SPEED * observation[:, Entry.WATCHED_SPEED]
+        mean_gap = GAP * observation[:, Entry.WATCHED_GAP]
+        random = RANDOM * observation[:, Entry.WATCHED_RANDOM]
+        limit = SPEED * observation[:, Entry.LIMIT]
 
         desired = jnp.maximum(self.desired_speed * limit, mean_v + self.faster)
         share = mean_v / desired
@@ -78,15 +83,19 @@ class EstimatedDrivers(NamedTuple):
         equilibrium = mean_gap * jnp.sqrt(jnp.maximum(1 - square * square, 0.05))
         time_gap = jnp.maximum(equilibrium - self.jam_gap, 0) / jnp.maximum(mean_v, 1) * self.time_gap
         gap_fraction = (self.jam_gap + mean_v * self.longest) / jnp.maximum(mean_gap, 1)
-        own_desired = mean_v / jnp.sqrt(jnp.sqrt(jnp.maximum(1 - gap_fraction * gap_fraction, 0.05)))
+        desired_at_ease = mean_v / jnp.sqrt(jnp.sqrt(jnp.maximum(1 - gap_fraction * gap_fraction, 0.05)))
         at_ease = time_gap > self.longest
-        desired = jnp.where(at_ease, own_desired, desired)
+        desired = jnp.where(at_ease, desired_at_ease, desired)
         time_gap = jnp.where(at_ease, self.longest, time_gap)
         driver = Driver(desired, time_gap, self.jam_gap, self.acceleration, self.deceleration)
         obedient = Driver(
-            self.told_speed * limit, command, self.told_gap, self.told_acceleration, self.told_deceleration
+            self.commanded_speed * limit,
+            command,
+            self.commanded_gap,
+            self.commanded_acceleration,
+            self.commanded_deceleration,
         )
-        pedal = acceleration(driver, v, gap, leader) + self.random * random * CHANCE * observation[:, 11]
+        pedal = acceleration(driver, v, gap, leader) + self.random * random * CHANCE * observation[:, Entry.CHANCE]
         pedal = jnp.where(commanded, acceleration(obedient, v, gap, leader), pedal)
         pedal = jnp.minimum(pedal, safe(gap, v, leader))
         return jnp.clip(pedal * (1 / BRAKING), -1, 1)[:, None], memory

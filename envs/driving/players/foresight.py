@@ -52,7 +52,7 @@ class Foresight(eqx.Module):
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the pedal, shape ``(1,)``."""
         state: State = view.state
-        vehicles = self.task.others(state, view.params)
+        vehicles = self.task.recorded_vehicles(state, view.params)
 
         def free(pedal: Scalar) -> Scalar:
             return self.is_free(state, vehicles, pedal, 1.0) | self.is_free(state, vehicles, pedal, self.brake)

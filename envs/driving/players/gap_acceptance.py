@@ -33,9 +33,9 @@ class GapAcceptance(NamedTuple):
     layout: Layout
     route: Any
     """the ego's"""
-    before: Any = 0.3
+    time_before: Any = 0.3
     """s: to leave a zone before another car comes"""
-    after: Any = 0.1
+    time_after: Any = 0.1
     """s: to enter a zone after another car has left it"""
     rest: Any = 2.5
     """m behind the line at which its front stops at the latest"""
@@ -103,7 +103,7 @@ class GapAcceptance(NamedTuple):
         waits = jnp.asarray(self.layout.looks_for)[cars.route, self.route]
         first = jnp.where(committed[0], ~waits, jnp.asarray(self.layout.yields_to)[self.route, cars.route]) | committed
         counts = cars.present & (mine[:, 0] < jnp.inf) & (goes > 0) & first
-        separated = (comes > leaves + self.before) | (goes + self.after < enters)
+        separated = (comes > leaves + self.time_before) | (goes + self.time_after < enters)
         return (~counts | separated).all()
 
     def behind(self, state: State) -> Scalar:

@@ -40,15 +40,33 @@ FREE = MAX_TARGET_SPEED + 1
 """m/s: speed of an empty lane. Faster lanes are not better."""
 
 
+class Ego(NamedTuple):
+    """The ego as the observation shows it, in the observation's scales."""
+
+    speed: Scalar
+    y: Scalar
+    heading: Scalar
+    offset: Scalar
+    earned: Scalar
+    speed_to_keep: Scalar = 0
+    target_lane: Scalar = 0
+    changing: Scalar = 0
+
+
 class Lanes(NamedTuple):
     """Neighbours as the observation shows them: lanes to the right, own, left, by nearest and second ahead, behind."""
 
-    there: jax.Array
+    occupied: jax.Array
     """bool ``(3, 3)``"""
     gap: jax.Array
     """``(3, 3)``, m; ``SIGHT`` for nobody"""
     gain: jax.Array
     """``(3, 3)``, m/s: speed relative to the ego; 0 for nobody"""
+
+
+def see_ego(observation: jax.Array, count: int) -> Ego:
+    """Read the first ``count`` entries of an observation: 8 of ``Highway``, 5 of ``HighwayContinuous``."""
+    return Ego(*(observation[i] for i in range(count)))
 
 
 def see_lanes(observation: jax.Array, speed_scale: float, sight: float = SIGHT) -> Lanes:
@@ -89,7 +107,7 @@ class Manner(NamedTuple):
         vehicles = jnp.arange(1, 3)
         room = lanes.gap[:, :2] - vehicles * (self.jam_gap + self.time_gap * leader) - CAR_LENGTH * (vehicles - 1)
         reached = leader + room / jnp.stack([self.closing, self.closing_second])
-        return jnp.where(lanes.there[:, :2], reached, FREE).min(1, initial=FREE)
+        return jnp.where(lanes.occupied[:, :2], reached, FREE).min(1, initial=FREE)
 
     def free(self, lanes: Lanes) -> Scalar:
         """Say of each of the three lanes whether a gap in it lasts, bool ``(3,)``."""
@@ -136,12 +154,12 @@ class GapTestingDriver(NamedTuple):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return one of the five actions."""
-        seen = view.observation
-        lanes = see_lanes(seen, Highway.speed_scale)
-        speeds, free = self.manner.speeds(lanes, seen[0] * self.top_speed), self.manner.free(lanes)
-        level, lane, settled = seen[5] * (LEVELS - 1), jnp.round(seen[6] * (self.lanes - 1)), seen[7] == 0
-        drive = pace(level, speeds[OWN], self.slack)
-        may = settled & (drive != SLOWER)
+        ego = see_ego(view.observation, Highway.own_entries)
+        lanes = see_lanes(view.observation, Highway.speed_scale)
+        speeds, free = self.manner.speeds(lanes, ego.speed * self.top_speed), self.manner.free(lanes)
+        lane = jnp.round(ego.target_lane * (self.lanes - 1))
+        drive = pace(ego.speed_to_keep * (LEVELS - 1), speeds[OWN], self.slack)
+        may = (ego.changing == 0) & (drive != SLOWER)
         right = may & free[RIGHT] & (lane > self.right_lane) & (speeds[RIGHT] > speeds[OWN] - self.slower)
         left = may & free[LEFT] & (lane < self.lanes - 1) & (speeds[LEFT] > speeds[OWN] + self.faster)
         return jnp.where(right, LANE_RIGHT, jnp.where(left, LANE_LEFT, drive)), memory
@@ -183,9 +201,11 @@ class GapTestingPedals(NamedTuple):
 
     def act(self, memory: Scalar, view: View, key: jax.Array) -> tuple[jax.Array, Scalar]:
         """Return acceleration and steering, shape ``(2,)``."""
-        seen = view.observation
-        lanes = see_lanes(seen, HighwayContinuous.speed_scale)
-        speed, y, heading = seen[0] * self.top_speed, seen[1] * (LANES * LANE_WIDTH), seen[2] * (math.pi / 2)
+        ego = see_ego(view.observation, HighwayContinuous.own_entries)
+        lanes = see_lanes(view.observation, HighwayContinuous.speed_scale)
+        speed = ego.speed * self.top_speed
+        y = ego.y * (LANES * LANE_WIDTH)
+        heading = ego.heading * (math.pi / 2)
         speeds, free, lane = self.manner.speeds(lanes, speed), self.manner.free(lanes), lane_of(y)
         target = jnp.where(memory < 0, lane, memory)
         settled = jnp.abs(y - lane_centre(target)) < 0.15 * LANE_WIDTH

@@ -77,9 +77,9 @@ def _onto(piece: Route, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
     return piece.start + way, (2 * left - kappa * (ahead * ahead + left * left)) / (1 + jnp.hypot(a, b))
 
 
-def project(route: Route, x: Scalar, y: Scalar, near: Scalar) -> tuple[Scalar, Scalar]:
-    """Return (s, d) of a point, given a place ``near`` it on the same piece or a neighbouring one."""
-    s, _ = _onto(piece_at(route, near), x, y)
+def project(route: Route, x: Scalar, y: Scalar, guess: Scalar) -> tuple[Scalar, Scalar]:
+    """Return (s, d) of a point, given a place ``guess`` it on the same piece or a neighbouring one."""
+    s, _ = _onto(piece_at(route, guess), x, y)
     return _onto(piece_at(route, s), x, y)
 
 

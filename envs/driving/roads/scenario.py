@@ -21,9 +21,9 @@ from rlbench_suite.card import LONGEST_GIVEN, unknown
 
 from .routes import Route, points
 
-MOST_LANES, MOST_PIECES, MOST_VEHICLES, MOST_POINTS = 500, 200, 2000, 200_000
+MAX_LANES, MAX_PIECES, MAX_VEHICLES, MAX_POINTS = 500, 200, 2000, 200_000
 """Lanes, pieces of a lane, trajectories, and points of all of them."""
-FARTHEST, FASTEST = 1e5, 100.0
+MAX_COORDINATE, MAX_SPEED = 1e5, 100.0
 """m, m/s"""
 MISMATCH = 0.5
 """Largest difference between the speed of a trajectory and that of its places, as a part of the former and 2 m/s"""
@@ -31,22 +31,22 @@ JOINT, TURN = 0.1, 0.05
 """m, rad: largest distance and angle between the end of a lane and the beginning of the next one."""
 SHIPPED = Path(__file__).parent / "scenarios" / "intersection.json"
 
-Coordinate = Annotated[float, Field(ge=-FARTHEST, le=FARTHEST, allow_inf_nan=False)]
+Coordinate = Annotated[float, Field(ge=-MAX_COORDINATE, le=MAX_COORDINATE, allow_inf_nan=False)]
 Angle = Annotated[float, Field(ge=-100, le=100, allow_inf_nan=False)]
-Speed = Annotated[float, Field(ge=0, le=FASTEST, allow_inf_nan=False)]
-Time = Annotated[float, Field(ge=0, le=FARTHEST, allow_inf_nan=False)]
+Speed = Annotated[float, Field(ge=0, le=MAX_SPEED, allow_inf_nan=False)]
+Time = Annotated[float, Field(ge=0, le=MAX_COORDINATE, allow_inf_nan=False)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 Long = Annotated[float, Field(ge=0.5, le=30, allow_inf_nan=False)]
 Wide = Annotated[float, Field(ge=0.3, le=4, allow_inf_nan=False)]
 
 
-class Part(BaseModel):
+class StrictModel(BaseModel):
     """A part of the format: unknown fields and values of other types are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Beginning(Part):
+class Beginning(StrictModel):
     """Beginning of a lane."""
 
     x: Coordinate
@@ -54,36 +54,36 @@ class Beginning(Part):
     heading: Angle
 
 
-class Piece(Part):
+class Piece(StrictModel):
     """A straight, or an arc."""
 
-    length: Annotated[float, Field(ge=0.1, le=FARTHEST, allow_inf_nan=False)]
+    length: Annotated[float, Field(ge=0.1, le=MAX_COORDINATE, allow_inf_nan=False)]
     radius: Coordinate | None = None
     """m of an arc, positive to the left, negative to the right; None for a straight"""
 
 
-class Lane(Part):
+class Lane(StrictModel):
     """A lane, given by its centre line."""
 
     name: Name
     start: Beginning
-    pieces: Annotated[list[Piece], Field(min_length=1, max_length=MOST_PIECES)]
-    speed_limit: Annotated[float, Field(ge=1, le=FASTEST, allow_inf_nan=False)]
+    pieces: Annotated[list[Piece], Field(min_length=1, max_length=MAX_PIECES)]
+    speed_limit: Annotated[float, Field(ge=1, le=MAX_SPEED, allow_inf_nan=False)]
     width: Annotated[float, Field(ge=1, le=10, allow_inf_nan=False)] = 3.5
     """m, of the picture"""
     next: list[Name] = []
     """lanes that begin where it ends"""
 
 
-class OnLane(Part):
+class OnLane(StrictModel):
     """A place on a lane."""
 
     lane: Name
-    s: Annotated[float, Field(ge=0, le=FARTHEST, allow_inf_nan=False)]
+    s: Annotated[float, Field(ge=0, le=MAX_COORDINATE, allow_inf_nan=False)]
     """m from its beginning"""
 
 
-class Ego(Part):
+class Ego(StrictModel):
     """The vehicle that is driven."""
 
     start: OnLane
@@ -92,7 +92,7 @@ class Ego(Part):
     width: Wide = 2.0
 
 
-class Trajectory(Part):
+class Trajectory(StrictModel):
     """Motion of a vehicle; the lists are equally long."""
 
     time: Annotated[list[Time], Field(min_length=2)]
@@ -104,40 +104,40 @@ class Trajectory(Part):
     width: Wide = 2.0
 
 
-class Scenario(Part):
+class Scenario(StrictModel):
     """The whole document."""
 
     version: Literal[1]
     units: Literal["m, s, rad"]
     name: Name
     description: Annotated[str, Field(max_length=2000)] = ""
-    duration: Annotated[float, Field(gt=0, le=FARTHEST, allow_inf_nan=False)]
+    duration: Annotated[float, Field(gt=0, le=MAX_COORDINATE, allow_inf_nan=False)]
     """s of the recording, which begins at 0"""
-    lanes: Annotated[list[Lane], Field(min_length=1, max_length=MOST_LANES)]
+    lanes: Annotated[list[Lane], Field(min_length=1, max_length=MAX_LANES)]
     ego: Ego
-    trajectories: Annotated[list[Trajectory], Field(max_length=MOST_VEHICLES)] = []
+    trajectories: Annotated[list[Trajectory], Field(max_length=MAX_VEHICLES)] = []
 
 
 # -- reading -------------------------------------------------------------------------------------------------------
 
 
-def check(given: Mapping[str, Any]) -> dict[str, Any]:
+def check(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return a scenario with its defaults as plain data.
 
     Raises:
         ValueError: it is none. The message is a part of a sentence.
     """
-    return read(given).model_dump()
+    return read(document).model_dump()
 
 
-def read(given: Mapping[str, Any]) -> Scenario:
+def read(document: Mapping[str, Any]) -> Scenario:
     """Return the scenario that plain data describes.
 
     Raises:
         ValueError: it is none. The message is a part of a sentence.
     """
     try:
-        scenario = Scenario.model_validate(given)
+        scenario = Scenario.model_validate(document)
     except ValidationError as error:
         raise ValueError(_first_fault(error)) from None
     names = [lane.name for lane in scenario.lanes]
@@ -150,12 +150,12 @@ def read(given: Mapping[str, Any]) -> Scenario:
         if place.lane not in names:
             raise ValueError(f"ego.{which}: {unknown('lane', place.lane, names)}")
         if place.s > length_of(lane_of(scenario, place.lane)):
-            most = length_of(lane_of(scenario, place.lane))
-            raise ValueError(f"ego.{which}.s: lane {place.lane!r} is {most:g} m long, got {place.s:g}")
-    for k, one in enumerate(scenario.trajectories):
-        _refuse_bad_trajectory(one, f"trajectories.{k}")
-    if sum(len(one.time) for one in scenario.trajectories) > MOST_POINTS:
-        raise ValueError(f"trajectories: they have more than {MOST_POINTS:,} points")
+            length = length_of(lane_of(scenario, place.lane))
+            raise ValueError(f"ego.{which}.s: lane {place.lane!r} is {length:g} m long, got {place.s:g}")
+    for k, trajectory in enumerate(scenario.trajectories):
+        _refuse_bad_trajectory(trajectory, f"trajectories.{k}")
+    if sum(len(trajectory.time) for trajectory in scenario.trajectories) > MAX_POINTS:
+        raise ValueError(f"trajectories: they have more than {MAX_POINTS:,} points")
     way_of(scenario)
     return scenario
 
@@ -164,16 +164,17 @@ def _first_fault(error: ValidationError) -> str:
     first = error.errors()[0]
     where = ".".join(map(str, first["loc"]))
     if first["type"] == "extra_forbidden":
-        part: Any = Scenario
+        model: Any = Scenario
         for step in first["loc"][:-1]:
             if isinstance(step, str):
-                kind = str(part.model_fields[step].annotation)
-                part = next((one for one in Part.__subclasses__() if f".{one.__name__}" in kind), part)
-        return f"{where}: {unknown('field', str(first['loc'][-1]), part.model_fields)}"
-    said, given = f"{where}: {first['msg'][0].lower()}{first['msg'][1:]}", first["input"]
-    if first["type"] == "missing" or isinstance(given, list | dict):
-        return said
-    return f"{said}, got {(repr(given) if isinstance(given, str) else str(given))[:LONGEST_GIVEN]}"
+                annotation = str(model.model_fields[step].annotation)
+                named = [kind for kind in StrictModel.__subclasses__() if f".{kind.__name__}" in annotation]
+                model = named[0] if named else model
+        return f"{where}: {unknown('field', str(first['loc'][-1]), model.model_fields)}"
+    message, value = f"{where}: {first['msg'][0].lower()}{first['msg'][1:]}", first["input"]
+    if first["type"] == "missing" or isinstance(value, list | dict):
+        return message
+    return f"{message}, got {(repr(value) if isinstance(value, str) else str(value))[:LONGEST_GIVEN]}"
 
 
 def _refuse_bad_lane(lane: Lane, scenario: Scenario) -> None:
@@ -183,43 +184,46 @@ def _refuse_bad_lane(lane: Lane, scenario: Scenario) -> None:
         if piece.radius is not None and piece.length > 1.9 * math.pi * abs(piece.radius):
             raise ValueError(f"lanes.{lane.name}.pieces.{k}: an arc must not close to a circle")
     end = points(line_of(lane), length_of(lane))[0]
-    names = [other.name for other in scenario.lanes]
+    names = [lane_in_scenario.name for lane_in_scenario in scenario.lanes]
     for name in lane.next:
         if name not in names:
             raise ValueError(f"lanes.{lane.name}.next: {unknown('lane', name, names)}")
         begin = lane_of(scenario, name).start
-        apart = math.hypot(begin.x - end[0], begin.y - end[1])
-        turned = abs(math.remainder(begin.heading - end[2], 2 * math.pi))
-        if apart > JOINT or turned > TURN:
+        distance = math.hypot(begin.x - end[0], begin.y - end[1])
+        turn = abs(math.remainder(begin.heading - end[2], 2 * math.pi))
+        if distance > JOINT or turn > TURN:
             raise ValueError(
                 f"lanes.{lane.name}.next: it ends at ({end[0]:.2f}, {end[1]:.2f}) in direction {end[2]:.3f}, and "
-                f"{name!r} begins {apart:.2f} m and {turned:.3f} rad from there; at most {JOINT} m and {TURN} rad"
+                f"{name!r} begins {distance:.2f} m and {turn:.3f} rad from there; at most {JOINT} m and {TURN} rad"
             )
 
 
-def _refuse_bad_trajectory(one: Trajectory, where: str) -> None:
+def _refuse_bad_trajectory(trajectory: Trajectory, where: str) -> None:
     for name in ("x", "y", "heading", "speed"):
-        if len(getattr(one, name)) != len(one.time):
-            raise ValueError(f"{where}.{name}: it has {len(getattr(one, name))} values, and time has {len(one.time)}")
-    step = np.diff(one.time)
+        if len(getattr(trajectory, name)) != len(trajectory.time):
+            count = len(getattr(trajectory, name))
+            raise ValueError(f"{where}.{name}: it has {count} values, and time has {len(trajectory.time)}")
+    step = np.diff(trajectory.time)
     if (step <= 0).any():
         raise ValueError(f"{where}.time must increase, and does not at value {int(np.argmax(step <= 0)) + 1}")
-    dx, dy = np.diff(one.x), np.diff(one.y)
-    mean = np.hypot(dx, dy) / step
-    if (mean > FASTEST).any():
-        k = int(np.argmax(mean > FASTEST))
-        raise ValueError(f"{where}: at most {FASTEST:g} m/s from point to point, got {mean[k]:g} after point {k}")
-    told = 0.5 * (np.array(one.speed[1:]) + np.array(one.speed[:-1]))
-    differs = np.abs(mean - told) > MISMATCH * (2 + told)
+    dx, dy = np.diff(trajectory.x), np.diff(trajectory.y)
+    moved_speeds = np.hypot(dx, dy) / step
+    if (moved_speeds > MAX_SPEED).any():
+        k = int(np.argmax(moved_speeds > MAX_SPEED))
+        raise ValueError(
+            f"{where}: at most {MAX_SPEED:g} m/s from point to point, got {moved_speeds[k]:g} after point {k}"
+        )
+    stated_speeds = 0.5 * (np.array(trajectory.speed[1:]) + np.array(trajectory.speed[:-1]))
+    differs = np.abs(moved_speeds - stated_speeds) > MISMATCH * (2 + stated_speeds)
     if differs.any():
         k = int(np.argmax(differs))
         raise ValueError(
-            f"{where}.speed: after point {k} the vehicle moves at {mean[k]:.1f} m/s on average, and its speeds say "
-            f"{told[k]:.1f} m/s"
+            f"{where}.speed: after point {k} the vehicle moves at {moved_speeds[k]:.1f} m/s on average, and its speeds "
+            f"say {stated_speeds[k]:.1f} m/s"
         )
-    heading = np.array(one.heading)
+    heading = np.array(trajectory.heading)
     ahead = dx * (np.cos(heading[1:]) + np.cos(heading[:-1])) + dy * (np.sin(heading[1:]) + np.sin(heading[:-1]))
-    backwards = (ahead < 0) & (mean * step > 1)
+    backwards = (ahead < 0) & (moved_speeds * step > 1)
     if backwards.any():
         raise ValueError(f"{where}.heading: the vehicle drives backwards after point {int(np.argmax(backwards))}")
 

@@ -52,7 +52,7 @@ NUM_SEEN = 10
 """Other cars in the observation."""
 SIGHT, SPEED = 100.0, 10.0
 """m, m/s: scales of the observation."""
-SHORTEST_CYCLE, LONGEST_CYCLE, LONGEST_GAP = 45.0, 55.0, 30.0
+MIN_CYCLE, MAX_CYCLE, MAX_GAP = 45.0, 55.0, 30.0
 """s: cycle of the traffic lights up the road, and the longest time for which they are red."""
 TIME_TO_COLLISION, SAMPLE = 1.5, 0.25
 """s: a shorter time is a near miss; interval at which bodies are tested for it."""
@@ -138,10 +138,10 @@ class Crossing(NamedActions, Task[Params, State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        if difficulty is None or not 0 <= difficulty <= LONGEST_GAP:
+        if difficulty is None or not 0 <= difficulty <= MAX_GAP:
             raise ValueError(
                 f"The difficulty of {card.id} is the time without new cars in each cycle of the traffic lights, in "
-                f"[0, {LONGEST_GAP:g}] s, got {difficulty!r}."
+                f"[0, {MAX_GAP:g}] s, got {difficulty!r}."
             )
         self.gap = float(difficulty)
         self.arm = np.repeat(np.arange(len(self.demand), dtype=np.int32), [arm.cars for arm in self.demand])
@@ -168,7 +168,7 @@ class Crossing(NamedActions, Task[Params, State]):
             acceleration=for_ego(2.0, 1.5 + eager),
             deceleration=jnp.full(count, 3.0, self.dtype),
         )
-        cycle = SHORTEST_CYCLE + (LONGEST_CYCLE - SHORTEST_CYCLE) * u[-3]
+        cycle = MIN_CYCLE + (MAX_CYCLE - MIN_CYCLE) * u[-3]
         empty = alternating_bands(u[-1], split, 0.9 * self.gap, 1.1 * self.gap, bands=20)
         return Params(driver, cycle, empty, cycle * u[-2])
 

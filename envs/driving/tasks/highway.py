@@ -92,8 +92,8 @@ SIGHT = 150.0
 """m, ahead and behind."""
 TIME_TO_COLLISION = 1.5
 """s: a shorter time to collision is a near miss."""
-FAR = 100.0
-"""s: time to collision if none is ahead."""
+MAX_TTC = 100.0
+"""s: time to collision (TTC) if none is ahead."""
 SECOND = round(1 / SUBSTEP)
 """Sub-steps in a second."""
 FIRST_HALF = 8
@@ -139,7 +139,7 @@ class Road(Task[Fleet, State]):
         "distance": "travelled by the ego along the road, m",
         "lane_changes": "lines between lanes that the ego has crossed",
         "overtaken": "vehicles that the ego has overtaken minus those that have overtaken it",
-        "time_to_collision": f"with a vehicle ahead in the ego's lanes, at present speeds, at most {FAR:.0f}, s",
+        "time_to_collision": f"with a vehicle ahead in the ego's lanes, at present speeds, at most {MAX_TTC:.0f}, s",
     }
     picture_shape: ClassVar[tuple[int, int, int]] = (160, 800, 3)
     #: Number of vehicles, with the ego, and of lanes.
@@ -380,7 +380,7 @@ class Road(Task[Fleet, State]):
         )
 
     def time_to_collision(self, state: State, params: Fleet) -> Scalar:
-        """Return the time to collision (s) with the vehicle ahead in its lanes, at present speeds; FAR at most."""
+        """Return the time to collision (s) with the vehicle ahead in its lanes, at present speeds; MAX_TTC at most."""
         forward = traffic.forward_speed(state.traffic.pose)
         place = traffic.ranks(state.traffic.pose.x)
 
@@ -388,7 +388,7 @@ class Road(Task[Fleet, State]):
             leader, gap = self.neighbours(state, params, place, lane)[0]
             closing = forward[0] - forward[leader]
             time = jnp.maximum(gap, 0) / jnp.where(closing > 0, closing, 1)
-            return jnp.where((closing > 0) & (leader != 0), jnp.minimum(time, FAR), FAR)
+            return jnp.where((closing > 0) & (leader != 0), jnp.minimum(time, MAX_TTC), MAX_TTC)
 
         return jnp.minimum(ahead(state.traffic.lane[0]), ahead(state.traffic.target[0]))
 

@@ -51,8 +51,7 @@ from .crossing_task import Crossing, Demand
 
 ACCESS, BOX = 100.0, 11.0
 """m: length of an arm, and from the centre to its end."""
-RIGHT, LEFT = 9.0, 13.0
-"""m: radii of the bends."""
+RIGHT_RADIUS, LEFT_RADIUS = 9.0, 13.0  # m, of the bends
 TURNS = 3
 """Routes of an arm: right, straight, left."""
 DIVERGING = 8.0
@@ -63,24 +62,24 @@ def intersection() -> Layout:
     """Return the layout: route ``3 arm + turn``; arms are south, east, north, west, turns right, straight, left."""
     count = 4 * TURNS
     arm, turn = np.arange(count) // TURNS, np.arange(count) % TURNS
-    kappa = np.array([-1 / RIGHT, 0, 1 / LEFT])[turn]
-    inside = np.array([RIGHT * math.pi / 2, 2 * BOX, LEFT * math.pi / 2])[turn]
+    kappa = np.array([-1 / RIGHT_RADIUS, 0, 1 / LEFT_RADIUS])[turn]
+    inside = np.array([RIGHT_RADIUS * math.pi / 2, 2 * BOX, LEFT_RADIUS * math.pi / 2])[turn]
     c, s = np.array([1, 0, -1, 0])[arm], np.array([0, 1, 0, -1])[arm]
 
-    def turned(x: Any, y: Any) -> tuple[Any, Any]:
+    def rotate(x: Any, y: Any) -> tuple[Any, Any]:
         return c * x - s * y, s * x + c * y
 
-    first = turned(2.0, -ACCESS - BOX)
-    second = turned(2.0, -BOX)
-    last = turned(np.array([BOX, 2.0, -BOX])[turn], np.array([-2.0, BOX, 2.0])[turn])
+    first = rotate(2.0, -ACCESS - BOX)
+    second = rotate(2.0, -BOX)
+    last = rotate(np.array([BOX, 2.0, -BOX])[turn], np.array([-2.0, BOX, 2.0])[turn])
     heading = (math.pi / 2) * (arm + 1)
-    after = heading + (math.pi / 2) * (turn - 1)
+    last_heading = heading + (math.pi / 2) * (turn - 1)
     out = ACCESS + inside
     pieces = Route(
         start=np.stack([0 * out, 0 * out + ACCESS, out], 1),
         x=np.stack([first[0], second[0], last[0]], 1),
         y=np.stack([first[1], second[1], last[1]], 1),
-        heading=np.stack([heading, heading, after], 1),
+        heading=np.stack([heading, heading, last_heading], 1),
         curvature=np.stack([0 * out, kappa, 0 * out], 1),
     )
     line = np.full(count, ACCESS)
@@ -99,7 +98,7 @@ def intersection() -> Layout:
         pieces=pieces,
         line=line,
         out=out,
-        fastest=junction.speed_in_bend(np.array([RIGHT, np.inf, LEFT]))[turn],
+        fastest=junction.speed_in_bend(np.array([RIGHT_RADIUS, np.inf, LEFT_RADIUS]))[turn],
         yields_to=yields_to,
         looks_for=looks_for,
         shared=np.stack([approach, leaving], 2),

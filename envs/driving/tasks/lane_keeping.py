@@ -63,7 +63,7 @@ STIFFNESS = 160_000.0
 """N/rad: C_f and C_r, of the two tyres of an axle each, at friction 1."""
 GRAVITY = 9.81
 """m/s^2"""
-LARGEST_STEERING = 0.35
+MAX_STEERING = 0.35
 """rad"""
 LANE, LINE = 2.0, 1.0
 """m from the centre: where the episode ends, and where a wheel is on the line."""
@@ -71,7 +71,7 @@ CLOSE = 0.5
 """m: distance at which a step pays half."""
 AHEAD = (0.0, 5.0, 10.0, 20.0, 40.0)
 """m: places where the curvature is seen."""
-SHARPEST, FASTEST = 0.03, 25.0
+MAX_CURVATURE, SPEED_SCALE = 0.03, 25.0
 """1/m, m/s: scales."""
 
 
@@ -134,8 +134,9 @@ def slopes(car: Car, wheel: Scalar, params: Params, slides: bool = False) -> Car
     front = stiffness * (wheel - (car.v + FRONT * car.r) / u)
     rear = -stiffness * (car.v - REAR * car.r) / u
     if slides:
-        most = params.friction * params.mass * (GRAVITY / (FRONT + REAR))
-        front, rear = jnp.clip(front, -most * REAR, most * REAR), jnp.clip(rear, -most * FRONT, most * FRONT)
+        axle_limit = params.friction * params.mass * (GRAVITY / (FRONT + REAR))
+        front = jnp.clip(front, -axle_limit * REAR, axle_limit * REAR)
+        rear = jnp.clip(rear, -axle_limit * FRONT, axle_limit * FRONT)
     kappa = curvature(car.s, params)
     cosine, sine = jnp.cos(car.e), jnp.sin(car.e)
     along = (u * cosine - car.v * sine) / (1 - car.d * kappa)
@@ -184,35 +185,35 @@ class LaneKeeping(Task[Params, State]):
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start near the centre."""
         u = 2 * self.uniform(key, 2) - 1
-        nothing = jnp.zeros((), self.dtype)
-        return State(Car(nothing, 0.5 * u[0], 0.05 * u[1], nothing, nothing), nothing, nothing, nothing, jnp.int32(0))
+        zero = jnp.zeros((), self.dtype)
+        return State(Car(zero, 0.5 * u[0], 0.05 * u[1], zero, zero), zero, zero, zero, jnp.int32(0))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Drive for a tenth of a second."""
-        wheel = LARGEST_STEERING * action[0]
+        wheel = MAX_STEERING * action[0]
 
-        def one(_: int, car: Car) -> Car:
+        def substep(_: int, car: Car) -> Car:
             return rk4(lambda _, y: slopes(y, wheel, params), car, STEP / SUBSTEPS)
 
-        car = jax.lax.fori_loop(0, SUBSTEPS, one, state.car)
+        car = jax.lax.fori_loop(0, SUBSTEPS, substep, state.car)
         earned = jnp.minimum(state.earned + self.pay(state, car), self.card.horizon)  # the limit may be lifted
         return State(car, wheel, earned, state.strayed + jnp.abs(car.d), state.steps + 1)
 
-    def pay(self, before: State, car: Car) -> Scalar:
+    def pay(self, state: State, car: Car) -> Scalar:
         """Return the reward of a step that ends with the car there."""
         share = car.d * (1 / CLOSE)
-        return jnp.where(jnp.abs(car.d) > LANE, -before.earned, 1 / (1 + share * share))
+        return jnp.where(jnp.abs(car.d) > LANE, -state.earned, 1 / (1 + share * share))
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(11,)``; see the table."""
         car = state.car
-        parts = (
-            *(car.d * (1 / LANE), car.e * 2, car.v * 0.5, car.r, params.speed * (1 / FASTEST)),
-            *(curvature(car.s + way, params) * (1 / SHARPEST) for way in AHEAD),
+        entries = (
+            *(car.d * (1 / LANE), car.e * 2, car.v * 0.5, car.r, params.speed * (1 / SPEED_SCALE)),
+            *(curvature(car.s + way, params) * (1 / MAX_CURVATURE) for way in AHEAD),
             state.earned * (1 / self.card.horizon),
         )
         low, high = self.observation_space.low, self.observation_space.high  # type: ignore[attr-defined]
-        return jnp.clip(self.stack(*parts), low, high)
+        return jnp.clip(self.stack(*entries), low, high)
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
@@ -221,7 +222,7 @@ class LaneKeeping(Task[Params, State]):
             Component("e", "angle to the lane, to the left", "0.5 rad"),
             Component("v", "speed across the car, to the left", "2 m/s"),
             Component("r", "yaw rate, to the left", "rad/s"),
-            Component("u", "speed along the car", f"{FASTEST:g} m/s"),
+            Component("u", "speed along the car", f"{SPEED_SCALE:g} m/s"),
             *(
                 Component(f"curvature_{way:g}", f"of the lane {way:g} m ahead, to the left", "0.03 / m")
                 for way in AHEAD
@@ -231,7 +232,7 @@ class LaneKeeping(Task[Params, State]):
 
     def action_components(self) -> tuple[Component, ...]:
         """List the wheel."""
-        return (Component("steering", "angle of the front wheels to the left", f"{LARGEST_STEERING:g} rad"),)
+        return (Component("steering", "angle of the front wheels to the left", f"{MAX_STEERING:g} rad"),)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return what the distance from the centre pays; out of the lane what that takes back."""
@@ -342,4 +343,4 @@ class Stanley(NamedTuple):
         slip = kappa * (REAR - FRONT * MASS * u * u / (STIFFNESS * (FRONT + REAR)))
         wheel = forward - (car.e + slip) - jnp.arctan(self.gain * front / u)
         wheel = wheel - self.damping * (car.r - kappa * u)
-        return jnp.clip(jnp.stack([wheel / LARGEST_STEERING]), -1, 1), memory
+        return jnp.clip(jnp.stack([wheel / MAX_STEERING]), -1, 1), memory

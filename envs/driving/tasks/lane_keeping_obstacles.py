@@ -59,12 +59,12 @@ from . import lane_keeping, winding_lane
 from .lane_keeping import (
     AHEAD,
     CLOSE,
-    FASTEST,
     FRONT,
-    LARGEST_STEERING,
     MASS,
+    MAX_CURVATURE,
+    MAX_STEERING,
     REAR,
-    SHARPEST,
+    SPEED_SCALE,
     STEP,
     STIFFNESS,
     SUBSTEPS,
@@ -74,19 +74,19 @@ from .lane_keeping import (
 )
 from .winding_lane import BEAMS, COLUMNS, RANGE, ROWS, Discs
 
-EDGE, FARTHEST = 4.0, 3.0
+EDGE, MAX_OFFSET = 4.0, 3.0
 """m from the lane's centre: edges of the road, and the farthest place of the car's centre."""
 NOSE, TAIL, HALF_WIDTH = 2.0, 2.5, 1.0
 """m from the centre of gravity to the ends and sides of the car."""
-OBSTACLES, APART, JITTER = 6, 45.0, 5.0
+OBSTACLES, SPACING, JITTER = 6, 45.0, 5.0
 """Number of obstacles; m from one to the next, and to and fro."""
-SMALLEST, LARGEST = 0.8, 1.3
+MIN_RADIUS, MAX_RADIUS = 0.8, 1.3
 """m: radii."""
 BEYOND, SHORT = 0.3, 0.6
 """m by which an inner edge lies beyond the lane's centre or short of it, at most."""
 NEAR_MISS = 0.3
 """m"""
-SHOWN = 2
+NUM_SHOWN = 2
 """Obstacles that ``"state"`` shows."""
 TOUCHING_WAY, SEEN_WAY = 12.0, 60.0
 """m along the lane beyond which obstacles are taken to be there: too far to touch, too far to see."""
@@ -116,7 +116,7 @@ class State(NamedTuple):
     """m: sum over the steps of the distance from the centre"""
     steps: Scalar
     """int32"""
-    before: Scalar
+    previous_d: Scalar
     """m: d a step ago"""
     integral: Scalar
     """m s: of d, within +-3"""
@@ -156,17 +156,17 @@ class LaneKeepingObstacles(Task[Params, State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.action_space = self.box([-1], [1])
-        self.seen = card.settings["observation"]
-        more = {"lidar": BEAMS, "state": 1 + len(AHEAD) + 3 * SHOWN, "camera": 0}[self.seen]
+        self.view = card.settings["observation"]
+        more = {"lidar": BEAMS, "state": 1 + len(AHEAD) + 3 * NUM_SHOWN, "camera": 0}[self.view]
         low = -np.ones(8 + more)
         low[[5, 7]] = 0
-        if self.seen == "lidar":
+        if self.view == "lidar":
             low[8:] = 0
-        if self.seen == "state":
+        if self.view == "state":
             low[[-4, -3, -1]] = 0
         self.shown_space = self.box(low, np.ones(len(low)))
         self.observation_space = self.shown_space
-        if self.seen == "camera":
+        if self.view == "camera":
             picture = spaces.Box(0, 255, (ROWS, COLUMNS, 3), np.uint8)
             self.observation_space = spaces.Dict({"felt": self.shown_space, "picture": picture})
         self.reward_space = self.box(-card.horizon, 1)
@@ -183,8 +183,8 @@ class LaneKeepingObstacles(Task[Params, State]):
             phase=2 * math.pi * u[5],
         )
         along, side, size, depth = u[6:].reshape(4, OBSTACLES)
-        s = APART * (1 + jnp.arange(OBSTACLES, dtype=self.dtype)) + JITTER * (2 * along - 1)
-        radius = SMALLEST + (LARGEST - SMALLEST) * size
+        s = SPACING * (1 + jnp.arange(OBSTACLES, dtype=self.dtype)) + JITTER * (2 * along - 1)
+        radius = MIN_RADIUS + (MAX_RADIUS - MIN_RADIUS) * size
         d = jnp.where(side < 0.5, -1, 1) * (radius - BEYOND + (BEYOND + SHORT) * depth)
         return Params(lane, s, d, radius)
 
@@ -197,14 +197,14 @@ class LaneKeepingObstacles(Task[Params, State]):
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Drive for a tenth of a second."""
-        wheel = LARGEST_STEERING * action[0]
+        wheel = MAX_STEERING * action[0]
 
-        def one(_: int, now: tuple[Car, Scalar]) -> tuple[Car, Scalar]:
-            car = rk4(lambda _, y: slopes(y, wheel, params.lane, slides=True), now[0], STEP / SUBSTEPS)
-            return car, jnp.minimum(now[1], clearance(car, params))
+        def substep(_: int, carry: tuple[Car, Scalar]) -> tuple[Car, Scalar]:
+            car = rk4(lambda _, y: slopes(y, wheel, params.lane, slides=True), carry[0], STEP / SUBSTEPS)
+            return car, jnp.minimum(carry[1], clearance(car, params))
 
-        far = jnp.full((), RANGE, self.dtype)
-        car, gap = jax.lax.fori_loop(0, SUBSTEPS, one, (state.car, far))
+        no_gap = jnp.full((), RANGE, self.dtype)
+        car, gap = jax.lax.fori_loop(0, SUBSTEPS, substep, (state.car, no_gap))
         earned = jnp.minimum(state.earned + pay(state, car, gap), self.card.horizon)  # the limit may be lifted
         integral = jnp.clip(state.integral + STEP * car.d, -3, 3)
         return State(car, wheel, earned, state.strayed + jnp.abs(car.d), state.steps + 1, state.car.d, integral, gap)
@@ -215,21 +215,22 @@ class LaneKeepingObstacles(Task[Params, State]):
         """Return the numbers of feedback."""
         car = state.car
         return (
-            *(car.d * (1 / FARTHEST), state.integral * (1 / 3), (car.d - state.before) * (1 / (3 * STEP))),
-            *(car.e * 2, car.r, params.lane.speed * (1 / FASTEST)),
-            *(state.wheel * (1 / LARGEST_STEERING), state.earned * (1 / self.card.horizon)),
+            *(car.d * (1 / MAX_OFFSET), state.integral * (1 / 3), (car.d - state.previous_d) * (1 / (3 * STEP))),
+            *(car.e * 2, car.r, params.lane.speed * (1 / SPEED_SCALE)),
+            *(state.wheel * (1 / MAX_STEERING), state.earned * (1 / self.card.horizon)),
         )
 
-    def known(self, car: Car, params: Params) -> tuple[Scalar, ...]:
+    def true_state(self, car: Car, params: Params) -> tuple[Scalar, ...]:
         """Return what ``"state"`` shows beside the feedback."""
-        bends = (curvature(car.s + way, params.lane) * (1 / SHARPEST) for way in AHEAD)
-        behind = (params.s < car.s - TAIL - LARGEST).sum(dtype=jnp.int32)
+        bends = (curvature(car.s + way, params.lane) * (1 / MAX_CURVATURE) for way in AHEAD)
+        behind = (params.s < car.s - TAIL - MAX_RADIUS).sum(dtype=jnp.int32)
         ahead: list[Scalar] = []
-        for number in range(SHOWN):
+        for number in range(NUM_SHOWN):
             index = jnp.minimum(behind + number, OBSTACLES - 1)
             way = jnp.where(behind + number < OBSTACLES, params.s[index] - car.s, RANGE)
-            there = way < RANGE
-            ahead += [way * (1 / RANGE), params.d[index] * (1 / FARTHEST) * there, params.radius[index] / 1.5 * there]
+            is_ahead = way < RANGE
+            d, radius = params.d[index] * (1 / MAX_OFFSET), params.radius[index] / 1.5
+            ahead += [way * (1 / RANGE), d * is_ahead, radius * is_ahead]
         return (car.v * 0.5, *bends, *ahead)
 
     def beams(self, car: Car, params: Params) -> jax.Array:
@@ -243,31 +244,31 @@ class LaneKeepingObstacles(Task[Params, State]):
     def observation(self, state: State, key: jax.Array, params: Params) -> Any:
         """Return what the setting says; see the table."""
         felt = self.stack(*self.felt(state, params))
-        if self.seen == "lidar":
+        if self.view == "lidar":
             felt = jnp.concatenate([felt, self.beams(state.car, params) / RANGE])
-        if self.seen == "state":
-            felt = jnp.concatenate([felt, self.stack(*self.known(state.car, params))])
+        if self.view == "state":
+            felt = jnp.concatenate([felt, self.stack(*self.true_state(state.car, params))])
         felt = jnp.clip(felt, self.shown_space.low, self.shown_space.high)
-        if self.seen == "camera":
+        if self.view == "camera":
             return {"felt": felt, "picture": self.photograph(state.car, params)}
         return felt
 
     def observation_components(self) -> Components:
         """List the entries of :meth:`observation`, in order."""
         felt = (
-            Component("d", "place across the lane, from its centre to the left", f"{FARTHEST:g} m"),
+            Component("d", "place across the lane, from its centre to the left", f"{MAX_OFFSET:g} m"),
             Component("d_integral", "integral of d over time, kept within its scale", "3 m s"),
             Component("d_change", "change of d in the last step", "3 m/s"),
             Component("e", "angle to the lane, to the left", "0.5 rad"),
             Component("r", "yaw rate, to the left", "rad/s"),
-            Component("u", "speed along the car", f"{FASTEST:g} m/s"),
-            Component("wheel", "angle of the front wheels in the last step, to the left", f"{LARGEST_STEERING:g} rad"),
+            Component("u", "speed along the car", f"{SPEED_SCALE:g} m/s"),
+            Component("wheel", "angle of the front wheels in the last step, to the left", f"{MAX_STEERING:g} rad"),
             Component("earned", "return so far, which touching and leaving take back", f"{self.card.horizon}"),
         )
-        if self.seen == "lidar":
+        if self.view == "lidar":
             beams = "distance to an obstacle or an edge, from 90 degrees to the right to 90 degrees to the left"
             return (*felt, Component("beams", beams, f"{RANGE:g} m", (BEAMS,)))
-        if self.seen == "camera":
+        if self.view == "camera":
             words = "[row, column, channel]: the road from above, from 44 m ahead and from the left; red, green, blue"
             return {"felt": felt, "picture": (Component("picture", words, shape=(ROWS, COLUMNS, 3)),)}
         return (
@@ -278,9 +279,9 @@ class LaneKeepingObstacles(Task[Params, State]):
                 for way in AHEAD
             ),
             *(
-                one
-                for number in range(1, SHOWN + 1)
-                for one in (
+                component
+                for number in range(1, NUM_SHOWN + 1)
+                for component in (
                     Component(f"way_{number}", f"along the lane to obstacle {number} ahead, 1 if none", f"{RANGE:g} m"),
                     Component(f"left_{number}", f"place of obstacle {number}, left of the lane's centre", "3 m"),
                     Component(f"radius_{number}", f"of obstacle {number}, 0 if there is none", "1.5 m"),
@@ -290,7 +291,7 @@ class LaneKeepingObstacles(Task[Params, State]):
 
     def action_components(self) -> tuple[Component, ...]:
         """List the wheel."""
-        return (Component("steering", "angle of the front wheels to the left", f"{LARGEST_STEERING:g} rad"),)
+        return (Component("steering", "angle of the front wheels to the left", f"{MAX_STEERING:g} rad"),)
 
     # -- reward and end ----------------------------------------------------------------------------------------
 
@@ -304,15 +305,15 @@ class LaneKeepingObstacles(Task[Params, State]):
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
         """Return 1 for a near miss, and for a crash the steps of a second."""
-        near = (next_state.gap < NEAR_MISS).astype(self.dtype)
-        return jnp.where(failed(next_state.car, next_state.gap), np.asarray(1 / STEP, self.dtype), near)
+        near_miss = (next_state.gap < NEAR_MISS).astype(self.dtype)
+        return jnp.where(failed(next_state.car, next_state.gap), np.asarray(1 / STEP, self.dtype), near_miss)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
         return {
             "success": ~failed(state.car, state.gap) & (state.steps >= self.card.horizon),
             "touched": state.gap <= 0,
-            "left_road": jnp.abs(state.car.d) > FARTHEST,
+            "left_road": jnp.abs(state.car.d) > MAX_OFFSET,
             "mean_distance": state.strayed / jnp.maximum(state.steps, 1),
             "gap": state.gap,
         }
@@ -327,31 +328,31 @@ class LaneKeepingObstacles(Task[Params, State]):
         """Describe the car and what the setting shows, with units."""
         car = Car(*(float(value) for value in state.car))
         side = "left" if car.d >= 0 else "right"
-        said = (
+        text = (
             f"You drive {float(params.lane.speed):.1f} m/s, {abs(car.d):.2f} m to the {side} of the lane's centre; the "
             f"road's edges are {EDGE:g} m from it. To the left: your place changed by "
-            f"{car.d - float(state.before):.3f} m in the last step and sums up to {float(state.integral):.2f} m s, "
+            f"{car.d - float(state.previous_d):.3f} m in the last step and sums up to {float(state.integral):.2f} m s, "
             f"your angle to the lane is {car.e:.3f} rad, your yaw rate {car.r:.3f} rad/s, your wheels stood at "
             f"{float(state.wheel):.3f} rad. You have earned {float(state.earned):.2f}."
         )
-        if self.seen == "lidar":
+        if self.view == "lidar":
             beams = " ".join(f"{float(beam):.1f}" for beam in _compiled_beams(self, state.car, params))
-            return f"{said} Lidar, m, from 90 degrees to the right to 90 degrees to the left: {beams}."
-        if self.seen == "camera":
+            return f"{text} Lidar, m, from 90 degrees to the right to 90 degrees to the left: {beams}."
+        if self.view == "camera":
             image = np.asarray(_compiled_photograph(self, state.car, params)).astype(int)
             red, green = image[..., 0] > 1.3 * image[..., 1], image[..., 1] > 1.15 * image[..., 0]
             letters = np.where(red, "O", np.where(green, ".", "#"))
             rows = "\n".join("".join(row) for row in letters)
-            return f"{said} From above, 1 m a letter (O obstacle, # road, . ground):\n{rows}"
+            return f"{text} From above, 1 m a letter (O obstacle, # road, . ground):\n{rows}"
         ahead = ", ".join(f"{float(curvature(car.s + way, params.lane)):.4f}" for way in AHEAD)
         next_ones = [
             f"{float(s) - car.s:.1f} m ahead, {float(d):+.2f} m to the left of the centre, radius {float(r):.2f} m"
             for s, d, r in zip(params.s, params.d, params.radius, strict=True)
-            if -TAIL - LARGEST <= float(s) - car.s < RANGE
+            if -TAIL - MAX_RADIUS <= float(s) - car.s < RANGE
         ]
         return (
-            f"{said} Your sideways speed is {car.v:.2f} m/s to the left. The lane's curvature 0, 5, 10, 20 and 40 m "
-            f"ahead is {ahead} per metre. Obstacles: {'; '.join(next_ones[:SHOWN]) or 'none within 50 m'}."
+            f"{text} Your sideways speed is {car.v:.2f} m/s to the left. The lane's curvature 0, 5, 10, 20 and 40 m "
+            f"ahead is {ahead} per metre. Obstacles: {'; '.join(next_ones[:NUM_SHOWN]) or 'none within 50 m'}."
         )
 
     def how_to_act(self) -> str:
@@ -362,15 +363,15 @@ class LaneKeepingObstacles(Task[Params, State]):
         """Draw the picture larger, with the car in it."""
         height, width, _ = self.picture_shape
         image = Image.fromarray(np.asarray(_compiled_photograph(self, state.car, params)))
-        shown = np.array(image.resize((width, height), Image.Resampling.BILINEAR))
+        pixels = np.array(image.resize((width, height), Image.Resampling.BILINEAR))
         scale = height / ROWS
         bottom, middle = height - winding_lane.BACK * scale, 0.5 * width
         rows = slice(round(bottom - NOSE * scale), round(bottom + TAIL * scale))
         crashed = bool(failed(state.car, state.gap))
-        shown[rows, round(middle - HALF_WIDTH * scale) : round(middle + HALF_WIDTH * scale)] = (
+        pixels[rows, round(middle - HALF_WIDTH * scale) : round(middle + HALF_WIDTH * scale)] = (
             (255, 0, 0) if crashed else (0, 255, 0)
         )
-        return shown
+        return pixels
 
 
 _compiled_beams = jax.jit(LaneKeepingObstacles.beams, static_argnums=0)
@@ -379,13 +380,13 @@ _compiled_photograph = jax.jit(LaneKeepingObstacles.photograph, static_argnums=0
 
 def failed(car: Car, gap: Scalar) -> Scalar:
     """Say whether the car touches an obstacle or is off the road."""
-    return (gap <= 0) | (jnp.abs(car.d) > FARTHEST)
+    return (gap <= 0) | (jnp.abs(car.d) > MAX_OFFSET)
 
 
-def pay(before: State, car: Car, gap: Scalar) -> Scalar:
+def pay(state: State, car: Car, gap: Scalar) -> Scalar:
     """Return the reward of a step that ends with the car there."""
     share = car.d * (1 / CLOSE)
-    return jnp.where(failed(car, gap), -before.earned, 1 / (1 + share * share))
+    return jnp.where(failed(car, gap), -state.earned, 1 / (1 + share * share))
 
 
 @privileged_player
@@ -429,10 +430,10 @@ class StanleyAround(NamedTuple):
         height = 1 - share**3 * (10 - 15 * share + 6 * share**2)
         slope = -30 * share**2 * rest**2 * jnp.sign(way) / ramp
         bend = -60 * share * rest * (1 - 2 * share) / ramp**2
-        parts = [shift * part for part in (height, slope, bend)]
-        total = [part[0] for part in parts]
+        shifted = [shift * values for values in (height, slope, bend)]
+        total = [values[0] for values in shifted]
         for i in range(1, OBSTACLES):
-            total = [so_far + part[i] for so_far, part in zip(total, parts, strict=True)]
+            total = [so_far + values[i] for so_far, values in zip(total, shifted, strict=True)]
         return total[0], total[1], total[2]
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
@@ -450,4 +451,4 @@ class StanleyAround(NamedTuple):
         slip = kappa * (REAR - FRONT * MASS * u * u / (STIFFNESS * wheelbase))
         wheel = forward - (angle + slip) - jnp.arctan(self.gain * front / u)
         wheel = wheel - self.damping * (car.r - kappa * u)
-        return jnp.clip(jnp.stack([wheel / LARGEST_STEERING]), -1, 1), memory
+        return jnp.clip(jnp.stack([wheel / MAX_STEERING]), -1, 1), memory

@@ -43,7 +43,7 @@ from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
 from ..arrays import Scalar
-from ..players.gap_testing import AHEAD, BEHIND, LEFT, OWN, RIGHT, Manner, see_lanes
+from ..players.gap_testing import AHEAD, BEHIND, LEFT, OWN, RIGHT, Manner, see_ego, see_lanes
 from ..traffic.fleet import TOP_SPEED
 from ..traffic.traffic import LANES, Fleet
 from . import highway
@@ -51,7 +51,7 @@ from .highway import LANE_LEFT, LANE_RIGHT, LEVEL_STEP, LEVELS, MIN_TARGET_SPEED
 
 PATIENCE = 15
 """Steps from one wish to the next."""
-NEAR = 2.0
+SPEED_TOLERANCE = 2.0
 """m/s: largest difference from the wanted speed."""
 SPEEDS = 4
 """Number of speeds that are wanted: the slowest of the target speeds."""
@@ -97,19 +97,19 @@ def is_obeyed(state: State) -> Scalar:
     """Say whether all that is wanted holds."""
     road = state.road.traffic
     in_lane = (state.lane == NONE) | ((road.lane[0] == state.lane) & (road.target[0] == state.lane))
-    off = jnp.abs(ego_pose(state.road).speed - wanted_speed(state.level))
-    return in_lane & ((state.level == NONE) | (off <= NEAR))
+    speed_error = jnp.abs(ego_pose(state.road).speed - wanted_speed(state.level))
+    return in_lane & ((state.level == NONE) | (speed_error <= SPEED_TOLERANCE))
 
 
 def sentence(lane: int, level: int, wording: int) -> str:
     """Return the words for a wish."""
-    said = []
+    wishes = []
     if lane != NONE:
-        said.append(LANE_WORDS[wording % 3](lane))
+        wishes.append(LANE_WORDS[wording % 3](lane))
     if level != NONE:
         unit, scale = _UNITS[wording // 3]
-        said.append(f"drive {wanted_speed(level) * scale:.0f} {unit}")
-    return f"Please {' and '.join(said)}."
+        wishes.append(f"drive {wanted_speed(level) * scale:.0f} {unit}")
+    return f"Please {' and '.join(wishes)}."
 
 
 class PassengersRoad(Highway):
@@ -146,8 +146,8 @@ class LanguageDriving(Task[Fleet, State]):
         self.road = PassengersRoad(card, difficulty=difficulty, dtype=dtype)
         self.period = self.road.period
         self.action_space = self.road.action_space
-        seen: Any = self.road.observation_space
-        self.observation_space = self.box(np.r_[np.zeros(5), seen.low], np.r_[np.ones(5), seen.high])
+        road_space: Any = self.road.observation_space
+        self.observation_space = self.box(np.r_[np.zeros(5), road_space.low], np.r_[np.ones(5), road_space.high])
         self.reward_space = self.box(-card.horizon, 1)
 
     def constants(self) -> tuple[Constant, ...]:
@@ -161,16 +161,16 @@ class LanguageDriving(Task[Fleet, State]):
     def initial(self, key: jax.Array, params: Fleet) -> State:
         """Start the road, and let the passenger say the first thing."""
         road = self.road.initial(key, params)
-        none = jnp.int32(0)
+        zero = jnp.int32(0)
         u = self.uniform(jax.random.fold_in(key, 1), 4)
-        return self._wish(State(road, none, none, none, jnp.bool_(False), none, none), u)
+        return self._wish(State(road, zero, zero, zero, jnp.bool_(False), zero, zero), u)
 
     def _wish(self, state: State, u: jax.Array) -> State:
         """Return the state with a new wish, for nothing that the ego keeps, from four uniform numbers."""
         target, level = state.road.traffic.target[0], state.road.level
         other_lane = (target + 1 + jnp.floor(u[1] * (LANES - 1)).astype(jnp.int32)) % LANES
-        others = jnp.where(level < SPEEDS, SPEEDS - 1, SPEEDS)
-        speed = jnp.floor(u[2] * others).astype(jnp.int32)
+        other_speeds = jnp.where(level < SPEEDS, SPEEDS - 1, SPEEDS)
+        speed = jnp.floor(u[2] * other_speeds).astype(jnp.int32)
         speed = speed + (speed >= level)
         speed_only = (u[0] >= LANE_ONLY) & (u[0] < LANE_ONLY + SPEED_ONLY)
         return state._replace(
@@ -184,14 +184,14 @@ class LanguageDriving(Task[Fleet, State]):
         """Drive for a second; then the passenger may say something new."""
         driven = state._replace(road=self.road.transition(state.road, action, key, params))
         obeyed = is_obeyed(driven) & ~driven.road.crashed
-        after = driven._replace(
+        next_state = driven._replace(
             fulfilled=state.fulfilled | obeyed,
             wishes=state.wishes + (obeyed & ~state.fulfilled),
             obeyed=state.obeyed + obeyed,
         )
-        new = self._wish(after, self.uniform(key, 4))
-        time = after.road.steps % PATIENCE == 0
-        return jax.tree.map(lambda fresh, old: jnp.where(time, fresh, old), new, after)
+        new_wish = self._wish(next_state, self.uniform(key, 4))
+        is_due = next_state.road.steps % PATIENCE == 0
+        return jax.tree.map(lambda fresh, old: jnp.where(is_due, fresh, old), new_wish, next_state)
 
     def observation(self, state: State, key: jax.Array, params: Fleet) -> jax.Array:
         """Return shape ``(58,)``; see the table."""
@@ -229,8 +229,8 @@ class LanguageDriving(Task[Fleet, State]):
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Fleet) -> jax.Array:
         """Return 1 for a second at whose end the wish is fulfilled; after a crash what it takes back."""
         obeyed = (next_state.obeyed - state.obeyed).astype(self.dtype)
-        taken = jnp.minimum(state.obeyed, self.card.horizon).astype(self.dtype)
-        return jnp.where(next_state.road.crashed, -taken, obeyed)
+        loss = jnp.minimum(state.obeyed, self.card.horizon).astype(self.dtype)
+        return jnp.where(next_state.road.crashed, -loss, obeyed)
 
     def terminal(self, state: State, key: jax.Array, params: Fleet) -> jax.Array:
         """Say whether the ego crashed."""
@@ -242,9 +242,10 @@ class LanguageDriving(Task[Fleet, State]):
 
     def info(self, state: State, params: Fleet) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
-        said = (state.road.steps + PATIENCE - 1) // PATIENCE
-        kept = ~state.road.crashed & (state.wishes == said) & (said > 0)
-        return {**self.road.info(state.road, params), "success": kept, "obeyed": state.obeyed, "wishes": state.wishes}
+        num_wishes = (state.road.steps + PATIENCE - 1) // PATIENCE
+        fulfilled_all = ~state.road.crashed & (state.wishes == num_wishes) & (num_wishes > 0)
+        measures = {"success": fulfilled_all, "obeyed": state.obeyed, "wishes": state.wishes}
+        return {**self.road.info(state.road, params), **measures}
 
     def why_over(self, state: State, params: Fleet, info: dict[str, Any]) -> str:
         """Say what the ego hit."""
@@ -252,9 +253,9 @@ class LanguageDriving(Task[Fleet, State]):
 
     def describe(self, state: State, params: Fleet) -> str:
         """Describe the passenger's words, the ego and the vehicles around it."""
-        left = PATIENCE - int(state.road.steps) % PATIENCE
+        seconds = PATIENCE - int(state.road.steps) % PATIENCE
         words = sentence(int(state.lane), int(state.level), int(state.wording))
-        return f'The passenger says: "{words}" It counts for another {left} s.\n\n' + self.road.describe(
+        return f'The passenger says: "{words}" It counts for another {seconds} s.\n\n' + self.road.describe(
             state.road, params
         )
 
@@ -264,7 +265,7 @@ class LanguageDriving(Task[Fleet, State]):
             f"You drive for {self.card.horizon} s on a highway of {LANES} lanes, numbered from the right; lane 0 is "
             f"the right one. Do what the passenger says, who wants something else every {PATIENCE} s. Each second at "
             "whose end all that was said holds earns 1 point: you are in the lane and change to no other, and your "
-            f"speed is within {NEAR:g} m/s. A crash costs all points. You can keep "
+            f"speed is within {SPEED_TOLERANCE:g} m/s. A crash costs all points. You can keep "
             f"{', '.join(f'{wanted_speed(level):.0f}' for level in range(LEVELS))} m/s. A change of lanes takes 3 s."
         )
 
@@ -323,29 +324,33 @@ class ObedientDriver(NamedTuple):
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return one of the five actions."""
         lane_wanted, wanted_lane, speed_wanted, wanted_speed, _ = view.observation[:5]
-        seen = view.observation[5:]
-        lanes = see_lanes(seen, RELATIVE)
-        speed, level, lane = seen[0] * self.top_speed, jnp.round(seen[5] * (LEVELS - 1)), seen[6] * (LANES - 1)
-        speeds, free, settled = self.manner.speeds(lanes, speed), self.manner.free(lanes), seen[7] == 0
-        aside = jnp.where(lane_wanted > 0, jnp.round(wanted_lane * (LANES - 1) - lane), 0)
-        side = jnp.where(aside > 0, LEFT, RIGHT)
+        ego = see_ego(view.observation[5:], Highway.own_entries)
+        lanes = see_lanes(view.observation[5:], RELATIVE)
+        speed = ego.speed * self.top_speed
+        level = jnp.round(ego.speed_to_keep * (LEVELS - 1))
+        lane = ego.target_lane * (LANES - 1)
+        speeds, free, settled = self.manner.speeds(lanes, speed), self.manner.free(lanes), ego.changing == 0
+        lanes_to_go = jnp.where(lane_wanted > 0, jnp.round(wanted_lane * (LANES - 1) - lane), 0)
+        side = jnp.where(lanes_to_go > 0, LEFT, RIGHT)
         ahead, behind = (speed + lanes.gain[side, place] for place in (AHEAD, BEHIND))
         falls_behind = lanes.gap[side, AHEAD] < lanes.gap[side, BEHIND]
-        other = jnp.where(falls_behind, ahead - self.away, jnp.maximum(ahead, behind) + self.push)
-        wanted = jnp.where(
+        passing_speed = jnp.where(falls_behind, ahead - self.away, jnp.maximum(ahead, behind) + self.push)
+        cruise_speed = jnp.where(
             speed_wanted > 0,
             wanted_speed * TOP_SPEED,
-            jnp.where(aside != 0, self.cruise, MIN_TARGET_SPEED + LEVEL_STEP * level),
+            jnp.where(lanes_to_go != 0, self.cruise, MIN_TARGET_SPEED + LEVEL_STEP * level),
         )
-        blocked = (aside != 0) & settled & ~free[side]
-        level_wanted = jnp.round((jnp.where(blocked, other, wanted) - MIN_TARGET_SPEED) * (1 / LEVEL_STEP))
-        most = jnp.floor((speeds[OWN] + self.slack - MIN_TARGET_SPEED) * (1 / LEVEL_STEP))
-        faster = jnp.minimum(level_wanted, most) - level
+        blocked = (lanes_to_go != 0) & settled & ~free[side]
+        target_speed = jnp.where(blocked, passing_speed, cruise_speed)
+        level_wanted = jnp.round((target_speed - MIN_TARGET_SPEED) * (1 / LEVEL_STEP))
+        max_level = jnp.floor((speeds[OWN] + self.slack - MIN_TARGET_SPEED) * (1 / LEVEL_STEP))
+        faster = jnp.minimum(level_wanted, max_level) - level
         pace = jnp.where(faster > 0.5, highway.FASTER, jnp.where(faster < -0.5, highway.SLOWER, highway.IDLE))
         # A lane in which the wanted speed can be driven, if any lane will do
-        useful = jnp.where(free, jnp.minimum(speeds, wanted), 0) - jnp.minimum(speeds[OWN], wanted) > self.faster
+        gain = jnp.where(free, jnp.minimum(speeds, cruise_speed), 0) - jnp.minimum(speeds[OWN], cruise_speed)
+        useful = gain > self.faster
         useful = useful & (lane_wanted == 0) & (speed_wanted > 0)
-        left = jnp.where(aside != 0, (aside > 0) & free[LEFT], useful[LEFT] & (lane < LANES - 1.5))
-        right = jnp.where(aside != 0, (aside < 0) & free[RIGHT], useful[RIGHT] & (lane > 0.5))
-        change = jnp.where(left, LANE_LEFT, LANE_RIGHT)
-        return jnp.where(settled & (left | right), change, pace), memory
+        goes_left = jnp.where(lanes_to_go != 0, (lanes_to_go > 0) & free[LEFT], useful[LEFT] & (lane < LANES - 1.5))
+        goes_right = jnp.where(lanes_to_go != 0, (lanes_to_go < 0) & free[RIGHT], useful[RIGHT] & (lane > 0.5))
+        change = jnp.where(goes_left, LANE_LEFT, LANE_RIGHT)
+        return jnp.where(settled & (goes_left | goes_right), change, pace), memory

@@ -36,11 +36,11 @@ from rlbench_suite.component import Component
 from rlbench_suite.policy import View
 
 from ..arrays import Scalar
-from ..players.gap_testing import LEFT, OWN, GapTestingDriver, Manner, pace, see_lanes
+from ..players.gap_testing import LEFT, OWN, GapTestingDriver, Manner, pace, see_ego, see_lanes
 from ..traffic import traffic
 from ..traffic.traffic import LANE_WIDTH, Fleet, Rules, lane_centre
 from ..vehicle.bicycle import Pose
-from .highway import FAR, LANE_LEFT, LEVELS, SIGHT, Highway, State
+from .highway import LANE_LEFT, LEVELS, MAX_TTC, SIGHT, Highway, State
 
 MERGING, BARRIER = 150.0, 400.0
 """m, from the start: where the ego may begin to merge, and where the ramp ends."""
@@ -73,7 +73,7 @@ class Merge(Highway):
     flowing = FLOWING, MAIN_LANES
     right_lane = 1
     measures = Highway.measures | {
-        "time_to_collision": f"with a vehicle ahead or behind in its lanes, at present speeds, at most {FAR:.0f}, s"
+        "time_to_collision": f"with a vehicle ahead or behind in its lanes, at present speeds, at most {MAX_TTC:.0f}, s"
     }
 
     def initial(self, key: jax.Array, params: Fleet) -> State:
@@ -101,19 +101,19 @@ class Merge(Highway):
         )
 
     def time_to_collision(self, state: State, params: Fleet) -> Scalar:
-        """Return the time to collision (s) with the vehicles ahead and behind in its lanes; FAR at most."""
+        """Return the time to collision (s) with the vehicles ahead and behind in its lanes; MAX_TTC at most."""
         return jnp.minimum(super().time_to_collision(state, params), self.time_to_be_hit(state, params))
 
     def time_to_be_hit(self, state: State, params: Fleet) -> Scalar:
-        """Return the time (s) until the vehicle behind, in the ego's lanes, would hit it; FAR at most."""
+        """Return the time (s) until the vehicle behind, in the ego's lanes, would hit it; MAX_TTC at most."""
         forward = traffic.forward_speed(state.traffic.pose)
         place = traffic.ranks(state.traffic.pose.x)
 
         def behind(lane: Scalar) -> Scalar:
-            who, gap = self.neighbours(state, params, place, lane)[2]
-            closing = forward[who] - forward[0]
+            follower, gap = self.neighbours(state, params, place, lane)[2]
+            closing = forward[follower] - forward[0]
             time = jnp.maximum(gap, 0) / jnp.where(closing > 0, closing, 1)
-            return jnp.where((closing > 0) & (who != 0), jnp.minimum(time, FAR), FAR)
+            return jnp.where((closing > 0) & (follower != 0), jnp.minimum(time, MAX_TTC), MAX_TTC)
 
         return jnp.minimum(behind(state.traffic.lane[0]), behind(state.traffic.target[0]))
 
@@ -168,13 +168,14 @@ class MergingDriver(NamedTuple):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return one of the five actions."""
-        seen = view.observation
-        on_ramp, way, speed = seen[6] == 0, seen[8] * SIGHT, seen[0] * self.road.top_speed
-        lanes = see_lanes(seen, Merge.speed_scale)
+        ego = see_ego(view.observation, Merge.own_entries)
+        way_to_merging = view.observation[Merge.own_entries] * SIGHT
+        on_ramp, speed = ego.target_lane == 0, ego.speed * self.road.top_speed
+        lanes = see_lanes(view.observation, Merge.speed_scale)
         speeds, free = self.ramp.speeds(lanes, speed), self.ramp.free(lanes)[LEFT]
         beside = jnp.where(free, speeds[LEFT], jnp.minimum(speeds[LEFT], speed))
-        most = jnp.where(way < -self.aligned, jnp.minimum(speeds[OWN], beside), speeds[OWN])
-        merge = free & (way <= 0) & (seen[7] == 0)
-        ramp = jnp.where(merge, LANE_LEFT, pace(seen[5] * (LEVELS - 1), most, self.slack))
+        max_speed = jnp.where(way_to_merging < -self.aligned, jnp.minimum(speeds[OWN], beside), speeds[OWN])
+        merge = free & (way_to_merging <= 0) & (ego.changing == 0)
+        ramp = jnp.where(merge, LANE_LEFT, pace(ego.speed_to_keep * (LEVELS - 1), max_speed, self.slack))
         road, _ = self.road.act((), view, key)
         return jnp.where(on_ramp, ramp, road), memory

@@ -37,7 +37,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.policy import View, privileged_player
 
 from ..arrays import Scalar
-from ..players.gap_testing import LEFT, OWN, RIGHT, Manner, pace, see_lanes
+from ..players.gap_testing import LEFT, OWN, RIGHT, Manner, pace, see_ego, see_lanes
 from ..traffic import traffic
 from ..traffic.fleet import TOP_SPEED
 from ..traffic.traffic import LANE_WIDTH, Fleet, Rules, lane_centre
@@ -63,8 +63,8 @@ def rules_of(state: State) -> Rules:
     def edges(x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
         parted, right = x + place > GORE, y < LANE_WIDTH
         beside = (x + place < EXIT) | (parted & ~right)
-        left = LANE_WIDTH * (MAIN_LANES + 1)
-        return jnp.where(beside, LANE_WIDTH, 0), jnp.where(parted & right, LANE_WIDTH, left)
+        left_edge = LANE_WIDTH * (MAIN_LANES + 1)
+        return jnp.where(beside, LANE_WIDTH, 0), jnp.where(parted & right, LANE_WIDTH, left_edge)
 
     return Rules(MAIN_LANES + 1, lambda new: new > 0, ego_may, edges)
 
@@ -103,10 +103,10 @@ class Exit(Merge):
         """Say whether the ego has passed the exit."""
         return (state.travelled > GORE) & (lane_of(ego_pose(state).y, self.lanes) > 0)
 
-    def pay(self, before: State, after: State, params: Fleet) -> Scalar:
+    def pay(self, state: State, next_state: State, params: Fleet) -> Scalar:
         """Return the reward of a step."""
-        driven = super().pay(before, after, params)
-        return jnp.where(self.missed(after), -jnp.clip(before.earned, 0, self.max_crash_loss), driven)
+        reward = super().pay(state, next_state, params)
+        return jnp.where(self.missed(next_state), -jnp.clip(state.earned, 0, self.max_crash_loss), reward)
 
     def terminal(self, state: State, key: jax.Array, params: Fleet) -> jax.Array:
         """Say whether the ego crashed or missed the exit."""
@@ -115,8 +115,8 @@ class Exit(Merge):
     def info(self, state: State, params: Fleet) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
         measured = Road.info(self, state, params)
-        left = (state.travelled > GORE) & ~self.missed(state)
-        return measured | {"success": measured["success"] & left}
+        has_left = (state.travelled > GORE) & ~self.missed(state)
+        return measured | {"success": measured["success"] & has_left}
 
     def why_over(self, state: State, params: Fleet, info: dict[str, Any]) -> str:
         """Say what the ego hit, or that it missed the exit."""
@@ -177,17 +177,19 @@ class ExitingDriver(NamedTuple):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return one of the five actions."""
-        seen, place = view.observation, view.state.travelled
-        lanes, speed = see_lanes(seen, Exit.speed_scale), seen[0] * self.top_speed
+        place = view.state.travelled
+        ego = see_ego(view.observation, Exit.own_entries)
+        lanes = see_lanes(view.observation, Exit.speed_scale)
+        speed = ego.speed * self.top_speed
         speeds, free = self.manner.speeds(lanes, speed), self.manner.free(lanes)
-        lane, settled = jnp.round(seen[6] * MAIN_LANES), seen[7] == 0
+        lane, settled = jnp.round(ego.target_lane * MAIN_LANES), ego.changing == 0
         beside = jnp.where(free[RIGHT], speeds[RIGHT], jnp.minimum(speeds[RIGHT], speed - self.yielding))
         hurried = (place > self.aligned) & (lane > 1) & settled
-        most = jnp.where(hurried, jnp.minimum(speeds[OWN], jnp.maximum(beside, MIN_TARGET_SPEED)), speeds[OWN])
+        max_speed = jnp.where(hurried, jnp.minimum(speeds[OWN], jnp.maximum(beside, MIN_TARGET_SPEED)), speeds[OWN])
         late = jnp.maximum(place - self.relaxed, 0)
         lasting = speeds[RIGHT] > speeds[OWN] - (self.slower + self.urgency * late)
-        right = jnp.where(lane > 1, lasting, (lane == 1) & (place >= EXIT)) & settled & free[RIGHT]
-        left = settled & free[LEFT] & (lane > 0) & (speeds[LEFT] > speeds[OWN] + self.faster) & (late == 0)
-        left = left & (lane < MAIN_LANES)
-        drive = pace(seen[5] * (LEVELS - 1), most, self.slack)
-        return jnp.where(right, LANE_RIGHT, jnp.where(left, LANE_LEFT, drive)), memory
+        goes_right = jnp.where(lane > 1, lasting, (lane == 1) & (place >= EXIT)) & settled & free[RIGHT]
+        goes_left = settled & free[LEFT] & (lane > 0) & (speeds[LEFT] > speeds[OWN] + self.faster) & (late == 0)
+        goes_left = goes_left & (lane < MAIN_LANES)
+        drive = pace(ego.speed_to_keep * (LEVELS - 1), max_speed, self.slack)
+        return jnp.where(goes_right, LANE_RIGHT, jnp.where(goes_left, LANE_LEFT, drive)), memory

@@ -69,7 +69,7 @@ LIMITER_TIME = 0.6
 """s: time constant of the limiter."""
 LATE = 0.5
 """Points that a second costs."""
-SEEN, SIGHT, SPEED = 8, 100.0, 20.0
+NUM_SEEN, SIGHT, SPEED = 8, 100.0, 20.0
 """Vehicles in the observation; m and m/s by which it is divided."""
 AHEAD = (10.0, 20.0, 40.0)
 """m: points of the way in the observation."""
@@ -142,7 +142,7 @@ class OwnRoads(Task[Params, State]):
                 f"{self.fastest_time():.0f} s, and an episode has {longest:g} s."
             )
         self.action_space = self.box([-1], [1])
-        low = np.concatenate([np.zeros(4), -np.ones(2 * len(AHEAD)), np.tile([0] + [-1] * 6 + [0], SEEN)])
+        low = np.concatenate([np.zeros(4), -np.ones(2 * len(AHEAD)), np.tile([0] + [-1] * 6 + [0], NUM_SEEN)])
         self.observation_space = self.box(low, np.ones(len(low)))
         self.reward_space = self.box(0, 100)
 
@@ -171,27 +171,27 @@ class OwnRoads(Task[Params, State]):
         """Return the highest speed at a place of the way, m/s."""
         way = jnp.maximum(np.asarray(self.route.start, self.dtype) - s, 0)
         limits = np.asarray(self.limits, self.dtype)
-        allowed = jnp.sqrt(limits * limits + 2 * EASING * way)
-        return jnp.where(s < np.asarray(self.ends, self.dtype), allowed, jnp.inf).min()
+        speeds = jnp.sqrt(limits * limits + 2 * EASING * way)
+        return jnp.where(s < np.asarray(self.ends, self.dtype), speeds, jnp.inf).min()
 
     def pose(self, s: Scalar, speed: Scalar) -> Pose:
         """Return the ego's pose."""
         return Pose(*routes.place_at(self.route, s)[:3], speed)
 
-    def touches(self, ego: Pose, others: Vehicles, wider: Scalar = 0.0) -> Scalar:
+    def touches(self, ego: Pose, vehicles: Vehicles, wider: Scalar = 0.0) -> Scalar:
         """Say whether the ego's body, longer and ``wider`` by so much (m), overlaps another one."""
-        mine = Body(ego.x, ego.y, ego.heading, self.length + wider, self.width + wider)
-        theirs = Body(*others.pose[:3], others.length, others.width)
-        return (collision.overlap(mine, theirs) & others.present).any()
+        ego_body = Body(ego.x, ego.y, ego.heading, self.length + wider, self.width + wider)
+        bodies = Body(*vehicles.pose[:3], vehicles.length, vehicles.width)
+        return (collision.overlap(ego_body, bodies) & vehicles.present).any()
 
     def would_touch(self, s: Scalar, speed: Scalar, time: Scalar) -> Scalar:
         """Say whether the ego, at a time of the recording, would soon touch another vehicle if it kept its speed."""
-        after = SAMPLE * np.arange(1, round(TIME_TO_COLLISION / SAMPLE) + 1)
+        times = SAMPLE * np.arange(1, round(TIME_TO_COLLISION / SAMPLE) + 1)
 
         def touches(t: Scalar) -> Scalar:
             return self.touches(self.pose(s + speed * t, speed), replay.vehicles_at(self.recording, time + t))
 
-        return jax.vmap(touches)(np.asarray(after, self.dtype)).any()
+        return jax.vmap(touches)(np.asarray(times, self.dtype)).any()
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw the speed at the start, and a time of the recording at which nobody is in the way."""
@@ -203,82 +203,82 @@ class OwnRoads(Task[Params, State]):
         begin = half * split + (half - HORIZON * STEP) * u[:-1]
 
         def blocked(time: Scalar) -> Scalar:
-            now = self.touches(self.pose(start, speed), replay.vehicles_at(self.recording, time))
-            return now | self.would_touch(start, speed, time)
+            touches_now = self.touches(self.pose(start, speed), replay.vehicles_at(self.recording, time))
+            return touches_now | self.would_touch(start, speed, time)
 
         return Params(begin[jnp.argmin(jax.vmap(blocked)(begin))], speed)
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Return the ego at its start."""
-        no = jnp.bool_(False)
-        return State(jnp.asarray(self.start, self.dtype), params.speed, no, no, no, jnp.int32(0))
+        false = jnp.bool_(False)
+        return State(jnp.asarray(self.start, self.dtype), params.speed, false, false, false, jnp.int32(0))
 
-    def others(self, state: State, params: Params) -> Vehicles:
+    def recorded_vehicles(self, state: State, params: Params) -> Vehicles:
         """Return the recorded vehicles at the time of a state."""
         return replay.vehicles_at(self.recording, params.begin + state.steps.astype(self.dtype) * STEP)
 
     def control(self, s: Scalar, speed: Scalar, pedal: Scalar) -> Scalar:
         """Return the ego's acceleration, m/s^2: that of the pedal, or what the limiter leaves of it."""
-        wanted = jnp.where(pedal > 0, pedal * self.acceleration, pedal * self.braking)
-        return jnp.clip((self.limiter(s) - speed) * (1 / LIMITER_TIME), -self.braking, wanted)
+        pedal_acceleration = jnp.where(pedal > 0, pedal * self.acceleration, pedal * self.braking)
+        return jnp.clip((self.limiter(s) - speed) * (1 / LIMITER_TIME), -self.braking, pedal_acceleration)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Drive for a fifth of a second; after a crash or at the goal time stands still."""
         begin = params.begin + state.steps.astype(self.dtype) * STEP
 
-        def one(k: Scalar, now: State) -> State:
-            pull = self.control(now.s, now.speed, action[0])
-            s, speed = junction.roll(now.s, now.speed, pull, STEP / SUBSTEPS)
-            others = replay.vehicles_at(self.recording, begin + (k + 1).astype(self.dtype) * (STEP / SUBSTEPS))
-            hit = self.touches(self.pose(s, speed), others)
-            after = now._replace(s=s, speed=speed, crashed=hit, arrived=~hit & (s >= self.goal))
-            return jax.tree.map(lambda new, old: jnp.where(now.crashed | now.arrived, old, new), after, now)
+        def substep(k: Scalar, state: State) -> State:
+            pull = self.control(state.s, state.speed, action[0])
+            s, speed = junction.roll(state.s, state.speed, pull, STEP / SUBSTEPS)
+            vehicles = replay.vehicles_at(self.recording, begin + (k + 1).astype(self.dtype) * (STEP / SUBSTEPS))
+            hit = self.touches(self.pose(s, speed), vehicles)
+            next_state = state._replace(s=s, speed=speed, crashed=hit, arrived=~hit & (s >= self.goal))
+            return jax.tree.map(lambda new, old: jnp.where(state.crashed | state.arrived, old, new), next_state, state)
 
-        after = jax.lax.fori_loop(0, SUBSTEPS, one, state)
-        near = self.would_touch(after.s, after.speed, begin + STEP)
-        return after._replace(near_miss=near & ~after.arrived, steps=state.steps + 1)
+        next_state = jax.lax.fori_loop(0, SUBSTEPS, substep, state)
+        near_miss = self.would_touch(next_state.s, next_state.speed, begin + STEP)
+        return next_state._replace(near_miss=near_miss & ~next_state.arrived, steps=state.steps + 1)
 
     # -- what the ego sees -----------------------------------------------------------------------------------------
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(74,)``; see the table."""
-        ego, others = self.pose(state.s, state.speed), self.others(state, params)
+        ego, vehicles = self.pose(state.s, state.speed), self.recorded_vehicles(state, params)
         c, s = jnp.cos(ego.heading), jnp.sin(ego.heading)
 
-        def seen(x: Scalar, y: Scalar, scale: float) -> tuple[Scalar, Scalar]:
+        def from_ego(x: Scalar, y: Scalar, scale: float) -> tuple[Scalar, Scalar]:
             return (c * x + s * y) * (1 / scale), (c * y - s * x) * (1 / scale)
 
         way = [self.pose(state.s + ahead, state.speed) for ahead in AHEAD]
-        points = [value for p in way for value in seen(p.x - ego.x, p.y - ego.y, AHEAD[-1])]
-        own = self.stack(
+        points = [value for p in way for value in from_ego(p.x - ego.x, p.y - ego.y, AHEAD[-1])]
+        ego_entries = self.stack(
             state.speed * (1 / SPEED),
             self.limiter(state.s) * (1 / SPEED),
             (self.goal - state.s) * (1 / 200),
             1 - state.steps * (1 / HORIZON),
             *points,
         )
-        order, near = nearest(ego, others)
-        pose = others.pose
+        order, visible = nearest(ego, vehicles)
+        pose = vehicles.pose
         turn = pose.heading - ego.heading
         speeds = pose.speed * jnp.cos(pose.heading), pose.speed * jnp.sin(pose.heading)
         rows = jnp.stack(
             [
                 jnp.ones_like(pose.x),
-                *seen(pose.x - ego.x, pose.y - ego.y, SIGHT),
-                *seen(*speeds, SPEED),
+                *from_ego(pose.x - ego.x, pose.y - ego.y, SIGHT),
+                *from_ego(*speeds, SPEED),
                 jnp.cos(turn),
                 jnp.sin(turn),
-                others.length * (1 / 20),
+                vehicles.length * (1 / 20),
             ],
             1,
         )
-        rows = jnp.where(near[:, None], rows[order], 0).reshape(-1)
+        rows = jnp.where(visible[:, None], rows[order], 0).reshape(-1)
         low, high = self.observation_space.low, self.observation_space.high  # type: ignore[attr-defined]
-        return jnp.clip(jnp.concatenate([own, rows]), low, high)
+        return jnp.clip(jnp.concatenate([ego_entries, rows]), low, high)
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
-        own = (
+        ego_components = (
             Component("speed", "of the ego", f"{SPEED:g} m/s"),
             Component("limiter", "highest speed here", f"{SPEED:g} m/s"),
             Component("goal", "way to the goal", "200 m"),
@@ -291,9 +291,9 @@ class OwnRoads(Task[Params, State]):
             for ahead in AHEAD
             for name, meaning in (("ahead", "ahead of"), ("left", "to the left of"))
         )
-        others = (
+        vehicle_components = (
             Component(f"vehicle_{k}_{name}", f"{meaning}: vehicle {k} by distance", unit)
-            for k in range(1, SEEN + 1)
+            for k in range(1, NUM_SEEN + 1)
             for name, meaning, unit in (
                 ("there", f"whether it is within {SIGHT:g} m", "1"),
                 ("ahead", "place ahead of the ego", f"{SIGHT:g} m"),
@@ -305,7 +305,7 @@ class OwnRoads(Task[Params, State]):
                 ("length", "of it", "20 m"),
             )
         )
-        return (*own, *way, *others)
+        return (*ego_components, *way, *vehicle_components)
 
     def action_components(self) -> tuple[Component, ...]:
         """List the pedal."""
@@ -324,8 +324,8 @@ class OwnRoads(Task[Params, State]):
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
         """Return 1 for a near miss, and for a crash the steps of a second."""
-        near = next_state.near_miss.astype(self.dtype)
-        return jnp.where(next_state.crashed, np.asarray(1 / STEP, self.dtype), near)
+        near_miss = next_state.near_miss.astype(self.dtype)
+        return jnp.where(next_state.crashed, np.asarray(1 / STEP, self.dtype), near_miss)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
@@ -335,7 +335,7 @@ class OwnRoads(Task[Params, State]):
             "arrived": state.arrived,
             "way": self.goal - state.s,
             "near_miss": state.near_miss,
-            "others": self.others(state, params).present.sum(dtype=jnp.int32),
+            "others": self.recorded_vehicles(state, params).present.sum(dtype=jnp.int32),
         }
 
     # -- text and pixels -------------------------------------------------------------------------------------------
@@ -346,8 +346,8 @@ class OwnRoads(Task[Params, State]):
 
     def host_others(self, state: State, params: Params) -> list[tuple[float, ...]]:
         """Return x, y, heading, speed, length and width of the vehicles on the road; plain Python."""
-        others = jax.tree.map(np.asarray, self.others(*jax.tree.map(jnp.asarray, (state, params))))
-        rows = np.stack([*others.pose, others.length, others.width], 1)[others.present]
+        vehicles = jax.tree.map(np.asarray, self.recorded_vehicles(*jax.tree.map(jnp.asarray, (state, params))))
+        rows = np.stack([*vehicles.pose, vehicles.length, vehicles.width], 1)[vehicles.present]
         return [tuple(row) for row in rows.tolist()]
 
     def describe(self, state: State, params: Params) -> str:
@@ -356,26 +356,26 @@ class OwnRoads(Task[Params, State]):
         x, y, heading = routes.points(self.route, s)[0].tolist()
         c, sine = math.cos(heading), math.sin(heading)
 
-        def seen(px: float, py: float) -> str:
+        def in_words(px: float, py: float) -> str:
             ahead, left = c * (px - x) + sine * (py - y), c * (py - y) - sine * (px - x)
             return f"{abs(ahead):.1f} m {'ahead' if ahead >= 0 else 'behind'}, {abs(left):.1f} m to the " + (
                 "left" if left >= 0 else "right"
             )
 
-        way = "; ".join(f"{a:g} m on: {seen(*routes.points(self.route, s + a)[0, :2].tolist())}" for a in AHEAD)
+        way = "; ".join(f"{a:g} m on: {in_words(*routes.points(self.route, s + a)[0, :2].tolist())}" for a in AHEAD)
         limit = float(self.limiter(jnp.asarray(state.s)))
         lines = [
             f"You drive {float(state.speed):.1f} m/s on your lane; the limiter allows {limit:.1f} m/s here. "
             f"{self.goal - s:.1f} m are left to the goal, and {STEP * (HORIZON - int(state.steps)):.1f} s. "
             f"Your way {way}."
         ]
-        others = sorted(self.host_others(state, params), key=lambda row: math.hypot(row[0] - x, row[1] - y))
-        for px, py, direction, speed, length, _ in others[:SEEN]:
+        rows = sorted(self.host_others(state, params), key=lambda row: math.hypot(row[0] - x, row[1] - y))
+        for px, py, direction, speed, length, _ in rows[:NUM_SEEN]:
             if math.hypot(px - x, py - y) < SIGHT:
                 turn = math.degrees(math.remainder(direction - heading, 2 * math.pi))
                 lines.append(
-                    f"A vehicle of {length:.1f} m, {seen(px, py)}, drives {speed:.1f} m/s in a direction {turn:.0f} "
-                    f"degrees to the left of yours."
+                    f"A vehicle of {length:.1f} m, {in_words(px, py)}, drives {speed:.1f} m/s in a direction "
+                    f"{turn:.0f} degrees to the left of yours."
                 )
         return "\n".join(lines)
 
@@ -406,9 +406,9 @@ class OwnRoads(Task[Params, State]):
         return np.asarray(image)
 
 
-def nearest(ego: Pose, others: Vehicles) -> tuple[Scalar, Scalar]:
+def nearest(ego: Pose, vehicles: Vehicles) -> tuple[Scalar, Scalar]:
     """Return the slots of the nearest vehicles in the order of their distance, and whether they are in sight."""
-    dx, dy = others.pose.x - ego.x, others.pose.y - ego.y
-    square = jnp.where(others.present, dx * dx + dy * dy, jnp.inf)
-    order = nearest_first(square, SEEN)
-    return order, (np.arange(SEEN) < square.shape[0]) & (square[order] < SIGHT * SIGHT)
+    dx, dy = vehicles.pose.x - ego.x, vehicles.pose.y - ego.y
+    square = jnp.where(vehicles.present, dx * dx + dy * dy, jnp.inf)
+    order = nearest_first(square, NUM_SEEN)
+    return order, (np.arange(NUM_SEEN) < square.shape[0]) & (square[order] < SIGHT * SIGHT)

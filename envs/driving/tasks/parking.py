@@ -122,8 +122,8 @@ def is_parked(pose: Pose, params: Params, share: float = 1.0) -> Scalar:
     dx, dy = pose.x - params.x, pose.y - params.y
     c, s = jnp.cos(params.heading), jnp.sin(params.heading)
     turn = reeds_shepp.wrap(params.heading - pose.heading)
-    there = (jnp.abs(c * dx + s * dy) <= share * ALONG) & (jnp.abs(c * dy - s * dx) <= share * ACROSS)
-    return there & (jnp.abs(turn) <= share * TURN) & (jnp.abs(pose.speed) <= REST)
+    in_place = (jnp.abs(c * dx + s * dy) <= share * ALONG) & (jnp.abs(c * dy - s * dx) <= share * ACROSS)
+    return in_place & (jnp.abs(turn) <= share * TURN) & (jnp.abs(pose.speed) <= REST)
 
 
 def pose_components(whose: str) -> tuple[Component, ...]:
@@ -156,8 +156,8 @@ class Parking(Task[Params, State]):
         low = -np.ones(14)
         low[5] = 0
         if self.has_goals:
-            parts = ("observation", "achieved_goal", "desired_goal")
-            self.observation_space = spaces.Dict({name: self.box(-1, 1, (5,)) for name in parts})
+            names = ("observation", "achieved_goal", "desired_goal")
+            self.observation_space = spaces.Dict({name: self.box(-1, 1, (5,)) for name in names})
         else:
             self.observation_space = self.box(low, np.ones(14))
         self.reward_space = self.box(-card.horizon, 1)
@@ -174,8 +174,8 @@ class Parking(Task[Params, State]):
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start at rest in the middle of the lot."""
-        nothing = jnp.zeros((), self.dtype)
-        return State(Pose(nothing, nothing, params.start, nothing), nothing, jnp.bool_(False))
+        zero = jnp.zeros((), self.dtype)
+        return State(Pose(zero, zero, params.start, zero), zero, jnp.bool_(False))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Drive for a fifth of a second."""
@@ -190,14 +190,14 @@ class Parking(Task[Params, State]):
         earned = jnp.minimum(earned, self.card.horizon)  # the limit may be lifted
         return State(end, earned, crashed)
 
-    def pay(self, before: State, end: Pose, crashed: Scalar, params: Params) -> Scalar:
+    def pay(self, state: State, end: Pose, crashed: Scalar, params: Params) -> Scalar:
         """Return the reward of a step that ends at a pose."""
         if self.has_goals:
             return self.goal_reward(self.achieved(end), self.desired(params))
-        away = jnp.hypot(params.x - end.x, params.y - end.y)
-        away = away + RADIAN * jnp.abs(reeds_shepp.wrap(params.heading - end.heading))
-        near = NEARNESS * jnp.exp(away * (-1 / REACH))
-        return jnp.where(crashed, -before.earned, jnp.where(is_parked(end, params), 1, near)).astype(self.dtype)
+        distance = jnp.hypot(params.x - end.x, params.y - end.y)
+        distance = distance + RADIAN * jnp.abs(reeds_shepp.wrap(params.heading - end.heading))
+        nearness = NEARNESS * jnp.exp(distance * (-1 / REACH))
+        return jnp.where(crashed, -state.earned, jnp.where(is_parked(end, params), 1, nearness)).astype(self.dtype)
 
     def achieved(self, pose: Pose) -> jax.Array:
         """Return what the car has reached, ``(5,)``; see the table."""
@@ -213,10 +213,10 @@ class Parking(Task[Params, State]):
         dx, dy = HALF_X * (achieved[0] - desired[0]), HALF_Y * (achieved[1] - desired[1])
         c, s = desired[2], desired[3]
         turn = jnp.abs(jnp.arctan2(c * achieved[3] - s * achieved[2], c * achieved[2] + s * achieved[3]))
-        near = NEARNESS * jnp.exp((jnp.hypot(dx, dy) + RADIAN * turn) * (-1 / REACH))
-        there = (jnp.abs(c * dx + s * dy) <= ALONG) & (jnp.abs(c * dy - s * dx) <= ACROSS)
-        parked = there & (turn <= TURN) & (SPEED * jnp.abs(achieved[4] - desired[4]) <= REST)
-        return jnp.where(parked, 1, near).astype(self.dtype)
+        nearness = NEARNESS * jnp.exp((jnp.hypot(dx, dy) + RADIAN * turn) * (-1 / REACH))
+        in_place = (jnp.abs(c * dx + s * dy) <= ALONG) & (jnp.abs(c * dy - s * dx) <= ACROSS)
+        parked = in_place & (turn <= TURN) & (SPEED * jnp.abs(achieved[4] - desired[4]) <= REST)
+        return jnp.where(parked, 1, nearness).astype(self.dtype)
 
     def goal_terminal(self, achieved: jax.Array, desired: jax.Array) -> jax.Array:
         """Say whether a car at the achieved pose touches a wall; the goal has no influence."""
@@ -231,14 +231,14 @@ class Parking(Task[Params, State]):
             achieved = self.achieved(pose)
             return {"observation": achieved, "achieved_goal": achieved, "desired_goal": self.desired(params)}
         ahead, left, turn = goal_from(pose, params)
-        parts = (
+        entries = (
             *(pose.x * (1 / HALF_X), pose.y * (1 / HALF_Y), jnp.cos(pose.heading), jnp.sin(pose.heading)),
             *(pose.speed * (1 / SPEED), state.earned * (1 / self.card.horizon)),
             *(params.x * (1 / HALF_X), params.y * (1 / HALF_Y), jnp.cos(params.heading), jnp.sin(params.heading)),
             *(ahead * (1 / HALF_X), left * (1 / HALF_X), jnp.cos(turn), jnp.sin(turn)),
         )
         low, high = self.observation_space.low, self.observation_space.high  # type: ignore[attr-defined]
-        return jnp.clip(self.stack(*parts), low, high)
+        return jnp.clip(self.stack(*entries), low, high)
 
     def observation_components(self) -> Components:
         """List the entries of :meth:`observation`, in order."""
@@ -352,7 +352,7 @@ class ParkingDriver(NamedTuple):
     """m/s"""
     braking: Any = 2.1
     """m/s^2, towards the end of a stretch"""
-    near: Any = 0.9
+    stop_share: Any = 0.9
     """Share of the tolerances within which it stops"""
 
     @classmethod
@@ -375,7 +375,7 @@ class ParkingDriver(NamedTuple):
         plan = reeds_shepp.shortest(x / radius, y / radius, turn)
         length = plan.stretch * radius
         speed = plan.direction * jnp.minimum(self.speed, jnp.sqrt(2 * self.braking * length))
-        stop = is_parked(pose._replace(speed=0.0), view.params, self.near)
+        stop = is_parked(pose._replace(speed=0.0), view.params, self.stop_share)
         speed = jnp.where(stop, 0, speed)
         push = jnp.clip((speed - pose.speed) / (STEP * ACCELERATION), -1, 1)
         covered = jnp.abs(pose.speed + 0.5 * STEP * ACCELERATION * push) * STEP / radius

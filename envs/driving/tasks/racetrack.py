@@ -67,15 +67,15 @@ LANE = 5.0
 CORNERS = 6
 DENT, CORNER = (20.0, 30.0), (60.0, 90.0)
 """m: distance of the corners from the middle."""
-ROUND, LARGEST_RADIUS = 0.46, 60.0
+ROUND, MAX_RADIUS = 0.46, 60.0
 """Share of the shorter edge that a bend may take, and m."""
-SLOWEST, FASTEST = 7.0, 8.0
+MIN_SPEED, MAX_SPEED = 7.0, 8.0
 """m/s"""
 CLOSE = 0.5
 """m: distance from the middle of a lane at which a step pays half."""
 AHEAD = (0.0, 5.0, 10.0, 20.0, 30.0)
 """m: places where the curvature is seen."""
-SHARPEST, SIGHT, BEHIND = 0.06, 60.0, 8.0
+MAX_CURVATURE, SIGHT, BEHIND = 0.06, 60.0, 8.0
 """1/m, m, m: scales of the observation, and how far behind another car is seen."""
 NEAR_MISS, CARS = 1.5, 6
 """s; most other cars."""
@@ -109,7 +109,7 @@ class State(NamedTuple):
     """m, of the ego, within a lap"""
     d: Scalar
     """m"""
-    others: Scalar
+    other_s: Scalar
     """s of the others, m, ``(cars,)``"""
     covered: Scalar
     """m, along the track's centre"""
@@ -138,7 +138,7 @@ def closed_track(radii: list[Scalar], sense: Scalar) -> tuple[Route, Scalar]:
     turn = [reeds_shepp.wrap(direction[i] - direction[i - 1]) for i in range(CORNERS)]
     tangent = [jnp.maximum(jnp.tan(0.5 * jnp.abs(t)), 1e-6) for t in turn]
     room = [ROUND * jnp.minimum(edge[i], edge[i - 1]) for i in range(CORNERS)]
-    radius = [jnp.minimum(a / t, LARGEST_RADIUS) for a, t in zip(room, tangent, strict=True)]
+    radius = [jnp.minimum(a / t, MAX_RADIUS) for a, t in zip(room, tangent, strict=True)]
     cut = [r * t for r, t in zip(radius, tangent, strict=True)]
     rows, way, heading = [], 0.0 * radii[0], direction[0]
     rows.append((way, x[0] + 0.5 * dx[0], y[0] + 0.5 * dy[0], heading, 0.0 * way))
@@ -160,14 +160,14 @@ def from_lane(d: Scalar) -> Scalar:
 
 def moving(track: Route, s: Scalar, d: Scalar, way: Scalar) -> tuple[Pose, Motion]:
     """Return start and motion of a car that goes ``way`` m along the track's centre, ``d`` m to the left of it."""
-    start, middle, end = (routes.beside(routes.place_at(track, s + part * way), d) for part in (0.0, 0.5, 1.0))
+    start, middle, end = (routes.beside(routes.place_at(track, s + fraction * way), d) for fraction in (0.0, 0.5, 1.0))
     pose, last = (Pose(p.x, p.y, p.heading, jnp.zeros_like(s)) for p in (start, end))
     return pose, Motion(last, middle.heading, jnp.cos(middle.heading), jnp.sin(middle.heading))
 
 
 def next_car(state: State, params: Params) -> tuple[Scalar, Scalar]:
     """Return the gap (m, between the centres, along the track) to the nearest other car from BEHIND on, and its d."""
-    gap = state.others - state.s + BEHIND
+    gap = state.other_s - state.s + BEHIND
     gap = gap - params.lap * jnp.floor(gap / params.lap)
     nearest = jnp.argmin(gap)
     return gap[nearest] - BEHIND, params.across[nearest]
@@ -205,25 +205,25 @@ class Racetrack(Task[Params, State]):
         dent = alternating_bands(u[0], split, *DENT, bands=20)
         corners = [CORNER[0] + (CORNER[1] - CORNER[0]) * u[i] for i in range(1, CORNERS)]
         track, lap = closed_track([dent, *corners], jnp.where(u[CORNERS] < 0.5, 1.0, -1.0).astype(self.dtype))
-        each = lap * np.asarray(1 / self.cars, self.dtype)
+        spacing = lap * np.asarray(1 / self.cars, self.dtype)
         lanes = jnp.where(u[CORNERS + 4 :] < 0.5, 0.5 * LANE, -0.5 * LANE).astype(self.dtype)
         return Params(
             track=track,
             lap=lap,
-            speed=SLOWEST + (FASTEST - SLOWEST) * u[CORNERS + 1],
+            speed=MIN_SPEED + (MAX_SPEED - MIN_SPEED) * u[CORNERS + 1],
             pace=3 + 1.5 * u[CORNERS + 2],
-            first=each * (np.arange(self.cars) + 0.4 + 0.4 * u[CORNERS + 3]),
+            first=spacing * (np.arange(self.cars) + 0.4 + 0.4 * u[CORNERS + 3]),
             across=lanes[1:],
             side=lanes[0],
         )
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start in the middle of a lane, in the direction of the track."""
-        nothing = jnp.zeros((), self.dtype)
-        place = routes.beside(routes.place_at(params.track, nothing), params.side)
+        zero = jnp.zeros((), self.dtype)
+        place = routes.beside(routes.place_at(params.track, zero), params.side)
         pose = Pose(place.x, place.y, place.heading, params.speed)
-        no = jnp.bool_(False)
-        return State(pose, nothing, params.side, params.first, nothing, nothing, nothing, no, no, jnp.int32(0))
+        false = jnp.bool_(False)
+        return State(pose, zero, params.side, params.first, zero, zero, zero, false, false, jnp.int32(0))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Drive for a fifth of a second; after a crash time stands still."""
@@ -231,26 +231,27 @@ class Racetrack(Task[Params, State]):
         way = params.pace * SUBSTEP
         drive = jax.vmap(lambda s, d: moving(params.track, s, d, way))
 
-        def one(_: int, now: State) -> State:
-            motion = bicycle.move(now.pose, 0.0, slip, LENGTH, SUBSTEP)
+        def substep(_: int, state: State) -> State:
+            motion = bicycle.move(state.pose, 0.0, slip, LENGTH, SUBSTEP)
             end = motion.end._replace(speed=params.speed)
-            ego = Sweep(now.pose, motion._replace(end=end), LENGTH, WIDTH)
-            hit = collision.collided(ego, Sweep(*drive(now.others, params.across), LENGTH, WIDTH), SUBSTEP).any()
-            s, d = routes.project(params.track, end.x, end.y, now.s)
-            away = self.off_track(end, s, params)
-            gained = s - now.s
+            ego = Sweep(state.pose, motion._replace(end=end), LENGTH, WIDTH)
+            hit = collision.collided(ego, Sweep(*drive(state.other_s, params.across), LENGTH, WIDTH), SUBSTEP).any()
+            s, d = routes.project(params.track, end.x, end.y, state.s)
+            off_track = self.off_track(end, s, params)
+            progress = s - state.s
             s = jnp.where(s >= params.lap, s - params.lap, s)
-            others = now.others + way
-            others = jnp.where(others >= params.lap, others - params.lap, others)
-            after = now._replace(pose=end, s=s, d=d, others=others, covered=now.covered + gained)._replace(
-                crashed=hit | away, left_track=away
+            other_s = state.other_s + way
+            other_s = jnp.where(other_s >= params.lap, other_s - params.lap, other_s)
+            next_state = state._replace(pose=end, s=s, d=d, other_s=other_s, covered=state.covered + progress)._replace(
+                crashed=hit | off_track, left_track=off_track
             )
-            return jax.tree.map(lambda new, old: jnp.where(now.crashed, old, new), after, now)
+            return jax.tree.map(lambda new, old: jnp.where(state.crashed, old, new), next_state, state)
 
-        after = jax.lax.fori_loop(0, SUBSTEPS, one, state)
-        return after._replace(
-            strayed=state.strayed + from_lane(after.d),
-            earned=jnp.minimum(state.earned + self.pay(state, after), self.card.horizon),  # the limit may be lifted
+        next_state = jax.lax.fori_loop(0, SUBSTEPS, substep, state)
+        return next_state._replace(
+            strayed=state.strayed + from_lane(next_state.d),
+            # The limit of time may be lifted.
+            earned=jnp.minimum(state.earned + self.pay(state, next_state), self.card.horizon),
             steps=state.steps + 1,
         )
 
@@ -258,8 +259,8 @@ class Racetrack(Task[Params, State]):
         """Say whether a corner of the car is off the track, or the car has turned away from its direction."""
         c, sine = jnp.cos(pose.heading), jnp.sin(pose.heading)
         ahead = 0.5 * LENGTH * np.array([1, 1, -1, -1], self.dtype)
-        left = 0.5 * WIDTH * np.array([1, -1, 1, -1], self.dtype)
-        x, y = pose.x + ahead * c - left * sine, pose.y + ahead * sine + left * c
+        beside = 0.5 * WIDTH * np.array([1, -1, 1, -1], self.dtype)
+        x, y = pose.x + ahead * c - beside * sine, pose.y + ahead * sine + beside * c
         _, d = jax.vmap(lambda x, y: routes.project(params.track, x, y, s))(x, y)
         return (jnp.abs(d) > LANE).any() | (jnp.abs(self.angle(pose, s, params)) > 0.5 * math.pi)
 
@@ -267,10 +268,10 @@ class Racetrack(Task[Params, State]):
         """Return the angle of the car to the track, rad, to the left."""
         return reeds_shepp.wrap(pose.heading - routes.place_at(params.track, s).heading)
 
-    def pay(self, before: State, after: State) -> Scalar:
+    def pay(self, state: State, next_state: State) -> Scalar:
         """Return the reward of a step."""
-        share = from_lane(after.d) * (1 / CLOSE)
-        return jnp.where(after.crashed, -before.earned, 1 / (1 + share * share))
+        share = from_lane(next_state.d) * (1 / CLOSE)
+        return jnp.where(next_state.crashed, -state.earned, 1 / (1 + share * share))
 
     def time_to_collision(self, state: State, params: Params) -> Scalar:
         """Return the time (s) to a collision with the next car, if the ego is in its way; 100 at most."""
@@ -284,30 +285,30 @@ class Racetrack(Task[Params, State]):
         gap, d = next_car(state, params)
         ways = [state.s + way for way in AHEAD]
         ways = [jnp.where(way >= params.lap, way - params.lap, way) for way in ways]
-        seen = gap < SIGHT
-        parts = (
-            *(state.d * (1 / LANE), self.angle(state.pose, state.s, params), params.speed * (1 / FASTEST)),
-            *(routes.place_at(params.track, way).curvature * (1 / SHARPEST) for way in ways),
+        visible = gap < SIGHT
+        entries = (
+            *(state.d * (1 / LANE), self.angle(state.pose, state.s, params), params.speed * (1 / MAX_SPEED)),
+            *(routes.place_at(params.track, way).curvature * (1 / MAX_CURVATURE) for way in ways),
             *(state.earned * (1 / self.card.horizon), gap * (1 / SIGHT)),
-            *(jnp.where(seen, value, 0) for value in (d * (1 / LANE), params.pace * (1 / FASTEST))),
+            *(jnp.where(visible, value, 0) for value in (d * (1 / LANE), params.pace * (1 / MAX_SPEED))),
         )
         low, high = self.observation_space.low, self.observation_space.high  # type: ignore[attr-defined]
-        return jnp.clip(self.stack(*parts), low, high)
+        return jnp.clip(self.stack(*entries), low, high)
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
         return (
             Component("d", "place across the track, from its centre to the left", f"{LANE:g} m"),
             Component("angle", "of the car to the track, to the left", "rad"),
-            Component("speed", "of the car", f"{FASTEST:g} m/s"),
+            Component("speed", "of the car", f"{MAX_SPEED:g} m/s"),
             *(
-                Component(f"curvature_{way:g}", f"of the track {way:g} m ahead, to the left", f"{SHARPEST:g} / m")
+                Component(f"curvature_{way:g}", f"of the track {way:g} m ahead, to the left", f"{MAX_CURVATURE:g} / m")
                 for way in AHEAD
             ),
             Component("earned", "return so far, which a crash takes back", f"{self.card.horizon}"),
             Component("gap", "way along the track to the next car, centre to centre; 1 for none", f"{SIGHT:g} m"),
             Component("other_d", "place of that car across the track", f"{LANE:g} m"),
-            Component("other_speed", "of that car along the track's centre", f"{FASTEST:g} m/s"),
+            Component("other_speed", "of that car along the track's centre", f"{MAX_SPEED:g} m/s"),
         )
 
     def action_components(self) -> tuple[Component, ...]:
@@ -324,8 +325,8 @@ class Racetrack(Task[Params, State]):
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
         """Return 1 for a crash or a near miss."""
-        near = self.time_to_collision(next_state, params) < NEAR_MISS
-        return (next_state.crashed | near).astype(self.dtype)
+        near_miss = self.time_to_collision(next_state, params) < NEAR_MISS
+        return (next_state.crashed | near_miss).astype(self.dtype)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
@@ -345,14 +346,14 @@ class Racetrack(Task[Params, State]):
     def describe(self, state: State, params: Params) -> str:
         """Describe car, track and the next car, with units."""
         s, d = (float(value) for value in (state.s, state.d))
-        gap, other = (float(value) for value in next_car(state, params))
+        gap, other_d = (float(value) for value in next_car(state, params))
         bends = [
             float(routes.place_at(params.track, jnp.asarray((s + a) % float(params.lap))).curvature) for a in AHEAD
         ]
         angle = float(self.angle(Pose(*map(jnp.asarray, state.pose)), jnp.asarray(state.s), params))
         car = "No car is near." if gap > SIGHT else (
-            f"The next car is {gap:.1f} m ahead along the track, {abs(other):.1f} m to the "
-            f"{'left' if other > 0 else 'right'} of its centre, at {float(params.pace):.1f} m/s."
+            f"The next car is {gap:.1f} m ahead along the track, {abs(other_d):.1f} m to the "
+            f"{'left' if other_d > 0 else 'right'} of its centre, at {float(params.pace):.1f} m/s."
         )  # fmt: skip
         return (
             f"You drive {float(params.speed):.1f} m/s, {abs(d):.2f} m to the {'left' if d >= 0 else 'right'} of the "
@@ -381,7 +382,7 @@ class Racetrack(Task[Params, State]):
         for d in (-LANE, LANE):
             road_pictures.draw_line(canvas, pixel, track, ends, d)
         road_pictures.draw_line(canvas, pixel, track, ends, 0.0, dashed=True)
-        for s, d in zip(state.others, params.across, strict=True):
+        for s, d in zip(state.other_s, params.across, strict=True):
             place = tuple(routes.points(track, s, float(d))[0])
             road_pictures.draw_car(canvas, pixel, place, (LENGTH, WIDTH), "cornflowerblue")
         colour = "red" if bool(state.crashed) else "lime"
@@ -415,9 +416,9 @@ class TrackDriver(NamedTuple):
         """Return the steering, shape ``(1,)``."""
         params: Params = view.params
         state: State = view.state
-        gap, other = next_car(state, params)
+        gap, other_d = next_car(state, params)
         nearer = jnp.where(state.d >= 0, 0.5 * LANE, -0.5 * LANE)
-        target = jnp.where(gap < self.notice, -other, nearer)
+        target = jnp.where(gap < self.notice, -other_d, nearer)
         u = params.speed
         ahead = state.s + self.preview * u
         bend = routes.place_at(params.track, jnp.where(ahead >= params.lap, ahead - params.lap, ahead)).curvature

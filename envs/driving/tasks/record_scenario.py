@@ -47,21 +47,21 @@ def trajectories() -> list[dict[str, Any]]:
         for second in range(SECONDS):
             state = step(state, jax.random.fold_in(key, second))
             seconds.append(jax.tree.map(np.asarray, state.cars))
-    told: list[dict[str, Any]] = []
-    now: dict[int, dict[str, Any]] = {}
+    recorded: list[dict[str, Any]] = []
+    on_road: dict[int, dict[str, Any]] = {}
     for second, cars in enumerate(seconds):
         for i in range(1, len(cars.s)):
-            fresh = cars.present[i] and (i not in now or cars.s[i] < now[i]["s"])
-            if i in now and (fresh or not cars.present[i]):
-                told.append(now.pop(i))
+            fresh = cars.present[i] and (i not in on_road or cars.s[i] < on_road[i]["s"])
+            if i in on_road and (fresh or not cars.present[i]):
+                recorded.append(on_road.pop(i))
             if cars.present[i]:
-                car = now.setdefault(i, {"time": [], "x": [], "y": [], "heading": [], "speed": []})
+                car = on_road.setdefault(i, {"time": [], "x": [], "y": [], "heading": [], "speed": []})
                 x, y, heading = routes.points(Intersection.layout.route(int(cars.route[i])), float(cars.s[i]))[0]
                 car["s"] = cars.s[i]
                 for name, value in zip(car, (second, x, y, heading, float(cars.speed[i])), strict=False):
                     car[name].append(round(float(value), 4 if name == "heading" else 3))
-    told += now.values()
-    return [{name: car[name] for name in car if name != "s"} for car in told if len(car["time"]) > 1]
+    recorded += on_road.values()
+    return [{name: car[name] for name in car if name != "s"} for car in recorded if len(car["time"]) > 1]
 
 
 def lanes() -> list[dict[str, Any]]:
@@ -95,7 +95,7 @@ def lanes() -> list[dict[str, Any]]:
 
 def main() -> None:
     """Write the file."""
-    told = {
+    document = {
         "version": 1,
         "units": "m, s, rad",
         "name": "intersection",
@@ -108,9 +108,9 @@ def main() -> None:
         },
         "trajectories": trajectories(),
     }
-    scenario.check(told)
+    scenario.check(document)
     scenario.SHIPPED.parent.mkdir(exist_ok=True)
-    scenario.SHIPPED.write_text(json.dumps(told, separators=(",", ":")) + "\n")
+    scenario.SHIPPED.write_text(json.dumps(document, separators=(",", ":")) + "\n")
 
 
 if __name__ == "__main__":

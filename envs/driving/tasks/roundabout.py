@@ -67,7 +67,7 @@ TURNS = 3
 """Routes of an arm: first, second, third exit."""
 DIVERGING = 8.0
 """m behind the line in which cars of one arm still follow each other, whatever their lanes."""
-BEFORE, BEHIND = 5.0, 8.0
+ENTERING, LEAVING = 5.0, 8.0
 """m before it enters a lane, and after it leaves one, in which a car counts as in it, for its body reaches into it."""
 JOINING = 15.0
 """m before the exit's straight part in which cars of both lanes follow each other."""
@@ -99,8 +99,8 @@ def roundabout() -> Layout:
     entry, leave = start[2], start[3]
     line, out = np.full(count, ACCESS), start[4] + ends.max() - ends
     x, y = (
-        np.stack(parts, 1)
-        for parts in zip(
+        np.stack(coordinates, 1)
+        for coordinates in zip(
             along(arm, beside, -ACCESS - LINE),
             along(arm, beside, -begins),
             (radius * np.cos(first), radius * np.sin(first)),
@@ -121,18 +121,18 @@ def roundabout() -> Layout:
     target = (arm + 1 + turn) % 4
     nowhere = np.array([np.inf, -np.inf, 0.0])
 
-    def parts(where: np.ndarray, begin: Any, end: Any, more: Any) -> np.ndarray:
-        part = np.stack(np.broadcast_arrays(begin, end, more), -1)
-        return np.where(where[..., None], part, nowhere)
+    def shared_stretches(where: np.ndarray, begin: Any, end: Any, more: Any) -> np.ndarray:
+        stretch = np.stack(np.broadcast_arrays(begin, end, more), -1)
+        return np.where(where[..., None], stretch, nowhere)
 
     def on_the_ring(laps: int) -> np.ndarray:
         """Return the common parts of the ring, if the second route is so many laps ahead of the first one."""
         more = entry[:, None] + radius * (first + 2 * math.pi * laps - first[:, None]) - entry
         begin, end = np.maximum(entry, entry[:, None] - more), np.minimum(leave, leave[:, None] - more)
-        return parts(same_lane & (begin < end), begin - BEFORE, end + BEHIND, more)
+        return shared_stretches(same_lane & (begin < end), begin - ENTERING, end + LEAVING, more)
 
-    approach = parts(same_source, -np.inf, np.where(np.eye(count), np.inf, ACCESS + DIVERGING), 0.0)
-    leaving = parts(target[:, None] == target, out - JOINING, np.inf, out[:, None] - out)
+    approach = shared_stretches(same_source, -np.inf, np.where(np.eye(count), np.inf, ACCESS + DIVERGING), 0.0)
+    leaving = shared_stretches(target[:, None] == target, out - JOINING, np.inf, out[:, None] - out)
     passed = (arm[:, None] - arm) % 4
     yields_to = (passed > 0) & (passed <= turn)
     # In the inner lane cars follow each other from the node on.

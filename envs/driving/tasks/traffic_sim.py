@@ -53,6 +53,7 @@ Sources: Chen et al. 2025, RIFT, arXiv:2505.03344; Treiber, Hennecke & Helbing 2
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -68,7 +69,7 @@ from ...alternating_bands import alternating_bands
 from ..arrays import Scalar
 from ..pictures.ring_pictures import draw_ring
 from ..traffic.car_following import Driver
-from ..traffic.ring_road import BRAKING, LENGTH, TICK, Ring, human, moved, of_leader, safe
+from ..traffic.ring_road import BRAKING, LENGTH, TICK, Ring, human, move, of_leader, safe
 from ..traffic.sampled_distribution import BINS, Grid, below, distance, spread
 
 CARS = 24
@@ -100,6 +101,25 @@ SPEED, GAP, COMMAND, RANDOM, CHANCE = 40.0, 100.0, 3.0, 1.0, 4.0
 """m/s, m, s, m/s^2 and standard deviations that are shown as 1."""
 GRIDS = {"speed": Grid(0.0, 0.5), "gap": Grid(0.0, 2.0), "acceleration": Grid(-BRAKING, 0.125)}
 """Bins of what is compared, in m/s, m and m/s^2."""
+
+
+class Entry(IntEnum):
+    """Entries of a car's observation, in order."""
+
+    SPEED = 0
+    GAP = 1
+    LEADER_SPEED = 2
+    ACCELERATION = 3
+    LEADER_ACCELERATION = 4
+    COMMANDED = 5
+    COMMAND = 6
+    WATCHED_SPEED = 7
+    WATCHED_GAP = 8
+    WATCHED_RANDOM = 9
+    WATCHED_FASTEST = 10
+    CHANCE = 11
+    LIMIT = 12
+    TIME = 13
 
 
 class Params(NamedTuple):
@@ -169,9 +189,9 @@ class TrafficSim(Task[Params, State]):
         if difficulty is None or not 0 <= difficulty <= 0.8:
             raise ValueError(f"The difficulty of {card.id} is a heterogeneity of 0 to 0.8, got {difficulty!r}.")
         self.heterogeneity = float(difficulty)
-        low = np.zeros(14)
-        low[[3, 4, 11]] = -1
-        self.observation_space = self.box(low, 1, (AGENTS, 14))
+        low = np.zeros(len(Entry))
+        low[[Entry.ACCELERATION, Entry.LEADER_ACCELERATION, Entry.CHANCE]] = -1
+        self.observation_space = self.box(low, 1, (AGENTS, len(Entry)))
         self.action_space = self.box(-1, 1, (AGENTS, 1))
         self.reward_space = self.box(-100, 100, (AGENTS,))
 
@@ -204,31 +224,33 @@ class TrafficSim(Task[Params, State]):
         random = self.normal(key, WARM_UP * CARS).reshape(WARM_UP, CARS)
         gap = jnp.full(CARS, params.gap, self.dtype)
         start = Ring(gap, jnp.full(CARS, 0.5, self.dtype) * params.limit)
-        none = jnp.zeros(CARS, self.dtype)
+        zeros = jnp.zeros(CARS, self.dtype)
 
-        def tick(now: Scalar, carry: tuple[Ring, Scalar, Record]) -> tuple[Ring, Scalar, Record]:
+        def tick(number: Scalar, carry: tuple[Ring, Scalar, Record]) -> tuple[Ring, Scalar, Record]:
             ring, last, sums = carry
-            after = moved(ring, self.humans(ring, params.driver, random[now], now, params))
-            acceleration = (after.v - ring.v) * (1 / TICK)
+            next_ring = move(ring, self.humans(ring, params.driver, random[number], number, params))
+            acceleration = (next_ring.v - ring.v) * (1 / TICK)
             change = acceleration - last
-            seen = Record(
-                sums.speed + after.v,
-                sums.gap + after.gap,
+            record = Record(
+                sums.speed + next_ring.v,
+                sums.gap + next_ring.gap,
                 sums.change + change * change,
-                jnp.maximum(sums.fastest, after.v),
+                jnp.maximum(sums.fastest, next_ring.v),
             )
-            watched = now >= WARM_UP - WATCHED
-            return after, acceleration, jax.tree.map(lambda new, old: jnp.where(watched, new, old), seen, sums)
+            is_watched = number >= WARM_UP - WATCHED
+            sums = jax.tree.map(lambda new, old: jnp.where(is_watched, new, old), record, sums)
+            return next_ring, acceleration, sums
 
-        ring, acceleration, sums = jax.lax.fori_loop(0, WARM_UP, tick, (start, none, Record(none, none, none, none)))
+        no_record = Record(zeros, zeros, zeros, zeros)
+        ring, acceleration, sums = jax.lax.fori_loop(0, WARM_UP, tick, (start, zeros, no_record))
         mean = jax.tree.map(lambda total: total * (1 / WATCHED), sums)._replace(fastest=sums.fastest)
 
-        def both(values: Scalar) -> Scalar:
+        def twice(values: Scalar) -> Scalar:
             return jnp.stack([values, values])
 
         counts = jnp.zeros((2, len(GRIDS), BINS - 1), jnp.int32)
         zero = jnp.int32(0)
-        return State(jax.tree.map(both, ring), both(acceleration), mean, counts, zero, zero, zero)
+        return State(jax.tree.map(twice, ring), twice(acceleration), mean, counts, zero, zero, zero)
 
     def humans(self, ring: Ring, driver: Driver, random: Scalar, tick: Scalar, params: Params) -> Scalar:
         """Return the accelerations of humans and of the ego, m/s^2; ``random`` are standard normal numbers."""
@@ -240,12 +262,12 @@ class TrafficSim(Task[Params, State]):
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Drive for a tick."""
         twin, fleet = (Ring(state.ring.gap[i], state.ring.v[i]) for i in (0, 1))
-        told, tick = obedient(params), WARM_UP + state.steps
-        own = self.humans(twin, told, self.normal(key, CARS), tick, params)
-        ego = self.humans(fleet, told, jnp.zeros(CARS, self.dtype), tick, params)[:1]
-        asked, most = BRAKING * action[:, 0], safe(fleet.gap, fleet.v, of_leader(fleet.v))[1:]
-        pedal = jnp.stack([own, jnp.concatenate([ego, jnp.minimum(asked, most)])])
-        ring = moved(state.ring, pedal)
+        drivers, tick = obedient_drivers(params), WARM_UP + state.steps
+        twin_pedal = self.humans(twin, drivers, self.normal(key, CARS), tick, params)
+        ego_pedal = self.humans(fleet, drivers, jnp.zeros(CARS, self.dtype), tick, params)[:1]
+        requested, safe_pedal = BRAKING * action[:, 0], safe(fleet.gap, fleet.v, of_leader(fleet.v))[1:]
+        pedal = jnp.stack([twin_pedal, jnp.concatenate([ego_pedal, jnp.minimum(requested, safe_pedal)])])
+        ring = move(state.ring, pedal)
         acceleration = (ring.v - state.ring.v) * (1 / TICK)
         values = ring.v, ring.gap, acceleration
         counts = jnp.stack([below(value[:, 1:], grid) for value, grid in zip(values, GRIDS.values(), strict=True)], 1)
@@ -258,7 +280,7 @@ class TrafficSim(Task[Params, State]):
             state.record,
             state.below + counts,
             state.error + jnp.where(counted, jnp.round(error), 0).astype(jnp.int32).sum(dtype=jnp.int32),
-            state.overruled + (asked > most + SLIGHT).sum(dtype=jnp.int32),
+            state.overruled + (requested > safe_pedal + SLIGHT).sum(dtype=jnp.int32),
             state.steps + 1,
         )
 
@@ -328,9 +350,9 @@ class TrafficSim(Task[Params, State]):
             params.limit * (1 / SPEED),
             state.steps * (1 / self.card.horizon),
         )
-        seen = jnp.stack([jnp.broadcast_to(column, CARS).astype(self.dtype) for column in columns], -1)[1:]
+        entries = jnp.stack([jnp.broadcast_to(column, CARS).astype(self.dtype) for column in columns], -1)[1:]
         box: Any = self.observation_space
-        return jnp.clip(seen, box.low, box.high)
+        return jnp.clip(entries, box.low, box.high)
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of each car; see the table."""
@@ -366,7 +388,7 @@ class TrafficSim(Task[Params, State]):
 
     def describe(self, state: State, params: Params) -> str:
         """Describe every car, its driver while watched, and its command."""
-        gap, v, acceleration = (np.asarray(part[1]) for part in (*state.ring, state.acceleration))
+        gap, v, acceleration = (np.asarray(values[1]) for values in (*state.ring, state.acceleration))
         record, command = Record(*map(np.asarray, state.record)), np.asarray(params.command)
         lines = [f"Speed limit {float(params.limit):.1f} m/s; {TICK * int(state.steps):g} s since the start."]
         for car in range(CARS):
@@ -394,11 +416,11 @@ class TrafficSim(Task[Params, State]):
         return np.asarray(image)
 
 
-def obedient(params: Params) -> Driver:
+def obedient_drivers(params: Params) -> Driver:
     """Return the drivers, of whom those with commands obey."""
-    driver, told = params.driver, params.command > 0
+    driver, commanded = params.driver, params.command > 0
     return driver._replace(
-        desired_speed=jnp.where(told, KEEN * params.limit, driver.desired_speed),
-        time_gap=jnp.where(told, params.command, driver.time_gap),
-        jam_gap=jnp.where(told, JAM, driver.jam_gap),
+        desired_speed=jnp.where(commanded, KEEN * params.limit, driver.desired_speed),
+        time_gap=jnp.where(commanded, params.command, driver.time_gap),
+        jam_gap=jnp.where(commanded, JAM, driver.jam_gap),
     )

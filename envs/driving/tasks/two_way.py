@@ -36,7 +36,7 @@ import numpy as np
 from rlbench_suite.policy import View
 
 from ..arrays import Scalar
-from ..players.gap_testing import AHEAD, BEHIND, LEFT, RIGHT, Lanes, Manner, pace, see_lanes
+from ..players.gap_testing import AHEAD, BEHIND, LEFT, RIGHT, Lanes, Manner, pace, see_ego, see_lanes
 from ..players.gap_testing import OWN as OWN_LANE
 from ..traffic import traffic
 from ..traffic.fleet import CAR_LENGTH, MAX_ACCELERATION, MAX_TARGET_SPEED, TOP_SPEED
@@ -44,27 +44,27 @@ from ..traffic.traffic import Fleet, Rules, lane_centre
 from ..vehicle.bicycle import Pose
 from .highway import FASTER, IDLE, LANE_LEFT, LANE_RIGHT, LEVELS, Highway, State
 
-OWN, ONCOMING = 12, 5
+NUM_SAME_WAY, NUM_ONCOMING = 12, 5
 """Vehicles in either lane. The first are numbered first, the ego 0."""
 SIGHT = 600.0
 """m: overtaking needs more foresight than a highway."""
 UNHURRIED = 0.65
 """Desired speed, as a fraction of that on a highway."""
-SLOWEST_ONCOMING, FASTEST_ONCOMING = 18.0, 22.0
+MIN_ONCOMING_SPEED, MAX_ONCOMING_SPEED = 18.0, 22.0
 """m/s"""
 
 
 def comes_towards() -> np.ndarray:
     """Mark the oncoming vehicles."""
-    return np.arange(OWN + ONCOMING) >= OWN
+    return np.arange(NUM_SAME_WAY + NUM_ONCOMING) >= NUM_SAME_WAY
 
 
 class TwoWay(Highway):
     """Five meta-actions on a country road, once a second."""
 
-    vehicles = OWN + ONCOMING
+    vehicles = NUM_SAME_WAY + NUM_ONCOMING
     lanes = 2
-    flowing = OWN, 1
+    flowing = NUM_SAME_WAY, 1
     sight = SIGHT
     speed_scale = 60.0
 
@@ -73,7 +73,7 @@ class TwoWay(Highway):
         fleet = super().sample_params(key, split)
         # The oncoming ones share one speed, so that none runs into another.
         share = self.uniform(jax.random.fold_in(key, 1), 1)[0]
-        oncoming = SLOWEST_ONCOMING + (FASTEST_ONCOMING - SLOWEST_ONCOMING) * share
+        oncoming = MIN_ONCOMING_SPEED + (MAX_ONCOMING_SPEED - MIN_ONCOMING_SPEED) * share
         fast = fleet.driver.desired_speed
         speed = jnp.where(comes_towards(), oncoming, UNHURRIED * fast)
         desired = jnp.where(traffic.is_ego(self.vehicles), fast, speed)
@@ -81,11 +81,11 @@ class TwoWay(Highway):
 
     def initial(self, key: jax.Array, params: Fleet) -> State:
         """Start every vehicle in slots of equal length."""
-        u = self.uniform(key, OWN + 1 + ONCOMING)
-        x, _, speed = self.slots(u[: OWN + 1], params, 0)
-        each = params.circumference * np.asarray(1 / ONCOMING, self.dtype)
-        x = jnp.concatenate([x, each * (np.arange(ONCOMING) + 0.8 * u[OWN + 1 :])])
-        speed = jnp.concatenate([speed, params.driver.desired_speed[OWN:]])
+        u = self.uniform(key, NUM_SAME_WAY + 1 + NUM_ONCOMING)
+        x, _, speed = self.slots(u[: NUM_SAME_WAY + 1], params, 0)
+        slot = params.circumference * np.asarray(1 / NUM_ONCOMING, self.dtype)
+        x = jnp.concatenate([x, slot * (np.arange(NUM_ONCOMING) + 0.8 * u[NUM_SAME_WAY + 1 :])])
+        speed = jnp.concatenate([speed, params.driver.desired_speed[NUM_SAME_WAY:]])
         speed = jnp.where(traffic.is_ego(self.vehicles), self.first_speed, speed)
         lane = jnp.asarray(comes_towards(), jnp.int32)
         heading = jnp.asarray(math.pi * comes_towards(), self.dtype)
@@ -108,7 +108,7 @@ class OvertakingDriver(NamedTuple):
     """m/s above the possible speed from which it takes the next lower target speed"""
     margin: Any = 1.5
     """s: time to spare with the oncoming vehicle"""
-    near: Any = 60.0
+    overtaking_gap: Any = 60.0
     """m: gap to the vehicle ahead from which it overtakes"""
     room: Any = 35.0
     """m: gap between two vehicles in which it may turn back; else it passes both"""
@@ -143,24 +143,25 @@ class OvertakingDriver(NamedTuple):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return one of the five actions."""
-        seen = view.observation
-        lanes = see_lanes(seen, TwoWay.speed_scale, SIGHT)
-        speed, level, on_right, settled = seen[0] * self.top_speed, seen[5] * (LEVELS - 1), seen[6] == 0, seen[7] == 0
+        ego = see_ego(view.observation, TwoWay.own_entries)
+        lanes = see_lanes(view.observation, TwoWay.speed_scale, SIGHT)
+        speed, level = ego.speed * self.top_speed, ego.speed_to_keep * (LEVELS - 1)
+        on_right, settled = ego.target_lane == 0, ego.changing == 0
         vehicle = jnp.where(on_right, OWN_LANE, RIGHT)
         """Lane of the vehicles that it overtakes"""
         gap, closing = lanes.gap[vehicle, AHEAD], jnp.maximum(0, -lanes.gain[vehicle, AHEAD])
         meets = self.time_to_meet(lanes, speed, jnp.where(on_right, LEFT, OWN_LANE))
         enough = meets > self.time_to_pass(lanes, speed, vehicle) + self.margin
-        passes = enough & lanes.there[vehicle, AHEAD] & (gap < self.near)
+        passes = enough & lanes.occupied[vehicle, AHEAD] & (gap < self.overtaking_gap)
         out = settled & on_right & passes & (gap > self.warning * closing)
         left_behind = lanes.gap[RIGHT, BEHIND] - self.back * lanes.gain[RIGHT, BEHIND] > self.clearance
         free = left_behind & (gap > self.manner.ahead + self.manner.until * closing)
         turn_back = settled & ~on_right & free & ~passes
         # Behind a vehicle that it cannot pass yet
-        wait = (lanes.gap[LEFT, AHEAD] + CAR_LENGTH) / jnp.maximum(-lanes.gain[LEFT, AHEAD], SLOWEST_ONCOMING)
+        wait = (lanes.gap[LEFT, AHEAD] + CAR_LENGTH) / jnp.maximum(-lanes.gain[LEFT, AHEAD], MIN_ONCOMING_SPEED)
         leader = speed + lanes.gain[OWN_LANE, AHEAD]
         arriving = jnp.maximum(leader, leader + (gap - self.waiting) / jnp.maximum(wait, 0.5))
-        waits = lanes.there[OWN_LANE, AHEAD] & lanes.there[LEFT, AHEAD] & ~enough
+        waits = lanes.occupied[OWN_LANE, AHEAD] & lanes.occupied[LEFT, AHEAD] & ~enough
         possible = self.manner.speeds(lanes, speed)[OWN_LANE]
         follow = pace(level, jnp.where(waits, jnp.minimum(possible, arriving), possible), self.slack)
         drive = jnp.where(on_right, follow, jnp.where(level < LEVELS - 1, FASTER, IDLE))
@@ -168,15 +169,15 @@ class OvertakingDriver(NamedTuple):
 
     def time_to_meet(self, lanes: Lanes, speed: Scalar, lane: Scalar) -> Scalar:
         """Return the time (s) until the next vehicle in the oncoming lane is there, if the ego drives its fastest."""
-        oncoming = jnp.where(lanes.there[lane, AHEAD], -lanes.gain[lane, AHEAD] - speed, FASTEST_ONCOMING)
+        oncoming = jnp.where(lanes.occupied[lane, AHEAD], -lanes.gain[lane, AHEAD] - speed, MAX_ONCOMING_SPEED)
         return lanes.gap[lane, AHEAD] / (self.fastest + oncoming)
 
     def time_to_pass(self, lanes: Lanes, speed: Scalar, lane: Scalar) -> Scalar:
         """Return the time (s) to be past the next vehicle in a lane, and the second one if there is no room between."""
         gap, gain = lanes.gap[lane, :2], lanes.gain[lane, :2]
-        both = lanes.there[lane, 1] & (gap[1] - gap[0] - CAR_LENGTH < self.room)
-        way = jnp.where(both, gap[1], gap[0]) + 2 * CAR_LENGTH + self.clearance
-        faster = -jnp.where(both, gain[1], gain[0])
+        passes_both = lanes.occupied[lane, 1] & (gap[1] - gap[0] - CAR_LENGTH < self.room)
+        way = jnp.where(passes_both, gap[1], gap[0]) + 2 * CAR_LENGTH + self.clearance
+        faster = -jnp.where(passes_both, gain[1], gain[0])
         # It accelerates to its fastest, and then keeps that.
         time = jnp.maximum(self.fastest - speed, 0) / self.acceleration
         ahead = (faster + 0.5 * self.acceleration * time) * time

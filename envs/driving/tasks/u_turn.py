@@ -113,20 +113,20 @@ class UTurn(Highway):
         self, state: State, params: Fleet, control: traffic.Control, direction: Scalar, substeps: Scalar
     ) -> State:
         """Let everyone look around, then drive for some sub-steps; positions are relative to the ego again."""
-        begun, leaders = traffic.look(state.traffic, params, direction, self.road_rules(state))
+        decided, leaders = traffic.look(state.traffic, params, direction, self.road_rules(state))
         slow = bend_speeds(params)
 
         def bounded(pose: Pose, limit: Scalar) -> tuple[Scalar, Scalar]:
             acceleration, slip = control(pose)
             return jnp.clip((limit - pose.speed) * (1 / SPEED_TIME), -self.braking, acceleration), slip
 
-        def one(_: Any, carry: tuple[traffic.Traffic, Scalar]) -> tuple[traffic.Traffic, Scalar]:
+        def step(_: Any, carry: tuple[traffic.Traffic, Scalar]) -> tuple[traffic.Traffic, Scalar]:
             return bent_road.substep(carry[0], params, leaders, carry[1], state.travelled, slow, bounded)
 
-        ended, crashed = jax.lax.fori_loop(0, substeps, one, (begun, state.crashed))
-        ended, moved = traffic.recentre(ended, params)
+        driven, crashed = jax.lax.fori_loop(0, substeps, step, (decided, state.crashed))
+        driven, distance = traffic.recentre(driven, params)
         return state._replace(
-            traffic=traffic.finish_changes(ended, params), travelled=state.travelled + moved, crashed=crashed
+            traffic=traffic.finish_changes(driven, params), travelled=state.travelled + distance, crashed=crashed
         )
 
     def see_road(self, state: State, params: Fleet) -> list[Scalar]:
@@ -153,9 +153,9 @@ class UTurn(Highway):
         """Describe the ego, the bend, and the vehicles around it, with units."""
         begin, end = (float(way) for way in bent_road.next_bend(jnp.asarray(state.travelled), params.circumference))
         where = f"in {begin:.0f} m" if begin > 0 else "and you are in it"
-        first, *others = super().describe(state, params).split("\n")
+        ego_line, *vehicle_lines = super().describe(state, params).split("\n")
         bend = f"The next bend is a U-turn to the left, {where}; it ends in {end:.0f} m. You drive at most 8 m/s there."
-        return "\n".join([f"{first} {bend}", *others])
+        return "\n".join([f"{ego_line} {bend}", *vehicle_lines])
 
     def draw(self, state: State, params: Fleet) -> np.ndarray:
         """Draw the ring from above: the others blue, the ego green, red after a crash."""
@@ -198,9 +198,9 @@ class UTurnDriver(NamedTuple):
     politeness: Any = 0.07
     keep_right: Any = 1.5
     """m/s^2: incentive to change to the right"""
-    before: Any = 15.0
+    hang_back_from: Any = 15.0
     """m: way to the beginning of a bend at which it begins to hang back"""
-    until: Any = 10.0
+    hang_back_until: Any = 10.0
     """m: way to the end of a bend at which it drives on"""
 
     @classmethod
@@ -217,13 +217,13 @@ class UTurnDriver(NamedTuple):
         state: State = view.state
         target = state.traffic.target[0]
         settled = state.traffic.lane[0] == target
-        now = situation_of(self.mind, state, view.params, target, self.politeness, self.keep_right, Rules(LANES))
+        situation = situation_of(self.mind, state, view.params, target, self.politeness, self.keep_right, Rules(LANES))
         begin, end = bent_road.next_bend(state.travelled, view.params.circumference)
-        hangs_back = (begin < self.before) & (end > self.until)
-        gained = jnp.where(hangs_back, -jnp.inf, self.preview * now.acceleration)
+        hangs_back = (begin < self.hang_back_from) & (end > self.hang_back_until)
+        gained = jnp.where(hangs_back, -jnp.inf, self.preview * situation.acceleration)
         pace = pace_towards(state, gained, self.haste, UTurn.slowest, UTurn.level_step)
-        left = jnp.where(hangs_back, -jnp.inf, now.left)
-        right = jnp.where(hangs_back & (now.right > -jnp.inf), jnp.inf, now.right)
-        side = jnp.where(left >= right, LANE_LEFT, LANE_RIGHT)
-        change = settled & (jnp.maximum(left, right) > lane_changing.THRESHOLD)
+        left_gain = jnp.where(hangs_back, -jnp.inf, situation.left)
+        right_gain = jnp.where(hangs_back & (situation.right > -jnp.inf), jnp.inf, situation.right)
+        side = jnp.where(left_gain >= right_gain, LANE_LEFT, LANE_RIGHT)
+        change = settled & (jnp.maximum(left_gain, right_gain) > lane_changing.THRESHOLD)
         return jnp.where(change, side, pace), memory

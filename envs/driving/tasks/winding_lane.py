@@ -45,27 +45,27 @@ class Discs(NamedTuple):
     radius: jax.Array
 
 
-def place(car: Car, lane: Params, way: Scalar, left: Scalar) -> tuple[Scalar, Scalar]:
-    """Return x and y, in the car's frame, of places ``way`` (m) along the lane from the car and ``left`` (m) of its
+def place(car: Car, lane: Params, way: Scalar, offset: Scalar) -> tuple[Scalar, Scalar]:
+    """Return x and y, in the car's frame, of places ``way`` (m) along the lane from the car and ``offset`` (m) of its
     centre. They are stored, or each beam and each pixel would compute all of them again.
     """
-    return computed_once(_place)(car, lane, way, left)
+    return computed_once(_place)(car, lane, way, offset)
 
 
-def _place(car: Car, lane: Params, way: Scalar, left: Scalar) -> tuple[Scalar, Scalar]:
+def _place(car: Car, lane: Params, way: Scalar, offset: Scalar) -> tuple[Scalar, Scalar]:
     rate = 2 * math.pi / lane.wavelength
     begin = rate * car.s + lane.phase
 
-    def turned(part: Scalar) -> Scalar:
+    def direction(part: Scalar) -> Scalar:
         """Return the lane's direction there, against that at the car (rad)."""
         return lane.sharpness / rate * (jnp.cos(begin) - jnp.cos(begin + rate * part))
 
     ahead, aside = 0.0 * way, 0.0 * way
     for node, weight in zip(NODES.tolist(), WEIGHTS.tolist(), strict=True):
-        angle = turned((0.5 + 0.5 * node) * way)
+        angle = direction((0.5 + 0.5 * node) * way)
         ahead, aside = ahead + 0.5 * weight * jnp.cos(angle), aside + 0.5 * weight * jnp.sin(angle)
-    angle = turned(way)
-    x, y = way * ahead - left * jnp.sin(angle), way * aside + left * jnp.cos(angle) - car.d
+    angle = direction(way)
+    x, y = way * ahead - offset * jnp.sin(angle), way * aside + offset * jnp.cos(angle) - car.d
     cosine, sine = jnp.cos(car.e), jnp.sin(car.e)
     return cosine * x + sine * y, cosine * y - sine * x
 
@@ -81,19 +81,19 @@ def lidar(car: Car, lane: Params, edge: float, discs: Discs) -> jax.Array:
     """
     ways, angles = (jnp.asarray(constant, car.s.dtype) for constant in (WAYS, ANGLES))
     cosine, sine = jnp.cos(angles)[:, None], jnp.sin(angles)[:, None]
-    found = jnp.full(BEAMS, RANGE, car.s.dtype)
+    reach = jnp.full(BEAMS, RANGE, car.s.dtype)
     for all_x, all_y in zip(*place(car, lane, ways, jnp.array([[-edge], [edge]], car.s.dtype)), strict=True):
         x, y = all_x[:-1], all_y[:-1]
         ex, ey = all_x[1:] - x, all_y[1:] - y
         across = cosine * ey - sine * ex
         across = jnp.where(jnp.abs(across) < 1e-9, 1e-9, across)
-        far, share = (x * ey - y * ex) / across, (x * sine - y * cosine) / across
-        met = (far >= 0) & (share >= 0) & (share <= 1)
-        found = jnp.minimum(found, jnp.where(met, far, RANGE).min(1))
+        distance, share = (x * ey - y * ex) / across, (x * sine - y * cosine) / across
+        met = (distance >= 0) & (share >= 0) & (share <= 1)
+        reach = jnp.minimum(reach, jnp.where(met, distance, RANGE).min(1))
     along, beside = cosine * discs.x + sine * discs.y, cosine * discs.y - sine * discs.x
     deep = discs.radius * discs.radius - beside * beside
-    far = along - jnp.sqrt(jnp.maximum(deep, 0.0))
-    return jnp.minimum(found, jnp.where((deep > 0) & (far >= 0), far, RANGE).min(1))
+    distance = along - jnp.sqrt(jnp.maximum(deep, 0.0))
+    return jnp.minimum(reach, jnp.where((deep > 0) & (distance >= 0), distance, RANGE).min(1))
 
 
 def picture(car: Car, lane: Params, edge: float, discs: Discs) -> jax.Array:

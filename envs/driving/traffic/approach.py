@@ -23,7 +23,7 @@ import jax.numpy as jnp
 
 from ..arrays import Scalar
 from ..roads.signal_plan import TICK, Lights
-from ..vehicle.bicycle import HARDEST_BRAKING
+from ..vehicle.bicycle import TYRE_BRAKING
 from .car_following import Driver, acceleration_at_ratio, gap_ratio, safe_speed
 
 LENGTH = 5.0
@@ -69,7 +69,7 @@ def leaders(x: Scalar, v: Scalar, front: Scalar, length: Scalar = LENGTH) -> Ahe
 def holds(traffic: Traffic, light: Lights, line: Scalar) -> jax.Array:
     """Return who stops for the light; its fields have the shape ``(lanes, 1)``."""
     way = jnp.maximum(line - traffic.x, 0)
-    braking = jnp.where(light.amber, GENTLE_STOP, HARDEST_BRAKING)
+    braking = jnp.where(light.amber, GENTLE_STOP, TYRE_BRAKING)
     approaches = (traffic.x >= 0) & (traffic.x < line)
     return ~light.green & (traffic.held | (approaches & (traffic.v * traffic.v <= 2 * braking * way)))
 
@@ -85,10 +85,10 @@ def intention(traffic: Traffic, ahead: Ahead, driver: Driver, line: Scalar) -> j
 def move(traffic: Traffic, ahead: Ahead, acceleration: Scalar, line: Scalar) -> Traffic:
     """Return the vehicles one tick later, of which those outside stand."""
     x, v = traffic.x, traffic.v
-    room = ahead.gap + ahead.v * ahead.v * (0.5 / HARDEST_BRAKING)
+    room = ahead.gap + ahead.v * ahead.v * (0.5 / TYRE_BRAKING)
     room = jnp.maximum(jnp.where(traffic.held, jnp.minimum(room, line - x), room), 0)
-    safe = safe_speed(v, room, HARDEST_BRAKING, TICK)
-    free_speed = v + TICK * jnp.maximum(acceleration, -HARDEST_BRAKING)
+    safe = safe_speed(v, room, TYRE_BRAKING, TICK)
+    free_speed = v + TICK * jnp.maximum(acceleration, -TYRE_BRAKING)
     next_speed = jnp.maximum(jnp.minimum(free_speed, safe), 0)
     way = jnp.minimum(0.5 * TICK * (v + next_speed), room)
     on = x >= 0

@@ -42,7 +42,7 @@ from rlbench_suite.bit_exact import computed_once
 
 from ..arrays import Scalar
 from ..roads.signal_plan import TICK
-from ..vehicle.bicycle import HARDEST_BRAKING
+from ..vehicle.bicycle import TYRE_BRAKING
 from .approach import FREE, LENGTH, OUTSIDE, Ahead, admit, intention
 from .car_following import Driver, acceleration_at_ratio, gap_ratio
 from .lane_changing import Prospect, is_safe, wants_to_change
@@ -87,7 +87,7 @@ class LaneTraffic(NamedTuple):
 class Neighbour(NamedTuple):
     """A neighbour of every vehicle."""
 
-    found: Scalar
+    exists: Scalar
     """bool"""
     slot: Scalar
     """int32"""
@@ -185,7 +185,7 @@ def at(values: Scalar, slot: jax.Array) -> jax.Array:
 def as_leader(traffic: LaneTraffic, leader: Neighbour, front: Scalar) -> Ahead:
     """Return the gaps to leaders of vehicles whose fronts are at ``front``, and the speeds of the leaders."""
     gap = at(traffic.x, leader.slot) - LENGTH - front
-    return Ahead(jnp.where(leader.found, gap, FREE), jnp.where(leader.found, at(traffic.v, leader.slot), 0))
+    return Ahead(jnp.where(leader.exists, gap, FREE), jnp.where(leader.exists, at(traffic.v, leader.slot), 0))
 
 
 def on_lanes(traffic: LaneTraffic, line: Scalar) -> jax.Array:
@@ -210,7 +210,7 @@ def relations(traffic: LaneTraffic, way: Scalar, line: Scalar) -> tuple[jax.Arra
 def look_ahead(traffic: LaneTraffic, way: Scalar, driver: Driver, line: Scalar) -> tuple[Ahead, jax.Array]:
     """Return the room before each as a standing leader, and the acceleration that its driver chooses, m/s^2."""
     ahead = as_leader(traffic, nearest(*relations(traffic, way, line), ahead=True), traffic.x)
-    room = (ahead.gap + ahead.v * ahead.v * (0.5 / HARDEST_BRAKING)).min(0)
+    room = (ahead.gap + ahead.v * ahead.v * (0.5 / TYRE_BRAKING)).min(0)
     return Ahead(room, jnp.zeros_like(room)), intended_acceleration(traffic, ahead, way, driver, line)
 
 

@@ -54,13 +54,13 @@ def centre_line(circumference: Scalar) -> Route:
     """
     half = half_straight(circumference)
     # Half circles are cut in two, because a point is found on less than half a circle only.
-    nothing = 0 * half * np.ones(7)
+    zero = 0 * half * np.ones(7)
     return Route(
         start=half * np.array([0, 1, 1, 1, 3, 3, 3]) + BEND * np.array([0, 0, 0.5, 1, 1, 1.5, 2]),
         x=half * np.array([0, 1, 1, 1, -1, -1, -1]) + RADIUS * np.array([0, 0, 1, 0, 0, -1, 0]),
-        y=nothing + RADIUS * np.array([-1, -1, 0, 1, 1, 0, -1]),
-        heading=nothing + math.pi * np.array([0, 0, 0.5, 1, 1, 1.5, 2]),
-        curvature=nothing + np.array([0, 1, 1, 0, 1, 1, 0]) / RADIUS,
+        y=zero + RADIUS * np.array([-1, -1, 0, 1, 1, 0, -1]),
+        heading=zero + math.pi * np.array([0, 0, 0.5, 1, 1, 1.5, 2]),
+        curvature=zero + np.array([0, 1, 1, 0, 1, 1, 0]) / RADIUS,
     )
 
 
@@ -112,27 +112,28 @@ def substep(
     careful = fleet.driver._replace(desired_speed=jnp.minimum(fleet.driver.desired_speed, limit))
     # A body that follows a bend points outwards by its slip angle: its course is its heading and that angle.
     curvature = jax.vmap(routes.place_at, (None, 0))(route, s).curvature
-    along = bicycle.rear_axle(fleet.length) * curvature / (1 - curvature * (pose.y - EDGE))
-    course = pose._replace(heading=pose.heading + along)
-    own, own_slip = control(Pose(*(value[0] for value in course)), limit[0])
+    bend_slip = bicycle.rear_axle(fleet.length) * curvature / (1 - curvature * (pose.y - EDGE))
+    course = pose._replace(heading=pose.heading + bend_slip)
+    own_acceleration, own_slip = control(Pose(*(value[0] for value in course)), limit[0])
     ego = traffic.is_ego(pose.x.shape[0])
-    acceleration = jnp.where(ego, own, traffic.follow(road, fleet._replace(driver=careful), leaders))
+    acceleration = jnp.where(ego, own_acceleration, traffic.follow(road, fleet._replace(driver=careful), leaders))
     slip = jnp.where(ego, own_slip, bicycle.steer_to(course, lane_centre(road.target), fleet.length))
     bound = bicycle.slip_bound(pose.speed, fleet.length)
-    slip = jnp.clip(slip + along, -bound, bound)
+    slip = jnp.clip(slip + bend_slip, -bound, bound)
     start = in_plane(route, s, pose)
     motion = bicycle.move(start, acceleration, slip, fleet.length, SUBSTEP)
     end, way = on_road(route, s, motion.end)
     hit = ego_crashes(route, s[0], start, motion, fleet, end.heading[0])
-    after = Pose(pose.x + way, *end[1:])
-    return road._replace(pose=jax.tree.map(lambda new, old: jnp.where(crashed, old, new), after, pose)), crashed | hit
+    next_pose = Pose(pose.x + way, *end[1:])
+    next_pose = jax.tree.map(lambda new, old: jnp.where(crashed, old, new), next_pose, pose)
+    return road._replace(pose=next_pose), crashed | hit
 
 
 def on_road(route: Route, s: Scalar, pose: Pose) -> tuple[Pose, Scalar]:
     """Return poses relative to the road (x is s along it), and the way along it since ``s``, m."""
-    then, d = jax.vmap(routes.project, (None, 0, 0, 0))(route, pose.x, pose.y, s)
-    heading = pose.heading - jax.vmap(routes.place_at, (None, 0))(route, then).heading
-    return Pose(then, d + EDGE, heading, pose.speed), then - s
+    next_s, d = jax.vmap(routes.project, (None, 0, 0, 0))(route, pose.x, pose.y, s)
+    heading = pose.heading - jax.vmap(routes.place_at, (None, 0))(route, next_s).heading
+    return Pose(next_s, d + EDGE, heading, pose.speed), next_s - s
 
 
 def ego_crashes(route: Route, s: Scalar, start: Pose, motion: Motion, fleet: Fleet, heading: Scalar) -> Scalar:
@@ -149,6 +150,6 @@ def corners_beside(route: Route, s: Scalar, ego: Sweep) -> Scalar:
     end: Any = ego.motion.end
     c, sine = jnp.cos(end.heading), jnp.sin(end.heading)
     ahead = 0.5 * ego.length * np.array([1, 1, -1, -1], np.float32)
-    left = 0.5 * ego.width * np.array([1, -1, 1, -1], np.float32)
-    x, y = end.x + ahead * c - left * sine, end.y + ahead * sine + left * c
+    beside = 0.5 * ego.width * np.array([1, -1, 1, -1], np.float32)
+    x, y = end.x + ahead * c - beside * sine, end.y + ahead * sine + beside * c
     return jax.vmap(lambda x, y: routes.project(route, x, y, s)[1])(x, y)

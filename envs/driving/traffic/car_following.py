@@ -18,7 +18,7 @@ import jax.numpy as jnp
 
 from ..arrays import Scalar
 
-SHORTEST_GAP = 0.1
+MIN_GAP = 0.1
 """m: shorter gaps, and bodies that overlap, count as this one, so that braking stays finite."""
 
 
@@ -47,7 +47,7 @@ def gap_ratio(driver: Driver, speed: Scalar, gap: Scalar, leader_speed: Scalar) 
     """Return s* / s, the desired gap relative to the real one; of several leaders the one with the largest ratio
     counts.
     """
-    return desired_gap(driver, speed, leader_speed) / jnp.maximum(gap, SHORTEST_GAP)
+    return desired_gap(driver, speed, leader_speed) / jnp.maximum(gap, MIN_GAP)
 
 
 def acceleration_at_ratio(driver: Driver, speed: Scalar, crowded: Scalar) -> Scalar:

@@ -27,7 +27,7 @@ from ..arrays import Scalar
 from ..roads import routes
 from ..roads.routes import Route
 from ..vehicle import collision
-from ..vehicle.bicycle import HARDEST_BRAKING, LATERAL_ACCELERATION, Motion, Pose
+from ..vehicle.bicycle import LATERAL_ACCELERATION, TYRE_BRAKING, Motion, Pose
 from ..vehicle.collision import Sweep
 from . import car_following
 from .car_following import Driver
@@ -225,7 +225,7 @@ def follow(cars: Cars, ahead: Ahead, driver: Driver, fastest: Scalar) -> Scalar:
         car_following.gap_ratio(driver, cars.speed, ahead.stop - HALF - cars.s, 0),
     )
     slower = driver._replace(desired_speed=jnp.minimum(driver.desired_speed, fastest))
-    return jnp.maximum(car_following.acceleration_at_ratio(slower, cars.speed, crowded), -HARDEST_BRAKING)
+    return jnp.maximum(car_following.acceleration_at_ratio(slower, cars.speed, crowded), -TYRE_BRAKING)
 
 
 def roll(s: Scalar, speed: Scalar, acceleration: Scalar, duration: float) -> tuple[Scalar, Scalar]:

@@ -27,7 +27,7 @@ THRESHOLD = 0.1
 class Prospect(NamedTuple):
     """Accelerations before and after a change, m/s^2."""
 
-    own: Scalar
+    own_before: Scalar
     """a_c"""
     own_after: Scalar
     """a~_c"""
@@ -51,7 +51,7 @@ def incentive(prospect: Prospect, politeness: Scalar) -> Scalar:
     others_gain = (prospect.new_follower_after - prospect.new_follower) + (
         prospect.old_follower_after - prospect.old_follower
     )
-    return (prospect.own_after - prospect.own) + politeness * others_gain
+    return (prospect.own_after - prospect.own_before) + politeness * others_gain
 
 
 def wants_to_change(prospect: Prospect, politeness: Scalar) -> Scalar:

@@ -55,40 +55,40 @@ class Vehicles(NamedTuple):
 def recording_of(trajectories: Sequence[Trajectory]) -> Recording:
     """Sort trajectories into slots."""
     slots: list[list[Trajectory]] = []
-    for one in sorted(trajectories, key=lambda one: one.time[0]):
-        free = next((slot for slot in slots if slot[-1].time[-1] < one.time[0]), None)
+    for trajectory in sorted(trajectories, key=lambda trajectory: trajectory.time[0]):
+        free = next((slot for slot in slots if slot[-1].time[-1] < trajectory.time[0]), None)
         if free is None:
-            slots.append([one])
+            slots.append([trajectory])
         else:
-            free.append(one)
+            free.append(trajectory)
     slots = slots or [[]]
-    points = max(2, *(sum(len(one.time) for one in slot) for slot in slots))
+    points = max(2, *(sum(len(trajectory.time) for trajectory in slot) for slot in slots))
 
     def table(value: Any, fill: float) -> np.ndarray:
-        rows = [np.concatenate([np.zeros(0), *(value(one) for one in slot)]) for slot in slots]
+        rows = [np.concatenate([np.zeros(0), *(value(trajectory) for trajectory in slot)]) for slot in slots]
         return np.stack([np.pad(row, (0, points - len(row)), constant_values=fill) for row in rows])
 
     return Recording(
-        time=table(lambda one: one.time, np.inf),
-        x=table(lambda one: one.x, 0),
-        y=table(lambda one: one.y, 0),
-        heading=table(lambda one: one.heading, 0),
-        speed=table(lambda one: one.speed, 0),
-        joined=table(lambda one: np.arange(len(one.time)) < len(one.time) - 1, 0).astype(bool),
-        length=table(lambda one: np.full(len(one.time), one.length), 1),
-        width=table(lambda one: np.full(len(one.time), one.width), 1),
+        time=table(lambda trajectory: trajectory.time, np.inf),
+        x=table(lambda trajectory: trajectory.x, 0),
+        y=table(lambda trajectory: trajectory.y, 0),
+        heading=table(lambda trajectory: trajectory.heading, 0),
+        speed=table(lambda trajectory: trajectory.speed, 0),
+        joined=table(lambda trajectory: np.arange(len(trajectory.time)) < len(trajectory.time) - 1, 0).astype(bool),
+        length=table(lambda trajectory: np.full(len(trajectory.time), trajectory.length), 1),
+        width=table(lambda trajectory: np.full(len(trajectory.time), trajectory.width), 1),
     )
 
 
 def vehicles_at(recording: Recording, time: Scalar) -> Vehicles:
     """Return the vehicles at a time, s."""
     dtype = time.dtype
-    told = jnp.asarray(recording.time, dtype)
-    index = jax.vmap(lambda row: jnp.searchsorted(row, time, side="right"))(told).astype(jnp.int32) - 1
+    times = jnp.asarray(recording.time, dtype)
+    index = jax.vmap(lambda row: jnp.searchsorted(row, time, side="right"))(times).astype(jnp.int32) - 1
     slots = np.arange(len(recording.time))
     joined = jnp.asarray(recording.joined)
     # At its last point a vehicle is still there.
-    at_end = (index > 0) & ~joined[slots, index] & (told[slots, index] == time)
+    at_end = (index > 0) & ~joined[slots, index] & (times[slots, index] == time)
     index = jnp.where(at_end, index - 1, index)
     present = (index >= 0) & joined[slots, index]
     index = jnp.clip(index, 0, recording.time.shape[1] - 2)

@@ -44,23 +44,23 @@ def of_leader(values: Scalar) -> Scalar:
 def safe(gap: Scalar, v: Scalar, leader_v: Scalar) -> Scalar:
     """Return the largest acceleration that leaves room to stop, m/s^2, at least that of braking with B."""
     room = jnp.maximum(gap + leader_v * leader_v * (0.5 / BRAKING), 0)
-    faster = safe_speed(v, room, BRAKING, TICK)
+    safe_v = safe_speed(v, room, BRAKING, TICK)
     stops = jnp.where(room > 0, -0.5 * v * v / jnp.where(room > 0, room, 1), -BRAKING)
-    return jnp.maximum(jnp.where(faster >= 0, (faster - v) * (1 / TICK), stops), -BRAKING)
+    return jnp.maximum(jnp.where(safe_v >= 0, (safe_v - v) * (1 / TICK), stops), -BRAKING)
 
 
 def human(ring: Ring, driver: Driver, disturbance: Scalar) -> Scalar:
     """Return the accelerations of humans, m/s^2, each with its own ``disturbance``."""
     leader = of_leader(ring.v)
-    wanted = acceleration(driver, ring.v, ring.gap, leader) + disturbance
-    return jnp.clip(jnp.minimum(wanted, safe(ring.gap, ring.v, leader)), -BRAKING, BRAKING)
+    free_acceleration = acceleration(driver, ring.v, ring.gap, leader) + disturbance
+    return jnp.clip(jnp.minimum(free_acceleration, safe(ring.gap, ring.v, leader)), -BRAKING, BRAKING)
 
 
-def moved(ring: Ring, pedal: Scalar) -> Ring:
+def move(ring: Ring, pedal: Scalar) -> Ring:
     """Return the cars a tick later."""
     v = ring.v
-    after = jnp.maximum(v + TICK * pedal, 0)
+    next_v = jnp.maximum(v + TICK * pedal, 0)
     # A car that stops within the tick covers v^2 / 2 |a|.
     stops = v + TICK * pedal < 0
-    way = jnp.where(stops, 0.5 * v * v / jnp.where(stops, -pedal, 1), 0.5 * TICK * (v + after))
-    return Ring(ring.gap + of_leader(way) - way, after)
+    way = jnp.where(stops, 0.5 * v * v / jnp.where(stops, -pedal, 1), 0.5 * TICK * (v + next_v))
+    return Ring(ring.gap + of_leader(way) - way, next_v)

@@ -35,9 +35,9 @@ def below(values: jax.Array, grid: Grid) -> jax.Array:
     return (values[..., None, :] < ends[:, None]).sum(-1, dtype=jnp.int32)
 
 
-def distance(one: jax.Array, other: jax.Array) -> jax.Array:
+def distance(counts: jax.Array, other_counts: jax.Array) -> jax.Array:
     """Return the first Wasserstein distance in bins times the number of samples, int32; both ``(..., BINS - 1)``."""
-    return jnp.abs(one - other).sum(-1, dtype=jnp.int32)
+    return jnp.abs(counts - other_counts).sum(-1, dtype=jnp.int32)
 
 
 def spread(counts: jax.Array, samples: jax.Array) -> jax.Array:

@@ -43,7 +43,7 @@ INDEX_BITS = 6
 """Bits of a vehicle's index: there are at most 64 vehicles."""
 WORD = 32
 """Bits of a word of a set."""
-MOST_LANES = 8
+MAX_LANES = 8
 """Lanes of the widest road."""
 
 
@@ -95,7 +95,7 @@ class Order(NamedTuple):
 
 
 class Occupied(NamedTuple):
-    """Vehicles that count in each lane, as sets of ranks, uint32 ``(MOST_LANES,)`` each."""
+    """Vehicles that count in each lane, as sets of ranks, uint32 ``(MAX_LANES,)`` each."""
 
     low: Scalar
     """Bit k is rank k."""
@@ -175,7 +175,7 @@ def in_lanes(traffic: Traffic, order: Order) -> Occupied:
     """Return who counts in which lane."""
     high = order.rank >= WORD
     bit = jnp.uint32(1) << jnp.where(high, order.rank - WORD, order.rank).astype(jnp.uint32)
-    lanes = jnp.arange(MOST_LANES, dtype=jnp.int32)[:, None]
+    lanes = jnp.arange(MAX_LANES, dtype=jnp.int32)[:, None]
     counts = (traffic.lane == lanes) | (traffic.target == lanes)
     # Every rank is there once, so that a sum of bits is their union.
     words = (jnp.where(counts & ~high, bit, 0), jnp.where(counts & high, bit, 0))
@@ -187,8 +187,8 @@ def nearest(occupied: Occupied, order: Order, lane: Scalar, *, ahead: bool) -> S
 
     A vehicle that finds nobody finds itself.
     """
-    exists = (lane >= 0) & (lane < MOST_LANES)
-    all_low, all_high = (jnp.where(exists, word[jnp.clip(lane, 0, MOST_LANES - 1)], 0) for word in occupied)
+    exists = (lane >= 0) & (lane < MAX_LANES)
+    all_low, all_high = (jnp.where(exists, word[jnp.clip(lane, 0, MAX_LANES - 1)], 0) for word in occupied)
     below_low, below_high = bits_below(order.rank)
     own_low, own_high = bits_below(order.rank + 1)
     low = all_low & (~own_low if ahead else below_low)
@@ -320,7 +320,7 @@ def follow(traffic: Traffic, fleet: Fleet, leaders: Leaders) -> Scalar:
 
     ratio = jnp.maximum(ratio_to(leaders.index, leaders.offset), ratio_to(leaders.target_index, leaders.target_offset))
     acceleration = car_following.acceleration_at_ratio(fleet.driver, pose.speed, ratio)
-    return jnp.maximum(acceleration, -bicycle.HARDEST_BRAKING)
+    return jnp.maximum(acceleration, -bicycle.TYRE_BRAKING)
 
 
 def substep(

@@ -26,7 +26,7 @@ STEERING_LIMIT = math.pi / 4
 """rad, largest angle of the front wheels."""
 SLIP_LIMIT = math.sin(math.atan(0.5 * math.tan(STEERING_LIMIT)))
 """Sine of the slip angle at the steering limit."""
-HARDEST_BRAKING = 9.0
+TYRE_BRAKING = 9.0
 """m/s^2: limit of tyres on a dry road; no driver brakes harder, whatever the model asks for."""
 LATERAL_ACCELERATION = 0.5 * 1.0 * 9.81
 """m/s^2: half of friction coefficient 1 times gravity."""
@@ -39,7 +39,7 @@ overshoots.
 """
 LATERAL_SPEED = 2.0
 """m/s: highest speed across a lane."""
-LARGEST_HEADING = 0.4
+MAX_HEADING = 0.4
 """rad: largest heading that the lateral loop asks for."""
 CRAWL = 1.0
 """m/s: slower vehicles are steered as if they drove at this speed."""
@@ -126,7 +126,7 @@ def steer_to(pose: Pose, y: Scalar, length: Scalar) -> Scalar:
     """
     speed = jnp.maximum(pose.speed, CRAWL)
     lateral = jnp.clip((y - pose.y) / LATERAL_TIME, -LATERAL_SPEED, LATERAL_SPEED)
-    heading = jnp.clip(lateral / speed, -LARGEST_HEADING, LARGEST_HEADING)
+    heading = jnp.clip(lateral / speed, -MAX_HEADING, MAX_HEADING)
     slip = rear_axle(length) * (heading - pose.heading) / (HEADING_TIME * speed)
     bound = slip_bound(pose.speed, length)
     return jnp.clip(slip, -bound, bound)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 
 from ..arrays import Scalar
-from .bicycle import HARDEST_BRAKING, LATERAL_ACCELERATION, Motion, Pose
+from .bicycle import LATERAL_ACCELERATION, TYRE_BRAKING, Motion, Pose
 
 
 class Sweep(NamedTuple):
@@ -40,22 +40,22 @@ def turn_margin(sweep: Sweep) -> Scalar:
 
 def chord_margin(duration: float) -> float:
     """Bound the distance (m) of a centre from its chord: acceleration duration^2 / 8, along and across."""
-    return (HARDEST_BRAKING + LATERAL_ACCELERATION) * duration * duration / 8
+    return (TYRE_BRAKING + LATERAL_ACCELERATION) * duration * duration / 8
 
 
-def collided(one: Sweep, other: Sweep, duration: float) -> Scalar:
-    """Say whether ``one`` and ``other`` touched within the step of ``duration`` s. Broadcasts."""
-    ax, ay = other.start.x - one.start.x, other.start.y - one.start.y
-    bx, by = other.motion.end.x - one.motion.end.x, other.motion.end.y - one.motion.end.y
-    margin = turn_margin(one) + turn_margin(other) + 2 * chord_margin(duration)
-    length, width = 0.5 * one.length, 0.5 * one.width
-    other_length, other_width = 0.5 * other.length, 0.5 * other.width
-    c, s = one.motion.cosine, one.motion.sine
-    oc, os = other.motion.cosine, other.motion.sine
+def collided(first: Sweep, second: Sweep, duration: float) -> Scalar:
+    """Say whether ``first`` and ``second`` touched within the step of ``duration`` s. Broadcasts."""
+    ax, ay = second.start.x - first.start.x, second.start.y - first.start.y
+    bx, by = second.motion.end.x - first.motion.end.x, second.motion.end.y - first.motion.end.y
+    margin = turn_margin(first) + turn_margin(second) + 2 * chord_margin(duration)
+    length, width = 0.5 * first.length, 0.5 * first.width
+    other_length, other_width = 0.5 * second.length, 0.5 * second.width
+    c, s = first.motion.cosine, first.motion.sine
+    oc, os = second.motion.cosine, second.motion.sine
     across = jnp.abs(c * os - s * oc)
     along = jnp.abs(c * oc + s * os)
 
-    def apart(nx: Scalar, ny: Scalar, reach: Scalar) -> Scalar:
+    def separates(nx: Scalar, ny: Scalar, reach: Scalar) -> Scalar:
         a, b = nx * ax + ny * ay, nx * bx + ny * by
         return (jnp.minimum(a, b) > reach + margin) | (jnp.maximum(a, b) < -reach - margin)
 
@@ -71,10 +71,10 @@ def collided(one: Sweep, other: Sweep, duration: float) -> Scalar:
     passes = side > reach + margin * (jnp.abs(dx) + jnp.abs(dy))
     return ~(
         passes
-        | apart(c, s, length + along * other_length + across * other_width)
-        | apart(-s, c, width + across * other_length + along * other_width)
-        | apart(oc, os, other_length + along * length + across * width)
-        | apart(-os, oc, other_width + across * length + along * width)
+        | separates(c, s, length + along * other_length + across * other_width)
+        | separates(-s, c, width + across * other_length + along * other_width)
+        | separates(oc, os, other_length + along * length + across * width)
+        | separates(-os, oc, other_width + across * length + along * width)
     )
 
 
@@ -91,14 +91,14 @@ class Body(NamedTuple):
     width: Scalar
 
 
-def overlap(one: Body, other: Body) -> Scalar:
+def overlap(first: Body, second: Body) -> Scalar:
     """Say whether two rectangles have a common point, by the normals of their edges. Broadcasts."""
-    dx, dy = other.x - one.x, other.y - one.y
-    c, s = jnp.cos(one.heading), jnp.sin(one.heading)
-    oc, os = jnp.cos(other.heading), jnp.sin(other.heading)
+    dx, dy = second.x - first.x, second.y - first.y
+    c, s = jnp.cos(first.heading), jnp.sin(first.heading)
+    oc, os = jnp.cos(second.heading), jnp.sin(second.heading)
     across, along = jnp.abs(c * os - s * oc), jnp.abs(c * oc + s * os)
-    length, width = 0.5 * one.length, 0.5 * one.width
-    other_length, other_width = 0.5 * other.length, 0.5 * other.width
+    length, width = 0.5 * first.length, 0.5 * first.width
+    other_length, other_width = 0.5 * second.length, 0.5 * second.width
     return (
         (jnp.abs(c * dx + s * dy) <= length + along * other_length + across * other_width)
         & (jnp.abs(c * dy - s * dx) <= width + across * other_length + along * other_width)

@@ -71,10 +71,10 @@ def left_straight_right(x: Scalar, y: Scalar, turn: Scalar) -> tuple[Scalar, Sca
 def left_right_left(x: Scalar, y: Scalar, turn: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]:
     """Return the three lengths of a word, and whether it exists; the middle arc is driven the other way."""
     a, b = x - jnp.sin(turn), y - 1 + jnp.cos(turn)
-    apart = jnp.hypot(a, b)
-    middle = -2 * jnp.arcsin(jnp.minimum(0.25 * apart, 1))
+    distance = jnp.hypot(a, b)
+    middle = -2 * jnp.arcsin(jnp.minimum(0.25 * distance, 1))
     first = wrap(jnp.arctan2(b, a) + 0.5 * middle + math.pi)
-    return first, middle, wrap(turn - first + middle), apart <= 4
+    return first, middle, wrap(turn - first + middle), distance <= 4
 
 
 def shortest(x: Scalar, y: Scalar, turn: Scalar) -> Plan:
@@ -91,24 +91,26 @@ def shortest(x: Scalar, y: Scalar, turn: Scalar) -> Plan:
         px, py = (x * c + y * s, x * s - y * c) if from_its_end else (x, y)
         for back in (1, -1):
             for mirror in (1, -1):
-                first, middle, last, there = word(back * px, mirror * py, back * mirror * turn)
-                pieces = (last, middle, first) if from_its_end else (first, middle, last)
+                *pieces, exists = word(back * px, mirror * py, back * mirror * turn)
+                if from_its_end:
+                    pieces.reverse()
                 lengths.append([back * piece for piece in pieces])
-                turns.append([mirror * part for part in shape])
-                exist.append(there)
+                turns.append([mirror * kind for kind in shape])
+                exist.append(exists)
     table = [jnp.stack([row[i] for row in lengths]) for i in range(3)]
     ways = [jnp.sign(piece) for piece in table]
     cusps = (ways[0] * ways[1] < 0).astype(jnp.int32) + (ways[1] * ways[2] < 0)
     total = jnp.abs(table[0]) + jnp.abs(table[1]) + jnp.abs(table[2]) + CUSP * cusps
     best = jnp.argmin(jnp.where(jnp.stack(exist), total, jnp.inf))
-    one, two, three = (piece[best] for piece in table)
+    first, second, third = (piece[best] for piece in table)
     shapes = np.array(turns, np.float32)
     kinds = [jnp.asarray(shapes[:, i])[best] for i in range(3)]
     for _ in range(2):  # skip what is too short to be driven
-        skip = jnp.abs(one) < SHORT
-        one, two, three = (jnp.where(skip, b, a) for a, b in ((one, two), (two, three), (three, 0 * three)))
+        skip = jnp.abs(first) < SHORT
+        shifted = zip((first, second, third), (second, third, 0 * third), strict=True)
+        first, second, third = (jnp.where(skip, following, piece) for piece, following in shifted)
         kinds = [jnp.where(skip, b, a) for a, b in zip(kinds, [*kinds[1:], kinds[2]], strict=True)]
-    same = jnp.sign(two) * jnp.sign(one) >= 0
-    stretch = jnp.abs(one) + jnp.where(same, jnp.abs(two), 0)
-    stretch = stretch + jnp.where(same & (jnp.sign(three) * jnp.sign(one) >= 0), jnp.abs(three), 0)
-    return Plan((kinds[0], kinds[1], kinds[2]), (one, two, three), jnp.where(one < 0, -1.0, 1.0), stretch)
+    same_direction = jnp.sign(second) * jnp.sign(first) >= 0
+    stretch = jnp.abs(first) + jnp.where(same_direction, jnp.abs(second), 0)
+    stretch = stretch + jnp.where(same_direction & (jnp.sign(third) * jnp.sign(first) >= 0), jnp.abs(third), 0)
+    return Plan((kinds[0], kinds[1], kinds[2]), (first, second, third), jnp.where(first < 0, -1.0, 1.0), stretch)

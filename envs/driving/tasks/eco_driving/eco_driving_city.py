@@ -78,7 +78,7 @@ TRUCKS_BETWEEN = len(Entry) + 2
 """Entry of the observation: trucks between a vehicle and the line."""
 TRUCK_LENGTH = 10.0
 """m"""
-WARMEST = 40.0
+TEMPERATURE_SCALE = 40.0
 """Degrees Celsius that are shown as 1."""
 MAX_REWARD = 400.0
 """g per car: no step emits more, and none saves more."""
@@ -181,7 +181,7 @@ class EcoDrivingCity(EcoDriving):
             jnp.where(approaching, jnp.cumsum(ahead, -1) - ahead, 0) * (1 / SLOTS),
         )
         agent = shared_entries[:, Entry.AGENT] > 0
-        city_columns = params.temperature * (1 / WARMEST), params.trucks
+        city_columns = params.temperature * (1 / TEMPERATURE_SCALE), params.trucks
         columns = *(jnp.where(agent, column.reshape(-1), 0) for column in vehicle_columns), *city_columns
         city_entries = [jnp.broadcast_to(column, agent.shape).astype(self.dtype) for column in columns]
         return jnp.concatenate([shared_entries, jnp.stack(city_entries, -1)], -1)
@@ -193,7 +193,7 @@ class EcoDrivingCity(EcoDriving):
             Component("truck", "1 if it is a truck"),
             Component("cold", "part by which its cold engine emits more, 0 if it is warm"),
             Component("trucks_between", "trucks between it and the line", f"{SLOTS} trucks"),
-            Component("temperature", "of the air", f"{WARMEST:g} degC"),
+            Component("temperature", "of the air", f"{TEMPERATURE_SCALE:g} degC"),
             Component("trucks", "share of trucks"),
         )
 

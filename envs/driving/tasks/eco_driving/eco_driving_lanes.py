@@ -87,7 +87,7 @@ from .eco_driving import (
 APPROACHES = 2
 NAMES = ("south", "west")
 WAYS = ("right", "straight on", "left")
-LEAST_SHARE, MOST_SHARE = 0.05, 0.3
+MIN_SHARE, MAX_SHARE = 0.05, 0.3
 """Share of a turn."""
 DETOUR = 300.0
 """m"""
@@ -152,7 +152,7 @@ class EcoDrivingLanes(EcoDriving):
         params: Params = super().sample_params(key, split)
         shape = APPROACHES, LANES * SLOTS // APPROACHES
         u = self.uniform(jax.random.fold_in(key, 1), 2 * APPROACHES + LANES * SLOTS)
-        shares = LEAST_SHARE + (MOST_SHARE - LEAST_SHARE) * u[: 2 * APPROACHES].reshape(2, APPROACHES, 1)
+        shares = MIN_SHARE + (MAX_SHARE - MIN_SHARE) * u[: 2 * APPROACHES].reshape(2, APPROACHES, 1)
         goes = u[2 * APPROACHES :].reshape(shape)
         return LanesParams(
             approach=params.approach,
@@ -216,10 +216,10 @@ class EcoDrivingLanes(EcoDriving):
         ahead, behind = nearest(number, from_number, ahead=True), nearest(number, number, ahead=False)
         leaders = as_leader(fleet, ahead, fleet.x)
         gap, speed = leaders
-        gap_behind = jnp.where(behind.found, fleet.x - LENGTH - at(fleet.x, behind.slot), FREE_GAP)
+        gap_behind = jnp.where(behind.exists, fleet.x - LENGTH - at(fleet.x, behind.slot), FREE_GAP)
         first, last = gap[0] <= gap[1], gap_behind[0] <= gap_behind[1]
-        led = at(params.controlled, ahead.slot) & ahead.found
-        follower_speed = jnp.where(behind.found, at(fleet.v, behind.slot), 0)
+        led = at(params.controlled, ahead.slot) & ahead.exists
+        follower_speed = jnp.where(behind.exists, at(fleet.v, behind.slot), 0)
         approaching = (fleet.x >= 0) & (fleet.x < line)
         return Around(
             gap=gap.min(0),
@@ -242,7 +242,7 @@ class EcoDrivingLanes(EcoDriving):
         beside = order_number(1 - fleet.left.astype(jnp.int32), fleet.x)
         ahead, behind = (nearest(number[0], beside, ahead=on) for on in (True, False))
         gap, speed = as_leader(fleet, ahead, fleet.x)
-        gap_behind = jnp.where(behind.found, fleet.x - LENGTH - at(fleet.x, behind.slot), FREE_GAP)
+        gap_behind = jnp.where(behind.exists, fleet.x - LENGTH - at(fleet.x, behind.slot), FREE_GAP)
         columns = (
             fleet.left,
             way == RIGHT,
@@ -254,7 +254,7 @@ class EcoDrivingLanes(EcoDriving):
             jnp.where(approaching, jnp.minimum(gap * (1 / WAY), 1), 1),
             jnp.where(approaching, speed, 0) * (1 / SPEED),
             jnp.where(approaching, jnp.minimum(gap_behind * (1 / WAY), 1), 1),
-            jnp.where(approaching & behind.found, at(fleet.v, behind.slot), 0) * (1 / SPEED),
+            jnp.where(approaching & behind.exists, at(fleet.v, behind.slot), 0) * (1 / SPEED),
         )
         agent = shared_entries[:, Entry.AGENT, None] > 0
         lane_entries = jnp.stack([column.reshape(-1).astype(self.dtype) for column in columns], -1)
