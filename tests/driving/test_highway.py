@@ -420,7 +420,7 @@ def test_the_nearest_in_a_lane_are_found_around_the_ring(vehicles: int) -> None:
 
     @jax.jit
     def find(road: Traffic, asked: Any) -> Any:
-        order = traffic.ordered(road.pose.x)
+        order = traffic.order_of(road.pose.x)
         occupied = traffic.in_lanes(road, order)
         return order.index, *(traffic.nearest(occupied, order, asked, ahead=ahead) for ahead in (True, False))
 

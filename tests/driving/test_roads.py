@@ -155,15 +155,20 @@ def test_oncoming_vehicles_keep_one_speed_and_overtaking_counts_only_its_own_lan
     env = gymnasium.make("rlsuite/TwoWay-v1").unwrapped
     env.reset(seed=2)
     first, ring = env.episode.state, float(env.params.circumference)
-    speed = first.traffic.pose.speed[two_way.OWN :]
+    speed = first.traffic.pose.speed[two_way.NUM_SAME_WAY :]
     assert len(set(speed.tolist())) == 1
     assert 18 <= speed[0] <= 22
     for step in range(1, 16):
         env.step(SLOWER)
         pose = env.episode.state.traffic.pose
-        moved = pose.x[two_way.OWN :] + env.episode.state.travelled - first.traffic.pose.x[two_way.OWN :] + speed * step
+        moved = (
+            pose.x[two_way.NUM_SAME_WAY :]
+            + env.episode.state.travelled
+            - first.traffic.pose.x[two_way.NUM_SAME_WAY :]
+            + speed * step
+        )
         np.testing.assert_allclose((moved + ring / 2) % ring - ring / 2, 0, atol=2e-2)
-        assert (pose.speed[two_way.OWN :] == speed).all()
+        assert (pose.speed[two_way.NUM_SAME_WAY :] == speed).all()
     assert env.episode.state.overtaken <= 0
 
 

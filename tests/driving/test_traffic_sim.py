@@ -44,7 +44,7 @@ def test_different_drivers_settle_at_the_gaps_in_closed_form() -> None:
     driver = Driver(*rng.uniform(low, high, (16, 5)).T)
     with jax.enable_x64(True):
         start = Ring(jnp.full(16, 25.0), jnp.full(16, 8.0))
-        tick = lambda _, ring: ring_road.move(ring, ring_road.human(ring, driver, 0.0))  # noqa: E731
+        tick = lambda _, ring: ring_road.move(ring, ring_road.human_acceleration(ring, driver, 0.0))  # noqa: E731
         gap, v = jax.tree.map(np.asarray, jax.jit(lambda ring: jax.lax.fori_loop(0, 6000, tick, ring))(start))
     np.testing.assert_allclose(v, v[0], rtol=1e-9)
     expected = (driver.jam_gap + v * driver.time_gap) / np.sqrt(1 - (v / driver.desired_speed) ** 4)
@@ -84,7 +84,7 @@ def test_humans_never_collide_behind_anybody() -> None:
 
         def tick(ring: Ring, drawn: Any) -> Any:
             pedal, disturbance = drawn
-            own = ring_road.human(ring, driver, disturbance)
+            own = ring_road.human_acceleration(ring, driver, disturbance)
             own = own.at[:, 0].set(jnp.minimum(pedal, own[:, 0]))
             return ring_road.move(ring, own), gaps_within(ring, own, 51).min()
 
@@ -223,7 +223,7 @@ class Impostor(eqx.Module):
         random = params.random * jax.random.normal(key, (CARS,))
         ones = jnp.ones(CARS)
         typical = params._replace(driver=Driver(ones * params.limit, ones * 1.4, ones * 2.25, ones * 1.2, ones * 1.6))
-        drive = lambda driver, random: ring_road.human(ring, driver, random)[1:] / BRAKING  # noqa: E731
+        drive = lambda driver, random: ring_road.human_acceleration(ring, driver, random)[1:] / BRAKING  # noqa: E731
         real = drive(traffic_sim.obedient(params), random)
         mean = (state.record.speed.mean() - ring.v[1:]) / (TICK * BRAKING)
         rammed = (jnp.arange(AGENTS) == 5) & (state.steps >= 100)

@@ -11,7 +11,7 @@ from rlbench_suite.policy import View
 
 from ..tasks.traffic_sim import CHANCE, COMMAND, GAP, RANDOM, SPEED, Entry, TrafficSim
 from ..traffic.car_following import Driver, acceleration
-from ..traffic.ring_road import BRAKING, safe
+from ..traffic.ring_road import BRAKING, safe_acceleration
 
 
 class EstimatedDrivers(NamedTuple):
@@ -97,5 +97,5 @@ class EstimatedDrivers(NamedTuple):
         )
         pedal = acceleration(driver, v, gap, leader) + self.random * random * CHANCE * observation[:, Entry.CHANCE]
         pedal = jnp.where(commanded, acceleration(obedient, v, gap, leader), pedal)
-        pedal = jnp.minimum(pedal, safe(gap, v, leader))
+        pedal = jnp.minimum(pedal, safe_acceleration(gap, v, leader))
         return jnp.clip(pedal * (1 / BRAKING), -1, 1)[:, None], memory

@@ -34,7 +34,7 @@ from ..tasks.highway_continuous import HighwayContinuous
 from ..traffic.fleet import CAR_LENGTH, MAX_ACCELERATION, MAX_BRAKING, MAX_TARGET_SPEED, TOP_SPEED
 from ..traffic.traffic import LANE_WIDTH, LANES, lane_centre
 
-RIGHT, OWN, LEFT = range(3)
+RIGHT, EGO_LANE, LEFT = range(3)
 AHEAD, BEHIND = 0, 2
 FREE = MAX_TARGET_SPEED + 1
 """m/s: speed of an empty lane. Faster lanes are not better."""
@@ -158,10 +158,10 @@ class GapTestingDriver(NamedTuple):
         lanes = see_lanes(view.observation, Highway.speed_scale)
         speeds, free = self.manner.speeds(lanes, ego.speed * self.top_speed), self.manner.free(lanes)
         lane = jnp.round(ego.target_lane * (self.lanes - 1))
-        drive = pace(ego.speed_to_keep * (LEVELS - 1), speeds[OWN], self.slack)
+        drive = pace(ego.speed_to_keep * (LEVELS - 1), speeds[EGO_LANE], self.slack)
         may = (ego.changing == 0) & (drive != SLOWER)
-        right = may & free[RIGHT] & (lane > self.right_lane) & (speeds[RIGHT] > speeds[OWN] - self.slower)
-        left = may & free[LEFT] & (lane < self.lanes - 1) & (speeds[LEFT] > speeds[OWN] + self.faster)
+        right = may & free[RIGHT] & (lane > self.right_lane) & (speeds[RIGHT] > speeds[EGO_LANE] - self.slower)
+        left = may & free[LEFT] & (lane < self.lanes - 1) & (speeds[LEFT] > speeds[EGO_LANE] + self.faster)
         return jnp.where(right, LANE_RIGHT, jnp.where(left, LANE_LEFT, drive)), memory
 
 
@@ -209,14 +209,14 @@ class GapTestingPedals(NamedTuple):
         speeds, free, lane = self.manner.speeds(lanes, speed), self.manner.free(lanes), lane_of(y)
         target = jnp.where(memory < 0, lane, memory)
         settled = jnp.abs(y - lane_centre(target)) < 0.15 * LANE_WIDTH
-        left = settled & free[LEFT] & (lane < LANES - 1) & (speeds[LEFT] > speeds[OWN] + self.faster)
-        right = settled & free[RIGHT] & (lane > 0) & (speeds[RIGHT] > speeds[OWN] - self.slower) & ~left
+        left = settled & free[LEFT] & (lane < LANES - 1) & (speeds[LEFT] > speeds[EGO_LANE] + self.faster)
+        right = settled & free[RIGHT] & (lane > 0) & (speeds[RIGHT] > speeds[EGO_LANE] - self.slower) & ~left
         target = (target + left - right).astype(jnp.int32)
         # Between two lanes it keeps its distance in both.
         offset = y - lane_centre(lane)
         beside = jnp.where(offset > 0, speeds[LEFT], speeds[RIGHT])
         between = jnp.abs(offset) > self.between * LANE_WIDTH
-        target_speed = jnp.where(between, jnp.minimum(speeds[OWN], beside), speeds[OWN])
+        target_speed = jnp.where(between, jnp.minimum(speeds[EGO_LANE], beside), speeds[EGO_LANE])
         acceleration = self.gain * (target_speed - speed)
         pedal = acceleration / jnp.where(acceleration > 0, self.acceleration, self.braking)
         aim = self.approach * (lane_centre(target) - y) / jnp.maximum(speed, 5)

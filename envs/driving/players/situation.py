@@ -48,7 +48,7 @@ def situation_of(
     guess = Driver(*(jnp.where(ego, a, b).astype(params.length.dtype) for a, b in zip(mind, USUAL, strict=True)))
     fleet = params._replace(driver=guess)
     road = state.traffic._replace(target=jnp.where(ego, target, state.traffic.target))
-    order = traffic.ordered(road.pose.x)
+    order = traffic.order_of(road.pose.x)
     acceleration = traffic.follow(road, fleet, traffic.find_leaders(road, fleet, order))[0]
 
     def towards(direction: int) -> Scalar:

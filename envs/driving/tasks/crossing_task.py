@@ -158,8 +158,8 @@ class Crossing(NamedActions, Task[Params, State]):
         u = split_units(self.uniform(key, 3 * count + 3), split)
         speed, gap, eager = (u[k * count : (k + 1) * count] for k in range(3))
 
-        def for_ego(usual: float, drawn: Scalar) -> Scalar:
-            return jnp.where(self.is_ego, usual, drawn).astype(self.dtype)
+        def for_ego(usual: float, sampled: Scalar) -> Scalar:
+            return jnp.where(self.is_ego, usual, sampled).astype(self.dtype)
 
         driver = Driver(
             desired_speed=for_ego(USUAL, USUAL - 0.5 + speed),

@@ -211,7 +211,7 @@ class LaneKeepingObstacles(Task[Params, State]):
 
     # -- observation -------------------------------------------------------------------------------------------
 
-    def felt(self, state: State, params: Params) -> tuple[Scalar, ...]:
+    def feedback(self, state: State, params: Params) -> tuple[Scalar, ...]:
         """Return the numbers of feedback."""
         car = state.car
         return (
@@ -243,7 +243,7 @@ class LaneKeepingObstacles(Task[Params, State]):
 
     def observation(self, state: State, key: jax.Array, params: Params) -> Any:
         """Return what the setting says; see the table."""
-        felt = self.stack(*self.felt(state, params))
+        felt = self.stack(*self.feedback(state, params))
         if self.view == "lidar":
             felt = jnp.concatenate([felt, self.beams(state.car, params) / RANGE])
         if self.view == "state":
@@ -301,17 +301,17 @@ class LaneKeepingObstacles(Task[Params, State]):
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether the car touched an obstacle or left the road."""
-        return failed(state.car, state.gap)
+        return has_failed(state.car, state.gap)
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
         """Return 1 for a near miss, and for a crash the steps of a second."""
         near_miss = (next_state.gap < NEAR_MISS).astype(self.dtype)
-        return jnp.where(failed(next_state.car, next_state.gap), np.asarray(1 / STEP, self.dtype), near_miss)
+        return jnp.where(has_failed(next_state.car, next_state.gap), np.asarray(1 / STEP, self.dtype), near_miss)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
         return {
-            "success": ~failed(state.car, state.gap) & (state.steps >= self.card.horizon),
+            "success": ~has_failed(state.car, state.gap) & (state.steps >= self.card.horizon),
             "touched": state.gap <= 0,
             "left_road": jnp.abs(state.car.d) > MAX_OFFSET,
             "mean_distance": state.strayed / jnp.maximum(state.steps, 1),
@@ -367,7 +367,7 @@ class LaneKeepingObstacles(Task[Params, State]):
         scale = height / ROWS
         bottom, middle = height - winding_lane.BACK * scale, 0.5 * width
         rows = slice(round(bottom - NOSE * scale), round(bottom + TAIL * scale))
-        crashed = bool(failed(state.car, state.gap))
+        crashed = bool(has_failed(state.car, state.gap))
         pixels[rows, round(middle - HALF_WIDTH * scale) : round(middle + HALF_WIDTH * scale)] = (
             (255, 0, 0) if crashed else (0, 255, 0)
         )
@@ -378,7 +378,7 @@ _compiled_beams = jax.jit(LaneKeepingObstacles.beams, static_argnums=0)
 _compiled_photograph = jax.jit(LaneKeepingObstacles.photograph, static_argnums=0)
 
 
-def failed(car: Car, gap: Scalar) -> Scalar:
+def has_failed(car: Car, gap: Scalar) -> Scalar:
     """Say whether the car touches an obstacle or is off the road."""
     return (gap <= 0) | (jnp.abs(car.d) > MAX_OFFSET)
 
@@ -386,7 +386,7 @@ def failed(car: Car, gap: Scalar) -> Scalar:
 def pay(state: State, car: Car, gap: Scalar) -> Scalar:
     """Return the reward of a step that ends with the car there."""
     share = car.d * (1 / CLOSE)
-    return jnp.where(failed(car, gap), -state.earned, 1 / (1 + share * share))
+    return jnp.where(has_failed(car, gap), -state.earned, 1 / (1 + share * share))
 
 
 @privileged_player

@@ -43,7 +43,7 @@ from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
 from ..arrays import Scalar
-from ..players.gap_testing import AHEAD, BEHIND, LEFT, OWN, RIGHT, Manner, see_ego, see_lanes
+from ..players.gap_testing import AHEAD, BEHIND, EGO_LANE, LEFT, RIGHT, Manner, see_ego, see_lanes
 from ..traffic.fleet import TOP_SPEED
 from ..traffic.traffic import LANES, Fleet
 from . import highway
@@ -88,7 +88,7 @@ class State(NamedTuple):
     """int32: seconds at whose end the wish was fulfilled."""
 
 
-def wanted_speed(level: Any) -> Any:
+def speed_of_level(level: Any) -> Any:
     """Return the speed of a number, m/s."""
     return MIN_TARGET_SPEED + LEVEL_STEP * level
 
@@ -97,7 +97,7 @@ def is_obeyed(state: State) -> Scalar:
     """Say whether all that is wanted holds."""
     road = state.road.traffic
     in_lane = (state.lane == NONE) | ((road.lane[0] == state.lane) & (road.target[0] == state.lane))
-    speed_error = jnp.abs(ego_pose(state.road).speed - wanted_speed(state.level))
+    speed_error = jnp.abs(ego_pose(state.road).speed - speed_of_level(state.level))
     return in_lane & ((state.level == NONE) | (speed_error <= SPEED_TOLERANCE))
 
 
@@ -108,7 +108,7 @@ def sentence(lane: int, level: int, wording: int) -> str:
         wishes.append(LANE_WORDS[wording % 3](lane))
     if level != NONE:
         unit, scale = _UNITS[wording // 3]
-        wishes.append(f"drive {wanted_speed(level) * scale:.0f} {unit}")
+        wishes.append(f"drive {speed_of_level(level) * scale:.0f} {unit}")
     return f"Please {' and '.join(wishes)}."
 
 
@@ -127,7 +127,7 @@ class PassengersRoad(Highway):
 
     def describe_plan(self, state: highway.State) -> str:
         """Describe target speed and lane."""
-        speed = wanted_speed(int(state.level))
+        speed = speed_of_level(int(state.level))
         return f"Your controls are set to {speed:.0f} m/s and lane {int(state.traffic.target[0])}."
 
 
@@ -195,13 +195,13 @@ class LanguageDriving(Task[Fleet, State]):
 
     def observation(self, state: State, key: jax.Array, params: Fleet) -> jax.Array:
         """Return shape ``(58,)``; see the table."""
-        wanted = state.lane != NONE, state.level != NONE
+        wants_lane, wants_speed = state.lane != NONE, state.level != NONE
         return jnp.concatenate([
             self.stack(
-                wanted[0],
-                jnp.where(wanted[0], state.lane * (1 / (LANES - 1)), 0),
-                wanted[1],
-                jnp.where(wanted[1], wanted_speed(state.level) * (1 / TOP_SPEED), 0),
+                wants_lane,
+                jnp.where(wants_lane, state.lane * (1 / (LANES - 1)), 0),
+                wants_speed,
+                jnp.where(wants_speed, speed_of_level(state.level) * (1 / TOP_SPEED), 0),
                 (PATIENCE - state.road.steps % PATIENCE) * (1 / PATIENCE),
             ),
             self.road.observation(self._as_seen(state), key, params),
@@ -266,7 +266,7 @@ class LanguageDriving(Task[Fleet, State]):
             f"the right one. Do what the passenger says, who wants something else every {PATIENCE} s. Each second at "
             "whose end all that was said holds earns 1 point: you are in the lane and change to no other, and your "
             f"speed is within {SPEED_TOLERANCE:g} m/s. A crash costs all points. You can keep "
-            f"{', '.join(f'{wanted_speed(level):.0f}' for level in range(LEVELS))} m/s. A change of lanes takes 3 s."
+            f"{', '.join(f'{speed_of_level(level):.0f}' for level in range(LEVELS))} m/s. A change of lanes takes 3 s."
         )
 
     def how_to_act(self) -> str:
@@ -343,11 +343,11 @@ class ObedientDriver(NamedTuple):
         blocked = (lanes_to_go != 0) & settled & ~free[side]
         target_speed = jnp.where(blocked, passing_speed, cruise_speed)
         level_wanted = jnp.round((target_speed - MIN_TARGET_SPEED) * (1 / LEVEL_STEP))
-        max_level = jnp.floor((speeds[OWN] + self.slack - MIN_TARGET_SPEED) * (1 / LEVEL_STEP))
+        max_level = jnp.floor((speeds[EGO_LANE] + self.slack - MIN_TARGET_SPEED) * (1 / LEVEL_STEP))
         faster = jnp.minimum(level_wanted, max_level) - level
         pace = jnp.where(faster > 0.5, highway.FASTER, jnp.where(faster < -0.5, highway.SLOWER, highway.IDLE))
         # A lane in which the wanted speed can be driven, if any lane will do
-        gain = jnp.where(free, jnp.minimum(speeds, cruise_speed), 0) - jnp.minimum(speeds[OWN], cruise_speed)
+        gain = jnp.where(free, jnp.minimum(speeds, cruise_speed), 0) - jnp.minimum(speeds[EGO_LANE], cruise_speed)
         useful = gain > self.faster
         useful = useful & (lane_wanted == 0) & (speed_wanted > 0)
         goes_left = jnp.where(lanes_to_go != 0, (lanes_to_go > 0) & free[LEFT], useful[LEFT] & (lane < LANES - 1.5))

@@ -36,7 +36,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.policy import View
 
 from ..arrays import Scalar
-from ..players.gap_testing import LEFT, OWN, GapTestingDriver, Manner, pace, see_ego, see_lanes
+from ..players.gap_testing import EGO_LANE, LEFT, GapTestingDriver, Manner, pace, see_ego, see_lanes
 from ..traffic import traffic
 from ..traffic.traffic import LANE_WIDTH, Fleet, Rules, lane_centre
 from ..vehicle.bicycle import Pose
@@ -174,7 +174,7 @@ class MergingDriver(NamedTuple):
         lanes = see_lanes(view.observation, Merge.speed_scale)
         speeds, free = self.ramp.speeds(lanes, speed), self.ramp.free(lanes)[LEFT]
         beside = jnp.where(free, speeds[LEFT], jnp.minimum(speeds[LEFT], speed))
-        max_speed = jnp.where(way_to_merging < -self.aligned, jnp.minimum(speeds[OWN], beside), speeds[OWN])
+        max_speed = jnp.where(way_to_merging < -self.aligned, jnp.minimum(speeds[EGO_LANE], beside), speeds[EGO_LANE])
         merge = free & (way_to_merging <= 0) & (ego.changing == 0)
         ramp = jnp.where(merge, LANE_LEFT, pace(ego.speed_to_keep * (LEVELS - 1), max_speed, self.slack))
         road, _ = self.road.act((), view, key)

@@ -37,7 +37,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.policy import View, privileged_player
 
 from ..arrays import Scalar
-from ..players.gap_testing import LEFT, OWN, RIGHT, Manner, pace, see_ego, see_lanes
+from ..players.gap_testing import EGO_LANE, LEFT, RIGHT, Manner, pace, see_ego, see_lanes
 from ..traffic import traffic
 from ..traffic.fleet import TOP_SPEED
 from ..traffic.traffic import LANE_WIDTH, Fleet, Rules, lane_centre
@@ -99,23 +99,23 @@ class Exit(Merge):
             Component("gore", "way to the place where the exit parts; negative behind it", f"{SIGHT:g} m"),
         )
 
-    def missed(self, state: State) -> Scalar:
+    def has_missed(self, state: State) -> Scalar:
         """Say whether the ego has passed the exit."""
         return (state.travelled > GORE) & (lane_of(ego_pose(state).y, self.lanes) > 0)
 
     def pay(self, state: State, next_state: State, params: Fleet) -> Scalar:
         """Return the reward of a step."""
         reward = super().pay(state, next_state, params)
-        return jnp.where(self.missed(next_state), -jnp.clip(state.earned, 0, self.max_crash_loss), reward)
+        return jnp.where(self.has_missed(next_state), -jnp.clip(state.earned, 0, self.max_crash_loss), reward)
 
     def terminal(self, state: State, key: jax.Array, params: Fleet) -> jax.Array:
         """Say whether the ego crashed or missed the exit."""
-        return state.crashed | self.missed(state)
+        return state.crashed | self.has_missed(state)
 
     def info(self, state: State, params: Fleet) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
         measured = Road.info(self, state, params)
-        has_left = (state.travelled > GORE) & ~self.missed(state)
+        has_left = (state.travelled > GORE) & ~self.has_missed(state)
         return measured | {"success": measured["success"] & has_left}
 
     def why_over(self, state: State, params: Fleet, info: dict[str, Any]) -> str:
@@ -185,11 +185,12 @@ class ExitingDriver(NamedTuple):
         lane, settled = jnp.round(ego.target_lane * MAIN_LANES), ego.changing == 0
         beside = jnp.where(free[RIGHT], speeds[RIGHT], jnp.minimum(speeds[RIGHT], speed - self.yielding))
         hurried = (place > self.aligned) & (lane > 1) & settled
-        max_speed = jnp.where(hurried, jnp.minimum(speeds[OWN], jnp.maximum(beside, MIN_TARGET_SPEED)), speeds[OWN])
+        max_speed = jnp.minimum(speeds[EGO_LANE], jnp.maximum(beside, MIN_TARGET_SPEED))
+        max_speed = jnp.where(hurried, max_speed, speeds[EGO_LANE])
         late = jnp.maximum(place - self.relaxed, 0)
-        lasting = speeds[RIGHT] > speeds[OWN] - (self.slower + self.urgency * late)
+        lasting = speeds[RIGHT] > speeds[EGO_LANE] - (self.slower + self.urgency * late)
         goes_right = jnp.where(lane > 1, lasting, (lane == 1) & (place >= EXIT)) & settled & free[RIGHT]
-        goes_left = settled & free[LEFT] & (lane > 0) & (speeds[LEFT] > speeds[OWN] + self.faster) & (late == 0)
+        goes_left = settled & free[LEFT] & (lane > 0) & (speeds[LEFT] > speeds[EGO_LANE] + self.faster) & (late == 0)
         goes_left = goes_left & (lane < MAIN_LANES)
         drive = pace(ego.speed_to_keep * (LEVELS - 1), max_speed, self.slack)
         return jnp.where(goes_right, LANE_RIGHT, jnp.where(goes_left, LANE_LEFT, drive)), memory

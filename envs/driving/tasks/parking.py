@@ -193,20 +193,20 @@ class Parking(Task[Params, State]):
     def pay(self, state: State, end: Pose, crashed: Scalar, params: Params) -> Scalar:
         """Return the reward of a step that ends at a pose."""
         if self.has_goals:
-            return self.goal_reward(self.achieved(end), self.desired(params))
+            return self.goal_reward(self.achieved_goal(end), self.desired_goal(params))
         distance = jnp.hypot(params.x - end.x, params.y - end.y)
         distance = distance + RADIAN * jnp.abs(reeds_shepp.wrap(params.heading - end.heading))
         nearness = NEARNESS * jnp.exp(distance * (-1 / REACH))
         return jnp.where(crashed, -state.earned, jnp.where(is_parked(end, params), 1, nearness)).astype(self.dtype)
 
-    def achieved(self, pose: Pose) -> jax.Array:
+    def achieved_goal(self, pose: Pose) -> jax.Array:
         """Return what the car has reached, ``(5,)``; see the table."""
         heading = jnp.cos(pose.heading), jnp.sin(pose.heading)
         return jnp.clip(self.stack(pose.x / HALF_X, pose.y / HALF_Y, *heading, pose.speed / SPEED), -1, 1)
 
-    def desired(self, params: Params) -> jax.Array:
+    def desired_goal(self, params: Params) -> jax.Array:
         """Return the goal, ``(5,)``; see the table."""
-        return self.achieved(Pose(params.x, params.y, params.heading, jnp.zeros((), self.dtype)))
+        return self.achieved_goal(Pose(params.x, params.y, params.heading, jnp.zeros((), self.dtype)))
 
     def goal_reward(self, achieved: jax.Array, desired: jax.Array) -> jax.Array:
         """Return the reward of a step that ends at one pose ``(5,)`` when another is the goal; see the table."""
@@ -228,8 +228,8 @@ class Parking(Task[Params, State]):
         """Return shape ``(14,)``, or three parts; see the table."""
         pose = state.pose
         if self.has_goals:
-            achieved = self.achieved(pose)
-            return {"observation": achieved, "achieved_goal": achieved, "desired_goal": self.desired(params)}
+            achieved = self.achieved_goal(pose)
+            return {"observation": achieved, "achieved_goal": achieved, "desired_goal": self.desired_goal(params)}
         ahead, left, turn = goal_from(pose, params)
         entries = (
             *(pose.x * (1 / HALF_X), pose.y * (1 / HALF_Y), jnp.cos(pose.heading), jnp.sin(pose.heading)),

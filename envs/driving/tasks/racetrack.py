@@ -158,7 +158,7 @@ def from_lane(d: Scalar) -> Scalar:
     return jnp.abs(jnp.abs(d) - 0.5 * LANE)
 
 
-def moving(track: Route, s: Scalar, d: Scalar, way: Scalar) -> tuple[Pose, Motion]:
+def motion_along(track: Route, s: Scalar, d: Scalar, way: Scalar) -> tuple[Pose, Motion]:
     """Return start and motion of a car that goes ``way`` m along the track's centre, ``d`` m to the left of it."""
     start, middle, end = (routes.beside(routes.place_at(track, s + fraction * way), d) for fraction in (0.0, 0.5, 1.0))
     pose, last = (Pose(p.x, p.y, p.heading, jnp.zeros_like(s)) for p in (start, end))
@@ -229,7 +229,7 @@ class Racetrack(Task[Params, State]):
         """Drive for a fifth of a second; after a crash time stands still."""
         slip = action[0] * bicycle.slip_bound(params.speed, LENGTH)
         way = params.pace * SUBSTEP
-        drive = jax.vmap(lambda s, d: moving(params.track, s, d, way))
+        drive = jax.vmap(lambda s, d: motion_along(params.track, s, d, way))
 
         def substep(_: int, state: State) -> State:
             motion = bicycle.move(state.pose, 0.0, slip, LENGTH, SUBSTEP)

@@ -69,7 +69,7 @@ from ...alternating_bands import alternating_bands
 from ..arrays import Scalar
 from ..pictures.ring_pictures import draw_ring
 from ..traffic.car_following import Driver
-from ..traffic.ring_road import BRAKING, LENGTH, TICK, Ring, human, move, of_leader, safe
+from ..traffic.ring_road import BRAKING, LENGTH, TICK, Ring, human_acceleration, leader_value, move, safe_acceleration
 from ..traffic.sampled_distribution import BINS, Grid, below, distance, spread
 
 CARS = 24
@@ -255,7 +255,7 @@ class TrafficSim(Task[Params, State]):
     def humans(self, ring: Ring, driver: Driver, random: Scalar, tick: Scalar, params: Params) -> Scalar:
         """Return the accelerations of humans and of the ego, m/s^2; ``random`` are standard normal numbers."""
         ego = np.arange(CARS) == 0
-        pedal = human(ring, driver, jnp.where(ego, 0, params.random * random))
+        pedal = human_acceleration(ring, driver, jnp.where(ego, 0, params.random * random))
         wish = jnp.clip(0.5 * (params.wishes[tick // WISH] - ring.v), -2.0, 1.2)
         return jnp.where(ego, jnp.minimum(pedal, wish), pedal)
 
@@ -265,7 +265,7 @@ class TrafficSim(Task[Params, State]):
         drivers, tick = obedient_drivers(params), WARM_UP + state.steps
         twin_pedal = self.humans(twin, drivers, self.normal(key, CARS), tick, params)
         ego_pedal = self.humans(fleet, drivers, jnp.zeros(CARS, self.dtype), tick, params)[:1]
-        requested, safe_pedal = BRAKING * action[:, 0], safe(fleet.gap, fleet.v, of_leader(fleet.v))[1:]
+        requested, safe_pedal = BRAKING * action[:, 0], safe_acceleration(fleet.gap, fleet.v, leader_value(fleet.v))[1:]
         pedal = jnp.stack([twin_pedal, jnp.concatenate([ego_pedal, jnp.minimum(requested, safe_pedal)])])
         ring = move(state.ring, pedal)
         acceleration = (ring.v - state.ring.v) * (1 / TICK)
@@ -337,9 +337,9 @@ class TrafficSim(Task[Params, State]):
         columns = (
             ring.v * (1 / SPEED),
             ring.gap * (1 / GAP),
-            of_leader(ring.v) * (1 / SPEED),
+            leader_value(ring.v) * (1 / SPEED),
             acceleration * (1 / BRAKING),
-            of_leader(acceleration) * (1 / BRAKING),
+            leader_value(acceleration) * (1 / BRAKING),
             params.command > 0,
             params.command * (1 / COMMAND),
             record.speed * (1 / SPEED),

@@ -36,8 +36,7 @@ import numpy as np
 from rlbench_suite.policy import View
 
 from ..arrays import Scalar
-from ..players.gap_testing import AHEAD, BEHIND, LEFT, RIGHT, Lanes, Manner, pace, see_ego, see_lanes
-from ..players.gap_testing import OWN as OWN_LANE
+from ..players.gap_testing import AHEAD, BEHIND, EGO_LANE, LEFT, RIGHT, Lanes, Manner, pace, see_ego, see_lanes
 from ..traffic import traffic
 from ..traffic.fleet import CAR_LENGTH, MAX_ACCELERATION, MAX_TARGET_SPEED, TOP_SPEED
 from ..traffic.traffic import Fleet, Rules, lane_centre
@@ -147,10 +146,10 @@ class OvertakingDriver(NamedTuple):
         lanes = see_lanes(view.observation, TwoWay.speed_scale, SIGHT)
         speed, level = ego.speed * self.top_speed, ego.speed_to_keep * (LEVELS - 1)
         on_right, settled = ego.target_lane == 0, ego.changing == 0
-        vehicle = jnp.where(on_right, OWN_LANE, RIGHT)
+        vehicle = jnp.where(on_right, EGO_LANE, RIGHT)
         """Lane of the vehicles that it overtakes"""
         gap, closing = lanes.gap[vehicle, AHEAD], jnp.maximum(0, -lanes.gain[vehicle, AHEAD])
-        meets = self.time_to_meet(lanes, speed, jnp.where(on_right, LEFT, OWN_LANE))
+        meets = self.time_to_meet(lanes, speed, jnp.where(on_right, LEFT, EGO_LANE))
         enough = meets > self.time_to_pass(lanes, speed, vehicle) + self.margin
         passes = enough & lanes.occupied[vehicle, AHEAD] & (gap < self.overtaking_gap)
         out = settled & on_right & passes & (gap > self.warning * closing)
@@ -159,10 +158,10 @@ class OvertakingDriver(NamedTuple):
         turn_back = settled & ~on_right & free & ~passes
         # Behind a vehicle that it cannot pass yet
         wait = (lanes.gap[LEFT, AHEAD] + CAR_LENGTH) / jnp.maximum(-lanes.gain[LEFT, AHEAD], MIN_ONCOMING_SPEED)
-        leader = speed + lanes.gain[OWN_LANE, AHEAD]
+        leader = speed + lanes.gain[EGO_LANE, AHEAD]
         arriving = jnp.maximum(leader, leader + (gap - self.waiting) / jnp.maximum(wait, 0.5))
-        waits = lanes.occupied[OWN_LANE, AHEAD] & lanes.occupied[LEFT, AHEAD] & ~enough
-        possible = self.manner.speeds(lanes, speed)[OWN_LANE]
+        waits = lanes.occupied[EGO_LANE, AHEAD] & lanes.occupied[LEFT, AHEAD] & ~enough
+        possible = self.manner.speeds(lanes, speed)[EGO_LANE]
         follow = pace(level, jnp.where(waits, jnp.minimum(possible, arriving), possible), self.slack)
         drive = jnp.where(on_right, follow, jnp.where(level < LEVELS - 1, FASTER, IDLE))
         return jnp.where(out, LANE_LEFT, jnp.where(turn_back, LANE_RIGHT, drive)), memory

@@ -56,9 +56,9 @@ def _place(car: Car, lane: Params, way: Scalar, offset: Scalar) -> tuple[Scalar,
     rate = 2 * math.pi / lane.wavelength
     begin = rate * car.s + lane.phase
 
-    def direction(part: Scalar) -> Scalar:
+    def direction(length: Scalar) -> Scalar:
         """Return the lane's direction there, against that at the car (rad)."""
-        return lane.sharpness / rate * (jnp.cos(begin) - jnp.cos(begin + rate * part))
+        return lane.sharpness / rate * (jnp.cos(begin) - jnp.cos(begin + rate * length))
 
     ahead, aside = 0.0 * way, 0.0 * way
     for node, weight in zip(NODES.tolist(), WEIGHTS.tolist(), strict=True):

@@ -185,12 +185,12 @@ def yields(cars: Cars, car_routes: CarRoutes, layout: Layout) -> Scalar:
     return (meets & gives_way & both_present).any(1) & ~committed
 
 
-def offset_to(cars: Cars, part: Scalar) -> Scalar:
+def offset_to(cars: Cars, shared: Scalar) -> Scalar:
     """Return what to add to everybody's place for that along a route, m, given the parts that it shares with theirs,
     ``(..., cars, parts, 3)``; infinite for cars that are not on it.
     """
-    on = (cars.s[:, None] >= part[..., 0]) & (cars.s[:, None] < part[..., 1])
-    return jnp.where(on, part[..., 2], jnp.inf).min(-1)
+    on = (cars.s[:, None] >= shared[..., 0]) & (cars.s[:, None] < shared[..., 1])
+    return jnp.where(on, shared[..., 2], jnp.inf).min(-1)
 
 
 def look(cars: Cars, car_routes: CarRoutes, layout: Layout) -> Ahead:

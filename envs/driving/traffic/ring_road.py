@@ -36,12 +36,12 @@ class Ring(NamedTuple):
     """m/s"""
 
 
-def of_leader(values: Scalar) -> Scalar:
+def leader_value(values: Scalar) -> Scalar:
     """Return the value of each car's leader."""
     return jnp.roll(values, 1, -1)
 
 
-def safe(gap: Scalar, v: Scalar, leader_v: Scalar) -> Scalar:
+def safe_acceleration(gap: Scalar, v: Scalar, leader_v: Scalar) -> Scalar:
     """Return the largest acceleration that leaves room to stop, m/s^2, at least that of braking with B."""
     room = jnp.maximum(gap + leader_v * leader_v * (0.5 / BRAKING), 0)
     safe_v = safe_speed(v, room, BRAKING, TICK)
@@ -49,11 +49,11 @@ def safe(gap: Scalar, v: Scalar, leader_v: Scalar) -> Scalar:
     return jnp.maximum(jnp.where(safe_v >= 0, (safe_v - v) * (1 / TICK), stops), -BRAKING)
 
 
-def human(ring: Ring, driver: Driver, disturbance: Scalar) -> Scalar:
+def human_acceleration(ring: Ring, driver: Driver, disturbance: Scalar) -> Scalar:
     """Return the accelerations of humans, m/s^2, each with its own ``disturbance``."""
-    leader = of_leader(ring.v)
+    leader = leader_value(ring.v)
     free_acceleration = acceleration(driver, ring.v, ring.gap, leader) + disturbance
-    return jnp.clip(jnp.minimum(free_acceleration, safe(ring.gap, ring.v, leader)), -BRAKING, BRAKING)
+    return jnp.clip(jnp.minimum(free_acceleration, safe_acceleration(ring.gap, ring.v, leader)), -BRAKING, BRAKING)
 
 
 def move(ring: Ring, pedal: Scalar) -> Ring:
@@ -63,4 +63,4 @@ def move(ring: Ring, pedal: Scalar) -> Ring:
     # A car that stops within the tick covers v^2 / 2 |a|.
     stops = v + TICK * pedal < 0
     way = jnp.where(stops, 0.5 * v * v / jnp.where(stops, -pedal, 1), 0.5 * TICK * (v + next_v))
-    return Ring(ring.gap + of_leader(way) - way, next_v)
+    return Ring(ring.gap + leader_value(way) - way, next_v)

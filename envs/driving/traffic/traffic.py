@@ -164,7 +164,7 @@ def ranks(x: Scalar) -> Scalar:
     return is_behind.sum(1, dtype=jnp.int32)
 
 
-def ordered(x: Scalar) -> Order:
+def order_of(x: Scalar) -> Order:
     """Return the order of vehicles along the road."""
     rank = ranks(x)
     index = jnp.arange(x.shape[0], dtype=jnp.int32)
@@ -298,7 +298,7 @@ def change_lanes(traffic: Traffic, fleet: Fleet, order: Order, direction: Scalar
 
 def look(traffic: Traffic, fleet: Fleet, direction: Scalar, rules: Rules = HIGHWAY) -> tuple[Traffic, Leaders]:
     """Update lanes and leaders. Expects positions just made relative to the ego."""
-    order = ordered(traffic.pose.x)
+    order = order_of(traffic.pose.x)
     traffic = change_lanes(traffic, fleet, order, direction, rules)
     return traffic, find_leaders(traffic, fleet, order)
 

@@ -395,9 +395,9 @@ class EcoDriving(Task[Params, State]):
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the CO2 saved in this step, g per car, for every agent."""
-        return jnp.broadcast_to(self.saved(state, next_state) / params.cars, (LANES * SLOTS,))
+        return jnp.broadcast_to(self.co2_saving(state, next_state) / params.cars, (LANES * SLOTS,))
 
-    def saved(self, state: State, next_state: State) -> jax.Array:
+    def co2_saving(self, state: State, next_state: State) -> jax.Array:
         """Return the CO2 that the fleet emitted less than its twin in this step, g."""
         emitted = next_state.co2 - state.co2
         return (emitted[0] - emitted[1]).astype(self.dtype) * GRAM

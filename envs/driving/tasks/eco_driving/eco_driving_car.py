@@ -120,7 +120,7 @@ class EcoDrivingCar(EcoDriving):
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the CO2 saved in this step, g."""
-        return self.saved(state, next_state)
+        return self.co2_saving(state, next_state)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
