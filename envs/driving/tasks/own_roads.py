@@ -123,9 +123,7 @@ class OwnRoads(Task[Params, State]):
         self.sheet = OwnConstants(card, self.constants())
         self.acceleration, self.braking = self.sheet.value("acceleration"), self.sheet.value("braking")
         record = card.context.record("scenario") if card.context else None
-        self.scenario = (
-            scenario.Scenario.model_validate(json.loads(record.data)) if record else scenario.shipped()
-        )
+        self.scenario = scenario.Scenario.model_validate(json.loads(record.data)) if record else scenario.shipped()
         self.recording = replay.recording_of(self.scenario.trajectories)
         self.route, limits, self.start, self.goal = scenario.route_of(self.scenario)
         bend = np.sqrt(LATERAL * LATERAL_ACCELERATION / np.maximum(np.abs(self.route.curvature), 1e-9))
