@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from plain_signals import EXIT, HARD, Car, Lane, colour
 
-SOLID, PARTS, DETOUR = 30.0, 10.0, 300.0
+SOLID, LANE_END, DETOUR = 30.0, 10.0, 300.0
 RADIUS = {0: 9.0, 2: 13.0}
 
 
@@ -39,21 +39,21 @@ class Road(Lane):
     waiting: list[LaneCar]  # type: ignore[assignment]
     changes = 0
 
-    def in_lane(self, left: bool) -> list[LaneCar]:
+    def in_lane(self, in_left: bool) -> list[LaneCar]:
         """List the cars in a lane, without those that have parted."""
-        return [car for car in self.road if car.left == left and car.x - car.length < self.line + PARTS]
+        return [car for car in self.road if car.left == in_left and car.x - car.length < self.line + LANE_END]
 
-    def ahead(self, car: LaneCar, left: bool) -> LaneCar | None:
+    def ahead(self, car: LaneCar, in_left: bool) -> LaneCar | None:
         """Find the nearest car ahead in a lane."""
-        return min((o for o in self.in_lane(left) if place(o) > place(car)), key=place, default=None)
+        return min((o for o in self.in_lane(in_left) if place(o) > place(car)), key=place, default=None)
 
-    def behind(self, car: LaneCar, left: bool) -> LaneCar | None:
+    def behind(self, car: LaneCar, in_left: bool) -> LaneCar | None:
         """Find the nearest car behind in a lane."""
-        return max((o for o in self.in_lane(left) if place(o) < place(car)), key=place, default=None)
+        return max((o for o in self.in_lane(in_left) if place(o) < place(car)), key=place, default=None)
 
     def leads(self, ahead: LaneCar, car: LaneCar) -> bool:
         """Say whether a driver may not run into a car ahead."""
-        parted = ahead.x - ahead.length >= self.line + PARTS
+        parted = ahead.x - ahead.length >= self.line + LANE_END
         return ahead.x > car.x and ahead.left == car.left and (ahead.goes == car.goes or not parted)
 
     def all_ahead(self, car: LaneCar) -> list[LaneCar]:
@@ -71,9 +71,9 @@ class Road(Lane):
         if car.held:
             obstacles.append((self.line - car.x, 0.0))
         worst = 0.0
-        for gap, other in obstacles:
-            wanted = s0 + max(0.0, car.v * headway + car.v * (car.v - other) / (2 * math.sqrt(a * b)))
-            worst = max(worst, wanted / max(gap, 0.1))
+        for gap, leader_v in obstacles:
+            desired_gap = s0 + max(0.0, car.v * headway + car.v * (car.v - leader_v) / (2 * math.sqrt(a * b)))
+            worst = max(worst, desired_gap / max(gap, 0.1))
         return a * (1 - (car.v / v0) ** 4 - worst**2)
 
     def room(self, car: Car) -> float:
@@ -94,14 +94,14 @@ class Road(Lane):
         radius = RADIUS.get(self.expects(car))
         if radius and car.x < self.line + math.pi * radius / 2:
             *_, a, b = car.driver
-            left = max(self.line - car.x - 0.5 * (car.v + 0.5 * a), 0.0)
-            wish = min(wish, (math.sqrt(3 * radius + 2 * b * left) - car.v) / 0.5)
+            way = max(self.line - car.x - 0.5 * (car.v + 0.5 * a), 0.0)
+            wish = min(wish, (math.sqrt(3 * radius + 2 * b * way) - car.v) / 0.5)
         return wish
 
     def wants_to_change(self, car: LaneCar) -> bool:
         """Say whether a driver changes to the other lane: MOBIL with b_safe 4, politeness 0.3, threshold 0.1."""
-        other = not car.left
-        leader, follower = self.ahead(car, other), self.behind(car, other)
+        other_lane = not car.left
+        leader, follower = self.ahead(car, other_lane), self.behind(car, other_lane)
         old_leader, old_follower = self.ahead(car, car.left), self.behind(car, car.left)
         if car.x >= self.line - SOLID or car.v < 2:
             return False
@@ -110,12 +110,12 @@ class Road(Lane):
                 gap = front.x - front.length - back.x
                 if gap <= 0 or back.v**2 > front.v**2 + 2 * HARD * gap or self.accelerates(back, front) <= -4:
                     return False
-        after = self.accelerates(car, leader)
-        if after <= -4:
+        acceleration_after = self.accelerates(car, leader)
+        if acceleration_after <= -4:
             return False
         if car.wants != 1:
             return car.goes != car.wants
-        gain = after - self.accelerates(car, old_leader)
+        gain = acceleration_after - self.accelerates(car, old_leader)
         if follower:
             gain += 0.3 * (self.accelerates(follower, car) - self.accelerates(follower, leader))
         if old_follower:
@@ -138,9 +138,9 @@ class Road(Lane):
 
     def enter(self) -> None:
         """Let the next car of each lane enter if there is room."""
-        for left in (False, True):
-            queue = [car for car in self.waiting if car.left == left]
-            last = min((o for o in self.road if o.left == left), key=lambda o: o.x, default=None)
+        for in_left in (False, True):
+            queue = [car for car in self.waiting if car.left == in_left]
+            last = min((o for o in self.road if o.left == in_left), key=lambda o: o.x, default=None)
             room = (last.x - last.length if last else 1e6) - (queue[0].driver[2] if queue else 0.0)
             if queue and room >= 0:
                 car = queue[0]
@@ -160,7 +160,7 @@ class Roads:
             cars = [
                 LaneCar(
                     24 * road + i,
-                    tuple(float(part[road, i]) for part in params.driver),
+                    tuple(float(values[road, i]) for values in params.driver),
                     int(params.arrival[road, i]),
                     bool(params.controlled[road, i]),
                     left=i >= 12,
@@ -169,7 +169,7 @@ class Roads:
                 for i in range(24)
                 if params.arrival[road, i] < 1_000_000
             ]
-            plan = tuple(int(part) for part in params.plan)
+            plan = tuple(int(values) for values in params.plan)
             self.lanes.append(Road(cars, float(params.approach), plan, road))  # type: ignore[arg-type]
         self.cars: dict[int, Any] = {car.number: car for lane in self.lanes for car in lane.to_come}
 
@@ -184,10 +184,10 @@ class Roads:
                 lane.tick(self.time, eases)
             self.time += 1
 
-    def seen(self, penetration: float) -> np.ndarray:
+    def observations(self, penetration: float) -> np.ndarray:
         """Return what the agents observe, ``(48, 31)``."""
         rows = np.zeros((48, 31))
-        first, second, _ = (int(part) for part in self.params.plan)
+        first, second, _ = (int(ticks) for ticks in self.params.plan)
         for number, road in enumerate(self.lanes):
             light, to_green, to_amber = colour(road.plan, road.phase, self.time)
             green = (first, second)[road.phase]
@@ -206,10 +206,10 @@ class Roads:
                 if not car.controlled or car.x >= road.line + EXIT:
                     continue
                 leader, follower = (next(iter(cars), None) for cars in (road.all_ahead(car), road.all_behind(car)))
-                near = car.x < road.line
-                queue = [o for o in road.in_lane(car.left) if car.x < o.x < road.line] if near else []
-                side = road.ahead(car, not car.left) if near else None
-                side_behind = road.behind(car, not car.left) if near else None
+                before_line = car.x < road.line
+                queue = [o for o in road.in_lane(car.left) if car.x < o.x < road.line] if before_line else []
+                side = road.ahead(car, not car.left) if before_line else None
+                side_behind = road.behind(car, not car.left) if before_line else None
                 goes = road.expects(car)
                 crossing = math.sqrt(3 * RADIUS[goes]) if goes in RADIUS else 1e6
                 rows[car.number, :10] = (

@@ -34,8 +34,8 @@ def colour(plan: tuple[int, int, int], phase: int, tick: int) -> tuple[str, int,
     first, second, offset = plan
     cycle = [(first, "green", "red"), (6, "amber", "red"), (4, "red", "red"), (second, "red", "green"),
              (6, "red", "amber"), (4, "red", "red")]  # fmt: skip
-    shown = [both[phase] for length, *both in cycle for _ in range(length)]
-    ahead = [shown[(tick + offset + i) % len(shown)] for i in range(2 * len(shown))]
+    colours = [phases[phase] for length, *phases in cycle for _ in range(length)]
+    ahead = [colours[(tick + offset + i) % len(colours)] for i in range(2 * len(colours))]
     start = ahead.index("green")
     return ahead[0], start, next(i for i in range(start, len(ahead)) if ahead[i] != "green")
 
@@ -46,12 +46,12 @@ class Lane:
     def __init__(self, cars: list[Car], line: float, plan: tuple[int, int, int], phase: int) -> None:
         self.to_come, self.waiting, self.road = list(cars), list[Car](), list[Car]()
         self.line, self.plan, self.phase = line, plan, phase
-        self.left, self.mg, self.ul, self.ran_red = 0, 0, 0, 0
+        self.num_left, self.mg, self.ul, self.ran_red = 0, 0, 0, 0
 
     def leader(self, car: Car) -> Car | None:
         """Find the nearest car ahead."""
-        ahead = [other for other in self.road if other.x > car.x]
-        return min(ahead, key=lambda other: other.x) if ahead else None
+        ahead = [candidate for candidate in self.road if candidate.x > car.x]
+        return min(ahead, key=lambda candidate: candidate.x) if ahead else None
 
     def hold(self, tick: int) -> None:
         """Let drivers look at the light."""
@@ -69,9 +69,9 @@ class Lane:
         if car.held:
             obstacles.append((self.line - car.x, 0.0))
         worst = 0.0
-        for gap, other in obstacles:
-            wanted = s0 + max(0.0, car.v * headway + car.v * (car.v - other) / (2 * math.sqrt(a * b)))
-            worst = max(worst, wanted / max(gap, 0.1))
+        for gap, leader_v in obstacles:
+            desired_gap = s0 + max(0.0, car.v * headway + car.v * (car.v - leader_v) / (2 * math.sqrt(a * b)))
+            worst = max(worst, desired_gap / max(gap, 0.1))
         return a * (1 - (car.v / v0) ** 4 - worst**2)
 
     def tick(self, tick: int, eases: dict[int, float]) -> None:
@@ -87,8 +87,8 @@ class Lane:
             a = max(self.wish(car) - (eases.get(car.number, 0.0) if inside and free else 0.0), -HARD)
             # The largest speed from which the car, after this step, can still stop within the room.
             a2, a1, a0 = 1 / (2 * HARD), DT / 2, car.v * DT / 2 - room
-            most = (math.sqrt(max(a1**2 - 4 * a2 * a0, 0)) - a1) / (2 * a2)
-            v = max(min(car.v + DT * a, most), 0.0)
+            max_v = (math.sqrt(max(a1**2 - 4 * a2 * a0, 0)) - a1) / (2 * a2)
+            v = max(min(car.v + DT * a, max_v), 0.0)
             moves.append((car, car.x + min(DT * (car.v + v) / 2, room), v, inside))
         red = colour(self.plan, self.phase, tick)[0] == "red"
         for car, x, v, inside in moves:
@@ -99,7 +99,7 @@ class Lane:
                 gram_per_hour = max(c0 + cav * a * speed + c1 * speed + c2 * speed**2, 0)
                 charged = DT * gram_per_hour / 3.6
                 if x >= self.line + EXIT:
-                    self.left += 1
+                    self.num_left += 1
                     charged += cav / 3.6 * max(car.driver[0] ** 2 - v**2, 0) / 2 + self.detour(car)
                 self.mg += round(charged)
                 resistance = 0.6128 * 0.6 * 0.98 * 3.28 * speed**2
@@ -136,7 +136,7 @@ class Lane:
 def check_places(traffic: Any, junctions: Sequence[Any], within: float = 1e-9) -> None:
     """Compare where cars are, and how fast, in the worlds of a task's traffic with one junction each."""
     for world, plain in enumerate(junctions):
-        places, speeds = (np.asarray(part)[world].reshape(-1) for part in traffic[:2])
+        places, speeds = (np.asarray(values)[world].reshape(-1) for values in traffic[:2])
         for number, car in plain.cars.items():
             x, v = places[number], speeds[number]
             assert (x < 0) == np.isnan(car.x)
@@ -148,14 +148,14 @@ class Junction:
     """The lanes of the parameters, four or one; agents may ease off unless it is the twin."""
 
     def __init__(self, params: Any) -> None:
-        plan = tuple(int(part) for part in params.plan)
+        plan = tuple(int(values) for values in params.plan)
         self.params, self.time = params, 0
         self.lanes = []
         for lane in range(len(params.arrival)):
             cars = [
                 Car(
                     12 * lane + i,
-                    tuple(float(part[lane, i]) for part in params.driver),
+                    tuple(float(values[lane, i]) for values in params.driver),
                     int(params.arrival[lane, i]),
                     bool(params.controlled[lane, i]),
                 )
@@ -178,10 +178,10 @@ class Junction:
             lane.tick(self.time, eases)
         self.time += 1
 
-    def seen(self, penetration: float) -> np.ndarray:
+    def observations(self, penetration: float) -> np.ndarray:
         """Return what the agents observe, ``(12 * lanes, 20)``."""
         rows = np.zeros((12 * len(self.lanes), 20))
-        first, second, _ = (int(part) for part in self.params.plan)
+        first, second, _ = (int(ticks) for ticks in self.params.plan)
         for number, lane in enumerate(self.lanes):
             light, to_green, to_amber = colour(lane.plan, lane.phase, self.time)
             green = (first, second)[lane.phase]
@@ -200,7 +200,8 @@ class Junction:
                 if not car.controlled or car.x >= lane.line + EXIT:
                     continue
                 leader = lane.leader(car)
-                behind = max((other for other in lane.road if other.x < car.x), key=lambda o: o.x, default=None)
+                cars_behind = [other_car for other_car in lane.road if other_car.x < car.x]
+                behind = max(cars_behind, key=lambda other_car: other_car.x, default=None)
                 rows[car.number, :10] = (
                     1,
                     car.v / 15,
@@ -211,6 +212,6 @@ class Junction:
                     min((car.x - car.length - behind.x) / 250, 1) if behind else 1,
                     behind.v / 15 if behind else 0,
                     np.clip(lane.wish(car) / 4.5, -1, 1),
-                    sum(car.x < other.x < lane.line for other in lane.road) / 12 if car.x < lane.line else 0,
+                    sum(car.x < other_car.x < lane.line for other_car in lane.road) / 12 if car.x < lane.line else 0,
                 )
         return rows

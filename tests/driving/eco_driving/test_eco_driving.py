@@ -58,9 +58,9 @@ def test_emissions_of_idling_and_cruising_are_those_published() -> None:
 def test_a_change_of_speed_emits_the_same_at_any_acceleration() -> None:
     """Therefore a car that leaves too slowly can be charged for the rest."""
     for a in (0.3, 1.0, 2.0):
-        whole, _ = quad(lambda t, a=a: float(emissions.co2(5 + a * t, a)), 0, 10 / a)
+        emission, _ = quad(lambda t, a=a: float(emissions.co2(5 + a * t, a)), 0, 10 / a)
         cruise, _ = quad(lambda t, a=a: float(emissions.co2(5 + a * t, 0.0)), 0, 10 / a)
-        assert whole - cruise == pytest.approx(938.4 / 3.6 * (15**2 - 5**2) / 2, rel=1e-4)
+        assert emission - cruise == pytest.approx(938.4 / 3.6 * (15**2 - 5**2) / 2, rel=1e-4)
 
 
 # -- lights and roads ------------------------------------------------------------------------------------------------
@@ -70,12 +70,13 @@ def test_lights_follow_their_plan() -> None:
     """Every tick of several plans, against a list of what is shown when."""
     for first, second, offset in ((30, 70, 0), (53, 31, 41), (70, 30, 119)):
         plan, ticks = Plan(*np.int32([first, second, offset])), np.arange(300)
-        shown = jax.tree.map(np.asarray, jax.vmap(lambda tick, plan=plan: signal_plan.lights(plan, tick))(ticks))
+        shown_lights = jax.tree.map(np.asarray, jax.vmap(lambda tick, plan=plan: signal_plan.lights(plan, tick))(ticks))
         for tick in ticks:
             for phase in (0, 1):
                 light, to_green, to_amber = colour((first, second, offset), phase, int(tick))
-                assert (shown.green[tick, phase], shown.amber[tick, phase]) == (light == "green", light == "amber")
-                assert (shown.to_green[tick, phase], shown.to_amber[tick, phase]) == (to_green, to_amber)
+                assert shown_lights.green[tick, phase] == (light == "green")
+                assert shown_lights.amber[tick, phase] == (light == "amber")
+                assert (shown_lights.to_green[tick, phase], shown_lights.to_amber[tick, phase]) == (to_green, to_amber)
 
 
 def drivers(count: int, desired: Any = 14.0) -> Driver:
@@ -90,11 +91,11 @@ def shines(green: Any, amber: Any = False) -> Lights:
 def drive(traffic: Traffic, driver: Driver, green: np.ndarray, line: float) -> Traffic:
     """Return the traffic after each tick."""
 
-    def tick(now: Traffic, green: Any) -> tuple[Traffic, Traffic]:
-        now = now._replace(held=approach.holds(now, shines(green), line))
-        ahead = approach.leaders(now.x, now.v, now.x)
-        now = approach.move(now, ahead, approach.intention(now, ahead, driver, line), line)
-        return now, now
+    def tick(traffic: Traffic, green: Any) -> tuple[Traffic, Traffic]:
+        traffic = traffic._replace(held=approach.holds(traffic, shines(green), line))
+        ahead = approach.leaders(traffic.x, traffic.v, traffic.x)
+        traffic = approach.move(traffic, ahead, approach.intention(traffic, ahead, driver, line), line)
+        return traffic, traffic
 
     return jax.lax.scan(tick, traffic, green)[1]
 
@@ -112,8 +113,8 @@ def test_platoons_settle_at_the_gap_in_closed_form() -> None:
 def crossings(x: np.ndarray, line: float) -> np.ndarray:
     """Return when each car crosses the line, s."""
     ticks = (x < line).sum(0)
-    before, after = (np.take_along_axis(x, ticks[None] - k, 0)[0] for k in (1, 0))
-    return TICK * (ticks + (line - before) / (after - before))
+    x_before, x_after = (np.take_along_axis(x, ticks[None] - k, 0)[0] for k in (1, 0))
+    return TICK * (ticks + (line - x_before) / (x_after - x_before))
 
 
 def test_delay_at_a_light_is_that_of_the_deterministic_queue() -> None:
@@ -151,22 +152,22 @@ def test_bodies_never_overlap_whatever_drivers_want() -> None:
         )
 
         @jax.jit
-        def tick(now: Traffic, a: Any, green: Any, amber: Any) -> Traffic:
-            now = now._replace(held=approach.holds(now, Lights(green, amber & ~green, None, None), line))
-            return approach.move(now, approach.leaders(now.x, now.v, now.x), a, line)
+        def tick(traffic: Traffic, a: Any, green: Any, amber: Any) -> Traffic:
+            traffic = traffic._replace(held=approach.holds(traffic, Lights(green, amber & ~green, None, None), line))
+            return approach.move(traffic, approach.leaders(traffic.x, traffic.v, traffic.x), a, line)
 
         close, stopped = np.inf, 0
         for _ in range(100):
             a, green, amber = rng.uniform(-9, 5, (lanes, count)), rng.random((lanes, 1)) < 0.5, rng.random((lanes, 1))
             for half in (True, False):
                 for _ in range(3):
-                    before, traffic = traffic, tick(traffic, a, green, (amber < 0.5) & half)
+                    last_traffic, traffic = traffic, tick(traffic, a, green, (amber < 0.5) & half)
                     gaps = np.asarray(-np.diff(traffic.x) - LENGTH)
                     assert gaps.min() > -1e-9
                     close = min(close, gaps.min())
                     held = np.asarray(traffic.held)
                     assert (np.asarray(traffic.x)[held] <= line + 1e-9).all()
-                    brakes = np.asarray(before.v - traffic.v) / TICK
+                    brakes = np.asarray(last_traffic.v - traffic.v) / TICK
                     assert brakes.max() <= 9 + 1e-6
                     stopped += (held & (np.asarray(traffic.v) == 0)).sum()
         assert close < 1
@@ -199,21 +200,21 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:
                 episode, step = go_on(episode, action)
                 fleet.step(action)
                 twin.step(None)
-                delay += sum(max(b.left - a.left, 0) for a, b in zip(fleet.lanes, twin.lanes, strict=True))
+                delay += sum(max(b.num_left - a.num_left, 0) for a, b in zip(fleet.lanes, twin.lanes, strict=True))
                 check_places(episode.state.traffic, (twin, fleet))
                 for world, plain in enumerate((twin, fleet)):
-                    mg, ul = (sum(getattr(lane, part) for lane in plain.lanes) for part in ("mg", "ul"))
+                    mg, ul = (sum(getattr(lane, quantity) for lane in plain.lanes) for quantity in ("mg", "ul"))
                     assert abs(int(episode.state.co2[world]) - mg) <= 1
                     assert abs(int(episode.state.fuel[world]) - ul) <= 1
                 waited += sum(len(lane.waiting) for lane in fleet.lanes)
-                np.testing.assert_allclose(step.observation, fleet.seen(0.5), atol=1e-9)
+                np.testing.assert_allclose(step.observation, fleet.observations(0.5), atol=1e-9)
                 saved += float(step.reward[0])
                 assert int(episode.state.delay) == delay
             assert not any(lane.ran_red for lane in (*fleet.lanes, *twin.lanes))
             total = [sum(lane.mg for lane in plain.lanes) for plain in (twin, fleet)]
             assert saved == pytest.approx((total[0] - total[1]) / 1000 / len(fleet.cars), abs=1e-3)
             assert float(step.info["delay"]) == pytest.approx(delay / len(fleet.cars))
-            assert bool(step.terminated) == (sum(lane.left for lane in fleet.lanes) == len(fleet.cars))
+            assert bool(step.terminated) == (sum(lane.num_left for lane in fleet.lanes) == len(fleet.cars))
     assert waited > 0
 
 
@@ -223,9 +224,9 @@ def test_without_actions_or_agents_the_fleet_is_its_twin_to_the_bit() -> None:
     assert (record.info["saving"] == 0).all()
     assert (record.info["delay"] == 0).all()
     assert record.terminated.all()
-    for penetration, drawn in ((0.0, 0), (1.0, AGENTS)):
+    for penetration, num_agents in ((0.0, 0), (1.0, AGENTS)):
         params = task(penetration).sample_params(jax.random.key(0), jnp.int32(0))
-        assert int(params.controlled.sum()) == drawn
+        assert int(params.controlled.sum()) == num_agents
 
 
 @pytest.mark.parametrize(("way", "equal"), [(20.0, True), (-20.0, False), (100.0, False)])
@@ -274,9 +275,9 @@ def test_success_asks_for_the_share_of_the_controlled_cars() -> None:
         params = begin(which, seed_key(seed), np.int32(0), draw)[0].params
         comes = np.asarray(params.arrival) < eco_driving.NEVER
         controlled = int((np.asarray(params.controlled) & comes).sum())
-        each = reference.info["saving"][seed] * comes.sum() / max(controlled, 1)
-        saves = controlled > 0 and each >= 3 and reference.info["delay"][seed] <= 1
-        assert abs(each - 3) < 1e-3 or saves == bool(reference.info["success"][seed]), seed
+        saving_per_car = reference.info["saving"][seed] * comes.sum() / max(controlled, 1)
+        saves = controlled > 0 and saving_per_car >= 3 and reference.info["delay"][seed] <= 1
+        assert abs(saving_per_car - 3) < 1e-3 or saves == bool(reference.info["success"][seed]), seed
     assert not play(task(0.0), eases(1.0), SEEDS).info["success"].any()
 
 

@@ -59,18 +59,18 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:
             for plain in (fleet, twin):
                 while np.isnan(plain.cars[driven].x):
                     plain.tick({})
-            before, delay, saved = fleet.lanes[0].mg, 0, 0.0
+            last_mg, delay, saved = fleet.lanes[0].mg, 0, 0.0
             assert int(episode.state.tick) == fleet.time
             while not step.terminated and not step.truncated:
-                np.testing.assert_allclose(step.observation, fleet.seen(0.0)[driven, OWN_ENTRIES], atol=1e-9)
+                np.testing.assert_allclose(step.observation, fleet.observations(0.0)[driven, OWN_ENTRIES], atol=1e-9)
                 action = np.clip(rng.normal(0.2, 0.5, 1), -1, 1)
                 episode, step = go_on(episode, action)
                 fleet.step(np.broadcast_to(action, (12, 1)))
                 twin.step(None)
-                delay += max(twin.lanes[0].left - fleet.lanes[0].left, 0)
+                delay += max(twin.lanes[0].num_left - fleet.lanes[0].num_left, 0)
                 check_places(episode.state.traffic, (twin, fleet))
                 for world, plain in enumerate((twin, fleet)):
-                    assert abs(int(episode.state.co2[world]) - (plain.lanes[0].mg - before)) <= 1
+                    assert abs(int(episode.state.co2[world]) - (plain.lanes[0].mg - last_mg)) <= 1
                     positions = sorted(car.x for car in plain.lanes[0].road)
                     assert (np.diff(positions) >= 5 - 1e-9).all()
                 saved += float(step.reward)
@@ -78,7 +78,7 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:
             assert not fleet.lanes[0].ran_red
             assert saved == pytest.approx((twin.lanes[0].mg - fleet.lanes[0].mg) / 1000, abs=2e-3)
             assert step.terminated
-            assert fleet.lanes[0].left == twin.lanes[0].left == len(fleet.cars)
+            assert fleet.lanes[0].num_left == twin.lanes[0].num_left == len(fleet.cars)
             assert float(step.info["delay"]) == pytest.approx(delay / len(fleet.cars))
 
 
@@ -93,7 +93,7 @@ def test_the_driven_car_would_reach_a_red_light() -> None:
         arrival = int(params.arrival[i, 0, slot])
         assert arrival <= 200
         reaches = arrival + int(np.ceil(2 * params.approach[i] / params.driver.desired_speed[i, 0, slot]))
-        light, to_green, _ = colour(tuple(int(part[i]) for part in params.plan), 0, reaches)
+        light, to_green, _ = colour(tuple(int(ticks[i]) for ticks in params.plan), 0, reaches)
         assert light == "red"
         waits.append(to_green)
     assert 10 <= min(waits) < 14
@@ -128,7 +128,7 @@ def test_players_rank_sensibly_and_no_constant_pays() -> None:
 
 
 def test_words_and_picture() -> None:
-    state, params = jax.tree.map(lambda part: part[0], many())
+    state, params = jax.tree.map(lambda values: values[0], many())
     text = task().describe(state, params)
     assert "you: " in text
     assert "south" not in text

@@ -80,23 +80,23 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:
                 episode, step = go_on(episode, action)
                 fleet.step(action)
                 twin.step(None)
-                delay += sum(max(b.left - a.left, 0) for a, b in zip(fleet.lanes, twin.lanes, strict=True))
+                delay += sum(max(b.num_left - a.num_left, 0) for a, b in zip(fleet.lanes, twin.lanes, strict=True))
                 check_places(episode.state.traffic, (twin, fleet))
                 for world, plain in enumerate((twin, fleet)):
-                    mg, ul = (sum(getattr(lane, part) for lane in plain.lanes) for part in ("mg", "ul"))
+                    mg, ul = (sum(getattr(lane, quantity) for lane in plain.lanes) for quantity in ("mg", "ul"))
                     assert abs(int(episode.state.co2[world]) - mg) <= 2
                     assert abs(int(episode.state.fuel[world]) - ul) <= 2
                     for lane in plain.lanes:
                         for behind, ahead in zip(lane.road[1:], lane.road, strict=False):
                             assert behind.x <= ahead.x - ahead.length + 1e-9
-                np.testing.assert_allclose(step.observation[:, :20], fleet.seen(0.5), atol=1e-9)
-                seen = np.asarray(step.observation)
+                np.testing.assert_allclose(step.observation[:, :20], fleet.observations(0.5), atol=1e-9)
+                observation = np.asarray(step.observation)
                 for lane in fleet.lanes:
                     for car in lane.road:
                         if car.controlled and car.x < lane.line + 150:
                             between = sum(car.x < o.x < lane.line for o in lane.road if o.length == 10)
                             row = car.length == 10, car.factor - 1, between / 12 if car.x < lane.line else 0
-                            np.testing.assert_allclose(seen[car.number, 20:23], row, atol=1e-9)
+                            np.testing.assert_allclose(observation[car.number, 20:23], row, atol=1e-9)
                             trucks, cold = trucks + row[0], cold + (row[1] > 0)
                 assert abs(float(step.reward[0])) <= MAX_REWARD
                 saved += float(step.reward[0])
@@ -104,7 +104,7 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:
             assert not any(lane.ran_red for lane in (*fleet.lanes, *twin.lanes))
             total = [sum(lane.mg for lane in plain.lanes) for plain in (twin, fleet)]
             assert saved == pytest.approx((total[0] - total[1]) / 1000 / len(fleet.cars), abs=1e-3)
-            assert bool(step.terminated) == (sum(lane.left for lane in fleet.lanes) == len(fleet.cars))
+            assert bool(step.terminated) == (sum(lane.num_left for lane in fleet.lanes) == len(fleet.cars))
     assert trucks > 0
     assert cold > 0
 
@@ -162,7 +162,7 @@ def test_players_rank_sensibly_and_no_constant_pays() -> None:
 
 
 def test_words_and_picture() -> None:
-    params = jax.tree.map(lambda part: part[0], contexts(0))
+    params = jax.tree.map(lambda values: values[0], contexts(0))
     state = jax.tree.map(np.asarray, task().initial(jax.random.key(0), params))
     assert "degrees Celsius" in task().describe(state, params)
     assert task().draw(state, params).shape == task().picture_shape

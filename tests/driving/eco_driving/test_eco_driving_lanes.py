@@ -70,17 +70,17 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:
                 episode, step = go_on(episode, action)
                 fleet.step(action)
                 twin.step(None)
-                delay += sum(max(b.left - a.left, 0) for a, b in zip(fleet.lanes, twin.lanes, strict=True))
+                delay += sum(max(b.num_left - a.num_left, 0) for a, b in zip(fleet.lanes, twin.lanes, strict=True))
                 check_places(episode.state.traffic, (twin, fleet), within=1e-7)
                 for world, plain in enumerate((twin, fleet)):
-                    left = np.asarray(episode.state.traffic.left)[world].reshape(-1)
-                    assert all(left[number] == car.left for number, car in plain.cars.items())
-                    mg, ul = (sum(getattr(lane, part) for lane in plain.lanes) for part in ("mg", "ul"))
+                    in_left = np.asarray(episode.state.traffic.left)[world].reshape(-1)
+                    assert all(in_left[number] == car.left for number, car in plain.cars.items())
+                    mg, ul = (sum(getattr(lane, quantity) for lane in plain.lanes) for quantity in ("mg", "ul"))
                     assert abs(int(episode.state.co2[world]) - mg) <= 2
                     assert abs(int(episode.state.fuel[world]) - ul) <= 2
                     assert int(episode.state.changes[world]) == sum(road.changes for road in plain.lanes)
                 waited += sum(len(road.waiting) for road in fleet.lanes)
-                np.testing.assert_allclose(step.observation, fleet.seen(0.5), rtol=0, atol=1e-7)
+                np.testing.assert_allclose(step.observation, fleet.observations(0.5), rtol=0, atol=1e-7)
                 saved += float(step.reward[0])
                 assert int(episode.state.delay) == delay
             assert not any(road.ran_red for road in (*fleet.lanes, *twin.lanes))
@@ -99,31 +99,31 @@ def test_lane_changes_are_those_of_mobil_on_drawn_roads() -> None:
     rng = np.random.default_rng(1)
     line, count, roads = 200.0, 24, 200
     x = rng.uniform(0, line + 60, (roads, count))
-    left = rng.random((roads, count)) < 0.5
-    for one in range(roads):  # cars of one lane stand 6 m apart or more
+    in_left = rng.random((roads, count)) < 0.5
+    for road in range(roads):  # cars of one lane stand 6 m apart or more
         for lane in (False, True):
-            inside = np.flatnonzero(left[one] == lane)
-            x[one, inside] = np.sort(x[one, inside]) + 6 * np.arange(len(inside))
+            inside = np.flatnonzero(in_left[road] == lane)
+            x[road, inside] = np.sort(x[road, inside]) + 6 * np.arange(len(inside))
     v, way = rng.uniform(0, 16, x.shape), rng.choice(3, x.shape, p=(0.2, 0.6, 0.2)).astype(np.int32)
     held = (rng.random((roads, 1)) < 0.5) & (x < line)
     low, high = (11, 0.8, 1.6, 0.8, 1.2), (17, 1.2, 2.4, 1.2, 1.8)
     driver = [rng.uniform(*ends, x.shape) for ends in zip(low, high, strict=True)]
     moves = stays = musts = 0
     with jax.enable_x64(True):
-        traffic = LaneTraffic(*map(jnp.asarray, (x, v, held, left)))
+        traffic = LaneTraffic(*map(jnp.asarray, (x, v, held, in_left)))
         decide = jax.jit(lambda to_left: approach_lanes.changes_lane(traffic, way, Driver(*driver), line, to_left))
         for to_left in (True, False):
             decided = np.asarray(decide(to_left))
-            for one in range(roads):
+            for k in range(roads):
                 road = Road([], line, (30, 30, 0), 0)
                 road.road = [
-                    LaneCar(i, tuple(part[one, i] for part in driver), 0, False, left=left[one, i], wants=way[one, i],
-                            x=x[one, i], v=v[one, i], held=held[one, i])
+                    LaneCar(i, tuple(values[k, i] for values in driver), 0, False, left=in_left[k, i], wants=way[k, i],
+                            x=x[k, i], v=v[k, i], held=held[k, i])
                     for i in range(count)
                 ]  # fmt: skip
                 for car in road.road:
                     wants = car.left != to_left and road.wants_to_change(car)
-                    assert decided[one, car.number] == wants
+                    assert decided[k, car.number] == wants
                     moves, stays = moves + wants, stays + (car.left != to_left and not wants)
                     musts += wants and car.wants != STRAIGHT
     assert min(moves - musts, musts, stays) > 50
@@ -131,12 +131,12 @@ def test_lane_changes_are_those_of_mobil_on_drawn_roads() -> None:
 
 def test_whoever_mobil_lets_change_can_stop_behind_its_leader() -> None:
     """At the least gap at which IDM brakes by 4 m/s^2, for all corners of the drivers and all speeds of the task."""
-    v, other = np.meshgrid(np.linspace(0, 17, 69), np.linspace(0, 17, 69))
+    v, leader_v = np.meshgrid(np.linspace(0, 17, 69), np.linspace(0, 17, 69))
     for v0, headway, s0, a, b in itertools.product((9.3, 17), (0.8, 1.2), (1.6, 2.4), (0.8, 1.2), (1.2, 1.8)):
-        wanted = s0 + np.maximum(0, v * headway + v * (v - other) / (2 * math.sqrt(a * b)))
-        least = wanted / np.sqrt(np.maximum((4 + a) / a - (v / v0) ** 4, 1e-9))
-        assert least.min() > 0.6
-        assert (v**2 < other**2 + 2 * 9 * least)[v <= v0].all()
+        desired_gap = s0 + np.maximum(0, v * headway + v * (v - leader_v) / (2 * math.sqrt(a * b)))
+        min_gap = desired_gap / np.sqrt(np.maximum((4 + a) / a - (v / v0) ** 4, 1e-9))
+        assert min_gap.min() > 0.6
+        assert (v**2 < leader_v**2 + 2 * 9 * min_gap)[v <= v0].all()
 
 
 # -- what holds in every trajectory ------------------------------------------------------------------------------------
@@ -172,9 +172,9 @@ def trajectories() -> dict[str, Any]:
         params = params._replace(arrival=arrival, way=way)
         state = which.initial(key, params)
 
-        def second(now: Any, action: jax.Array) -> Any:
-            now = which.transition(now, action, key, params)
-            return now, (now.traffic, now.tick)
+        def second(state: Any, action: jax.Array) -> Any:
+            state = which.transition(state, action, key, params)
+            return state, (state.traffic, state.tick)
 
         return params, jax.lax.scan(second, state, actions)[1]
 
@@ -189,19 +189,19 @@ def trajectories() -> dict[str, Any]:
 @pytest.mark.parametrize("player", HOSTILE)
 def test_bodies_never_overlap_and_lanes_lead_where_cars_go(player: str) -> None:
     params, (traffic, _) = trajectories()[player]
-    x, v, _, left = traffic
+    x, v, _, in_left = traffic
     line, way = params.approach[:, None, None, None, None], params.way[:, None, None]
     on, pair = x >= 0, np.triu(np.ones((24, 24), bool), 1)
-    goes = np.where(way == np.where(left, RIGHT, LEFT), STRAIGHT, way)
+    goes = np.where(way == np.where(in_left, RIGHT, LEFT), STRAIGHT, way)
     a, b = x[..., None], x[..., None, :]
     parted = np.maximum(a, b) - 5 >= line[..., None] + 10
-    meet = (left[..., None] == left[..., None, :]) & (~parted | (goes[..., None] == goes[..., None, :]))
+    meet = (in_left[..., None] == in_left[..., None, :]) & (~parted | (goes[..., None] == goes[..., None, :]))
     meet &= on[..., None] & on[..., None, :] & pair
     assert np.where(meet, np.abs(a - b), np.inf).min() > 5 - 1e-3
     assert meet.sum() > 1000
     # Nobody changes lanes at the solid line or drives backwards, and whoever turns is slow in its bend.
     fixed = (x[:, :-1] >= line - 30) & on[:, :-1]
-    assert (left[:, 1:] == left[:, :-1])[fixed].all()
+    assert (in_left[:, 1:] == in_left[:, :-1])[fixed].all()
     assert (np.diff(x, axis=1) >= 0).all()
     for turn, radius in ((RIGHT, 9), (LEFT, 13)):
         bent = (goes == turn) & (x >= line) & (x < line + math.pi / 2 * radius)
@@ -210,16 +210,16 @@ def test_bodies_never_overlap_and_lanes_lead_where_cars_go(player: str) -> None:
 
 
 def test_cars_overtake_change_lanes_and_mostly_turn_as_they_want() -> None:
-    params, (traffic, _) = jax.tree.map(lambda part: part[12:], trajectories()["nobody"])
-    x, _, _, left = traffic
-    fleet, twin = (jax.tree.map(lambda part, world=world: part[:, :, world], traffic) for world in (1, 0))
+    params, (traffic, _) = jax.tree.map(lambda values: values[12:], trajectories()["nobody"])
+    x, _, _, in_left = traffic
+    fleet, twin = (jax.tree.map(lambda values, world=world: values[:, :, world], traffic) for world in (1, 0))
     assert all((a == b).all() for a, b in zip(fleet, twin, strict=True))
     passed = x[:, -1, 0] >= params.approach[:, None, None]
     assert passed.sum() > 0.95 * (params.arrival < 1_000_000).sum()
     turns = passed & (params.way != STRAIGHT)
-    wrong = turns & (left[:, -1, 0] != (params.way == LEFT))
+    wrong = turns & (in_left[:, -1, 0] != (params.way == LEFT))
     assert 0 < wrong.sum() < 0.15 * turns.sum()
-    assert (left[:, 1:, 0] != left[:, :-1, 0]).sum() > 0.3 * passed.sum()
+    assert (in_left[:, 1:, 0] != in_left[:, :-1, 0]).sum() > 0.3 * passed.sum()
 
 
 # -- players -----------------------------------------------------------------------------------------------------------
