@@ -127,7 +127,7 @@ def test_rewards_and_success_are_those_of_poses_and_words():
                 assert reward == -paid
                 break
             lane = NONE - 1 if view["changing"] else round(3 * view["target_lane"].item())
-            in_lane = wanted_lane == NONE or lane == wanted_lane
+            in_lane = wanted_lane in (NONE, lane)
             exact_speed = 10 + 5 * round((wanted_speed - 10) / 5)  # words round it
             at_speed = wanted_speed == NONE or abs(40 * view["speed"] - exact_speed) <= 2
             assert reward == float(in_lane and at_speed)
