@@ -27,7 +27,7 @@ import numpy as np
 from control_peers import single
 
 from rlbench_suite.cli import speed
-from rlbench_suite.envs.driving.approach import EXIT
+from rlbench_suite.envs.driving.traffic.approach import EXIT
 from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.registry import card
 from rlbench_suite.task import Task

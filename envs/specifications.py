@@ -1,17 +1,7 @@
 """Seven specifications in signal temporal logic, their monitors, and the tasks that they make of any vehicle.
 
-Each specification says G free & ..., where ``free`` is the distance to the nearest hazard or wall, and A, B, C are the
-distances within the edges of three regions, negative outside. Bounds of time are numbers of samples:
-
-====  ==========================================================
-0     F A & G !B
-1     F A | F B
-2     F A & F B & G !C
-3     F (A & F (B & F C))
-4     (!A U B) & F A
-5     F G[0,10] A & G !B
-6     F[0,75] A & F B
-====  ==========================================================
+Each specification of :data:`SPECS` says G free & ..., where ``free`` is the distance to the nearest hazard or wall, and
+A, B, C are the distances within the edges of three regions, negative outside. Bounds of time are numbers of samples.
 
 No trace satisfies more than four of them, so players have to read which one is asked.
 
@@ -24,7 +14,8 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -52,35 +43,57 @@ from .signal_temporal_logic import (
 Scalar = Any
 
 STEPS = 150
-BEFORE = 10
+LEAD_IN = 10
 """Samples before the first action."""
 REGIONS, HAZARDS = 3, 4
 ROW = 4
 """Cells of the arena along each side."""
 A, B, C = (In(name) for name in "ABC")
 SAFE = Always(In("free"))
-SPECIFICATIONS: tuple[Formula, ...] = tuple(
-    And((SAFE, *parts))
-    for parts in (
-        (Eventually(A), Always(Not(B))),
-        (Or((Eventually(A), Eventually(B))),),
-        (Eventually(A), Eventually(B), Always(Not(C))),
-        (Eventually(And((A, Eventually(And((B, Eventually(C))))))),),
-        (Until(Not(A), B), Eventually(A)),
-        (Eventually(Always(A, BEFORE)), Always(Not(B))),
-        (Eventually(A, 75), Eventually(B)),
-    )
+FIRST_STAGE, ALL_STAGES = 1, REGIONS
+"""Numbers of stages from the start on; a region is visited in each stage."""
+
+
+class Spec(NamedTuple):
+    """A specification, and a plan that satisfies it."""
+
+    terms: tuple[Formula, ...]
+    """What is to hold besides :data:`SAFE`."""
+    visit: str
+    """Regions in the order in which the plan visits them."""
+    avoid: Mapping[str, int] = MappingProxyType({})
+    """Regions that the terms forbid, each with the number of stages for which they do."""
+    either_order: bool = False
+    """True if A and B may change places in the plan."""
+    stay: bool = False
+    """True if the vehicle has to stay in the last region."""
+
+    @property
+    def formula(self) -> Formula:
+        """All that is to hold."""
+        return And((SAFE, *self.terms))
+
+
+SPECS = (
+    Spec((Eventually(A), Always(Not(B))), visit="A", avoid={"B": ALL_STAGES}),
+    Spec((Or((Eventually(A), Eventually(B))),), visit="A", either_order=True),
+    Spec((Eventually(A), Eventually(B), Always(Not(C))), visit="AB", avoid={"C": ALL_STAGES}, either_order=True),
+    Spec((Eventually(And((A, Eventually(And((B, Eventually(C))))))),), visit="ABC"),
+    Spec((Until(Not(A), B), Eventually(A)), visit="BA", avoid={"A": FIRST_STAGE}),
+    Spec((Eventually(Always(A, LEAD_IN)), Always(Not(B))), visit="A", avoid={"B": ALL_STAGES}, stay=True),
+    Spec((Eventually(A, 75), Eventually(B)), visit="AB"),
 )
-MONITORS = tuple(Monitor(formula) for formula in SPECIFICATIONS)
+FORMULAS = tuple(spec.formula for spec in SPECS)
+MONITORS = tuple(Monitor(formula) for formula in FORMULAS)
 MEMORY = max(monitor.size for monitor in MONITORS)
 
 
-def drawn_specification(unit: Scalar) -> jax.Array:
-    """Return the index of a specification, int32, drawn by a number in [0, 1)."""
+def sample_specification(unit: Scalar) -> jax.Array:
+    """Return the index of a specification, int32, by a number in [0, 1)."""
     return jnp.minimum(jnp.floor(len(MONITORS) * unit).astype(jnp.int32), len(MONITORS) - 1)
 
 
-def drawn_cells(units: jax.Array, split: jax.Array) -> tuple[jax.Array, jax.Array]:
+def sample_cells(units: jax.Array, split: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return column and row, int32 ``(8,)``, of different cells for start, regions and hazards.
 
     The numbers of the three regions' cells have an even sum in training, an odd one in tests. ``units``: 16 numbers in
@@ -94,27 +107,28 @@ def drawn_cells(units: jax.Array, split: jax.Array) -> tuple[jax.Array, jax.Arra
     return used % ROW, used // ROW
 
 
-def observed(memory: Memory, values: Mapping[str, Scalar], sample: Scalar, chosen: Scalar) -> tuple[Scalar, Memory]:
+def step_monitor(memory: Memory, values: Mapping[str, Scalar], sample: Scalar, chosen: Scalar) -> tuple[Scalar, Memory]:
     """Return robustness and memory after one more sample, of the chosen specification."""
-    found, kept = jnp.zeros_like(values["free"]), memory
+    robustness, next_memory = jnp.zeros_like(values["free"]), memory
     for index, monitor in enumerate(MONITORS):
-        value, rest = monitor.step(memory[: monitor.size], values, sample)
-        mine = chosen == index
-        found = jnp.where(mine, value, found)
-        padded = (*rest, *memory[monitor.size :])
-        kept = tuple(jnp.where(mine, new, old) for new, old in zip(padded, kept, strict=True))
-    return found, kept
+        value, monitor_memory = monitor.step(memory[: monitor.size], values, sample)
+        is_chosen = chosen == index
+        robustness = jnp.where(is_chosen, value, robustness)
+        padded = (*monitor_memory, *memory[monitor.size :])
+        next_memory = tuple(jnp.where(is_chosen, new, old) for new, old in zip(padded, next_memory, strict=True))
+    return robustness, next_memory
 
 
-def rested(values: Mapping[str, Scalar], chosen: Scalar) -> tuple[Scalar, Memory]:
+def monitor_lead_in(values: Mapping[str, Scalar], chosen: Scalar) -> tuple[Scalar, Memory]:
     """Return robustness and memory after the samples before the first action, all with the same values."""
     zero = jnp.zeros_like(values["free"])
     memory: Memory = (jnp.full_like(zero, NEVER),) * MEMORY
 
-    def rest(sample: Scalar, now: tuple[Scalar, Memory]) -> tuple[Scalar, Memory]:
-        return observed(now[1], values, sample, chosen)
+    def step(sample: Scalar, carry: tuple[Scalar, Memory]) -> tuple[Scalar, Memory]:
+        _, memory = carry
+        return step_monitor(memory, values, sample, chosen)
 
-    robustness, memory = jax.lax.fori_loop(0, BEFORE + 1, rest, (zero, memory))
+    robustness, memory = jax.lax.fori_loop(0, LEAD_IN + 1, step, (zero, memory))
     return robustness, memory
 
 
@@ -131,10 +145,10 @@ class SpecifiedTask(Task[Params, State], abc.ABC):
 
     def reward(self, state: Any, action: jax.Array, next_state: Any, key: jax.Array, params: Any) -> jax.Array:
         """Return the change of robustness, and the payment at the end; see the table."""
-        before, after = (self.worth(value.robustness) for value in (state, next_state))
-        paid = (satisfied(next_state) & ~satisfied(state)).astype(self.dtype)
-        lost = ((next_state.safety <= 0) & (state.safety > 0)).astype(self.dtype)
-        return after - before + paid - lost
+        gain = self.worth(next_state.robustness) - self.worth(state.robustness)
+        bonus = (satisfied(next_state) & ~satisfied(state)).astype(self.dtype)
+        penalty = ((next_state.safety <= 0) & (state.safety > 0)).astype(self.dtype)
+        return gain + bonus - penalty
 
     def worth(self, robustness: Scalar) -> Scalar:
         """Return the pay of a robustness: that below zero counts."""
@@ -162,23 +176,23 @@ class SpecifiedTask(Task[Params, State], abc.ABC):
             self.stack(state.safety / scale, state.robustness / scale, state.steps.astype(self.dtype) / STEPS),
         ]
 
-    def told(self, state: Any, params: Any) -> str:
-        """Say the specification, in words and as a formula."""
-        formula, period = SPECIFICATIONS[int(params.specification)], self.period
+    def describe_specification(self, state: Any, params: Any) -> str:
+        """Describe the specification, in words and as a formula."""
+        formula, period = FORMULAS[int(params.specification)], self.period
         return (
             f"Specification: {in_words(formula, period)}.\nAs a formula: {written(formula, period)}.\n"
-            f"Its clock shows {BEFORE * period:g} s before the first step and {(BEFORE + STEPS) * period:g} s after "
+            f"Its clock shows {LEAD_IN * period:g} s before the first step and {(LEAD_IN + STEPS) * period:g} s after "
             f"the last: {STEPS} steps of {period:g} s."
         )
 
-    def told_progress(self, state: Any, params: Any) -> str:
-        """Say what the monitor knows."""
+    def describe_monitor(self, state: Any, params: Any) -> str:
+        """Describe robustness, safety and the memory of the monitor."""
         size = MONITORS[int(params.specification)].size
         memory = " ".join(f"{float(value):.2f}" for value in state.memory[:size])
         return (
             f"Robustness so far: {float(state.robustness):.2f} m; least distance to hazards and walls: "
             f"{float(state.safety):.2f} m; memory of the monitor: {memory}. Step {int(state.steps)} of {STEPS}, "
-            f"clock {(BEFORE + int(state.steps)) * self.period:.1f} s."
+            f"clock {(LEAD_IN + int(state.steps)) * self.period:.1f} s."
         )
 
 

@@ -112,6 +112,23 @@ def rows(space: spaces.Space[Any], components: Components, agents: int = 1) -> l
     return found
 
 
+def named(components: Components, observation: Any) -> dict[str, Any]:
+    """Return the entries of an observation by name: scalars, or arrays of the components' shapes.
+
+    Observations of several agents or environments have their axes before the entries, and so have the results. Of an
+    observation with parts the result has parts, too.
+    """
+    if isinstance(components, Mapping):
+        return {part: named(components[part], observation[part]) for part in components}
+    entries, start = {}, 0
+    for component in components:
+        end = start + component.size
+        values = observation[..., start:end]
+        entries[component.name] = values.reshape(values.shape[:-1] + component.shape)
+        start = end
+    return entries
+
+
 def explained(task: Described) -> dict[str, list[Row]]:
     """Return the tables of a task's observation and action, if the task names their components."""
     agents, named = task.card.agents, {}

@@ -23,7 +23,7 @@ from gymnasium import spaces
 
 from rlbench_suite import keys
 from rlbench_suite.card import TaskCard
-from rlbench_suite.component import Components, KeyFigure, Signals, signals
+from rlbench_suite.component import Components, KeyFigure, Signals, named, signals
 from rlbench_suite.context import Constant
 from rlbench_suite.document import Document
 from rlbench_suite.numerals import read_integer, read_real
@@ -130,6 +130,10 @@ class Described(abc.ABC):
     def action_components(self) -> Components:
         """Return the meaning of each entry or discrete value of an action. Every task of this suite defines it."""
         return ()
+
+    def named(self, observation: Any) -> dict[str, Any]:
+        """Return the entries of an observation by the names of :meth:`observation_components`."""
+        return named(self.observation_components(), observation)
 
     def energy(self, quantities: Mapping[str, np.ndarray]) -> float | None:
         """Return the energy that an episode took from its supply, J; None where it is not known.

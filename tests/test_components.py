@@ -13,7 +13,7 @@ from gymnasium import spaces
 
 from rlbench_suite import registry
 from rlbench_suite.card import TaskCard
-from rlbench_suite.component import Component, action_in_words, rows, signals, unit_of_measure
+from rlbench_suite.component import Component, action_in_words, named, rows, signals, unit_of_measure
 from rlbench_suite.task import Task
 
 
@@ -117,6 +117,20 @@ def test_signals_turn_entries_into_quantities() -> None:
     turn, far = signals(toy)["observation"]
     assert (turn.name, turn.unit, turn.high) == ("a.turn", "rad", pytest.approx(1.5 * np.pi))
     assert (far.columns(), far.unit, far.scale) == (["b.far.0", "b.far.1"], "m", 9000)
+
+
+def test_entries_have_the_names_of_their_components() -> None:
+    components = (Component("speed", "of the car"), Component("place", "of the goal", shape=(2,)))
+    car = named(components, np.array([3.0, 1.0, 2.0]))
+    assert car["speed"] == 3
+    assert car["place"].tolist() == [1, 2]
+    agents = named(components, np.arange(6.0).reshape(2, 3))
+    assert agents["speed"].tolist() == [0, 3]
+    assert agents["place"].tolist() == [[1, 2], [4, 5]]
+    parts = named({"observation": components[:1], "desired_goal": components[1:]}, {
+        "observation": np.array([3.0]), "desired_goal": np.array([1.0, 2.0])})  # fmt: skip
+    assert parts["observation"]["speed"] == 3
+    assert parts["desired_goal"]["place"].tolist() == [1, 2]
 
 
 def test_components_that_do_not_cover_a_space_are_refused() -> None:

@@ -73,7 +73,7 @@ def test_an_id_of_all_and_a_file_take_turns_too() -> None:
     assert all(run.runs_file(ROOT / "tests" / "test_laws.py") for run in runs)
 
 
-@pytest.mark.parametrize("changed", ["envs/driving/car_following.py", "rlbench_suite/episode.py"])
+@pytest.mark.parametrize("changed", ["envs/driving/traffic/car_following.py", "rlbench_suite/episode.py"])
 def test_an_id_of_all_and_its_file_run_whenever_their_code_or_the_kernel_has_changed(changed: str) -> None:
     assert (ROOT / changed).is_file()
     [file] = (ROOT / "tests").rglob("test_highway.py")

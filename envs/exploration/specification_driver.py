@@ -16,7 +16,7 @@ import numpy as np
 
 from rlbench_suite.policy import View, privileged_player
 
-from ..specification_plan import FAR, LENGTHS, STAYS, Plan, clearance, interpolated, map_spacing, planned
+from ..specification_plan import LENGTHS, STAYS, UNREACHABLE, Plan, clearance, interpolate, make_plan, map_spacing
 from .temporal_logic import HARDEST, RADIUS, SHARPEST, SIDE, STEP, Params, Pose, TemporalLogic, drive, predicates
 
 SPACING = map_spacing(SIDE)
@@ -45,7 +45,7 @@ class SpecificationDriver(NamedTuple):
 
     def initial(self, params: Params) -> Plan:
         """Return the plan."""
-        return planned(
+        return make_plan(
             params.specification,
             (params.start.x, params.start.y),
             (params.region_x, params.region_y),
@@ -66,7 +66,7 @@ class SpecificationDriver(NamedTuple):
             x, y = params.region_x[goal], params.region_y[goal]
             return RADIUS - jnp.sqrt((car.x - x) ** 2 + (car.y - y) ** 2)
 
-        stays = params.specification == STAYS
+        stays = jnp.asarray(STAYS)[params.specification]
         done = (depth(memory.stage) > self.inside) & (memory.stage < last) & ~stays
         stage = memory.stage + done
         way = memory.ways[jnp.minimum(stage, 2)]
@@ -84,10 +84,10 @@ class SpecificationDriver(NamedTuple):
             now = drive(now, push, SHARPEST * wheel)
             values = jax.vmap(predicates, (0, None))(now, params)
             crashed = free & (clearance(values, params.specification, stage) < self.margin)
-            cost = cost + jnp.where(crashed, FAR * (LOOK - step), 0.0)
+            cost = cost + jnp.where(crashed, UNREACHABLE * (LOOK - step), 0.0)
             free = free & ~crashed
-        ahead = interpolated(way, now.x + 0.5 * jnp.cos(now.theta), now.y + 0.5 * jnp.sin(now.theta), SPACING)
-        here = interpolated(way, now.x, now.y, SPACING)
+        ahead = interpolate(way, now.x + 0.5 * jnp.cos(now.theta), now.y + 0.5 * jnp.sin(now.theta), SPACING)
+        here = interpolate(way, now.x, now.y, SPACING)
         best = jnp.argmin(cost + 0.7 * here + 0.3 * ahead)
         resting = (wanted == 0) & (jnp.abs(car.v) < HARDEST * STEP)
         push = jnp.where(resting, -car.v / STEP, first[best])

@@ -62,18 +62,18 @@ from rlbench_suite.component import Component
 from ..runge_kutta import rk4
 from ..signal_temporal_logic import Memory, written
 from ..specifications import (
-    BEFORE,
+    FORMULAS,
     HAZARDS,
+    LEAD_IN,
     MEMORY,
     MONITORS,
     REGIONS,
-    SPECIFICATIONS,
     SpecifiedTask,
-    drawn_cells,
-    drawn_specification,
+    monitor_lead_in,
     monitored_components,
-    observed,
-    rested,
+    sample_cells,
+    sample_specification,
+    step_monitor,
 )
 
 Scalar = Any
@@ -106,7 +106,7 @@ class Params(NamedTuple):
     """The context."""
 
     specification: jax.Array
-    """int32: index in SPECIFICATIONS."""
+    """int32: index in SPECS."""
     start: Pose
     region_x: jax.Array
     """``(3,)`` m, as region_y: centres of A, B, C."""
@@ -180,14 +180,14 @@ class TemporalLogic(SpecifiedTask[Params, State]):
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a specification, and cells for start, regions and hazards."""
         u = self.uniform(key, 16 + 2 * (1 + REGIONS + HAZARDS) + HAZARDS + 2)
-        columns, rows = drawn_cells(u[:16], split)
+        columns, rows = sample_cells(u[:16], split)
         shift = SHIFT * (2 * u[16 : 16 + 2 * (1 + REGIONS + HAZARDS)].reshape(2, -1) - 1)
         x = CELL * (0.5 + columns.astype(self.dtype)) + shift[0]
         y = CELL * (0.5 + rows.astype(self.dtype)) + shift[1]
         rest = u[16 + 2 * (1 + REGIONS + HAZARDS) :]
         middle = 1 + REGIONS
         return Params(
-            drawn_specification(rest[0]),
+            sample_specification(rest[0]),
             Pose(x[0], y[0], 2 * math.pi * rest[1], jnp.zeros((), self.dtype)),
             x[1:middle],
             y[1:middle],
@@ -199,7 +199,7 @@ class TemporalLogic(SpecifiedTask[Params, State]):
     def initial(self, key: jax.Array, params: Params) -> State:
         """Stand for the samples before the first action."""
         values = predicates(params.start, params)
-        robustness, memory = rested(values, params.specification)
+        robustness, memory = monitor_lead_in(values, params.specification)
         return State(params.start, memory, robustness, values["free"], jnp.int32(0))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
@@ -207,7 +207,7 @@ class TemporalLogic(SpecifiedTask[Params, State]):
         car = drive(state.car, HARDEST * action[0], SHARPEST * action[1])
         values = predicates(car, params)
         steps = state.steps + 1
-        robustness, memory = observed(state.memory, values, steps + BEFORE, params.specification)
+        robustness, memory = step_monitor(state.memory, values, steps + LEAD_IN, params.specification)
         return State(car, memory, robustness, jnp.minimum(state.safety, values["free"]), steps)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -267,11 +267,12 @@ class TemporalLogic(SpecifiedTask[Params, State]):
             for x, y, r in zip(params.hazard_x, params.hazard_y, params.hazard_radius, strict=True)
         ]
         return (
-            f"{self.told(state, params)} Free means out of hazards and within the walls, 0 to {SIDE:g} m in x and y."
+            f"{self.describe_specification(state, params)} Free means out of hazards and within the walls, "
+            f"0 to {SIDE:g} m in x and y."
             "\n\n"
             f"Regions of radius {RADIUS:g} m: {', '.join(places)}. Hazards: {', '.join(hazards)}.\n\n"
             f"The car is at ({car.x:.2f}, {car.y:.2f}), heading {math.degrees(car.theta):.1f} degrees from the x axis "
-            f"to the left, at {car.v:.2f} m/s. {self.told_progress(state, params)}"
+            f"to the left, at {car.v:.2f} m/s. {self.describe_monitor(state, params)}"
         )
 
     def how_to_act(self) -> str:
@@ -311,6 +312,6 @@ class TemporalLogic(SpecifiedTask[Params, State]):
             for a, b in ((-0.3, -0.35), (-0.3, 0.35), (1.3, 0.0))
         ]
         canvas.polygon(corners, fill="red" if state.safety <= 0 else "black")
-        canvas.text((4, 2), written(SPECIFICATIONS[int(params.specification)], STEP), fill="black")
+        canvas.text((4, 2), written(FORMULAS[int(params.specification)], STEP), fill="black")
         canvas.text((4, 14), f"robustness {float(state.robustness):.2f} m, step {int(state.steps)}", fill="black")
         return np.asarray(image)

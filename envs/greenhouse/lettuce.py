@@ -251,7 +251,7 @@ class Lettuce(Task[Params, State]):
 
     def _reward_range(self) -> tuple[float, float]:
         """Return bounds of the reward, EUR/m2: 1 kg/m2 lost at the highest price; 4 g/m2 and less grown in a step."""
-        if not self.own.own and not self.records.rows:
+        if not self.own.changed and not self.records.rows:
             return -30.0, 1.0
         weight, dearest = self.own.weight, Prices(*map(self.records.dearest, Prices._fields))
         lettuce = weight("lettuce") * dearest.lettuce

@@ -51,14 +51,13 @@ from rlbench_suite.context import Constant
 from rlbench_suite.task import Task
 from rlbench_suite.time_series import Column, Series
 
-from ..alternating_bands import alternating_bands
 from ..own_constants import OwnConstants
 from . import glasshouse
 from .climates import CLIMATES, Sky, conditions, first_sky, next_sky
 from .glasshouse import Air, Control, Glasshouse, House, Outside, Scalar, co2_density, co2_ppm, saturated
 from .lettuce import FROST, INTERLOCK, KWH, SCORCH
 from .records import DAY, STEP, Records, record_series
-from .tomato_constants import CONSTANTS, FIRST_DAY, LAST_DAY, RANGES, Bounds, own_constants
+from .tomato_constants import CONSTANTS, RANGES, Bounds, own_constants
 from .tomato_crop import FRESH, GENERATIVE, PLANTED, Crop, Variety, leaf_area_index
 from .tomato_picture import SHAPE, picture
 from .tomato_sensors import MEASURED, SCALES, SENSORS, Readings, measure, relative_humidity
@@ -192,19 +191,17 @@ class Tomato(Task[Params, State]):
         """Draw a planting day in the bands of the split, and everything else alike for both splits."""
         u = self.uniform(key, 16)
 
-        def drawn(name: str, i: int, scale: float = 1.0) -> Scalar:
-            low, high = (scale * end for end in self.own.range(name))
-            if name == "planting_day":
-                shipped = alternating_bands(u[i], split, FIRST_DAY, LAST_DAY, bands=20)
-            else:
-                shipped = low + (high - low) * u[i]
-            return self.own.draw(name, u[i], split, shipped, scale)
+        def sample(name: str, i: int, scale: float = 1.0) -> Scalar:
+            return self.own.sample(name, u[i], split, scale)
 
         site = Site(
-            drawn("latitude", 0, math.radians(1)), drawn("planting_day", 1), drawn("warmth", 2), drawn("cloudiness", 3)
+            latitude=sample("latitude", 0, math.radians(1)),
+            start=sample("planting_day", 1),
+            warmth=sample("warmth", 2),
+            cloudiness=sample("cloudiness", 3),
         )
-        prices = Prices(*(drawn(f"{name}_price", 4 + i) for i, name in enumerate(RANGES)))
-        constants = [drawn(name, 7 + i) for i, name in enumerate(CONSTANTS)]
+        prices = Prices(*(sample(f"{name}_price", 4 + i) for i, name in enumerate(RANGES)))
+        constants = [sample(name, 7 + i) for i, name in enumerate(CONSTANTS)]
         split_at = len(Glasshouse._fields)
         house, variety = Glasshouse(*constants[:split_at]), Variety(*constants[split_at:])
         if not self.records.rows:

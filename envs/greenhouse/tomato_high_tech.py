@@ -191,10 +191,7 @@ class TomatoHighTech(Tomato):
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw the season as for the tomato task, and prices of electricity and water."""
         u = self.uniform(jax.random.fold_in(key, 2), len(UTILITIES))
-        prices = [
-            self.own.draw(f"{name}_price", u[i], split, low + (high - low) * u[i])
-            for i, (name, (_, low, high)) in enumerate(UTILITIES.items())
-        ]
+        prices = [self.own.sample(f"{name}_price", u[i], split) for i, name in enumerate(UTILITIES)]
         return super().sample_params(key, split)._replace(utilities=Utilities(*prices))
 
     def utilities_at(self, params: Params, steps: Scalar) -> Utilities:

@@ -62,7 +62,9 @@ class BaseStock(NamedTuple):
         times, ratio = TUNED[network.warehouse_lead is not None, network.backlog]
         longest = (network.warehouse_lead or 0) + sum(network.leads) + len(network.leads)
         mean = MEANS[1] * task.size * longest * (len(network.leads) if network.warehouse_lead else 1)
-        levels = np.arange(max(QUANTILES, int(mean + 6 * mean**0.5)) if task.own.own or task.size > 1 else QUANTILES)
+        levels = np.arange(
+            max(QUANTILES, int(mean + 6 * mean**0.5)) if task.own.changed or task.size > 1 else QUANTILES
+        )
         return cls(
             network.leads, network.warehouse_lead or 0, times, ratio, levels, task.shop_order, task.warehouse_order
         )

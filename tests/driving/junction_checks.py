@@ -20,35 +20,35 @@ class Record(NamedTuple):
     """Episodes under random actions at float64; leaves begin with episode (params) or step and episode."""
 
     params: Any
-    before: Any
-    after: Any
+    states: Any
+    next_states: Any
 
     def step(self, t: int, e: int) -> tuple[Any, Any]:
         """States before and after a step."""
-        return jax.tree.map(lambda leaf: leaf[t, e], (self.before, self.after))
+        return jax.tree.map(lambda leaf: leaf[t, e], (self.states, self.next_states))
 
     def steps(self) -> Iterator[tuple[int, int]]:
         """Step and episode of each step."""
-        return iter(np.ndindex(*self.before.steps.shape))
+        return iter(np.ndindex(*self.states.steps.shape))
 
 
 def play(task: Any, episodes: int, steps: int, shares: tuple[float, ...] = (1 / 3, 1 / 3, 1 / 3)) -> Record:
     """Play episodes under random actions, drawn with these shares, in one program."""
 
     @jax.jit
-    def whole(keys: Any, actions: Any) -> Any:
+    def play_all(keys: Any, actions: Any) -> Any:
         params = jax.vmap(lambda key: task.sample_params(key, jnp.int32(1)))(keys)
 
-        def one(state: Any, row: Any) -> Any:
+        def step(state: Any, row: Any) -> Any:
             moved = jax.vmap(lambda key: jax.random.fold_in(key, row[1]))(keys)
-            after = jax.vmap(task.transition)(state, row[0], moved, params)
-            return after, (state, after)
+            next_state = jax.vmap(task.transition)(state, row[0], moved, params)
+            return next_state, (state, next_state)
 
-        return params, *jax.lax.scan(one, jax.vmap(task.initial)(keys, params), (actions, np.arange(steps)))[1]
+        return params, *jax.lax.scan(step, jax.vmap(task.initial)(keys, params), (actions, np.arange(steps)))[1]
 
     with precision(task):
         actions = np.random.default_rng(0).choice(np.arange(3, dtype=np.int32), (steps, episodes), p=shares)
-        return Record(*jax.tree.map(np.asarray, whole(jax.random.split(jax.random.key(5), episodes), actions)))
+        return Record(*jax.tree.map(np.asarray, play_all(jax.random.split(jax.random.key(5), episodes), actions)))
 
 
 def check_seconds(junction: Any, record: Record) -> None:
@@ -68,9 +68,9 @@ def check_seconds(junction: Any, record: Record) -> None:
         assert not new.crashed or plain_junction.ego_overlaps(junction, *last, 1.5)
         crashes += int(touched)
         if not (new.crashed or new.arrived):
-            there = cars.present & new.cars.present & (new.cars.s > 0)
-            np.testing.assert_allclose(new.cars.s[there], np.array(s)[there], rtol=0, atol=1e-9)
-            np.testing.assert_allclose(new.cars.speed[there], np.array(v)[there], rtol=0, atol=1e-9)
+            stays = cars.present & new.cars.present & (new.cars.s > 0)
+            np.testing.assert_allclose(new.cars.s[stays], np.array(s)[stays], rtol=0, atol=1e-9)
+            np.testing.assert_allclose(new.cars.speed[stays], np.array(v)[stays], rtol=0, atol=1e-9)
             compared += 1
     assert compared > 100
     assert crashes > 3
@@ -78,18 +78,18 @@ def check_seconds(junction: Any, record: Record) -> None:
 
 def check_near_misses(junction: Any, record: Record) -> None:
     """Overlaps within 1.5 s, every 0.05 s, are all found; those found come within 1.3 m (turns in 0.25 s)."""
-    found = 0
+    num_near_misses = 0
     for t, e in record.steps():
         old, new = record.step(t, e)
         if old.crashed or old.arrived or new.arrived:
             continue
-        route, there = new.cars.route.tolist(), (old.cars.present & new.cars.present).tolist()
+        route, stays = new.cars.route.tolist(), (old.cars.present & new.cars.present).tolist()
         ways = [(new.cars.s + new.cars.speed * k * 0.05).tolist() for k in range(31)]
         wider = 1.3 if new.near_miss else 0.0
-        comes = any(plain_junction.ego_overlaps(junction, route, s, there, wider) for s in ways)
+        comes = any(plain_junction.ego_overlaps(junction, route, s, stays, wider) for s in ways)
         assert comes == new.near_miss
-        found += int(new.near_miss)
-    assert found > 20
+        num_near_misses += int(new.near_miss)
+    assert num_near_misses > 20
 
 
 def check_others(junction: Any, record: Record, platoons: tuple[int, ...]) -> None:
@@ -104,9 +104,9 @@ def check_others(junction: Any, record: Record, platoons: tuple[int, ...]) -> No
         for i in np.flatnonzero(old.present & ~new.present).tolist():
             assert new.s[i] > junction.out(int(new.route[i])) + 30
         came += int(fresh.sum())
-        there = np.flatnonzero(new.present)[1:].tolist()
-        place = {i: junction.pose(int(new.route[i]), float(new.s[i])) for i in there}
-        for i, j in combinations(there, 2):
+        present = np.flatnonzero(new.present)[1:].tolist()
+        place = {i: junction.pose(int(new.route[i]), float(new.s[i])) for i in present}
+        for i, j in combinations(present, 2):
             if math.dist(place[i][:2], place[j][:2]) < 6:
                 assert not overlap(body(place[i]), body(place[j]))
     assert came > 50
@@ -114,13 +114,13 @@ def check_others(junction: Any, record: Record, platoons: tuple[int, ...]) -> No
 
 def check_rewards(task: Any, record: Record, end: float) -> None:
     """Arrival ``end`` m along the route after t s pays 100 - t / 4 and ends the episode; a crash ends it unpaid."""
-    params, before, after = record
-    running = ~(before.crashed | before.arrived)
+    params, states, next_states = record
+    running = ~(states.crashed | states.arrived)
     with precision(task):
-        pays, over = task.reward(before, None, after, None, params), task.terminal(after, None, params)
-    np.testing.assert_array_equal(over, after.crashed | after.arrived)
-    assert not (after.crashed & after.arrived).any()
-    arrives = running & after.arrived
+        pays, over = task.reward(states, None, next_states, None, params), task.terminal(next_states, None, params)
+    np.testing.assert_array_equal(over, next_states.crashed | next_states.arrived)
+    assert not (next_states.crashed & next_states.arrived).any()
+    arrives = running & next_states.arrived
     assert arrives.sum() > 3
-    np.testing.assert_array_equal(arrives, running & ~after.crashed & (after.cars.s[..., 0] >= end))
-    np.testing.assert_array_equal(np.asarray(pays)[running], np.where(arrives, 100 - after.steps / 4, 0)[running])
+    np.testing.assert_array_equal(arrives, running & ~next_states.crashed & (next_states.cars.s[..., 0] >= end))
+    np.testing.assert_array_equal(np.asarray(pays)[running], np.where(arrives, 100 - next_states.steps / 4, 0)[running])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from rlbench_suite.envs.driving.intersection import Intersection
+from rlbench_suite.envs.driving.tasks.intersection import Intersection
 
 ZONES = Intersection.layout.zones
 LINE, INSIDE = 100.0, (9 * math.pi / 2, 22.0, 13 * math.pi / 2)
@@ -36,15 +36,15 @@ def bend(route: int) -> float:
     return min(math.sqrt(0.5 * 9.81 * RADIUS[route % 3]), 100.0)
 
 
-def way(route: int, s: float, other: int, other_s: float) -> float:
+def way(route: int, s: float, other_route: int, other_s: float) -> float:
     arm, turn = divmod(route, 3)
-    its_arm, its_turn = divmod(other, 3)
-    if route == other or (arm == its_arm and other_s < LINE + 8):
+    its_arm, its_turn = divmod(other_route, 3)
+    if route == other_route or (arm == its_arm and other_s < LINE + 8):
         return other_s - s
-    if (arm + turn) % 4 == (its_arm + its_turn) % 4 and other_s >= out(other):
-        return other_s - out(other) + out(route) - s
+    if (arm + turn) % 4 == (its_arm + its_turn) % 4 and other_s >= out(other_route):
+        return other_s - out(other_route) + out(route) - s
     return -1.0
 
 
-def waits(route: int, other: int, committed: bool) -> bool:
-    return PRIORITY[other] > PRIORITY[route] or (PRIORITY[route] <= 1 and committed)
+def waits(route: int, other_route: int, committed: bool) -> bool:
+    return PRIORITY[other_route] > PRIORITY[route] or (PRIORITY[route] <= 1 and committed)

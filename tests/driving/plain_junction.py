@@ -31,15 +31,15 @@ def ego_overlaps(junction: Any, route: Any, s: Any, present: Any, wider: float =
     for i in range(1, len(s)):
         if present[i]:
             place = junction.pose(route[i], s[i])
-            near = math.hypot(place[0] - ego[0], place[1] - ego[1]) < 8
-            if near and overlap(body(ego, wider), body(place)):
+            is_close = math.hypot(place[0] - ego[0], place[1] - ego[1]) < 8
+            if is_close and overlap(body(ego, wider), body(place)):
                 return True
     return False
 
 
 def look(junction: Any, route: Any, s: Any, v: Any, present: Any) -> list[tuple[int, float, bool]]:
     """Leader (-1 for none), way to it, and whether to stop at the line, of each car."""
-    seen = []
+    vehicles = []
     committed = [v[i] ** 2 / 8 > junction.LINE - 2.5 - s[i] for i in range(len(s))]
     for i in range(len(s)):
         leader, way, stop = -1, math.inf, False
@@ -54,8 +54,8 @@ def look(junction: Any, route: Any, s: Any, v: Any, present: Any) -> list[tuple[
                 mine = [(z - s[i]) / max(v[i], 5.0) for z in (begin - 2.5, end + 2.5)]
                 its = (its_begin - 2.5 - s[j]) / max(v[j], 5.0), (its_end + 2.5 - s[j]) / max(v[j], 1.0)
                 stop |= its[1] > 0 and its[0] < mine[1] + 1.5 and its[1] + 1.5 > mine[0]
-        seen.append((leader, way, bool(stop)))
-    return seen
+        vehicles.append((leader, way, bool(stop)))
+    return vehicles
 
 
 def second(
@@ -65,8 +65,8 @@ def second(
     s, v, touched = list(s), list(v), False
     for k in range(15):
         if k in (0, 8):
-            seen = look(junction, route, s, v, present)
-            offset = [way + s[i] - s[leader] for i, (leader, way, _) in enumerate(seen)]
+            vehicles = look(junction, route, s, v, present)
+            offset = [way + s[i] - s[leader] for i, (leader, way, _) in enumerate(vehicles)]
         then = []
         for i in range(len(s)):
             bend = junction.bend(route[i]) if junction.LINE - 12 < s[i] < junction.out(route[i]) else 100.0
@@ -75,11 +75,11 @@ def second(
             else:
                 v0, T, s0, a, b = (float(value[i]) for value in driver)
                 ratio = 0.0
-                leader, _, stop = seen[i]
+                leader, _, stop = vehicles[i]
                 obstacles = [(s[leader] + offset[i] - s[i] - 5, v[leader])] if leader >= 0 else []
                 for gap, speed in obstacles + [(junction.LINE - 2.5 - s[i], 0.0)] * stop:
-                    wanted = s0 + max(0.0, v[i] * T + v[i] * (v[i] - speed) / (2 * math.sqrt(a * b)))
-                    ratio = max(ratio, wanted / max(gap, 0.1))
+                    desired_gap = s0 + max(0.0, v[i] * T + v[i] * (v[i] - speed) / (2 * math.sqrt(a * b)))
+                    ratio = max(ratio, desired_gap / max(gap, 0.1))
                 pull = max(a * (1 - (v[i] / min(v0, bend)) ** 4 - ratio**2), -9.0)
             duration = min(1 / 15, v[i] / -pull) if pull < 0 else 1 / 15
             then.append((s[i] + v[i] * duration + pull * duration**2 / 2, max(v[i] + pull / 15, 0.0)))

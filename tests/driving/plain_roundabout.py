@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from rlbench_suite.envs.driving.roundabout import Roundabout
+from rlbench_suite.envs.driving.tasks.roundabout import Roundabout
 
 ZONES = Roundabout.layout.zones
 LINE, FROM_CENTRE, LEAVES = 60.0, 31.0, math.radians(24)
@@ -73,24 +73,24 @@ def pose(route: int, s: float) -> tuple[float, float, float]:
     return x, y, heading + arm * math.pi / 2
 
 
-def way(route: int, s: float, other: int, other_s: float) -> float:
+def way(route: int, s: float, other_route: int, other_s: float) -> float:
     source, turn = divmod(route, 3)
-    its_source, its_turn = divmod(other, 3)
-    if route == other or (source == its_source and other_s < LINE + 8):
+    its_source, its_turn = divmod(other_route, 3)
+    if route == other_route or (source == its_source and other_s < LINE + 8):
         return other_s - s
-    if lane(route)[0] == lane(other)[0]:
+    if lane(route)[0] == lane(other_route)[0]:
         radius = lane(route)[0]
-        (_, entry, leave, _), (_, its_entry, its_leave, _) = ends(route), ends(other)
+        (_, entry, leave, _), (_, its_entry, its_leave, _) = ends(route), ends(other_route)
         for laps in (-1, 0, 1):
-            angle = math.pi / 2 * (min(its_source, 3) - min(source, 3)) + node(other) - node(route)
+            angle = math.pi / 2 * (min(its_source, 3) - min(source, 3)) + node(other_route) - node(route)
             place = entry + radius * (angle + 2 * math.pi * laps) + other_s - its_entry
             if entry - 5 <= place < leave + 8 and its_entry - 5 <= other_s < its_leave + 8:
                 return place - s
-    if (min(source, 3) + turn) % 4 == (min(its_source, 3) + its_turn) % 4 and other_s >= out(other) - 15:
-        return other_s - out(other) + out(route) - s
+    if (min(source, 3) + turn) % 4 == (min(its_source, 3) + its_turn) % 4 and other_s >= out(other_route) - 15:
+        return other_s - out(other_route) + out(route) - s
     return -1.0
 
 
-def waits(route: int, other: int, committed: bool) -> bool:
+def waits(route: int, other_route: int, committed: bool) -> bool:
     """Say whether the other car drives past the arm by which one enters."""
-    return 1 <= (min(route // 3, 3) - min(other // 3, 3)) % 4 <= other % 3
+    return 1 <= (min(route // 3, 3) - min(other_route // 3, 3)) % 4 <= other_route % 3

@@ -52,22 +52,22 @@ class PlainTraffic:
 
     def idm(self, who: Any, speed: Any, gap: Any, leader_speed: Any) -> np.ndarray:
         v0, T, s0, a, b = who
-        wanted = s0 + np.maximum(0, speed * T + speed * (speed - leader_speed) / (2 * np.sqrt(a * b)))
-        return a * (1 - (speed / v0) ** 4 - (wanted / np.maximum(gap, 0.1)) ** 2)
+        desired_gap = s0 + np.maximum(0, speed * T + speed * (speed - leader_speed) / (2 * np.sqrt(a * b)))
+        return a * (1 - (speed / v0) ** 4 - (desired_gap / np.maximum(gap, 0.1)) ** 2)
 
     def neighbour(self, lane: np.ndarray, *, ahead: bool) -> tuple[np.ndarray, np.ndarray]:
         """Index of and distance (m, centre to centre) to the nearest around the ring; oneself, once around, if none."""
         count = self.x.shape[1]
         between = self.x[:, None, :] - self.x[:, :, None]
         between = np.mod(between if ahead else -between, self.ring[:, :, None])
-        there = (self.lane[:, None] == lane[:, :, None]) | (self.target[:, None] == lane[:, :, None])
-        between = np.where(there, between, np.inf)
+        in_lane = (self.lane[:, None] == lane[:, :, None]) | (self.target[:, None] == lane[:, :, None])
+        between = np.where(in_lane, between, np.inf)
         between[:, np.arange(count), np.arange(count)] = self.ring
         index = between.argmin(2)
         return index, take(between.reshape(-1, count), index.reshape(-1, 1)).reshape(index.shape)
 
-    def gap(self, distance: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-        return distance - (one + other) / 2
+    def gap(self, distance: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        return distance - (first + second) / 2
 
     def weigh_lanes(self, direction: np.ndarray) -> None:
         """MOBIL (Kesting, Treiber & Helbing 2007) to the left (1), the right (-1), or not at all (0)."""
@@ -80,7 +80,7 @@ class PlainTraffic:
         new_leader, new_ahead = self.neighbour(aside, ahead=True)
         new_follower, new_behind = self.neighbour(aside, ahead=False)
 
-        def own(leader: np.ndarray, distance: np.ndarray) -> np.ndarray:
+        def own_acceleration(leader: np.ndarray, distance: np.ndarray) -> np.ndarray:
             return self.idm(driver, self.speed, self.gap(distance, length, take(length, leader)), take(forward, leader))
 
         def behind(follower: np.ndarray, distance: np.ndarray) -> np.ndarray:
@@ -90,15 +90,15 @@ class PlainTraffic:
 
         def without(follower: np.ndarray, distance: np.ndarray, leader: np.ndarray, ahead: np.ndarray) -> np.ndarray:
             who = tuple(take(value, follower) for value in driver)
-            whole = np.where(follower == me, 0, distance) + ahead
-            gap = self.gap(whole, take(length, follower), take(length, leader))
+            distance_without = np.where(follower == me, 0, distance) + ahead
+            gap = self.gap(distance_without, take(length, follower), take(length, leader))
             return self.idm(who, take(self.speed, follower), gap, take(forward, leader))
 
-        own_after, new_after = own(new_leader, new_ahead), behind(new_follower, new_behind)
-        gain = own_after - own(old_leader, old_ahead)
-        others = new_after - without(new_follower, new_behind, new_leader, new_ahead)
-        others += without(old_follower, old_behind, old_leader, old_ahead) - behind(old_follower, old_behind)
-        wants = (new_after > -4) & (own_after > -4) & (gain + self.fleet.politeness[:, None] * others > 0.1)
+        own_after, new_after = own_acceleration(new_leader, new_ahead), behind(new_follower, new_behind)
+        gain = own_after - own_acceleration(old_leader, old_ahead)
+        others_gain = new_after - without(new_follower, new_behind, new_leader, new_ahead)
+        others_gain += without(old_follower, old_behind, old_leader, old_ahead) - behind(old_follower, old_behind)
+        wants = (new_after > -4) & (own_after > -4) & (gain + self.fleet.politeness[:, None] * others_gain > 0.1)
         may = (self.lane == self.target) & (direction[:, None] != 0) & (aside >= self.lowest) & (aside < self.lanes)
         may &= (self.speed > 1) & (me > 0)
         self.target = np.where(may & wants, aside, self.target)
@@ -151,19 +151,19 @@ class PlainTraffic:
         bodies = np.stack([x, y, heading, length, width], -1)
         edges = corners(bodies[:, 0])[..., 1]
         touched = (edges.min(-1) < 0) | (edges.max(-1) > self.lanes * WIDTH) | (np.abs(heading[:, 0]) > np.pi / 2)
-        near = (np.abs(x - x[:, :1]) < 14) & (np.abs(y - y[:, :1]) < 8)
-        near[:, 0] = False
-        which, other = np.nonzero(near)
-        hit = overlap(corners(bodies[which, 0]), corners(bodies[which, other]))
+        is_close = (np.abs(x - x[:, :1]) < 14) & (np.abs(y - y[:, :1]) < 8)
+        is_close[:, 0] = False
+        which, vehicle = np.nonzero(is_close)
+        hit = overlap(corners(bodies[which, 0]), corners(bodies[which, vehicle]))
         touched[which[hit]] = True
         return touched
 
     def others_touch(self) -> np.ndarray:
         bodies = np.stack([self.x, self.y, self.heading, self.fleet.length, self.fleet.width], -1)[:, 1:]
         dx, dy = (bodies[:, :, None, k] - bodies[:, None, :, k] for k in (0, 1))
-        near = np.triu((np.abs(dx) < 13) & (np.abs(dy) < 3), 1)
-        which, one, other = np.nonzero(near)
-        hit = overlap(corners(bodies[which, one]), corners(bodies[which, other]))
+        is_close = np.triu((np.abs(dx) < 13) & (np.abs(dy) < 3), 1)
+        which, first, second = np.nonzero(is_close)
+        hit = overlap(corners(bodies[which, first]), corners(bodies[which, second]))
         touched = np.zeros(len(self.x), bool)
         touched[which[hit]] = True
         return touched
@@ -176,10 +176,10 @@ class PlainTraffic:
         self.lane = np.where(inside, self.target, self.lane)
 
 
-def steer(y: Any, heading: Any, speed: Any, wanted: Any, length: Any) -> np.ndarray:
+def steer(y: Any, heading: Any, speed: Any, target_y: Any, length: Any) -> np.ndarray:
     """Sine of the slip angle: lateral loop (1 s, 2 m/s, 0.4 rad) around a heading loop (0.2 s)."""
     v = np.maximum(speed, 1)
-    aim = np.clip(np.clip(wanted - y, -2, 2) / v, -0.4, 0.4)
+    aim = np.clip(np.clip(target_y - y, -2, 2) / v, -0.4, 0.4)
     bound = slip_bound(speed, length)
     return np.clip(0.3 * length / v * (aim - heading) / 0.2, -bound, bound)
 
@@ -197,12 +197,12 @@ def corners(bodies: np.ndarray) -> np.ndarray:
     return np.stack([x + a * c - b * s, y + a * s + b * c], -1)
 
 
-def overlap(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def overlap(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Whether rectangles ``(n, 4, 2)`` overlap: no edge's normal separates their corners."""
-    meets = np.ones(len(one), bool)
-    for body in (one, other):
+    meets = np.ones(len(first), bool)
+    for body in (first, second):
         for k in (0, 1):
             normal = body[:, k + 1] - body[:, k]
-            a, b = ((each * normal[:, None]).sum(-1) for each in (one, other))
+            a, b = ((corners * normal[:, None]).sum(-1) for corners in (first, second))
             meets &= (a.min(1) <= b.max(1)) & (b.min(1) <= a.max(1))
     return meets

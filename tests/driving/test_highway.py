@@ -15,10 +15,11 @@ import pytest
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.card import load
-from rlbench_suite.envs.driving import highway, traffic
-from rlbench_suite.envs.driving.bicycle import Pose
-from rlbench_suite.envs.driving.highway import ACTIONS, IDLE, LANE_LEFT, LANE_RIGHT, SLOWER, State
-from rlbench_suite.envs.driving.traffic import VEHICLES, Fleet, Traffic
+from rlbench_suite.envs.driving.tasks import highway
+from rlbench_suite.envs.driving.tasks.highway import ACTIONS, IDLE, LANE_LEFT, LANE_RIGHT, SLOWER, State
+from rlbench_suite.envs.driving.traffic import traffic
+from rlbench_suite.envs.driving.traffic.traffic import VEHICLES, Fleet, Traffic
+from rlbench_suite.envs.driving.vehicle.bicycle import Pose
 from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.policy import View, reference_player
 from rlbench_suite.process import precision
@@ -42,7 +43,7 @@ def starter(which: Any) -> Any:
     return jax.jit(jax.vmap(lambda seed: begin(which, seed, 0, TRAIN)[0]))
 
 
-def begun(which: Any, count: int) -> Any:
+def first_episodes(which: Any, count: int) -> Any:
     with precision(which):
         return jax.tree.map(np.asarray, starter(which)(np.stack([seed_key(seed) for seed in range(count)])))
 
@@ -63,37 +64,37 @@ def recorder(which: Any, steps: int) -> Any:
         steer = jnp.where(u[2] < 0.2, 2 * u[1] - 1, 0.1 * (2 * u[1] - 1) - 0.5 * episode.state.traffic.pose.heading[0])
         return jnp.stack([jnp.where(u[3] < 0.5, 2 * u[0] - 1, 0.5), jnp.clip(steer, -1, 1)])
 
-    def one(episode: Any, key: Any) -> Any:
+    def step(episode: Any, key: Any) -> Any:
         keys = jax.random.split(key, episode.t.shape[0])
         actions = jax.vmap(choose)(episode, keys)
-        after = jax.vmap(lambda e, a: advance(which, e, a, limit)[0])(episode, actions)
-        return after, (episode.state, actions, after.state)
+        next_episode = jax.vmap(lambda e, a: advance(which, e, a, limit)[0])(episode, actions)
+        return next_episode, (episode.state, actions, next_episode.state)
 
-    return jax.jit(lambda episode, keys: jax.lax.scan(one, episode, keys))
+    return jax.jit(lambda episode, keys: jax.lax.scan(step, episode, keys))
 
 
 def hostile_episodes(name: str, difficulty: str, count: int, steps: int) -> tuple[Fleet, State, np.ndarray, State]:
     which = task(name, difficulty, "float64")
-    start = begun(which, count)
+    start = first_episodes(which, count)
     with precision(which):
-        _, (before, actions, after) = recorder(which, steps)(start, jax.random.split(jax.random.key(7), steps))
+        _, (states, actions, next_states) = recorder(which, steps)(start, jax.random.split(jax.random.key(7), steps))
     to_numpy = partial(jax.tree.map, np.asarray)
-    return to_numpy(start.params), to_numpy(before), np.asarray(actions), to_numpy(after)
+    return to_numpy(start.params), to_numpy(states), np.asarray(actions), to_numpy(next_states)
 
 
-def plain_step(name: str, params: Fleet, before: State, action: np.ndarray) -> PlainTraffic:
+def plain_step(name: str, params: Fleet, state: State, action: np.ndarray) -> PlainTraffic:
     """One step of the task's docstring in plain NumPy, from the task's state before it."""
-    pose, lane, target = before.traffic.pose, before.traffic.lane.copy(), before.traffic.target.copy()
-    road = PlainTraffic(params, *pose, lane, target, before.travelled)
+    pose, lane, target = state.traffic.pose, state.traffic.lane.copy(), state.traffic.target.copy()
+    road = PlainTraffic(params, *pose, lane, target, state.travelled)
     if name == DISCRETE:
         aside = np.select([action == LANE_LEFT, action == LANE_RIGHT], [1, -1], 0)
-        wanted = target[:, 0] + aside
-        settled_or_back = (lane[:, 0] == target[:, 0]) | (wanted == lane[:, 0])
-        aside = np.where((wanted >= 0) & (wanted <= 3) & settled_or_back, aside, 0)
+        target_lane = target[:, 0] + aside
+        settled_or_back = (lane[:, 0] == target[:, 0]) | (target_lane == lane[:, 0])
+        aside = np.where((target_lane >= 0) & (target_lane <= 3) & settled_or_back, aside, 0)
         back = (aside != 0) & (target[:, 0] + aside == lane[:, 0])
         lane[back, 0], target[back, 0] = target[back, 0], lane[back, 0]
         target[~back, 0] += aside[~back]
-        speed = 10 + 5 * np.clip(before.level + (action == 3) - (action == 4), 0, 4)
+        speed = 10 + 5 * np.clip(state.level + (action == 3) - (action == 4), 0, 4)
         y = 4 * target[:, 0] + 2
 
         def ego(_: Any, at: Any, heading: Any, v: Any) -> Any:
@@ -109,7 +110,7 @@ def plain_step(name: str, params: Fleet, before: State, action: np.ndarray) -> P
         def ego(_: Any, at: Any, heading: Any, v: Any) -> Any:
             return np.minimum(push, (40 - v) * 15), action[:, 1] * plain_traffic.slip_bound(v, 5.0)
 
-        halves = ((np.select([before.steps % 5 == 0, before.steps % 5 == 2], [1, -1], 0), 3),)
+        halves = ((np.select([state.steps % 5 == 0, state.steps % 5 == 2], [1, -1], 0), 3),)
     for direction, substeps in halves:
         road.weigh_lanes(direction)
         road.choose_leaders()
@@ -128,23 +129,23 @@ def at(tree: Any, index: Any) -> Any:
 )
 def test_every_step_is_that_of_a_plain_simulation(name: str, difficulty: str, count: int, steps: int) -> None:
     """Positions to a nanometre, decisions exactly, crashes never missed: brute force in NumPy at float64."""
-    params, before, actions, after = hostile_episodes(name, difficulty, count, steps)
+    params, states, actions, next_states = hostile_episodes(name, difficulty, count, steps)
     compared = changes = 0
     for t in range(steps):
-        running = np.flatnonzero(~before.crashed[t])
-        road = plain_step(name, at(params, running), at(at(before, t), running), actions[t, running])
-        mine = at(at(after, t), running)
+        running = np.flatnonzero(~states.crashed[t])
+        road = plain_step(name, at(params, running), at(at(states, t), running), actions[t, running])
+        mine = at(at(next_states, t), running)
         assert not (road.touched & ~mine.crashed).any()
-        whole = ~mine.crashed  # the task stops at a crash
+        unbroken = ~mine.crashed  # the task stops at a crash
         for field in ("x", "y", "heading", "speed"):
             np.testing.assert_allclose(
-                getattr(mine.traffic.pose, field)[whole], getattr(road, field)[whole], rtol=0, atol=1e-9
+                getattr(mine.traffic.pose, field)[unbroken], getattr(road, field)[unbroken], rtol=0, atol=1e-9
             )
-        np.testing.assert_allclose(mine.travelled[whole], road.travelled[whole], rtol=0, atol=1e-9)
-        np.testing.assert_array_equal(mine.traffic.lane[whole], road.lane[whole])
-        np.testing.assert_array_equal(mine.traffic.target[whole], road.target[whole])
-        compared += whole.sum()
-        changes += (mine.traffic.target != before.traffic.target[t, running])[:, 1:].sum()
+        np.testing.assert_allclose(mine.travelled[unbroken], road.travelled[unbroken], rtol=0, atol=1e-9)
+        np.testing.assert_array_equal(mine.traffic.lane[unbroken], road.lane[unbroken])
+        np.testing.assert_array_equal(mine.traffic.target[unbroken], road.target[unbroken])
+        compared += unbroken.sum()
+        changes += (mine.traffic.target != states.traffic.target[t, running])[:, 1:].sum()
     assert compared > 200
     assert changes > 20
 
@@ -155,7 +156,7 @@ def test_every_step_is_that_of_a_plain_simulation(name: str, difficulty: str, co
 @pytest.mark.parametrize("difficulty", ["easy", "medium", "hard"])
 def test_start_is_at_the_density_asked_for_without_overlap(difficulty: str) -> None:
     which = task(DISCRETE, difficulty)
-    start = begun(which, 200)
+    start = first_episodes(which, 200)
     ring = start.params.circumference.astype(float)
     density = VEHICLES / traffic.LANES / ring * 1000
     assert (np.abs(density / which.difficulty - 1) <= 0.1).all()
@@ -191,34 +192,35 @@ def test_reference_clearly_beats_idle_and_random(reference_runs: Any) -> None:
     assert reference_runs.info["success"].mean() > 0.9
     assert reference_runs.info["lane_changes"].mean() > 1
     assert reference_runs.cost.mean() < task(DISCRETE).card.constraint.limit
-    for player, most in (("noop", 0.1), ("random", 0.2)):
+    for player, max_share in (("noop", 0.1), ("random", 0.2)):
         *_, policy = agent(player).train(task(DISCRETE), seed=0, budget="smoke")
         theirs = play(task(DISCRETE), policy, range(300), split="test")
-        assert theirs.total.mean() < most * reference_runs.total.mean()
+        assert theirs.total.mean() < max_share * reference_runs.total.mean()
 
 
 def test_traffic_left_alone_flows_without_touching(reference_runs: Any) -> None:
     """Forty seconds of the densest traffic around a careful ego: nobody touches anybody, and it flows."""
     which = task(DISCRETE, "hard", "float64")
     player = reference_player(which)
-    start = begun(which, 48)
+    start = first_episodes(which, 48)
 
-    def one(episode: Any, _: Any) -> Any:
+    def step(episode: Any, _: Any) -> Any:
         def act(e: Any) -> Any:
-            seen = which.observation(e.state, None, e.params)
-            action, _ = player.act((), View(seen, None, e.state, e.params), None)
+            observation = which.observation(e.state, None, e.params)
+            action, _ = player.act((), View(observation, None, e.state, e.params), None)
             return advance(which, e, action, np.int32(40))[0]
 
-        after = jax.vmap(act)(episode)
-        return after, after.state
+        next_episode = jax.vmap(act)(episode)
+        return next_episode, next_episode.state
 
     with precision(which):
-        _, states = jax.jit(lambda e: jax.lax.scan(one, e, None, 40))(start)
+        _, states = jax.jit(lambda e: jax.lax.scan(step, e, None, 40))(start)
     states = jax.tree.map(np.asarray, states)
     for t in range(40):
-        now = at(states.traffic, t)
-        road = PlainTraffic(jax.tree.map(np.asarray, start.params), *now.pose, now.lane, now.target, now.pose.x[:, 0])
-        assert not road.others_touch().any()
+        road = at(states.traffic, t)
+        params = jax.tree.map(np.asarray, start.params)
+        plain = PlainTraffic(params, *road.pose, road.lane, road.target, road.pose.x[:, 0])
+        assert not plain.others_touch().any()
     speed = states.traffic.pose.speed[10:, :, 1:]
     assert 12 < speed.mean() < 22
     assert np.abs(speed).min() >= 0
@@ -241,11 +243,11 @@ class Slow(NamedTuple):
 
 def empty_road(name: str, **ego: float) -> tuple[Fleet, State]:
     """The ego and, far away, everyone else."""
-    start = begun(task(name), 1)
+    start = first_episodes(task(name), 1)
     params, state = at(start.params, 0), at(start.state, 0)
     pose = {field: getattr(state.traffic.pose, field).copy() for field in state.traffic.pose._fields}
-    others = np.arange(VEHICLES - 1)
-    pose["x"][1:] = params.circumference * (0.3 + 0.4 * others / len(others) - (others > len(others) / 2))
+    index = np.arange(VEHICLES - 1)
+    pose["x"][1:] = params.circumference * (0.3 + 0.4 * index / len(index) - (index > len(index) / 2))
     pose["speed"][1:] = 25
     for field, value in ego.items():
         pose[field][0] = value
@@ -275,8 +277,8 @@ def test_reward_by_hand(
 ) -> None:
     params, state = empty_road(DISCRETE, y=y)
     state = state._replace(earned=np.float32(earned))
-    after = state._replace(travelled=state.travelled + np.float32(metres), crashed=np.bool_(crashed))
-    reward = task(DISCRETE, difficulty).reward(state, None, after, None, params)
+    next_state = state._replace(travelled=state.travelled + np.float32(metres), crashed=np.bool_(crashed))
+    reward = task(DISCRETE, difficulty).reward(state, None, next_state, None, params)
     assert float(reward) == pytest.approx(expected, abs=1e-6)
 
 
@@ -300,13 +302,13 @@ def test_success_needs_speed() -> None:
     params, state = empty_road(DISCRETE)
     x = state.traffic.pose.x.copy()
     x[1:4] = 5, 8, -3
-    before = state._replace(traffic=state.traffic._replace(pose=state.traffic.pose._replace(x=x)))
+    state_before = state._replace(traffic=state.traffic._replace(pose=state.traffic.pose._replace(x=x)))
     x = x.copy()
     x[1:4] = -20, 0, 4
     far = int(np.argmax(x > 0.4 * params.circumference))
     x[far] -= params.circumference  # from ahead to behind, on the other side of the ring
-    after = state._replace(traffic=state.traffic._replace(pose=state.traffic.pose._replace(x=x)))
-    assert int(which.close_step(before, after, params).overtaken) == 2 - 1
+    state_after = state._replace(traffic=state.traffic._replace(pose=state.traffic.pose._replace(x=x)))
+    assert int(which.close_step(state_before, state_after, params).overtaken) == 2 - 1
     slow = play(which, Slow(), range(40), split="test")
     assert not slow.info["collision"].all()
     assert not slow.info["success"].any()
@@ -321,9 +323,9 @@ def test_cost_is_a_crash_or_a_near_miss() -> None:
     pose.x[1], pose.y[1], lane[1] = 20 + (5 + params.length[1]) / 2, 6, 1
     for speed, time, cost in ((20, 2.0, 0), (15, 4 / 3, 1), (31, 100.0, 0)):
         pose.speed[1] = speed
-        now = state._replace(traffic=Traffic(pose, lane, lane))
-        assert float(which.info(now, params)["time_to_collision"]) == pytest.approx(time, rel=1e-4)
-        assert float(which.cost(state, None, now, params)) == cost
+        close_state = state._replace(traffic=Traffic(pose, lane, lane))
+        assert float(which.info(close_state, params)["time_to_collision"]) == pytest.approx(time, rel=1e-4)
+        assert float(which.cost(state, None, close_state, params)) == cost
     assert float(which.cost(state, None, state._replace(crashed=np.bool_(True)), params)) == 1
 
 
@@ -355,13 +357,13 @@ def test_an_action_without_effect_is_idle_to_the_bit_and_a_change_can_be_turned_
     env.episode = env.episode._replace(params=params, state=state._replace(level=np.int32(4)))
 
     def is_idle(action: int) -> bool:
-        before, states = env.episode, []
+        episode_before, states = env.episode, []
         for played in (action, IDLE):
-            env.episode = before
+            env.episode = episode_before
             env.step(played)
             states.append(env.episode.state)
-        env.episode = before
-        assert states[0].travelled > before.state.travelled + 5
+        env.episode = episode_before
+        assert states[0].travelled > episode_before.state.travelled + 5
         return all(np.array_equal(a, b) for a, b in zip(*map(jax.tree.leaves, states), strict=True))
 
     def idle_actions() -> list[str]:
@@ -418,45 +420,46 @@ def test_the_nearest_in_a_lane_are_found_around_the_ring(vehicles: int) -> None:
     rng = np.random.default_rng(vehicles)
 
     @jax.jit
-    def find(road: Traffic, asked: Any) -> Any:
-        order = traffic.ordered(road.pose.x)
+    def find(road: Traffic, asked_lane: Any) -> Any:
+        order = traffic.order_of(road.pose.x)
         occupied = traffic.in_lanes(road, order)
-        return order.index, *(traffic.nearest(occupied, order, asked, ahead=ahead) for ahead in (True, False))
+        return order.index, *(traffic.nearest(occupied, order, asked_lane, ahead=ahead) for ahead in (True, False))
 
     for lanes in (1, 2, 5, 8):
         x = rng.integers(-vehicles, vehicles, vehicles).astype(np.float32)
-        own, target, asked = rng.integers(0, lanes, (3, vehicles)).astype(np.int32)
-        asked += rng.integers(-1, 2, vehicles).astype(np.int32)
-        index, *both = (np.asarray(part) for part in find(Traffic(Pose(x, x, x, x), own, target), asked))
+        own_lane, target, asked_lane = rng.integers(0, lanes, (3, vehicles)).astype(np.int32)
+        asked_lane += rng.integers(-1, 2, vehicles).astype(np.int32)
+        road = Traffic(Pose(x, x, x, x), own_lane, target)
+        index, *neighbours_by_direction = (np.asarray(values) for values in find(road, asked_lane))
         around = sorted(range(vehicles), key=lambda i: (x[i], i))
         assert index.tolist() == around
-        for found, direction in zip(both, (1, -1), strict=True):
-            for i, lane in enumerate(asked):
+        for neighbours, direction in zip(neighbours_by_direction, (1, -1), strict=True):
+            for i, lane in enumerate(asked_lane):
                 start = around.index(i)
                 walk = (around[(start + direction * k) % vehicles] for k in range(1, vehicles + 1))
-                assert found[i] == next((j for j in walk if lane in (own[j], target[j])), i)
+                assert neighbours[i] == next((j for j in walk if lane in (own_lane[j], target[j])), i)
 
 
 def test_observation_shows_the_nearest_in_three_lanes() -> None:
     """Against a search by hand; the gap is from bumper to bumper."""
     which = task(DISCRETE)
-    start = begun(which, 40)
+    start = first_episodes(which, 40)
     for k in range(40):
         params, state = at(start.params, k), at(start.state, k)
-        seen = np.asarray(which.observation(state, None, params), float)
+        observation = np.asarray(which.observation(state, None, params), float)
         pose, lane = state.traffic.pose, state.traffic.lane
-        assert seen[:8] == pytest.approx([0.5, pose.y[0] / 16, 0, 0, 0, 0.5, lane[0] / 3, 0], abs=1e-6)
-        places = seen[8:].reshape(3, 3, 5)
-        for i, shown in enumerate(places):
-            there = [j for j in range(1, VEHICLES) if lane[j] == lane[0] - 1 + i]
-            half = {j: (5 + params.length[j]) / 2 for j in there}
-            front = sorted((pose.x[j] % params.circumference - half[j], j) for j in there)
-            back = sorted((-pose.x[j] % params.circumference - half[j], j) for j in there)
-            for place, found in zip(shown, [*front[:2], back[0]] if there else [None] * 3, strict=True):
-                if found is None or found[0] >= 150:
+        assert observation[:8] == pytest.approx([0.5, pose.y[0] / 16, 0, 0, 0, 0.5, lane[0] / 3, 0], abs=1e-6)
+        places = observation[8:].reshape(3, 3, 5)
+        for i, entries in enumerate(places):
+            in_lane = [j for j in range(1, VEHICLES) if lane[j] == lane[0] - 1 + i]
+            half = {j: (5 + params.length[j]) / 2 for j in in_lane}
+            front = sorted((pose.x[j] % params.circumference - half[j], j) for j in in_lane)
+            back = sorted((-pose.x[j] % params.circumference - half[j], j) for j in in_lane)
+            for place, neighbour in zip(entries, [*front[:2], back[0]] if in_lane else [None] * 3, strict=True):
+                if neighbour is None or neighbour[0] >= 150:
                     np.testing.assert_array_equal(place, [0, 1, 0, 0, 0])
                     continue
-                gap, j = found
+                gap, j = neighbour
                 relative = (pose.speed[j] - pose.speed[0]) / 20
                 assert place == pytest.approx(
                     [1, gap / 150, np.clip(relative, -1, 1), (pose.y[j] - pose.y[0]) / 8, 0], abs=1e-5

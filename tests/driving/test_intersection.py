@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rlbench_suite.envs.driving import routes
-from rlbench_suite.envs.driving.crossing_task import Demand
-from rlbench_suite.envs.driving.intersection import Intersection
+from rlbench_suite.envs.driving.roads import routes
+from rlbench_suite.envs.driving.tasks.crossing_task import Demand
+from rlbench_suite.envs.driving.tasks.intersection import Intersection
 from rlbench_suite.registry import card
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -62,22 +62,22 @@ def test_routes_are_those_of_highway_env() -> None:
         for s in (0.0, 50.0, 99.9, 103.0, 112.0, 119.0, 140.0):
             point = routes.points(LAYOUT.route(route), s)[0, :2]
             np.testing.assert_allclose(point, plain_intersection.pose(route, s)[:2], atol=1e-9)
-    for route, other in product(range(12), range(12)):
+    for route, other_route in product(range(12), range(12)):
         for committed in (False, True):
-            ours = LAYOUT.yields_to[route, other] or (committed and LAYOUT.looks_for[route, other])
-            assert ours == plain_intersection.waits(route, other, committed)
+            ours = LAYOUT.yields_to[route, other_route] or (committed and LAYOUT.looks_for[route, other_route])
+            assert ours == plain_intersection.waits(route, other_route, committed)
 
 
 def test_zones_hold_every_touch_of_two_bodies() -> None:
     """Rectangles of cars on two routes that cross touch only where both are in their zones."""
     ego = Intersection.ego_route
-    for other in (4, 5, 7, 10, 11):
-        mine, its = LAYOUT.zones[ego, other].reshape(2, 2)
+    for other_route in (4, 5, 7, 10, 11):
+        mine, its = LAYOUT.zones[ego, other_route].reshape(2, 2)
         touched = 0
         for s in np.arange(97, 120, 1.0):
-            for way in np.arange(95, LAYOUT.out[other], 2.0):
-                one, two = plain_intersection.pose(ego, s), plain_intersection.pose(other, way)
-                if math.dist(one[:2], two[:2]) < 6 and overlap(body(one), body(two)):
+            for way in np.arange(95, LAYOUT.out[other_route], 2.0):
+                ego_pose, other_pose = plain_intersection.pose(ego, s), plain_intersection.pose(other_route, way)
+                if math.dist(ego_pose[:2], other_pose[:2]) < 6 and overlap(body(ego_pose), body(other_pose)):
                     touched += 1
                     assert mine[0] - 2.5 <= s <= mine[1] + 2.5
                     assert its[0] - 2.5 <= way <= its[1] + 2.5
@@ -91,7 +91,7 @@ def test_only_arrival_pays(hostile: Record) -> None:
 
 def test_who_drives_blindly_scores_less_than_three_tenths_of_the_reference() -> None:
     """The measured scores: the reference arrives and keeps the cost's limit, blind players do not."""
-    folder = Path(str(sys.modules[Intersection.__module__].__file__)).parent
+    folder = Path(str(sys.modules[Intersection.__module__].__file__)).parents[1]
     scores = json.loads((folder / "reference_scores.json").read_text())
     limit = card("Intersection-v1").constraint.limit
     for line in scores["rlsuite/Intersection-v1"].values():

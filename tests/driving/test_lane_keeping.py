@@ -14,7 +14,7 @@ from scipy.integrate import solve_ivp
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Constant
-from rlbench_suite.envs.driving.lane_keeping import FRONT, INERTIA, MASS, REAR, STIFFNESS, Car, Params, State
+from rlbench_suite.envs.driving.tasks.lane_keeping import FRONT, INERTIA, MASS, REAR, STIFFNESS, Car, Params, State
 from rlbench_suite.policy import reference_player
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card
@@ -63,8 +63,8 @@ def test_the_car_on_the_lane_is_the_car_in_the_plane() -> None:
     y = np.array([0.0, 0.3, 0.0, 0.0, 0.0])
     for k, wheel in enumerate(wheels):
 
-        def slopes(_: float, now: np.ndarray, wheel: float = wheel) -> list[float]:
-            _, _, psi, v, r = now
+        def slopes(_: float, state: np.ndarray, wheel: float = wheel) -> list[float]:
+            _, _, psi, v, r = state
             front, rear = stiff * (wheel - (v + FRONT * r) / u), -stiff * (v - REAR * r) / u
             return [
                 *(u * math.cos(psi) - v * math.sin(psi), u * math.sin(psi) + v * math.cos(psi), r),

@@ -14,9 +14,9 @@ import pytest
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.single import TaskEnv
 from rlbench_suite.baselines.scripted import Constant
-from rlbench_suite.envs.driving import lane_keeping, lane_keeping_obstacles, winding_lane
-from rlbench_suite.envs.driving.lane_keeping import Car
-from rlbench_suite.envs.driving.lane_keeping_obstacles import EDGE, Params, StanleyAround
+from rlbench_suite.envs.driving.tasks import lane_keeping, lane_keeping_obstacles, winding_lane
+from rlbench_suite.envs.driving.tasks.lane_keeping import Car
+from rlbench_suite.envs.driving.tasks.lane_keeping_obstacles import EDGE, Params, StanleyAround
 from rlbench_suite.policy import reference_player
 from rlbench_suite.registry import card
 
@@ -61,9 +61,9 @@ def plane(car: Car) -> Plane:
     angle = summed(kappa)
     x, y = summed(np.cos(angle)), summed(np.sin(angle))
 
-    def place(at: Any, left: Any) -> np.ndarray:
+    def place(at: Any, offset: Any) -> np.ndarray:
         psi = np.interp(at, s, angle)
-        return np.stack([np.interp(at, s, x) - left * np.sin(psi), np.interp(at, s, y) + left * np.cos(psi)], -1)
+        return np.stack([np.interp(at, s, x) - offset * np.sin(psi), np.interp(at, s, y) + offset * np.cos(psi)], -1)
 
     heading = np.interp(car.s, s, angle) + car.e
     turn = np.array([[math.cos(heading), -math.sin(heading)], [math.sin(heading), math.cos(heading)]])
@@ -77,12 +77,12 @@ def test_beams_end_at_the_first_edge_or_obstacle() -> None:
     measured = jax.jit(lambda car: task().beams(car, PARAMS))
     edges = obstacles = 0
     for car in CARS:
-        road, found = plane(car), np.asarray(measured(jax.tree.map(jnp.float32, car)))
-        for far, angle in zip(found, np.linspace(-math.pi / 2, math.pi / 2, 32), strict=True):
+        road, distances = plane(car), np.asarray(measured(jax.tree.map(jnp.float32, car)))
+        for far, angle in zip(distances, np.linspace(-math.pi / 2, math.pi / 2, 32), strict=True):
             beam = np.array([math.cos(angle), math.sin(angle)])
-            before = np.arange(0, far - 0.3, 0.1)[:, None] * beam
-            assert (road.beside(before) < EDGE + 0.03).all()
-            assert (road.inside(before) < 0.01).all()
+            free_points = np.arange(0, far - 0.3, 0.1)[:, None] * beam
+            assert (road.beside(free_points) < EDGE + 0.03).all()
+            assert (road.inside(free_points) < 0.01).all()
             end = far * beam[None]
             at_edge, at_disc = abs(road.beside(end)[0] - EDGE) < 0.03, abs(road.inside(end)[0]) < 0.01
             assert at_edge or at_disc or far == 50
@@ -92,10 +92,10 @@ def test_beams_end_at_the_first_edge_or_obstacle() -> None:
 
 
 def test_pixels_show_ground_road_and_obstacles() -> None:
-    shown = jax.jit(lambda car: task("camera").photograph(car, PARAMS))
-    seen = np.zeros(3, int)
+    photograph = jax.jit(lambda car: task("camera").photograph(car, PARAMS))
+    counts = np.zeros(3, int)
     for car in CARS[:3]:
-        road, image = plane(car), np.asarray(shown(jax.tree.map(jnp.float32, car))).reshape(-1, 3)
+        road, image = plane(car), np.asarray(photograph(jax.tree.map(jnp.float32, car))).reshape(-1, 3)
         rows, columns = np.indices((48, 24)).reshape(2, -1)
         places = np.stack([43.5 - rows, 11.5 - columns], 1)
         beside, inside = road.beside(places), road.inside(places)
@@ -104,10 +104,10 @@ def test_pixels_show_ground_road_and_obstacles() -> None:
             winding_lane.ROAD: (beside < EDGE - 0.6) & (inside < -0.6),
             winding_lane.OBSTACLE: inside > 0.5,
         }
-        seen += [where.sum() for where in colours.values()]
+        counts += [where.sum() for where in colours.values()]
         for colour, where in colours.items():
             np.testing.assert_allclose(image[where], np.broadcast_to(255 * np.array(colour), (where.sum(), 3)), atol=1)
-    assert (seen > [1000, 500, 2]).all(), seen
+    assert (counts > [1000, 500, 2]).all(), counts
 
 
 def test_clearance_is_that_of_the_rectangle() -> None:
@@ -118,8 +118,8 @@ def test_clearance_is_that_of_the_rectangle() -> None:
     outline = np.concatenate([*sides, *ends])
     for car in (Car(40.6, -0.9, 0.1, 0, 0), Car(87.0, 1.4, -0.2, 0, 0), Car(131.5, -2.0, 0.2, 0, 0)):
         truth = -plane(car).inside(outline).max()
-        found = lane_keeping_obstacles.clearance(jax.tree.map(jnp.float32, car), PARAMS)
-        assert float(found) == pytest.approx(truth, abs=1e-3)
+        clearance = lane_keeping_obstacles.clearance(jax.tree.map(jnp.float32, car), PARAMS)
+        assert float(clearance) == pytest.approx(truth, abs=1e-3)
 
 
 def test_feedback_is_error_integral_and_change() -> None:
@@ -127,9 +127,9 @@ def test_feedback_is_error_integral_and_change() -> None:
     env.reset(seed=1)
     places = [float(env.episode.state.car.d)]
     for wheel in (0.05, 0.0, -0.1):
-        shown, *_ = env.step(np.array([wheel], np.float32))
+        observation, *_ = env.step(np.array([wheel], np.float32))
         places.append(float(env.episode.state.car.d))
-    d, integral, change, e, _, u, last = shown[:7]
+    d, integral, change, e, _, u, last = observation[:7]
     assert d == pytest.approx(places[-1] / 3, rel=1e-5)
     assert integral == pytest.approx(0.1 * sum(places[1:]) / 3, rel=1e-5)
     assert change == pytest.approx((places[-1] - places[-2]) / 0.1 / 3, rel=1e-4)
@@ -152,6 +152,6 @@ def test_the_reference_gets_round_and_no_cheap_driver_does() -> None:
 
 def test_players_of_numbers_drive_the_same_in_every_setting() -> None:
     """The setting of the observation changes nothing of the episode."""
-    totals = [play(task(seen), StanleyAround(), range(4)).total for seen in ("lidar", "state", "camera")]
+    totals = [play(task(view), StanleyAround(), range(4)).total for view in ("lidar", "state", "camera")]
     np.testing.assert_array_equal(totals[0], totals[1])
     np.testing.assert_array_equal(totals[0], totals[2])

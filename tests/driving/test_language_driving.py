@@ -13,8 +13,8 @@ import pytest
 
 from rlbench_suite.adapters.record import Record
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.envs.driving.highway import ACTIONS, FASTER, IDLE
-from rlbench_suite.envs.driving.language_driving import NONE, PATIENCE, WORDINGS, sentence
+from rlbench_suite.envs.driving.tasks.highway import ACTIONS, FASTER, IDLE
+from rlbench_suite.envs.driving.tasks.language_driving import NONE, PATIENCE, WORDINGS, sentence
 from rlbench_suite.policy import View, reference_player
 from rlbench_suite.registry import card
 
@@ -25,13 +25,13 @@ MILE = 1609.344
 def read(words: str) -> tuple[int, float]:
     """Read a sentence as a passenger means it: the lane counted from the right, the speed in m/s; -1 for none."""
     lane, speed = NONE, float(NONE)
-    if found := re.search(r"lane (\d)", words):
-        lane = int(found[1])
-    elif found := re.search(r"(first|second|third|fourth) lane from the (right|left)", words):
-        number = ["first", "second", "third", "fourth"].index(found[1])
-        lane = number if found[2] == "right" else 3 - number
-    if found := re.search(r"drive (\d+) (m/s|km/h|mph)", words):
-        speed = int(found[1]) * {"m/s": 1.0, "km/h": 1 / 3.6, "mph": MILE / 3600}[found[2]]
+    if match := re.search(r"lane (\d)", words):
+        lane = int(match[1])
+    elif match := re.search(r"(first|second|third|fourth) lane from the (right|left)", words):
+        number = ["first", "second", "third", "fourth"].index(match[1])
+        lane = number if match[2] == "right" else 3 - number
+    if match := re.search(r"drive (\d+) (m/s|km/h|mph)", words):
+        speed = int(match[1]) * {"m/s": 1.0, "km/h": 1 / 3.6, "mph": MILE / 3600}[match[2]]
     return lane, speed
 
 
@@ -41,22 +41,22 @@ def test_words_say_what_is_wanted(wording: int):
         for level in range(NONE, 4):
             if lane == level == NONE:
                 continue
-            wanted = NONE if level == NONE else 10 + 5 * level
-            assert read(sentence(lane, level, wording)) == (lane, pytest.approx(wanted, abs=0.25))  # of whole mph
+            speed = NONE if level == NONE else 10 + 5 * level
+            assert read(sentence(lane, level, wording)) == (lane, pytest.approx(speed, abs=0.25))  # of whole mph
 
 
 def test_no_wish_is_for_what_is_kept_and_all_are_as_likely_as_stated():
     task = card("LanguageDriving-v2").build()
     params = task.sample_params(jax.random.key(0), jnp.int32(0))
-    begun = task.initial(jax.random.key(1), params)
+    state = task.initial(jax.random.key(1), params)
     numbers = jax.random.uniform(jax.random.key(2), (20_000, 4))
     wishes = jax.jit(jax.vmap(task._wish, (None, 0)))
     for lane, level in ((0, 0), (2, 3), (3, 4)):
-        road = begun.road._replace(
+        road = state.road._replace(
             level=jnp.int32(level),
-            traffic=begun.road.traffic._replace(target=begun.road.traffic.target.at[0].set(lane)),
+            traffic=state.road.traffic._replace(target=state.road.traffic.target.at[0].set(lane)),
         )
-        wish = wishes(begun._replace(road=road), numbers)
+        wish = wishes(state._replace(road=road), numbers)
         lanes, levels = np.asarray(wish.lane), np.asarray(wish.level)
         assert not (lanes == lane).any()
         assert not (levels == level).any()
@@ -89,9 +89,9 @@ def played(seeds: range, until: float = np.inf) -> Record:
     return play(task, Obeys(reference_player(task), jnp.float32(until)), seeds)
 
 
-def wild_moves(seen: np.ndarray, wanted_lane: int, wanted_speed: float, rng: np.random.Generator) -> int:
+def wild_moves(view: dict[str, Any], wanted_lane: int, wanted_speed: float, rng: np.random.Generator) -> int:
     """Return a move towards the wish that looks at no other vehicle."""
-    target, level = round(3 * seen[5 + 6]), round(4 * seen[5 + 5])
+    target, level = round(3 * view["target_lane"].item()), round(4 * view["speed_to_keep"].item())
     aside = np.sign(wanted_lane - target) if wanted_lane != NONE else 0
     faster = np.sign(round((wanted_speed - 10) / 5) - level) if wanted_speed != NONE else 0
     moves = [*([0] if aside > 0 else [2] if aside < 0 else []), *([3] if faster > 0 else [4] if faster < 0 else [])]
@@ -101,30 +101,35 @@ def wild_moves(seen: np.ndarray, wanted_lane: int, wanted_speed: float, rng: np.
 def test_rewards_and_success_are_those_of_poses_and_words():
     """Play the reference, one that obeys for 30 s, and a wild player; judge each second from pose and words alone."""
     env = gymnasium.make("rlsuite/LanguageDriving-v2", split="test")
-    told = gymnasium.make("rlsuite/LanguageDriving-v2", split="test", view="text")
+    text_env = gymnasium.make("rlsuite/LanguageDriving-v2", split="test", view="text")
+    named = env.unwrapped.task.named
     rng, wishes, ends = np.random.default_rng(0), set(), set()
     reference = played(range(64))
     for seed, obeys in ((0, 60), (0, 30), (0, 0), (1, 0), (2, 0)):
-        seen, _ = env.reset(seed=seed)
-        text, _ = told.reset(seed=seed)
+        observation, _ = env.reset(seed=seed)
+        view = named(observation)
+        text, _ = text_env.reset(seed=seed)
         paid, held = 0, np.zeros(4, bool)
         for step in range(60):
             wanted_lane, wanted_speed = read(text.split('"')[1])
             wishes.add((wanted_lane, round(wanted_speed)))
-            assert (seen[0] > 0, seen[2] > 0) == (wanted_lane != NONE, wanted_speed != NONE)
-            assert seen[4] == pytest.approx(1 - step % 15 / 15)
-            assert seen[5 + 4] == pytest.approx(paid / 60)
-            wild = IDLE if obeys else wild_moves(seen, wanted_lane, wanted_speed, rng)
+            assert view["lane_wanted"] == (wanted_lane != NONE)
+            assert view["speed_wanted"] == (wanted_speed != NONE)
+            assert view["patience"] == pytest.approx(1 - step % 15 / 15)
+            assert view["earned"] == pytest.approx(paid / 60)
+            wild = IDLE if obeys else wild_moves(view, wanted_lane, wanted_speed, rng)
             action = int(reference.actions[seed, step]) if step < obeys else wild
-            seen, reward, crashed, _, info = env.step(action)
-            text, *_ = told.step(ACTIONS[action])
+            observation, reward, crashed, _, info = env.step(action)
+            view = named(observation)
+            text, *_ = text_env.step(ACTIONS[action])
             assert "You are to" not in text  # one gives orders, the passenger
             if crashed:
                 assert reward == -paid
                 break
-            lane = seen[5 + 6] * 3 if not seen[5 + 7] else NONE - 1
-            in_lane = wanted_lane == NONE or round(lane) == wanted_lane
-            at_speed = wanted_speed == NONE or abs(40 * seen[5] - (10 + 5 * round((wanted_speed - 10) / 5))) <= 2
+            lane = NONE - 1 if view["changing"] else round(3 * view["target_lane"].item())
+            in_lane = wanted_lane in (NONE, lane)
+            exact_speed = 10 + 5 * round((wanted_speed - 10) / 5)  # words round it
+            at_speed = wanted_speed == NONE or abs(40 * view["speed"] - exact_speed) <= 2
             assert reward == float(in_lane and at_speed)
             paid += int(reward)
             held[step // PATIENCE] |= reward > 0
@@ -151,19 +156,19 @@ def test_a_crash_takes_back_exactly_all():
     assert crashing.total[~crashing.terminated].all()
 
 
-@pytest.mark.parametrize(("obeyed", "taken"), [(0, 0), (41, 41), (59, 59), (150, 60)])
-def test_spaces_hold_all_that_a_crash_takes_back(obeyed: int, taken: int):
+@pytest.mark.parametrize(("obeyed", "loss"), [(0, 0), (41, 41), (59, 59), (150, 60)])
+def test_spaces_hold_all_that_a_crash_takes_back(obeyed: int, loss: int):
     """The last case is an episode with a longer time limit."""
     task = card("LanguageDriving-v2").build()
     params = task.sample_params(jax.random.key(0), jnp.int32(0))
     state = task.initial(jax.random.key(1), params)._replace(obeyed=jnp.int32(obeyed))
-    after = state._replace(road=state.road._replace(crashed=jnp.bool_(True)))
-    reward = np.asarray(task.reward(state, jnp.int32(IDLE), after, jax.random.key(2), params))
-    assert reward == -taken
+    next_state = state._replace(road=state.road._replace(crashed=jnp.bool_(True)))
+    reward = np.asarray(task.reward(state, jnp.int32(IDLE), next_state, jax.random.key(2), params))
+    assert reward == -loss
     assert task.reward_space.contains(reward)
-    seen = np.asarray(task.observation(state, jax.random.key(2), params))
-    assert seen[5 + 4] == pytest.approx(taken / 60)
-    assert task.observation_space.contains(seen)
+    observation = np.asarray(task.observation(state, jax.random.key(2), params))
+    assert task.named(observation)["earned"] == pytest.approx(loss / 60)
+    assert task.observation_space.contains(observation)
 
 
 def test_a_driver_who_drives_on_earns_nothing():

@@ -11,11 +11,12 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 
-from rlbench_suite.envs.driving import bicycle, car_following, collision, lane_changing
-from rlbench_suite.envs.driving.bicycle import Motion, Pose
-from rlbench_suite.envs.driving.car_following import Driver
-from rlbench_suite.envs.driving.collision import Sweep
-from rlbench_suite.envs.driving.lane_changing import Prospect
+from rlbench_suite.envs.driving.traffic import car_following, lane_changing
+from rlbench_suite.envs.driving.traffic.car_following import Driver
+from rlbench_suite.envs.driving.traffic.lane_changing import Prospect
+from rlbench_suite.envs.driving.vehicle import bicycle, collision
+from rlbench_suite.envs.driving.vehicle.bicycle import Motion, Pose
+from rlbench_suite.envs.driving.vehicle.collision import Sweep
 
 CAR = Driver(desired_speed=120 / 3.6, time_gap=1.5, jam_gap=2.0, acceleration=1.4, deceleration=2.0)
 """Kesting, Treiber & Helbing 2010, table 1."""
@@ -47,9 +48,9 @@ def test_idm_is_the_published_equation() -> None:
     who = drivers(rng, 20_000)
     v, gap, leader = rng.uniform(0, 40, 20_000), rng.uniform(0.2, 200, 20_000), rng.uniform(0, 40, 20_000)
     v0, T, s0, a, b = who
-    wanted = s0 + T * v + v * (v - leader) / (2 * np.sqrt(a * b))
-    published = a * (1 - (v / v0) ** 4 - (wanted / gap) ** 2)
-    usual = wanted >= s0
+    desired_gap = s0 + T * v + v * (v - leader) / (2 * np.sqrt(a * b))
+    published = a * (1 - (v / v0) ** 4 - (desired_gap / gap) ** 2)
+    usual = desired_gap >= s0
     mine = np.asarray(car_following.acceleration(who, v, gap, leader))
     np.testing.assert_allclose(mine[usual], published[usual], rtol=1e-12, atol=1e-9)
     # A leader that draws away fast: the wanted gap is s0, and never brakes by its square (Treiber & Kesting 2013).
@@ -68,8 +69,8 @@ def test_idm_by_hand() -> None:
 def test_idm_equilibrium(v: float) -> None:
     """No acceleration at s_e = (s0 + v T) / sqrt(1 - (v / v0)^4) (Treiber et al. 2000, eq. 4)."""
     gap = (2 + 1.5 * v) / math.sqrt(1 - (v / CAR.desired_speed) ** 4)
-    found = brentq(lambda s: float(car_following.acceleration(CAR, v, s, v)), 2.0, 1000.0, xtol=1e-12)
-    assert found == pytest.approx(gap, rel=1e-9)
+    root = brentq(lambda s: float(car_following.acceleration(CAR, v, s, v)), 2.0, 1000.0, xtol=1e-12)
+    assert root == pytest.approx(gap, rel=1e-9)
 
 
 def test_idm_stops_behind_a_wall_without_touching_it() -> None:
@@ -170,7 +171,7 @@ def corners(x: float, y: float, heading: float, length: float, width: float) -> 
     return local @ np.array([[c, s], [-s, c]]) + [x, y]
 
 
-def polygon_distance(one: np.ndarray, other: np.ndarray) -> float:
+def polygon_distance(first: np.ndarray, second: np.ndarray) -> float:
     """Distance of two convex quadrilaterals, 0 if they meet: corners to edges, and corners inside."""
 
     def to_edges(points: np.ndarray, polygon: np.ndarray) -> float:
@@ -188,17 +189,17 @@ def polygon_distance(one: np.ndarray, other: np.ndarray) -> float:
         return bool(((sides >= 0).all(-1) | (sides <= 0).all(-1)).any())
 
     def edges_cut() -> bool:
-        p, r = one, np.roll(one, -1, 0) - one
-        q, s = other, np.roll(other, -1, 0) - other
+        p, r = first, np.roll(first, -1, 0) - first
+        q, s = second, np.roll(second, -1, 0) - second
         d = cross(r[:, None], s[None])
         gap = q[None] - p[:, None]
         with np.errstate(divide="ignore", invalid="ignore"):
             t, u = cross(gap, s[None]) / d, cross(gap, r[:, None]) / d
         return bool(((t >= 0) & (t <= 1) & (u >= 0) & (u <= 1)).any())
 
-    if holds(one, other) or holds(other, one) or edges_cut():
+    if holds(first, second) or holds(second, first) or edges_cut():
         return 0.0
-    return min(to_edges(one, other), to_edges(other, one))
+    return min(to_edges(first, second), to_edges(second, first))
 
 
 def test_collision_checker_is_never_late_and_at_most_centimetres_early() -> None:

@@ -19,8 +19,10 @@ from scipy.interpolate import CubicHermiteSpline
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Constant
-from rlbench_suite.envs.driving import collision, replay, routes, scenario
-from rlbench_suite.envs.driving.collision import Body
+from rlbench_suite.envs.driving.roads import routes, scenario
+from rlbench_suite.envs.driving.traffic import replay
+from rlbench_suite.envs.driving.vehicle import collision
+from rlbench_suite.envs.driving.vehicle.collision import Body
 from rlbench_suite.policy import reference_player
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card
@@ -79,7 +81,7 @@ BEND = {
 """A quarter circle to the left, one to the right, and a straight."""
 
 
-def given(**changes: Any) -> dict[str, Any]:
+def document_with(**changes: Any) -> dict[str, Any]:
     """Return the scenario of the tests with other fields."""
     return copy.deepcopy(BEND) | changes
 
@@ -128,19 +130,23 @@ def test_the_limiter_brakes_in_time() -> None:
 
 def test_vehicles_pass_through_their_points_and_move_on_hermite_curves() -> None:
     """Recorded points to 1e-9, SciPy's cubic Hermite splines between them; before and after them a vehicle is away."""
-    told = scenario.read(BEND).trajectories
-    recording = replay.recording_of(told)
+    trajectories = scenario.read(BEND).trajectories
+    recording = replay.recording_of(trajectories)
     assert recording.time.shape[0] == 2
     with jax.enable_x64(True):
         at = jax.jit(lambda time: replay.vehicles_at(recording, time))
-        for one in told:
-            wrapped = np.unwrap(one.heading)
-            for time in (*one.time, *np.random.default_rng(0).uniform(one.time[0], one.time[-1], 20)):
-                slopes = (np.array(one.speed) * f(one.heading) for f in (np.cos, np.sin))
-                truth = [CubicHermiteSpline(one.time, v, w)(time) for v, w in zip((one.x, one.y), slopes, strict=True)]
-                truth += [np.interp(time, one.time, wrapped), np.interp(time, one.time, one.speed)]
-                seen = at(jnp.float64(time))
-                poses = np.stack(seen.pose)[:, np.asarray(seen.present)].T
+        for trajectory in trajectories:
+            wrapped = np.unwrap(trajectory.heading)
+            between = np.random.default_rng(0).uniform(trajectory.time[0], trajectory.time[-1], 20)
+            for time in (*trajectory.time, *between):
+                speed, heading = np.array(trajectory.speed), trajectory.heading
+                truth = [
+                    CubicHermiteSpline(trajectory.time, trajectory.x, speed * np.cos(heading))(time),
+                    CubicHermiteSpline(trajectory.time, trajectory.y, speed * np.sin(heading))(time),
+                ]
+                truth += [np.interp(time, trajectory.time, wrapped), np.interp(time, trajectory.time, trajectory.speed)]
+                vehicles = at(jnp.float64(time))
+                poses = np.stack(vehicles.pose)[:, np.asarray(vehicles.present)].T
                 poses[:, 2] += 2 * math.pi * np.round((truth[2] - poses[:, 2]) / (2 * math.pi))
                 assert np.abs(poses - truth).max(1).min() < 1e-9
         for time, count in ((2.9, 0), (3.0, 1), (3.6, 2), (6.8, 1), (7.2, 2), (7.6, 1), (8.1, 0)):
@@ -149,15 +155,16 @@ def test_vehicles_pass_through_their_points_and_move_on_hermite_curves() -> None
 
 def test_every_recorded_vehicle_of_the_shipped_scenario_is_replayed() -> None:
     """Count as many vehicles as trajectories last at random times, with their own points."""
-    told = scenario.shipped().trajectories
-    recording = replay.recording_of(told)
+    trajectories = scenario.shipped().trajectories
+    recording = replay.recording_of(trajectories)
     with jax.enable_x64(True):
         at = jax.jit(lambda time: replay.vehicles_at(recording, time))
         for second in range(7, 400, 23):
-            seen = at(jnp.float64(second))
-            truth = [(one.x[k], one.y[k]) for one in told for k in [second - int(one.time[0])] if 0 <= k < len(one.x)]
-            there = np.asarray(seen.present)
-            mine = sorted(np.stack(seen.pose[:2], 1)[there].tolist())
+            vehicles = at(jnp.float64(second))
+            points = ((trajectory, second - int(trajectory.time[0])) for trajectory in trajectories)
+            truth = [(trajectory.x[k], trajectory.y[k]) for trajectory, k in points if 0 <= k < len(trajectory.x)]
+            present = np.asarray(vehicles.present)
+            mine = sorted(np.stack(vehicles.pose[:2], 1)[present].tolist())
             np.testing.assert_allclose(mine, sorted(map(list, truth)), rtol=0, atol=1e-9)
 
 
@@ -165,7 +172,7 @@ def test_overlap_is_that_of_rectangles() -> None:
     """Points of a fine grid of one body inside the other, and sides that cross: brute force at random poses."""
     rng = np.random.default_rng(3)
     grid = np.stack(np.meshgrid(*[np.linspace(-0.5, 0.5, 41)] * 2), -1).reshape(-1, 2)
-    found = 0
+    num_overlaps = 0
 
     def inside(points: np.ndarray, body: np.ndarray) -> bool:
         c, s = math.cos(body[2]), math.sin(body[2])
@@ -189,8 +196,8 @@ def test_overlap_is_that_of_rectangles() -> None:
         brute = inside(sampled(ego), body) or inside(sampled(body), ego)
         assert mine[k] >= brute
         assert mine[k] == brute or wider[k] != narrower[k]  # the grid misses corners that are closer than its step
-        found += brute
-    assert 100 < found < 350
+        num_overlaps += brute
+    assert 100 < num_overlaps < 350
 
 
 def test_every_step_is_that_of_a_plain_simulation() -> None:
@@ -200,24 +207,24 @@ def test_every_step_is_that_of_a_plain_simulation() -> None:
     limits = np.minimum(limits, np.sqrt(0.65 * 0.5 * 9.81 / np.maximum(np.abs(route.curvature), 1e-9)))
     ends = np.append(route.start[1:], np.inf)
     curves = [
-        (one.time, *(
-            CubicHermiteSpline(one.time, v, np.array(one.speed) * f(one.heading))
-            for v, f in ((one.x, np.cos), (one.y, np.sin))
-        ), np.unwrap(one.heading))
-        for one in task.scenario.trajectories
+        (trajectory.time, *(
+            CubicHermiteSpline(trajectory.time, v, np.array(trajectory.speed) * f(trajectory.heading))
+            for v, f in ((trajectory.x, np.cos), (trajectory.y, np.sin))
+        ), np.unwrap(trajectory.heading))
+        for trajectory in task.scenario.trajectories
     ]  # fmt: skip
 
     def touches(s: float, time: float) -> bool:
         ego = corners(np.array([[*routes.points(route, s)[0], 5, 2]]))
-        others = [
-            (x(time), y(time), np.interp(time, told, heading), 5, 2)
-            for told, x, y, heading in curves
-            if told[0] <= time <= told[-1]
+        bodies = [
+            (x(time), y(time), np.interp(time, times, heading), 5, 2)
+            for times, x, y, heading in curves
+            if times[0] <= time <= times[-1]
         ]
-        others = [row for row in others if math.dist(row[:2], routes.points(route, s)[0, :2]) < 8]
-        return bool(others) and bool(overlap(np.repeat(ego, len(others), 0), corners(np.array(others))).any())
+        bodies = [row for row in bodies if math.dist(row[:2], routes.points(route, s)[0, :2]) < 8]
+        return bool(bodies) and bool(overlap(np.repeat(ego, len(bodies), 0), corners(np.array(bodies))).any())
 
-    compared, crashes, near = 0, 0, 0
+    compared, crashes, num_near_misses = 0, 0, 0
     rng = np.random.default_rng(0)
     with precision(task):
         step = jax.jit(task.transition)
@@ -227,13 +234,13 @@ def test_every_step_is_that_of_a_plain_simulation() -> None:
             assert float(params.begin) >= 200
             while not (state.crashed or state.arrived) and state.steps < 60:
                 pedal = rng.uniform(-0.2, 1)
-                now, time = state, float(params.begin) + 0.2 * int(state.steps)
+                substate, time = state, float(params.begin) + 0.2 * int(state.steps)
                 state = step(state, jnp.array([pedal]), jax.random.key(0), params)
-                s, v, hit = float(now.s), float(now.speed), False
+                s, v, hit = float(substate.s), float(substate.speed), False
                 for k in range(1, 5):
                     limit = min(
-                        math.sqrt(most**2 + 4 * max(begin - s, 0))
-                        for most, begin, end in zip(limits, route.start, ends, strict=True)
+                        math.sqrt(max_speed**2 + 4 * max(begin - s, 0))
+                        for max_speed, begin, end in zip(limits, route.start, ends, strict=True)
                         if end > s
                     )
                     pull = min(max((limit - v) / 0.6, -6), pedal * (3 if pedal > 0 else 6))
@@ -249,12 +256,12 @@ def test_every_step_is_that_of_a_plain_simulation() -> None:
                 if not hit and not state.arrived:
                     soon = any(touches(s + v * 0.25 * k, time + 0.2 + 0.25 * k) for k in range(1, 7))
                     assert bool(state.near_miss) == soon
-                    near += soon
+                    num_near_misses += soon
                 compared += 1
                 crashes += hit
     assert compared > 150
     assert crashes >= 2
-    assert near > 10
+    assert num_near_misses > 10
 
 
 # -- files ---------------------------------------------------------------------------------------------------------
@@ -298,16 +305,16 @@ FAULTS = {
 """Parts of the sentence that refuses a scenario with these fields."""
 
 
-@pytest.mark.parametrize("said", FAULTS)
-def test_bad_scenarios_are_refused_in_one_sentence(said: str) -> None:
+@pytest.mark.parametrize("message", FAULTS)
+def test_bad_scenarios_are_refused_in_one_sentence(message: str) -> None:
     with pytest.raises(ValueError, match=r"scenario|recording") as error:
-        card("OwnRoads-v1", context={"scenario": given(**FAULTS[said])}).build()
-    assert said in str(error.value)
+        card("OwnRoads-v1", context={"scenario": document_with(**FAULTS[message])}).build()
+    assert message in str(error.value)
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (json.dumps(BEND).replace("200.0", "NaN"), "NaN is no number of JSON"),
         (json.dumps(BEND).replace("200.0", "1e999"), "duration: input should be a finite number"),
@@ -318,11 +325,11 @@ def test_bad_scenarios_are_refused_in_one_sentence(said: str) -> None:
         ("{}" + " " * 2**24, "larger than 16,777,216 bytes"),
     ],
 )
-def test_bad_files_are_refused_in_one_sentence(tmp_path: Path, text: str, said: str) -> None:
+def test_bad_files_are_refused_in_one_sentence(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "town.json").write_text(text)
     with pytest.raises(ValueError, match="scenario") as error:
         card("OwnRoads-v1", context={"scenario": str(tmp_path / "town.json")})
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert len(str(error.value)) < 400
 
 
@@ -334,24 +341,24 @@ def test_a_file_has_an_id_of_its_own_and_the_command_line_refuses_with_2(tmp_pat
     mapped = card("OwnRoads-v1", context={"scenario": BEND})
     assert named.id.startswith("rlsuite/OwnRoads-v1?context=mine-")
     assert named.id.rpartition("-")[2] == mapped.id.rpartition("-")[2]
-    moved = given(duration=201.0)
+    moved = document_with(duration=201.0)
     assert card("OwnRoads-v1", context={"scenario": moved}).id.rpartition("-")[2] != named.id.rpartition("-")[2]
     (tmp_path / "town.json").unlink()
     assert card(named.id).build().goal == mapped.build().goal
-    (tmp_path / "town.json").write_text(json.dumps(given(lane=[])))
+    (tmp_path / "town.json").write_text(json.dumps(document_with(lane=[])))
     program = Path(sys.executable).with_name("rlsuite")
-    asked = "show", f"OwnRoads-v1?context={tmp_path / 'mine.yaml'}"
-    done = subprocess.run([program, *asked], capture_output=True, text=True, check=False)
+    arguments = "show", f"OwnRoads-v1?context={tmp_path / 'mine.yaml'}"
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "Did you mean 'lanes'?" in done.stderr
 
 
 def test_the_page_shows_a_scenario_and_names_every_field() -> None:
     page = (Path(__file__).parents[2] / "docs" / "scenarios.md").read_text()
-    shown = page.partition("```json\n")[2].partition("```")[0]
-    assert scenario.way_of(scenario.read(json.loads(shown))) == ["in", "out"]
-    for part in (scenario.Scenario, scenario.Lane, scenario.Ego, scenario.OnLane, scenario.Trajectory, scenario.Piece):
-        assert all(f"{name}`" in page or f'{name}"' in page for name in part.model_fields), part
+    example = page.partition("```json\n")[2].partition("```")[0]
+    assert scenario.way_of(scenario.read(json.loads(example))) == ["in", "out"]
+    for model in (scenario.Scenario, scenario.Lane, scenario.Ego, scenario.OnLane, scenario.Trajectory, scenario.Piece):
+        assert all(f"{name}`" in page or f'{name}"' in page for name in model.model_fields), model
 
 
 # -- players -------------------------------------------------------------------------------------------------------
@@ -359,10 +366,10 @@ def test_the_page_shows_a_scenario_and_names_every_field() -> None:
 
 def test_no_held_pedal_earns_a_third_of_what_the_reference_does() -> None:
     """Blind driving meets the recorded traffic; the reference arrives and keeps the cost's limit."""
-    task, found = card("OwnRoads-v1").build(), card("OwnRoads-v1")
+    task, own_card = card("OwnRoads-v1").build(), card("OwnRoads-v1")
     best = play(task, reference_player(task), range(40), split="test")
     assert best.info["success"].mean() > 0.9
-    assert best.cost.mean() < found.constraint.limit
+    assert best.cost.mean() < own_card.constraint.limit
     for pedal in (-1.0, -0.2, 0.0, 0.3, 1.0):
         held = play(task, Constant(jnp.array([pedal], jnp.float32)), range(100), split="test")
         assert held.total.mean() < best.total.mean() / 3, pedal
@@ -373,9 +380,9 @@ def test_a_crash_costs_as_much_as_a_second_of_near_miss() -> None:
     task = card("OwnRoads-v1").build()
     params = task.sample_params(jax.random.key(0), jnp.int32(1))
     state = task.initial(jax.random.key(0), params)
-    for crashed, near, price in ((False, False, 0), (False, True, 1), (True, False, 5), (True, True, 5)):
-        after = state._replace(crashed=jnp.bool_(crashed), near_miss=jnp.bool_(near))
-        assert float(task.cost(state, None, after, params)) == price
+    for crashed, near_miss, price in ((False, False, 0), (False, True, 1), (True, False, 5), (True, True, 5)):
+        next_state = state._replace(crashed=jnp.bool_(crashed), near_miss=jnp.bool_(near_miss))
+        assert float(task.cost(state, None, next_state, params)) == price
     blind = play(task, Constant(jnp.ones(1, jnp.float32)), range(100), split="test")
     assert (blind.cost[blind.info["collision"]] >= 5).all()
     assert task.card.violates(5 * 0.06)  # a crash in six of a hundred episodes, and no near miss

@@ -14,9 +14,10 @@ from scipy.integrate import solve_ivp
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Constant
-from rlbench_suite.envs.driving import bicycle, parking, reeds_shepp
-from rlbench_suite.envs.driving.bicycle import Pose
-from rlbench_suite.envs.driving.parking import Params, State
+from rlbench_suite.envs.driving.tasks import parking
+from rlbench_suite.envs.driving.tasks.parking import Params, State
+from rlbench_suite.envs.driving.vehicle import bicycle, reeds_shepp
+from rlbench_suite.envs.driving.vehicle.bicycle import Pose
 from rlbench_suite.policy import reference_player
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card
@@ -58,13 +59,13 @@ def test_plans_lead_to_the_goal_and_are_the_shortest_where_that_is_known() -> No
         path = plan(*goal)
         x = y = heading = 0.0
         for turn, length in zip(map(float, path.turns), map(float, path.lengths), strict=True):
-            after = heading + turn * length
+            next_heading = heading + turn * length
             if turn:
-                x += turn * (math.sin(after) - math.sin(heading))
-                y -= turn * (math.cos(after) - math.cos(heading))
+                x += turn * (math.sin(next_heading) - math.sin(heading))
+                y -= turn * (math.cos(next_heading) - math.cos(heading))
             else:
                 x, y = x + length * math.cos(heading), y + length * math.sin(heading)
-            heading = after
+            heading = next_heading
         missed = math.hypot(x - goal[0], y - goal[1]), abs(math.remainder(heading - goal[2], 2 * math.pi))
         assert max(missed) < 3 * reeds_shepp.SHORT
         assert sum(abs(float(v)) for v in path.lengths) >= math.hypot(goal[0], goal[1]) - 3 * reeds_shepp.SHORT
@@ -87,9 +88,9 @@ def test_plans_lead_to_the_goal_and_are_the_shortest_where_that_is_known() -> No
 def test_reward_by_hand(x: float, y: float, turn: float, speed: float, crashed: bool, reward: float) -> None:
     goal = Params(*(np.float32(v) for v in (2.0, -10.0, 0.0, 0.0)))
     pose = Pose(*(np.float32(v) for v in (2.0 + x, -10.0 + y, turn, speed)))
-    before = State(pose, np.float32(7), np.bool_(False))
-    after = State(pose, np.float32(7), np.bool_(crashed))
-    assert float(task().reward(before, None, after, None, goal)) == pytest.approx(reward, abs=1e-5)
+    state = State(pose, np.float32(7), np.bool_(False))
+    next_state = State(pose, np.float32(7), np.bool_(crashed))
+    assert float(task().reward(state, None, next_state, None, goal)) == pytest.approx(reward, abs=1e-5)
 
 
 def test_the_reference_parks_always_and_nothing_cheap_pays() -> None:

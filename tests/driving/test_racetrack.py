@@ -17,7 +17,8 @@ from scipy.optimize import minimize_scalar
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Constant
-from rlbench_suite.envs.driving import racetrack, routes
+from rlbench_suite.envs.driving.roads import routes
+from rlbench_suite.envs.driving.tasks import racetrack
 from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.policy import reference_player
 from rlbench_suite.process import precision
@@ -38,15 +39,15 @@ def task(dtype: str = "float32") -> Any:
 
 def centre(pieces: list[tuple[float, float]], start: tuple[float, float, float], s: float) -> np.ndarray:
     """Integrate x, y and heading of a centre line from its curvature."""
-    now = np.array(start)
+    place = np.array(start)
     for length, kappa in pieces:
         way = min(length, s)
         if way > 0:
-            now = solve_ivp(
-                lambda _, z, k=kappa: [math.cos(z[2]), math.sin(z[2]), k], (0, way), now, rtol=1e-12, atol=1e-12
+            place = solve_ivp(
+                lambda _, z, k=kappa: [math.cos(z[2]), math.sin(z[2]), k], (0, way), place, rtol=1e-12, atol=1e-12
             ).y[:, -1]
         s -= length
-    return now
+    return place
 
 
 def test_places_are_those_that_the_curvature_integrates_to_and_points_project_onto_them() -> None:
@@ -61,16 +62,16 @@ def test_places_are_those_that_the_curvature_integrates_to_and_points_project_on
             place = routes.place_at(route, jnp.float64(s))
             truth = centre(PIECES, start, s)
             np.testing.assert_allclose([float(v) for v in place[:3]], truth, atol=1e-8)
-            d, near = rng.uniform(-5, 5), np.clip(s + rng.uniform(-2, 2), 0, 73)
+            d, guess = rng.uniform(-5, 5), np.clip(s + rng.uniform(-2, 2), 0, 73)
             x, y = truth[0] - d * math.sin(truth[2]), truth[1] + d * math.cos(truth[2])
-            found = [float(v) for v in routes.project(route, jnp.float64(x), jnp.float64(y), jnp.float64(near))]
-            np.testing.assert_allclose(found, [s, d], atol=1e-8)
+            projection = [float(v) for v in routes.project(route, jnp.float64(x), jnp.float64(y), jnp.float64(guess))]
+            np.testing.assert_allclose(projection, [s, d], atol=1e-8)
             way = minimize_scalar(
                 lambda z, x=x, y=y: math.dist(centre(PIECES, start, z)[:2], (x, y)),
                 bounds=(max(s - 4, 0), min(s + 4, 73)),
                 method="bounded",
             )
-            assert math.isclose(way.fun, abs(found[1]), abs_tol=1e-6)
+            assert math.isclose(way.fun, abs(projection[1]), abs_tol=1e-6)
 
 
 def test_tracks_close_without_a_kink_and_bend_as_tyres_allow() -> None:
@@ -96,18 +97,18 @@ def test_tracks_close_without_a_kink_and_bend_as_tyres_allow() -> None:
             np.testing.assert_allclose(place, [track.x[k], track.y[k], track.heading[k]], atol=1e-6)
         assert np.abs(track.curvature).max() < 1 / (15 + racetrack.LANE / 2)
     assert senses == {True, False}
-    assert racetrack.FASTEST**2 / 15 < 4.9
+    assert racetrack.MAX_SPEED**2 / 15 < 4.9
 
 
 def hostile_episodes(count: int) -> Any:
     """Params, states before, actions and states after, under steering that wanders."""
     which = task("float64")
 
-    def one(carry: Any, key: Any) -> Any:
+    def step(carry: Any, key: Any) -> Any:
         episode, wheel = carry
         wheel = jnp.clip(wheel + 0.3 * jax.random.normal(key, wheel.shape, wheel.dtype), -1, 1)
-        after = jax.vmap(lambda e, a: advance(which, e, a, np.int32(STEPS))[0])(episode, wheel)
-        return (after, wheel), (episode.state, wheel, after.state)
+        next_episode = jax.vmap(lambda e, a: advance(which, e, a, np.int32(STEPS))[0])(episode, wheel)
+        return (next_episode, wheel), (episode.state, wheel, next_episode.state)
 
     def reach(state: Any, params: Any) -> Any:
         """Put the ego 9 m behind the first other car, in its lane."""
@@ -121,7 +122,7 @@ def hostile_episodes(count: int) -> Any:
         start = jax.vmap(lambda seed: begin(which, seed, 0, Draw(np.int32(1), np.int32(-1)))[0])(seeds)
         start = start._replace(state=jax.vmap(reach)(start.state, start.params))
         keys = jax.random.split(jax.random.key(3), STEPS)
-        _, run = jax.jit(lambda e: jax.lax.scan(one, (e, jnp.zeros((count, 1))), keys))(start)
+        _, run = jax.jit(lambda e: jax.lax.scan(step, (e, jnp.zeros((count, 1))), keys))(start)
         return jax.tree.map(np.asarray, (start.params, *run))
 
 
@@ -133,7 +134,7 @@ def body(x: float, y: float, heading: float) -> np.ndarray:
 def test_every_step_is_that_of_a_plain_simulation_and_no_overlap_goes_uncounted() -> None:
     """The bicycle integrated by SciPy, the others where uniform motion takes them, bodies tested at each sub-step."""
     count = 24
-    params, before, actions, after = hostile_episodes(count)
+    params, states, actions, next_states = hostile_episodes(count)
     at = lambda tree, *index: jax.tree.map(lambda leaf: leaf[index], tree)  # noqa: E731
     compared = crashes = 0
     for e in range(count):
@@ -142,7 +143,7 @@ def test_every_step_is_that_of_a_plain_simulation_and_no_overlap_goes_uncounted(
         pieces = list(zip(np.diff([*track.start, mine.lap]).tolist(), track.curvature.tolist(), strict=True))
         first = tuple(float(v[0]) for v in (track.x, track.y, track.heading))
         for t in range(STEPS):
-            old, new = at(before, t, e), at(after, t, e)
+            old, new = at(states, t, e), at(next_states, t, e)
             if old.crashed:
                 break
             u, axle = mine.speed, 1.5
@@ -155,19 +156,19 @@ def test_every_step_is_that_of_a_plain_simulation_and_no_overlap_goes_uncounted(
                     lambda _, z, u=u, b=beta: [u * math.cos(z[2] + b), u * math.sin(z[2] + b), u / 1.5 * math.sin(b)],
                     (0, 1 / 15), z, rtol=1e-11, atol=1e-11,
                 ).y[:, -1]  # fmt: skip
-                for s, d in zip(old.others, mine.across, strict=True):
+                for s, d in zip(old.other_s, mine.across, strict=True):
                     if abs((s - old.s + mine.lap / 2) % mine.lap - mine.lap / 2) > 12:
                         continue
                     x, y, psi = centre(pieces, first, (s + k * mine.pace / 15) % mine.lap)
-                    other = body(x - d * math.sin(psi), y + d * math.cos(psi), psi)
-                    touched |= bool(overlap(body(*z), other))
+                    other_body = body(x - d * math.sin(psi), y + d * math.cos(psi), psi)
+                    touched |= bool(overlap(body(*z), other_body))
                 if touched:
                     break
             crashes += touched
             assert new.crashed or not touched
             if not new.crashed:
                 np.testing.assert_allclose(new.pose[:3], z, atol=1e-8)
-                moved = (new.others - old.others - 3 * mine.pace / 15 + mine.lap / 2) % mine.lap - mine.lap / 2
+                moved = (new.other_s - old.other_s - 3 * mine.pace / 15 + mine.lap / 2) % mine.lap - mine.lap / 2
                 np.testing.assert_allclose(moved, 0, atol=1e-9)
                 compared += 1
     assert compared > 80

@@ -15,8 +15,8 @@ import pytest
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Constant
-from rlbench_suite.envs.driving import merge, motorway_exit, two_way
-from rlbench_suite.envs.driving.highway import ACTIONS, FASTER, IDLE, LANE_LEFT, LANE_RIGHT, SLOWER
+from rlbench_suite.envs.driving.tasks import merge, motorway_exit, two_way
+from rlbench_suite.envs.driving.tasks.highway import ACTIONS, FASTER, IDLE, LANE_LEFT, LANE_RIGHT, SLOWER
 from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card
@@ -38,36 +38,36 @@ def task(name: str, dtype: str = "float32") -> Any:
 def hostile_episodes(which: Any, count: int, steps: int) -> Any:
     """Params, states before, actions and states after of episodes under random actions."""
 
-    def one(episode: Any, key: Any) -> Any:
+    def step(episode: Any, key: Any) -> Any:
         actions = jax.random.randint(key, (count,), 0, len(ACTIONS))
-        after = jax.vmap(lambda e, a: advance(which, e, a, np.int32(steps))[0])(episode, actions)
-        return after, (episode.state, actions, after.state)
+        next_episode = jax.vmap(lambda e, a: advance(which, e, a, np.int32(steps))[0])(episode, actions)
+        return next_episode, (episode.state, actions, next_episode.state)
 
     with precision(which):
         seeds = np.stack([seed_key(seed) for seed in range(count)])
         start = jax.jit(jax.vmap(lambda seed: begin(which, seed, 0, TEST)[0]))(seeds)
         keys = jax.random.split(jax.random.key(3), steps)
-        _, run = jax.jit(lambda episode: jax.lax.scan(one, episode, keys))(start)
+        _, run = jax.jit(lambda episode: jax.lax.scan(step, episode, keys))(start)
         return jax.tree.map(np.asarray, (start.params, *run))
 
 
-def plain_step(name: str, params: Any, before: Any, action: np.ndarray) -> PlainTraffic:
+def plain_step(name: str, params: Any, state: Any, action: np.ndarray) -> PlainTraffic:
     """One step of the task's docstring in plain NumPy."""
-    lane, target = before.traffic.lane.copy(), before.traffic.target.copy()
+    lane, target = state.traffic.lane.copy(), state.traffic.target.copy()
     lanes, lowest, steady = {"Merge-v2": (3, 1, [1]), "TwoWay-v1": (2, 9, list(range(12, 17)))}[name]
     road = PlainTraffic(
-        params, *before.traffic.pose, lane, target, before.travelled, lanes=lanes, lowest=lowest, steady=steady
+        params, *state.traffic.pose, lane, target, state.travelled, lanes=lanes, lowest=lowest, steady=steady
     )
     aside = np.select([action == LANE_LEFT, action == LANE_RIGHT], [1, -1], 0)
-    wanted, settled = target[:, 0] + aside, lane[:, 0] == target[:, 0]
-    allowed = (wanted >= 0) & (wanted < lanes) & settled
+    target_lane, settled = target[:, 0] + aside, lane[:, 0] == target[:, 0]
+    allowed = (target_lane >= 0) & (target_lane < lanes) & settled
     if name == "Merge-v2":
-        at = before.travelled
-        allowed &= (wanted > 0) & ((target[:, 0] > 0) | ((at >= 150) & (at < 400)))
-    back = (aside != 0) & ~settled & (wanted == lane[:, 0])
+        at = state.travelled
+        allowed &= (target_lane > 0) & ((target[:, 0] > 0) | ((at >= 150) & (at < 400)))
+    back = (aside != 0) & ~settled & (target_lane == lane[:, 0])
     lane[back, 0], target[back, 0] = target[back, 0], lane[back, 0]
     target[:, 0] += np.where(allowed, aside, 0)
-    speed = 10 + 5 * np.clip(before.level + (action == FASTER) - (action == SLOWER), 0, 4)
+    speed = 10 + 5 * np.clip(state.level + (action == FASTER) - (action == SLOWER), 0, 4)
     y = 4 * target[:, 0] + 2
 
     def ego(_: Any, at: Any, heading: Any, v: Any) -> Any:
@@ -86,21 +86,21 @@ def plain_step(name: str, params: Any, before: Any, action: np.ndarray) -> Plain
 def test_every_step_is_that_of_a_plain_simulation(name: str) -> None:
     """Positions to a nanometre, lanes exactly, crashes never missed: brute force in NumPy at float64."""
     steps = 14
-    params, before, actions, after = hostile_episodes(task(name, "float64"), 24, steps)
+    params, states, actions, next_states = hostile_episodes(task(name, "float64"), 24, steps)
     at = lambda tree, index: jax.tree.map(lambda leaf: leaf[index], tree)  # noqa: E731
     compared = 0
     for t in range(steps):
-        running = np.flatnonzero(~before.crashed[t])
-        road = plain_step(name, at(params, running), at(at(before, t), running), actions[t, running])
-        mine = at(at(after, t), running)
+        running = np.flatnonzero(~states.crashed[t])
+        road = plain_step(name, at(params, running), at(at(states, t), running), actions[t, running])
+        mine = at(at(next_states, t), running)
         assert not (road.touched & ~mine.crashed).any()
-        whole = ~mine.crashed
+        unbroken = ~mine.crashed
         close = partial(np.testing.assert_allclose, rtol=0, atol=1e-9)
         for field in ("x", "y", "heading", "speed"):
-            close(getattr(mine.traffic.pose, field)[whole], getattr(road, field)[whole])
-        np.testing.assert_array_equal(mine.traffic.lane[whole], road.lane[whole])
-        np.testing.assert_array_equal(mine.traffic.target[whole], road.target[whole])
-        compared += whole.sum()
+            close(getattr(mine.traffic.pose, field)[unbroken], getattr(road, field)[unbroken])
+        np.testing.assert_array_equal(mine.traffic.lane[unbroken], road.lane[unbroken])
+        np.testing.assert_array_equal(mine.traffic.target[unbroken], road.target[unbroken])
+        compared += unbroken.sum()
     assert compared > 100
 
 
@@ -141,13 +141,13 @@ def test_a_missed_exit_takes_back_all_and_ends_the_episode() -> None:
     far = task("Exit-v2")
     state = env.episode.state._replace(overtaken=np.int32(1))
     y = state.traffic.pose.y.copy()
-    for place, left in ((2.0, True), (6.0, False)):
+    for place, has_left in ((2.0, True), (6.0, False)):
         y[0] = place
-        now = state._replace(traffic=state.traffic._replace(pose=state.traffic.pose._replace(y=y)))
-        assert bool(far.info(now, env.params)["success"]) == left
-        assert not far.info(now._replace(overtaken=np.int32(0)), env.params)["success"]
-        right, end = motorway_exit.rules_of(now).edges(np.float32(0), np.float32(place))
-        assert (float(right), float(end)) == ((0, 4) if left else (4, 16))
+        state_at_exit = state._replace(traffic=state.traffic._replace(pose=state.traffic.pose._replace(y=y)))
+        assert bool(far.info(state_at_exit, env.params)["success"]) == has_left
+        assert not far.info(state_at_exit._replace(overtaken=np.int32(0)), env.params)["success"]
+        right, end = motorway_exit.rules_of(state_at_exit).edges(np.float32(0), np.float32(place))
+        assert (float(right), float(end)) == ((0, 4) if has_left else (4, 16))
 
 
 def test_oncoming_vehicles_keep_one_speed_and_overtaking_counts_only_its_own_lane() -> None:
@@ -155,15 +155,20 @@ def test_oncoming_vehicles_keep_one_speed_and_overtaking_counts_only_its_own_lan
     env = gymnasium.make("rlsuite/TwoWay-v1").unwrapped
     env.reset(seed=2)
     first, ring = env.episode.state, float(env.params.circumference)
-    speed = first.traffic.pose.speed[two_way.OWN :]
+    speed = first.traffic.pose.speed[two_way.NUM_SAME_WAY :]
     assert len(set(speed.tolist())) == 1
     assert 18 <= speed[0] <= 22
     for step in range(1, 16):
         env.step(SLOWER)
         pose = env.episode.state.traffic.pose
-        moved = pose.x[two_way.OWN :] + env.episode.state.travelled - first.traffic.pose.x[two_way.OWN :] + speed * step
+        moved = (
+            pose.x[two_way.NUM_SAME_WAY :]
+            + env.episode.state.travelled
+            - first.traffic.pose.x[two_way.NUM_SAME_WAY :]
+            + speed * step
+        )
         np.testing.assert_allclose((moved + ring / 2) % ring - ring / 2, 0, atol=2e-2)
-        assert (pose.speed[two_way.OWN :] == speed).all()
+        assert (pose.speed[two_way.NUM_SAME_WAY :] == speed).all()
     assert env.episode.state.overtaken <= 0
 
 

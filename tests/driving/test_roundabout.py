@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rlbench_suite.envs.driving import routes
-from rlbench_suite.envs.driving.crossing_task import Demand
-from rlbench_suite.envs.driving.roundabout import Roundabout
+from rlbench_suite.envs.driving.roads import routes
+from rlbench_suite.envs.driving.tasks.crossing_task import Demand
+from rlbench_suite.envs.driving.tasks.roundabout import Roundabout
 from rlbench_suite.registry import card
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -68,33 +68,35 @@ def test_routes_are_arcs_that_join_the_lanes() -> None:
     """They go around the circles' centres without a kink; radii of 20 and 24 m, nodes at 24 degrees (highway-env)."""
     for route in range(15):
         s = np.arange(0, LAYOUT.out[route] + 30, 1.7)
-        ours, plain = routes.points(LAYOUT.route(route), s), np.array([pose(route, float(one)) for one in s])
+        ours, plain = routes.points(LAYOUT.route(route), s), np.array([pose(route, float(way)) for way in s])
         np.testing.assert_allclose(ours[:, :2], plain[:, :2], rtol=0, atol=1e-9)
         np.testing.assert_allclose(np.cos(ours[:, 2] - plain[:, 2]), 1, rtol=0, atol=1e-12)
         assert np.hypot(*np.diff(ours[:, :2], axis=0).T).max() < 1.7 + 1e-9
         assert plain_roundabout.out(route) == pytest.approx(LAYOUT.out[route], abs=1e-9)
         assert plain_roundabout.bend(route) == pytest.approx(LAYOUT.fastest[route])
-    for route, other in product(range(15), range(15)):
-        assert LAYOUT.yields_to[route, other] == waits(route, other, False)
+    for route, other_route in product(range(15), range(15)):
+        assert LAYOUT.yields_to[route, other_route] == waits(route, other_route, False)
     assert not LAYOUT.looks_for.any()
 
 
 def test_bodies_touch_only_where_one_yields_or_follows() -> None:
     """Rectangles on two routes touch only where both are in their zones, or one knows the other in its lane."""
     zones = follows = 0
-    for route, other in product(USED, USED):
-        if route == other:
+    for route, other_route in product(USED, USED):
+        if route == other_route:
             continue
-        mine, its = np.arange(LINE - 5, LAYOUT.out[route] + 10, 1.5), np.arange(LINE - 5, LAYOUT.out[other] + 10, 1.5)
-        places, others = ([pose(r, float(s)) for s in line] for r, line in ((route, mine), (other, its)))
-        near = np.hypot(*(np.array(places)[:, None, k] - np.array(others)[:, k] for k in (0, 1))) < math.hypot(5, 2)
-        for i, j in np.argwhere(near):
-            if not overlap(body(places[i]), body(others[j])):
+        mine = np.arange(LINE - 5, LAYOUT.out[route] + 10, 1.5)
+        its = np.arange(LINE - 5, LAYOUT.out[other_route] + 10, 1.5)
+        places, other_places = ([pose(r, float(s)) for s in line] for r, line in ((route, mine), (other_route, its)))
+        dx, dy = (np.array(places)[:, None, k] - np.array(other_places)[:, k] for k in (0, 1))
+        is_close = np.hypot(dx, dy) < math.hypot(5, 2)
+        for i, j in np.argwhere(is_close):
+            if not overlap(body(places[i]), body(other_places[j])):
                 continue
             s, its_s = float(mine[i]), float(its[j])
-            ahead = way(route, s, other, its_s), way(other, its_s, route, s)
-            begin, end, its_begin, its_end = ZONES[route, other]
-            back = ZONES[other, route]
+            ahead = way(route, s, other_route, its_s), way(other_route, its_s, route, s)
+            begin, end, its_begin, its_end = ZONES[route, other_route]
+            back = ZONES[other_route, route]
             inside = begin - 2.5 <= s <= end + 2.5 and its_begin - 2.5 <= its_s <= its_end + 2.5
             inside |= back[0] - 2.5 <= its_s <= back[1] + 2.5 and back[2] - 2.5 <= s <= back[3] + 2.5
             zones += inside
@@ -106,7 +108,7 @@ def test_bodies_touch_only_where_one_yields_or_follows() -> None:
 
 def test_who_drives_blindly_scores_less_than_three_tenths_of_the_reference() -> None:
     """The measured scores: the reference arrives and keeps the cost's limit, blind players do not."""
-    folder = Path(str(sys.modules[Roundabout.__module__].__file__)).parent
+    folder = Path(str(sys.modules[Roundabout.__module__].__file__)).parents[1]
     scores = json.loads((folder / "reference_scores.json").read_text())
     limit = card("Roundabout-v1").constraint.limit
     for line in scores["rlsuite/Roundabout-v1"].values():

@@ -15,11 +15,12 @@ from scipy.stats import wasserstein_distance
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.single import TaskEnv
-from rlbench_suite.envs.driving import ring_road, traffic_sim
-from rlbench_suite.envs.driving.car_following import Driver
-from rlbench_suite.envs.driving.ring_road import BRAKING, TICK, Ring
-from rlbench_suite.envs.driving.sampled_distribution import Grid, below, distance, spread
-from rlbench_suite.envs.driving.traffic_sim import AGENTS, CARS, GRIDS
+from rlbench_suite.envs.driving.tasks import traffic_sim
+from rlbench_suite.envs.driving.tasks.traffic_sim import AGENTS, CARS, GRIDS
+from rlbench_suite.envs.driving.traffic import ring_road
+from rlbench_suite.envs.driving.traffic.car_following import Driver
+from rlbench_suite.envs.driving.traffic.ring_road import BRAKING, TICK, Ring
+from rlbench_suite.envs.driving.traffic.sampled_distribution import Grid, below, distance, spread
 from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.policy import reference_player
 from rlbench_suite.process import precision
@@ -43,7 +44,7 @@ def test_different_drivers_settle_at_the_gaps_in_closed_form() -> None:
     driver = Driver(*rng.uniform(low, high, (16, 5)).T)
     with jax.enable_x64(True):
         start = Ring(jnp.full(16, 25.0), jnp.full(16, 8.0))
-        tick = lambda _, ring: ring_road.moved(ring, ring_road.human(ring, driver, 0.0))  # noqa: E731
+        tick = lambda _, ring: ring_road.move(ring, ring_road.human_acceleration(ring, driver, 0.0))  # noqa: E731
         gap, v = jax.tree.map(np.asarray, jax.jit(lambda ring: jax.lax.fori_loop(0, 6000, tick, ring))(start))
     np.testing.assert_allclose(v, v[0], rtol=1e-9)
     expected = (driver.jam_gap + v * driver.time_gap) / np.sqrt(1 - (v / driver.desired_speed) ** 4)
@@ -66,7 +67,7 @@ def test_a_tick_is_that_of_held_accelerations() -> None:
     gap, v = rng.uniform(0, 1.5, count), rng.uniform(0, 4, count) * (rng.random(count) < 0.9)
     a = rng.uniform(-BRAKING, BRAKING, count)
     with jax.enable_x64(True):
-        end = jax.tree.map(np.asarray, ring_road.moved(Ring(gap, v), jnp.asarray(a)))
+        end = jax.tree.map(np.asarray, ring_road.move(Ring(gap, v), jnp.asarray(a)))
         gaps = np.asarray(gaps_within(Ring(gap, v), jnp.asarray(a), 2))
     assert ((v + TICK * a < 0) & (v > 0)).sum() > 100
     np.testing.assert_allclose(end.gap, gaps[-1], atol=1e-12)
@@ -81,15 +82,15 @@ def test_humans_never_collide_behind_anybody() -> None:
     disturbances = rng.normal(0, 2, (1500, 64, 8))
     with jax.enable_x64(True):
 
-        def tick(ring: Ring, drawn: Any) -> Any:
-            pedal, disturbance = drawn
-            own = ring_road.human(ring, driver, disturbance)
-            own = own.at[:, 0].set(jnp.minimum(pedal, own[:, 0]))
-            return ring_road.moved(ring, own), gaps_within(ring, own, 51).min()
+        def tick(ring: Ring, sampled: Any) -> Any:
+            pedal, disturbance = sampled
+            accelerations = ring_road.human_acceleration(ring, driver, disturbance)
+            accelerations = accelerations.at[:, 0].set(jnp.minimum(pedal, accelerations[:, 0]))
+            return ring_road.move(ring, accelerations), gaps_within(ring, accelerations, 51).min()
 
         start = Ring(jnp.full((64, 8), 20.0), jnp.full((64, 8), 10.0))
-        _, least = jax.lax.scan(tick, start, (pedals, disturbances))
-    assert -1e-9 < np.asarray(least).min() < 0.05
+        _, min_gaps = jax.lax.scan(tick, start, (pedals, disturbances))
+    assert -1e-9 < np.asarray(min_gaps).min() < 0.05
 
 
 # -- distances -------------------------------------------------------------------------------------------------------
@@ -103,15 +104,15 @@ def test_distances_are_those_of_scipy() -> None:
     """Compare values moved to the beginnings of their bins exactly, and the values themselves to the width of a bin."""
     rng, grid = np.random.default_rng(3), Grid(-4.0, 0.125)
     for scale in (0.5, 2.0, 4.0):
-        one, other = rng.normal(0, scale, 500), scale * rng.exponential(1, 500) - 2
+        samples, other_samples = rng.normal(0, scale, 500), scale * rng.exponential(1, 500) - 2
         with jax.enable_x64(True):
-            counts = [np.asarray(below(values, grid)) for values in (one, other)]
+            counts = [np.asarray(below(values, grid)) for values in (samples, other_samples)]
         width = grid.width / 500
-        moved = binned(one, grid), binned(other, grid)
-        found = width * int(distance(*counts))
-        assert found == pytest.approx(wasserstein_distance(*moved), abs=1e-12)
-        inside = [np.clip(values, -4, 4 - 1e-9) for values in (one, other)]
-        assert found == pytest.approx(wasserstein_distance(*inside), abs=grid.width)
+        moved = binned(samples, grid), binned(other_samples, grid)
+        measured = width * int(distance(*counts))
+        assert measured == pytest.approx(wasserstein_distance(*moved), abs=1e-12)
+        inside = [np.clip(values, -4, 4 - 1e-9) for values in (samples, other_samples)]
+        assert measured == pytest.approx(wasserstein_distance(*inside), abs=grid.width)
         constants = [wasserstein_distance(moved[0], [constant]) for constant in np.unique(moved[0])]
         assert width * int(spread(counts[0], 500)) == pytest.approx(min(constants), abs=1e-12)
 
@@ -125,15 +126,15 @@ def bound(gap: float, v: float, leader: float) -> float:
     # Drive on at v' for a tick, then brake with B: (v + v') dt / 2 + v'^2 / 2B = room.
     half = BRAKING * TICK / 2
     root = half * half - BRAKING * (v * TICK - 2 * room)
-    most = math.sqrt(root) - half if root >= half * half else None
-    return (most - v) / TICK if most is not None else -v * v / (2 * room)
+    max_pedal = math.sqrt(root) - half if root >= half * half else None
+    return (max_pedal - v) / TICK if max_pedal is not None else -v * v / (2 * room)
 
 
 def pedal(gap: float, v: float, leader: float, driver: tuple[float, ...]) -> float:
     """Return the acceleration of a human without randomness, by the published equations."""
     v0, headway, s0, a, b = driver
-    wanted = s0 + max(0.0, v * headway + v * (v - leader) / (2 * math.sqrt(a * b)))
-    free = a * (1 - (v / v0) ** 4 - (wanted / gap) ** 2)
+    desired_gap = s0 + max(0.0, v * headway + v * (v - leader) / (2 * math.sqrt(a * b)))
+    free = a * (1 - (v / v0) ** 4 - (desired_gap / gap) ** 2)
     return min(max(min(free, bound(gap, v, leader)), -BRAKING), BRAKING)
 
 
@@ -153,16 +154,16 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:
         episode, step = jax.jit(lambda key: begin(which, key, 0, Draw(np.int32(1), np.int32(-1))))(seed_key(4))
         episode = episode._replace(params=episode.params._replace(random=np.float64(0)))
         params, state = jax.tree.map(np.asarray, (episode.params, episode.state))
-        told = params.command > 0
-        assert not told[0]
+        commanded = params.command > 0
+        assert not commanded[0]
         drivers = [
-            (1.3 * params.limit, params.command[i], 2.0, *(float(part[i]) for part in params.driver[3:]))
-            if told[i]
-            else tuple(float(part[i]) for part in params.driver)
+            (1.3 * params.limit, params.command[i], 2.0, *(float(values[i]) for values in params.driver[3:]))
+            if commanded[i]
+            else tuple(float(values[i]) for values in params.driver)
             for i in range(CARS)
         ]
-        roads = [[list(pair) for pair in zip(*(part[k] for part in state.ring), strict=True)] for k in (0, 1)]
-        seen: list[list[list[float]]] = [[[], [], []], [[], [], []]]
+        roads = [[list(pair) for pair in zip(*(values[k] for values in state.ring), strict=True)] for k in (0, 1)]
+        histories: list[list[list[float]]] = [[[], [], []], [[], [], []]]
         errors, total, overruled = [], 0.0, 0
         for k in range(120):
             action = np.clip(rng.normal(0, 0.02, (AGENTS, 1)), -1, 1)
@@ -174,28 +175,30 @@ def test_whole_episodes_agree_with_a_plain_simulation() -> None:
                 if world:  # the agents' cars: humans who are a little disturbed
                     action[:, 0] = np.clip(action[:, 0] + np.array(a[1:]) / BRAKING, -1, 1)
                     a[1:] = BRAKING * action[:, 0]
-                    most = [bound(gap, v, cars[i - 1][1]) for i, (gap, v) in enumerate(cars)]
-                    overruled += sum(a[i] > most[i] + 0.1 for i in range(1, CARS))
-                    a[1:] = np.minimum(a[1:], most[1:])
+                    bounds = [bound(gap, v, cars[i - 1][1]) for i, (gap, v) in enumerate(cars)]
+                    overruled += sum(a[i] > bounds[i] + 0.1 for i in range(1, CARS))
+                    a[1:] = np.minimum(a[1:], bounds[1:])
                 way, new = travelled(cars, a)
                 for i in range(CARS):
                     gap = cars[i][0] + way[i - 1] - way[i]
                     if i:
-                        for values, value in zip(seen[world], (new[i], gap, (new[i] - cars[i][1]) / TICK), strict=True):
-                            values.append(value)
+                        for history, value in zip(
+                            histories[world], (new[i], gap, (new[i] - cars[i][1]) / TICK), strict=True
+                        ):
+                            history.append(value)
                     cars[i][:] = gap, new[i]
-                    if world and told[i] and k >= 40:
+                    if world and commanded[i] and k >= 40:
                         goal = 2 + new[i] * params.command[i]
                         errors.append(min(abs(gap - goal) / goal, 1))
             episode, step = go_on(episode, action)
             total += float(step.reward[0])
             np.testing.assert_allclose(episode.state.ring.gap, [[c[0] for c in cars] for cars in roads], atol=1e-8)
             np.testing.assert_allclose(episode.state.ring.v, [[c[1] for c in cars] for cars in roads], atol=1e-8)
-            shown = [[c[1] / 40, min(c[0] / 100, 1), roads[1][i - 1][1] / 40] for i, c in enumerate(roads[1])][1:]
-            np.testing.assert_allclose(np.asarray(step.observation)[:, :3], shown, atol=1e-9)
+            entries = [[c[1] / 40, min(c[0] / 100, 1), roads[1][i - 1][1] / 40] for i, c in enumerate(roads[1])][1:]
+            np.testing.assert_allclose(np.asarray(step.observation)[:, :3], entries, atol=1e-9)
     realism = []
-    for name, one, other in zip(GRIDS, *seen, strict=True):
-        twin, fleet = (binned(np.array(values), GRIDS[name]) for values in (one, other))
+    for name, twin_values, fleet_values in zip(GRIDS, *histories, strict=True):
+        twin, fleet = (binned(np.array(values), GRIDS[name]) for values in (twin_values, fleet_values))
         far, wide = wasserstein_distance(twin, fleet), wasserstein_distance(twin, [np.median(twin)])
         realism.append(max(0, 1 - 2 * far / wide))
         assert float(step.info[f"{name}_distance"]) == pytest.approx(far, abs=1e-9)
@@ -218,11 +221,11 @@ class Impostor(eqx.Module):
 
     def act(self, memory: Any, view: Any, key: jax.Array) -> Any:
         params, state = memory, view.state
-        ring = Ring(*(part[1] for part in state.ring))
+        ring = Ring(*(values[1] for values in state.ring))
         random = params.random * jax.random.normal(key, (CARS,))
         ones = jnp.ones(CARS)
         typical = params._replace(driver=Driver(ones * params.limit, ones * 1.4, ones * 2.25, ones * 1.2, ones * 1.6))
-        drive = lambda driver, random: ring_road.human(ring, driver, random)[1:] / BRAKING  # noqa: E731
+        drive = lambda driver, random: ring_road.human_acceleration(ring, driver, random)[1:] / BRAKING  # noqa: E731
         real = drive(traffic_sim.obedient(params), random)
         mean = (state.record.speed.mean() - ring.v[1:]) / (TICK * BRAKING)
         rammed = (jnp.arange(AGENTS) == 5) & (state.steps >= 100)
@@ -247,8 +250,8 @@ def test_only_who_drives_as_the_population_does_is_taken_for_it() -> None:
     records = [play(which, Impostor(jnp.int32(way), which), seeds) for way in range(10)]
     returns = [float(record.total.mean()) for record in records]
     for record, total in zip(records, returns, strict=True):
-        parts = [*(f"{name}_realism" for name in GRIDS), "obedience"]
-        print(f"{total:.1f}", *(f"{record.info[part].mean():.2f}" for part in parts))
+        measures = [*(f"{name}_realism" for name in GRIDS), "obedience"]
+        print(f"{total:.1f}", *(f"{record.info[measure].mean():.2f}" for measure in measures))
     population, silent, deaf, ramming, average, same, frozen, random, idle, good = returns
     real = {name: records[0].info[f"{name}_realism"].mean() for name in GRIDS}
     assert min(real.values()) > 0.87, real

@@ -16,9 +16,10 @@ import pytest
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Constant, Uniform
-from rlbench_suite.envs.driving import bent_road, routes
-from rlbench_suite.envs.driving.highway import ACTIONS, FASTER, IDLE, LANE_LEFT, LANE_RIGHT, SLOWER
-from rlbench_suite.envs.driving.u_turn import UTurn, UTurnDriver
+from rlbench_suite.envs.driving.roads import routes
+from rlbench_suite.envs.driving.tasks.highway import ACTIONS, FASTER, IDLE, LANE_LEFT, LANE_RIGHT, SLOWER
+from rlbench_suite.envs.driving.tasks.u_turn import UTurn, UTurnDriver
+from rlbench_suite.envs.driving.traffic import bent_road
 from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card
@@ -97,10 +98,10 @@ class PlainRing(PlainTraffic):
             driven = distance
             heading = first + driven * slip / rear
             bodies = np.stack([x, y, heading, length, width], -1)
-            near = np.hypot(x - x[:, :1], y - y[:, :1]) < 8
-            near[:, 0] = False
-            which, other = np.nonzero(near)
-            hit = overlap(corners(bodies[which, 0]), corners(bodies[which, other]))
+            is_close = np.hypot(x - x[:, :1], y - y[:, :1]) < 8
+            is_close[:, 0] = False
+            which, vehicle = np.nonzero(is_close)
+            hit = overlap(corners(bodies[which, 0]), corners(bodies[which, vehicle]))
             self.touched[which[hit]] = True
         edge = corners(bodies[:, 0])
         off = np.abs(self.find(edge[..., 0], edge[..., 1])[1]).max(-1) > 4
@@ -118,29 +119,29 @@ def hostile_episodes() -> Any:
     """Params, states before, actions and states after of episodes under random actions, at float64."""
     which = card("UTurn-v1").build(dtype="float64")
 
-    def one(episode: Any, actions: Any) -> Any:
-        after = jax.vmap(lambda e, a: advance(which, e, a, np.int32(STEPS))[0])(episode, actions)
-        return after, (episode.state, after.state)
+    def step(episode: Any, actions: Any) -> Any:
+        next_episode = jax.vmap(lambda e, a: advance(which, e, a, np.int32(STEPS))[0])(episode, actions)
+        return next_episode, (episode.state, next_episode.state)
 
     shares = (0.2, 0.1, 0.2, 0.35, 0.15)
     actions = np.random.default_rng(2).choice(np.arange(5, dtype=np.int32), (STEPS, EPISODES), p=shares)
     with precision(which):
         seeds = np.stack([seed_key(seed) for seed in range(EPISODES)])
         start = jax.jit(jax.vmap(lambda seed: begin(which, seed, 0, Draw(np.int32(1), np.int32(-1)))[0]))(seeds)
-        _, run = jax.jit(lambda episode: jax.lax.scan(one, episode, actions))(start)
+        _, run = jax.jit(lambda episode: jax.lax.scan(step, episode, actions))(start)
         return (*jax.tree.map(np.asarray, (start.params, *run)), actions)
 
 
-def plain_step(params: Any, before: Any, action: np.ndarray) -> PlainRing:
+def plain_step(params: Any, state: Any, action: np.ndarray) -> PlainRing:
     """One step of the task's docstring in plain NumPy."""
-    lane, target = before.traffic.lane.copy(), before.traffic.target.copy()
-    road = PlainRing(params, *before.traffic.pose, lane, target, before.travelled, lanes=2)
+    lane, target = state.traffic.lane.copy(), state.traffic.target.copy()
+    road = PlainRing(params, *state.traffic.pose, lane, target, state.travelled, lanes=2)
     aside = np.select([action == LANE_LEFT, action == LANE_RIGHT], [1, -1], 0)
-    wanted, settled = target[:, 0] + aside, lane[:, 0] == target[:, 0]
-    back = (aside != 0) & ~settled & (wanted == lane[:, 0])
+    target_lane, settled = target[:, 0] + aside, lane[:, 0] == target[:, 0]
+    back = (aside != 0) & ~settled & (target_lane == lane[:, 0])
     lane[back, 0], target[back, 0] = target[back, 0], lane[back, 0]
-    target[:, 0] += np.where((wanted >= 0) & (wanted < 2) & settled, aside, 0)
-    speed = 4 + 5 * np.clip(before.level + (action == FASTER) - (action == SLOWER), 0, 4)
+    target[:, 0] += np.where((target_lane >= 0) & (target_lane < 2) & settled, aside, 0)
+    speed = 4 + 5 * np.clip(state.level + (action == FASTER) - (action == SLOWER), 0, 4)
     y = 4 * target[:, 0] + 2
 
     def ego(at: Any, course: Any, v: Any, limit: Any) -> Any:
@@ -157,24 +158,24 @@ def plain_step(params: Any, before: Any, action: np.ndarray) -> PlainRing:
 
 def test_every_step_is_that_of_a_plain_simulation() -> None:
     """Positions to a nanometre, lanes exactly, crashes never missed: bicycles in the plane, by quadrature."""
-    params, before, after, actions = hostile_episodes()
+    params, states, next_states, actions = hostile_episodes()
     at = lambda tree, *index: jax.tree.map(lambda leaf: leaf[index], tree)  # noqa: E731
     close = partial(np.testing.assert_allclose, rtol=0, atol=1e-9)
     compared = bends = crashes = 0
     for t in range(STEPS):
-        running = np.flatnonzero(~before.crashed[t])
-        road = plain_step(at(params, running), at(before, t, running), actions[t, running])
-        mine = at(after, t, running)
+        running = np.flatnonzero(~states.crashed[t])
+        road = plain_step(at(params, running), at(states, t, running), actions[t, running])
+        mine = at(next_states, t, running)
         assert not (road.touched & ~mine.crashed).any()
-        whole = ~mine.crashed
+        unbroken = ~mine.crashed
         for name in ("x", "y", "heading", "speed"):
-            close(getattr(mine.traffic.pose, name)[whole], getattr(road, name)[whole])
-        np.testing.assert_array_equal(mine.traffic.lane[whole], road.lane[whole])
-        np.testing.assert_array_equal(mine.traffic.target[whole], road.target[whole])
-        compared += whole.sum()
+            close(getattr(mine.traffic.pose, name)[unbroken], getattr(road, name)[unbroken])
+        np.testing.assert_array_equal(mine.traffic.lane[unbroken], road.lane[unbroken])
+        np.testing.assert_array_equal(mine.traffic.target[unbroken], road.target[unbroken])
+        compared += unbroken.sum()
         crashes += road.touched.sum()
         half = road.ring[:, 0] / 4 - BEND / 2
-        bends += (whole & (mine.travelled > half) & (mine.travelled < half + BEND)).sum()
+        bends += (unbroken & (mine.travelled > half) & (mine.travelled < half + BEND)).sum()
     assert compared > 150
     assert bends > 30
     assert crashes >= 2
@@ -201,7 +202,7 @@ def test_the_ring_closes_and_its_lanes_have_the_stated_radii() -> None:
 
 def test_who_never_looks_scores_less_than_a_fifth_of_the_reference() -> None:
     """Random play and IDLE at every difficulty, every constant action; the reference keeps the cost's limit."""
-    folder = Path(str(sys.modules[UTurn.__module__].__file__)).parent
+    folder = Path(str(sys.modules[UTurn.__module__].__file__)).parents[1]
     scores = json.loads((folder / "reference_scores.json").read_text())["rlsuite/UTurn-v1"]
     limit = card("UTurn-v1").constraint.limit
     for line in scores.values():
@@ -215,7 +216,7 @@ def test_who_never_looks_scores_less_than_a_fifth_of_the_reference() -> None:
 def test_a_driver_who_never_hangs_back_in_bends_earns_a_tenth_less() -> None:
     """No speed pays in a bend, so that to hurry through it gains only a place behind slow vehicles."""
     task: Any = card("UTurn-v1").build()
-    hurried = UTurnDriver.for_task(task)._replace(before=0.0)
+    hurried = UTurnDriver.for_task(task)._replace(hang_back_from=0.0)
     played = play(task, hurried, range(60), split="test")
     assert played.total.mean() < 0.9 * task.scores["reference"].mean
 

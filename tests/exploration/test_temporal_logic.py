@@ -29,7 +29,7 @@ from rlbench_suite.envs.signal_temporal_logic import (
     in_words,
     written,
 )
-from rlbench_suite.envs.specifications import BEFORE, SPECIFICATIONS, STEPS
+from rlbench_suite.envs.specifications import FORMULAS, LEAD_IN, STEPS
 from rlbench_suite.policy import View
 from rlbench_suite.registry import card
 
@@ -84,11 +84,11 @@ def test_formulas_beyond_the_fragment_are_refused() -> None:
 
 
 def test_formulas_in_words() -> None:
-    assert in_words(SPECIFICATIONS[3], STEP) == (
+    assert in_words(FORMULAS[3], STEP) == (
         "always stay in free, and at some time be in A, and from then on at some time be in B, and from then on at "
         "some time be in C"
     )
-    assert written(SPECIFICATIONS[4], STEP) == "(G free & (!A U B) & F A)"
+    assert written(FORMULAS[4], STEP) == "(G free & (!A U B) & F A)"
 
 
 def test_no_plan_satisfies_more_than_four_specifications() -> None:
@@ -103,10 +103,10 @@ def test_no_plan_satisfies_more_than_four_specifications() -> None:
         "c": set(),
     }
     for plan, expected in satisfied_by.items():
-        places = " " * BEFORE + "".join(f" {name * (11 if name.isupper() else 2)} ".upper() for name in plan)
+        places = " " * LEAD_IN + "".join(f" {name * (11 if name.isupper() else 2)} ".upper() for name in plan)
         trace = {name: [1.0 if place == name else -1.0 for place in places] for name in "ABC"}
         trace["free"] = [1.0] * len(places)
-        assert {i for i, formula in enumerate(SPECIFICATIONS) if robustness(formula, trace) > 0} == expected, plan
+        assert {i for i, formula in enumerate(FORMULAS) if robustness(formula, trace) > 0} == expected, plan
 
 
 def test_the_text_tells_the_clock() -> None:
@@ -142,8 +142,8 @@ def test_returns_are_final_robustness_of_whole_traces() -> None:
         with jax.enable_x64():
             memory = player.initial(jax.tree.map(jax.numpy.asarray, params))
         start = plain_values(float(params.start.x), float(params.start.y), params)
-        trace = {name: [value] * (BEFORE + 1) for name, value in start.items()}
-        first, total, over = robustness(SPECIFICATIONS[chosen], trace), 0.0, False
+        trace = {name: [value] * (LEAD_IN + 1) for name, value in start.items()}
+        first, total, over = robustness(FORMULAS[chosen], trace), 0.0, False
         while not over:
             with jax.enable_x64():
                 view = temporal_logic_view(env)
@@ -154,14 +154,14 @@ def test_returns_are_final_robustness_of_whole_traces() -> None:
                 float(env.episode.state.car.x), float(env.episode.state.car.y), params
             ).items():
                 trace[name].append(value)
-        last = robustness(SPECIFICATIONS[chosen], trace)
+        last = robustness(FORMULAS[chosen], trace)
         collided = min(trace["free"]) <= 0
         assert float(env.episode.state.robustness) == pytest.approx(last, abs=1e-9)
-        assert info["success"] == (last > 0 and len(trace["free"]) == BEFORE + 1 + STEPS)
+        assert info["success"] == (last > 0 and len(trace["free"]) == LEAD_IN + 1 + STEPS)
         telescoped = (np.clip(last, -20, 0) - np.clip(first, -20, 0)) / 10 + info["success"] - collided
         assert total == pytest.approx(telescoped, abs=1e-9)
         successes += info["success"]
-    assert seen == set(range(len(SPECIFICATIONS)))
+    assert seen == set(range(len(FORMULAS)))
     assert successes >= len(seen) - 1
 
 
@@ -188,7 +188,7 @@ def test_car_against_scipy() -> None:
 def test_driver_satisfies_most_specifications_and_standing_none() -> None:
     record = play(CARD.build(), SpecificationDriver(), range(140))
     of = record.info["specification"]
-    rates = [record.info["success"][of == index].mean() for index in range(len(SPECIFICATIONS))]
+    rates = [record.info["success"][of == index].mean() for index in range(len(FORMULAS))]
     assert min(rates) > 0.7, rates
     assert not record.info["success"][record.info["collided"]].any()
 

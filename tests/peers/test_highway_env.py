@@ -14,12 +14,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlbench_suite.envs.driving import bent_road, car_following, crossing_task, roundabout, routes, traffic
-from rlbench_suite.envs.driving.car_following import Driver
-from rlbench_suite.envs.driving.intersection import TURNS, Intersection
-from rlbench_suite.envs.driving.roundabout import Roundabout
-from rlbench_suite.envs.driving.routes import Route
-from rlbench_suite.envs.driving.u_turn import UTurn
+from rlbench_suite.envs.driving.roads import routes
+from rlbench_suite.envs.driving.roads.routes import Route
+from rlbench_suite.envs.driving.tasks import crossing_task, roundabout
+from rlbench_suite.envs.driving.tasks.intersection import TURNS, Intersection
+from rlbench_suite.envs.driving.tasks.roundabout import Roundabout
+from rlbench_suite.envs.driving.tasks.u_turn import UTurn
+from rlbench_suite.envs.driving.traffic import bent_road, car_following, traffic
+from rlbench_suite.envs.driving.traffic.car_following import Driver
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card
 

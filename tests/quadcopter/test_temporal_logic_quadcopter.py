@@ -16,7 +16,7 @@ from rlbench_suite.envs.quadcopter.physics.rigid_body import RigidBody
 from rlbench_suite.envs.quadcopter.tasks import waypoints
 from rlbench_suite.envs.quadcopter.tasks.specification_pilot import SpecificationPilot
 from rlbench_suite.envs.quadcopter.tasks.temporal_logic import SUBSTEPS
-from rlbench_suite.envs.specifications import BEFORE, SPECIFICATIONS, STEPS
+from rlbench_suite.envs.specifications import FORMULAS, LEAD_IN, STEPS
 from rlbench_suite.policy import View
 from rlbench_suite.registry import card
 
@@ -55,8 +55,8 @@ def test_returns_are_final_robustness_of_whole_traces() -> None:
         with jax.enable_x64():
             memory = player.initial(jax.tree.map(jax.numpy.asarray, params))
         start = plain_values((params.start_x, params.start_y, params.start_z), params)
-        trace = {name: [value] * (BEFORE + 1) for name, value in start.items()}
-        first, total, over = robustness(SPECIFICATIONS[chosen], trace), 0.0, False
+        trace = {name: [value] * (LEAD_IN + 1) for name, value in start.items()}
+        first, total, over = robustness(FORMULAS[chosen], trace), 0.0, False
         while not over:
             with jax.enable_x64():
                 view = View(None, None, *jax.tree.map(jax.numpy.asarray, (env.episode.state, params)))
@@ -65,13 +65,13 @@ def test_returns_are_final_robustness_of_whole_traces() -> None:
             total += reward
             for name, value in plain_values(env.episode.state.vehicle.body[:3], params).items():
                 trace[name].append(value)
-        last = robustness(SPECIFICATIONS[chosen], trace)
+        last = robustness(FORMULAS[chosen], trace)
         assert float(env.episode.state.robustness) == pytest.approx(last, abs=1e-9)
-        assert info["success"] == (last > 0 and len(trace["free"]) == BEFORE + 1 + STEPS)
+        assert info["success"] == (last > 0 and len(trace["free"]) == LEAD_IN + 1 + STEPS)
         telescoped = (np.clip(last, -8, 0) - np.clip(first, -8, 0)) / 4 + info["success"] - (min(trace["free"]) <= 0)
         assert total == pytest.approx(telescoped, abs=1e-9)
         successes += info["success"]
-    assert seen == set(range(len(SPECIFICATIONS)))
+    assert seen == set(range(len(FORMULAS)))
     assert successes >= len(seen) - 1
 
 
@@ -113,7 +113,7 @@ def test_the_pilot_satisfies_most_specifications_and_hovering_none() -> None:
     task = CARD.build()
     record = play(task, SpecificationPilot(), range(210), split="test")
     of = record.info["specification"]
-    rates = [record.info["success"][of == index].mean() for index in range(len(SPECIFICATIONS))]
+    rates = [record.info["success"][of == index].mean() for index in range(len(FORMULAS))]
     assert min(rates) > 0.8, rates
     assert not record.info["success"][record.info["collided"]].any()
     assert task.scores["noop"].success == task.scores["random"].success == 0

@@ -19,7 +19,7 @@ import numpy as np
 
 from rlbench_suite.policy import View, privileged_player
 
-from ...specification_plan import FAR, LENGTHS, STAYS, Plan, clearance, interpolated, map_spacing, planned
+from ...specification_plan import LENGTHS, STAYS, UNREACHABLE, Plan, clearance, interpolate, make_plan, map_spacing
 from ..control import flight_controller
 from ..control.flight_controller import Velocity
 from ..physics.rigid_body import GRAVITY, RigidBody, rotation_matrix
@@ -63,7 +63,7 @@ class SpecificationPilot(NamedTuple):
 
     def initial(self, params: Params) -> Plan:
         """Return the plan."""
-        return planned(
+        return make_plan(
             params.specification,
             (params.start_x, params.start_y),
             (params.region_x, params.region_y),
@@ -81,7 +81,7 @@ class SpecificationPilot(NamedTuple):
         values = predicates(body.x, body.y, body.z, params)
         depths = jnp.stack([values[name] for name in "ABC"])
 
-        stays = params.specification == STAYS
+        stays = jnp.asarray(STAYS)[params.specification]
         goal = memory.order[jnp.minimum(memory.stage, 2)]
         stage = memory.stage + ((depths[goal] > self.inside) & (memory.stage < last) & ~stays)
         goal = memory.order[jnp.minimum(stage, 2)]
@@ -102,10 +102,10 @@ class SpecificationPilot(NamedTuple):
             z = body.z + rise * time + (body.vz - rise) * slip
             there = predicates(x, y, z, params)
             crashed = clear & (clearance(there, params.specification, stage) < self.margin)
-            cost = cost + jnp.where(crashed, FAR * (len(LOOK) - number), 0.0)
+            cost = cost + jnp.where(crashed, UNREACHABLE * (len(LOOK) - number), 0.0)
             clear = clear & ~crashed
         way = memory.ways[jnp.minimum(stage, 2)]
-        best = jnp.argmin(cost + jnp.where(done, 0.0, interpolated(way, x, y, SPACING)))
+        best = jnp.argmin(cost + jnp.where(done, 0.0, interpolate(way, x, y, SPACING)))
 
         rotation = rotation_matrix(body)
         turn = -flight_controller.YAW_GAIN * jnp.arctan2(rotation[3], rotation[0])

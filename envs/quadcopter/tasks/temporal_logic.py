@@ -52,17 +52,17 @@ from rlbench_suite.component import Component
 
 from ...signal_temporal_logic import Memory
 from ...specifications import (
-    BEFORE,
     HAZARDS,
+    LEAD_IN,
     MEMORY,
     MONITORS,
     REGIONS,
     SpecifiedTask,
-    drawn_cells,
-    drawn_specification,
+    monitor_lead_in,
     monitored_components,
-    observed,
-    rested,
+    sample_cells,
+    sample_specification,
+    step_monitor,
 )
 from ..physics import dynamics
 from ..physics.dynamics import STEP, Airframe, Quadcopter
@@ -95,7 +95,7 @@ class Params(NamedTuple):
 
     airframe: Airframe
     specification: jax.Array
-    """int32: index in SPECIFICATIONS."""
+    """int32: index in SPECS."""
     start_x: Scalar
     """m, as start_y and start_z"""
     start_y: Scalar
@@ -173,7 +173,7 @@ class TemporalLogicQuadcopter(SpecifiedTask[Params, State], ByRates[Params, Stat
         """Draw a vehicle, a specification, and cells for start, regions and hazards."""
         places = 1 + REGIONS + HAZARDS
         u = self.uniform(key, 16 + 3 * places + HAZARDS + 6)
-        columns, rows = drawn_cells(u[:16], split)
+        columns, rows = sample_cells(u[:16], split)
         across, along, height = u[16 : 16 + 3 * places].reshape(3, places)
         x = CELL * (0.5 + columns.astype(self.dtype)) + SHIFT * (2 * across - 1)
         y = CELL * (0.5 + rows.astype(self.dtype)) + SHIFT * (2 * along - 1)
@@ -182,7 +182,7 @@ class TemporalLogicQuadcopter(SpecifiedTask[Params, State], ByRates[Params, Stat
         hazards = 1 + REGIONS
         return Params(
             sample_airframe(rest[:5], split, self.sheet),
-            drawn_specification(rest[5]),
+            sample_specification(rest[5]),
             x[0],
             y[0],
             z[0],
@@ -201,7 +201,7 @@ class TemporalLogicQuadcopter(SpecifiedTask[Params, State], ByRates[Params, Stat
         place = params.start_x, params.start_y, params.start_z
         body = RigidBody(*place, zero + 1, *[zero] * 9)
         values = predicates(*place, params)
-        robustness, memory = rested(values, params.specification)
+        robustness, memory = monitor_lead_in(values, params.specification)
         vehicle = Quadcopter(body, dynamics.hovering_rotors(params.airframe))
         return State(vehicle, memory, robustness, values["free"], jnp.int32(0))
 
@@ -218,7 +218,7 @@ class TemporalLogicQuadcopter(SpecifiedTask[Params, State], ByRates[Params, Stat
         """Return the vehicle, and the monitor after a sample of its place."""
         body, steps = vehicle.body, state.steps + 1
         values = predicates(body.x, body.y, body.z, params)
-        robustness, memory = observed(state.memory, values, steps + BEFORE, params.specification)
+        robustness, memory = step_monitor(state.memory, values, steps + LEAD_IN, params.specification)
         return State(vehicle, memory, robustness, jnp.minimum(state.safety, values["free"]), steps)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -264,10 +264,11 @@ class TemporalLogicQuadcopter(SpecifiedTask[Params, State], ByRates[Params, Stat
             for (x, y, radius), z in zip(hazards[PILLARS:], params.ball_z, strict=True)
         )
         return (
-            f"{self.told(state, params)} Free means out of hazards and within the arena, 0 to {SIDE:g} m in x and y "
+            f"{self.describe_specification(state, params)} Free means out of hazards and within the arena, "
+            f"0 to {SIDE:g} m in x and y "
             f"and 0 to {CEILING:g} m in z.\n\nRegions are balls of radius {RADIUS:g} m: {places}. Hazards: pillars "
             f"{pillars}; balls {balls}.\n\nThe vehicle is at {motion.format_point(state.vehicle.body[:3])}. "
-            f"{self.felt_words(state.vehicle)} {self.told_progress(state, params)}"
+            f"{self.felt_words(state.vehicle)} {self.describe_monitor(state, params)}"
         )
 
     def how_to_act(self) -> str:

@@ -1,0 +1,1 @@
+"""Drawings of roads and rings from above."""

@@ -1,0 +1,55 @@
+"""Pictures of roads along routes, from above."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from PIL import ImageDraw
+
+from ..roads.routes import Route, points
+
+Pixel = Callable[[float, float], tuple[float, float]]
+
+
+def draw_band(
+    canvas: ImageDraw.ImageDraw, pixel: Pixel, route: Route, ends: tuple[float, float], sides: tuple[float, float]
+) -> None:
+    """Draw the asphalt between two distances to the left of a centre line (the first is the smaller one)."""
+    s = np.arange(ends[0], ends[1] + 1.0, 1.0)
+    right_edge, left_edge = (points(route, s, d)[:, :2] for d in sides)
+    for i in range(len(s) - 1):
+        corners = [right_edge[i], right_edge[i + 1], left_edge[i + 1], left_edge[i]]
+        canvas.polygon([pixel(*corner) for corner in corners], fill="dimgray")
+
+
+def draw_line(
+    canvas: ImageDraw.ImageDraw,
+    pixel: Pixel,
+    route: Route,
+    ends: tuple[float, float],
+    d: float,
+    *,
+    dashed: bool = False,
+) -> None:
+    """Draw a white line beside a centre line."""
+    line = [pixel(*point[:2]) for point in points(route, np.arange(ends[0], ends[1] + 1.0, 1.0), d)]
+    pieces = [line[i : i + 3] for i in range(0, len(line) - 1, 6)] if dashed else [line]
+    for piece in pieces:
+        canvas.line(piece, fill="white")
+
+
+def draw_car(
+    canvas: ImageDraw.ImageDraw,
+    pixel: Pixel,
+    pose: tuple[float, float, float],
+    size: tuple[float, float],
+    colour: str,
+) -> None:
+    """Draw a car at (x, y, heading) with a length and a width."""
+    x, y, heading = (float(value) for value in pose)
+    c, s = 0.5 * math.cos(heading), 0.5 * math.sin(heading)
+    length, width = size
+    corners = ((length, width), (length, -width), (-length, -width), (-length, width))
+    canvas.polygon([pixel(x + a * c - b * s, y + a * s + b * c) for a, b in corners], fill=colour, outline="black")

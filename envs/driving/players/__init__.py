@@ -1,0 +1,1 @@
+"""Reference players, and what several of them share."""

@@ -1,0 +1,85 @@
+"""Reference player of ``OwnRoads``: it goes on only if it can cross, or can still stop, before anybody is there.
+
+It knows where vehicles are, not what they did next: it expects them to keep their velocities. For each pedal it
+foresees two ways: after one step it accelerates all the way, or it brakes to a stop. It takes the strongest pedal of
+which one way is free, and else brakes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.policy import View, privileged_player
+
+from ..arrays import Scalar
+from ..tasks.own_roads import STEP, OwnRoads, Params, State
+from ..traffic import junction
+from ..traffic.replay import Vehicles
+
+PEDALS = (1.0, 0.5, 0.0, -0.25, -0.5, -1.0)
+FORESEEN = 60
+"""Steps of foresight at most."""
+
+
+@privileged_player
+class Foresight(eqx.Module):
+    """Player of :class:`..tasks.own_roads.OwnRoads`."""
+
+    task: OwnRoads = eqx.field(static=True)
+    margin: Any = 0.7
+    """m around the ego's body"""
+    growth: Any = 0.05
+    """m that the margin grows in a second"""
+    horizon: Any = 9.0
+    """s of foresight"""
+    brake: Any = -0.2
+    """pedal with which it expects to stop"""
+
+    @classmethod
+    def for_task(cls, task: OwnRoads) -> Foresight:
+        """Make the player of a task."""
+        return cls(task)
+
+    def initial(self, params: Params) -> tuple[()]:
+        """Return no memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Return the pedal, shape ``(1,)``."""
+        state: State = view.state
+        vehicles = self.task.recorded_vehicles(state, view.params)
+
+        def free(pedal: Scalar) -> Scalar:
+            return self.is_free(state, vehicles, pedal, 1.0) | self.is_free(state, vehicles, pedal, self.brake)
+
+        pedals = jnp.asarray(PEDALS, self.task.dtype)
+        allowed = jax.vmap(free)(pedals)
+        return jnp.stack([jnp.where(allowed.any(), pedals[allowed.argmax()], -1)]).astype(self.task.dtype), memory
+
+    def is_free(self, state: State, vehicles: Vehicles, pedal: Scalar, then: Scalar) -> Scalar:
+        """Say whether nobody is in the way, if the ego keeps a pedal for a step and then another one."""
+
+        def step(carry: tuple[Scalar, Scalar], k: Scalar) -> tuple[tuple[Scalar, Scalar], Scalar]:
+            s, speed = carry
+            pull = self.task.control(s, speed, jnp.where(k == 0, pedal, then))
+            s, speed = junction.roll(s, speed, pull, STEP)
+            time = (k + 1).astype(s.dtype) * STEP
+            ego, wider = self.task.pose(s, speed), 2 * (self.margin + self.growth * time)
+            hit = self.task.touches(ego, drift(vehicles, time), wider)
+            return (s, speed), hit & (time <= self.horizon) & (s < self.task.goal)
+
+        steps = np.arange(FORESEEN)
+        return ~jax.lax.scan(step, (state.s, state.speed), steps)[1].any()
+
+
+def drift(vehicles: Vehicles, time: Scalar) -> Vehicles:
+    """Return the vehicles after a time (s) at their present velocities."""
+    pose = vehicles.pose
+    way = pose.speed * time
+    moved = pose._replace(x=pose.x + way * jnp.cos(pose.heading), y=pose.y + way * jnp.sin(pose.heading))
+    return vehicles._replace(pose=moved)

@@ -1,0 +1,117 @@
+"""Reference player of tasks at junctions: it stops before the line until the gaps in all streams are enough.
+
+It simulates its own way, and expects the others to keep their speeds. It knows where they are going, as their turn
+signals say, but neither the traffic lights up the road nor who comes next.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.policy import View, privileged_player
+
+from ..arrays import Scalar
+from ..tasks import crossing_task
+from ..tasks.crossing_task import FASTER, IDLE, LEVELS, SLOWER, Crossing, State
+from ..traffic import junction
+from ..traffic.junction import HALF, Layout
+
+STEP, COUNT = 0.2, 50
+"""s, number: steps in which the player foresees its own way."""
+JAM_GAP = 2.0
+"""m, to a car ahead that stands"""
+
+
+@privileged_player
+class GapAcceptance(NamedTuple):
+    """Player of :class:`..tasks.crossing_task.Crossing`."""
+
+    layout: Layout
+    route: Any
+    """the ego's"""
+    time_before: Any = 0.3
+    """s: to leave a zone before another car comes"""
+    time_after: Any = 0.1
+    """s: to enter a zone after another car has left it"""
+    rest: Any = 2.5
+    """m behind the line at which its front stops at the latest"""
+    spare: Any = 0.3
+    """m: to the nearest zone, for a stop behind the line"""
+    headway: Any = 1.2
+    """s: time gap to a car ahead"""
+
+    @classmethod
+    def for_task(cls, task: Crossing) -> GapAcceptance:
+        """Make the player for the layout of the task."""
+        return cls(task.layout, np.int32(task.ego_route))
+
+    def initial(self, params: Any) -> tuple[()]:
+        """Return no memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Return one of the three actions."""
+        state: State = view.state
+        paths = jax.vmap(lambda level, change: self.drive_ahead(state, level, change))(
+            jnp.stack([jnp.int32(0), jnp.int32(1), jnp.int32(2), state.level + 1]), np.array([-1, -1, -1, 1])
+        )
+        levels = np.arange(3)
+        reachable = jnp.abs(state.level - levels) <= 1
+        rest = paths[:3, -1] + HALF
+        line = jnp.asarray(self.layout.line, paths.dtype)[self.route]
+        zone = jnp.asarray(self.layout.zones, paths.dtype)[self.route, :, 0].min()
+        # The highest speed from which it can stop before the line; if none can be, before the zones; else it drives on.
+        level = jnp.where(reachable & (rest < line + self.rest), levels, 0).max()
+        late = jnp.where(reachable, rest, jnp.inf).min() > zone - self.spare
+        level = jnp.where(late | self.is_free(state, paths[3]), 2, level)
+        # Behind a car ahead it drives no faster than its gap and that car's speed allow.
+        level = jnp.minimum(level, self.behind(state))
+        action = jnp.where(level > state.level, FASTER, jnp.where(level < state.level, SLOWER, IDLE))
+        return action.astype(jnp.int32), memory
+
+    def drive_ahead(self, state: State, level: Scalar, change: Scalar) -> Scalar:
+        """Return the ego's places (m along its route) every 0.2 s for 10 s, if it goes on from a target speed and
+        changes it by ``change`` each second.
+        """
+        ego = jax.tree.map(lambda value: value[:1], state.cars)
+        car_routes = junction.routes_of(ego, self.layout)
+
+        def step(carry: junction.Cars, k: Scalar) -> tuple[junction.Cars, Scalar]:
+            target = jnp.clip(level + change * (k // round(1 / STEP)), 0, len(LEVELS) - 1)
+            pull = crossing_task.ego_control(carry.speed, target, junction.bend_speed(carry, car_routes))
+            s, speed = junction.roll(carry.s, carry.speed, pull, STEP)
+            return carry._replace(s=s, speed=speed), s[0]
+
+        return jax.lax.scan(step, ego, np.arange(COUNT))[1]
+
+    def is_free(self, state: State, path: Scalar) -> Scalar:
+        """Say whether the ego can cross at once on this path."""
+        cars = state.cars
+        car_routes = junction.routes_of(cars, self.layout)
+        zone = jnp.asarray(self.layout.zones, cars.s.dtype)[self.route, cars.route]
+        mine, its = zone[:, :2], zone[:, 2:]
+        enters = STEP * (path[:, None] < mine[:, 0] - HALF).sum(0)
+        leaves = STEP * (path[:, None] < mine[:, 1] + HALF).sum(0)
+        comes = (its[:, 0] - HALF - cars.s) / jnp.maximum(cars.speed, junction.STARTING)
+        goes = (its[:, 1] + HALF - cars.s) / jnp.maximum(cars.speed, junction.CRAWL)
+        committed = junction.is_committed(cars, car_routes.line)
+        # Who looks for cars in the junction waits for an ego that is behind its line.
+        waits = jnp.asarray(self.layout.looks_for)[cars.route, self.route]
+        first = jnp.where(committed[0], ~waits, jnp.asarray(self.layout.yields_to)[self.route, cars.route]) | committed
+        counts = cars.present & (mine[:, 0] < jnp.inf) & (goes > 0) & first
+        separated = (comes > leaves + self.time_before) | (goes + self.time_after < enters)
+        return (~counts | separated).all()
+
+    def behind(self, state: State) -> Scalar:
+        """Return the highest target speed behind the next car ahead, int32."""
+        cars = state.cars
+        shared = jnp.asarray(self.layout.shared, cars.s.dtype)[self.route, cars.route]
+        way = cars.s + junction.offset_to(cars, shared) - cars.s[0]
+        way = jnp.where(cars.present & (way > 0), way, jnp.inf)
+        gap = way.min() - 2 * HALF - JAM_GAP
+        speed = jnp.maximum(cars.speed[way.argmin()] + (gap - self.headway * cars.speed[0]) * 0.5, 0)
+        return jnp.clip(jnp.floor(speed * (1 / LEVELS[1]) + 0.3), 0, len(LEVELS) - 1).astype(jnp.int32)

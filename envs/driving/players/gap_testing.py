@@ -1,0 +1,224 @@
+"""Drivers that test gaps: each lane has a speed that can be driven in it, and a gap that lasts or does not.
+
+They read the observation only: gaps and speeds of the nearest vehicles in three lanes. They are the reference players
+of the highway, by target speeds and by pedals, and of ``merge.py``. Numbers were found by random search on training
+episodes. Unlike drivers by MOBIL, these take no account of what a change costs others, beyond that the gap lasts.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from rlbench_suite.policy import View
+
+from ..arrays import Scalar
+from ..tasks.highway import (
+    FASTER,
+    IDLE,
+    LANE_LEFT,
+    LANE_RIGHT,
+    LEVEL_STEP,
+    LEVELS,
+    MIN_TARGET_SPEED,
+    SIGHT,
+    SLOWER,
+    Highway,
+    Road,
+    lane_of,
+)
+from ..tasks.highway_continuous import HighwayContinuous
+from ..traffic.fleet import CAR_LENGTH, MAX_ACCELERATION, MAX_BRAKING, MAX_TARGET_SPEED, TOP_SPEED
+from ..traffic.traffic import LANE_WIDTH, LANES, lane_centre
+
+RIGHT, EGO_LANE, LEFT = range(3)
+AHEAD, BEHIND = 0, 2
+FREE = MAX_TARGET_SPEED + 1
+"""m/s: speed of an empty lane. Faster lanes are not better."""
+
+
+class Ego(NamedTuple):
+    """The ego as the observation shows it, in the observation's scales."""
+
+    speed: Scalar
+    y: Scalar
+    heading: Scalar
+    offset: Scalar
+    earned: Scalar
+    speed_to_keep: Scalar = 0
+    target_lane: Scalar = 0
+    changing: Scalar = 0
+
+
+class Lanes(NamedTuple):
+    """Neighbours as the observation shows them: lanes to the right, own, left, by nearest and second ahead, behind."""
+
+    occupied: jax.Array
+    """bool ``(3, 3)``"""
+    gap: jax.Array
+    """``(3, 3)``, m; ``SIGHT`` for nobody"""
+    gain: jax.Array
+    """``(3, 3)``, m/s: speed relative to the ego; 0 for nobody"""
+
+
+def see_ego(observation: jax.Array, count: int) -> Ego:
+    """Read the first ``count`` entries of an observation: 8 of ``Highway``, 5 of ``HighwayContinuous``."""
+    return Ego(*(observation[i] for i in range(count)))
+
+
+def see_lanes(observation: jax.Array, speed_scale: float, sight: float = SIGHT) -> Lanes:
+    """Read the last 45 entries of an observation; ``speed_scale``: of relative speeds, m/s; ``sight``: of gaps, m."""
+    entries = observation[-45:].reshape(3, 3, 5)
+    occupied = entries[:, :, 0] > 0
+    return Lanes(occupied, jnp.where(occupied, entries[:, :, 1] * sight, sight), entries[:, :, 2] * speed_scale)
+
+
+class Manner(NamedTuple):
+    """Gaps that a driver takes."""
+
+    time_gap: Any = 0.283
+    """s, to the vehicle ahead"""
+    jam_gap: Any = 1.75
+    """m, to it if it stands"""
+    closing: Any = 2.76
+    """s in which it closes up"""
+    closing_second: Any = 3.77
+    """s in which it closes up to the second vehicle ahead"""
+    ahead: Any = 3.16
+    """m: gap in another lane that remains after ``until``"""
+    until: Any = 1.53
+    """s"""
+    behind: Any = 0.78
+    """m: gap in another lane that remains after ``warned``"""
+    warned: Any = 1.32
+    """s"""
+
+    def for_task(self, task: Road) -> Manner:
+        """Return the manner of an ego with the limits of a task: with weaker brakes it closes up more slowly."""
+        slower = max(1.0, MAX_BRAKING / task.braking)
+        return self._replace(closing=self.closing * slower, closing_second=self.closing_second * slower)
+
+    def speeds(self, lanes: Lanes, speed: Scalar) -> Scalar:
+        """Return the speed that can be driven in each of the three lanes, m/s."""
+        leader = speed + lanes.gain[:, :2]
+        vehicles = jnp.arange(1, 3)
+        room = lanes.gap[:, :2] - vehicles * (self.jam_gap + self.time_gap * leader) - CAR_LENGTH * (vehicles - 1)
+        reached = leader + room / jnp.stack([self.closing, self.closing_second])
+        return jnp.where(lanes.occupied[:, :2], reached, FREE).min(1, initial=FREE)
+
+    def free(self, lanes: Lanes) -> Scalar:
+        """Say of each of the three lanes whether a gap in it lasts, bool ``(3,)``."""
+        gain = lanes.gain
+        lasts = lanes.gap[:, AHEAD] > self.ahead + self.until * jnp.maximum(0, -gain[:, AHEAD])
+        return lasts & (lanes.gap[:, BEHIND] > self.behind + self.warned * jnp.maximum(0, gain[:, BEHIND]))
+
+
+ONCE_A_SECOND = Manner()
+WITH_PEDALS = Manner(0.1, 3.0, closing=2.4, closing_second=5.0, ahead=3.0, until=1.5, behind=2.0, warned=1.4)
+
+
+def pace(level: Scalar, max_speed: Scalar, slack: Scalar) -> Scalar:
+    """Return the action that moves a target speed up to ``max_speed`` m/s, and down if it is ``slack`` above that."""
+    target = MIN_TARGET_SPEED + LEVEL_STEP * level
+    return jnp.where(target + LEVEL_STEP <= max_speed, FASTER, jnp.where(target > max_speed + slack, SLOWER, IDLE))
+
+
+class GapTestingDriver(NamedTuple):
+    """Player of ``Highway``: it takes free gaps in faster lanes, and returns to the right where that is no slower."""
+
+    manner: Manner = ONCE_A_SECOND
+    slack: Any = 2.85
+    """m/s above the possible speed from which it takes the next lower target speed"""
+    faster: Any = 1.2
+    """m/s by which a lane to the left must be faster"""
+    slower: Any = 0.74
+    """m/s by which a lane to the right may be slower"""
+    top_speed: Any = TOP_SPEED
+    """m/s, by which the observation divides the ego's speed"""
+    lanes: Any = LANES
+    right_lane: Any = 0
+
+    @classmethod
+    def for_task(cls, task: Highway) -> GapTestingDriver:
+        """Make the player of an ego with the limits of a task. In dense traffic it keeps a longer gap."""
+        longer = 0.0117 * max(1000 * task.density - 16, 0)
+        manner = ONCE_A_SECOND._replace(time_gap=ONCE_A_SECOND.time_gap + longer)
+        return cls(manner.for_task(task), top_speed=task.top_speed, lanes=task.lanes, right_lane=task.right_lane)
+
+    def initial(self, params: Any) -> tuple[()]:
+        """Return no memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Return one of the five actions."""
+        ego = see_ego(view.observation, Highway.own_entries)
+        lanes = see_lanes(view.observation, Highway.speed_scale)
+        speeds, free = self.manner.speeds(lanes, ego.speed * self.top_speed), self.manner.free(lanes)
+        lane = jnp.round(ego.target_lane * (self.lanes - 1))
+        drive = pace(ego.speed_to_keep * (LEVELS - 1), speeds[EGO_LANE], self.slack)
+        may = (ego.changing == 0) & (drive != SLOWER)
+        right = may & free[RIGHT] & (lane > self.right_lane) & (speeds[RIGHT] > speeds[EGO_LANE] - self.slower)
+        left = may & free[LEFT] & (lane < self.lanes - 1) & (speeds[LEFT] > speeds[EGO_LANE] + self.faster)
+        return jnp.where(right, LANE_RIGHT, jnp.where(left, LANE_LEFT, drive)), memory
+
+
+class GapTestingPedals(NamedTuple):
+    """Player of ``HighwayContinuous``: it remembers its target lane, and steers towards that lane's centre."""
+
+    manner: Manner = WITH_PEDALS
+    faster: Any = 0.5
+    """m/s by which a lane to the left must be faster"""
+    slower: Any = 0.5
+    """m/s by which a lane to the right may be slower"""
+    gain: Any = 1.2
+    """1/s: acceleration by the difference to the possible speed"""
+    approach: Any = 1.0
+    """1/s: lateral speed by the distance from the centre of the lane"""
+    sharpest: Any = 0.2
+    """rad: largest heading in a change of lanes"""
+    between: Any = 0.15
+    """part of a lane's width, to the centre of its lane, from which it counts in the next one, too"""
+    turn: Any = 15.0
+    """1/rad: steering by the difference to the heading that it wants"""
+    acceleration: Any = MAX_ACCELERATION
+    braking: Any = MAX_BRAKING
+    """m/s^2: limits of the ego"""
+    top_speed: Any = TOP_SPEED
+    """m/s, by which the observation divides the ego's speed"""
+
+    @classmethod
+    def for_task(cls, task: HighwayContinuous) -> GapTestingPedals:
+        """Make the player of an ego with the limits of a task."""
+        player = cls(acceleration=task.acceleration, braking=task.braking, top_speed=task.top_speed)
+        return player._replace(manner=player.manner.for_task(task))
+
+    def initial(self, params: Any) -> Scalar:
+        """Return the memory: no lane chosen yet."""
+        return jnp.int32(-1)
+
+    def act(self, memory: Scalar, view: View, key: jax.Array) -> tuple[jax.Array, Scalar]:
+        """Return acceleration and steering, shape ``(2,)``."""
+        ego = see_ego(view.observation, HighwayContinuous.own_entries)
+        lanes = see_lanes(view.observation, HighwayContinuous.speed_scale)
+        speed = ego.speed * self.top_speed
+        y = ego.y * (LANES * LANE_WIDTH)
+        heading = ego.heading * (math.pi / 2)
+        speeds, free, lane = self.manner.speeds(lanes, speed), self.manner.free(lanes), lane_of(y)
+        target = jnp.where(memory < 0, lane, memory)
+        settled = jnp.abs(y - lane_centre(target)) < 0.15 * LANE_WIDTH
+        left = settled & free[LEFT] & (lane < LANES - 1) & (speeds[LEFT] > speeds[EGO_LANE] + self.faster)
+        right = settled & free[RIGHT] & (lane > 0) & (speeds[RIGHT] > speeds[EGO_LANE] - self.slower) & ~left
+        target = (target + left - right).astype(jnp.int32)
+        # Between two lanes it keeps its distance in both.
+        offset = y - lane_centre(lane)
+        beside = jnp.where(offset > 0, speeds[LEFT], speeds[RIGHT])
+        between = jnp.abs(offset) > self.between * LANE_WIDTH
+        target_speed = jnp.where(between, jnp.minimum(speeds[EGO_LANE], beside), speeds[EGO_LANE])
+        acceleration = self.gain * (target_speed - speed)
+        pedal = acceleration / jnp.where(acceleration > 0, self.acceleration, self.braking)
+        aim = self.approach * (lane_centre(target) - y) / jnp.maximum(speed, 5)
+        wheel = self.turn * (jnp.clip(aim, -self.sharpest, self.sharpest) - heading)
+        return jnp.clip(jnp.stack([pedal, wheel]), -1, 1), target

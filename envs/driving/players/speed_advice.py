@@ -1,0 +1,81 @@
+"""Reference player of ``EcoDriving``: green-light optimal speed advice (GLOSA) that counts the queue."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from rlbench_suite.policy import View
+
+from ..tasks.eco_driving.eco_driving import EASE, PEDAL, SLOTS, SPEED, TIME, WAY, EcoDriving, Entry
+
+
+class SpeedAdvice(NamedTuple):
+    """Each agent by itself eases off so that it reaches the line when the queue before it has left.
+
+    From its own observation it knows when the light turns green and how many cars are before it. Each of them needs
+    ``headway`` s after the ``start`` of the queue. If the agent would be there earlier even so, it glides at the speed
+    that brings it there in time. If this green ends before, it waits for the next one.
+
+    Its numbers are the best of a random search on training episodes (``benchmarks/yardsticks.py``).
+    """
+
+    headway: Any = 1.8
+    """s"""
+    start: Any = 2.0
+    """s after green begins"""
+    reserve: Any = 2.2
+    """s: so much later it reaches the line, because a driver brakes for a red light that is about to change"""
+    pickup: Any = 0.17
+    """s^2/m: time that a speed below the limit costs, by the square of the difference and the limit"""
+    patience: Any = 2.6
+    """s: shorter waits need no gliding"""
+    gain: Any = 0.34
+    """1/s: acceleration for a speed that is wrong by 1 m/s"""
+    braking: Any = 0.8
+    """m/s^2: no glide begins harder; beyond about 0.6 the engine idles and kinetic energy is lost"""
+    slowest: Any = 1.8
+    """m/s: no glide is slower"""
+    grace: Any = 2.1
+    """s: so long after the end of green a car still crosses"""
+
+    @classmethod
+    def for_task(cls, task: EcoDriving) -> SpeedAdvice:
+        """Make the player."""
+        return cls()
+
+    def initial(self, params: Any) -> tuple[()]:
+        """Return no memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Return how much each car eases off, ``(48, 1)``."""
+        return self.ease(view.observation)[:, None], memory
+
+    def ease(self, observation: jax.Array) -> jax.Array:
+        """Return how much each car eases off that observes a row of ``observation``."""
+        speed = SPEED * observation[:, Entry.SPEED]
+        way = WAY * observation[:, Entry.WAY]
+        driver = PEDAL * observation[:, Entry.DRIVER]
+        between = SLOTS * observation[:, Entry.BETWEEN]
+        to_green = TIME * observation[:, Entry.TO_GREEN]
+        to_amber = TIME * observation[:, Entry.TO_AMBER]
+        green = TIME * observation[:, Entry.GREEN]
+        rest = TIME * observation[:, Entry.REST]
+        limit = SPEED * observation[:, Entry.LIMIT]
+
+        short = limit - speed
+        fastest = (way + self.pickup * short * short) / jnp.maximum(limit, 1)
+        queue = to_green + jnp.where(to_green > 0, self.start, 0) + self.headway * between
+        crossing = jnp.maximum(fastest, queue)
+        # Cars before it that this green serves do not wait for the next one.
+        served = jnp.minimum(green, to_amber) / self.headway
+        later = to_amber + rest + self.start + self.headway * jnp.maximum(between - served, 0)
+        crossing = jnp.where(crossing > to_amber + self.grace, later, crossing)
+
+        glide = jnp.maximum(way / (crossing + self.reserve), self.slowest)
+        acceleration = jnp.maximum(self.gain * (glide - speed), -self.braking)
+        waits = (way > 0) & (crossing > fastest + self.patience)
+        return jnp.where(waits, jnp.clip((driver - acceleration) / EASE, 0, 1), 0)

@@ -1,0 +1,1 @@
+"""Geometry and signals of roads, and scenarios that describe them."""

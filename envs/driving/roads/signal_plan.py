@@ -1,0 +1,60 @@
+"""Fixed-time traffic lights of a junction with two phases, in whole ticks, so that all times are exact.
+
+phase 0 green | amber | all red | phase 1 green | amber | all red | phase 0 green ...
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+
+TICK = 0.5
+"""s"""
+AMBER, CLEARANCE = 6, 4
+"""Ticks: 3 s, and 2 s of all red."""
+
+
+class Plan(NamedTuple):
+    """A signal plan in ticks, int32."""
+
+    first: Any
+    """Green of phase 0."""
+    second: Any
+    """Green of phase 1."""
+    offset: Any
+    """Ticks into the cycle at the start of the episode."""
+
+    @property
+    def cycle(self) -> Any:
+        """Duration of a cycle, ticks."""
+        return self.first + self.second + 2 * (AMBER + CLEARANCE)
+
+    def starting_at(self, fraction: Any) -> Plan:
+        """Return the plan that is this part of a cycle, in [0, 1), under way at the start of the episode."""
+        ticks = jnp.floor(self.cycle * fraction).astype(jnp.int32)
+        return self._replace(offset=jnp.minimum(ticks, self.cycle - 1))
+
+
+class Lights(NamedTuple):
+    """Lights of both phases, each field ``(2,)``."""
+
+    green: Any
+    """bool"""
+    amber: Any
+    """bool"""
+    to_green: Any
+    """Ticks until the next green begins, 0 at green, int32."""
+    to_amber: Any
+    """Ticks until this green ends, or else the next one, int32."""
+
+
+def lights(plan: Plan, tick: Any) -> Lights:
+    """Return the lights at a tick of the episode."""
+    length = jnp.stack([plan.first, plan.second])
+    begins = jnp.stack([0 * plan.first, plan.first + AMBER + CLEARANCE])
+    since = (tick + plan.offset - begins) % plan.cycle
+    green = since < length
+    to_green = jnp.where(green, 0, plan.cycle - since)
+    to_amber = jnp.where(green, length - since, to_green + length)
+    return Lights(green, ~green & (since < length + AMBER), to_green, to_amber)

@@ -1,0 +1,1 @@
+"""The tasks of the family, with the players that read one task only."""

@@ -1,0 +1,1 @@
+"""Vehicles together on roads: following, lane changes, yielding, replay."""

@@ -1,0 +1,18 @@
+"""Vehicles in the order of their distance."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..arrays import Scalar
+
+
+def nearest_first(distance: Scalar, count: int) -> Scalar:
+    """Return the indices of the ``count`` smallest of some distances, int32 ``(count,)``; of equals the first first.
+
+    There may be fewer distances than that; the indices behind them are 0.
+    """
+    index = np.arange(distance.shape[0])
+    is_nearer = (distance < distance[:, None]) | ((distance == distance[:, None]) & (index < index[:, None]))
+    return (is_nearer.sum(1, dtype=jnp.int32) == np.arange(count)[:, None]).argmax(1)

@@ -1,0 +1,1 @@
+"""Motion, collisions, paths and emissions of single vehicles."""
