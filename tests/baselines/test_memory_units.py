@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.baselines.memory_units import HEADS, LSTM, UNITS, WINDOW, GTrXL, MinGRU, unroll_step_by_step
-from rlbench_suite.baselines.ppo_agent import PPO
+from rlbench_suite.baselines.ppo.agent import PPO
+from rlbench_suite.baselines.ppo.memory_units import HEADS, LSTM, UNITS, WINDOW, GTrXL, MinGRU, unroll_step_by_step
 
 sys.path.insert(0, str(Path(__file__).parent))
 from toy_tasks import Cue

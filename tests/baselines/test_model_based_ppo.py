@@ -15,7 +15,9 @@ from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.agent import CannotPlay, Progress
 from rlbench_suite.baselines.flat_task import flatten_task
-from rlbench_suite.baselines.model_based_ppo import (
+from rlbench_suite.baselines.networks import Moments
+from rlbench_suite.baselines.ppo.agent import PPO
+from rlbench_suite.baselines.ppo.model_based import (
     Config,
     Ensemble,
     ModelBasedPPO,
@@ -27,10 +29,8 @@ from rlbench_suite.baselines.model_based_ppo import (
     predict,
     programs,
 )
-from rlbench_suite.baselines.networks import Moments
-from rlbench_suite.baselines.ppo import Networks, Transition
-from rlbench_suite.baselines.ppo_agent import PPO
-from rlbench_suite.baselines.replay import ReplayBuffer
+from rlbench_suite.baselines.ppo.ppo import Networks, Transition
+from rlbench_suite.baselines.replay.replay_agent import ReplayBuffer
 from rlbench_suite.evaluation.protocol import evaluation_seeds
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -17,10 +17,11 @@ pytest.importorskip("h5py")
 
 from rlbench_suite import datasets, registry
 from rlbench_suite.agent import CannotPlay, Progress
-from rlbench_suite.baselines import offline, td3_bc
-from rlbench_suite.baselines.bc import BC
-from rlbench_suite.baselines.offline import Batch, OfflineAgent, act
-from rlbench_suite.baselines.td3_bc import TD3BC, LearnerState, TD3WithCloning
+from rlbench_suite.baselines.flat_task import flatten_task
+from rlbench_suite.baselines.offline import offline_agent, td3_bc
+from rlbench_suite.baselines.offline.bc import BC
+from rlbench_suite.baselines.offline.offline_agent import Batch, OfflineAgent, act
+from rlbench_suite.baselines.offline.td3_bc import TD3BC, LearnerState, TD3WithCloning
 from rlbench_suite.datasets.storage import Transitions
 from rlbench_suite.evaluation.protocol import evaluate, evaluation_seeds
 
@@ -40,8 +41,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def own_folder(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(root))
     yield
-    offline.data.cache_clear()
-    offline.programs.cache_clear()
+    offline_agent.read_dataset.cache_clear()
+    offline_agent.programs.cache_clear()
 
 
 class Room(Target):
@@ -123,7 +124,7 @@ def test_a_time_limit_does_not_end_the_value() -> None:
 def _flat() -> Any:
     task = Toy()
     task.action_space = task.box([-1.0], [1.0])
-    return offline.flatten_task(task, "test")
+    return flatten_task(task, "test")
 
 
 def test_the_actor_moves_at_every_other_step(noisy: None) -> None:
@@ -140,7 +141,7 @@ def test_the_actor_moves_at_every_other_step(noisy: None) -> None:
 
 
 def test_observations_are_normalised_over_the_dataset(noisy: None) -> None:
-    batch, moments = offline.data(Room(), "medium")
+    batch, moments = offline_agent.read_dataset(Room(), "medium")
     np.testing.assert_allclose([batch.x.mean(), batch.x.std()], [0, 1], atol=3e-3)  # 0.001 is added to the deviation
     raw = jnp.array([[0.0], [1.0]])
     np.testing.assert_allclose(np.unique(moments.normalise(raw)), np.unique(batch.x), rtol=1e-5)
@@ -183,7 +184,7 @@ def test_what_cannot_be_played_is_said_before_anything_runs(name: str) -> None:
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(offline, "find_spec", lambda name: None if name == "minari" else object())
+    monkeypatch.setattr(offline_agent, "find_spec", lambda name: None if name == "minari" else object())
     with pytest.raises(ImportError, match=r"pip install 'rlbench-suite\[data\]'"):
         registry.agent("bc")
 

@@ -14,10 +14,10 @@ from gymnasium import spaces
 
 from rlbench_suite.adapters.rollout import Stream, play
 from rlbench_suite.agent import CannotPlay
-from rlbench_suite.baselines import ppo, ppo_agent, recurrent_ppo
 from rlbench_suite.baselines.flat_task import flatten_task
 from rlbench_suite.baselines.networks import CODE_SIZE, PATCHES, Encoder
-from rlbench_suite.baselines.ppo_agent import PPO
+from rlbench_suite.baselines.ppo import ppo, recurrent
+from rlbench_suite.baselines.ppo.agent import PPO
 from rlbench_suite.baselines.training import begin_episodes
 from rlbench_suite.episode import seed_key
 from rlbench_suite.registry import card
@@ -84,14 +84,14 @@ def test_pictures_are_learned_from(recurrent: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(play(TASK, agent.load(path, TASK), range(100)).actions, record.actions)
 
 
-@pytest.mark.parametrize("kind", [ppo, recurrent_ppo])
+@pytest.mark.parametrize("kind", [ppo, recurrent])
 def test_seeds_vmapped_learn_what_each_learns_alone(kind: Any) -> None:
-    config = PPO(**SMALL, total_steps=1, recurrent="gru" if kind is recurrent_ppo else "none").config(TASK, "smoke")
+    config = PPO(**SMALL, total_steps=1, recurrent="gru" if kind is recurrent else "none").config(TASK, "smoke")
     flat = flatten_task(TASK, "ppo", images=True)
 
     def run(networks: Any, seed: jax.Array, stream: Stream) -> Any:
         training = kind.train_chunk(flat, config, kind.start(flat, config, networks, seed, stream))[0]
-        return ppo_agent.variant(config).base(training).networks
+        return (training.base if kind is recurrent else training).networks
 
     runs = [
         (

@@ -16,12 +16,12 @@ import yaml
 from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import Stream, play
 from rlbench_suite.agent import CannotPlay, Progress
-from rlbench_suite.baselines import ppo, ppo_agent
 from rlbench_suite.baselines.configuration import FOLDER, configure
 from rlbench_suite.baselines.flat_task import flatten_task
 from rlbench_suite.baselines.networks import Moments, mlp
-from rlbench_suite.baselines.ppo import Config, Networks, advantages
-from rlbench_suite.baselines.ppo_agent import PPO
+from rlbench_suite.baselines.ppo import ppo
+from rlbench_suite.baselines.ppo.agent import PPO, programs
+from rlbench_suite.baselines.ppo.ppo import Config, Networks, advantages
 from rlbench_suite.baselines.training import begin_episodes
 from rlbench_suite.episode import seed_key
 from rlbench_suite.evaluation.network import normalise
@@ -84,7 +84,7 @@ def test_a_time_limit_does_not_end_the_value() -> None:
     """
     task = Toy(horizon=4)
     agent = PPO(**SMALL, total_steps=60_000, gamma=0.8, scale_rewards=False)
-    compiled = ppo_agent.programs(task, agent.config(task, "smoke"))
+    compiled = programs(task, agent.config(task, "smoke"))
     training = compiled.start(0)
     for _ in range(agent.config(task, "smoke").chunks):
         training, _ = compiled.chunk(training)
@@ -171,13 +171,13 @@ def test_a_feature_that_never_changed_in_training_may_change_a_little_afterwards
 def test_the_learning_rate_falls_to_zero_over_a_run() -> None:
     """Also with simulators of the host, which learn by the same function."""
     config = Config(total_steps=2_000, num_envs=16, num_steps=16, minibatches=2, epochs=2, hidden=(16,), reports=2)
-    programs = ppo_agent.programs(Bandit(masked=False), config)
-    state = programs.start(0)
+    compiled = programs(Bandit(masked=False), config)
+    state = compiled.start(0)
     for _ in range(config.chunks):
-        state, _ = programs.chunk(state)
+        state, _ = compiled.chunk(state)
     count = next(leaf for leaf in jax.tree.leaves(state.optimiser) if leaf.dtype == jnp.int32)
     assert int(count) == config.chunks * config.chunk * config.epochs * config.minibatches
-    later, _ = programs.chunk(state)  # beyond the end of the schedule nothing is learned
+    later, _ = compiled.chunk(state)  # beyond the end of the schedule nothing is learned
     for before, after in zip(jax.tree.leaves(state.networks), jax.tree.leaves(later.networks), strict=True):
         np.testing.assert_array_equal(before, after)
 

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.baselines import ppo_agent
 from rlbench_suite.baselines.networks import mlp
-from rlbench_suite.baselines.ppo_agent import PPO
+from rlbench_suite.baselines.ppo.agent import PPO, programs
 
 sys.path.insert(0, str(Path(__file__).parent))
 from toy_tasks import Weather
@@ -28,11 +27,11 @@ def test_the_critic_learns_what_only_it_is_told(recurrent: str) -> None:
         total_steps=60_000, gamma=0.8, recurrent=recurrent, scale_rewards=False,
     )  # fmt: skip
     config = agent.config(task, "smoke")
-    compiled, kind = ppo_agent.programs(task, config), ppo_agent.variant(config)
+    compiled = programs(task, config)
     training = compiled.start(0)
     for _ in range(config.chunks):
         training, _ = compiled.chunk(training)
-    base = kind.base(training)
+    base = training.base if recurrent == "gru" else training
     seen = base.moments.normalise(jnp.array([[1.0, -1.0], [1.0, 1.0]]))
     if recurrent == "gru":
         memory = base.networks.actor.unit(seen, jnp.zeros((2, config.memory)))
@@ -42,8 +41,7 @@ def test_the_critic_learns_what_only_it_is_told(recurrent: str) -> None:
     distribution = base.networks.actor(compiled.flat, seen, None)
     np.testing.assert_array_equal(distribution.logits[0][0], distribution.logits[0][1])
 
-    policy = kind.policy(base.networks.actor, base.moments.first(1), compiled.flat, config)
-    assert set(play(task, policy, range(20)).total.tolist()) == {-4.0, 4.0}
+    assert set(play(task, compiled.policy(training), range(20)).total.tolist()) == {-4.0, 4.0}
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.baselines import ppo, ppo_agent
-from rlbench_suite.baselines.memory_units import GRU
-from rlbench_suite.baselines.ppo_agent import PPO
-from rlbench_suite.baselines.recurrent_ppo import RecurrentPolicy, collect
+from rlbench_suite.baselines.networks import mlp
+from rlbench_suite.baselines.ppo.agent import PPO, programs
+from rlbench_suite.baselines.ppo.memory_units import GRU
+from rlbench_suite.baselines.ppo.recurrent import Policy, collect
 
 sys.path.insert(0, str(Path(__file__).parent))
 from toy_tasks import Chain, Cue, Toy, TwoAgents
@@ -36,7 +36,7 @@ def trained(recurrent: str | None, seed: int = 0) -> Any:
 
 def test_a_memory_remembers_the_cue_and_without_one_it_is_chance() -> None:
     policy = trained(None)  # the card says that the task is partially observed
-    assert isinstance(policy, RecurrentPolicy)
+    assert isinstance(policy, Policy)
     assert play(CUE, policy, range(400)).total.mean() > 0.9
     memoryless = play(CUE, trained("none"), range(400)).total.mean()
     assert 0.4 < memoryless < 0.6  # half, give or take four standard errors
@@ -73,7 +73,7 @@ def test_learning_recalls_the_memories_of_acting_across_rollouts_and_episodes() 
     """
     agent = PPO(**SMALL | {"num_steps": 9, "minibatches": 1})
     config = agent.config(CUE, "smoke")
-    compiled = ppo_agent.programs(CUE, config)
+    compiled = programs(CUE, config)
     flat = compiled.flat
     training = compiled.start(0)
     collected = jax.jit(partial(collect, flat, config))
@@ -125,7 +125,7 @@ def test_a_time_limit_does_not_end_the_value() -> None:
     task = Toy(horizon=4)
     agent = PPO(**SMALL | {"total_steps": 80_000}, gamma=0.8, recurrent="gru", scale_rewards=False)
     config = agent.config(task, "smoke")
-    compiled = ppo_agent.programs(task, config)
+    compiled = programs(task, config)
     training = compiled.start(0)
     for _ in range(config.chunks):
         training, _ = compiled.chunk(training)
@@ -133,7 +133,7 @@ def test_a_time_limit_does_not_end_the_value() -> None:
     memory = jnp.zeros((1, config.memory))
     for _ in range(4):
         memory = networks.actor.unit(x, memory)
-        value = ppo.mlp(networks.critic, jnp.concatenate([x, memory], -1))
+        value = mlp(networks.critic, jnp.concatenate([x, memory], -1))
         assert abs(float(value[0, 0]) - 5) < 0.3
 
 

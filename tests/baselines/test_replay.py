@@ -15,10 +15,9 @@ from scipy import stats
 from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.agent import CannotPlay, Progress
-from rlbench_suite.baselines.distributions import SquashedGaussian
-from rlbench_suite.baselines.dqn import DQN, target
-from rlbench_suite.baselines.replay import Experience, ReplayBuffer, programs, step
-from rlbench_suite.baselines.sac import SAC, distribution, values
+from rlbench_suite.baselines.replay.dqn import DQN, target
+from rlbench_suite.baselines.replay.replay_agent import Experience, ReplayBuffer, programs, step
+from rlbench_suite.baselines.replay.sac import SAC, SquashedGaussian, distribution, values
 from rlbench_suite.evaluation.protocol import evaluation_seeds
 
 sys.path.insert(0, str(Path(__file__).parent))
