@@ -21,13 +21,13 @@ ALGORITHMS = (
 
 def project_imports(path: Path) -> set[str]:
     """List the modules of this package that a file imports when it runs, imports for type checkers excluded."""
-    modules = set()
+    modules: set[str] = set()
     for node in ast.parse(path.read_text()).body:
-        if isinstance(node, ast.ImportFrom) and node.level and node.module is None:
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        if node.level and node.module is None:
             modules |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.level:
-            modules.add(str(node.module))
-        elif isinstance(node, ast.ImportFrom) and str(node.module).startswith("rlbench_suite"):
+        elif node.level or str(node.module).startswith("rlbench_suite"):
             modules.add(str(node.module))
     return modules
 
