@@ -99,7 +99,7 @@ class Planner(eqx.Module):
     config: Config = eqx.field(static=True)
 
     @abc.abstractmethod
-    def unplanned(self) -> jax.Array:
+    def default_step(self) -> jax.Array:
         """Return one step of a plan of which nothing is known, shape ``(...)``."""
 
     @abc.abstractmethod
@@ -120,7 +120,7 @@ class Planner(eqx.Module):
 
     def initial(self, params: Any) -> Memory:
         """Return an empty plan."""
-        plan = self.unplanned()
+        plan = self.default_step()
         return Memory(jnp.int32(0), jnp.broadcast_to(plan, (self.config.horizon, *plan.shape)))
 
     def act(self, memory: Memory, view: View, key: jax.Array) -> tuple[jax.Array, Memory]:
@@ -138,7 +138,7 @@ class Planner(eqx.Module):
 
     def next_step(self, plan: jax.Array) -> jax.Array:
         """Return the step that follows the last one of a plan."""
-        return self.unplanned()
+        return self.default_step()
 
     def play(
         self, plan: jax.Array, view: View, t: jax.Array, seed: jax.Array, scale: jax.Array
@@ -200,7 +200,7 @@ class Planner(eqx.Module):
 class BoxPlanner(Planner):
     """A planner of continuous actions. A plan holds their means in [-1, 1], over the range of each."""
 
-    def unplanned(self) -> jax.Array:
+    def default_step(self) -> jax.Array:
         """Return the action of the ``noop`` player."""
         middle, reach = self._range()
         return jnp.asarray((self.task.noop_action() - middle) / np.where(reach > 0, reach, 1), self.task.dtype)
@@ -236,7 +236,7 @@ class BoxPlanner(Planner):
 class ChoicePlanner(Planner):
     """A planner of one or several discrete choices. A plan holds the probability of each, one part after another."""
 
-    def unplanned(self) -> jax.Array:
+    def default_step(self) -> jax.Array:
         """Return uniform probabilities."""
         sizes = action_sizes(self.task.action_space)
         return jnp.asarray(np.concatenate([np.full(size, 1 / size) for size in sizes]), self.task.dtype)
@@ -268,7 +268,7 @@ class ChoicePlanner(Planner):
             votes = jnp.broadcast_to(weights[:, None], flat.shape)
             return jnp.zeros(sum(sizes), self.task.dtype).at[flat].add(votes)
 
-        return (1 - self.config.exploration) * jax.vmap(count)(flat) + self.config.exploration * self.unplanned()
+        return (1 - self.config.exploration) * jax.vmap(count)(flat) + self.config.exploration * self.default_step()
 
 
 class MPC:
