@@ -136,13 +136,18 @@ class Actor(NamedTuple):
         """Return an actor with ``inputs`` inputs: orthogonal weights, a small last layer, zeros elsewhere."""
         features = flat.action_features
         outputs = flat.outputs if features is None else features.shape[1]
-        return cls(
-            initial_layers(generator, (inputs, *hidden, outputs), gain=0.01),
-            None if flat.choices else np.full(flat.outputs, log_std, np.float32),
-            None if features is None else np.zeros(features.shape[0], np.float32),
-            None if features is None else np.zeros((inputs, features.shape[1]), np.float32),
-            None if flat.image_shape is None else Encoder.initial(generator, flat.image_shape),
-        )
+        layers = initial_layers(generator, (inputs, *hidden, outputs), gain=0.01)
+        actor = cls(layers, log_std=None, action_bias=None, direct=None, encoder=None)
+        if not flat.choices:
+            actor = actor._replace(log_std=np.full(flat.outputs, log_std, np.float32))
+        if features is not None:
+            actor = actor._replace(
+                action_bias=np.zeros(features.shape[0], np.float32),
+                direct=np.zeros((inputs, features.shape[1]), np.float32),
+            )
+        if flat.image_shape is not None:
+            actor = actor._replace(encoder=Encoder.initial(generator, flat.image_shape))
+        return actor
 
     def __call__(self, flat: FlatTask, x: jax.Array, mask: jax.Array | None) -> Categorical | Gaussian:
         """Return the distribution of actions for normalised observations ``(..., features)`` with encoded images.
