@@ -32,13 +32,13 @@ def test_the_critic_learns_what_only_it_is_told(recurrent: str) -> None:
     for _ in range(config.chunks):
         training, _ = compiled.chunk(training)
     base = training.base if recurrent == "gru" else training
-    seen = base.moments.normalise(jnp.array([[1.0, -1.0], [1.0, 1.0]]))
+    x = base.moments.normalise(jnp.array([[1.0, -1.0], [1.0, 1.0]]))
     if recurrent == "gru":
-        memory = base.networks.actor.unit(seen, jnp.zeros((2, config.memory)))
+        memory = base.networks.actor.unit(x, jnp.zeros((2, config.memory)))
         np.testing.assert_array_equal(memory[0], memory[1])
-        seen = jnp.concatenate([seen[:, :1], memory, seen[:, 1:]], -1)
-    np.testing.assert_allclose(mlp(base.networks.critic, seen)[:, 0], [-5, 5], atol=0.4)
-    distribution = base.networks.actor(compiled.flat, seen, None)
+        x = jnp.concatenate([x[:, :1], memory, x[:, 1:]], -1)
+    np.testing.assert_allclose(mlp(base.networks.critic, x)[:, 0], [-5, 5], atol=0.4)
+    distribution = base.networks.actor(compiled.flat, x, None)
     np.testing.assert_array_equal(distribution.logits[0][0], distribution.logits[0][1])
 
     assert set(play(task, compiled.policy(training), range(20)).total.tolist()) == {-4.0, 4.0}
@@ -51,18 +51,20 @@ def test_it_tells_what_the_observation_does_not(name: str) -> None:
     """Privileged numbers follow from state and context alone, even if the observation is noisy or silent."""
     env = gymnasium.make(f"rlsuite/{name}")
     observation, info = env.reset(seed=1)
-    task, told = env.unwrapped.task, info["privileged"]
+    task, privileged = env.unwrapped.task, info["privileged"]
     np.testing.assert_allclose(
-        told, task.privileged(env.unwrapped.episode.state, env.unwrapped.params), rtol=1e-5, atol=1e-6
+        privileged, task.privileged(env.unwrapped.episode.state, env.unwrapped.params), rtol=1e-5, atol=1e-6
     )
-    assert told in task.privileged_space
+    assert privileged in task.privileged_space
     if name == "QuadcopterHoverLearningToFly-v0":
-        noise = np.abs(observation[:18] - told[:18])
+        noise = np.abs(observation[:18] - privileged[:18])
         assert (noise > 0).all()
         assert noise.max() < 0.02
-        np.testing.assert_allclose(told[18:22], 0.5, rtol=1e-5)
+        np.testing.assert_allclose(privileged[18:22], 0.5, rtol=1e-5)
     if name == "PMSMSpeedSensorless-v0":
-        assert told[1] ** 2 + told[2] ** 2 == pytest.approx(1, abs=1e-5)
-        assert told[0] * task.plant.speed_limit == pytest.approx(float(env.unwrapped.episode.state.speed), rel=1e-5)
+        assert privileged[1] ** 2 + privileged[2] ** 2 == pytest.approx(1, abs=1e-5)
+        assert privileged[0] * task.plant.speed_limit == pytest.approx(
+            float(env.unwrapped.episode.state.speed), rel=1e-5
+        )
     if name == "QuadcopterHoverRough-v0":
-        assert np.linalg.norm(told[:3]) == pytest.approx(info["wind_speed"], rel=1e-5)
+        assert np.linalg.norm(privileged[:3]) == pytest.approx(info["wind_speed"], rel=1e-5)

@@ -43,10 +43,10 @@ def test_a_memory_remembers_the_cue_and_without_one_it_is_chance() -> None:
 
 
 def test_the_card_decides_and_the_caller_may_overrule_it() -> None:
-    seen, hidden = Cue(partially_observed=False), CUE
-    assert PPO().hyperparameters(seen, "smoke")["recurrent"] == "none"
+    observed, hidden = Cue(partially_observed=False), CUE
+    assert PPO().hyperparameters(observed, "smoke")["recurrent"] == "none"
     assert PPO().hyperparameters(hidden, "smoke")["recurrent"] == "gru"
-    assert PPO(recurrent="gru").hyperparameters(seen, "smoke")["recurrent"] == "gru"
+    assert PPO(recurrent="gru").hyperparameters(observed, "smoke")["recurrent"] == "gru"
     assert PPO(recurrent="none").hyperparameters(hidden, "smoke")["recurrent"] == "none"
     with pytest.raises(ValueError, match="minibatches=3 must divide the number of sequences, 16 envir"):
         PPO(num_envs=16, num_steps=3, minibatches=3).hyperparameters(hidden, "smoke")
@@ -59,12 +59,12 @@ def test_the_unit_is_the_published_one() -> None:
     x, memory = rng.normal(size=3), rng.normal(size=4)
     expected = np.zeros(4)
     for i in range(4):
-        seen = [x @ unit.inputs.weight[:, g * 4 + i] + unit.inputs.bias[g * 4 + i] for g in range(3)]
-        known = [memory @ unit.recurrence.weight[:, g * 4 + i] + unit.recurrence.bias[g * 4 + i] for g in range(3)]
-        reset, keep = (1 / (1 + np.exp(-(seen[g] + known[g]))) for g in range(2))
-        expected[i] = keep * memory[i] + (1 - keep) * np.tanh(seen[2] + reset * known[2])
-    given = jax.tree.map(jnp.asarray, unit)(jnp.asarray(x), jnp.asarray(memory))
-    np.testing.assert_allclose(given, expected, rtol=1e-5, atol=1e-6)
+        of_input = [x @ unit.inputs.weight[:, g * 4 + i] + unit.inputs.bias[g * 4 + i] for g in range(3)]
+        of_memory = [memory @ unit.recurrence.weight[:, g * 4 + i] + unit.recurrence.bias[g * 4 + i] for g in range(3)]
+        reset, keep = (1 / (1 + np.exp(-(of_input[g] + of_memory[g]))) for g in range(2))
+        expected[i] = keep * memory[i] + (1 - keep) * np.tanh(of_input[2] + reset * of_memory[2])
+    next_memory = jax.tree.map(jnp.asarray, unit)(jnp.asarray(x), jnp.asarray(memory))
+    np.testing.assert_allclose(next_memory, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_learning_recalls_the_memories_of_acting_across_rollouts_and_episodes() -> None:
@@ -79,12 +79,14 @@ def test_learning_recalls_the_memories_of_acting_across_rollouts_and_episodes() 
     collected = jax.jit(partial(collect, flat, config))
     for rollout in range(2):
         base = training.base
-        stream, memory, seen, memories, _ = collected(training, jax.random.key(rollout))
-        again = base.networks.actor.unit.unroll(training.memory, base.moments.normalise(seen.x), seen.over)
+        stream, memory, transitions, memories, _ = collected(training, jax.random.key(rollout))
+        again = base.networks.actor.unit.unroll(
+            training.memory, base.moments.normalise(transitions.x), transitions.over
+        )
         np.testing.assert_allclose(again, memories, rtol=1e-4, atol=1e-6)
-        over = np.asarray(seen.over)
+        over = np.asarray(transitions.over)
         assert over.any()
-        first = base.networks.actor.unit(base.moments.normalise(seen.x), jnp.zeros_like(memories))
+        first = base.networks.actor.unit(base.moments.normalise(transitions.x), jnp.zeros_like(memories))
         begins = np.nonzero(over[:-1])
         np.testing.assert_allclose(memories[1:][begins], first[1:][begins], rtol=1e-4, atol=1e-6)
         assert not np.allclose(memories[2], first[2])
@@ -100,12 +102,12 @@ def test_playing_step_by_step_is_what_training_saw() -> None:
     unit = policy.actor.unit
     answer = record.actions[:, CUE.delay]
     cue = np.where(record.total == 1, answer, 1 - answer)
-    shown = np.zeros((CUE.delay + 1, 64, 2), np.float32)
-    shown[0, :, 0], shown[-1, :, 1] = 2.0 * cue - 1, 1
-    x = policy.moments.normalise(jnp.asarray(shown))
+    observations = np.zeros((CUE.delay + 1, 64, 2), np.float32)
+    observations[0, :, 0], observations[-1, :, 1] = 2.0 * cue - 1, 1
+    x = policy.moments.normalise(jnp.asarray(observations))
     readings = unit.unroll(jnp.zeros((64, unit.size)), x, jnp.zeros(x.shape[:2], bool))
-    known = jnp.concatenate([x, readings], -1)[-1]
-    np.testing.assert_array_equal(policy.actor(policy.flat, known, None).mode()[:, 0], answer)
+    inputs = jnp.concatenate([x, readings], -1)[-1]
+    np.testing.assert_array_equal(policy.actor(policy.flat, inputs, None).mode()[:, 0], answer)
 
 
 @pytest.mark.parametrize("agents", [1, 2])

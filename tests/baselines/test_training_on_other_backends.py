@@ -80,14 +80,14 @@ def of_offline(agent: type[offline_agent.OfflineAgent], task: Any) -> tuple[Any,
     pytest.importorskip("minari")
     pytest.importorskip("h5py")
     config, flat = agent().config(task, "smoke"), flatten_task(task, "this test")
-    seen = jax.ShapeDtypeStruct((64, flat.features), np.float32)
-    acted = jax.ShapeDtypeStruct((64, flat.outputs), np.float32)
+    observation = jax.ShapeDtypeStruct((64, flat.features), np.float32)
+    action = jax.ShapeDtypeStruct((64, flat.outputs), np.float32)
     reward, over = jax.ShapeDtypeStruct((64,), np.float32), jax.ShapeDtypeStruct((64,), np.bool_)
     run = offline_agent.TrainingState(agent.algorithm.start(flat, config, 0), SEED, np.int32(0))
     return (
         partial(offline_agent.train_chunk, agent.algorithm, config),
         run,
-        offline_agent.Batch(seen, acted, reward, seen, over),
+        offline_agent.Batch(observation, action, reward, observation, over),
     )
 
 
