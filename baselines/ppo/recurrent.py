@@ -102,7 +102,8 @@ class Policy(eqx.Module):
             ValueError: it reads an image.
         """
         parameters = ppo.acting_parameters(self.actor.head, self.moments, self.flat, self.config)
-        return parameters._replace(memory=str(self.config.recurrent), memory_layers=self.actor.unit)
+        unit: Any = self.actor.unit
+        return parameters._replace(memory=str(self.config.recurrent), memory_layers=unit)
 
 
 # -- collect -------------------------------------------------------------------------------------------------------
