@@ -47,37 +47,39 @@ def write_bytes(path: str, content: bytes) -> None:
     would have unequal hashes.
     """
     end = 8 + int.from_bytes(content[:8], "little")
-    said = json.dumps(json.loads(content[8:end]), sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
-    said += b" " * (-len(said) % 8)  # the arrays stay aligned
+    metadata = json.loads(content[8:end])
+    text = json.dumps(metadata, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)  # the arrays stay aligned
     unfinished = Path(f"{path}.{os.getpid()}.tmp")
-    unfinished.write_bytes(len(said).to_bytes(8, "little") + said + content[end:])
+    unfinished.write_bytes(len(text).to_bytes(8, "little") + text + content[end:])
     unfinished.replace(path)
 
 
-def read_plain_config(path: str, agent: str, task_id: str, otherwise: dict[str, Any]) -> dict[str, Any]:
-    """Return the hyperparameters in a file as plain data, or ``otherwise`` if the file names none.
+def read_plain_config(path: str, agent: str, task_id: str, default: dict[str, Any]) -> dict[str, Any]:
+    """Return the hyperparameters in a file as plain data, or ``default`` if the file names none.
 
     Raises:
         OSError: the file cannot be read.
         ValueError: it is not safetensors, belongs to another agent or task, or has a damaged header.
     """
-    said = read_header(path)
-    owner = said.get("agent", agent), said.get("task", task_id)
-    if owner != (agent, task_id):
-        raise ValueError(f"{path} holds a policy of {owner[0]} for {owner[1]}, not of {agent} for {task_id}.")
-    return read_hyperparameters(path, said) if "config" in said else otherwise
+    metadata = read_header(path)
+    file_agent = metadata.get("agent", agent)
+    file_task = metadata.get("task", task_id)
+    if (file_agent, file_task) != (agent, task_id):
+        raise ValueError(f"{path} holds a policy of {file_agent} for {file_task}, not of {agent} for {task_id}.")
+    return read_hyperparameters(path, metadata) if "config" in metadata else default
 
 
-def read_config(path: str, agent: str, task_id: str, otherwise: Config) -> Config:
-    """Return the hyperparameters in a file as an instance of ``otherwise``'s class, or ``otherwise`` if it has none.
+def read_config(path: str, agent: str, task_id: str, default: Config) -> Config:
+    """Return the hyperparameters in a file as an instance of ``default``'s class, or ``default`` if it has none.
 
     Raises:
         OSError: the file cannot be read.
         ValueError: as :func:`read_plain_config`, or the agent has no such hyperparameter.
     """
-    plain = read_plain_config(path, agent, task_id, asdict(otherwise))  # type: ignore[call-overload]
+    plain = read_plain_config(path, agent, task_id, asdict(default))  # type: ignore[call-overload]
     try:
-        return TypeAdapter(type(otherwise)).validate_python(plain)
+        return TypeAdapter(type(default)).validate_python(plain)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
@@ -96,22 +98,23 @@ def refuse_wider(path: str, widths: Sequence[int]) -> None:
     """
     size = Path(path).stat().st_size
     needed = 0
-    for before, after in pairwise([*widths, 1]):
-        needed += 4 * before * after
-        if after < 1 or needed > size:
-            raise ValueError(f"{path} has {size:,} bytes: too few for layers of {before} and {after} units.")
+    for inputs, outputs in pairwise([*widths, 1]):
+        needed += 4 * inputs * outputs
+        if outputs < 1 or needed > size:
+            raise ValueError(f"{path} has {size:,} bytes: too few for layers of {inputs} and {outputs} units.")
 
 
-def refuse_other_shapes(path: str, stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+def refuse_different_shapes(path: str, stored: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
     """Refuse arrays that do not match those of the networks.
 
     Raises:
         ValueError: an array is missing, unexpected, or of another shape.
     """
-    for name in sorted(wanted.keys() | stored.keys()):
-        shapes = [tuple(table[name].shape) if name in table else "nothing" for table in (stored, wanted)]
-        if shapes[0] != shapes[1]:
-            raise ValueError(f"{path}: array {name} has shape {shapes[0]}, expected {shapes[1]}.")
+    for name in sorted(expected.keys() | stored.keys()):
+        stored_shape = tuple(stored[name].shape) if name in stored else "nothing"
+        expected_shape = tuple(expected[name].shape) if name in expected else "nothing"
+        if stored_shape != expected_shape:
+            raise ValueError(f"{path}: array {name} has shape {stored_shape}, expected {expected_shape}.")
 
 
 def read(path: str, like: Any) -> Any:
@@ -127,9 +130,9 @@ def read(path: str, like: Any) -> Any:
             if (kind := file.get_slice(name).get_dtype()) != "F32":
                 raise ValueError(f"{path}: array {name} has type {kind}, expected F32.")
         stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (no dict)
-    wanted = {jax.tree_util.keystr(place): np.asarray(leaf) for place, leaf in _places(like)}
-    refuse_other_shapes(path, stored, wanted)
-    return jax.tree.unflatten(jax.tree.structure(like), [stored[name] for name in wanted])
+    expected = {jax.tree_util.keystr(place): np.asarray(leaf) for place, leaf in _places(like)}
+    refuse_different_shapes(path, stored, expected)
+    return jax.tree.unflatten(jax.tree.structure(like), [stored[name] for name in expected])
 
 
 def _places(tree: Any) -> Any:

@@ -29,49 +29,64 @@ class FlatTask:
     """
 
     def __init__(self, task: Task[Any, Any], learner: str, *, images: bool = False) -> None:
-        self.task, self.agents = task, task.card.agents
         if task.dtype != np.float32:
             raise CannotPlay(f"{learner} trains in float32; build {task.card.id} with dtype='float32'.")
-        shown = task.observation_space
-        parts: list[Any] = [shown[name] for name in sorted(shown)] if isinstance(shown, spaces.Dict) else [shown]
-        for part in parts:
-            if not isinstance(part, spaces.Box) or (self.agents > 1 and part.shape[:1] != (self.agents,)):
-                raise CannotPlay(f"{learner} reads a Box or a Dict of Boxes with one row for each agent, not {part}.")
-        shapes: list[tuple[int, ...]] = [part.shape if self.agents == 1 else part.shape[1:] for part in parts]
-        found = [i for i, part in enumerate(parts) if images and part.dtype == np.uint8 and len(shapes[i]) == 3]
-        if len(found) > 1:
-            raise CannotPlay(f"{learner} reads at most one image, and this observation has {len(found)}: {shown}.")
-        self.image_shape: tuple[int, ...] | None = shapes[found[0]] if found else None
-        """Height, width and channels of the image that is kept apart from the features; None without one."""
-        self._image_leaf = found[0] if found else -1
+        self.task = task
+        self.agents = task.card.agents
+        shapes = self._observation_shapes(learner, images)
         self.features = sum(math.prod(shape) for i, shape in enumerate(shapes) if i != self._image_leaf)
-        hidden = task.privileged_space
-        self.privileged = 0 if hidden is None else math.prod(hidden.shape) // self.agents
+        privileged_space = task.privileged_space
+        self.privileged = 0 if privileged_space is None else math.prod(privileged_space.shape) // self.agents
         """Features of each agent that only a critic sees, in training."""
-        space = task.action_space
+        self._read_action_space(learner)
+        self.noise_shape = self.agents, len(self.choices) or self.outputs
+        """Shape of the random numbers that one joint action takes."""
+        self.action_features: np.ndarray | None = getattr(task, "action_features", None)
+        """Features of each action, ``(actions, F)``; None where the task gives none."""
+
+    def _observation_shapes(self, learner: str, images: bool) -> list[tuple[int, ...]]:
+        """Return the shape of each leaf of an agent's observation, and note which one is an image kept apart."""
+        space = self.task.observation_space
+        leaves: list[Any] = [space[name] for name in sorted(space)] if isinstance(space, spaces.Dict) else [space]
+        for leaf in leaves:
+            if not isinstance(leaf, spaces.Box) or (self.agents > 1 and leaf.shape[:1] != (self.agents,)):
+                raise CannotPlay(f"{learner} reads a Box or a Dict of Boxes with one row for each agent, not {leaf}.")
+        shapes: list[tuple[int, ...]] = [leaf.shape if self.agents == 1 else leaf.shape[1:] for leaf in leaves]
+        image_leaves = [i for i, leaf in enumerate(leaves) if images and leaf.dtype == np.uint8 and len(shapes[i]) == 3]
+        if len(image_leaves) > 1:
+            raise CannotPlay(
+                f"{learner} reads at most one image, and this observation has {len(image_leaves)}: {space}."
+            )
+        self._image_leaf = image_leaves[0] if image_leaves else -1
+        self.image_shape: tuple[int, ...] | None = shapes[self._image_leaf] if image_leaves else None
+        """Height, width and channels of the image that is kept apart from the features; None without one."""
+        return shapes
+
+    def _read_action_space(self, learner: str) -> None:
+        """Note what the actions of an agent are."""
+        space = self.task.action_space
+        self.bounds: tuple[np.ndarray, np.ndarray] | None = None
+        """Lowest and highest continuous action, ``(outputs,)``; None for discrete actions."""
+        self.choices: tuple[int, ...] = ()
+        """Number of values of each discrete choice; empty for continuous actions."""
         if isinstance(space, spaces.Box) and space.is_bounded():
             low, high = (bound.reshape(self.agents, -1) for bound in (space.low, space.high))
-            alike = (low == low[0]).all() and (high == high[0]).all()
-            self.low, self.high = low[0], high[0]
-            self.choices: tuple[int, ...] = ()
+            equal = (low == low[0]).all() and (high == high[0]).all()
+            self.bounds = low[0], high[0]
             self.outputs = low.shape[1]
         elif isinstance(space, spaces.Discrete | spaces.MultiDiscrete) and not np.any(space.start):
             sizes = np.reshape(action_sizes(space), (self.agents, -1))
-            alike = (sizes == sizes[0]).all()
+            equal = (sizes == sizes[0]).all()
             self.choices = tuple(sizes[0].tolist())
             self.outputs = sum(self.choices)
         else:
             raise CannotPlay(
                 f"{learner} plays bounded Box and zero-based Discrete and MultiDiscrete actions, not {space}."
             )
-        if not alike:
+        if not equal:
             raise CannotPlay(
                 f"With {learner} all agents share one policy, so they need equal action spaces, not {space}."
             )
-        self.noise_shape = self.agents, len(self.choices) or self.outputs
-        """Shape of the random numbers that one joint action takes."""
-        self.action_features: np.ndarray | None = getattr(task, "action_features", None)
-        """Features of each action, ``(actions, F)``; None where the task gives none."""
 
     # The methods below take the values of one environment; use vmap for batches.
 
@@ -96,17 +111,19 @@ class FlatTask:
         """Return the features for training, ``(A, features + privileged)``, privileged ones last, and the mask."""
         x, mask = self.observe(step.observation, step.info.get("action_mask"))
         if self.privileged:
-            hidden = step.info["privileged"].astype(jnp.float32).reshape(self.agents, -1)
-            x = jnp.concatenate([x, hidden], -1)
+            privileged = step.info["privileged"].astype(jnp.float32).reshape(self.agents, -1)
+            x = jnp.concatenate([x, privileged], -1)
         return x, mask
 
     def env_action(self, action: jax.Array) -> jax.Array:
         """Return the environment's action. Continuous actions come in units of half the range and are clipped."""
-        if not self.choices:
-            middle, reach = (self.high + self.low) / 2, (self.high - self.low) / 2
-            action = jnp.clip(middle + reach * action, self.low, self.high)
-        kind = jax.dtypes.canonicalize_dtype(self.task.action_space.dtype)
-        return action.reshape(self.task.action_space.shape).astype(kind)
+        if self.bounds is not None:
+            low, high = self.bounds
+            middle = (high + low) / 2
+            half_range = (high - low) / 2
+            action = jnp.clip(middle + half_range * action, low, high)
+        dtype = jax.dtypes.canonicalize_dtype(self.task.action_space.dtype)
+        return action.reshape(self.task.action_space.shape).astype(dtype)
 
     def agent_rewards(self, reward: jax.Array) -> jax.Array:
         """Return the reward of each agent, ``(A,)``. The card's weights combine several objectives."""

@@ -67,9 +67,9 @@ class Config:
     """Return that a plan loses for one unit of constraint cost; the planner does not know the limit."""
 
     def __post_init__(self) -> None:
-        for name, least in {"horizon": 1, "samples": 2, "iterations": 1, "scenarios": 1}.items():
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} is an integer >= {least}, got {getattr(self, name)!r}.")
+        for name, minimum in {"horizon": 1, "samples": 2, "iterations": 1, "scenarios": 1}.items():
+            if getattr(self, name) < minimum:
+                raise ValueError(f"{name} is an integer >= {minimum}, got {getattr(self, name)!r}.")
         for name in ("temperature", "noise"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} is a number > 0, got {getattr(self, name)!r}.")
@@ -99,11 +99,11 @@ class Planner(eqx.Module):
     config: Config = eqx.field(static=True)
 
     @abc.abstractmethod
-    def unplanned(self) -> jax.Array:
+    def default_step(self) -> jax.Array:
         """Return one step of a plan of which nothing is known, shape ``(...)``."""
 
     @abc.abstractmethod
-    def draw(self, key: jax.Array, before: jax.Array, correlation: jax.Array) -> jax.Array:
+    def sample_noise(self, key: jax.Array, previous: jax.Array, correlation: jax.Array) -> jax.Array:
         """Return noise for one step of every sample, ``(samples, ...)``, given that of the step before."""
 
     @abc.abstractmethod
@@ -120,24 +120,25 @@ class Planner(eqx.Module):
 
     def initial(self, params: Any) -> Memory:
         """Return an empty plan."""
-        plan = self.unplanned()
+        plan = self.default_step()
         return Memory(jnp.int32(0), jnp.broadcast_to(plan, (self.config.horizon, *plan.shape)))
 
     def act(self, memory: Memory, view: View, key: jax.Array) -> tuple[jax.Array, Memory]:
         """Improve the plan, return its first action, and keep the rest."""
 
         def improve(plan: jax.Array, iteration: jax.Array) -> tuple[jax.Array, None]:
-            own = fold_in(jax.random.key_data(key), iteration)
-            chosen, returns = self.play(plan, view, memory.t, own, 0.5**iteration)
+            seed = fold_in(jax.random.key_data(key), iteration)
+            chosen, returns = self.play(plan, view, memory.t, seed, 0.5**iteration)
             return self.shares(chosen, self.weights(returns)), None
 
         plan, _ = jax.lax.scan(improve, memory.plan, jnp.arange(self.config.iterations))
         chosen = self.choose(plan[0], jnp.zeros_like(plan[0]), plan.dtype.type(0), view.action_mask)
-        return self.env_action(chosen), Memory(memory.t + 1, jnp.concatenate([plan[1:], self.next_step(plan)[None]]))
+        next_plan = jnp.concatenate([plan[1:], self.next_step(plan)[None]])
+        return self.env_action(chosen), Memory(memory.t + 1, next_plan)
 
     def next_step(self, plan: jax.Array) -> jax.Array:
         """Return the step that follows the last one of a plan."""
-        return self.unplanned()
+        return self.default_step()
 
     def play(
         self, plan: jax.Array, view: View, t: jax.Array, seed: jax.Array, scale: jax.Array
@@ -147,33 +148,37 @@ class Planner(eqx.Module):
         The value is the undiscounted return less the priced cost. A row is a sample in a scenario. The first sample is
         the plan itself. All samples meet the same draws of a scenario, so that no plan looks better by luck.
         """
-        task, samples, scenarios = self.task, self.config.samples, self.config.scenarios
-        params, rows = view.params, samples * scenarios
+        task = self.task
+        samples = self.config.samples
+        scenarios = self.config.scenarios
+        params = view.params
+        rows = samples * scenarios
 
-        def one(state: Any, planned: Any, noise: Any, scenario: Any, ahead: Any) -> tuple[Any, ...]:
+        def step_row(state: Any, planned: Any, noise: Any, scenario: Any, ahead: Any) -> tuple[Any, ...]:
             chosen = self.choose(planned, noise, scale, task.action_mask(state, params))
             action = self.env_action(chosen)
-            following = task.transition(state, action, draw_key(seed, scenario, ahead, Role.TRANSITION), params)
-            reward = task.reward(state, action, following, draw_key(seed, scenario, ahead, Role.REWARD), params)
-            over = task.terminal(following, draw_key(seed, scenario, ahead, Role.TERMINAL), params)
-            paid = scalar_return(task, reward)
+            next_state = task.transition(state, action, draw_key(seed, scenario, ahead, Role.TRANSITION), params)
+            reward = task.reward(state, action, next_state, draw_key(seed, scenario, ahead, Role.REWARD), params)
+            over = task.terminal(next_state, draw_key(seed, scenario, ahead, Role.TERMINAL), params)
+            value = scalar_return(task, reward)
             if task.has_cost:
-                cost: Any = task.cost(state, action, following, params)
-                paid = paid - self.config.price * cost
-            return following, chosen, paid, over
+                cost: Any = task.cost(state, action, next_state, params)
+                value = value - self.config.price * cost
+            return next_state, chosen, value, over
 
-        def step(carry: Any, now: Any) -> tuple[Any, jax.Array]:
+        def step(carry: Any, planned_and_ahead: Any) -> tuple[Any, jax.Array]:
             states, noise, total, running = carry
-            planned, ahead = now
+            planned, ahead = planned_and_ahead
             correlation = jnp.where(ahead > 0, self.config.correlation, 0).astype(total.dtype)
-            noise = self.draw(draw_key(seed, jnp.int32(0), ahead, Role.POLICY), noise, correlation)
-            around = noise.at[0].set(0).repeat(scenarios, axis=0)
-            following, chosen, reward, over = jax.vmap(one, in_axes=(0, None, 0, 0, None))(
-                states, planned, around, np.tile(np.arange(scenarios, dtype=np.int32), samples), ahead
+            noise = self.sample_noise(draw_key(seed, jnp.int32(0), ahead, Role.POLICY), noise, correlation)
+            row_noise = noise.at[0].set(0).repeat(scenarios, axis=0)
+            row_scenarios = np.tile(np.arange(scenarios, dtype=np.int32), samples)
+            next_states, chosen, value, over = jax.vmap(step_row, in_axes=(0, None, 0, 0, None))(
+                states, planned, row_noise, row_scenarios, ahead
             )
-            total = total + jnp.where(running, reward, 0)
+            total = total + jnp.where(running, value, 0)
             running = running & ~over & (t + ahead + 1 < task.card.horizon)
-            return (following, noise, total, running), chosen
+            return (next_states, noise, total, running), chosen
 
         states = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (rows, *jnp.shape(leaf))), view.state)
         noise = jnp.zeros((samples, *plan.shape[1:]), plan.dtype)
@@ -185,8 +190,9 @@ class Planner(eqx.Module):
     def weights(self, returns: jax.Array) -> jax.Array:
         """Return the weight of every row; they sum to one."""
         mean = returns.reshape(self.config.samples, self.config.scenarios).mean(1)
-        best, least = mean.max(), jnp.quantile(mean, 1 - self.config.elite)
-        spread = jnp.maximum(best - least, SMALLEST_GAP)
+        best = mean.max()
+        elite_threshold = jnp.quantile(mean, 1 - self.config.elite)
+        spread = jnp.maximum(best - elite_threshold, SMALLEST_GAP)
         weights = jax.nn.softmax((mean - best) / (self.config.temperature * spread))
         return weights.repeat(self.config.scenarios) / self.config.scenarios
 
@@ -194,7 +200,7 @@ class Planner(eqx.Module):
 class BoxPlanner(Planner):
     """A planner of continuous actions. A plan holds their means in [-1, 1], over the range of each."""
 
-    def unplanned(self) -> jax.Array:
+    def default_step(self) -> jax.Array:
         """Return the action of the ``noop`` player."""
         middle, reach = self._range()
         return jnp.asarray((self.task.noop_action() - middle) / np.where(reach > 0, reach, 1), self.task.dtype)
@@ -203,10 +209,10 @@ class BoxPlanner(Planner):
         """Return the last action of the plan once more."""
         return plan[-1]
 
-    def draw(self, key: jax.Array, before: jax.Array, correlation: jax.Array) -> jax.Array:
+    def sample_noise(self, key: jax.Array, previous: jax.Array, correlation: jax.Array) -> jax.Array:
         """Return normal noise of unit variance, correlated with that of the step before."""
-        fresh = self.task.normal(key, before.size).reshape(before.shape)
-        return correlation * before + jnp.sqrt(1 - correlation * correlation) * fresh
+        fresh = self.task.normal(key, previous.size).reshape(previous.shape)
+        return correlation * previous + jnp.sqrt(1 - correlation * correlation) * fresh
 
     def choose(self, planned: jax.Array, noise: jax.Array, scale: jax.Array, mask: jax.Array | None) -> jax.Array:
         """Return the mean with its noise, kept inside [-1, 1]."""
@@ -230,23 +236,23 @@ class BoxPlanner(Planner):
 class ChoicePlanner(Planner):
     """A planner of one or several discrete choices. A plan holds the probability of each, one part after another."""
 
-    def unplanned(self) -> jax.Array:
+    def default_step(self) -> jax.Array:
         """Return uniform probabilities."""
         sizes = action_sizes(self.task.action_space)
         return jnp.asarray(np.concatenate([np.full(size, 1 / size) for size in sizes]), self.task.dtype)
 
-    def draw(self, key: jax.Array, before: jax.Array, correlation: jax.Array) -> jax.Array:
+    def sample_noise(self, key: jax.Array, previous: jax.Array, correlation: jax.Array) -> jax.Array:
         """Return Gumbel noise, with which the largest log-probability is a draw from the probabilities."""
-        share = jnp.maximum(self.task.uniform(key, before.size), jnp.finfo(before.dtype).tiny)
-        return -jnp.log(-jnp.log(share)).reshape(before.shape)
+        share = jnp.maximum(self.task.uniform(key, previous.size), jnp.finfo(previous.dtype).tiny)
+        return -jnp.log(-jnp.log(share)).reshape(previous.shape)
 
     def choose(self, planned: jax.Array, noise: jax.Array, scale: jax.Array, mask: jax.Array | None) -> jax.Array:
         """Return a legal choice of each part, drawn from the probabilities."""
         score = jnp.log(planned) + noise
         if mask is not None:
             score = jnp.where(mask, score, -jnp.inf)
-        parts = jnp.split(score, np.cumsum(action_sizes(self.task.action_space))[:-1])
-        return jnp.stack([part.argmax().astype(jnp.int32) for part in parts])
+        scores = jnp.split(score, np.cumsum(action_sizes(self.task.action_space))[:-1])
+        return jnp.stack([of_choice.argmax().astype(jnp.int32) for of_choice in scores])
 
     def env_action(self, chosen: jax.Array) -> jax.Array:
         """Return the choices in the shape of the space."""
@@ -262,7 +268,7 @@ class ChoicePlanner(Planner):
             votes = jnp.broadcast_to(weights[:, None], flat.shape)
             return jnp.zeros(sum(sizes), self.task.dtype).at[flat].add(votes)
 
-        return (1 - self.config.exploration) * jax.vmap(count)(flat) + self.config.exploration * self.unplanned()
+        return (1 - self.config.exploration) * jax.vmap(count)(flat) + self.config.exploration * self.default_step()
 
 
 class MPC:

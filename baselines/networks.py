@@ -1,4 +1,4 @@
-"""Building blocks of networks: layers, their initial weights, and the normalisation of their inputs."""
+"""Building blocks of networks: layers, their initial weights, normalisation of inputs, and distributions of actions."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+# -- layers --------------------------------------------------------------------------------------------------------
+
 
 class Linear(NamedTuple):
-    """One layer."""
+    """Layer ``x @ weight + bias``."""
 
     weight: Any
     bias: Any
@@ -67,32 +69,37 @@ class Encoder(NamedTuple):
         """Return an encoder of images ``(height, width, channels)``: orthogonal weights (gain sqrt 2), zero biases."""
         height, width, channels = image_shape
         layers: list[Linear] = []
-        for side, wider in PATCHES:
-            layers += initial_layers(generator, (side * side * channels, wider), gain=math.sqrt(2))
-            height, width, channels = -(-height // side), -(-width // side), wider
+        for side, next_channels in PATCHES:
+            layers += initial_layers(generator, (side * side * channels, next_channels), gain=math.sqrt(2))
+            height = -(-height // side)
+            width = -(-width // side)
+            channels = next_channels
         return cls(tuple(layers), *initial_layers(generator, (height * width * channels, CODE_SIZE), gain=math.sqrt(2)))
 
     def __call__(self, images: jax.Array) -> jax.Array:
         """Encode uint8 images ``(..., height, width, channels)`` as ``(..., CODE_SIZE)``."""
         x = images.astype(jnp.float32) / 255
         for (side, _), layer in zip(PATCHES, self.layers, strict=True):
-            x = jax.nn.relu(patches(x, side) @ layer.weight + layer.bias)
+            x = jax.nn.relu(cut_patches(x, side) @ layer.weight + layer.bias)
         return jax.nn.relu(jax.lax.collapse(x, x.ndim - 3) @ self.last.weight + self.last.bias)
 
 
-def patches(x: jax.Array, side: int) -> jax.Array:
+def cut_patches(x: jax.Array, side: int) -> jax.Array:
     """Cut ``(..., height, width, channels)`` into squares ``(..., rows, columns, side * side * channels)``.
 
     Zeros pad the squares at the lower and right borders.
     """
     *batch, height, width, channels = x.shape
-    rows, columns = -(-height // side), -(-width // side)
-    missing = [(0, 0)] * len(batch) + [(0, rows * side - height), (0, columns * side - width), (0, 0)]
-    cut = jnp.pad(x, missing).reshape(*batch, rows, side, columns, side, channels)
-    return cut.swapaxes(-4, -3).reshape(*batch, rows, columns, side * side * channels)
+    rows = -(-height // side)
+    columns = -(-width // side)
+    padding = [(0, 0)] * len(batch) + [(0, rows * side - height), (0, columns * side - width), (0, 0)]
+    grid = jnp.pad(x, padding).reshape(*batch, rows, side, columns, side, channels)
+    return grid.swapaxes(-4, -3).reshape(*batch, rows, columns, side * side * channels)
 
 
-SAME = 1e-12
+# -- normalisation -------------------------------------------------------------------------------------------------
+
+CONSTANT_RATIO = 1e-12
 """Largest ratio of variance to squared mean of a feature that counts as constant. Its standard deviation is then a few
 units of the last place of float32."""
 
@@ -113,11 +120,13 @@ class Moments(NamedTuple):
 
     def update(self, batch: jax.Array) -> Moments:
         """Return the moments with a batch ``(n, features)`` added, by the formula of Chan, Golub & LeVeque 1983."""
-        n, mean, variance = batch.shape[0], batch.mean(0), batch.var(0)
+        n = batch.shape[0]
+        mean = batch.mean(0)
+        variance = batch.var(0)
         count = self.count + n
         shift = mean - self.mean
-        spread = self.variance * self.count + variance * n + shift**2 * (self.count * n / count)
-        return Moments(self.mean + shift * (n / count), spread / count, count)
+        squares = self.variance * self.count + variance * n + shift**2 * (self.count * n / count)
+        return Moments(self.mean + shift * (n / count), squares / count, count)
 
     def first(self, count: int) -> Moments:
         """Return the moments of the first ``count`` features."""
@@ -129,8 +138,80 @@ class Moments(NamedTuple):
 
         Otherwise the least change of such a feature on test contexts would be ten standard deviations.
         """
-        return jnp.where(self.variance <= SAME * self.mean**2, 1.0, self.variance + 1e-8)
+        return jnp.where(self.variance <= CONSTANT_RATIO * self.mean**2, 1.0, self.variance + 1e-8)
 
     def normalise(self, x: jax.Array) -> jax.Array:
         """Scale ``x`` to zero mean and unit variance, clipped to ten standard deviations."""
         return jnp.clip((x - self.mean) * jax.lax.rsqrt(self.scale), -10, 10)
+
+
+# -- distributions of actions --------------------------------------------------------------------------------------
+
+
+class Categorical(NamedTuple):
+    """Discrete choices, each with logits ``(..., n)``. Actions are int32 ``(..., number of choices)``."""
+
+    logits: tuple[jax.Array, ...]
+
+    @staticmethod
+    def noise(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+        """Return the random numbers for a sample: one uniform number for each choice."""
+        return jax.random.uniform(key, shape)
+
+    def sample(self, noise: jax.Array) -> jax.Array:
+        """Sample by inverting the distribution function, so that an action of probability 0 is never chosen."""
+        cumulative = [jnp.cumsum(jax.nn.softmax(logits), -1) for logits in self.logits]
+        choices = [
+            (height <= noise[..., i, None] * height[..., -1:]).sum(-1, dtype=jnp.int32)
+            for i, height in enumerate(cumulative)
+        ]
+        return jnp.stack(choices, -1)
+
+    def mode(self) -> jax.Array:
+        """Return the most likely action."""
+        return jnp.stack([logits.argmax(-1).astype(jnp.int32) for logits in self.logits], -1)
+
+    def log_prob(self, action: jax.Array) -> jax.Array:
+        """Return the log probability ``(...)``, summed over choices."""
+        log_probs = [
+            jnp.take_along_axis(jax.nn.log_softmax(logits), action[..., i, None], -1)[..., 0]
+            for i, logits in enumerate(self.logits)
+        ]
+        return sum(log_probs[1:], log_probs[0])
+
+    def entropy(self) -> jax.Array:
+        """Return the entropy ``(...)`` in nats, summed over choices."""
+        entropies = [-(jax.nn.softmax(logits) * jax.nn.log_softmax(logits)).sum(-1) for logits in self.logits]
+        return sum(entropies[1:], entropies[0])
+
+
+class Gaussian(NamedTuple):
+    """A diagonal Gaussian without squashing.
+
+    The environment gets a clipped copy of the action; ``log_prob`` gets the sample itself.
+    """
+
+    mean: jax.Array
+    log_std: jax.Array
+
+    @staticmethod
+    def noise(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+        """Return the random numbers for a sample: one normal number for each component."""
+        return jax.random.normal(key, shape)
+
+    def sample(self, noise: jax.Array) -> jax.Array:
+        """Return an action ``(..., components)``."""
+        return self.mean + jnp.exp(self.log_std) * noise
+
+    def mode(self) -> jax.Array:
+        """Return the mean."""
+        return self.mean
+
+    def log_prob(self, action: jax.Array) -> jax.Array:
+        """Return the log density ``(...)``, summed over components."""
+        deviation = (action - self.mean) * jnp.exp(-self.log_std)
+        return (-0.5 * deviation**2 - self.log_std - 0.5 * np.log(2 * np.pi)).sum(-1)
+
+    def entropy(self) -> jax.Array:
+        """Return the entropy ``(...)`` in nats, summed over components; it is the same in every state."""
+        return jnp.broadcast_to((self.log_std + 0.5 * np.log(2 * np.pi * np.e)).sum(), self.mean.shape[:-1])

@@ -52,7 +52,8 @@ MAX_STEPS_PER_REPORT = 20_000
 """Largest number of environment steps between two reports, so that a long run still shows progress."""
 ARCHITECTURE = ("net_arch", "activation_fn", "n_critics", "share_features_extractor")
 """Hyperparameters from which a policy is rebuilt. They are SB3's own, but the activation is given by name."""
-OBSERVATION_MEAN, OBSERVATION_VARIANCE = "normalization.mean", "normalization.variance"
+OBSERVATION_MEAN = "normalization.mean"
+OBSERVATION_VARIANCE = "normalization.variance"
 """Names of the arrays of a saved policy that normalise its observations."""
 
 
@@ -176,8 +177,8 @@ class SuiteVecEnv(VecEnv):
                 or goals.
         """
         if method_name not in self._methods:
-            known = ", ".join(self._methods)
-            raise AttributeError(f"Cannot call {method_name}: the envs of a batch are not objects. Known: {known}.")
+            methods = ", ".join(self._methods)
+            raise AttributeError(f"Cannot call {method_name}: the envs of a batch are not objects. Known: {methods}.")
         return [method(*args, **keywords) for method in self.get_attr(method_name, indices)]
 
     def _mask_of(self, i: int) -> np.ndarray:
@@ -201,13 +202,14 @@ class Normalization(NamedTuple):
     mean: np.ndarray
     variance: np.ndarray
 
-    def normalized(self, observations: np.ndarray) -> np.ndarray:
+    def normalize(self, observations: np.ndarray) -> np.ndarray:
         """Return the observations ``(n, ...)`` as the networks read them, float32."""
         deviation = np.sqrt(self.variance + EPSILON)
         return np.clip((observations - self.mean) / deviation, -CLIP, CLIP).astype(np.float32)
 
 
-EPSILON, CLIP = 1e-8, 10.0
+EPSILON = 1e-8
+CLIP = 10.0
 """Added to the variance, and largest normalised value: VecNormalize's defaults."""
 
 
@@ -228,13 +230,15 @@ class SB3Policy:
         hyperparameters: dict[str, Any],
         normalization: Normalization | None = None,
     ) -> None:
-        self.model, self.task_id, self.hyperparameters = model, task_id, hyperparameters
+        self.model = model
+        self.task_id = task_id
+        self.hyperparameters = hyperparameters
         self.normalization = normalization
 
     def act(self, observations: Any, action_masks: np.ndarray | None) -> np.ndarray:
         """Return actions ``(n, ...)`` inside the action space. Masks are ignored, as in training."""
         if self.normalization:
-            observations = self.normalization.normalized(observations)
+            observations = self.normalization.normalize(observations)
         return self.model.predict(observations, deterministic=True)[0]
 
 
@@ -359,25 +363,26 @@ class SB3:
         """
         self.check(task)
         if zipfile.is_zipfile(path):
-            weights, named = sb3_zip.read_zip(path)
+            weights, hyperparameters = sb3_zip.read_zip(path)
         else:
-            named = checkpoint.read_plain_config(path, self.name, task.card.id, self.hyperparameters(task, budget))
+            defaults = self.hyperparameters(task, budget)
+            hyperparameters = checkpoint.read_plain_config(path, self.name, task.card.id, defaults)
             with safetensors.safe_open(path, framework="pt") as file:
                 weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (no dict)
         normalization = read_normalization(path, weights, task.observation_space.shape or ())
-        given = {name: named[name] for name in ARCHITECTURE if name in named}
-        chosen = sb3_zip.check_arguments(dict(given), path)
-        layers = chosen.get("net_arch", [])
+        architecture = {name: hyperparameters[name] for name in ARCHITECTURE if name in hyperparameters}
+        architecture = sb3_zip.check_arguments(architecture, path)
+        layers = architecture.get("net_arch", [])
         for widths in layers.values() if isinstance(layers, dict) else [layers]:
             checkpoint.refuse_wider(path, (int(np.prod(task.observation_space.shape or ())), *widths))
-        if "activation_fn" in chosen:
-            chosen["activation_fn"] = getattr(torch.nn, chosen["activation_fn"])
+        if "activation_fn" in architecture:
+            architecture["activation_fn"] = getattr(torch.nn, architecture["activation_fn"])
         env = SuiteVecEnv(make_vec(task.card.id, 1, autoreset_mode="SameStep"))
-        room = {"buffer_size": 1} if issubclass(type(self).model, OffPolicyAlgorithm) else {}  # type: ignore[arg-type]
-        model = type(self).model("MlpPolicy", env, seed=0, device="cpu", policy_kwargs=chosen, **room)
-        checkpoint.refuse_other_shapes(path, weights, model.policy.state_dict())
+        buffer = {"buffer_size": 1} if issubclass(type(self).model, OffPolicyAlgorithm) else {}  # type: ignore[arg-type]
+        model = type(self).model("MlpPolicy", env, seed=0, device="cpu", policy_kwargs=architecture, **buffer)
+        checkpoint.refuse_different_shapes(path, weights, model.policy.state_dict())
         model.policy.load_state_dict(weights)
-        return SB3Policy(model, task.card.id, named, normalization)
+        return SB3Policy(model, task.card.id, hyperparameters, normalization)
 
 
 def read_normalization(path: str, arrays: dict[str, torch.Tensor], shape: tuple[int, ...]) -> Normalization | None:
@@ -386,14 +391,15 @@ def read_normalization(path: str, arrays: dict[str, torch.Tensor], shape: tuple[
     Raises:
         ValueError: one is missing, has another shape or type, is not finite, or a variance is negative.
     """
-    parts = {name: arrays.pop(name) for name in (OBSERVATION_MEAN, OBSERVATION_VARIANCE) if name in arrays}
-    if not parts:
+    moments = {name: arrays.pop(name) for name in (OBSERVATION_MEAN, OBSERVATION_VARIANCE) if name in arrays}
+    if not moments:
         return None
     for name in (OBSERVATION_MEAN, OBSERVATION_VARIANCE):
-        part = parts.get(name)
-        if part is None or part.dtype != torch.float64 or tuple(part.shape) != shape or not part.isfinite().all():
+        array = moments.get(name)
+        if array is None or array.dtype != torch.float64 or tuple(array.shape) != shape or not array.isfinite().all():
             raise ValueError(f"{path}: {name} must be finite numbers of type F64 and shape {shape}.")
-    mean, variance = (part.numpy() for part in parts.values())
+    mean = moments[OBSERVATION_MEAN].numpy()
+    variance = moments[OBSERVATION_VARIANCE].numpy()
     if (variance < 0).any():
         raise ValueError(f"{path}: {OBSERVATION_VARIANCE} is negative.")
     return Normalization(mean, variance)
@@ -442,9 +448,10 @@ class SB3DQN(SB3):
     def build(self, env: VecEnv, total: int, chosen: dict[str, Any], seed: int) -> Any:
         """Return a new model whose exploration falls over the whole run, not over each call of ``learn()``."""
         model = super().build(env, total, chosen, seed)
-        first, last = model.exploration_initial_eps, model.exploration_final_eps
-        fall = model.exploration_fraction * total
-        model.exploration_schedule = lambda _: max(last, first + (last - first) * model.num_timesteps / fall)
+        initial = model.exploration_initial_eps
+        final = model.exploration_final_eps
+        steps = model.exploration_fraction * total
+        model.exploration_schedule = lambda _: max(final, initial + (final - initial) * model.num_timesteps / steps)
         return model
 
 

@@ -46,8 +46,8 @@ def read_zip(path: str) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     try:
         weights = torch.load(io.BytesIO(members["policy.pth"]), map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, ValueError, EOFError, KeyError, AttributeError) as error:
-        said = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-        raise ValueError(f"{path}: policy.pth cannot be read as weights only, so it is refused ({said}).") from None
+        reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+        raise ValueError(f"{path}: policy.pth cannot be read as weights only, so it is refused ({reason}).") from None
     if not isinstance(weights, dict) or not all(isinstance(w, torch.Tensor) for w in weights.values()):
         raise ValueError(f"{path}: policy.pth must be a dict of named tensors.")
     return weights, _policy_arguments(members["data"], path)
@@ -77,9 +77,9 @@ def _refuse_bomb(policy: bytes, path: str) -> None:
 def _policy_arguments(data: bytes, path: str) -> dict[str, Any]:
     """Return the policy's architecture from the plain JSON in ``data``."""
     try:
-        said = json.loads(data)
-        arguments = dict(said.get("policy_kwargs", {}))
-        state_dependent = bool(said.get("use_sde"))
+        model = json.loads(data)
+        arguments = dict(model.get("policy_kwargs", {}))
+        state_dependent = bool(model.get("use_sde"))
     except (ValueError, AttributeError, TypeError, RecursionError):
         raise ValueError(f"{path}: data is not a JSON object with policy_kwargs.") from None
     if state_dependent:
@@ -118,6 +118,6 @@ def check_arguments(arguments: dict[str, Any], path: str) -> dict[str, Any]:
             case _:
                 fits = False
         if not fits:
-            shown = f"{name}={str(value)[:60]}"
-            raise ValueError(f"{path}: its policy was built with {shown}, which cannot be rebuilt safely.")
+            argument = f"{name}={str(value)[:60]}"
+            raise ValueError(f"{path}: its policy was built with {argument}, which cannot be rebuilt safely.")
     return arguments

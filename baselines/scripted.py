@@ -21,7 +21,7 @@ from rlbench_suite.task import Task
 
 
 class Uniform(eqx.Module):
-    """A policy that draws legal actions uniformly, or uniformly between the bounds of a Box."""
+    """A policy that samples legal actions uniformly, or uniformly between the bounds of a Box."""
 
     space: spaces.Space[Any] = eqx.field(static=True)
 
@@ -40,9 +40,9 @@ class Uniform(eqx.Module):
         if view.action_mask is None:
             chosen = jnp.floor(shares * np.array(sizes, np.float32)).astype(jnp.int32)
         else:
-            parts = jnp.split(view.action_mask, np.cumsum(sizes)[:-1])
+            masks = jnp.split(view.action_mask, np.cumsum(sizes)[:-1])
             choice = computed_once(nth_legal)  # otherwise XLA repeats the choice for every entry that reads the action
-            chosen = jnp.stack([choice(part, share) for part, share in zip(parts, shares, strict=True)])
+            chosen = jnp.stack([choice(mask, share) for mask, share in zip(masks, shares, strict=True)])
         return chosen.reshape(space.shape), memory
 
 
@@ -93,7 +93,7 @@ class Scripted:
 
 
 class RandomAgent(Scripted):
-    """The agent ``random``, which draws legal actions uniformly. Its normalised score is about 0, or below."""
+    """The agent ``random``, which samples legal actions uniformly. Its normalised score is about 0, or below."""
 
     name = "random"
 

@@ -1,20 +1,24 @@
-"""Code that all learning agents share: first episodes, cached programs, and the loop over chunks of training."""
+"""Code that all learning agents share: episodes on the train split, cached programs, and the loop over chunks."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.adapters.rollout import Stream, first_episodes
+from rlbench_suite.adapters.rollout import Stream, first_episodes, step_stream
 from rlbench_suite.agent import Progress
+from rlbench_suite.episode import Draw, Step, scalar_return
 from rlbench_suite.keys import fold_in
 from rlbench_suite.task import Task
+
+if TYPE_CHECKING:
+    from .flat_task import FlatTask
 
 
 class Returns(NamedTuple):
@@ -31,30 +35,58 @@ def begin_episodes(task: Task[Any, Any], seed: np.ndarray, num_envs: int) -> Str
 
 @partial(jax.jit, static_argnums=1)
 def _environment_keys(seed: jax.Array, num_envs: int) -> jax.Array:
-    key, _ = jax.random.split(jax.random.wrap_key_data(seed))  # the algorithm draws from the other half
+    key, _ = jax.random.split(jax.random.wrap_key_data(seed))
     return jax.vmap(partial(fold_in, jax.random.key_data(key)))(jnp.arange(num_envs))
+
+
+def update_key(seed: jax.Array, updates: jax.Array) -> jax.Array:
+    """Return the key of an update, from the half of the seed's key data that the environments do not use."""
+    _, key = jax.random.split(jax.random.wrap_key_data(seed))
+    return jax.random.fold_in(key, updates)
+
+
+def step_episodes(flat: FlatTask, stream: Stream, action: jax.Array) -> tuple[Stream, Step, Returns]:
+    """Take one step in every environment; episodes that end begin again.
+
+    Args:
+        flat: the task.
+        stream: running episodes on the train split.
+        action: actions of networks ``(environments, A, components)``.
+
+    Returns:
+        The running episodes; the step, with the observation before any reset; and the returns of episodes that ended.
+    """
+    task = flat.task
+    limit = np.int32(task.card.horizon)
+    draw = Draw.parse("train", task)
+    stream, step, totals = step_stream(task, stream, jax.vmap(flat.env_action)(action), limit, draw)
+    over = step.terminated | step.truncated
+    return stream, step, Returns(jnp.where(over, scalar_return(task, totals), 0).sum(), over.sum())
 
 
 def get_compiled(programs: Any, *description: Any) -> tuple[Any, float]:
     """Return the programs for a description, and the seconds it took to compile them: 0 if they were cached."""
-    before = programs.cache_info().misses
-    found = programs(*description)
-    return found, found.seconds if programs.cache_info().misses > before else 0.0
+    misses = programs.cache_info().misses
+    compiled = programs(*description)
+    if programs.cache_info().misses > misses:
+        return compiled, compiled.seconds
+    return compiled, 0.0
 
 
 def train_in_chunks(
-    chunk: Callable[[Any], tuple[Any, Returns]], running: Any, chunks: int, steps: int, compile_seconds: float
+    chunk: Callable[[Any], tuple[Any, Returns]], training: Any, chunks: int, steps: int, compile_seconds: float
 ) -> Generator[Progress, None, Any]:
     """Train for ``chunks`` chunks of ``steps`` steps, yield progress after each, and return the last training state."""
-    begun = time.perf_counter()
+    start = time.perf_counter()
     for done in range(1, chunks + 1):
-        running, ended = chunk(running)
-        total, episodes = float(ended.total), int(ended.episodes)
+        training, returns = chunk(training)
+        total = float(returns.total)
+        episodes = int(returns.episodes)
         yield Progress(
             steps=done * steps,
             total_steps=chunks * steps,
-            seconds=time.perf_counter() - begun,
+            seconds=time.perf_counter() - start,
             compile_seconds=compile_seconds,
             episode_return=total / episodes if episodes else float("nan"),
         )
-    return running
+    return training

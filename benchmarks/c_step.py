@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from rlbench_suite import registry
-from rlbench_suite.baselines.ppo_agent import PPO
+from rlbench_suite.baselines.ppo.agent import PPO
 from rlbench_suite.evaluation import exporting
 from rlbench_suite.evaluation.network import NetworkPolicy, multiply_adds, parameters, weights
 from rlbench_suite.evaluation.trajectory import play
@@ -72,7 +72,7 @@ def main() -> None:
     print(f"{'task':36}" + "".join(f"{head:>15}" for head in heads))
     for task_id in sys.argv[1:] or TASKS:
         task, agent = registry.card(task_id).build(), PPO()
-        network = agent.untrained_policy(task, agent.config(task, "smoke")).network()
+        network = exporting.network_of(agent.untrained_policy(task, agent.config(task, "smoke")), "ppo")
         times = []
         for loss in (None, 0.0):
             used = network if loss is None else network.quantised()

@@ -20,7 +20,7 @@ TRAINING = """
 import sys
 from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.baselines.ppo_agent import PPO
+from rlbench_suite.baselines.ppo.agent import PPO
 task = registry.card(sys.argv[1]).build()
 *_, policy = PPO(total_steps=20_480, reports=2).train(task, seed=int(sys.argv[2]), budget="smoke")
 print(play(task, policy, range(8)).total.mean())

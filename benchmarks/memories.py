@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import time
 
-from rlbench_suite.baselines.ppo_agent import PPO
+from rlbench_suite.baselines.ppo.agent import PPO
 from rlbench_suite.evaluation.protocol import Outcome, run_cell
 from rlbench_suite.evaluation.statistics import mean
 from rlbench_suite.registry import card, resolve_suite

@@ -12,7 +12,7 @@ import sys
 
 from rlbench_suite import registry
 from rlbench_suite.agent import Agent, Progress
-from rlbench_suite.baselines.sac import SAC
+from rlbench_suite.baselines.replay.sac import SAC
 from rlbench_suite.baselines.sb3 import SB3SAC
 from rlbench_suite.task import Task
 

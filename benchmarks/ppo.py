@@ -12,7 +12,7 @@ import sys
 
 from rlbench_suite import registry
 from rlbench_suite.agent import Agent, Progress
-from rlbench_suite.baselines.ppo_agent import PPO
+from rlbench_suite.baselines.ppo.agent import PPO
 from rlbench_suite.baselines.sb3 import SB3PPO
 from rlbench_suite.task import Task
 

@@ -6,7 +6,8 @@ nothing. All run inside the same compiled episode loop (``adapters/rollout.py``)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import jax
 
@@ -134,3 +135,37 @@ class Policy(Protocol):
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
         """Return the action and the next memory."""
         ...
+
+
+class ActingParameters(NamedTuple):
+    """Parameters of a policy that is a multilayer perceptron, as ``policy.acting_parameters()`` may give them.
+
+    Exporters read them (``evaluation/network.py``). A layer is an object with ``weight`` ``(n, m)`` and ``bias``
+    ``(m,)``.
+    """
+
+    moments: Any
+    """Object with ``mean`` and ``scale``, the variance that normalises each feature; both ``(features,)``."""
+    layers: Sequence[Any]
+    """Layers from the normalised observation, and what the memory adds to it, to the outputs."""
+    activation: Literal["tanh", "relu"]
+    """Activation between the layers."""
+    choices: tuple[int, ...] = ()
+    """Number of values of each discrete choice, whose logits are the outputs; empty for a continuous action."""
+    bounds: tuple[Any, Any] | None = None
+    """Lowest and highest continuous action. Outputs of -1 and 1 stand for them, and all are clipped to them."""
+    squashed: bool = False
+    """True if a tanh of the outputs comes before the bounds."""
+    sampled: bool = False
+    """True if the policy samples its action, where an export takes the most likely one."""
+    memory: str = "none"
+    """Recurrent unit in front of the layers, which appends its reading to the observation: gru, lstm or mingru."""
+    memory_layers: Sequence[Any] = ()
+    """Layers of that unit: of its inputs and, but for mingru, of its recurrence."""
+    action_features: Any = None
+    """Features of each action, ``(actions, F)``, if the outputs are F numbers and logits are their products with these
+    features; None otherwise."""
+    direct: Any = None
+    """Weights ``(features, F)`` of a linear path from the observation to those F numbers."""
+    action_bias: Any = None
+    """Bias of each action's logit."""

@@ -12,7 +12,7 @@ import rlbench_suite
 from rlbench_suite.episode import scalar_return
 from rlbench_suite.evaluation import c_header, onnx_export
 from rlbench_suite.evaluation.cells import find_cell, read_policy
-from rlbench_suite.evaluation.network import Network, NetworkPolicy
+from rlbench_suite.evaluation.network import Network, NetworkPolicy, build_network
 from rlbench_suite.evaluation.protocol import Cell, evaluate, evaluation_seeds
 from rlbench_suite.evaluation.trajectory import Trajectory, observed, play, scales
 from rlbench_suite.task import Task
@@ -92,15 +92,14 @@ def network_of(policy: Any, agent: str) -> Network:
     """Return the acting network of a policy.
 
     Raises:
-        ValueError: it has none.
+        ValueError: it has none, or the network cannot be exported.
     """
-    make: Any = getattr(policy, "network", None)
-    if make is None:
+    acting_parameters: Any = getattr(policy, "acting_parameters", None)
+    if acting_parameters is None:
         raise ValueError(
             f"The policy of {agent!r} is no network that can be exported; ppo, sac, dqn, bc and td3-bc have one."
         )
-    network: Network = make()
-    return network
+    return build_network(acting_parameters())
 
 
 def difference(network: Network, episodes: list[Trajectory]) -> float:

@@ -1,8 +1,9 @@
 """Acting policies as short lists of layers, whatever agent trained them: the form in which they leave the simulator.
 
-A learned policy gives its :class:`Network` by a method ``network()``: normalisation of observations, layers, memory,
-and how its outputs become an action. ``c_header.py`` and ``onnx_export.py`` write it for other machines. The network
-is one agent's; several agents share it.
+A learned policy gives its parameters as plain data (:class:`rlbench_suite.policy.ActingParameters`), and
+:func:`build_network` makes a :class:`Network` of them: normalisation of observations, layers, memory, and how its
+outputs become an action. ``c_header.py`` and ``onnx_export.py`` write it for other machines. The network is one
+agent's; several agents share it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rlbench_suite.evaluation.onnx_policy import Rows
+from rlbench_suite.policy import ActingParameters
 
 
 class Scale(NamedTuple):
@@ -250,6 +252,44 @@ def quantise(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.round(weight / step).astype(np.int8), step
 
 
+def build_network(parameters: ActingParameters) -> Network:
+    """Return the network that acts as a policy with these parameters does.
+
+    Raises:
+        ValueError: its memory cannot be exported.
+    """
+    layers = normalise(parameters.moments)
+    if parameters.memory != "none":
+        layers.append(_memory(parameters))
+    layers += perceptron(parameters.layers, Tanh() if parameters.activation == "tanh" else Relu())
+    if parameters.action_features is not None:
+        layers[-1:] = _score_actions(parameters)
+    if parameters.squashed:
+        layers.append(Tanh())
+    if parameters.bounds is not None:
+        layers += scale_to_bounds(*parameters.bounds)
+    return Network(tuple(layers), parameters.choices, parameters.sampled)
+
+
+def _memory(parameters: ActingParameters) -> Memory:
+    units: dict[str, Any] = {"gru": GRU, "lstm": LSTM, "mingru": MinGRU}
+    if parameters.memory not in units:
+        raise ValueError(f"A memory of {parameters.memory!r} cannot be exported; gru, lstm and mingru can.")
+    if parameters.action_features is not None:
+        raise ValueError("A policy with a memory that scores actions by their features cannot be exported.")
+    unit: Memory = units[parameters.memory](*(affine(layer) for layer in parameters.memory_layers))
+    return unit
+
+
+def _score_actions(parameters: ActingParameters) -> list[Layer]:
+    """Return the layers behind the last activation of a network that scores actions by their features."""
+    features = np.asarray(parameters.action_features, np.float64).T
+    last = parameters.layers[-1]
+    weight = np.concatenate([np.asarray(last.weight), np.asarray(parameters.direct)]) @ features
+    bias = np.asarray(last.bias) @ features + np.asarray(parameters.action_bias)
+    return [Join(), Affine(_float32(weight), _float32(bias))]
+
+
 def perceptron(layers: Sequence[Any], activation: Layer) -> list[Layer]:
     """Return the layers of a multilayer perceptron with an activation between them.
 
@@ -257,10 +297,10 @@ def perceptron(layers: Sequence[Any], activation: Layer) -> list[Layer]:
         layers: objects with ``weight`` and ``bias``.
         activation: the activation.
     """
-    found: list[Layer] = []
+    alternating: list[Layer] = []
     for layer in layers:
-        found += [activation, affine(layer)]
-    return found[1:]
+        alternating += [activation, affine(layer)]
+    return alternating[1:]
 
 
 def affine(layer: Any) -> Affine:
@@ -275,12 +315,13 @@ def normalise(moments: Any, limit: float = 10.0) -> list[Layer]:
         moments: object with ``mean`` and ``scale``, the variance that normalises each feature.
         limit: largest size of an entry.
     """
-    mean, scale = np.asarray(moments.mean), np.asarray(moments.scale, np.float64)
-    most = np.full(mean.shape, limit, np.float32)
-    return [Scale(_float32(mean), _float32(1 / np.sqrt(scale)), 0 * most), Clip(-most, most)]
+    mean = np.asarray(moments.mean)
+    scale = np.asarray(moments.scale, np.float64)
+    bound = np.full(mean.shape, limit, np.float32)
+    return [Scale(_float32(mean), _float32(1 / np.sqrt(scale)), 0 * bound), Clip(-bound, bound)]
 
 
-def between(low: np.ndarray, high: np.ndarray) -> list[Layer]:
+def scale_to_bounds(low: np.ndarray, high: np.ndarray) -> list[Layer]:
     """Return the layers that map [-1, 1] onto the bounds of an action, and clip to them."""
     low, high = _float32(low), _float32(high)
     return [Scale(0 * low, (high - low) / 2, (high + low) / 2), Clip(low, high)]

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.baselines.memory_units import HEADS, LSTM, UNITS, WINDOW, GTrXL, MinGRU, unroll_step_by_step
-from rlbench_suite.baselines.ppo_agent import PPO
+from rlbench_suite.baselines.ppo.agent import PPO
+from rlbench_suite.baselines.ppo.memory_units import HEADS, LSTM, UNITS, WINDOW, GTrXL, MinGRU, unroll_step_by_step
 
 sys.path.insert(0, str(Path(__file__).parent))
 from toy_tasks import Cue
@@ -41,9 +41,9 @@ def test_lstm_is_the_published_one() -> None:
     x, cell, output = rng.normal(size=FEATURES), rng.normal(size=UNIT_COUNT), rng.normal(size=UNIT_COUNT)
     write, keep, candidate, show = np.split(apply(unit.inputs, x) + apply(unit.recurrence, output), 4)
     new = sigmoid(keep) * cell + sigmoid(write) * np.tanh(candidate)
-    given = unit(jnp.asarray(x), jnp.concatenate([cell, output]))
-    np.testing.assert_allclose(given, [*new, *(sigmoid(show) * np.tanh(new))], rtol=1e-4, atol=1e-5)
-    np.testing.assert_array_equal(unit.read(given), given[UNIT_COUNT:])
+    next_memory = unit(jnp.asarray(x), jnp.concatenate([cell, output]))
+    np.testing.assert_allclose(next_memory, [*new, *(sigmoid(show) * np.tanh(new))], rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(unit.read(next_memory), next_memory[UNIT_COUNT:])
 
 
 def test_mingru_is_the_published_one() -> None:
@@ -76,15 +76,15 @@ def test_gtrxl_is_the_published_block_over_a_window() -> None:
         embedded = [apply(unit.embedding, x) for x in xs[max(0, t - WINDOW) : t + 1]]
         attention = np.zeros(UNIT_COUNT)
         for head in range(HEADS):
-            part = slice(head * size, (head + 1) * size)
-            query = apply(unit.query, norm(embedded[-1]))[part]
+            columns = slice(head * size, (head + 1) * size)
+            query = apply(unit.query, norm(embedded[-1]))[columns]
             fits = [
-                query @ apply(unit.key, norm(one))[part] / size**0.5 + unit.distance[head, WINDOW - age]
-                for age, one in zip(range(len(embedded) - 1, -1, -1), embedded, strict=True)
+                query @ apply(unit.key, norm(embedding))[columns] / size**0.5 + unit.distance[head, WINDOW - age]
+                for age, embedding in zip(range(len(embedded) - 1, -1, -1), embedded, strict=True)
             ]
             weight = np.exp(fits) / np.exp(fits).sum()
-            attention[part] = sum(
-                w * apply(unit.value, norm(one))[part] for w, one in zip(weight, embedded, strict=True)
+            attention[columns] = sum(
+                w * apply(unit.value, norm(embedding))[columns] for w, embedding in zip(weight, embedded, strict=True)
             )
         stream = gate(unit.attended, embedded[-1], np.maximum(apply(unit.merge, attention), 0))
         inner = np.maximum(apply(unit.wide, norm(stream)), 0)

@@ -15,7 +15,9 @@ from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.agent import CannotPlay, Progress
 from rlbench_suite.baselines.flat_task import flatten_task
-from rlbench_suite.baselines.model_based_ppo import (
+from rlbench_suite.baselines.networks import Moments
+from rlbench_suite.baselines.ppo.agent import PPO
+from rlbench_suite.baselines.ppo.model_based import (
     Config,
     Ensemble,
     ModelBasedPPO,
@@ -27,10 +29,8 @@ from rlbench_suite.baselines.model_based_ppo import (
     predict,
     programs,
 )
-from rlbench_suite.baselines.networks import Moments
-from rlbench_suite.baselines.ppo import Networks, Transition
-from rlbench_suite.baselines.ppo_agent import PPO
-from rlbench_suite.baselines.replay import ReplayBuffer
+from rlbench_suite.baselines.ppo.ppo import Networks, Transition
+from rlbench_suite.baselines.replay.replay_agent import ReplayBuffer
 from rlbench_suite.evaluation.protocol import evaluation_seeds
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -63,7 +63,7 @@ def plant(count: int) -> tuple[Real, np.ndarray]:
     x, u = rng.normal(size=(count, 2)), rng.uniform(-1, 1, (count, 2))
     noise = rng.normal(size=(count, 2)) * [0.05, 0.1]
     arrays = x, u, x[:, 0] - u[:, 0], x + np.concatenate([x, u], 1) @ gain + noise, x[:, 0] > 1
-    return Real(*(jnp.asarray(part, bool if part.dtype == bool else jnp.float32) for part in arrays)), gain
+    return Real(*(jnp.asarray(array, bool if array.dtype == bool else jnp.float32) for array in arrays)), gain
 
 
 def test_the_models_learn_a_plant_its_noise_and_where_it_ends() -> None:
@@ -97,11 +97,11 @@ def test_the_best_rollouts_of_each_start_are_left_out() -> None:
     reward = jnp.stack([jnp.asarray(returns) - 1, jnp.ones((4, 3))])
     names = jnp.broadcast_to(jnp.arange(12).reshape(1, 4, 3, 1), (2, 4, 3, 1))
     flags = jnp.zeros((2, 4, 3), bool)
-    kept = drop_best(config, Transition(names, None, names, reward, reward, names, flags, flags))
-    assert kept.reward.shape == (2, 6, 1)
-    assert kept.x.shape == (2, 6, 1, 1)
-    assert sorted(kept.x[0].ravel().tolist()) == sorted([0, 6, 4, 10, 2, 8])  # member * 3 + start: the worse half
-    np.testing.assert_array_equal(kept.reward.sum(0).ravel(), returns.ravel()[kept.x[1].ravel()])
+    worst = drop_best(config, Transition(names, None, names, reward, reward, names, flags, flags))
+    assert worst.reward.shape == (2, 6, 1)
+    assert worst.x.shape == (2, 6, 1, 1)
+    assert sorted(worst.x[0].ravel().tolist()) == sorted([0, 6, 4, 10, 2, 8])  # member * 3 + start: the worse half
+    np.testing.assert_array_equal(worst.reward.sum(0).ravel(), returns.ravel()[worst.x[1].ravel()])
 
 
 def test_imagined_steps_are_those_of_the_models() -> None:
@@ -112,18 +112,18 @@ def test_imagined_steps_are_those_of_the_models() -> None:
     real = real._replace(x=real.x[:, :1], next_x=real.next_x[:, :1])
     buffer = ReplayBuffer.empty(real, 64).write(real)
     ensemble = Ensemble.initial(config, 3, 1, 0)
-    *before, last = jax.tree.map(lambda leaf: 0 * leaf, ensemble.layers)
+    *first_layers, last = jax.tree.map(lambda leaf: 0 * leaf, ensemble.layers)
     quiet = np.array([0, 0, -100, -100, -100], np.float32)  # means, log variances, logit of an end
     moments = Moments(jnp.array([0.25, 3.0]), jnp.array([1e-9, 1e-9]), jnp.float32(1))
-    ensemble = ensemble._replace(layers=(*before, last._replace(bias=last.bias + quiet)), moments=moments)
+    ensemble = ensemble._replace(layers=(*first_layers, last._replace(bias=last.bias + quiet)), moments=moments)
     actor = Networks.initial(flat, config, 0).actor
-    seen = imagine(flat, config, actor, Moments.initial(1), ensemble, buffer, jax.random.key(0))
-    assert seen.reward.shape == (3, 8, 1)
-    np.testing.assert_allclose(seen.reward, 3.0, atol=1e-3)
-    np.testing.assert_allclose(seen.next_x - seen.x, 0.25, atol=1e-3)
-    np.testing.assert_allclose(seen.x[1:], seen.next_x[:-1])
-    assert not seen.terminated.any()
-    np.testing.assert_array_equal(seen.over[:, 0, 0], [False, False, True])
+    rollouts = imagine(flat, config, actor, Moments.initial(1), ensemble, buffer, jax.random.key(0))
+    assert rollouts.reward.shape == (3, 8, 1)
+    np.testing.assert_allclose(rollouts.reward, 3.0, atol=1e-3)
+    np.testing.assert_allclose(rollouts.next_x - rollouts.x, 0.25, atol=1e-3)
+    np.testing.assert_allclose(rollouts.x[1:], rollouts.next_x[:-1])
+    assert not rollouts.terminated.any()
+    np.testing.assert_array_equal(rollouts.over[:, 0, 0], [False, False, True])
 
 
 def test_it_steers_to_the_target_and_walks_the_chain() -> None:
@@ -132,10 +132,10 @@ def test_it_steers_to_the_target_and_walks_the_chain() -> None:
 
 
 def test_the_same_seed_gives_the_same_bits_and_a_policy_survives_its_file(tmp_path: Path) -> None:
-    policy, again, other = (trained(STEERING, TARGET, seed) for seed in (3, 3, 4))
+    policy, same_seed, different_seed = (trained(STEERING, TARGET, seed) for seed in (3, 3, 4))
     first = jax.tree.leaves(policy)
-    assert all(np.array_equal(a, b) for a, b in zip(first, jax.tree.leaves(again), strict=True))
-    assert not all(np.array_equal(a, b) for a, b in zip(first, jax.tree.leaves(other), strict=True))
+    assert all(np.array_equal(a, b) for a, b in zip(first, jax.tree.leaves(same_seed), strict=True))
+    assert not all(np.array_equal(a, b) for a, b in zip(first, jax.tree.leaves(different_seed), strict=True))
     path = str(tmp_path / "policy.safetensors")
     STEERING.save(policy, path)
     loaded = STEERING.load(path, TARGET)

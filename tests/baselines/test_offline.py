@@ -17,10 +17,11 @@ pytest.importorskip("h5py")
 
 from rlbench_suite import datasets, registry
 from rlbench_suite.agent import CannotPlay, Progress
-from rlbench_suite.baselines import offline, td3_bc
-from rlbench_suite.baselines.bc import BC
-from rlbench_suite.baselines.offline import Batch, OfflineAgent, act
-from rlbench_suite.baselines.td3_bc import TD3BC, LearnerState, TD3WithCloning
+from rlbench_suite.baselines.flat_task import flatten_task
+from rlbench_suite.baselines.offline import offline_agent, td3_bc
+from rlbench_suite.baselines.offline.bc import BC
+from rlbench_suite.baselines.offline.offline_agent import Batch, OfflineAgent, act
+from rlbench_suite.baselines.offline.td3_bc import TD3BC, LearnerState, TD3WithCloning
 from rlbench_suite.datasets.storage import Transitions
 from rlbench_suite.evaluation.protocol import evaluate, evaluation_seeds
 
@@ -37,11 +38,11 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def own_folder(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def datasets_folder(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(root))
     yield
-    offline.data.cache_clear()
-    offline.programs.cache_clear()
+    offline_agent.read_dataset.cache_clear()
+    offline_agent.programs.cache_clear()
 
 
 class Room(Target):
@@ -52,16 +53,16 @@ class Room(Target):
         self.observation_space = self.box([0.0], [1.0])
 
 
-def given(monkeypatch: pytest.MonkeyPatch, steps: Transitions) -> None:
+def use_dataset(monkeypatch: pytest.MonkeyPatch, steps: Transitions) -> None:
     """Let a toy task have a dataset."""
     entry = datasets.find("hover/medium")
     monkeypatch.setattr(datasets, "of_task", lambda _: {"medium": entry})
     monkeypatch.setattr(datasets, "load", lambda _: steps)
 
 
-def steps_of(seen: np.ndarray, action: np.ndarray, reward: np.ndarray) -> Transitions:
-    seen, action = seen.astype(np.float32), action.astype(np.float32)
-    return Transitions(seen, action, reward.astype(np.float32), seen, np.ones(len(seen), bool))
+def steps_of(observation: np.ndarray, action: np.ndarray, reward: np.ndarray) -> Transitions:
+    observation, action = observation.astype(np.float32), action.astype(np.float32)
+    return Transitions(observation, action, reward.astype(np.float32), observation, np.ones(len(observation), bool))
 
 
 def trained(agent: OfflineAgent, task: Any, seed: int = 0) -> Any:
@@ -71,8 +72,8 @@ def trained(agent: OfflineAgent, task: Any, seed: int = 0) -> Any:
     return policy
 
 
-def chosen(policy: Any, seen: float) -> np.ndarray:
-    x, _ = policy.flat.observe(jnp.array([seen], jnp.float32))
+def chosen(policy: Any, observation: float) -> np.ndarray:
+    x, _ = policy.flat.observe(jnp.array([observation], jnp.float32))
     return np.asarray(policy.flat.env_action(act(policy.actor, policy.moments.normalise(x))))
 
 
@@ -80,11 +81,11 @@ def chosen(policy: Any, seen: float) -> np.ndarray:
 def noisy(monkeypatch: pytest.MonkeyPatch) -> None:
     """A player that aims at (2, 0) where 0 is seen and at (1, 1) where 1 is, with a shaking hand."""
     rng = np.random.default_rng(0)
-    seen = rng.integers(0, 2, (4_000, 1))
-    action = np.where(seen == 0, [2.0, 0.0], [1.0, 1.0]) + rng.uniform(-0.8, 0.8, (4_000, 2))
+    observation = rng.integers(0, 2, (4_000, 1))
+    action = np.where(observation == 0, [2.0, 0.0], [1.0, 1.0]) + rng.uniform(-0.8, 0.8, (4_000, 2))
     # What pays best lies elsewhere: at (2.5, -0.5) and (1.5, 0.5).
-    best = np.where(seen == 0, [2.5, -0.5], [1.5, 0.5])
-    given(monkeypatch, steps_of(seen, action, 1 - ((action - best) ** 2).sum(1)))
+    best = np.where(observation == 0, [2.5, -0.5], [1.5, 0.5])
+    use_dataset(monkeypatch, steps_of(observation, action, 1 - ((action - best) ** 2).sum(1)))
 
 
 def test_cloning_gives_the_mean_action_of_each_state(noisy: None) -> None:
@@ -95,8 +96,8 @@ def test_cloning_gives_the_mean_action_of_each_state(noisy: None) -> None:
 
 def test_values_draw_the_policy_from_what_was_done_to_what_pays(noisy: None) -> None:
     policy = trained(TD3BC(total_steps=6_000, hidden=(32, 32)), Room())  # the paper's alpha
-    for seen, done, best in ((0, [2, 0], [2.5, -0.5]), (1, [1, 1], [1.5, 0.5])):
-        action = chosen(policy, seen)
+    for observation, done, best in ((0, [2, 0], [2.5, -0.5]), (1, [1, 1], [1.5, 0.5])):
+        action = chosen(policy, observation)
         assert np.linalg.norm(action - best) < 0.35 < np.linalg.norm(action - done)
 
 
@@ -112,18 +113,18 @@ def test_a_time_limit_does_not_end_the_value() -> None:
     algorithm = TD3WithCloning()
     learning: LearnerState = algorithm.start(_flat(), config, 0)
     flat = jax.tree.map(np.zeros_like, learning.target_critics)
-    worth_one = tuple((*critic[:-1], critic[-1]._replace(bias=np.ones(1, np.float32))) for critic in flat)
-    learning = learning._replace(target_critics=worth_one)
+    constant_critics = tuple((*critic[:-1], critic[-1]._replace(bias=np.ones(1, np.float32))) for critic in flat)
+    learning = learning._replace(target_critics=constant_critics)
     for over, expected in ((False, 1.0), (True, 0.01)):
         batch = Batch(ones, ones, ones[:, 0], ones, np.full(5, over))
-        wanted = td3_bc.target(config, learning, batch, jax.random.key(0))
-        np.testing.assert_allclose(wanted, expected, rtol=1e-6)
+        target = td3_bc.target(config, learning, batch, jax.random.key(0))
+        np.testing.assert_allclose(target, expected, rtol=1e-6)
 
 
 def _flat() -> Any:
     task = Toy()
     task.action_space = task.box([-1.0], [1.0])
-    return offline.flatten_task(task, "test")
+    return flatten_task(task, "test")
 
 
 def test_the_actor_moves_at_every_other_step(noisy: None) -> None:
@@ -131,16 +132,16 @@ def test_the_actor_moves_at_every_other_step(noisy: None) -> None:
     learning, ones = algorithm.start(_flat(), config, 0), np.ones((8, 1), np.float32)
     batch = Batch(ones, ones, ones[:, 0], ones, np.zeros(8, bool))
     for step in range(1, 5):
-        before, learning = learning, algorithm.step(config, learning, batch, jax.random.key(step))
+        previous, learning = learning, algorithm.step(config, learning, batch, jax.random.key(step))
         moved = [
             any(not np.array_equal(a, b) for a, b in zip(jax.tree.leaves(old), jax.tree.leaves(new), strict=True))
-            for old, new in ((before.critics, learning.critics), (before.actor, learning.actor))
+            for old, new in ((previous.critics, learning.critics), (previous.actor, learning.actor))
         ]
         assert moved == [True, step % 2 == 0]
 
 
 def test_observations_are_normalised_over_the_dataset(noisy: None) -> None:
-    batch, moments = offline.data(Room(), "medium")
+    batch, moments = offline_agent.read_dataset(Room(), "medium")
     np.testing.assert_allclose([batch.x.mean(), batch.x.std()], [0, 1], atol=3e-3)  # 0.001 is added to the deviation
     raw = jnp.array([[0.0], [1.0]])
     np.testing.assert_allclose(np.unique(moments.normalise(raw)), np.unique(batch.x), rtol=1e-5)
@@ -154,9 +155,9 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(noisy: None) 
             for leaf in jax.tree.leaves(trained(TD3BC(total_steps=300, hidden=(8,)), Room(), seed).actor)
         ]
 
-    first, again, other = weights(3), weights(3), weights(4)
-    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
-    assert not all(np.array_equal(a, b) for a, b in zip(first, other, strict=True))
+    first, same_seed, different_seed = weights(3), weights(3), weights(4)
+    assert all(np.array_equal(a, b) for a, b in zip(first, same_seed, strict=True))
+    assert not all(np.array_equal(a, b) for a, b in zip(first, different_seed, strict=True))
 
 
 def test_a_policy_is_the_same_after_saving_and_loading(noisy: None, tmp_path: Path) -> None:
@@ -183,7 +184,7 @@ def test_what_cannot_be_played_is_said_before_anything_runs(name: str) -> None:
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(offline, "find_spec", lambda name: None if name == "minari" else object())
+    monkeypatch.setattr(offline_agent, "find_spec", lambda name: None if name == "minari" else object())
     with pytest.raises(ImportError, match=r"pip install 'rlbench-suite\[data\]'"):
         registry.agent("bc")
 
@@ -216,6 +217,6 @@ def test_cloning_the_expert_flies() -> None:
 @pytest.mark.slow
 def test_td3_bc_flies_better_than_who_made_its_data() -> None:
     """Seeds 0 and 1 reached 0.96 and 0.94 when this was written; the data have 0.49, cloning them gives some 0.65."""
-    known = datasets.find("hover/medium").score
-    assert known is not None
-    assert score(TD3BC()) >= known + 0.1
+    dataset_score = datasets.find("hover/medium").score
+    assert dataset_score is not None
+    assert score(TD3BC()) >= dataset_score + 0.1

@@ -14,10 +14,10 @@ from gymnasium import spaces
 
 from rlbench_suite.adapters.rollout import Stream, play
 from rlbench_suite.agent import CannotPlay
-from rlbench_suite.baselines import ppo, ppo_agent, recurrent_ppo
 from rlbench_suite.baselines.flat_task import flatten_task
 from rlbench_suite.baselines.networks import CODE_SIZE, PATCHES, Encoder
-from rlbench_suite.baselines.ppo_agent import PPO
+from rlbench_suite.baselines.ppo import ppo, recurrent
+from rlbench_suite.baselines.ppo.agent import PPO
 from rlbench_suite.baselines.training import begin_episodes
 from rlbench_suite.episode import seed_key
 from rlbench_suite.registry import card
@@ -45,19 +45,19 @@ def test_the_encoder_is_a_convolution_with_strides_as_long_as_its_kernels(size: 
         x = jax.lax.conv_general_dilated(x, kernel, (side, side), padding, dimension_numbers=("NHWC", "HWIO", "NHWC"))
         x = jnp.maximum(x + layer.bias, 0)
     expected = jnp.maximum(x.reshape(5, -1) @ encoder.last.weight + encoder.last.bias, 0)
-    given = encoder(jnp.asarray(pictures))
-    assert given.shape == (5, CODE_SIZE)
-    np.testing.assert_allclose(given, expected, rtol=1e-4, atol=1e-3)  # sums of hundreds, in another order
+    codes = encoder(jnp.asarray(pictures))
+    assert codes.shape == (5, CODE_SIZE)
+    np.testing.assert_allclose(codes, expected, rtol=1e-4, atol=1e-3)  # sums of hundreds, in another order
 
 
 def test_a_picture_stays_whole_and_the_rest_is_a_row() -> None:
     flat = flatten_task(TASK, "ppo", images=True)
     assert (flat.features, flat.image_shape) == (1, (14, 14, 3))
-    shown = {"asked": jnp.ones(1), "picture": jnp.arange(588, dtype=jnp.uint8).reshape(14, 14, 3)}
-    np.testing.assert_array_equal(flat.observe(shown)[0], [[1]])
-    np.testing.assert_array_equal(flat.image_in(shown), [shown["picture"]])
+    observation = {"asked": jnp.ones(1), "picture": jnp.arange(588, dtype=jnp.uint8).reshape(14, 14, 3)}
+    np.testing.assert_array_equal(flat.observe(observation)[0], [[1]])
+    np.testing.assert_array_equal(flat.image_in(observation), [observation["picture"]])
     with_pixels = flatten_task(TASK, "dqn")
-    assert (with_pixels.features, with_pixels.image_shape, with_pixels.image_in(shown)) == (589, None, None)
+    assert (with_pixels.features, with_pixels.image_shape, with_pixels.image_in(observation)) == (589, None, None)
     alone = flatten_task(card("Jigsaw-v0", observation="pixels").build(), "ppo", images=True)
     assert (alone.features, alone.image_shape) == (0, (36, 36, 3))
     assert flatten_task(Chain(), "ppo", images=True).image_shape is None
@@ -84,14 +84,14 @@ def test_pictures_are_learned_from(recurrent: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(play(TASK, agent.load(path, TASK), range(100)).actions, record.actions)
 
 
-@pytest.mark.parametrize("kind", [ppo, recurrent_ppo])
+@pytest.mark.parametrize("kind", [ppo, recurrent])
 def test_seeds_vmapped_learn_what_each_learns_alone(kind: Any) -> None:
-    config = PPO(**SMALL, total_steps=1, recurrent="gru" if kind is recurrent_ppo else "none").config(TASK, "smoke")
+    config = PPO(**SMALL, total_steps=1, recurrent="gru" if kind is recurrent else "none").config(TASK, "smoke")
     flat = flatten_task(TASK, "ppo", images=True)
 
     def run(networks: Any, seed: jax.Array, stream: Stream) -> Any:
         training = kind.train_chunk(flat, config, kind.start(flat, config, networks, seed, stream))[0]
-        return ppo_agent.variant(config).base(training).networks
+        return (training.base if kind is recurrent else training).networks
 
     runs = [
         (

@@ -16,12 +16,12 @@ import yaml
 from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import Stream, play
 from rlbench_suite.agent import CannotPlay, Progress
-from rlbench_suite.baselines import ppo, ppo_agent
 from rlbench_suite.baselines.configuration import FOLDER, configure
 from rlbench_suite.baselines.flat_task import flatten_task
 from rlbench_suite.baselines.networks import Moments, mlp
-from rlbench_suite.baselines.ppo import Config, Networks, advantages
-from rlbench_suite.baselines.ppo_agent import PPO
+from rlbench_suite.baselines.ppo import ppo
+from rlbench_suite.baselines.ppo.agent import PPO, programs
+from rlbench_suite.baselines.ppo.ppo import Config, Networks, advantages
 from rlbench_suite.baselines.training import begin_episodes
 from rlbench_suite.episode import seed_key
 from rlbench_suite.evaluation.network import normalise
@@ -84,7 +84,7 @@ def test_a_time_limit_does_not_end_the_value() -> None:
     """
     task = Toy(horizon=4)
     agent = PPO(**SMALL, total_steps=60_000, gamma=0.8, scale_rewards=False)
-    compiled = ppo_agent.programs(task, agent.config(task, "smoke"))
+    compiled = programs(task, agent.config(task, "smoke"))
     training = compiled.start(0)
     for _ in range(agent.config(task, "smoke").chunks):
         training, _ = compiled.chunk(training)
@@ -101,13 +101,13 @@ def test_staggered_time_limits_fall_evenly_over_an_episode() -> None:
         running = ppo.start(flat, config, networks, seed, stream)
         return ppo.collect(flat, config, running, key)[1].over.sum((1, 2))
 
-    found = jax.jit(ends)(
+    ended = jax.jit(ends)(
         Networks.initial(flat, config, 0),
         seed_key(0),
         begin_episodes(flat.task, seed_key(0), config.num_envs),
         jax.random.key(1),
     )
-    np.testing.assert_array_equal(found, [2] * 16)
+    np.testing.assert_array_equal(ended, [2] * 16)
 
 
 def test_simulators_of_the_host_cannot_be_staggered() -> None:
@@ -129,8 +129,8 @@ def test_advantages_are_those_of_a_plain_loop() -> None:
             error = reward[t, e] + gamma * following - value[t, e]
             later = error + (0.0 if over[t, e] else gamma * lam * later)
             expected[t, e] = later
-    given = advantages(*map(jnp.asarray, (reward, value, next_value, terminated, over)), gamma, lam)
-    np.testing.assert_allclose(given, expected, rtol=1e-5, atol=1e-5)  # float32
+    computed = advantages(*map(jnp.asarray, (reward, value, next_value, terminated, over)), gamma, lam)
+    np.testing.assert_allclose(computed, expected, rtol=1e-5, atol=1e-5)  # float32
 
 
 def test_moments_are_those_of_all_that_was_seen() -> None:
@@ -171,15 +171,15 @@ def test_a_feature_that_never_changed_in_training_may_change_a_little_afterwards
 def test_the_learning_rate_falls_to_zero_over_a_run() -> None:
     """Also with simulators of the host, which learn by the same function."""
     config = Config(total_steps=2_000, num_envs=16, num_steps=16, minibatches=2, epochs=2, hidden=(16,), reports=2)
-    programs = ppo_agent.programs(Bandit(masked=False), config)
-    state = programs.start(0)
+    compiled = programs(Bandit(masked=False), config)
+    state = compiled.start(0)
     for _ in range(config.chunks):
-        state, _ = programs.chunk(state)
+        state, _ = compiled.chunk(state)
     count = next(leaf for leaf in jax.tree.leaves(state.optimiser) if leaf.dtype == jnp.int32)
     assert int(count) == config.chunks * config.chunk * config.epochs * config.minibatches
-    later, _ = programs.chunk(state)  # beyond the end of the schedule nothing is learned
-    for before, after in zip(jax.tree.leaves(state.networks), jax.tree.leaves(later.networks), strict=True):
-        np.testing.assert_array_equal(before, after)
+    later, _ = compiled.chunk(state)  # beyond the end of the schedule nothing is learned
+    for weights, later_weights in zip(jax.tree.leaves(state.networks), jax.tree.leaves(later.networks), strict=True):
+        np.testing.assert_array_equal(weights, later_weights)
 
 
 def test_a_solved_task_is_not_forgotten() -> None:
@@ -197,8 +197,8 @@ def test_rewards_are_scaled_on_every_family_that_was_not_tuned_without_it() -> N
     path = FOLDER / "ppo.yaml"
     settings = yaml.safe_load(path.read_text())
     for card in registry.all_cards().values():
-        own = settings.get(card.registered_id, {}).get("scale_rewards", False)
-        assert configure(Config, path, card, "smoke", {}).scale_rewards == own, card.id
+        scaled = settings.get(card.registered_id, {}).get("scale_rewards", False)
+        assert configure(Config, path, card, "smoke", {}).scale_rewards == scaled, card.id
     foreign = replace(registry.card("SAT-v0"), id="other/Task-v0", family="of_another_package")
     assert configure(Config, path, foreign, "smoke", {}).scale_rewards
 
@@ -207,9 +207,9 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others() -> None:
     def weights(seed: int) -> list[np.ndarray]:
         return [np.asarray(leaf) for leaf in jax.tree.leaves(trained(Chain(), 2_000, seed).actor)]
 
-    first, again, other = weights(3), weights(3), weights(4)
-    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
-    assert not all(np.array_equal(a, b) for a, b in zip(first, other, strict=True))
+    first, same_seed, different_seed = weights(3), weights(3), weights(4)
+    assert all(np.array_equal(a, b) for a, b in zip(first, same_seed, strict=True))
+    assert not all(np.array_equal(a, b) for a, b in zip(first, different_seed, strict=True))
 
 
 def test_seeds_vmapped_learn_what_each_learns_alone() -> None:
@@ -225,8 +225,8 @@ def test_seeds_vmapped_learn_what_each_learns_alone() -> None:
     together = jax.jit(jax.vmap(run))(*jax.tree.map(lambda *leaves: np.stack(leaves), *runs))
     alone = jax.jit(run)
     for i in seeds:
-        one = alone(*runs[i])
-        for a, b in zip(jax.tree.leaves(together), jax.tree.leaves(one), strict=True):
+        single = alone(*runs[i])
+        for a, b in zip(jax.tree.leaves(together), jax.tree.leaves(single), strict=True):
             np.testing.assert_allclose(a[i], b, rtol=1e-3, atol=1e-4)  # sums in another order, over two updates
 
 

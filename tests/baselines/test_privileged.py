@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.baselines import ppo_agent
 from rlbench_suite.baselines.networks import mlp
-from rlbench_suite.baselines.ppo_agent import PPO
+from rlbench_suite.baselines.ppo.agent import PPO, programs
 
 sys.path.insert(0, str(Path(__file__).parent))
 from toy_tasks import Weather
@@ -28,22 +27,21 @@ def test_the_critic_learns_what_only_it_is_told(recurrent: str) -> None:
         total_steps=60_000, gamma=0.8, recurrent=recurrent, scale_rewards=False,
     )  # fmt: skip
     config = agent.config(task, "smoke")
-    compiled, kind = ppo_agent.programs(task, config), ppo_agent.variant(config)
+    compiled = programs(task, config)
     training = compiled.start(0)
     for _ in range(config.chunks):
         training, _ = compiled.chunk(training)
-    base = kind.base(training)
-    seen = base.moments.normalise(jnp.array([[1.0, -1.0], [1.0, 1.0]]))
+    base = training.base if recurrent == "gru" else training
+    x = base.moments.normalise(jnp.array([[1.0, -1.0], [1.0, 1.0]]))
     if recurrent == "gru":
-        memory = base.networks.actor.unit(seen, jnp.zeros((2, config.memory)))
+        memory = base.networks.actor.unit(x, jnp.zeros((2, config.memory)))
         np.testing.assert_array_equal(memory[0], memory[1])
-        seen = jnp.concatenate([seen[:, :1], memory, seen[:, 1:]], -1)
-    np.testing.assert_allclose(mlp(base.networks.critic, seen)[:, 0], [-5, 5], atol=0.4)
-    distribution = base.networks.actor(compiled.flat, seen, None)
+        x = jnp.concatenate([x[:, :1], memory, x[:, 1:]], -1)
+    np.testing.assert_allclose(mlp(base.networks.critic, x)[:, 0], [-5, 5], atol=0.4)
+    distribution = base.networks.actor(compiled.flat, x, None)
     np.testing.assert_array_equal(distribution.logits[0][0], distribution.logits[0][1])
 
-    policy = kind.policy(base.networks.actor, base.moments.first(1), compiled.flat, config)
-    assert set(play(task, policy, range(20)).total.tolist()) == {-4.0, 4.0}
+    assert set(play(task, compiled.policy(training), range(20)).total.tolist()) == {-4.0, 4.0}
 
 
 @pytest.mark.parametrize(
@@ -53,18 +51,20 @@ def test_it_tells_what_the_observation_does_not(name: str) -> None:
     """Privileged numbers follow from state and context alone, even if the observation is noisy or silent."""
     env = gymnasium.make(f"rlsuite/{name}")
     observation, info = env.reset(seed=1)
-    task, told = env.unwrapped.task, info["privileged"]
+    task, privileged = env.unwrapped.task, info["privileged"]
     np.testing.assert_allclose(
-        told, task.privileged(env.unwrapped.episode.state, env.unwrapped.params), rtol=1e-5, atol=1e-6
+        privileged, task.privileged(env.unwrapped.episode.state, env.unwrapped.params), rtol=1e-5, atol=1e-6
     )
-    assert told in task.privileged_space
+    assert privileged in task.privileged_space
     if name == "QuadcopterHoverLearningToFly-v0":
-        noise = np.abs(observation[:18] - told[:18])
+        noise = np.abs(observation[:18] - privileged[:18])
         assert (noise > 0).all()
         assert noise.max() < 0.02
-        np.testing.assert_allclose(told[18:22], 0.5, rtol=1e-5)
+        np.testing.assert_allclose(privileged[18:22], 0.5, rtol=1e-5)
     if name == "PMSMSpeedSensorless-v0":
-        assert told[1] ** 2 + told[2] ** 2 == pytest.approx(1, abs=1e-5)
-        assert told[0] * task.plant.speed_limit == pytest.approx(float(env.unwrapped.episode.state.speed), rel=1e-5)
+        assert privileged[1] ** 2 + privileged[2] ** 2 == pytest.approx(1, abs=1e-5)
+        assert privileged[0] * task.plant.speed_limit == pytest.approx(
+            float(env.unwrapped.episode.state.speed), rel=1e-5
+        )
     if name == "QuadcopterHoverRough-v0":
-        assert np.linalg.norm(told[:3]) == pytest.approx(info["wind_speed"], rel=1e-5)
+        assert np.linalg.norm(privileged[:3]) == pytest.approx(info["wind_speed"], rel=1e-5)

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.baselines import ppo, ppo_agent
-from rlbench_suite.baselines.memory_units import GRU
-from rlbench_suite.baselines.ppo_agent import PPO
-from rlbench_suite.baselines.recurrent_ppo import RecurrentPolicy, collect
+from rlbench_suite.baselines.networks import mlp
+from rlbench_suite.baselines.ppo.agent import PPO, programs
+from rlbench_suite.baselines.ppo.memory_units import GRU
+from rlbench_suite.baselines.ppo.recurrent import Policy, collect
 
 sys.path.insert(0, str(Path(__file__).parent))
 from toy_tasks import Chain, Cue, Toy, TwoAgents
@@ -36,17 +36,17 @@ def trained(recurrent: str | None, seed: int = 0) -> Any:
 
 def test_a_memory_remembers_the_cue_and_without_one_it_is_chance() -> None:
     policy = trained(None)  # the card says that the task is partially observed
-    assert isinstance(policy, RecurrentPolicy)
+    assert isinstance(policy, Policy)
     assert play(CUE, policy, range(400)).total.mean() > 0.9
     memoryless = play(CUE, trained("none"), range(400)).total.mean()
     assert 0.4 < memoryless < 0.6  # half, give or take four standard errors
 
 
 def test_the_card_decides_and_the_caller_may_overrule_it() -> None:
-    seen, hidden = Cue(partially_observed=False), CUE
-    assert PPO().hyperparameters(seen, "smoke")["recurrent"] == "none"
+    observed, hidden = Cue(partially_observed=False), CUE
+    assert PPO().hyperparameters(observed, "smoke")["recurrent"] == "none"
     assert PPO().hyperparameters(hidden, "smoke")["recurrent"] == "gru"
-    assert PPO(recurrent="gru").hyperparameters(seen, "smoke")["recurrent"] == "gru"
+    assert PPO(recurrent="gru").hyperparameters(observed, "smoke")["recurrent"] == "gru"
     assert PPO(recurrent="none").hyperparameters(hidden, "smoke")["recurrent"] == "none"
     with pytest.raises(ValueError, match="minibatches=3 must divide the number of sequences, 16 envir"):
         PPO(num_envs=16, num_steps=3, minibatches=3).hyperparameters(hidden, "smoke")
@@ -59,12 +59,12 @@ def test_the_unit_is_the_published_one() -> None:
     x, memory = rng.normal(size=3), rng.normal(size=4)
     expected = np.zeros(4)
     for i in range(4):
-        seen = [x @ unit.inputs.weight[:, g * 4 + i] + unit.inputs.bias[g * 4 + i] for g in range(3)]
-        known = [memory @ unit.recurrence.weight[:, g * 4 + i] + unit.recurrence.bias[g * 4 + i] for g in range(3)]
-        reset, keep = (1 / (1 + np.exp(-(seen[g] + known[g]))) for g in range(2))
-        expected[i] = keep * memory[i] + (1 - keep) * np.tanh(seen[2] + reset * known[2])
-    given = jax.tree.map(jnp.asarray, unit)(jnp.asarray(x), jnp.asarray(memory))
-    np.testing.assert_allclose(given, expected, rtol=1e-5, atol=1e-6)
+        of_input = [x @ unit.inputs.weight[:, g * 4 + i] + unit.inputs.bias[g * 4 + i] for g in range(3)]
+        of_memory = [memory @ unit.recurrence.weight[:, g * 4 + i] + unit.recurrence.bias[g * 4 + i] for g in range(3)]
+        reset, keep = (1 / (1 + np.exp(-(of_input[g] + of_memory[g]))) for g in range(2))
+        expected[i] = keep * memory[i] + (1 - keep) * np.tanh(of_input[2] + reset * of_memory[2])
+    next_memory = jax.tree.map(jnp.asarray, unit)(jnp.asarray(x), jnp.asarray(memory))
+    np.testing.assert_allclose(next_memory, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_learning_recalls_the_memories_of_acting_across_rollouts_and_episodes() -> None:
@@ -73,18 +73,20 @@ def test_learning_recalls_the_memories_of_acting_across_rollouts_and_episodes() 
     """
     agent = PPO(**SMALL | {"num_steps": 9, "minibatches": 1})
     config = agent.config(CUE, "smoke")
-    compiled = ppo_agent.programs(CUE, config)
+    compiled = programs(CUE, config)
     flat = compiled.flat
     training = compiled.start(0)
     collected = jax.jit(partial(collect, flat, config))
     for rollout in range(2):
         base = training.base
-        stream, memory, seen, memories, _ = collected(training, jax.random.key(rollout))
-        again = base.networks.actor.unit.unroll(training.memory, base.moments.normalise(seen.x), seen.over)
+        stream, memory, transitions, memories, _ = collected(training, jax.random.key(rollout))
+        again = base.networks.actor.unit.unroll(
+            training.memory, base.moments.normalise(transitions.x), transitions.over
+        )
         np.testing.assert_allclose(again, memories, rtol=1e-4, atol=1e-6)
-        over = np.asarray(seen.over)
+        over = np.asarray(transitions.over)
         assert over.any()
-        first = base.networks.actor.unit(base.moments.normalise(seen.x), jnp.zeros_like(memories))
+        first = base.networks.actor.unit(base.moments.normalise(transitions.x), jnp.zeros_like(memories))
         begins = np.nonzero(over[:-1])
         np.testing.assert_allclose(memories[1:][begins], first[1:][begins], rtol=1e-4, atol=1e-6)
         assert not np.allclose(memories[2], first[2])
@@ -100,12 +102,12 @@ def test_playing_step_by_step_is_what_training_saw() -> None:
     unit = policy.actor.unit
     answer = record.actions[:, CUE.delay]
     cue = np.where(record.total == 1, answer, 1 - answer)
-    shown = np.zeros((CUE.delay + 1, 64, 2), np.float32)
-    shown[0, :, 0], shown[-1, :, 1] = 2.0 * cue - 1, 1
-    x = policy.moments.normalise(jnp.asarray(shown))
+    observations = np.zeros((CUE.delay + 1, 64, 2), np.float32)
+    observations[0, :, 0], observations[-1, :, 1] = 2.0 * cue - 1, 1
+    x = policy.moments.normalise(jnp.asarray(observations))
     readings = unit.unroll(jnp.zeros((64, unit.size)), x, jnp.zeros(x.shape[:2], bool))
-    known = jnp.concatenate([x, readings], -1)[-1]
-    np.testing.assert_array_equal(policy.actor(policy.flat, known, None).mode()[:, 0], answer)
+    inputs = jnp.concatenate([x, readings], -1)[-1]
+    np.testing.assert_array_equal(policy.actor(policy.flat, inputs, None).mode()[:, 0], answer)
 
 
 @pytest.mark.parametrize("agents", [1, 2])
@@ -125,7 +127,7 @@ def test_a_time_limit_does_not_end_the_value() -> None:
     task = Toy(horizon=4)
     agent = PPO(**SMALL | {"total_steps": 80_000}, gamma=0.8, recurrent="gru", scale_rewards=False)
     config = agent.config(task, "smoke")
-    compiled = ppo_agent.programs(task, config)
+    compiled = programs(task, config)
     training = compiled.start(0)
     for _ in range(config.chunks):
         training, _ = compiled.chunk(training)
@@ -133,7 +135,7 @@ def test_a_time_limit_does_not_end_the_value() -> None:
     memory = jnp.zeros((1, config.memory))
     for _ in range(4):
         memory = networks.actor.unit(x, memory)
-        value = ppo.mlp(networks.critic, jnp.concatenate([x, memory], -1))
+        value = mlp(networks.critic, jnp.concatenate([x, memory], -1))
         assert abs(float(value[0, 0]) - 5) < 0.3
 
 

@@ -15,10 +15,9 @@ from scipy import stats
 from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.agent import CannotPlay, Progress
-from rlbench_suite.baselines.distributions import SquashedGaussian
-from rlbench_suite.baselines.dqn import DQN, target
-from rlbench_suite.baselines.replay import Experience, ReplayBuffer, programs, step
-from rlbench_suite.baselines.sac import SAC, distribution, values
+from rlbench_suite.baselines.replay.dqn import DQN, target
+from rlbench_suite.baselines.replay.replay_agent import Experience, ReplayBuffer, programs, step
+from rlbench_suite.baselines.replay.sac import SAC, SquashedGaussian, distribution, values
 from rlbench_suite.evaluation.protocol import evaluation_seeds
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -92,15 +91,15 @@ def test_the_buffer_keeps_the_latest_transitions() -> None:
         numbers = jnp.arange(4) + 4 * block
         buffer = buffer.write({"n": numbers})
         oldest = max(0, 4 * (block + 1) - 12)
-        drawn = np.asarray(buffer.sample(jax.random.key(block), 500)["n"])
-        assert set(drawn.tolist()) == set(range(oldest, 4 * (block + 1)))  # missing one of 12: p < 1e-17
+        sampled = np.asarray(buffer.sample(jax.random.key(block), 500)["n"])
+        assert set(sampled.tolist()) == set(range(oldest, 4 * (block + 1)))  # missing one of 12: p < 1e-17
     assert (int(buffer.filled), int(buffer.position)) == (12, 4)
 
 
 def test_transitions_are_drawn_with_equal_chances() -> None:
     buffer = ReplayBuffer.empty({"n": jax.ShapeDtypeStruct((1,), jnp.int32)}, 20).write({"n": jnp.arange(10)})
-    drawn = buffer.sample(jax.random.key(0), 10_000)["n"]
-    assert stats.chisquare(np.bincount(drawn, minlength=10)).pvalue > 1e-3
+    numbers = buffer.sample(jax.random.key(0), 10_000)["n"]
+    assert stats.chisquare(np.bincount(numbers, minlength=10)).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("agent", [SAC(**SMALL), DQN(**SMALL)])
@@ -110,9 +109,9 @@ def test_what_is_stored_is_what_happened(agent: Any) -> None:
     config = type(agent)(**SMALL, total_steps=160).config(task, "smoke")
     algorithm = agent.algorithm(task, config)
     training = programs(algorithm).start(0)
-    one = jax.jit(lambda training: step(algorithm, training)[0])
+    step_once = jax.jit(lambda training: step(algorithm, training)[0])
     for _ in range(7):
-        training = one(training)
+        training = step_once(training)
     experience = jax.tree.map(lambda leaf: np.asarray(leaf)[: 7 * config.num_envs], training.buffer.experience)
     assert int(training.buffer.filled) == 7 * config.num_envs
     places = np.repeat(np.arange(7) % 4, config.num_envs)  # after four steps the next episode begins
@@ -134,12 +133,12 @@ def test_a_time_limit_does_not_end_the_value_and_the_end_does(name: str, mortal:
     training = ended(agent, task)
     x = training.moments.normalise(jnp.eye(5)[:1])
     networks = training.learner.networks
-    given = (
+    computed = (
         values(networks.critics, x, jnp.zeros((1, 1)))
         if name == "sac"
-        else networks.all(agent.algorithm(task, agent.config(task, "smoke")).flat, x, None)
+        else networks.values(agent.algorithm(task, agent.config(task, "smoke")).flat, x, None)
     )
-    np.testing.assert_allclose(np.ravel(given), worth, atol=0.1)
+    np.testing.assert_allclose(np.ravel(computed), worth, atol=0.1)
 
 
 # -- sac -----------------------------------------------------------------------------------------------------------
@@ -151,9 +150,9 @@ def test_the_squashed_density_is_that_of_the_samples() -> None:
     policy = SquashedGaussian(jnp.asarray(mean), jnp.asarray(log_std))
     noise = np.linspace(-3, 3, 13, dtype=np.float32)[:, None]
     action, log_prob = policy.sample_with_log_prob(jnp.asarray(noise))
-    before = mean + np.exp(log_std) * noise.astype(np.float64)
-    expected = stats.norm.logpdf(before, mean, np.exp(log_std)) - np.log(1 - np.tanh(before) ** 2)
-    np.testing.assert_allclose(action, np.tanh(before), rtol=1e-5)
+    unsquashed = mean + np.exp(log_std) * noise.astype(np.float64)
+    expected = stats.norm.logpdf(unsquashed, mean, np.exp(log_std)) - np.log(1 - np.tanh(unsquashed) ** 2)
+    np.testing.assert_allclose(action, np.tanh(unsquashed), rtol=1e-5)
     np.testing.assert_allclose(log_prob, expected[:, 0], rtol=1e-4, atol=1e-5)
     noise = np.linspace(-8, 8, 100_001, dtype=np.float32)[:, None]
     action, log_prob = (np.asarray(a, np.float64) for a in policy.sample_with_log_prob(jnp.asarray(noise)))
@@ -216,8 +215,8 @@ def test_dqn_never_takes_nor_bootstraps_from_an_illegal_action() -> None:
     network = network._replace(layers=(*network.layers[:-1], last._replace(weight=0 * last.weight, bias=bias)))
     x = jnp.ones((2, 1))
     batch = Experience(x, jnp.zeros((2, 1), jnp.int32), jnp.zeros(2), x, None, jnp.array([False, True]))
-    wanted = target(algorithm.flat, network, network, batch, mask[:2], 0.5)
-    np.testing.assert_allclose(wanted, [1.5, 0])  # half of arm 3, and nothing after the end
+    targets = target(algorithm.flat, network, network, batch, mask[:2], 0.5)
+    np.testing.assert_allclose(targets, [1.5, 0])  # half of arm 3, and nothing after the end
     np.testing.assert_allclose(target(algorithm.flat, network, network, batch, np.zeros((2, 5), bool), 0.5)[1], 0)
 
 
@@ -235,8 +234,8 @@ def test_dqn_chooses_by_the_network_and_judges_by_the_target() -> None:
 
     x = jnp.ones((1, 1))
     batch = Experience(x, jnp.zeros((1, 1), jnp.int32), jnp.zeros(1), x, None, jnp.array([False]))
-    wanted = target(algorithm.flat, saying(0, 0, 9, 0, 0), saying(7, 0, 2, 0, 0), batch, None, 0.5)
-    np.testing.assert_allclose(wanted, [1.0])
+    targets = target(algorithm.flat, saying(0, 0, 9, 0, 0), saying(7, 0, 2, 0, 0), batch, None, 0.5)
+    np.testing.assert_allclose(targets, [1.0])
 
 
 def test_exploration_is_uniform_over_legal_actions_and_falls() -> None:
@@ -261,9 +260,9 @@ def test_exploration_is_uniform_over_legal_actions_and_falls() -> None:
 
 @pytest.mark.parametrize(("agent", "task"), [(STEERING, TARGET), (WALKING, CHAIN)])
 def test_the_same_seed_gives_the_same_bits_and_another_seed_others(agent: Any, task: Any) -> None:
-    first, again, other = (jax.tree.leaves(trained(agent, task, seed)) for seed in (3, 3, 4))
-    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
-    assert not all(np.array_equal(a, b) for a, b in zip(first, other, strict=True))
+    first, same_seed, different_seed = (jax.tree.leaves(trained(agent, task, seed)) for seed in (3, 3, 4))
+    assert all(np.array_equal(a, b) for a, b in zip(first, same_seed, strict=True))
+    assert not all(np.array_equal(a, b) for a, b in zip(first, different_seed, strict=True))
 
 
 @pytest.mark.parametrize(("agent", "task"), [(STEERING, TARGET), (WALKING, CHAIN)])

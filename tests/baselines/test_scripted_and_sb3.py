@@ -36,8 +36,8 @@ def test_random_is_uniform_over_boxes_and_several_choices() -> None:
     assert stats.kstest((actions[:, 1] + 2) / 4, "uniform").pvalue > 1e-3
     *_, policy = registry.agent("random").train(Digits(), seed=0, budget="smoke")
     actions = play(Digits(), policy, range(500)).actions.reshape(-1, 3)
-    for part, choices in enumerate((3, 4, 2)):
-        assert stats.chisquare(np.bincount(actions[:, part], minlength=choices)).pvalue > 1e-3
+    for choice, choices in enumerate((3, 4, 2)):
+        assert stats.chisquare(np.bincount(actions[:, choice], minlength=choices)).pvalue > 1e-3
 
 
 def test_sb3_sees_the_same_steps() -> None:
@@ -50,14 +50,14 @@ def test_sb3_sees_the_same_steps() -> None:
     for _ in range(80):
         action = plain.action_space.sample()
         observations, rewards, terminated, truncated, infos = plain.step(action)
-        seen, paid, over, told = wrapped.step(action)
-        np.testing.assert_array_equal(seen, observations)
-        np.testing.assert_array_equal(paid, rewards)
+        wrapped_observations, wrapped_rewards, over, wrapped_infos = wrapped.step(action)
+        np.testing.assert_array_equal(wrapped_observations, observations)
+        np.testing.assert_array_equal(wrapped_rewards, rewards)
         np.testing.assert_array_equal(over, terminated | truncated)
         for i in np.flatnonzero(over):
             ends += 1
-            np.testing.assert_array_equal(told[i]["terminal_observation"], infos["final_obs"][i])
-            assert told[i]["TimeLimit.truncated"] == (truncated[i] and not terminated[i])
+            np.testing.assert_array_equal(wrapped_infos[i]["terminal_observation"], infos["final_obs"][i])
+            assert wrapped_infos[i]["TimeLimit.truncated"] == (truncated[i] and not terminated[i])
     assert ends > 0
 
 
@@ -252,12 +252,12 @@ def test_every_sb3_agent_trains_plays_inside_the_space_and_is_saved(
     agent = registry.agent(name)
     short = agent.hyperparameters(task, "smoke") | {"total_steps": SIX[name], "net_arch": [8]}
     monkeypatch.setattr(type(agent), "hyperparameters", lambda *_: dict(short))
-    before = None
+    previous = None
     for event in agent.train(task, seed=0, budget="smoke"):
         if isinstance(event, Progress):
-            assert before is None or event.steps >= before.steps
-            before = event
-    assert before.steps == before.total_steps >= SIX[name]
+            assert previous is None or event.steps >= previous.steps
+            previous = event
+    assert previous.steps == previous.total_steps >= SIX[name]
     assert event.model._n_updates > 0
     space = task.action_space
     observations = np.stack([task.observation_space.sample() for _ in range(16)])

@@ -14,14 +14,17 @@ import pytest
 
 from rlbench_suite import bit_exact
 from rlbench_suite.adapters.rollout import open_stream
-from rlbench_suite.baselines import model_based_ppo, offline, ppo, ppo_agent, replay
-from rlbench_suite.baselines.bc import BC
-from rlbench_suite.baselines.dqn import DQN
 from rlbench_suite.baselines.flat_task import flatten_task
-from rlbench_suite.baselines.model_based_ppo import ModelBasedPPO
-from rlbench_suite.baselines.ppo_agent import PPO
-from rlbench_suite.baselines.sac import SAC
-from rlbench_suite.baselines.td3_bc import TD3BC
+from rlbench_suite.baselines.offline import offline_agent
+from rlbench_suite.baselines.offline.bc import BC
+from rlbench_suite.baselines.offline.td3_bc import TD3BC
+from rlbench_suite.baselines.ppo import agent as ppo_agent
+from rlbench_suite.baselines.ppo import model_based, ppo
+from rlbench_suite.baselines.ppo.agent import PPO
+from rlbench_suite.baselines.ppo.model_based import ModelBasedPPO
+from rlbench_suite.baselines.replay import replay_agent
+from rlbench_suite.baselines.replay.dqn import DQN
+from rlbench_suite.baselines.replay.sac import SAC
 from rlbench_suite.episode import Draw
 from rlbench_suite.registry import card as find_card
 
@@ -48,38 +51,44 @@ def begin_episodes(task: Any, num_envs: int) -> Any:
 
 def of_ppo(task: Any) -> tuple[Any, ...]:
     flat, config = ppo_agent.flatten_for_ppo(task), PPO().config(task, "smoke")
-    kind = ppo_agent.variant(config)
-    start = partial(kind.start, flat, config)
-    training = jax.eval_shape(start, kind.networks(flat, config, 0), SEED, begin_episodes(task, config.num_envs))
-    return partial(kind.train_chunk, flat, config), training
+    algorithm = ppo_agent.algorithm(config)
+    start = partial(algorithm.start, flat, config)
+    training = jax.eval_shape(
+        start, algorithm.Networks.initial(flat, config, 0), SEED, begin_episodes(task, config.num_envs)
+    )
+    return partial(algorithm.train_chunk, flat, config), training
 
 
 def of_model_based(task: Any) -> tuple[Any, ...]:
     flat, config = flatten_task(task, "this test"), ModelBasedPPO().config(task, "smoke")
     inputs = flat.features + flat.outputs
-    ensemble = model_based_ppo.Ensemble.initial(config, inputs, flat.features, 0)
+    ensemble = model_based.Ensemble.initial(config, inputs, flat.features, 0)
     networks, stream = ppo.Networks.initial(flat, config, 0), begin_episodes(task, config.num_envs)
-    training = jax.eval_shape(partial(model_based_ppo.start, flat, config), networks, ensemble, SEED, stream)
-    return partial(model_based_ppo.train_chunk, flat, config), training
+    training = jax.eval_shape(partial(model_based.start, flat, config), networks, ensemble, SEED, stream)
+    return partial(model_based.train_chunk, flat, config), training
 
 
-def of_replay(agent: replay.ReplayAgent, task: Any) -> tuple[Any, ...]:
+def of_replay(agent: replay_agent.ReplayAgent, task: Any) -> tuple[Any, ...]:
     config = agent.config(task, "smoke")
     algorithm = agent.algorithm(task, config)
-    start = partial(replay.start, algorithm)
+    start = partial(replay_agent.start, algorithm)
     training = jax.eval_shape(start, algorithm.networks(0), SEED, begin_episodes(task, config.num_envs))
-    return partial(replay.train_chunk, algorithm), training
+    return partial(replay_agent.train_chunk, algorithm), training
 
 
-def of_offline(agent: type[offline.OfflineAgent], task: Any) -> tuple[Any, ...]:
+def of_offline(agent: type[offline_agent.OfflineAgent], task: Any) -> tuple[Any, ...]:
     pytest.importorskip("minari")
     pytest.importorskip("h5py")
     config, flat = agent().config(task, "smoke"), flatten_task(task, "this test")
-    seen = jax.ShapeDtypeStruct((64, flat.features), np.float32)
-    acted = jax.ShapeDtypeStruct((64, flat.outputs), np.float32)
+    observation = jax.ShapeDtypeStruct((64, flat.features), np.float32)
+    action = jax.ShapeDtypeStruct((64, flat.outputs), np.float32)
     reward, over = jax.ShapeDtypeStruct((64,), np.float32), jax.ShapeDtypeStruct((64,), np.bool_)
-    run = offline.TrainingState(agent.algorithm.start(flat, config, 0), SEED, np.int32(0))
-    return partial(offline.train_chunk, agent.algorithm, config), run, offline.Batch(seen, acted, reward, seen, over)
+    run = offline_agent.TrainingState(agent.algorithm.start(flat, config, 0), SEED, np.int32(0))
+    return (
+        partial(offline_agent.train_chunk, agent.algorithm, config),
+        run,
+        offline_agent.Batch(observation, action, reward, observation, over),
+    )
 
 
 TRAININGS: dict[str, Callable[[], tuple[Any, ...]]] = {

@@ -10,8 +10,8 @@ import yaml
 
 from rlbench_suite import registry
 from rlbench_suite.baselines.configuration import BUDGETS, STEPS, training_steps
-from rlbench_suite.baselines.ppo_agent import PPO
-from rlbench_suite.baselines.sac import SAC
+from rlbench_suite.baselines.ppo.agent import PPO
+from rlbench_suite.baselines.replay.sac import SAC
 from rlbench_suite.evaluation.protocol import EPISODES
 
 LEARNERS = [name for name in registry.AGENTS if name not in ("random", "noop", "reference", "mpc")]
@@ -32,15 +32,15 @@ def test_every_agent_trains_for_the_tasks_own_steps(name: str) -> None:
     tasks += [] if offline else ["SAT-v0", "Wordle-v0", "Vicsek-v0", "DeepSeaTreasure-v0", "Hopper-v0", "Slant-v1"]
     for task in tasks:
         for budget in BUDGETS:
-            wanted = training_steps(registry.card(task), budget, "gradient" if offline else "environment")
-            assert hyperparameters(agent, task, budget)["total_steps"] == wanted, (task, budget)
+            steps = training_steps(registry.card(task), budget, "gradient" if offline else "environment")
+            assert hyperparameters(agent, task, budget)["total_steps"] == steps, (task, budget)
 
 
 def test_the_table_names_tasks_that_are_there_and_every_budget() -> None:
     assert set(BUDGETS) == set(EPISODES)
-    known = {"default"} | set(registry.cards()) | {card.family for card in registry.cards().values()}
+    valid_names = {"default"} | set(registry.cards()) | {card.family for card in registry.cards().values()}
     for table in yaml.safe_load(STEPS.read_text()).values():
-        assert table.keys() <= known
+        assert table.keys() <= valid_names
         for name, steps in table.items():
             assert list(steps) == list(BUDGETS), name
             assert 0 < steps["smoke"] <= steps["quick"] <= steps["full"], name

@@ -241,7 +241,7 @@ class Cue(Toy):
 
 
 class Spots(NamedTuple):
-    asked: Any
+    colour: Any
     places: Any
 
 
@@ -254,8 +254,8 @@ class Picture(Toy):
 
     def __init__(self) -> None:
         super().__init__(horizon=4)
-        seen = spaces.Box(0, 255, (self.side, self.side, 3), np.uint8)
-        self.observation_space = spaces.Dict({"asked": self.box(0.0, 1.0, (1,)), "picture": seen})
+        picture = spaces.Box(0, 255, (self.side, self.side, 3), np.uint8)
+        self.observation_space = spaces.Dict({"asked": self.box(0.0, 1.0, (1,)), "picture": picture})
         self.action_space = spaces.Discrete(4)
 
     def initial(self, key, params):
@@ -273,10 +273,10 @@ class Picture(Toy):
         along = (pixels >= state.places[:, None]) & (pixels < state.places[:, None] + 3)
         red, blue = (along[i][:, None] & along[i + 2] for i in (0, 1))
         picture = jnp.stack([red, jnp.zeros_like(red), blue], -1).astype(jnp.uint8) * 255
-        return {"asked": state.asked[None].astype(jnp.float32), "picture": picture}
+        return {"asked": state.colour[None].astype(jnp.float32), "picture": picture}
 
     def quarter(self, state):
-        lower, right = (state.places[state.asked + i] >= self.side // 2 for i in (0, 2))
+        lower, right = (state.places[state.colour + i] >= self.side // 2 for i in (0, 2))
         return 2 * lower + right
 
     def reward(self, state, action, next_state, key, params):

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rlbench_suite.baselines.ppo_agent import PPO
+from rlbench_suite.baselines.ppo.agent import PPO
 from rlbench_suite.cli import evaluate, suite
 from rlbench_suite.evaluation import protocol, shared_library
 from rlbench_suite.evaluation.store import Run, read_manifest

@@ -18,11 +18,11 @@ import pytest
 from gymnasium import spaces
 
 from rlbench_suite import registry
-from rlbench_suite.baselines.dqn import DQN
 from rlbench_suite.baselines.networks import Moments
-from rlbench_suite.baselines.offline import OfflinePolicy, actor_layers
-from rlbench_suite.baselines.ppo_agent import PPO
-from rlbench_suite.baselines.sac import SAC
+from rlbench_suite.baselines.offline.offline_agent import OfflinePolicy, actor_layers
+from rlbench_suite.baselines.ppo.agent import PPO
+from rlbench_suite.baselines.replay.dqn import DQN
+from rlbench_suite.baselines.replay.sac import SAC
 from rlbench_suite.evaluation import c_header, exporting, shared_library
 from rlbench_suite.evaluation.network import Affine, Clip, Join, Network, NetworkPolicy, Relu, Scale
 from rlbench_suite.evaluation.onnx_policy import OnnxPolicy
@@ -77,7 +77,10 @@ def exported(request: Any) -> tuple[Any, Any, Any]:
     name, make = KINDS[request.param]
     task = registry.card(name).build()
     policy = make(task)
-    network, episodes = policy.network(), play(task, policy, evaluation_seeds(task.card, 0, "smoke")[:4])
+    network, episodes = (
+        exporting.network_of(policy, "ppo"),
+        play(task, policy, evaluation_seeds(task.card, 0, "smoke")[:4]),
+    )
     found = exporting.Export(
         Cell("ppo", task.card.id, 0), task, network, episodes, exporting.difference(network, episodes)
     )
@@ -164,7 +167,7 @@ def test_onnx_and_c_act_as_jax_does(exported: Any, tmp_path: Path, monkeypatch: 
 @needs_cc
 def test_eight_bits_are_stored_as_such_and_their_loss_is_told(tmp_path: Path) -> None:
     task = registry.card("PMSMCurrent-v0").build()
-    network = policy_of(PPO(hidden=[16]), task).network().quantised()
+    network = exporting.network_of(policy_of(PPO(hidden=[16]), task), "ppo").quantised()
     episodes = play(task, NetworkPolicy(network, task), evaluation_seeds(task.card, 0, "smoke")[:1])
     export = exporting.Export(Cell("ppo", task.card.id, 0), task, network, episodes, 0.0, loss=1.5)
     compiled(export, tmp_path)
@@ -206,7 +209,7 @@ def test_a_policy_that_breaks_its_limit_is_warned_of(task: str, mean_cost: float
 def test_names_and_texts_cannot_leave_their_place() -> None:
     hostile = '*/ int evil(void); /* "\\\n??/\n'
     task = registry.card("PMSMCurrent-v0").build()
-    network = policy_of(PPO(hidden=[4]), task).network()
+    network = exporting.network_of(policy_of(PPO(hidden=[4]), task), "ppo")
     vectors = c_header.Vectors(np.zeros((1, network.features)), None, np.zeros((1, 2)))
     plain = c_header.header("a", network, (), (), vectors, c_header.Origin("task", "ppo", "1", 0.0))
     attacked = c_header.header("a", network, (), (), vectors, c_header.Origin(hostile, hostile, hostile, 0.0))

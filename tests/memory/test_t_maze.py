@@ -13,7 +13,7 @@ import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.baselines.ppo_agent import PPO
+from rlbench_suite.baselines.ppo.agent import PPO
 from rlbench_suite.envs.memory.t_maze import (
     ACTIONS,
     FORWARD,

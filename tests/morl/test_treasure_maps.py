@@ -10,7 +10,7 @@ import pytest
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.single import TaskEnv
-from rlbench_suite.baselines.ppo_agent import PPO
+from rlbench_suite.baselines.ppo.agent import PPO
 from rlbench_suite.baselines.scripted import Constant, Uniform
 from rlbench_suite.card import load
 from rlbench_suite.envs.morl.treasure_maps import DIVES, BestTreasure, Map, Params, Place, State, TreasureMaps

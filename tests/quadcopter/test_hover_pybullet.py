@@ -24,7 +24,7 @@ from safetensors.numpy import load_file
 from scipy.spatial.transform import Rotation
 
 from rlbench_suite.adapters.rollout import play, replay
-from rlbench_suite.baselines.ppo_agent import PPO
+from rlbench_suite.baselines.ppo.agent import PPO
 from rlbench_suite.baselines.scripted import RandomAgent
 from rlbench_suite.envs.quadcopter.control.geometric import GeometricControl
 from rlbench_suite.envs.quadcopter.physics import dynamics

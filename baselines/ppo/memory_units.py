@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .networks import Linear, orthogonal
+from ..networks import Linear, orthogonal
 
 WINDOW = 32
 """Observations that a gated transformer looks back on."""
@@ -66,20 +66,20 @@ def reset_memory(memory: jax.Array, over: jax.Array) -> jax.Array:
 def unroll_step_by_step(unit: Unit, memory: jax.Array, x: jax.Array, over: jax.Array) -> jax.Array:
     """Compute :meth:`Unit.unroll` by one call of the unit after another."""
 
-    def step(memory: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        x, over = now
+    def step(memory: jax.Array, x_and_over: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        x, over = x_and_over
         memory = unit(x, memory)
         return reset_memory(memory, over), unit.read(memory)
 
     return jax.lax.scan(step, memory, (x, over))[1]
 
 
-def _own(x: jax.Array, layer: Linear) -> jax.Array:
+def _apply(x: jax.Array, layer: Linear) -> jax.Array:
     """Apply a layer to the entries of an observation that belong to it."""
     return x[..., : layer.weight.shape[0]] @ layer.weight + layer.bias
 
 
-def _side_by_side(generator: np.random.Generator, n: int, units: int, bias: list[float]) -> Linear:
+def _initial_blocks(generator: np.random.Generator, n: int, units: int, bias: list[float]) -> Linear:
     """Return orthogonal blocks ``(n, U)`` side by side, one for each bias."""
     weight = np.concatenate([orthogonal(generator, n, units) for _ in bias], 1)
     return Linear(weight, np.repeat(np.array(bias, np.float32), units))
@@ -96,8 +96,8 @@ class GRU(NamedTuple):
     @classmethod
     def initial(cls, generator: np.random.Generator, features: int, units: int) -> GRU:
         """Return a unit with orthogonal weights in each gate and a positive bias of the keep gate (Jozefowicz 2015)."""
-        inputs = _side_by_side(generator, features, units, [0, 1, 0])
-        return cls(inputs, _side_by_side(generator, units, units, [0, 0, 0]))
+        inputs = _initial_blocks(generator, features, units, [0, 1, 0])
+        return cls(inputs, _initial_blocks(generator, units, units, [0, 0, 0]))
 
     @property
     def size(self) -> int:
@@ -106,10 +106,11 @@ class GRU(NamedTuple):
 
     def __call__(self, x: jax.Array, memory: jax.Array) -> jax.Array:
         """Return the next memory."""
-        seen = jnp.split(_own(x, self.inputs), 3, -1)
-        known = jnp.split(memory @ self.recurrence.weight + self.recurrence.bias, 3, -1)
-        reset, keep = jax.nn.sigmoid(seen[0] + known[0]), jax.nn.sigmoid(seen[1] + known[1])
-        return keep * memory + (1 - keep) * jnp.tanh(seen[2] + reset * known[2])
+        of_input = jnp.split(_apply(x, self.inputs), 3, -1)
+        of_memory = jnp.split(memory @ self.recurrence.weight + self.recurrence.bias, 3, -1)
+        reset = jax.nn.sigmoid(of_input[0] + of_memory[0])
+        keep = jax.nn.sigmoid(of_input[1] + of_memory[1])
+        return keep * memory + (1 - keep) * jnp.tanh(of_input[2] + reset * of_memory[2])
 
     def read(self, memory: jax.Array) -> jax.Array:
         """Return the memory itself."""
@@ -131,8 +132,8 @@ class LSTM(NamedTuple):
     @classmethod
     def initial(cls, generator: np.random.Generator, features: int, units: int) -> LSTM:
         """Return a unit with orthogonal weights and a positive bias of the forget gate (Jozefowicz 2015)."""
-        inputs = _side_by_side(generator, features, units, [0, 1, 0, 0])
-        return cls(inputs, _side_by_side(generator, units, units, [0, 0, 0, 0]))
+        inputs = _initial_blocks(generator, features, units, [0, 1, 0, 0])
+        return cls(inputs, _initial_blocks(generator, units, units, [0, 0, 0, 0]))
 
     @property
     def size(self) -> int:
@@ -142,7 +143,7 @@ class LSTM(NamedTuple):
     def __call__(self, x: jax.Array, memory: jax.Array) -> jax.Array:
         """Return the next memory."""
         cell, output = jnp.split(memory, 2, -1)
-        gates = _own(x, self.inputs) + output @ self.recurrence.weight + self.recurrence.bias
+        gates = _apply(x, self.inputs) + output @ self.recurrence.weight + self.recurrence.bias
         write, keep, candidate, show = jnp.split(gates, 4, -1)
         cell = jax.nn.sigmoid(keep) * cell + jax.nn.sigmoid(write) * jnp.tanh(candidate)
         return jnp.concatenate([cell, jax.nn.sigmoid(show) * jnp.tanh(cell)], -1)
@@ -165,7 +166,7 @@ class MinGRU(NamedTuple):
     @classmethod
     def initial(cls, generator: np.random.Generator, features: int, units: int) -> MinGRU:
         """Return a unit whose gates open by half to a thousandth: it begins with memories of many lengths."""
-        inputs = _side_by_side(generator, features, units, [0, 0])
+        inputs = _initial_blocks(generator, features, units, [0, 0])
         inputs.bias[:units] = np.linspace(0, -7, units)
         return cls(inputs)
 
@@ -175,8 +176,8 @@ class MinGRU(NamedTuple):
         return int(self.inputs.weight.shape[1]) // 2
 
     def _gates(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Return the part of the memory that stays, and what is added."""
-        gate, candidate = jnp.split(_own(x, self.inputs), 2, -1)
+        """Return the share of the memory that stays, and what is added."""
+        gate, candidate = jnp.split(_apply(x, self.inputs), 2, -1)
         return jax.nn.sigmoid(-gate), jax.nn.sigmoid(gate) * candidate
 
     def __call__(self, x: jax.Array, memory: jax.Array) -> jax.Array:
@@ -193,10 +194,12 @@ class MinGRU(NamedTuple):
         stays, added = self._gates(x)
         stays = stays.at[1:].set(reset_memory(stays[1:], over[:-1]))
 
-        def after(first: tuple[jax.Array, jax.Array], then: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-            return then[0] * first[0], then[0] * first[1] + then[1]
+        def compose(
+            first: tuple[jax.Array, jax.Array], second: tuple[jax.Array, jax.Array]
+        ) -> tuple[jax.Array, jax.Array]:
+            return second[0] * first[0], second[0] * first[1] + second[1]
 
-        factor, offset = jax.lax.associative_scan(after, (stays, added))
+        factor, offset = jax.lax.associative_scan(compose, (stays, added))
         return factor * memory + offset
 
 
@@ -214,17 +217,18 @@ class Gate(NamedTuple):
     def initial(cls, generator: np.random.Generator, units: int) -> Gate:
         """Return a gate that is nearly closed: the update's bias is -2 (Parisotto et al. 2020, section 3.2)."""
         return cls(
-            _side_by_side(generator, units, units, [0, -2, 0]),
-            _side_by_side(generator, units, units, [0, 0]),
-            _side_by_side(generator, units, units, [0]),
+            _initial_blocks(generator, units, units, [0, -2, 0]),
+            _initial_blocks(generator, units, units, [0, 0]),
+            _initial_blocks(generator, units, units, [0]),
         )
 
     def __call__(self, x: jax.Array, y: jax.Array) -> jax.Array:
         """Return the new stream."""
-        new = jnp.split(_own(y, self.of_output), 3, -1)
-        old = jnp.split(_own(x, self.of_stream), 2, -1)
-        reset, update = jax.nn.sigmoid(new[0] + old[0]), jax.nn.sigmoid(new[1] + old[1])
-        return (1 - update) * x + update * jnp.tanh(new[2] + _own(reset * x, self.of_reset))
+        output = jnp.split(_apply(y, self.of_output), 3, -1)
+        stream = jnp.split(_apply(x, self.of_stream), 2, -1)
+        reset = jax.nn.sigmoid(output[0] + stream[0])
+        update = jax.nn.sigmoid(output[1] + stream[1])
+        return (1 - update) * x + update * jnp.tanh(output[2] + _apply(reset * x, self.of_reset))
 
 
 class GTrXL(NamedTuple):
@@ -261,18 +265,18 @@ class GTrXL(NamedTuple):
             raise ValueError(f"memory={units} must be a multiple of {HEADS}, the heads of a gated transformer.")
 
         def square() -> Linear:
-            return _side_by_side(generator, units, units, [0])
+            return _initial_blocks(generator, units, units, [0])
 
         return cls(
-            embedding=_side_by_side(generator, features, units, [0]),
+            embedding=_initial_blocks(generator, features, units, [0]),
             query=square(),
             key=square(),
             value=square(),
             merge=square(),
             distance=np.zeros((HEADS, WINDOW + 1), np.float32),
             attended=Gate.initial(generator, units),
-            wide=_side_by_side(generator, units, 2 * units, [0]),
-            narrow=_side_by_side(generator, 2 * units, units, [0]),
+            wide=_initial_blocks(generator, units, 2 * units, [0]),
+            narrow=_initial_blocks(generator, 2 * units, units, [0]),
             passed=Gate.initial(generator, units),
         )
 
@@ -286,34 +290,35 @@ class GTrXL(NamedTuple):
         return WINDOW * (self._units + 1) + self._units
 
     def _split(self, memory: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Return the embedded observations ``(..., WINDOW, U)`` and whether each place is taken."""
+        """Return the embedded observations ``(..., WINDOW, U)`` and whether each place is occupied."""
         places = memory[..., : -self._units].reshape(*memory.shape[:-1], WINDOW, self._units + 1)
         return places[..., :-1], places[..., -1] > 0
 
-    def _attend(self, now: jax.Array, seen: jax.Array, distance: jax.Array, visible: jax.Array) -> jax.Array:
-        """Return the block's outputs ``(..., q, U)`` for queries ``now`` over the places ``seen``, ``(..., k, U)``.
+    def _attend(self, queries: jax.Array, places: jax.Array, distance: jax.Array, visible: jax.Array) -> jax.Array:
+        """Return the block's outputs ``(..., q, U)`` for ``queries`` over ``places``, ``(..., k, U)``.
 
         ``distance`` is the bias ``(heads, q, k)``; ``visible`` is bool ``(..., q, k)``.
         """
-        query = _heads(_own(_normalised(now), self.query))
-        known = _normalised(seen)
-        key, value = _heads(_own(known, self.key)), _heads(_own(known, self.value))
+        query = _heads(_apply(_normalise(queries), self.query))
+        normalised = _normalise(places)
+        key = _heads(_apply(normalised, self.key))
+        value = _heads(_apply(normalised, self.value))
         fits = jnp.einsum("...hqd,...hkd->...hqk", query, key) / np.sqrt(self._units / HEADS) + distance
         weight = jax.nn.softmax(jnp.where(visible[..., None, :, :], fits, -jnp.inf))
-        attention = jnp.swapaxes(jnp.einsum("...hqk,...hkd->...hqd", weight, value), -2, -3).reshape(now.shape)
-        stream = self.attended(now, jax.nn.relu(_own(attention, self.merge)))
-        inner = jax.nn.relu(_own(_normalised(stream), self.wide))
-        return self.passed(stream, jax.nn.relu(_own(inner, self.narrow)))
+        attention = jnp.swapaxes(jnp.einsum("...hqk,...hkd->...hqd", weight, value), -2, -3).reshape(queries.shape)
+        stream = self.attended(queries, jax.nn.relu(_apply(attention, self.merge)))
+        inner = jax.nn.relu(_apply(_normalise(stream), self.wide))
+        return self.passed(stream, jax.nn.relu(_apply(inner, self.narrow)))
 
     def __call__(self, x: jax.Array, memory: jax.Array) -> jax.Array:
         """Return the next memory."""
-        before, taken = self._split(memory)
-        now = _own(x, self.embedding)[..., None, :]
-        seen = jnp.concatenate([before, now], -2)
-        taken = jnp.concatenate([taken, jnp.ones_like(taken[..., :1])], -1)
-        output = self._attend(now, seen, self.distance[:, None], taken[..., None, :])[..., 0, :]
-        kept = jnp.concatenate([seen, taken[..., None].astype(seen.dtype)], -1)[..., 1:, :]
-        return jnp.concatenate([kept.reshape(*output.shape[:-1], -1), output], -1)
+        window, occupied = self._split(memory)
+        present = _apply(x, self.embedding)[..., None, :]
+        places = jnp.concatenate([window, present], -2)
+        occupied = jnp.concatenate([occupied, jnp.ones_like(occupied[..., :1])], -1)
+        output = self._attend(present, places, self.distance[:, None], occupied[..., None, :])[..., 0, :]
+        next_window = jnp.concatenate([places, occupied[..., None].astype(places.dtype)], -1)[..., 1:, :]
+        return jnp.concatenate([next_window.reshape(*output.shape[:-1], -1), output], -1)
 
     def read(self, memory: jax.Array) -> jax.Array:
         """Return the output."""
@@ -321,20 +326,20 @@ class GTrXL(NamedTuple):
 
     def unroll(self, memory: jax.Array, x: jax.Array, over: jax.Array) -> jax.Array:
         """Return the readings of a rollout, all steps at once: each key and value serves every step that sees it."""
-        before, taken = self._split(memory)
-        now = jnp.swapaxes(_own(x, self.embedding), 0, 1)
-        seen = jnp.concatenate([before, now], 1)
+        window, occupied = self._split(memory)
+        observations = jnp.swapaxes(_apply(x, self.embedding), 0, 1)
+        places = jnp.concatenate([window, observations], 1)
         steps = x.shape[0]
         age = WINDOW + np.arange(steps)[:, None] - np.arange(WINDOW + steps)
         distance = self.distance[:, np.clip(WINDOW - age, 0, WINDOW)]
         # A step sees the places of its own episode only. Episodes count from that which began before the rollout.
         episode = jnp.pad(jnp.cumsum(over.T, 1)[:, :-1], ((0, 0), (1, 0)))
-        of_place = jnp.concatenate([jnp.where(taken, 0, -1), episode], 1)
-        visible = (episode[:, :, None] == of_place[:, None]) & (age >= 0) & (age <= WINDOW)
-        return jnp.swapaxes(self._attend(now, seen, distance, visible), 0, 1)
+        episode_of_place = jnp.concatenate([jnp.where(occupied, 0, -1), episode], 1)
+        visible = (episode[:, :, None] == episode_of_place[:, None]) & (age >= 0) & (age <= WINDOW)
+        return jnp.swapaxes(self._attend(observations, places, distance, visible), 0, 1)
 
 
-def _normalised(x: jax.Array) -> jax.Array:
+def _normalise(x: jax.Array) -> jax.Array:
     """Return vectors with zero mean and unit variance (layer normalisation)."""
     x = x - x.mean(-1, keepdims=True)
     return x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + 1e-5)

@@ -15,16 +15,18 @@ Read from top to bottom: configuration, networks, critic, actor, step.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 
-from .flat_task import FlatTask
-from .networks import Linear, initial_layers, mlp
-from .offline import Batch, OfflineAgent, OfflineConfig, act, actor_layers
+from ..networks import Linear, initial_layers, mlp
+from .offline_agent import Batch, OfflineAgent, OfflineConfig, act, actor_layers
+
+if TYPE_CHECKING:
+    from ..flat_task import FlatTask
 
 # -- configuration -------------------------------------------------------------------------------------------------
 
@@ -84,14 +86,14 @@ def target(config: Config, learning: LearnerState, batch: Batch, key: jax.Array)
     noise = config.policy_noise * jax.random.normal(key, batch.action.shape)
     noise = jnp.clip(noise, -config.noise_clip, config.noise_clip)
     next_action = jnp.clip(act(learning.target_actor, batch.next_x) + noise, -1, 1)
-    following = jnp.minimum(*values(learning.target_critics, batch.next_x, next_action))
-    return config.reward_scale * batch.reward + config.gamma * jnp.where(batch.terminated, 0, following)
+    next_value = jnp.minimum(*values(learning.target_critics, batch.next_x, next_action))
+    return config.reward_scale * batch.reward + config.gamma * jnp.where(batch.terminated, 0, next_value)
 
 
-def critic_loss(critics: Critics, batch: Batch, wanted: jax.Array) -> jax.Array:
+def critic_loss(critics: Critics, batch: Batch, target_value: jax.Array) -> jax.Array:
     """Return the sum of the mean squared errors of both critics."""
     first, second = values(critics, batch.x, batch.action)
-    return ((first - wanted) ** 2).mean() + ((second - wanted) ** 2).mean()
+    return ((first - target_value) ** 2).mean() + ((second - target_value) ** 2).mean()
 
 
 # -- actor ---------------------------------------------------------------------------------------------------------
@@ -122,8 +124,8 @@ class TD3WithCloning:
 
     def step(self, config: Config, learning: LearnerState, batch: Batch, key: jax.Array) -> LearnerState:
         """Do one step of the critics and, every ``actor_every`` steps, one of the actor and the targets."""
-        wanted = target(config, learning, batch, key)
-        gradient = jax.grad(critic_loss)(learning.critics, batch, wanted)
+        target_value = target(config, learning, batch, key)
+        gradient = jax.grad(critic_loss)(learning.critics, batch, target_value)
         change, critic_state = optimiser(config).update(gradient, learning.critic_optimiser)
         critics: Critics = optax.apply_updates(learning.critics, change)
         learning = learning._replace(critics=critics, critic_optimiser=critic_state, steps=learning.steps + 1)
@@ -132,8 +134,9 @@ class TD3WithCloning:
             gradient = jax.grad(actor_loss)(learning.actor, learning.critics, batch, config.alpha)
             change, actor_state = optimiser(config).update(gradient, learning.actor_optimiser)
             actor = optax.apply_updates(learning.actor, change)
-            near = (actor, critics), (learning.target_actor, learning.target_critics)
-            target_actor, target_critics = optax.incremental_update(*near, config.polyak)
+            networks = actor, critics
+            targets = learning.target_actor, learning.target_critics
+            target_actor, target_critics = optax.incremental_update(networks, targets, config.polyak)
             return learning._replace(
                 actor=actor, actor_optimiser=actor_state, target_actor=target_actor, target_critics=target_critics
             )

@@ -15,37 +15,37 @@ import numpy as np
 from rlbench_suite.adapters.host import HostVectorEnv
 from rlbench_suite.episode import seed_key
 
-from .actor import Actor
-from .flat_task import FlatTask, flatten_task
-from .networks import Moments
-from .ppo import Config, Networks, PPOPolicy, TrainingState, Transition, draw_noise, learn, split_keys, start
-from .training import Returns
+from ..flat_task import FlatTask, flatten_task
+from ..networks import Moments
+from ..training import Returns
+from . import ppo
+from .ppo import Actor, Config, Networks, TrainingState, Transition
 
 
 class HostPrograms:
-    """Programs for a simulator on the host, with the methods of ``ppo_agent.Programs``."""
+    """Programs for a simulator on the host, with the methods of ``agent.Programs``."""
 
     def __init__(self, task: Any, config: Config) -> None:
-        self.flat = flat = flatten_task(task, "ppo")
+        self.flat = flatten_task(task, "ppo")
         self.config = config
-        begun = time.perf_counter()
+        start_time = time.perf_counter()
         self.chunk_steps = config.chunk * config.batch
-        self._start = jax.jit(partial(start, flat, config))
-        self._learn = jax.jit(lambda training, seen: learn(flat, config, training, seen, split_keys(training)[1]))
-        self._act = jax.jit(self._choose)
-        self._noise = jax.jit(lambda training: draw_noise(flat, config, split_keys(training)[0]))
+        self._start = jax.jit(partial(ppo.start, self.flat, config))
+        self._sample_noise = jax.jit(self._sample_noise_of_update)
+        self._act = jax.jit(self._choose_actions)
+        self._learn = jax.jit(self._learn_from)
         self.chunk(self.start(0), updates=1)  # compiles
-        self.seconds = time.perf_counter() - begun
+        self.seconds = time.perf_counter() - start_time
 
     def start(self, seed: int) -> TrainingState:
         """Return the state at the beginning of a run, including its environments."""
-        networks, key = Networks.initial(self.flat, self.config, seed), seed_key(seed)
+        networks = Networks.initial(self.flat, self.config, seed)
+        key = seed_key(seed)
         return self._start(networks, key, ())._replace(stream=HostStream(self.flat, self.config.num_envs, key))
 
-    def policy(self, training: TrainingState) -> PPOPolicy:
+    def policy(self, training: TrainingState) -> ppo.Policy:
         """Return the trained policy, which sees no privileged features."""
-        moments = training.moments.first(self.flat.features)
-        return PPOPolicy(training.networks.actor, moments, self.flat, self.config)
+        return ppo.trained_policy(self.flat, self.config, training)
 
     def chunk(self, training: TrainingState, updates: int | None = None) -> tuple[TrainingState, Returns]:
         """Do ``updates`` updates, or a chunk of the configuration if None."""
@@ -53,25 +53,43 @@ class HostPrograms:
         training = training._replace(stream=())
         returns: list[float] = []
         for _ in range(updates or self.config.chunk):
-            steps = [self._step(stream, training, noise, returns) for noise in self._noise(training)]
-            seen = Transition(*(None if part[0] is None else np.stack(part) for part in zip(*steps, strict=True)))
-            training = self._learn(training, seen)
+            steps = [self._step(stream, training, noise, returns) for noise in self._sample_noise(training)]
+            rollout = Transition(
+                *(None if leaves[0] is None else np.stack(leaves) for leaves in zip(*steps, strict=True))
+            )
+            training = self._learn(training, rollout)
         return training._replace(stream=stream), Returns(sum(returns), len(returns))
 
     def _step(self, stream: HostStream, training: TrainingState, noise: Any, returns: list[float]) -> Transition:
-        flat, actor = self.flat, training.networks.actor
-        x, action, log_prob, played = self._act(actor, training.moments, stream.observations, noise)
-        next_observations, rewards, terminated, over, ended = stream.step(np.asarray(played))
-        returns += ended
-        next_x = next_observations.reshape(x.shape).astype(np.float32)
-        flags = (np.repeat(flag[:, None], flat.agents, 1) for flag in (terminated, over))
-        return Transition(x, None, action, log_prob, rewards[:, None].astype(np.float32), next_x, *flags)
+        x, action, log_prob, env_action = self._act(
+            training.networks.actor, training.moments, stream.observations, noise
+        )
+        next_observations, rewards, terminated, over, final_returns = stream.step(np.asarray(env_action))
+        returns += final_returns
+        return Transition(
+            x,
+            None,
+            action,
+            log_prob,
+            rewards[:, None].astype(np.float32),
+            next_observations.reshape(x.shape).astype(np.float32),
+            terminated=np.repeat(terminated[:, None], self.flat.agents, 1),
+            over=np.repeat(over[:, None], self.flat.agents, 1),
+        )
 
-    def _choose(self, actor: Actor, moments: Moments, observations: Any, noise: Any) -> tuple[jax.Array, ...]:
+    # JAX traces the methods below.
+
+    def _sample_noise_of_update(self, training: TrainingState) -> jax.Array:
+        return ppo.sample_noise(self.flat, self.config, ppo.split_keys(training)[0])
+
+    def _choose_actions(self, actor: Actor, moments: Moments, observations: Any, noise: Any) -> tuple[jax.Array, ...]:
         x, _ = jax.vmap(self.flat.observe)(observations)
         distribution = actor(self.flat, moments.normalise(x), None)
         action = distribution.sample(noise)
         return x, action, distribution.log_prob(action), jax.vmap(self.flat.env_action)(action)
+
+    def _learn_from(self, training: TrainingState, rollout: Transition) -> TrainingState:
+        return ppo.learn(self.flat, self.config, training, rollout, ppo.split_keys(training)[1])
 
 
 class HostStream:
@@ -89,10 +107,10 @@ class HostStream:
         self.observations, rewards, terminated, truncated, infos = self.env.step(actions)
         over = terminated | truncated
         self._totals += rewards
-        ended = self._totals[over].tolist()
+        final_returns = self._totals[over].tolist()
         self._totals[over] = 0
-        final = self.observations
+        next_observations = self.observations
         if over.any():
-            final = self.observations.copy()
-            final[over] = np.stack(list(infos["final_obs"][over]))
-        return final, rewards, terminated, over, ended
+            next_observations = self.observations.copy()
+            next_observations[over] = np.stack(list(infos["final_obs"][over]))
+        return next_observations, rewards, terminated, over, final_returns

@@ -11,7 +11,7 @@ Actor and critic also read the observation itself, so that tasks which need no m
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -19,32 +19,21 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from rlbench_suite.adapters.rollout import Stream
-from rlbench_suite.evaluation import network as acting
-from rlbench_suite.evaluation.network import Network
-from rlbench_suite.policy import View
+from rlbench_suite.policy import ActingParameters, View
 
+from ..networks import Linear, initial_layers, mlp
 from . import ppo
-from .actor import Actor, actor_inputs, append_code, encode_image
-from .distributions import Categorical, Gaussian
-from .flat_task import FlatTask
-from .memory_units import GRU, LSTM, UNITS, MinGRU, Unit, reset_memory
-from .networks import Encoder, Linear, Moments, initial_layers, mlp
-from .ppo import (
-    Batch,
-    Config,
-    TrainingState,
-    Transition,
-    advantages_and_targets,
-    choose_action,
-    draw_noise,
-    observe,
-    optimiser,
-    scale_rewards,
-    split_keys,
-    step_environments,
-)
-from .training import Returns
+from .memory_units import UNITS, reset_memory
+from .ppo import Actor, Batch, actor_inputs, append_code, encode_image
+
+if TYPE_CHECKING:
+    from rlbench_suite.adapters.rollout import Stream
+
+    from ..flat_task import FlatTask
+    from ..networks import Categorical, Encoder, Gaussian, Moments
+    from ..training import Returns
+    from .memory_units import Unit
+    from .ppo import Config, TrainingState, Transition
 
 # -- networks ------------------------------------------------------------------------------------------------------
 
@@ -60,9 +49,9 @@ class RecurrentActor(NamedTuple):
         """Encoder of images, in front of the memory."""
         return self.head.encoder
 
-    def __call__(self, flat: FlatTask, known: jax.Array, mask: jax.Array | None) -> Categorical | Gaussian:
+    def __call__(self, flat: FlatTask, x: jax.Array, mask: jax.Array | None) -> Categorical | Gaussian:
         """Return the distribution of actions for inputs ``(..., features + U)``."""
-        return self.head(flat, known, mask)
+        return self.head(flat, x, mask)
 
 
 class Networks(NamedTuple):
@@ -76,12 +65,16 @@ class Networks(NamedTuple):
         """Return networks with initial weights as in PPO."""
         generator = np.random.default_rng(seed)
         unit = UNITS[str(config.recurrent)].initial(generator, actor_inputs(flat), config.memory)
-        wide = actor_inputs(flat) + config.memory
-        critic = initial_layers(generator, (wide + flat.privileged, *config.hidden, 1), gain=1.0)
-        return cls(RecurrentActor(unit, Actor.initial(generator, flat, wide, config.hidden, config.log_std)), critic)
+        inputs = actor_inputs(flat) + config.memory
+        critic = initial_layers(generator, (inputs + flat.privileged, *config.hidden, 1), gain=1.0)
+        head = Actor.initial(generator, flat, inputs, config.hidden, config.log_std)
+        return cls(RecurrentActor(unit, head), critic)
 
 
-class RecurrentPolicy(eqx.Module):
+# -- policy --------------------------------------------------------------------------------------------------------
+
+
+class Policy(eqx.Module):
     """A trained policy with a memory ``(A, size)``, and the moments that normalise its observations."""
 
     actor: RecurrentActor
@@ -100,23 +93,17 @@ class RecurrentPolicy(eqx.Module):
         x = append_code(self.flat, self.moments.normalise(x), code)
         memory = self.actor.unit(x, memory)
         distribution = self.actor(self.flat, insert_reading(self.flat, x, self.actor.unit.read(memory)), mask)
-        return choose_action(self.flat, self.config, distribution, key), memory
+        return ppo.choose_action(self.flat, self.config, distribution, key), memory
 
-    def network(self) -> Network:
-        """Return the acting network.
+    def acting_parameters(self) -> ActingParameters:
+        """Return the acting network as plain parameters, for export.
 
         Raises:
-            ValueError: it reads an image, scores actions by their features, or has a transformer's memory.
+            ValueError: it reads an image.
         """
+        parameters = ppo.acting_parameters(self.actor.head, self.moments, self.flat, self.config)
         unit: Any = self.actor.unit
-        kinds: dict[Any, Any] = {GRU: acting.GRU, LSTM: acting.LSTM, MinGRU: acting.MinGRU}
-        if type(unit) not in kinds:
-            raise ValueError(f"A memory of {self.config.recurrent!r} cannot be exported; gru, lstm and mingru can.")
-        if self.flat.action_features is not None:
-            raise ValueError(f"A policy of {self.flat.task.card.id} with a memory cannot be exported.")
-        memory = kinds[type(unit)](*(acting.affine(part) for part in unit))
-        layers = [*acting.normalise(self.moments), memory, *self.actor.head.acting_layers(self.flat)]
-        return Network(tuple(layers), self.flat.choices, self.config.evaluate == "sample")
+        return parameters._replace(memory=str(self.config.recurrent), memory_layers=unit)
 
 
 # -- collect -------------------------------------------------------------------------------------------------------
@@ -141,20 +128,22 @@ def collect(
 ) -> tuple[Stream, jax.Array, Transition, jax.Array, Returns]:
     """Take ``num_steps`` steps in every environment; also return the last memories and those that each step used."""
     base = training.base
-    actor, moments = base.networks.actor, base.moments
+    actor = base.networks.actor
+    moments = base.moments
 
     def step(carry: tuple[Stream, jax.Array], noise: jax.Array) -> tuple[tuple[Stream, jax.Array], Any]:
         stream, memory = carry
-        now = observe(flat, actor, stream.last)
-        x = append_code(flat, moments.normalise(now.x), now.code)
+        inputs = ppo.observe(flat, actor, stream.last)
+        x = append_code(flat, moments.normalise(inputs.x), inputs.code)
         memory = actor.unit(x, memory)
-        distribution = actor(flat, insert_reading(flat, x, actor.unit.read(memory)), now.mask)
-        stream, (transition, ended) = step_environments(flat, config, actor, stream, now, distribution, noise)
-        return (stream, reset_memory(memory, transition.over)), (transition, memory, ended)
+        distribution = actor(flat, insert_reading(flat, x, actor.unit.read(memory)), inputs.mask)
+        stream, (transition, returns) = ppo.step_environments(flat, config, actor, stream, inputs, distribution, noise)
+        return (stream, reset_memory(memory, transition.over)), (transition, memory, returns)
 
     carry = base.stream, training.memory
-    (stream, memory), (transitions, memories, ended) = jax.lax.scan(step, carry, draw_noise(flat, config, key))
-    return stream, memory, transitions, memories, jax.tree.map(jnp.sum, ended)
+    noise = ppo.sample_noise(flat, config, key)
+    (stream, memory), (rollout, memories, returns) = jax.lax.scan(step, carry, noise)
+    return stream, memory, rollout, memories, jax.tree.map(jnp.sum, returns)
 
 
 # -- update --------------------------------------------------------------------------------------------------------
@@ -166,49 +155,58 @@ def loss(
     """Return PPO's loss on whole sequences ``(steps, n, ...)``."""
     x = append_code(flat, batch.x, encode_image(networks.actor, batch.image))
     unit = networks.actor.unit
-    known = batch._replace(x=insert_reading(flat, x, unit.unroll(memory, x, over)), image=None)
-    return ppo.loss(networks, jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), known), flat, config)
+    batch = batch._replace(x=insert_reading(flat, x, unit.unroll(memory, x, over)), image=None)
+    return ppo.loss(networks, jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), batch), flat, config)
 
 
 def update(flat: FlatTask, config: Config, training: RecurrentTrainingState) -> tuple[RecurrentTrainingState, Returns]:
     """Collect steps and learn from them."""
-    collect_key, learn_key = split_keys(training.base)
-    stream, memory, seen, memories, ended = collect(flat, config, training, collect_key)
-    reward, base = scale_rewards(config, training.base, seen)
-    normal, next_normal = base.moments.normalise(seen.x), base.moments.normalise(seen.next_x)
-    x, next_x = append_code(flat, normal, seen.code), append_code(flat, next_normal, seen.next_code)
-    # Evaluate the state after the step with the memory of the same episode, even if the episode is over.
+    collect_key, learn_key = ppo.split_keys(training.base)
+    stream, memory, rollout, memories, returns = collect(flat, config, training, collect_key)
+    base = learn(flat, config, training, rollout, memories, learn_key)
+    return RecurrentTrainingState(base._replace(stream=stream), memory), returns
+
+
+def learn(
+    flat: FlatTask,
+    config: Config,
+    training: RecurrentTrainingState,
+    rollout: Transition,
+    memories: jax.Array,
+    key: jax.Array,
+) -> TrainingState:
+    """Learn from the collected steps, whose memories are ``(steps, environments, A, size)``."""
+    reward, base = ppo.scale_rewards(config, training.base, rollout)
     unit = base.networks.actor.unit
+    normalised = base.moments.normalise(rollout.x)
+    x = append_code(flat, normalised, rollout.code)
+    next_x = append_code(flat, base.moments.normalise(rollout.next_x), rollout.next_code)
+    # Evaluate the state after the step with the memory of the same episode, even if the episode is over.
     next_memories = unit(next_x, memories)
-    value, next_value = (
-        mlp(base.networks.critic, insert_reading(flat, shown, unit.read(remembered)))[..., 0]
-        for shown, remembered in ((x, memories), (next_x, next_memories))
-    )
-    advantage, target = advantages_and_targets(config, seen, reward, value, next_value)
+    critic = base.networks.critic
+    value = mlp(critic, insert_reading(flat, x, unit.read(memories)))[..., 0]
+    next_value = mlp(critic, insert_reading(flat, next_x, unit.read(next_memories)))[..., 0]
+    advantage, target = ppo.advantages_and_targets(config, rollout, reward, value, next_value)
 
     # Arrange the data as sequences (steps, sequences, ...), one for each agent of each environment.
-    batch, over = jax.tree.map(
-        lambda leaf: jax.lax.collapse(leaf, 1, 3),
-        (Batch(normal, seen.mask, seen.action, seen.log_prob, advantage, target, seen.image), seen.over),
-    )
-    begun = training.memory.reshape(-1, unit.size)
+    batch = Batch(normalised, rollout.mask, rollout.action, rollout.log_prob, advantage, target, rollout.image)
+    batch, over = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 1, 3), (batch, rollout.over))
+    first_memories = training.memory.reshape(-1, unit.size)
 
-    def learn(carry: tuple[Networks, Any], chosen: jax.Array) -> tuple[tuple[Networks, Any], None]:
-        networks, state = carry
-        part, part_over = jax.tree.map(lambda leaf: leaf[:, chosen], (batch, over))
-        gradient = jax.grad(loss)(networks, part, begun[chosen], part_over, flat, config)
-        change, state = optimiser(config).update(gradient, state)
-        return (optax.apply_updates(networks, change), state), None
+    def descend(carry: tuple[Networks, Any], sequences: jax.Array) -> tuple[tuple[Networks, Any], None]:
+        networks, optimiser_state = carry
+        minibatch, minibatch_over = jax.tree.map(lambda leaf: leaf[:, sequences], (batch, over))
+        gradient = jax.grad(loss)(networks, minibatch, first_memories[sequences], minibatch_over, flat, config)
+        change, optimiser_state = ppo.optimiser(config).update(gradient, optimiser_state)
+        return (optax.apply_updates(networks, change), optimiser_state), None
 
-    orders = jax.random.bits(learn_key, (config.epochs, config.num_envs * flat.agents)).argsort()
+    orders = jax.random.bits(key, (config.epochs, config.num_envs * flat.agents)).argsort()
     minibatches = orders.reshape(config.epochs * config.minibatches, -1)
-    (networks, state), _ = jax.lax.scan(learn, (base.networks, base.optimiser), minibatches)
+    carry = base.networks, base.optimiser
+    (networks, optimiser_state), _ = jax.lax.scan(descend, carry, minibatches)
 
-    moments = base.moments.update(jax.lax.collapse(seen.x, 0, 3))
-    base = TrainingState(
-        networks, state, moments, base.discounted, base.mean_square, stream, base.seed, base.updates + 1
-    )
-    return RecurrentTrainingState(base, memory), ended
+    moments = base.moments.update(jax.lax.collapse(rollout.x, 0, 3))
+    return base._replace(networks=networks, optimiser=optimiser_state, moments=moments, updates=base.updates + 1)
 
 
 # -- train ---------------------------------------------------------------------------------------------------------
@@ -224,5 +222,11 @@ def train_chunk(
     flat: FlatTask, config: Config, training: RecurrentTrainingState
 ) -> tuple[RecurrentTrainingState, Returns]:
     """Do ``config.chunk`` updates. This is a pure function, to be jitted and vmapped."""
-    training, ended = jax.lax.scan(lambda training, _: update(flat, config, training), training, length=config.chunk)
-    return training, jax.tree.map(jnp.sum, ended)
+    training, returns = jax.lax.scan(lambda training, _: update(flat, config, training), training, length=config.chunk)
+    return training, jax.tree.map(jnp.sum, returns)
+
+
+def trained_policy(flat: FlatTask, config: Config, training: RecurrentTrainingState) -> Policy:
+    """Return the policy of a training state. It sees no privileged features."""
+    base = training.base
+    return Policy(base.networks.actor, base.moments.first(flat.features), flat, config)

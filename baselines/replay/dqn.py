@@ -3,7 +3,7 @@
 The algorithm is that of Mnih et al. 2015 (Nature 518:529, Algorithm 1): epsilon-greedy exploration, experience replay,
 a target network that is copied at regular intervals, and the Huber loss. As in van Hasselt, Guez & Silver 2016
 (arXiv:1509.06461), the network chooses the next action and the target network evaluates it. Illegal actions are never
-taken, explored or bootstrapped from. Replay, normalisation and the training loop are those of ``replay.py``.
+taken, explored or bootstrapped from. Replay, normalisation and the training loop are those of ``replay_agent.py``.
 
 Read from top to bottom: configuration, network, loss, algorithm, agent.
 """
@@ -11,7 +11,7 @@ Read from top to bottom: configuration, network, loss, algorithm, agent.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,14 +20,16 @@ import optax
 from gymnasium import spaces
 
 from rlbench_suite.agent import CannotPlay
-from rlbench_suite.evaluation.network import Layer, Relu, perceptron
+from rlbench_suite.policy import ActingParameters
 from rlbench_suite.task import Task
 
-from .actor import scored_layers
-from .flat_task import FlatTask
-from .networks import Linear, initial_layers, mlp
-from .replay import Algorithm, Experience, LearnerState, ReplayAgent, ReplayConfig
-from .scripted import nth_legal
+from ..networks import Linear, initial_layers, mlp
+from ..scripted import nth_legal
+from .replay_agent import Algorithm, Experience, LearnerState, ReplayAgent, ReplayConfig
+
+if TYPE_CHECKING:
+    from ..flat_task import FlatTask
+    from ..networks import Moments
 
 # -- configuration -------------------------------------------------------------------------------------------------
 
@@ -70,27 +72,27 @@ class Network(NamedTuple):
     @classmethod
     def initial(cls, flat: FlatTask, config: Config, seed: int) -> Network:
         """Return orthogonal weights: gain sqrt 2, and 1 in the last layer (0.01 with action features)."""
-        generator, made_of = np.random.default_rng(seed), flat.action_features
-        if made_of is None:
+        generator = np.random.default_rng(seed)
+        if flat.action_features is None:
             return cls(initial_layers(generator, (flat.features, *config.hidden, flat.outputs), 1.0), None, None)
-        count, width = made_of.shape
+        actions, width = flat.action_features.shape
         layers = initial_layers(generator, (flat.features, *config.hidden, width), 0.01)
-        return cls(layers, np.zeros(count, np.float32), np.zeros((flat.features, width), np.float32))
+        return cls(layers, np.zeros(actions, np.float32), np.zeros((flat.features, width), np.float32))
 
-    def all(self, flat: FlatTask, x: jax.Array, mask: jax.Array | None) -> jax.Array:
+    def values(self, flat: FlatTask, x: jax.Array, mask: jax.Array | None) -> jax.Array:
         """Return the values ``(..., actions)`` for normalised observations; illegal actions have minus infinity."""
         values = mlp(self.layers, x, jax.nn.relu)
         if flat.action_features is not None:
             values = (values + x @ self.direct) @ flat.action_features.T.astype(np.float32) + self.action_bias
         return values if mask is None else jnp.where(mask, values, -jnp.inf)
 
-    def one(self, flat: FlatTask, x: jax.Array, action: jax.Array) -> jax.Array:
-        """Return the value ``(...)`` of one action each; with action features, only that action is computed."""
+    def action_value(self, flat: FlatTask, x: jax.Array, action: jax.Array) -> jax.Array:
+        """Return the value ``(...)`` of an action; with action features, only that action is computed."""
         values = mlp(self.layers, x, jax.nn.relu)
         if flat.action_features is None:
             return jnp.take_along_axis(values, action[..., None], -1)[..., 0]
-        made_of = jnp.asarray(flat.action_features, jnp.float32)[action]
-        return ((values + x @ self.direct) * made_of).sum(-1) + self.action_bias[action]
+        features = jnp.asarray(flat.action_features, jnp.float32)[action]
+        return ((values + x @ self.direct) * features).sum(-1) + self.action_bias[action]
 
 
 # -- loss ----------------------------------------------------------------------------------------------------------
@@ -101,14 +103,14 @@ def target(flat: FlatTask, network: Network, targets: Network, batch: Experience
 
     A terminal state has value 0, whatever its mask.
     """
-    chosen = network.all(flat, batch.next_x, mask).argmax(-1)
-    following = targets.one(flat, batch.next_x, chosen)
-    return batch.reward + gamma * jnp.where(batch.terminated, 0, following)
+    next_action = network.values(flat, batch.next_x, mask).argmax(-1)
+    next_value = targets.action_value(flat, batch.next_x, next_action)
+    return batch.reward + gamma * jnp.where(batch.terminated, 0, next_value)
 
 
-def loss(network: Network, wanted: jax.Array, batch: Experience, flat: FlatTask) -> jax.Array:
+def loss(network: Network, target_value: jax.Array, batch: Experience, flat: FlatTask) -> jax.Array:
     """Return the Huber loss of the values of the actions taken."""
-    return optax.huber_loss(network.one(flat, batch.x, batch.action[:, 0]), wanted).mean()
+    return optax.huber_loss(network.action_value(flat, batch.x, batch.action[:, 0]), target_value).mean()
 
 
 # -- algorithm -----------------------------------------------------------------------------------------------------
@@ -144,33 +146,41 @@ class DeepQ(Algorithm):
 
     def choose(self, network: Network, x: jax.Array, mask: jax.Array | None, key: jax.Array, epsilon: Any) -> jax.Array:
         """Choose the best legal action or, with probability ``epsilon``, a uniformly random legal one."""
-        values = network.all(self.flat, x, mask)
-        dice = jax.random.uniform(key, (*x.shape[:-1], 2))
+        values = network.values(self.flat, x, mask)
+        best_action = values.argmax(-1).astype(jnp.int32)
+        uniform = jax.random.uniform(key, (*x.shape[:-1], 2))
         legal = jnp.ones(values.shape, bool) if mask is None else mask
-        anything = jnp.vectorize(nth_legal, signature="(n),()->()")(legal, dice[..., 1])
-        return jnp.where(dice[..., 0] < epsilon, anything, values.argmax(-1).astype(jnp.int32))[..., None]
+        random_action = jnp.vectorize(nth_legal, signature="(n),()->()")(legal, uniform[..., 1])
+        return jnp.where(uniform[..., 0] < epsilon, random_action, best_action)[..., None]
 
     def learn(self, learner: LearnerState, batch: Experience, key: jax.Array) -> LearnerState:
         """Do one gradient step; copy the network to the target network every ``target_period`` updates."""
-        network, targets, state, updates = learner
-        wanted = target(self.flat, network, targets, batch, self.unpack_mask(batch.next_legal), self.config.gamma)
-        gradient = jax.grad(loss)(network, wanted, batch, self.flat)
-        change, state = self.optimiser().update(gradient, state)
+        network, targets, optimiser_state, updates = learner
+        next_mask = self.unpack_mask(batch.next_legal)
+        target_value = target(self.flat, network, targets, batch, next_mask, self.config.gamma)
+        gradient = jax.grad(loss)(network, target_value, batch, self.flat)
+        change, optimiser_state = self.optimiser().update(gradient, optimiser_state)
         network = optax.apply_updates(network, change)
         refresh = (updates + 1) % self.config.target_period == 0
         targets = jax.tree.map(lambda new, old: jnp.where(refresh, new, old), network, targets)
-        return LearnerState(network, targets, state, updates + 1)
+        return LearnerState(network, targets, optimiser_state, updates + 1)
 
     def actor(self, networks: Network) -> Network:
         """Return the whole network."""
         return networks
 
-    def acting_layers(self, actor: Network) -> tuple[list[Layer], bool]:
-        """Return the layers to the action values, and whether the policy plays random actions."""
-        layers = perceptron(actor.layers, Relu())
-        if actor.action_bias is not None:
-            layers = [*layers[:-1], *scored_layers(self.flat, actor.layers[-1], actor.direct, actor.action_bias)]
-        return layers, self.config.evaluate_epsilon > 0
+    def acting_parameters(self, actor: Network, moments: Moments) -> ActingParameters:
+        """Return the network of action values as plain parameters, for export."""
+        return ActingParameters(
+            moments=moments,
+            layers=actor.layers,
+            activation="relu",
+            choices=self.flat.choices,
+            sampled=self.config.evaluate_epsilon > 0,
+            action_features=self.flat.action_features,
+            direct=actor.direct,
+            action_bias=actor.action_bias,
+        )
 
     def act(self, actor: Network, x: jax.Array, mask: jax.Array | None, key: jax.Array) -> jax.Array:
         """Return the best legal action, or a random one with probability ``evaluate_epsilon``."""
@@ -189,10 +199,10 @@ class DQN(ReplayAgent):
 
     def check(self, task: Task[Any, Any]) -> None:
         """Raise :class:`CannotPlay` if an agent's action is not one discrete choice."""
-        space, agents = task.action_space, task.card.agents
+        space = task.action_space
         if not isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
             raise CannotPlay(f"dqn plays Discrete and MultiDiscrete actions, not {space}.")
-        parts = 1 if isinstance(space, spaces.Discrete) else space.nvec.size // agents
-        if parts > 1:
-            raise CannotPlay(f"dqn makes one choice per step, but an action of {space} is {parts} choices at once.")
+        choices = 1 if isinstance(space, spaces.Discrete) else space.nvec.size // task.card.agents
+        if choices > 1:
+            raise CannotPlay(f"dqn makes one choice per step, but an action of {space} is {choices} choices at once.")
         super().check(task)

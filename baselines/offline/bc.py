@@ -8,15 +8,17 @@ offline agents are compared with it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
 import optax
 
-from .flat_task import FlatTask
-from .networks import Linear
-from .offline import Batch, OfflineAgent, OfflineConfig, act, actor_layers
+from .offline_agent import Batch, OfflineAgent, OfflineConfig, act, actor_layers
+
+if TYPE_CHECKING:
+    from ..flat_task import FlatTask
+    from ..networks import Linear
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,8 @@ class Cloning:
     def step(self, config: Config, learning: LearnerState, batch: Batch, key: jax.Array) -> LearnerState:
         """Do one gradient step."""
         gradient = jax.grad(loss)(learning.actor, batch)
-        change, state = optimiser(config).update(gradient, learning.optimiser)
-        return LearnerState(optax.apply_updates(learning.actor, change), state)
+        change, optimiser_state = optimiser(config).update(gradient, learning.optimiser)
+        return LearnerState(optax.apply_updates(learning.actor, change), optimiser_state)
 
 
 class BC(OfflineAgent):

@@ -29,16 +29,15 @@ from rlbench_suite.agent import CannotPlay
 from rlbench_suite.episode import seed_key
 from rlbench_suite.task import Task
 
+from ..flat_task import FlatTask, flatten_task
+from ..learning_agent import LearningAgent
+from ..networks import Categorical, Gaussian, Linear, Moments, initial_layers, mlp
+from ..replay.replay_agent import ReplayBuffer
+from ..training import Returns, begin_episodes, get_compiled
 from . import ppo
-from .distributions import Categorical, Gaussian
-from .flat_task import FlatTask, flatten_task
-from .learning_agent import LearningAgent
-from .networks import Linear, Moments, initial_layers, mlp
-from .ppo import PPOPolicy, Transition
-from .replay import ReplayBuffer
-from .training import Returns, begin_episodes, get_compiled
+from .ppo import Transition
 
-LOG_VARIANCE = -8.0, 1.0
+LOG_VARIANCE_RANGE = -8.0, 1.0
 """Range of the log variance of a model's outputs, which have variance one over the data."""
 
 # -- configuration -------------------------------------------------------------------------------------------------
@@ -81,25 +80,25 @@ class Config(ppo.Config):
             raise ValueError(f"mbppo has no memory, so recurrent must be 'none', got {self.recurrent!r}.")
         if self.stagger:
             raise ValueError("mbppo starts rollouts in all observed states, so stagger must be False.")
-        if (self.starts * self.kept * self.horizon) % self.minibatches:
+        if (self.starts * self.rollouts_per_start * self.horizon) % self.minibatches:
             raise ValueError(
-                f"minibatches={self.minibatches} must divide the imagined steps, {self.starts} starts x {self.kept} "
-                f"kept rollouts x {self.horizon} steps."
+                f"minibatches={self.minibatches} must divide the imagined steps, {self.starts} starts x "
+                f"{self.rollouts_per_start} rollouts x {self.horizon} steps."
             )
 
     @property
-    def kept(self) -> int:
+    def rollouts_per_start(self) -> int:
         """Rollouts of each start from which PPO learns."""
         return max(1, self.members - round(self.dropout * self.members))
 
     @property
     def practice(self) -> ppo.Config:
         """Configuration of PPO in imagination."""
-        same = {field.name: getattr(self, field.name) for field in fields(ppo.Config)}
-        rollouts = self.starts * self.kept
+        shared = {field.name: getattr(self, field.name) for field in fields(ppo.Config)}
+        rollouts = self.starts * self.rollouts_per_start
         updates = self.chunks * self.chunk * self.practices
         size = {"total_steps": rollouts * self.horizon * updates, "num_envs": rollouts, "num_steps": self.horizon}
-        return ppo.Config(**same | size | {"reports": 1})
+        return ppo.Config(**shared | size | {"reports": 1})
 
 
 # -- ensemble ------------------------------------------------------------------------------------------------------
@@ -111,7 +110,7 @@ class Real(NamedTuple):
     x: Any
     """Features before the step, not normalised."""
     action: Any
-    """As the policy drew it."""
+    """As the policy sampled it."""
     reward: Any
     next_x: Any
     terminated: Any
@@ -126,30 +125,32 @@ class Ensemble(NamedTuple):
     """Mean and variance of the outputs: change of the features, and reward."""
 
     @classmethod
-    def initial(cls, config: Config, inputs: int, known: int, seed: int) -> Ensemble:
-        """Return models of ``known`` features that differ in their weights."""
-        widths = inputs, *config.model_hidden, 2 * (known + 1) + 1
-        every = [initial_layers(np.random.default_rng([seed, k]), widths, gain=0.01) for k in range(config.members)]
-        layers = jax.tree.map(lambda *weights: np.stack(weights), *every)
-        return cls(layers, optax.adam(config.model_rate).init(layers), Moments.initial(known + 1))
+    def initial(cls, config: Config, inputs: int, features: int, seed: int) -> Ensemble:
+        """Return models of ``features`` features that differ in their weights."""
+        widths = inputs, *config.model_hidden, 2 * (features + 1) + 1
+        models = [initial_layers(np.random.default_rng([seed, k]), widths, gain=0.01) for k in range(config.members)]
+        layers = jax.tree.map(lambda *weights: np.stack(weights), *models)
+        return cls(layers, optax.adam(config.model_rate).init(layers), Moments.initial(features + 1))
 
 
 def model_input(flat: FlatTask, x: jax.Array, action: jax.Array) -> jax.Array:
     """Return the models' input: normalised features, and the action as the task sees it."""
     if not flat.choices:
         return jnp.concatenate([x, jnp.clip(action, -1, 1)], -1)
-    chosen = [jax.nn.one_hot(action[..., i], size) for i, size in enumerate(flat.choices)]
-    return jnp.concatenate([x, *chosen], -1)
+    choices = [jax.nn.one_hot(action[..., i], size) for i, size in enumerate(flat.choices)]
+    return jnp.concatenate([x, *choices], -1)
 
 
 def predict(layers: tuple[Linear, ...], inputs: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return mean and log variance of the normalised outputs, and the logit of an end, of one model."""
-    mean, spread, end = jnp.split(out := mlp(layers, inputs), [half := (out.shape[-1] - 1) // 2, 2 * half], -1)
-    low, high = LOG_VARIANCE
+    outputs = mlp(layers, inputs)
+    size = (outputs.shape[-1] - 1) // 2
+    mean, spread, end = jnp.split(outputs, [size, 2 * size], -1)
+    low, high = LOG_VARIANCE_RANGE
     return mean, low + (high - low) * jax.nn.sigmoid(spread), end[..., 0]
 
 
-def model_loss(layers: tuple[Linear, ...], inputs: jax.Array, wanted: jax.Array, ends: jax.Array) -> jax.Array:
+def model_loss(layers: tuple[Linear, ...], inputs: jax.Array, outputs: jax.Array, ends: jax.Array) -> jax.Array:
     """Return the negative log likelihood of one model, up to a constant.
 
     Each output counts with its deviation, or rare events would be taken for noise (beta-NLL with beta = 0.5, Seitzer,
@@ -157,7 +158,7 @@ def model_loss(layers: tuple[Linear, ...], inputs: jax.Array, wanted: jax.Array,
     """
     mean, log_variance, logit = predict(layers, inputs)
     deviation = jax.lax.stop_gradient(jnp.exp(0.5 * log_variance))
-    gaussian = deviation * 0.5 * (log_variance + (wanted - mean) ** 2 * jnp.exp(-log_variance))
+    gaussian = deviation * 0.5 * (log_variance + (outputs - mean) ** 2 * jnp.exp(-log_variance))
     return (gaussian.sum(-1) + optax.sigmoid_binary_cross_entropy(logit, ends)).mean()
 
 
@@ -167,23 +168,22 @@ def fit(
     """Do ``config.model_updates`` gradient steps of every model."""
 
     def descend(carry: tuple[Any, Any], key: jax.Array) -> tuple[tuple[Any, Any], None]:
-        layers, state = carry
+        layers, optimiser_state = carry
 
         def gradient(layers: tuple[Linear, ...], key: jax.Array) -> Any:
             batch: Real = buffer.sample(key, config.model_batch)
-            wanted = jnp.concatenate([batch.next_x - batch.x, batch.reward[:, None]], -1)
+            outputs = jnp.concatenate([batch.next_x - batch.x, batch.reward[:, None]], -1)
             inputs = model_input(flat, moments.normalise(batch.x), batch.action)
             ends = batch.terminated.astype(jnp.float32)
-            return jax.grad(model_loss)(layers, inputs, ensemble.moments.normalise(wanted), ends)
+            return jax.grad(model_loss)(layers, inputs, ensemble.moments.normalise(outputs), ends)
 
-        change, state = optax.adam(config.model_rate).update(
-            jax.vmap(gradient)(layers, jax.random.split(key, config.members)), state
-        )
-        return (optax.apply_updates(layers, change), state), None
+        gradients = jax.vmap(gradient)(layers, jax.random.split(key, config.members))
+        change, optimiser_state = optax.adam(config.model_rate).update(gradients, optimiser_state)
+        return (optax.apply_updates(layers, change), optimiser_state), None
 
     keys = jax.random.split(key, config.model_updates)
-    (layers, state), _ = jax.lax.scan(descend, (ensemble.layers, ensemble.optimiser), keys)
-    return ensemble._replace(layers=layers, optimiser=state)
+    (layers, optimiser_state), _ = jax.lax.scan(descend, (ensemble.layers, ensemble.optimiser), keys)
+    return ensemble._replace(layers=layers, optimiser=optimiser_state)
 
 
 # -- imagination ---------------------------------------------------------------------------------------------------
@@ -202,46 +202,47 @@ def imagine(
 
     Where a model ends the episode, the rollout goes on from another observed state.
     """
-    kind = Categorical if flat.choices else Gaussian
+    noise_of = Categorical.noise if flat.choices else Gaussian.noise
     scale = jnp.sqrt(ensemble.moments.scale)
     shape = config.members, config.starts
 
     def step(x: jax.Array, key: jax.Array) -> tuple[jax.Array, Transition]:
         action_key, model_key, end_key, start_key = jax.random.split(key, 4)
-        normal = moments.normalise(x)
-        distribution = actor(flat, normal, None)
-        noise = kind.noise(action_key, (config.starts, flat.noise_shape[1]))
+        normalised = moments.normalise(x)
+        distribution = actor(flat, normalised, None)
+        noise = noise_of(action_key, (config.starts, flat.noise_shape[1]))
         action = distribution.sample(jnp.broadcast_to(noise, (config.members, *noise.shape)))
-        mean, log_variance, logit = jax.vmap(predict)(ensemble.layers, model_input(flat, normal, action))
-        drawn = mean + jnp.exp(0.5 * log_variance) * jax.random.normal(model_key, mean.shape)
-        change = ensemble.moments.mean + scale * jnp.clip(drawn, -10, 10)
+        mean, log_variance, logit = jax.vmap(predict)(ensemble.layers, model_input(flat, normalised, action))
+        outputs = mean + jnp.exp(0.5 * log_variance) * jax.random.normal(model_key, mean.shape)
+        change = ensemble.moments.mean + scale * jnp.clip(outputs, -10, 10)
         next_x = x + change[..., :-1]
         ended = jax.random.uniform(end_key, shape) < jax.nn.sigmoid(logit)
-        log_prob = distribution.log_prob(action)
-        made = Transition(normal, None, action, log_prob, change[..., -1], moments.normalise(next_x), ended, ended)
+        transition = Transition(
+            x, None, action, distribution.log_prob(action), change[..., -1], next_x, terminated=ended, over=ended
+        )
         fresh = buffer.sample(start_key, config.starts).x
-        return jnp.where(ended[..., None], fresh, next_x), made._replace(x=x, next_x=next_x)
+        return jnp.where(ended[..., None], fresh, next_x), transition
 
     start_key, key = jax.random.split(key)
     starts = jnp.broadcast_to(buffer.sample(start_key, config.starts).x, (*shape, moments.mean.shape[0]))
-    seen = jax.lax.scan(step, starts, jax.random.split(key, config.horizon))[1]
-    seen = seen._replace(over=seen.over.at[-1].set(True))
-    return drop_best(config, seen)
+    rollouts = jax.lax.scan(step, starts, jax.random.split(key, config.horizon))[1]
+    rollouts = rollouts._replace(over=rollouts.over.at[-1].set(True))
+    return drop_best(config, rollouts)
 
 
-def drop_best(config: Config, seen: Transition) -> Transition:
+def drop_best(config: Config, rollouts: Transition) -> Transition:
     """Leave out the rollouts with the highest returns among those of each start.
 
     Args:
-        config: says how many rollouts of a start are kept.
-        seen: rollouts ``(steps, members, starts, ...)``.
+        config: says how many rollouts of a start remain.
+        rollouts: ``(steps, members, starts, ...)``.
 
     Returns:
-        The others, ``(steps, rollouts, 1, ...)``.
+        The remaining rollouts, ``(steps, rollouts, 1, ...)``.
     """
-    kept = seen.reward.sum(0).argsort(0)[: config.kept]
-    rows = np.arange(config.starts)
-    return jax.tree.map(lambda leaf: jax.lax.collapse(leaf[:, kept, rows], 1, 3)[:, :, None], seen)
+    members = rollouts.reward.sum(0).argsort(0)[: config.rollouts_per_start]
+    starts = np.arange(config.starts)
+    return jax.tree.map(lambda leaf: jax.lax.collapse(leaf[:, members, starts], 1, 3)[:, :, None], rollouts)
 
 
 # -- training ------------------------------------------------------------------------------------------------------
@@ -255,12 +256,12 @@ class TrainingState(NamedTuple):
     buffer: ReplayBuffer
 
 
-def round_of_training(flat: FlatTask, config: Config, training: TrainingState) -> tuple[TrainingState, Returns]:
+def train_round(flat: FlatTask, config: Config, training: TrainingState) -> tuple[TrainingState, Returns]:
     """Collect real steps, fit the models, and practise in them."""
     policy, ensemble, buffer = training
     collect_key, key = ppo.split_keys(policy)
-    stream, seen, ended = ppo.collect(flat, config, policy, collect_key)
-    real = Real(seen.x, seen.action, seen.reward, seen.next_x, seen.terminated)
+    stream, rollout, returns = ppo.collect(flat, config, policy, collect_key)
+    real = Real(rollout.x, rollout.action, rollout.reward, rollout.next_x, rollout.terminated)
     real = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 3), real)
     buffer = buffer.write(real)
     moments = policy.moments.update(real.x)
@@ -277,50 +278,57 @@ def round_of_training(flat: FlatTask, config: Config, training: TrainingState) -
 
     policy = policy._replace(stream=stream, moments=moments)
     policy, _ = jax.lax.scan(practise, policy, jax.random.split(key, config.practices))
-    return TrainingState(policy, ensemble, buffer), ended
+    return TrainingState(policy, ensemble, buffer), returns
 
 
 def start(flat: FlatTask, config: Config, networks: Any, ensemble: Ensemble, seed: jax.Array, stream: Any) -> Any:
     """Return the state at the beginning of a run. ``seed`` is key data; ``stream`` holds the environments."""
     policy = ppo.start(flat, config.practice, networks, seed, stream)
-    room = -(-min(config.capacity, config.chunks * config.chunk * config.batch) // config.batch) * config.batch
-    known = flat.features + flat.privileged
-    action = jnp.zeros((1, len(flat.choices)), jnp.int32) if flat.choices else jnp.zeros((1, flat.outputs))
-    x, number, flag = jnp.zeros((1, known)), jnp.zeros(1), jnp.zeros(1, bool)
-    return TrainingState(policy, ensemble, ReplayBuffer.empty(Real(x, action, number, x, flag), room))
+    capacity = -(-min(config.capacity, config.chunks * config.chunk * config.batch) // config.batch) * config.batch
+    x = jnp.zeros((1, flat.features + flat.privileged))
+    transition = Real(
+        x=x,
+        action=jnp.zeros((1, len(flat.choices)), jnp.int32) if flat.choices else jnp.zeros((1, flat.outputs)),
+        reward=jnp.zeros(1),
+        next_x=x,
+        terminated=jnp.zeros(1, bool),
+    )
+    return TrainingState(policy, ensemble, ReplayBuffer.empty(transition, capacity))
 
 
 def train_chunk(flat: FlatTask, config: Config, training: TrainingState) -> tuple[TrainingState, Returns]:
     """Do ``config.chunk`` rounds. This is a pure function, to be jitted."""
-    training, ended = jax.lax.scan(
-        lambda running, _: round_of_training(flat, config, running), training, length=config.chunk
+    training, returns = jax.lax.scan(
+        lambda training, _: train_round(flat, config, training), training, length=config.chunk
     )
-    return training, jax.tree.map(jnp.sum, ended)
+    return training, jax.tree.map(jnp.sum, returns)
 
 
 class Programs:
     """Compiled ``start`` and ``train_chunk`` of a task and configuration; all seeds share them."""
 
     def __init__(self, flat: FlatTask, config: Config) -> None:
-        since = time.perf_counter()
-        self.flat, self.config = flat, config
+        start_time = time.perf_counter()
+        self.flat = flat
+        self.config = config
         self.chunk_steps = config.chunk * config.batch
         self._start = jax.jit(partial(start, flat, config))
         self.chunk = jax.jit(partial(train_chunk, flat, config), donate_argnums=0).lower(self.start(0)).compile()
-        self.seconds = time.perf_counter() - since
+        self.seconds = time.perf_counter() - start_time
 
     def start(self, seed: int) -> Any:
         """Return the state at the beginning of a run, including its environments."""
-        flat, config, key = self.flat, self.config, seed_key(seed)
-        known = flat.features + flat.privileged
-        ensemble = Ensemble.initial(config, known + (sum(flat.choices) or flat.outputs), known, seed)
+        flat = self.flat
+        config = self.config
+        key = seed_key(seed)
+        features = flat.features + flat.privileged
+        ensemble = Ensemble.initial(config, features + flat.outputs, features, seed)
         stream = begin_episodes(flat.task, key, config.num_envs)
         return self._start(ppo.Networks.initial(flat, config, seed), ensemble, key, stream)
 
-    def policy(self, training: TrainingState) -> PPOPolicy:
+    def policy(self, training: TrainingState) -> ppo.Policy:
         """Return the trained policy, which sees no privileged features."""
-        moments = training.ppo.moments.first(self.flat.features)
-        return PPOPolicy(training.ppo.networks.actor, moments, self.flat, self.config)
+        return ppo.trained_policy(self.flat, self.config, training.ppo)
 
 
 programs = cache(Programs)
@@ -354,7 +362,7 @@ class ModelBasedPPO(LearningAgent):
         """Return the widths of the actor's layers."""
         return [(flatten_task(task, self.name).features, *config.hidden)]
 
-    def untrained_policy(self, task: Task[Any, Any], config: Config) -> PPOPolicy:
+    def untrained_policy(self, task: Task[Any, Any], config: Config) -> ppo.Policy:
         """Return a policy with initial weights."""
         flat = flatten_task(task, self.name)
-        return PPOPolicy(ppo.Networks.initial(flat, config, 0).actor, Moments.initial(flat.features), flat, config)
+        return ppo.Policy(ppo.Networks.initial(flat, config, 0).actor, Moments.initial(flat.features), flat, config)

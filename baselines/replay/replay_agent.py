@@ -26,19 +26,17 @@ from typing import Any, ClassVar, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from rlbench_suite.adapters.rollout import Stream, step_stream
+from rlbench_suite.adapters.rollout import Stream
 from rlbench_suite.agent import CannotPlay
-from rlbench_suite.episode import Draw, scalar_return, seed_key
-from rlbench_suite.evaluation.network import Layer, Network, normalise
-from rlbench_suite.policy import View
+from rlbench_suite.episode import Step, seed_key
+from rlbench_suite.policy import ActingParameters, View
 from rlbench_suite.task import Task
 
-from .flat_task import FlatTask, flatten_task
-from .learning_agent import LearningAgent
-from .networks import Moments
-from .training import Returns, begin_episodes, get_compiled
+from ..flat_task import FlatTask, flatten_task
+from ..learning_agent import LearningAgent
+from ..networks import Moments
+from ..training import Returns, begin_episodes, get_compiled, step_episodes, update_key
 
 _MAX_UPDATES_PER_CHUNK = 10_000
 """Limit that keeps a chunk to some seconds, so that a long run still reports progress."""
@@ -151,9 +149,9 @@ class ReplayBuffer(NamedTuple):
         )
 
     def sample(self, key: jax.Array, count: int) -> Any:
-        """Draw ``count`` transitions uniformly, with replacement."""
-        chosen = jax.random.randint(key, (count,), 0, self.filled)
-        return jax.tree.map(lambda leaf: leaf[chosen], self.experience)
+        """Return ``count`` transitions, chosen uniformly and with replacement."""
+        rows = jax.random.randint(key, (count,), 0, self.filled)
+        return jax.tree.map(lambda leaf: leaf[rows], self.experience)
 
 
 # -- training ------------------------------------------------------------------------------------------------------
@@ -190,7 +188,8 @@ class Algorithm(ABC):
     """
 
     def __init__(self, flat: FlatTask, config: Any) -> None:
-        self.flat, self.config = flat, config
+        self.flat = flat
+        self.config = config
 
     @abstractmethod
     def networks(self, seed: int) -> Any:
@@ -215,8 +214,8 @@ class Algorithm(ABC):
         """Return the part of the networks that a policy needs."""
 
     @abstractmethod
-    def acting_layers(self, actor: Any) -> tuple[list[Layer], bool]:
-        """Return the layers from normalised observations to the action or logits, and whether the policy samples."""
+    def acting_parameters(self, actor: Any, moments: Moments) -> ActingParameters:
+        """Return the acting network as plain parameters, for export."""
 
     @abstractmethod
     def act(self, actor: Any, x: jax.Array, mask: jax.Array | None, key: jax.Array) -> jax.Array:
@@ -233,27 +232,27 @@ class Algorithm(ABC):
 
 def step(algorithm: Algorithm, training: TrainingState) -> tuple[TrainingState, Returns]:
     """Take one step in every environment, then do some updates."""
-    flat, config, task = algorithm.flat, algorithm.config, algorithm.flat.task
-    learner, moments, buffer, stream, seed, steps = training
-    _, own_key = jax.random.split(jax.random.wrap_key_data(seed))
-    explore_key, sample_key, learn_key = jax.random.split(jax.random.fold_in(own_key, steps), 3)
+    flat = algorithm.flat
+    config = algorithm.config
+    explore_key, sample_key, learn_key = jax.random.split(update_key(training.seed, training.steps), 3)
 
-    x, mask = jax.vmap(flat.observe)(stream.last.observation, stream.last.info.get("action_mask"))
-    done = steps * config.num_envs
-    action = algorithm.explore(learner.networks, moments.normalise(x), mask, explore_key, done)
-    draw, limit = Draw.parse("train", task), np.int32(task.card.horizon)
-    stream, made, totals = step_stream(task, stream, jax.vmap(flat.env_action)(action), limit, draw)
-    next_x, next_mask = jax.vmap(flat.observe)(made.observation, made.info.get("action_mask"))
-    seen = Experience(
+    x, mask = observe(flat, training.stream.last)
+    done = training.steps * config.num_envs
+    normalised = training.moments.normalise(x)
+    action = algorithm.explore(training.learner.networks, normalised, mask, explore_key, done)
+    stream, env_step, returns = step_episodes(flat, training.stream, action)
+    next_x, next_mask = observe(flat, env_step)
+    transitions = Experience(
         x,
         action,
-        jax.vmap(flat.agent_rewards)(made.reward) * config.reward_scale,
+        jax.vmap(flat.agent_rewards)(env_step.reward) * config.reward_scale,
         next_x,
         algorithm.pack_mask(next_mask),
-        jnp.repeat(made.terminated[:, None], flat.agents, 1),
+        jnp.repeat(env_step.terminated[:, None], flat.agents, 1),
     )
-    seen = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), seen)
-    buffer, moments = buffer.write(seen), moments.update(seen.x)
+    transitions = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), transitions)
+    buffer = training.buffer.write(transitions)
+    moments = training.moments.update(transitions.x)
 
     def update(learner: LearnerState, keys: tuple[jax.Array, jax.Array]) -> tuple[LearnerState, None]:
         batch = buffer.sample(keys[0], config.batch_size)
@@ -265,29 +264,39 @@ def step(algorithm: Algorithm, training: TrainingState) -> tuple[TrainingState, 
         done + config.num_envs > config.learning_starts,
         lambda learner: jax.lax.scan(update, learner, keys)[0],
         lambda learner: learner,
-        learner,
+        training.learner,
     )
-    over = made.terminated | made.truncated
-    ended = Returns(jnp.where(over, scalar_return(task, totals), 0).sum(), over.sum())
-    return TrainingState(learner, moments, buffer, stream, seed, steps + 1), ended
+    return TrainingState(learner, moments, buffer, stream, training.seed, training.steps + 1), returns
+
+
+def observe(flat: FlatTask, step: Step) -> tuple[jax.Array, jax.Array | None]:
+    """Return the features and masks in every environment after a step."""
+    return jax.vmap(flat.observe)(step.observation, step.info.get("action_mask"))
 
 
 def start(algorithm: Algorithm, networks: Any, seed: jax.Array, stream: Stream) -> TrainingState:
     """Return the state at the beginning of a run. ``seed`` is key data; ``stream`` holds the environments."""
-    flat, config = algorithm.flat, algorithm.config
+    flat = algorithm.flat
+    config = algorithm.config
     block = config.num_envs * flat.agents
-    room = math.ceil(min(config.capacity, config.steps * flat.agents) / block) * block
-    x, mask = jax.vmap(flat.observe)(stream.last.observation, stream.last.info.get("action_mask"))
+    capacity = math.ceil(min(config.capacity, config.steps * flat.agents) / block) * block
+    x, mask = observe(flat, stream.last)
     if flat.choices:
         action = jax.ShapeDtypeStruct((1, len(flat.choices)), jnp.int32)
     else:
         action = jax.ShapeDtypeStruct((1, flat.outputs), jnp.float32)
-    number, flag = jax.ShapeDtypeStruct((1,), jnp.float32), jax.ShapeDtypeStruct((1,), bool)
-    legal = None if mask is None else algorithm.pack_mask(mask[0])
+    transition = Experience(
+        x=x[0],
+        action=action,
+        reward=jax.ShapeDtypeStruct((1,), jnp.float32),
+        next_x=x[0],
+        next_legal=None if mask is None else algorithm.pack_mask(mask[0]),
+        terminated=jax.ShapeDtypeStruct((1,), bool),
+    )
     return TrainingState(
         learner=algorithm.learner(networks),
         moments=Moments.initial(flat.features),
-        buffer=ReplayBuffer.empty(Experience(x[0], action, number, x[0], legal, flag), room),
+        buffer=ReplayBuffer.empty(transition, capacity),
         stream=stream,
         seed=seed,
         steps=jnp.int32(0),
@@ -297,8 +306,8 @@ def start(algorithm: Algorithm, networks: Any, seed: jax.Array, stream: Stream) 
 def train_chunk(algorithm: Algorithm, training: TrainingState) -> tuple[TrainingState, Returns]:
     """Do ``config.chunk`` steps in every environment. This is a pure function, to be jitted."""
     length = algorithm.config.chunk
-    training, ended = jax.lax.scan(lambda training, _: step(algorithm, training), training, length=length)
-    return training, jax.tree.map(jnp.sum, ended)
+    training, returns = jax.lax.scan(lambda training, _: step(algorithm, training), training, length=length)
+    return training, jax.tree.map(jnp.sum, returns)
 
 
 class ReplayPolicy(eqx.Module):
@@ -328,29 +337,28 @@ class ReplayPolicy(eqx.Module):
         x, mask = flat.observe(view.observation, view.action_mask)
         return flat.env_action(self.algorithm.act(self.actor, self.moments.normalise(x), mask, key)), memory
 
-    def network(self) -> Network:
-        """Return the acting network."""
-        layers, sampled = self.algorithm.acting_layers(self.actor)
-        return Network((*normalise(self.moments), *layers), self.flat.choices, sampled)
+    def acting_parameters(self) -> ActingParameters:
+        """Return the acting network as plain parameters, for export."""
+        return self.algorithm.acting_parameters(self.actor, self.moments)
 
 
 class Programs:
     """Compiled ``start`` and ``train_chunk`` of an algorithm on a task; all seeds share them."""
 
     def __init__(self, algorithm: Algorithm) -> None:
-        since = time.perf_counter()
+        start_time = time.perf_counter()
         self.algorithm = algorithm
         self._start = jax.jit(partial(start, algorithm))
         self.chunk_steps = algorithm.config.chunk * algorithm.config.num_envs
         # The buffer is large, so it is donated to the program instead of copied.
         self.chunk = jax.jit(partial(train_chunk, algorithm), donate_argnums=0).lower(self.start(0)).compile()
-        self.seconds = time.perf_counter() - since
+        self.seconds = time.perf_counter() - start_time
 
     def start(self, seed: int) -> TrainingState:
         """Return the state at the beginning of a run, including its environments."""
-        task, num_envs, key = self.algorithm.flat.task, self.algorithm.config.num_envs, seed_key(seed)
-        networks = self.algorithm.networks(seed)
-        training: TrainingState = self._start(networks, key, begin_episodes(task, key, num_envs))
+        key = seed_key(seed)
+        stream = begin_episodes(self.algorithm.flat.task, key, self.algorithm.config.num_envs)
+        training: TrainingState = self._start(self.algorithm.networks(seed), key, stream)
         return training
 
     def policy(self, training: TrainingState) -> ReplayPolicy:
@@ -393,5 +401,5 @@ class ReplayAgent(LearningAgent):
     def untrained_policy(self, task: Task[Any, Any], config: Any) -> ReplayPolicy:
         """Return a policy with initial weights."""
         algorithm = self.algorithm(task, config)
-        actor, features = algorithm.actor(algorithm.networks(0)), algorithm.flat.features
-        return ReplayPolicy(actor, Moments.initial(features), algorithm)
+        actor = algorithm.actor(algorithm.networks(0))
+        return ReplayPolicy(actor, Moments.initial(algorithm.flat.features), algorithm)

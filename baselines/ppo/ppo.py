@@ -4,22 +4,26 @@ The algorithm is that of Schulman et al. 2017 (arXiv:1707.06347) with generalise
 2016, arXiv:1506.02438). Details follow Andrychowicz et al. 2021 (arXiv:2006.05990) and Huang et al. 2022 (The 37
 implementation details of PPO).
 
-Read from top to bottom, as data flows: configuration, networks, collect, advantage, update, train. One program does a
-chunk of updates (``lax.scan``). A host loop calls it about fifteen times, so that a run shows progress and can be
-stopped. The program depends only on task and configuration: all seeds share it, and ``vmap`` trains many at once.
+Read from top to bottom, as data flows: configuration, networks, policy, collect, advantage, update, train. Three files
+stand behind it: the task as networks see it (``flat_task.py``), layers and distributions (``networks.py``), and the
+stepping of episodes (``training.py``).
+
+One program does a chunk of updates (``lax.scan``). A host loop calls it about fifteen times, so that a run shows
+progress and can be stopped. The program depends only on task and configuration: all seeds share it, and ``vmap`` trains
+many at once.
 
 Single-agent and multi-agent tasks share one layout: arrays have an axis ``A`` for the agents, of length 1 for a single
 agent. All agents share the networks (parameter sharing, Gupta et al. 2017).
 
 If an observation contains an image, actor and critic share a convolutional encoder and read its output beside the other
-features. If the card says that a task is partially observed, they get a memory (``recurrent_ppo.py``). The agent
-itself, which chooses between these forms, is in ``ppo_agent.py``.
+features. If the card says that a task is partially observed, they get a memory (``recurrent.py``). The agent ``ppo``,
+which chooses between these forms, is in ``agent.py``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -27,16 +31,16 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from rlbench_suite.adapters.rollout import Stream, step_stream
-from rlbench_suite.episode import Draw, Step, scalar_return
-from rlbench_suite.evaluation.network import Network, normalise
-from rlbench_suite.policy import View
+from rlbench_suite.policy import ActingParameters, View
 
-from .actor import Actor, actor_inputs, append_code, encode_image
-from .distributions import Categorical, Gaussian
-from .flat_task import FlatTask
-from .networks import Linear, Moments, initial_layers, mlp
-from .training import Returns
+from ..networks import CODE_SIZE, Categorical, Encoder, Gaussian, Linear, Moments, initial_layers, mlp
+from ..training import Returns, step_episodes, update_key
+
+if TYPE_CHECKING:
+    from rlbench_suite.adapters.rollout import Stream
+    from rlbench_suite.episode import Step
+
+    from ..flat_task import FlatTask
 
 # -- configuration -------------------------------------------------------------------------------------------------
 
@@ -105,6 +109,79 @@ class Config:
 # -- networks ------------------------------------------------------------------------------------------------------
 
 
+class Actor(NamedTuple):
+    """Network that maps a normalised observation to a distribution of actions.
+
+    Some tasks describe each action by F features (``action_features``, shape ``(actions, F)``). The network then
+    outputs F numbers, and the logit of an action is their product with its features plus a bias. With thousands of
+    actions, the agent tries each one too rarely to learn about it alone, but it sees every feature often. A linear path
+    from the observation to those F numbers runs beside the network. It learns first how the observation bears on each
+    feature.
+    """
+
+    layers: tuple[Linear, ...]
+    log_std: Any
+    """``(components,)``; None for discrete actions."""
+    action_bias: Any
+    """``(actions,)``; None without action features."""
+    direct: Any
+    """``(features, F)``; None without action features."""
+    encoder: Encoder | None
+    """Encodes the image; the critic uses it too. None without images."""
+
+    @classmethod
+    def initial(
+        cls, generator: np.random.Generator, flat: FlatTask, inputs: int, hidden: tuple[int, ...], log_std: float
+    ) -> Actor:
+        """Return an actor with ``inputs`` inputs: orthogonal weights, a small last layer, zeros elsewhere."""
+        features = flat.action_features
+        outputs = flat.outputs if features is None else features.shape[1]
+        layers = initial_layers(generator, (inputs, *hidden, outputs), gain=0.01)
+        actor = cls(layers, log_std=None, action_bias=None, direct=None, encoder=None)
+        if not flat.choices:
+            actor = actor._replace(log_std=np.full(flat.outputs, log_std, np.float32))
+        if features is not None:
+            actor = actor._replace(
+                action_bias=np.zeros(features.shape[0], np.float32),
+                direct=np.zeros((inputs, features.shape[1]), np.float32),
+            )
+        if flat.image_shape is not None:
+            actor = actor._replace(encoder=Encoder.initial(generator, flat.image_shape))
+        return actor
+
+    def __call__(self, flat: FlatTask, x: jax.Array, mask: jax.Array | None) -> Categorical | Gaussian:
+        """Return the distribution of actions for normalised observations ``(..., features)`` with encoded images.
+
+        Inputs beyond the network's own are privileged; the actor ignores them.
+        """
+        x = x[..., : self.layers[0].weight.shape[0]]
+        outputs = mlp(self.layers, x)
+        if not flat.choices:
+            return Gaussian(outputs, self.log_std)
+        if flat.action_features is not None:
+            outputs = (outputs + x @ self.direct) @ flat.action_features.T.astype(np.float32) + self.action_bias
+        if mask is not None:
+            outputs = jnp.where(mask, outputs, -1e9)  # probability exactly 0, and no NaN in the entropy
+        return Categorical(tuple(jnp.split(outputs, np.cumsum(flat.choices)[:-1], -1)))
+
+
+def actor_inputs(flat: FlatTask) -> int:
+    """Count an actor's inputs: the features of the observation and the code of its image."""
+    return flat.features + (0 if flat.image_shape is None else CODE_SIZE)
+
+
+def encode_image(actor: Any, image: jax.Array | None) -> jax.Array | None:
+    """Return the code of an image from an actor's encoder, or None without images."""
+    return None if image is None else actor.encoder(image)
+
+
+def append_code(flat: FlatTask, x: jax.Array, code: jax.Array | None) -> jax.Array:
+    """Append the image code to normalised observations, in front of the privileged features."""
+    if code is None:
+        return x
+    return jnp.concatenate([x[..., : flat.features], code, x[..., flat.features :]], -1)
+
+
 class Networks(NamedTuple):
     """Separate actor and critic.
 
@@ -124,10 +201,14 @@ class Networks(NamedTuple):
         generator = np.random.default_rng(seed)
         inputs = actor_inputs(flat)
         actor = Actor.initial(generator, flat, inputs, config.hidden, config.log_std)
-        return cls(actor, initial_layers(generator, (inputs + flat.privileged, *config.hidden, 1), gain=1.0))
+        critic = initial_layers(generator, (inputs + flat.privileged, *config.hidden, 1), gain=1.0)
+        return cls(actor, critic)
 
 
-class PPOPolicy(eqx.Module):
+# -- policy --------------------------------------------------------------------------------------------------------
+
+
+class Policy(eqx.Module):
     """A trained policy: the actor and the moments that normalise its observations."""
 
     actor: Actor
@@ -146,14 +227,13 @@ class PPOPolicy(eqx.Module):
         distribution = self.actor(self.flat, append_code(self.flat, self.moments.normalise(x), code), mask)
         return choose_action(self.flat, self.config, distribution, key), memory
 
-    def network(self) -> Network:
-        """Return the acting network.
+    def acting_parameters(self) -> ActingParameters:
+        """Return the acting network as plain parameters, for export.
 
         Raises:
             ValueError: it reads an image.
         """
-        layers = normalise(self.moments) + self.actor.acting_layers(self.flat)
-        return Network(tuple(layers), self.flat.choices, self.config.evaluate == "sample")
+        return acting_parameters(self.actor, self.moments, self.flat, self.config)
 
 
 def choose_action(flat: FlatTask, config: Config, distribution: Categorical | Gaussian, key: jax.Array) -> jax.Array:
@@ -161,6 +241,27 @@ def choose_action(flat: FlatTask, config: Config, distribution: Categorical | Ga
     if config.evaluate == "mode":
         return flat.env_action(distribution.mode())
     return flat.env_action(distribution.sample(distribution.noise(key, flat.noise_shape)))
+
+
+def acting_parameters(actor: Actor, moments: Moments, flat: FlatTask, config: Config) -> ActingParameters:
+    """Return the plain parameters of an actor that reads normalised observations.
+
+    Raises:
+        ValueError: it reads an image.
+    """
+    if actor.encoder is not None:
+        raise ValueError(f"A policy of {flat.task.card.id} reads an image, which cannot be exported.")
+    return ActingParameters(
+        moments=moments,
+        layers=actor.layers,
+        activation="tanh",
+        choices=flat.choices,
+        bounds=flat.bounds,
+        sampled=config.evaluate == "sample",
+        action_features=flat.action_features,
+        direct=actor.direct,
+        action_bias=actor.action_bias,
+    )
 
 
 # -- collect -------------------------------------------------------------------------------------------------------
@@ -192,7 +293,7 @@ class TrainingState(NamedTuple):
     """State of a run between updates."""
 
     networks: Any
-    """:class:`Networks`, or their counterpart in ``recurrent_ppo``."""
+    """:class:`Networks`, or their counterpart in ``recurrent.py``."""
     optimiser: Any
     moments: Moments
     discounted: Any
@@ -207,13 +308,13 @@ class TrainingState(NamedTuple):
     """Updates done."""
 
 
-def draw_noise(flat: FlatTask, config: Config, key: jax.Array) -> jax.Array:
-    """Draw the random numbers for the actions of ``num_steps`` steps in every environment."""
-    kind = Categorical if flat.choices else Gaussian
-    return kind.noise(key, (config.num_steps, config.num_envs, *flat.noise_shape))
+def sample_noise(flat: FlatTask, config: Config, key: jax.Array) -> jax.Array:
+    """Return the random numbers for the actions of ``num_steps`` steps in every environment."""
+    distribution = Categorical if flat.choices else Gaussian
+    return distribution.noise(key, (config.num_steps, config.num_envs, *flat.noise_shape))
 
 
-class Observed(NamedTuple):
+class Inputs(NamedTuple):
     """Inputs of actor and critic in every environment; the features are not normalised."""
 
     x: Any
@@ -223,54 +324,53 @@ class Observed(NamedTuple):
     """Code of the image."""
 
 
-def observe(flat: FlatTask, actor: Any, step: Step) -> Observed:
-    """Return what actor and critic observe after a step."""
+def observe(flat: FlatTask, actor: Any, step: Step) -> Inputs:
+    """Return what actor and critic read after a step."""
     image = jax.vmap(flat.image_in)(step.observation)
-    return Observed(*jax.vmap(flat.observe_step)(step), image, encode_image(actor, image))
+    x, mask = jax.vmap(flat.observe_step)(step)
+    return Inputs(x, mask, image, encode_image(actor, image))
 
 
 def step_environments(
-    flat: FlatTask, config: Config, actor: Any, stream: Stream, now: Observed, distribution: Any, noise: jax.Array
+    flat: FlatTask, config: Config, actor: Any, stream: Stream, inputs: Inputs, distribution: Any, noise: jax.Array
 ) -> tuple[Stream, tuple[Transition, Returns]]:
-    """Take one step in every environment, with actions drawn from a distribution."""
-    task = flat.task
+    """Take one step in every environment, with actions sampled from a distribution."""
     action = distribution.sample(noise)
-    limit, draw = np.int32(task.card.horizon), Draw.parse("train", task)
-    stream, made, totals = step_stream(task, stream, jax.vmap(flat.env_action)(action), limit, draw)
-    over = made.terminated | made.truncated
-    reward = jax.vmap(flat.agent_rewards)(made.reward)
-    if config.cost_weight and task.has_cost:
-        reward -= config.cost_weight * made.info["cost"][:, None]
-    after = observe(flat, actor, made)
+    stream, step, returns = step_episodes(flat, stream, action)
+    reward = jax.vmap(flat.agent_rewards)(step.reward)
+    if config.cost_weight and flat.task.has_cost:
+        reward -= config.cost_weight * step.info["cost"][:, None]
+    next_inputs = observe(flat, actor, step)
     transition = Transition(
-        now.x,
-        now.mask,
+        inputs.x,
+        inputs.mask,
         action,
         distribution.log_prob(action),
         reward,
-        after.x,
-        terminated=jnp.repeat(made.terminated[:, None], flat.agents, 1),
-        over=jnp.repeat(over[:, None], flat.agents, 1),
-        image=now.image,
-        code=now.code,
-        next_code=after.code,
+        next_inputs.x,
+        terminated=jnp.repeat(step.terminated[:, None], flat.agents, 1),
+        over=jnp.repeat((step.terminated | step.truncated)[:, None], flat.agents, 1),
+        image=inputs.image,
+        code=inputs.code,
+        next_code=next_inputs.code,
     )
-    return stream, (transition, Returns(jnp.where(over, scalar_return(task, totals), 0).sum(), over.sum()))
+    return stream, (transition, returns)
 
 
 def collect(
     flat: FlatTask, config: Config, training: TrainingState, key: jax.Array
 ) -> tuple[Stream, Transition, Returns]:
     """Take ``num_steps`` steps in every environment with the current policy. Episodes continue across updates."""
-    actor, moments = training.networks.actor, training.moments
+    actor = training.networks.actor
+    moments = training.moments
 
     def step(stream: Stream, noise: jax.Array) -> tuple[Stream, tuple[Transition, Returns]]:
-        now = observe(flat, actor, stream.last)
-        distribution = actor(flat, append_code(flat, moments.normalise(now.x), now.code), now.mask)
-        return step_environments(flat, config, actor, stream, now, distribution, noise)
+        inputs = observe(flat, actor, stream.last)
+        distribution = actor(flat, append_code(flat, moments.normalise(inputs.x), inputs.code), inputs.mask)
+        return step_environments(flat, config, actor, stream, inputs, distribution, noise)
 
-    stream, (transitions, ended) = jax.lax.scan(step, training.stream, draw_noise(flat, config, key))
-    return stream, transitions, jax.tree.map(jnp.sum, ended)
+    stream, (rollout, returns) = jax.lax.scan(step, training.stream, sample_noise(flat, config, key))
+    return stream, rollout, jax.tree.map(jnp.sum, returns)
 
 
 # -- advantage -----------------------------------------------------------------------------------------------------
@@ -293,23 +393,25 @@ def advantages(
     """
     error = reward + gamma * jnp.where(terminated, 0, next_value) - value
 
-    def back(later: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        error, over = now
-        advantage = error + gamma * gae_lambda * jnp.where(over, 0, later)
+    def step_back(next_advantage: jax.Array, step: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        error, over = step
+        advantage = error + gamma * gae_lambda * jnp.where(over, 0, next_advantage)
         return advantage, advantage
 
-    return jax.lax.scan(back, jnp.zeros_like(error[0]), (error, over), reverse=True)[1]
+    return jax.lax.scan(step_back, jnp.zeros_like(error[0]), (error, over), reverse=True)[1]
 
 
-def discount(start: jax.Array, reward: jax.Array, over: jax.Array, gamma: float) -> tuple[jax.Array, jax.Array]:
+def discounted_returns(
+    start: jax.Array, reward: jax.Array, over: jax.Array, gamma: float
+) -> tuple[jax.Array, jax.Array]:
     """Return the discounted returns so far: of the episodes that still run at the end, and after each step."""
 
-    def step(before: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        reward, over = now
-        total = gamma * before + reward
+    def add_reward(total: jax.Array, step: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        reward, over = step
+        total = gamma * total + reward
         return jnp.where(over, 0, total), total
 
-    return jax.lax.scan(step, start, (reward, over))
+    return jax.lax.scan(add_reward, start, (reward, over))
 
 
 # -- update --------------------------------------------------------------------------------------------------------
@@ -353,60 +455,63 @@ def optimiser(config: Config) -> optax.GradientTransformation:
 def update(flat: FlatTask, config: Config, training: TrainingState) -> tuple[TrainingState, Returns]:
     """Collect steps and learn from them."""
     collect_key, learn_key = split_keys(training)
-    stream, seen, ended = collect(flat, config, training, collect_key)
-    return learn(flat, config, training._replace(stream=stream), seen, learn_key), ended
+    stream, rollout, returns = collect(flat, config, training, collect_key)
+    return learn(flat, config, training._replace(stream=stream), rollout, learn_key), returns
 
 
 def split_keys(training: TrainingState) -> tuple[jax.Array, ...]:
     """Return the two keys of an update: one for collecting, one for learning."""
-    _, own_key = jax.random.split(jax.random.wrap_key_data(training.seed))
-    return tuple(jax.random.split(jax.random.fold_in(own_key, training.updates)))
+    return tuple(jax.random.split(update_key(training.seed, training.updates)))
 
 
-def scale_rewards(config: Config, training: TrainingState, seen: Transition) -> tuple[jax.Array, TrainingState]:
+def learn(
+    flat: FlatTask, config: Config, training: TrainingState, rollout: Transition, key: jax.Array
+) -> TrainingState:
+    """Learn from the collected steps for ``config.epochs`` epochs."""
+    reward, training = scale_rewards(config, training, rollout)
+    x = training.moments.normalise(rollout.x)
+    next_x = training.moments.normalise(rollout.next_x)
+    critic = training.networks.critic
+    value = mlp(critic, append_code(flat, x, rollout.code))[..., 0]
+    next_value = mlp(critic, append_code(flat, next_x, rollout.next_code))[..., 0]
+    advantage, target = advantages_and_targets(config, rollout, reward, value, next_value)
+    batch = Batch(x, rollout.mask, rollout.action, rollout.log_prob, advantage, target, rollout.image)
+    batch = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 3), batch)
+
+    def descend(carry: tuple[Networks, Any], rows: jax.Array) -> tuple[tuple[Networks, Any], None]:
+        networks, optimiser_state = carry
+        minibatch = jax.tree.map(lambda leaf: leaf[rows], batch)
+        gradient = jax.grad(loss)(networks, minibatch, flat, config)
+        change, optimiser_state = optimiser(config).update(gradient, optimiser_state)
+        return (optax.apply_updates(networks, change), optimiser_state), None
+
+    orders = jax.random.bits(key, (config.epochs, config.batch * flat.agents)).argsort()
+    minibatches = orders.reshape(config.epochs * config.minibatches, -1)
+    carry = training.networks, training.optimiser
+    (networks, optimiser_state), _ = jax.lax.scan(descend, carry, minibatches)
+
+    moments = training.moments.update(jax.lax.collapse(rollout.x, 0, 3))
+    return training._replace(
+        networks=networks, optimiser=optimiser_state, moments=moments, updates=training.updates + 1
+    )
+
+
+def scale_rewards(config: Config, training: TrainingState, rollout: Transition) -> tuple[jax.Array, TrainingState]:
     """Return the rewards to learn from, and the training state with an updated reward scale."""
     if not config.scale_rewards:
-        return seen.reward, training
-    discounted, returns = discount(training.discounted, seen.reward, seen.over, config.gamma)
+        return rollout.reward, training
+    discounted, returns = discounted_returns(training.discounted, rollout.reward, rollout.over, config.gamma)
     mean_square = training.mean_square + ((returns**2).mean() - training.mean_square) / (training.updates + 1)
-    scaled = seen.reward * jax.lax.rsqrt(mean_square + 1e-8)
+    scaled = rollout.reward * jax.lax.rsqrt(mean_square + 1e-8)
     return scaled, training._replace(discounted=discounted, mean_square=mean_square)
 
 
 def advantages_and_targets(
-    config: Config, seen: Transition, reward: jax.Array, value: jax.Array, next_value: jax.Array
+    config: Config, rollout: Transition, reward: jax.Array, value: jax.Array, next_value: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """Return advantages with mean 0 and deviation 1 over the batch, and the targets of the critic."""
-    advantage = advantages(reward, value, next_value, seen.terminated, seen.over, config.gamma, config.gae_lambda)
+    advantage = advantages(reward, value, next_value, rollout.terminated, rollout.over, config.gamma, config.gae_lambda)
     return (advantage - advantage.mean()) / (advantage.std() + 1e-8), advantage + value
-
-
-def learn(flat: FlatTask, config: Config, training: TrainingState, seen: Transition, key: jax.Array) -> TrainingState:
-    """Learn from the collected steps for ``config.epochs`` epochs."""
-    reward, training = scale_rewards(config, training, seen)
-    x, next_x = training.moments.normalise(seen.x), training.moments.normalise(seen.next_x)
-    value, next_value = (
-        mlp(training.networks.critic, append_code(flat, *inputs))[..., 0]
-        for inputs in ((x, seen.code), (next_x, seen.next_code))
-    )
-    advantage, target = advantages_and_targets(config, seen, reward, value, next_value)
-    batch = Batch(x, seen.mask, seen.action, seen.log_prob, advantage, target, seen.image)
-    batch = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 3), batch)
-
-    def descend(carry: tuple[Networks, Any], minibatch: jax.Array) -> tuple[tuple[Networks, Any], None]:
-        networks, state = carry
-        chosen = jax.tree.map(lambda leaf: leaf[minibatch], batch)
-        gradient = jax.grad(loss)(networks, chosen, flat, config)
-        change, state = optimiser(config).update(gradient, state)
-        return (optax.apply_updates(networks, change), state), None
-
-    size = config.batch * flat.agents
-    orders = jax.random.bits(key, (config.epochs, size)).argsort()
-    minibatches = orders.reshape(config.epochs * config.minibatches, -1)
-    (networks, state), _ = jax.lax.scan(descend, (training.networks, training.optimiser), minibatches)
-
-    moments = training.moments.update(jax.lax.collapse(seen.x, 0, 3))
-    return training._replace(networks=networks, optimiser=state, moments=moments, updates=training.updates + 1)
 
 
 # -- train ---------------------------------------------------------------------------------------------------------
@@ -414,14 +519,13 @@ def learn(flat: FlatTask, config: Config, training: TrainingState, seen: Transit
 
 def start(flat: FlatTask, config: Config, networks: Any, seed: jax.Array, stream: Any) -> TrainingState:
     """Return the state at the beginning of a run. ``seed`` is key data; ``stream`` holds the environments."""
-    known = flat.features + flat.privileged
     if config.stagger:
-        already = jnp.arange(config.num_envs, dtype=jnp.int32) * flat.task.card.horizon // config.num_envs
-        stream = stream._replace(episodes=stream.episodes._replace(t=already))
+        start_times = jnp.arange(config.num_envs, dtype=jnp.int32) * flat.task.card.horizon // config.num_envs
+        stream = stream._replace(episodes=stream.episodes._replace(t=start_times))
     return TrainingState(
         networks=networks,
         optimiser=optimiser(config).init(networks),
-        moments=Moments.initial(known),
+        moments=Moments.initial(flat.features + flat.privileged),
         discounted=jnp.zeros((config.num_envs, flat.agents)),
         mean_square=jnp.float32(0),
         stream=stream,
@@ -432,5 +536,10 @@ def start(flat: FlatTask, config: Config, networks: Any, seed: jax.Array, stream
 
 def train_chunk(flat: FlatTask, config: Config, training: TrainingState) -> tuple[TrainingState, Returns]:
     """Do ``config.chunk`` updates. This is a pure function, to be jitted and vmapped."""
-    training, ended = jax.lax.scan(lambda running, _: update(flat, config, running), training, length=config.chunk)
-    return training, jax.tree.map(jnp.sum, ended)
+    training, returns = jax.lax.scan(lambda training, _: update(flat, config, training), training, length=config.chunk)
+    return training, jax.tree.map(jnp.sum, returns)
+
+
+def trained_policy(flat: FlatTask, config: Config, training: TrainingState) -> Policy:
+    """Return the policy of a training state. It sees no privileged features."""
+    return Policy(training.networks.actor, training.moments.first(flat.features), flat, config)

@@ -23,14 +23,13 @@ from rlbench_suite import registry
 from rlbench_suite.agent import CannotPlay
 from rlbench_suite.card import unknown
 from rlbench_suite.episode import seed_key
-from rlbench_suite.evaluation.network import Network, Tanh, between, normalise, perceptron
-from rlbench_suite.policy import View
+from rlbench_suite.policy import ActingParameters, View
 from rlbench_suite.task import Task
 
-from .flat_task import FlatTask, flatten_task
-from .learning_agent import LearningAgent
-from .networks import Linear, Moments, initial_layers, mlp
-from .training import Returns, get_compiled
+from ..flat_task import FlatTask, flatten_task
+from ..learning_agent import LearningAgent
+from ..networks import Linear, Moments, initial_layers, mlp
+from ..training import Returns, get_compiled
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ class Algorithm(Protocol):
 
 
 @cache
-def data(task: Task[Any, Any], quality: str) -> tuple[Batch, Moments]:
+def read_dataset(task: Task[Any, Any], quality: str) -> tuple[Batch, Moments]:
     """Return a task's dataset as normalised NumPy arrays, and the moments that normalised it.
 
     A dataset that is not installed is built from its recipe first.
@@ -99,16 +98,20 @@ def data(task: Task[Any, Any], quality: str) -> tuple[Batch, Moments]:
     Raises:
         ValueError: the installed dataset is damaged.
     """
-    wing, flat = registry.datasets(), flatten_task(task, "An offline agent")
-    steps = wing.load(wing.of_task(task.card.id)[quality])
+    flat = flatten_task(task, "An offline agent")
+    assert flat.bounds is not None
+    datasets = registry.datasets()
+    steps = datasets.load(datasets.of_task(task.card.id)[quality])
     # As in Fujimoto & Gu 2021, section 5, 0.001 is added to the deviation, so that constant features do no harm.
     deviation = steps.observation.std(0, dtype=np.float64) + 1e-3
     mean = steps.observation.mean(0, dtype=np.float64)
     moments = Moments(mean.astype(np.float32), (deviation**2).astype(np.float32), np.float32(len(steps.observation)))
-    middle, reach = (flat.high + flat.low) / 2, (flat.high - flat.low) / 2
+    low, high = flat.bounds
+    middle = (high + low) / 2
+    half_range = (high - low) / 2
     batch = Batch(
         ((steps.observation - mean) / deviation).clip(-10, 10).astype(np.float32),
-        ((steps.action - middle) / reach).astype(np.float32),
+        ((steps.action - middle) / half_range).astype(np.float32),
         steps.reward.astype(np.float32),
         ((steps.next_observation - mean) / deviation).clip(-10, 10).astype(np.float32),
         steps.terminated,
@@ -146,10 +149,9 @@ class OfflinePolicy(eqx.Module):
         x, _ = self.flat.observe(view.observation)
         return self.flat.env_action(act(self.actor, self.moments.normalise(x))), memory
 
-    def network(self) -> Network:
-        """Return the acting network."""
-        layers = [*perceptron(self.actor, Tanh()), Tanh(), *between(self.flat.low, self.flat.high)]
-        return Network((*normalise(self.moments), *layers))
+    def acting_parameters(self) -> ActingParameters:
+        """Return the acting network as plain parameters, for export."""
+        return ActingParameters(self.moments, self.actor, "tanh", bounds=self.flat.bounds, squashed=True)
 
 
 # -- train ---------------------------------------------------------------------------------------------------------
@@ -168,15 +170,16 @@ class TrainingState(NamedTuple):
 def train_chunk(algorithm: Algorithm, config: Any, run: TrainingState, dataset: Batch) -> TrainingState:
     """Do ``config.chunk`` gradient steps, each on its own minibatch. This is a pure function."""
     key = jax.random.fold_in(jax.random.wrap_key_data(run.seed), run.steps)
-    draw_key, step_key = jax.random.split(key)
+    rows_key, step_key = jax.random.split(key)
     size = dataset.reward.shape[0]
-    drawn = jax.random.randint(draw_key, (config.chunk, config.batch), 0, size)
+    minibatches = jax.random.randint(rows_key, (config.chunk, config.batch), 0, size)
 
-    def step(learning: Any, now: tuple[jax.Array, jax.Array]) -> tuple[Any, None]:
-        chosen, key = now
-        return algorithm.step(config, learning, jax.tree.map(lambda leaf: leaf[chosen], dataset), key), None
+    def step(learning: Any, rows_and_key: tuple[jax.Array, jax.Array]) -> tuple[Any, None]:
+        rows, key = rows_and_key
+        minibatch = jax.tree.map(lambda leaf: leaf[rows], dataset)
+        return algorithm.step(config, learning, minibatch, key), None
 
-    learning, _ = jax.lax.scan(step, run.learning, (drawn, jax.random.split(step_key, config.chunk)))
+    learning, _ = jax.lax.scan(step, run.learning, (minibatches, jax.random.split(step_key, config.chunk)))
     return TrainingState(learning, run.seed, run.steps + config.chunk)
 
 
@@ -185,13 +188,15 @@ class Programs:
 
     def __init__(self, task: Task[Any, Any], algorithm: Algorithm, config: Any) -> None:
         self.flat = flatten_task(task, "An offline agent")
-        self.algorithm, self.config, self.chunk_steps = algorithm, config, config.chunk
-        batch, self.moments = data(task, config.dataset)
+        self.algorithm = algorithm
+        self.config = config
+        self.chunk_steps = config.chunk
+        batch, self.moments = read_dataset(task, config.dataset)
         self.dataset = jax.device_put(batch)
-        begun = time.perf_counter()
+        start_time = time.perf_counter()
         chunk = jax.jit(lambda training, dataset: train_chunk(algorithm, config, training, dataset))
         self._chunk = chunk.lower(self.start(0), self.dataset).compile()
-        self.seconds = time.perf_counter() - begun
+        self.seconds = time.perf_counter() - start_time
 
     def start(self, seed: int) -> TrainingState:
         """Return the state at the beginning of a run."""
@@ -234,13 +239,13 @@ class OfflineAgent(LearningAgent):
 
     def check(self, task: Task[Any, Any]) -> None:
         """Raise :class:`CannotPlay` if the task has no dataset of its difficulty, or its spaces do not fit."""
-        found = registry.datasets().of_task(task.card.id)
-        if not found:
+        datasets = registry.datasets().of_task(task.card.id)
+        if not datasets:
             raise CannotPlay(
                 f"{self.name} learns from a dataset, but {task.card.id} has none; `rlsuite-data list` shows all."
             )
-        made = {task.card.check_difficulty(entry.difficulty) for entry in found.values()}
-        if task.difficulty not in made:
+        difficulties = {task.card.check_difficulty(entry.difficulty) for entry in datasets.values()}
+        if task.difficulty not in difficulties:
             raise CannotPlay(f"{task.card.id} has no dataset of difficulty {task.difficulty}.")
         flatten_task(task, self.name)
         if not isinstance(task.action_space, spaces.Box) or task.card.agents > 1 or task.card.objectives:
@@ -248,9 +253,10 @@ class OfflineAgent(LearningAgent):
 
     def config(self, task: Task[Any, Any], budget: str) -> Any:
         """Return the checked hyperparameters."""
-        config, found = super().config(task, budget), registry.datasets().of_task(task.card.id)
-        if config.dataset not in found:
-            raise ValueError(unknown(f"dataset of {task.card.id}", config.dataset, found))
+        config = super().config(task, budget)
+        datasets = registry.datasets().of_task(task.card.id)
+        if config.dataset not in datasets:
+            raise ValueError(unknown(f"dataset of {task.card.id}", config.dataset, datasets))
         return config
 
     def compile(self, task: Task[Any, Any], config: Any) -> tuple[Programs, float]:

@@ -1,56 +1,34 @@
-"""The agent ``ppo``.
+"""The agent ``ppo``: it checks its hyperparameters and chooses how to run.
 
-The algorithm is ``ppo.py``. This file chooses how to run it: with or without a memory (``recurrent_ppo.py``), in one
-compiled program or beside a simulator on the host (``ppo_on_host.py``).
+The algorithm is ``ppo.py``, or ``recurrent.py`` for a policy with a memory. It runs in one compiled program, or beside
+a simulator on the host (``on_host.py``).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 
 from rlbench_suite.episode import seed_key
 from rlbench_suite.task import Task
 
-from . import ppo, recurrent_ppo
-from .flat_task import FlatTask, flatten_task
-from .learning_agent import LearningAgent
+from ..flat_task import FlatTask, flatten_task
+from ..learning_agent import LearningAgent
+from ..networks import Moments
+from ..training import begin_episodes, get_compiled
+from . import ppo, recurrent
 from .memory_units import UNITS
-from .networks import Moments
-from .ppo import Config, PPOPolicy
-from .ppo_on_host import HostPrograms
-from .training import begin_episodes, get_compiled
+from .on_host import HostPrograms
+from .ppo import Config
 
 
-class Variant(NamedTuple):
-    """Functions that differ with and without a memory."""
-
-    networks: Callable[[FlatTask, Config, int], Any]
-    start: Callable[..., Any]
-    train_chunk: Callable[..., Any]
-    base: Callable[[Any], ppo.TrainingState]
-    """Returns the part of the training state that both variants share."""
-    policy: Callable[..., Any]
-
-
-FEEDFORWARD = Variant(ppo.Networks.initial, ppo.start, ppo.train_chunk, lambda training: training, PPOPolicy)
-RECURRENT = Variant(
-    recurrent_ppo.Networks.initial,
-    recurrent_ppo.start,
-    recurrent_ppo.train_chunk,
-    lambda training: training.base,
-    recurrent_ppo.RecurrentPolicy,
-)
-
-
-def variant(config: Config) -> Variant:
-    """Return the variant that the configuration asks for."""
-    return RECURRENT if config.recurrent in UNITS else FEEDFORWARD
+def algorithm(config: Config) -> Any:
+    """Return the module with the functions of the algorithm: with a memory or without one."""
+    return recurrent if config.recurrent in UNITS else ppo
 
 
 def flatten_for_ppo(task: Task[Any, Any]) -> FlatTask:
@@ -62,24 +40,25 @@ class Programs:
     """Compiled ``start`` and ``train_chunk`` of a task and configuration; all seeds share them."""
 
     def __init__(self, task: Task[Any, Any], config: Config) -> None:
-        since = time.perf_counter()
-        self.flat = flat = flatten_for_ppo(task)
-        self.config, self.variant = config, variant(config)
+        start_time = time.perf_counter()
+        self.flat = flatten_for_ppo(task)
+        self.config = config
+        self.algorithm = algorithm(config)
         self.chunk_steps = config.chunk * config.batch
-        self._start = jax.jit(partial(self.variant.start, flat, config))
-        self.chunk = jax.jit(partial(self.variant.train_chunk, flat, config)).lower(self.start(0)).compile()
-        self.seconds = time.perf_counter() - since
+        self._start = jax.jit(partial(self.algorithm.start, self.flat, config))
+        train_chunk = jax.jit(partial(self.algorithm.train_chunk, self.flat, config))
+        self.chunk = train_chunk.lower(self.start(0)).compile()
+        self.seconds = time.perf_counter() - start_time
 
     def start(self, seed: int) -> Any:
         """Return the state at the beginning of a run, including its environments."""
-        networks, key = self.variant.networks(self.flat, self.config, seed), seed_key(seed)
+        networks = self.algorithm.Networks.initial(self.flat, self.config, seed)
+        key = seed_key(seed)
         return self._start(networks, key, begin_episodes(self.flat.task, key, self.config.num_envs))
 
     def policy(self, training: Any) -> Any:
         """Return the trained policy, which sees no privileged features."""
-        base = self.variant.base(training)
-        moments = base.moments.first(self.flat.features)
-        return self.variant.policy(base.networks.actor, moments, self.flat, self.config)
+        return self.algorithm.trained_policy(self.flat, self.config, training)
 
 
 @cache
@@ -131,5 +110,5 @@ class PPO(LearningAgent):
     def untrained_policy(self, task: Task[Any, Any], config: Config) -> Any:
         """Return a policy with initial weights."""
         flat = flatten_for_ppo(task)
-        actor = variant(config).networks(flat, config, 0).actor
-        return variant(config).policy(actor, Moments.initial(flat.features), flat, config)
+        actor = algorithm(config).Networks.initial(flat, config, 0).actor
+        return algorithm(config).Policy(actor, Moments.initial(flat.features), flat, config)

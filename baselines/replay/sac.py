@@ -3,7 +3,7 @@
 The algorithm is that of Haarnoja et al. 2018 (arXiv:1801.01290) and 2019 (arXiv:1812.05905, Algorithm 1). The policy is
 a tanh-squashed Gaussian. The smaller of two action values counters overestimation (Fujimoto et al. 2018,
 arXiv:1802.09477). The temperature is learned by gradient; its target entropy is minus the number of action components.
-Replay, normalisation and the training loop are those of ``replay.py``.
+Replay, normalisation and the training loop are those of ``replay_agent.py``.
 
 Read from top to bottom: configuration, networks, loss, algorithm, agent.
 """
@@ -11,7 +11,7 @@ Read from top to bottom: configuration, networks, loss, algorithm, agent.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,15 +20,17 @@ import optax
 from gymnasium import spaces
 
 from rlbench_suite.agent import CannotPlay
-from rlbench_suite.evaluation.network import Layer, Relu, Tanh, between, perceptron
+from rlbench_suite.policy import ActingParameters
 from rlbench_suite.task import Task
 
-from .distributions import SquashedGaussian
-from .flat_task import FlatTask
-from .networks import Linear, initial_layers, mlp
-from .replay import Algorithm, Experience, LearnerState, ReplayAgent, ReplayConfig
+from ..networks import Linear, initial_layers, mlp
+from .replay_agent import Algorithm, Experience, LearnerState, ReplayAgent, ReplayConfig
 
-LOG_STD = -5.0, 2.0
+if TYPE_CHECKING:
+    from ..flat_task import FlatTask
+    from ..networks import Moments
+
+LOG_STD_RANGE = -5.0, 2.0
 """Range of the log standard deviation before squashing."""
 
 # -- configuration -------------------------------------------------------------------------------------------------
@@ -68,10 +70,34 @@ class Networks(NamedTuple):
         return cls(actor, critics, np.log(np.float32(config.temperature)))
 
 
+class SquashedGaussian(NamedTuple):
+    """The tanh of a diagonal Gaussian: actions in (-1, 1) (Haarnoja et al. 2019, appendix C)."""
+
+    mean: jax.Array
+    """Before squashing."""
+    log_std: jax.Array
+
+    def sample(self, noise: jax.Array) -> jax.Array:
+        """Return an action ``(..., components)`` from one normal number for each component."""
+        return jnp.tanh(self.mean + jnp.exp(self.log_std) * noise)
+
+    def sample_with_log_prob(self, noise: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Return an action and its log density ``(...)``, summed over components."""
+        sample = self.mean + jnp.exp(self.log_std) * noise
+        gaussian = -0.5 * noise**2 - self.log_std - 0.5 * np.log(2 * np.pi)
+        # log(1 - tanh(u)^2) in a form that neither cancels nor overflows for large |u|
+        slope = 2 * (np.log(2) - sample - jax.nn.softplus(-2 * sample))
+        return jnp.tanh(sample), (gaussian - slope).sum(-1)
+
+    def mode(self) -> jax.Array:
+        """Return the tanh of the mean."""
+        return jnp.tanh(self.mean)
+
+
 def distribution(actor: tuple[Linear, ...], x: jax.Array) -> SquashedGaussian:
     """Return the distribution of actions in [-1, 1] for normalised observations ``(..., features)``."""
     mean, spread = jnp.split(mlp(actor, x, jax.nn.relu), 2, -1)
-    low, high = LOG_STD
+    low, high = LOG_STD_RANGE
     return SquashedGaussian(mean, low + (high - low) * (jnp.tanh(spread) + 1) / 2)
 
 
@@ -87,9 +113,9 @@ def values(critics: tuple[tuple[Linear, ...], ...], x: jax.Array, action: jax.Ar
 def target(networks: Networks, critics: Any, batch: Experience, noise: jax.Array, gamma: float) -> jax.Array:
     """Return the targets of the critics (Haarnoja et al. 2019, eqs. 2 and 3), from the smaller target critic."""
     action, log_prob = distribution(networks.actor, batch.next_x).sample_with_log_prob(noise)
-    following = jnp.minimum(*values(critics, batch.next_x, action))
-    following -= jnp.exp(networks.log_temperature) * log_prob
-    return batch.reward + gamma * jnp.where(batch.terminated, 0, following)
+    next_value = jnp.minimum(*values(critics, batch.next_x, action))
+    next_value -= jnp.exp(networks.log_temperature) * log_prob
+    return batch.reward + gamma * jnp.where(batch.terminated, 0, next_value)
 
 
 def loss(networks: Networks, targets: Any, batch: Experience, key: jax.Array, config: Config) -> jax.Array:
@@ -97,17 +123,20 @@ def loss(networks: Networks, targets: Any, batch: Experience, key: jax.Array, co
 
     Each loss reaches only its own weights, so the gradient of the sum consists of the gradients of the three.
     """
-    still = jax.lax.stop_gradient
+    constant = jax.lax.stop_gradient
     noise, next_noise = jax.random.normal(key, (2, *batch.action.shape))
-    wanted = still(target(networks, targets, batch, next_noise, config.gamma))
-    critic = sum(((value - wanted) ** 2).mean() for value in values(networks.critics, batch.x, batch.action))
+    target_value = constant(target(networks, targets, batch, next_noise, config.gamma))
+    critic_values = values(networks.critics, batch.x, batch.action)
+    critic_loss = sum(((value - target_value) ** 2).mean() for value in critic_values)
 
     action, log_prob = distribution(networks.actor, batch.x).sample_with_log_prob(noise)
-    temperature = still(jnp.exp(networks.log_temperature))
-    actor = (temperature * log_prob - jnp.minimum(*values(still(networks.critics), batch.x, action))).mean()
+    temperature = constant(jnp.exp(networks.log_temperature))
+    value = jnp.minimum(*values(constant(networks.critics), batch.x, action))
+    actor_loss = (temperature * log_prob - value).mean()
 
-    surplus = -log_prob.mean() - config.entropy_per_component * batch.action.shape[-1]
-    return 0.5 * critic + actor + networks.log_temperature * still(surplus)
+    surplus_entropy = -log_prob.mean() - config.entropy_per_component * batch.action.shape[-1]
+    temperature_loss = networks.log_temperature * constant(surplus_entropy)
+    return 0.5 * critic_loss + actor_loss + temperature_loss
 
 
 # -- algorithm -----------------------------------------------------------------------------------------------------
@@ -143,23 +172,30 @@ class SoftActorCritic(Algorithm):
 
     def learn(self, learner: LearnerState, batch: Experience, key: jax.Array) -> LearnerState:
         """Do one gradient step on all losses; the target critics follow slowly."""
-        networks, targets, state, updates = learner
+        networks, targets, optimiser_state, updates = learner
         gradient = jax.grad(loss)(networks, targets, batch, key, self.config)
-        change, state = self.optimiser().update(gradient, state)
+        change, optimiser_state = self.optimiser().update(gradient, optimiser_state)
         networks = optax.apply_updates(networks, change)
         targets = optax.incremental_update(networks.critics, targets, self.config.polyak)
-        return LearnerState(networks, targets, state, updates + 1)
+        return LearnerState(networks, targets, optimiser_state, updates + 1)
 
     def actor(self, networks: Networks) -> tuple[Linear, ...]:
         """Return the actor."""
         return networks.actor
 
-    def acting_layers(self, actor: tuple[Linear, ...]) -> tuple[list[Layer], bool]:
-        """Return the layers to the mode before squashing, and whether the policy samples."""
-        half, (*hidden, last) = self.flat.outputs, actor
-        mean = Linear(last.weight[:, :half], last.bias[:half])
-        layers = [*perceptron([*hidden, mean], Relu()), Tanh(), *between(self.flat.low, self.flat.high)]
-        return layers, self.config.evaluate == "sample"
+    def acting_parameters(self, actor: tuple[Linear, ...], moments: Moments) -> ActingParameters:
+        """Return the network of the mode as plain parameters, for export."""
+        components = self.flat.outputs
+        *hidden, last = actor
+        mean = Linear(last.weight[:, :components], last.bias[:components])
+        return ActingParameters(
+            moments=moments,
+            layers=(*hidden, mean),
+            activation="relu",
+            bounds=self.flat.bounds,
+            squashed=True,
+            sampled=self.config.evaluate == "sample",
+        )
 
     def act(self, actor: tuple[Linear, ...], x: jax.Array, mask: jax.Array | None, key: jax.Array) -> jax.Array:
         """Return the mode before squashing, or a sample."""

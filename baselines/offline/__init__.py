@@ -1,0 +1,1 @@
+"""Agents that learn from recorded datasets: ``bc`` and ``td3-bc``."""

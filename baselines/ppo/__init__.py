@@ -1,0 +1,1 @@
+"""Proximal policy optimisation: without a memory, with one, beside simulators, and in learned models."""

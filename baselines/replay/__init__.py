@@ -1,0 +1,1 @@
+"""Agents that learn from a replay buffer: ``dqn`` and ``sac``."""
