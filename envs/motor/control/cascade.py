@@ -128,7 +128,7 @@ class Cascade(eqx.Module):
         voltage = task.actuator.voltage(applied, state.electrical, state.angle)
         ahead = task.machine_after(state.electrical, state.speed, self._from_link(voltage, state), nominal)
         angle = state.angle
-        if task.turned and task.kind != "position":
+        if task.angle.seen and task.kind != "position":
             angle = angle + task.plant.pole_pairs * task.period * state.speed
         return state._replace(electrical=ahead, angle=angle)
 

@@ -85,24 +85,18 @@ from rlbench_suite.time_series import Column, Series
 from ...own_constants import OwnConstants
 from ...runge_kutta import rk4
 from ..machines.frames import Scalar, Values
-from ..machines.solver import SOLVERS
 from ..parts import components
-from ..parts.actuator import ACTUATORS
-from ..parts.angle import Angle, RotorAngle, ShaftAngle
-from ..parts.delay import Delay, NoDelay
-from ..parts.instruments import EncoderAndNoise, Instruments, NoisyInstruments
+from ..parts.assembly import DriveSettings, Records, assemble
 from ..parts.limit import Limit, OverCurrent, OverSpeed
-from ..parts.link import IdealLink, SuppliedLink
-from ..parts.load import LOADS, RecordedLoad, near
+from ..parts.load import near
 from ..parts.part import Design, Part
 from ..parts.quantity import QUANTITIES, range_and_accuracy
-from ..parts.setpoint import SETPOINTS, Range, Recorded
+from ..parts.setpoint import Range
 from ..plants import data_sheet
 from ..plants.catalogue import plant_of
 from ..plants.data_sheet import rounded
 from ..plants.plant import Plant
 from ..plants.three_phase import ThreePhase
-from ..power_electronics.supply import SUPPLIES
 from ..setpoints.goals import GOALS, Goal
 from . import scope
 
@@ -183,65 +177,39 @@ class Drive(Task[Params, State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        machine, self.kind = card.settings["machine"], card.settings["goal"]
         self.plant: Plant = self.chosen_plant(plant_of(card))
-        self.goals = {kind: goal for (name, kind), goal in GOALS.items() if name == machine}
-        known = TERMS
-        if card.context:
-            known = *data_sheet.constants(self.plant, self.goals[self.kind].period), *TERMS
-            shipped, self.plant = self.plant, data_sheet.own_plant(self.plant, card.context)
-            self.goals = data_sheet.scaled(self.goals, self.kind, shipped, self.plant, card.context)
-        self.own = OwnConstants(card, known)
-        self.finite = card.settings["control"] == "finite"
+        settings = DriveSettings.parse(card)
+        self.kind, self.finite, self.delayed = settings.goal, settings.finite, settings.delayed
+        self.goals = {kind: goal for (machine, kind), goal in GOALS.items() if machine == settings.machine}
+        self.own = self._read_data_sheet(card)
         self.goal: Goal = self.chosen_goal(self.plant.attainable(self.goals[self.kind], self.kind))
         self.period = self.goal.finite_period if self.finite else self.goal.period
         torque = self.goals["torque"]
-        self.design = design = Design(machine, self.plant, self.goal, torque, self.period, self.dtype, self.uniform)
-        self.quantity = QUANTITIES[self.kind](design)
+        self.design = Design(settings.machine, self.plant, self.goal, torque, self.period, self.dtype, self.uniform)
+        self.quantity = QUANTITIES[self.kind](self.design)
         self.names, self.loaded = self.quantity.names, self.quantity.loaded
         self.jump = self.goal.jump * (0.5 if self.finite else 1)  # episodes of switch states are shorter, in s
         self.ranges = self._ranges()
-        setpoint, torque_against = (self._record(name) for name in ("setpoint", "load"))
-        if setpoint is not None and torque_against is not None and len(setpoint) != len(torque_against):
-            raise ValueError(
-                f"{card.id}: a set point and a load run together, so they must be equally long; got {len(setpoint)} "
-                f"and {len(torque_against)} periods of {self.period:g} s."
-            )
-        self.setpoints = (
-            Recorded(card.horizon, setpoint)
-            if setpoint is not None
-            else SETPOINTS[card.settings["setpoint"]](card.horizon)
-        )
-        load, supply, solver = card.settings["load"], card.settings["supply"], card.settings["solver"]
-        if solver == "exact" and (supply.startswith("ac") or load == "profile"):
-            raise ValueError(
-                f"{card.id}: solver 'exact' is for linear systems, not for supply {supply!r} with load "
-                f"{load!r}; take supply 'ideal' or 'rc' and load 'bench', or solver 'rk4'."
-            )
-        self.solve = SOLVERS[solver]
-        self.load = (
-            RecordedLoad(design, torque_against[:, 0], card.horizon)
-            if torque_against is not None
-            else LOADS[load](design)
-        )
-        self.link = IdealLink() if supply == "ideal" else SuppliedLink(SUPPLIES[supply](), self.plant)
-        interlocking = float(card.settings["interlocking"])
-        self.actuator = ACTUATORS[card.settings["control"]](design, interlocking)
-        self.delayed = card.settings["delay"] == "1"
-        self.delay = Delay(self.actuator) if self.delayed else NoDelay()
-        noise = float(card.settings["noise"])
-        noisy = EncoderAndNoise if card.settings.get("conditions") == "industrial" else NoisyInstruments
-        self.instruments = noisy(design, noise) if noise else Instruments(design)
-        self.turned = isinstance(self.plant, ThreePhase) and (self.finite or interlocking > 0 or self.plant.fixed)
-        """True if the rotor's angle matters."""
-        counted = self.kind == "position"
-        self.angle = (ShaftAngle if counted else RotorAngle if self.turned else Angle)(self.plant, self.turned)
+        parts = assemble(settings, self.design, self._records(), card.horizon)
+        self.setpoints, self.load, self.link, self.delay = parts.setpoints, parts.load, parts.link, parts.delay
+        self.actuator, self.instruments, self.angle = parts.actuator, parts.instruments, parts.angle
+        self.solve = parts.solve
         self.limits: tuple[Limit, ...] = OverCurrent(self.plant), OverSpeed(self.plant)
         self.observation_space = self.box(-ENDS, ENDS, (len(self.observation_components()),))
         self.action_space = self.actuator.space(self.box)
-        self.most_overload = self.plant.current_limit / self.plant.nominal_current - 1
-        dearest = (1 + ROUNDING) * self.own.weight("overload") * self.most_overload
-        self.reward_space = self.box(0 - dearest, self.own.weight("tracking"))
+        self.max_overload = self.plant.current_limit / self.plant.nominal_current - 1
+        penalty = (1 + ROUNDING) * self.own.weight("overload") * self.max_overload
+        self.reward_space = self.box(0 - penalty, self.own.weight("tracking"))
+
+    def _read_data_sheet(self, card: TaskCard) -> OwnConstants:
+        """Put the machine and the goals of a context's data sheet in place of the task's; return its constants."""
+        if not card.context:
+            return OwnConstants(card, TERMS)
+        constants = (*data_sheet.constants(self.plant, self.goals[self.kind].period), *TERMS)
+        shipped = self.plant
+        self.plant = data_sheet.own_plant(shipped, card.context)
+        self.goals = data_sheet.scaled(self.goals, self.kind, shipped, self.plant, card.context)
+        return OwnConstants(card, constants)
 
     def constants(self) -> tuple[Constant, ...]:
         """Return the machine's data sheet, its limits, the period, and the weights of the reward's terms.
@@ -259,20 +227,31 @@ class Drive(Task[Params, State]):
             return ()
         ends = zip(self.names, self.goal.low, self.goal.high, strict=True)
         columns = tuple(Column(name, self.quantity.unit, rounded(low), rounded(high), "") for name, low, high in ends)
-        words, least = "what is to be followed, in place of drawn set points", 2 * (self.card.horizon + 1)
-        found = (Series("setpoint", words, columns, "s", self.period, least, follows_constants=True),)
+        words = "what is to be followed, in place of drawn set points"
+        least_rows = 2 * (self.card.horizon + 1)
+        setpoint = Series("setpoint", words, columns, "s", self.period, least_rows, follows_constants=True)
         if not self.loaded:
-            return found
+            return (setpoint,)
         torque = self.goals["torque"]
-        against = Column(
-            "load_torque",
-            "N m",
-            rounded(torque.low[0]),
-            rounded(torque.high[0]),
-            "positive: slows a shaft that turns forwards",
-        )
+        low, high = rounded(torque.low[0]), rounded(torque.high[0])
+        column = Column("load_torque", "N m", low, high, "positive: slows a shaft that turns forwards")
         words = "torque of the load beside friction, in place of a drawn one"
-        return (*found, Series("load", words, (against,), "s", self.period, least, follows_constants=True))
+        load = Series("load", words, (column,), "s", self.period, least_rows, follows_constants=True)
+        return setpoint, load
+
+    def _records(self) -> Records:
+        """Return the records of the context.
+
+        Raises:
+            ValueError: they are not equally long, or a setting asks for another kind of what is recorded.
+        """
+        records = Records(self._record("setpoint"), self._record("load"))
+        if records.setpoint is None or records.load is None or len(records.setpoint) == len(records.load):
+            return records
+        raise ValueError(
+            f"{self.card.id}: a set point and a load run together, so they must be equally long; got "
+            f"{len(records.setpoint)} and {len(records.load)} periods of {self.period:g} s."
+        )
 
     def _record(self, name: str) -> np.ndarray | None:
         """Return a record of the context, ``(steps, columns)``, or None.
@@ -447,7 +426,7 @@ class Drive(Task[Params, State]):
         tracking = total * (1 / len(values))
         if not self.own.reweighted:
             return tracking
-        overload = jnp.minimum(self.cost(state, action, next_state, params), self.most_overload)
+        overload = jnp.minimum(self.cost(state, action, next_state, params), self.max_overload)
         return self.own.weight("tracking") * tracking - self.own.weight("overload") * overload
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
