@@ -372,6 +372,9 @@ class ServiceDesk(Task[Params, State]):
         named = jnp.where(confused, (params.order + 1) % ORDERS, params.order)
         verified = state.checked & params.honest
         hasty = writes & (change == REPLACE) & ~state.restarted
+        counts = state.action_counts
+        if counts is not None:
+            counts = counts + (jnp.arange(len(ACTIONS)) == action)
         return State(
             checked=state.checked | (action == ASK_PIN),
             wish_known=state.wish_known | (action == ASK_WISH),
