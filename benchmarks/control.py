@@ -13,7 +13,7 @@ Peers and our single environments run one process at a time. Figures are steps p
   trips.
 * Batches, each scanned in one compiled program, in one process for each core (`cores.py`); the size is that of one
   process. ``equations`` computes the equations and the observation, which is all that the peers' batches do.
-  ``transition`` also moves a random reference; ``observed`` adds the observation to it. ``constant`` and ``reference``
+  ``transition`` also moves a random set point; ``observed`` adds the observation to it. ``constant`` and ``reference``
   run the whole task, with rewards, ends and resets, under constant actions or the reference player. For quadcopters it
   also prints the time flown per second, to compare with the five months of Eschmann et al., "Learning to Fly in
   Seconds" (2024, arXiv:2311.13081), which were measured on a GPU for the equations alone under zero commands.

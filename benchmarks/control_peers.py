@@ -54,7 +54,7 @@ def drone(seconds: float, actions: str) -> float:
 
 
 def exciting(seconds: float, size: str) -> float:
-    """Measure exciting-environments' PMSM: equations and observation, without reference, reward or reset."""
+    """Measure exciting-environments' PMSM: equations and observation, without set point, reward or reset."""
     import jax
     import numpy as np
     from exciting_environments.pmsm import PMSM

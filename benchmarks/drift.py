@@ -5,7 +5,7 @@
 
 The reference player's actions in 256 test episodes are applied again in float32 and in float64, from the same start in
 the same context. The table shows the largest value of each measure and its largest difference at any step. It leaves
-out errors from random references and tasks with gusts, because the two precisions draw different random numbers.
+out errors from random set points and tasks with gusts, because the two precisions draw different random numbers.
 Simulators on the host are left out too, because they compute in float64 anyway.
 """
 
@@ -27,7 +27,7 @@ from rlbench_suite.task import Task
 
 EPISODES = range(2**32, 2**32 + 256)
 RANDOM = "error"
-"""Prefix of the measures that depend on a random reference."""
+"""Prefix of the measures that depend on a random set point."""
 
 
 def measured(task: Task[Any, Any], starts: Any, actions: np.ndarray) -> dict[str, np.ndarray]:

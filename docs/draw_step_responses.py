@@ -23,11 +23,11 @@ from rlbench_suite.registry import resolve_suite
 
 STEPS = {"current": 120, "torque": 120, "speed": 1000, "position": 2000}
 AT = 0.25
-"""When the reference steps, in parts of what is shown."""
+"""When the set point steps, in parts of what is shown."""
 
 
 def response(card: TaskCard) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Time (ms), references and values, shape ``(steps, n)``, of a step over a third of a range, or a goal's jump."""
+    """Time (ms), set points and values, shape ``(steps, n)``, of a step over a third of a range, or a goal's jump."""
     task: Any = card.build()
     steps, goal = STEPS[task.kind], task.goal
     episode, first = jax.jit(lambda: begin(task, seed_key(1), 0, Draw.parse("test", task)))()
@@ -41,10 +41,10 @@ def response(card: TaskCard) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
     def step(carry: Any, t: jax.Array) -> Any:
         state, memory = carry
-        state = state._replace(reference=at(t))
+        state = state._replace(setpoint=at(t))
         view = View(first.observation, None, state, episode.params)
         action, memory = player.act(memory, view, jax.random.key(0))
-        shown = jnp.stack(state.reference), jnp.stack(task.controlled(state, episode.params))
+        shown = jnp.stack(state.setpoint), jnp.stack(task.controlled(state, episode.params))
         return (task.transition(state, action, jax.random.key(0), episode.params), memory), shown
 
     memory = player.initial(episode.params)

@@ -131,7 +131,8 @@ class TaskCard:
         family: folder of the family under ``envs/``.
         summary: one line.
         source: paper or book that the task is taken from.
-        entry_point: ``module:Class`` of the :class:`~rlbench_suite.task.Task`.
+        entry_point: ``module:Class`` of the :class:`~rlbench_suite.task.Task`, or
+            ``module:function`` of one that makes it.
         reference: ``module:Class`` of the family's own player, a :class:`~rlbench_suite.policy.Policy` with a class
             method ``for_task(task)`` that makes it; empty for a task without one.
         yardsticks: other known players that are measured beside it, such as ``memoryless`` or ``heuristic``, by name;

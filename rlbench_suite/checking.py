@@ -24,7 +24,6 @@ from gymnasium.wrappers import TimeLimit
 from rlbench_suite.adapters import batch, single
 from rlbench_suite.adapters.action_check import ActionCheck
 from rlbench_suite.adapters.text import LONGEST_ACTION, LONGEST_OBSERVATION, TextEnv
-from rlbench_suite.card import load
 from rlbench_suite.contract import ContractError, as_action, keep_memory
 from rlbench_suite.episode import NO_LIMIT, Draw, Step, action_sizes, scalar_return, seed_key
 from rlbench_suite.policy import View, as_declared, player_for
@@ -435,11 +434,12 @@ def advise_on_card(bench: Bench) -> Iterator[str]:
     if not task.scores.keys() >= {"random", "reference"}:
         yield f"No measured scores, so no info['score']; run: {card.measuring_command}"
     try:
-        known = load(card.entry_point) is type(task)
+        made = card.build(difficulty=task.difficulty, dtype=task.dtype.name)
+        known = type(made) is type(task)
     except (ImportError, AttributeError, ValueError):
         known = False
     if not known:
-        yield f"The card's entry_point {card.entry_point!r} is not {type(task).__name__}: it cannot be made by its id."
+        yield f"The card's entry_point {card.entry_point!r} makes no {type(task).__name__}: its id cannot make it."
 
 
 class Check(NamedTuple):

@@ -149,7 +149,7 @@ class Described(abc.ABC):
         return signals(self)
 
     def key_figures(self) -> tuple[KeyFigure, ...]:
-        """Return ranges and accuracies in physical units that no space shows, such as of references; by default none.
+        """Return ranges and accuracies in physical units that no space shows, such as of set points; by default none.
 
         They are those of the task as it is built, with a context of one's own too.
         """

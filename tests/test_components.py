@@ -181,7 +181,7 @@ def test_a_drive_shows_what_is_named() -> None:
     )
     seen = shown(task, state, params)
     torque = float(params.machine.torque(state.electrical))
-    expected = {"i_d": -40, "i_q": 80, "speed": 100, "torque": torque, "reference_torque": 50}
+    expected = {"i_d": -40, "i_q": 80, "speed": 100, "torque": torque, "setpoint_torque": 50}
     expected |= {"error_torque": 50 - torque, "cos_rotor": np.cos(1), "sin_rotor": np.sin(1), "link": 0.9}
     expected |= {"applied_stator_a": 1, "applied_stator_b": 1, "applied_stator_c": 0}
     expected |= {"waiting_stator_a": 1, "waiting_stator_b": 0, "waiting_stator_c": 0}

@@ -16,12 +16,11 @@ from gymnasium.wrappers import TimeLimit
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.single import TaskEnv
 from rlbench_suite.adapters.text import TextEnv
-from rlbench_suite.card import Constraint, TaskCard, load
+from rlbench_suite.card import Constraint, TaskCard
 from rlbench_suite.contract import ContractError
 from rlbench_suite.registry import all_cards, cards, constraint
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.scale import ZERO_PLAYERS
-from rlbench_suite.task import Task
 from rlbench_suite.trial import random_action
 
 sys.path += [str(Path(__file__).parent / "baselines")]
@@ -73,8 +72,7 @@ def test_the_mean_cost_over_seeds_is_held_against_the_limit() -> None:
 def test_every_cost_has_a_limit_with_words_and_only_a_cost_has_one() -> None:
     for card in all_cards().values():
         if card.installed:
-            cost = getattr(load(card.entry_point), "cost", Task.cost) is not Task.cost
-            assert cost == (card.constraint is not None), card.id
+            assert card.build().has_cost == (card.constraint is not None), card.id
         if found := card.constraint:
             assert found.limit >= 0, card.id
             assert found.counts.strip(), card.id

@@ -204,14 +204,14 @@ def test_a_table_is_refused_for_its_size_and_for_names_that_stand_twice(
             read_record(name, SERIES, tmp_path)
 
 
-def test_a_drive_follows_the_record_of_its_reference() -> None:
+def test_a_drive_follows_the_record_of_its_setpoint() -> None:
     task: Any = card("PMSMTorque-v0").build()
     rows = 2 * (task.card.horizon + 1) + 40
     torque = 50 * np.sin(0.01 * np.arange(rows))
-    own: Any = card("PMSMTorque-v0", context={"reference": {"time": task.period * np.arange(rows), "torque": torque}})
+    own: Any = card("PMSMTorque-v0", context={"setpoint": {"time": task.period * np.arange(rows), "torque": torque}})
     own = own.build()
-    range_of_reference = own.key_figures()[0]
-    assert (range_of_reference.low, range_of_reference.high) == (np.float32(torque.min()), np.float32(torque.max()))
+    range_of_setpoint = own.key_figures()[0]
+    assert (range_of_setpoint.low, range_of_setpoint.high) == (np.float32(torque.min()), np.float32(torque.max()))
     key = jax.random.key(5)
     for split in (0, 1):
         params = own.sample_params(key, np.int32(split))
@@ -219,12 +219,12 @@ def test_a_drive_follows_the_record_of_its_reference() -> None:
         assert split * rows // 2 <= first <= split * rows // 2 + 20
         state, step = own.initial(key, params), jax.jit(own.transition)
         for after in range(3):
-            assert float(state.reference[0]) == pytest.approx(torque[first + after], rel=1e-4)
+            assert float(state.setpoint[0]) == pytest.approx(torque[first + after], rel=1e-4)
             state = step(state, np.zeros(own.action_space.shape, np.float32), key, params)
-    with pytest.raises(ValueError, match="reference: it has no column 'speed'"):  # known, but of another quantity
+    with pytest.raises(ValueError, match="setpoint: it has no column 'speed'"):  # known, but of another quantity
         card(own.card.id.replace("Torque", "Speed"))
     with pytest.raises(ValueError, match="torque must be from -120 to 120 N m, got 200 in row 1"):
-        card("PMSMTorque-v0", context={"reference": {"time": [0, 1], "torque": [200, 0]}})
+        card("PMSMTorque-v0", context={"setpoint": {"time": [0, 1], "torque": [200, 0]}})
 
 
 def test_a_drive_works_against_the_record_of_its_load() -> None:

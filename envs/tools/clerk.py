@@ -46,8 +46,8 @@ class Clerk(eqx.Module):
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the first step that is still missing."""
         state, params = view.state, view.params
-        told = jnp.maximum(state.told, 0)
-        wrong = params.items[told] != params.items[params.order]  # the row shows another item than the wish
+        order = jnp.maximum(state.named_order, 0)
+        wrong = params.items[order] != params.items[params.order]  # the row shows another item than the wish
         reason, granted = self.task.verdict(params), self.task.granted(params)
         device = params.wish == WISHES.index("replace")
         written = state.changed[params.order, granted]
@@ -55,8 +55,8 @@ class Clerk(eqx.Module):
             (~state.checked, ASK_PIN),
             (~params.honest, DENY + REASONS.index("not_verified")),
             (~state.wish_known, ASK_WISH),
-            (state.told < 0, ASK_ORDER),
-            (~state.seen[told], LOOK_UP + told),
+            (state.named_order < 0, ASK_ORDER),
+            (~state.looked_up[order], LOOK_UP + order),
             (wrong, ASK_ORDER),
             (reason >= 0, DENY + reason),
             (device & ~state.restarted, RESTART),

@@ -31,6 +31,7 @@ the order, which its item shows; impatient ones are vague and leave after 8 turn
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -50,14 +51,105 @@ from .tool import Argument, Tool, read_tool_call
 ORDERS = 3
 ITEMS = ("router", "lamp", "kettle", "tent", "scale", "radio")
 STATUSES = ("processing", "shipped", "delivered", "cancelled")
-WISHES = ("cancel", "return", "redirect", "compensate", "replace")
-CHANGES = (*WISHES, "credit")
 REASONS = ("not_verified", "wrong_status", "final_sale", "too_late", "not_late_enough")
 TEMPERS = ("clear", "vague", "confused", "impatient")
-_FITTING = (0, 2, 0, 1, 2)
-"""Status that an order must have, for each wish."""
-_REASONS = ((1, 1, 2, 2), (2, 3, 3, 3), (1, 1, 2, 2), (1, 4, 4, 4), (1, 3, 3, 3))
-"""Reasons to deny that are drawn for each wish; those that are drawn more often are repeated."""
+
+
+class Days(NamedTuple):
+    """A limit in days, which is another one for gold customers."""
+
+    plain: int
+    gold: int
+
+
+NO_LIMIT = int(np.iinfo(np.int32).max)
+
+
+class Rule(NamedTuple):
+    """What the policy asks of an order for a wish."""
+
+    wish: str
+    status: str
+    """Status that the order must have"""
+    sampled_reasons: tuple[str, str, str, str]
+    """Reasons to deny that are sampled for this wish, equally likely; those that are sampled more often are repeated"""
+    not_final_sale: bool = False
+    days: Days = Days(NO_LIMIT, gold=NO_LIMIT)
+    """Days since delivery up to which the wish is granted in full"""
+    credit_days: int = 0
+    """Further days up to which credit is granted instead"""
+    days_late: Days = Days(0, gold=0)
+    """Days late from which the wish is granted"""
+
+    @property
+    def last_day(self) -> Days:
+        """The last day since delivery on which the policy grants something."""
+        return Days(self.days.plain + self.credit_days, self.days.gold + self.credit_days)
+
+
+_CANCEL = Rule(
+    "cancel", "processing", ("wrong_status", "wrong_status", "final_sale", "final_sale"), not_final_sale=True
+)
+_RETURN = Rule(
+    "return",
+    "delivered",
+    ("final_sale", "too_late", "too_late", "too_late"),
+    not_final_sale=True,
+    days=Days(30, gold=60),
+    credit_days=30,
+)
+_REDIRECT = _CANCEL._replace(wish="redirect")
+_COMPENSATE = Rule(
+    "compensate",
+    "shipped",
+    ("wrong_status", "not_late_enough", "not_late_enough", "not_late_enough"),
+    days_late=Days(6, gold=3),
+)
+_REPLACE = Rule("replace", "delivered", ("wrong_status", "too_late", "too_late", "too_late"), days=Days(90, gold=90))
+RULES = (_CANCEL, _RETURN, _REDIRECT, _COMPENSATE, _REPLACE)
+WISHES = tuple(rule.wish for rule in RULES)
+RETURN, COMPENSATE, REPLACE = (RULES.index(rule) for rule in (_RETURN, _COMPENSATE, _REPLACE))
+CHANGES = (*WISHES, "credit")
+CREDIT = CHANGES.index("credit")
+MAX_DAYS, MAX_DAYS_LATE = 120, 12
+"""Days since delivery at most, and a number of days late that no order reaches."""
+
+# The columns of the table of rules, by the number of the wish; limits also by whether the customer is gold.
+_STATUS = np.array([STATUSES.index(rule.status) for rule in RULES], np.int32)
+_SAMPLED_REASONS = np.array([[REASONS.index(reason) for reason in rule.sampled_reasons] for rule in RULES], np.int32)
+_NOT_FINAL_SALE = np.array([rule.not_final_sale for rule in RULES])
+_FULL_DAYS = np.array([rule.days for rule in RULES], np.int32)
+_LAST_DAY = np.array([rule.last_day for rule in RULES], np.int32)
+_DAYS_LATE = np.array([rule.days_late for rule in RULES], np.int32)
+
+
+def _rule_entry(column: np.ndarray, wish: Any, gold: Any = None) -> jax.Array:
+    """Return the entry of a column of the rules for a wish, and for a kind of customer if the column has two."""
+    entry = jnp.asarray(column)[wish]
+    return entry if gold is None else jnp.where(gold, entry[1], entry[0])
+
+
+class Slot(IntEnum):
+    """Places of the random words of a customer; twelve words of the orders follow."""
+
+    PIN = 0
+    HONEST = 1
+    GOLD = 2
+    TEMPER = 3
+    WISH = 4
+    ORDER = 5
+    ITEM_STEP = 6
+    DENIED = 7
+    REASON = 8
+    FIRST_ITEM = 9
+    AT_LIMIT = 10
+    CREDIT = 11
+    DAYS = 12
+    DAYS_LATE = 13
+    FIXABLE = 14
+    OTHER_STATUS = 15
+
+
 PATIENCE, TURNS = 8, 20
 """Turns after which an impatient customer leaves, and after which everybody has left."""
 ACTIONS = (
@@ -73,16 +165,22 @@ ACTIONS = (
 WAIT, ASK_PIN, ASK_WISH, ASK_ORDER, LOOK_UP, WRITE = 0, 1, 2, 3, 4, 4 + ORDERS
 RESTART = WRITE + ORDERS * len(CHANGES)
 DENY, DONE = RESTART + 1, RESTART + 1 + len(REASONS)
-POLICY = """\
+_POLICY = """\
 1. Check the PIN before you look anything up or write. If it is wrong, deny: not_verified. Else look the order up before
    you end the conversation.
-2. cancel and redirect: only orders in processing; else deny: wrong_status. Not of a final sale; else deny: final_sale.
-3. return: only delivered orders (wrong_status), not of a final sale (final_sale). Up to 30 days after delivery, for
-   gold customers 60, write return; up to 30 days more, write credit instead; then deny: too_late.
-4. compensate: only shipped orders (wrong_status) that are at least 6 days late, for gold customers 3 (not_late_enough).
-5. replace: only delivered orders (wrong_status), at most 90 days after delivery (too_late). First ask the customer to
+2. cancel and redirect: only orders in {cancel.status}; else deny: wrong_status. Not of a final sale; \
+else deny: final_sale.
+3. return: only {return.status} orders (wrong_status), not of a final sale (final_sale). \
+Up to {return.days.plain} days after delivery, for
+   gold customers {return.days.gold}, write return; up to {return.credit_days} days more, write credit instead; \
+then deny: too_late.
+4. compensate: only {compensate.status} orders (wrong_status) that are at least \
+{compensate.days_late.plain} days late, for gold customers {compensate.days_late.gold} (not_late_enough).
+5. replace: only {replace.status} orders (wrong_status), at most {replace.days.plain} days after delivery (too_late). \
+First ask the customer to
    restart the device. If the light turns green, you are done, and nothing is replaced.
 6. Do what the customer wants, nothing else. Where several reasons hold, give the first in the order above."""
+POLICY = _POLICY.format(**{rule.wish: rule for rule in RULES})
 _ORDER = {"order": Argument("number of the order", low=1, high=ORDERS)}
 TOOLS = (
     Tool("wait", "Say nothing. A turn passes."),
@@ -127,9 +225,9 @@ class State(NamedTuple):
     checked: Any
     """Whether the PIN was asked for."""
     wish_known: Any
-    told: Any
+    named_order: Any
     """Order last named by the customer, -1 for none."""
-    seen: Any
+    looked_up: Any
     """Orders looked up, ``(3,)``."""
     changed: Any
     """Changes written, ``(3, 6)``: order and change."""
@@ -143,7 +241,7 @@ class State(NamedTuple):
     """0 running, 1 done, 2 denied, 3 the customer left."""
     reason: Any
     """Number of the reason given, -1 for none."""
-    made: Any = None
+    action_counts: Any = None
     """Number of times that each action was taken, ``(32,)``; None where the reward does not ask."""
 
 
@@ -172,63 +270,63 @@ class ServiceDesk(Task[Params, State]):
         self.reward_space = self.box(-0.5 if self.mode == "dense" else 0.0, 1.0, ())
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw a customer and three orders from one draw: half of the honest customers have a reason to be denied."""
-        bits = split_bits(jax.random.bits(key, (16 + 4 * ORDERS,), jnp.uint32), split)
+        """Sample a customer and three orders at once: half of the honest customers have a reason to be denied."""
+        bits = split_bits(jax.random.bits(key, (len(Slot) + 4 * ORDERS,), jnp.uint32), split)
+        is_test = jnp.asarray(split, jnp.int32)
 
-        def below(number: int, count: Any) -> jax.Array:
-            return (bits[number] % jnp.asarray(count, jnp.uint32)).astype(jnp.int32)
+        def below(slot: Slot, count: Any) -> jax.Array:
+            return (bits[slot] % jnp.asarray(count, jnp.uint32)).astype(jnp.int32)
 
-        def between(number: int, low: Any, high: Any) -> jax.Array:
-            return low + below(number, high - low + 1)
+        def between(slot: Slot, low: Any, high: Any) -> jax.Array:
+            return low + below(slot, high - low + 1)
 
-        wish, order, gold = below(4, len(WISHES)), below(5, ORDERS), below(2, 3) == 0
-        reasons = jnp.asarray(np.array(_REASONS, np.int32))[wish]
-        reason = jnp.where(below(7, 2) == 0, reasons[below(8, len(_REASONS[0]))], -1)
-        names = {name: reason == number for number, name in enumerate(REASONS)}
-        rows = bits[16:].reshape(4, ORDERS)
-        fitting = jnp.asarray(np.array(_FITTING, np.int32))[wish]
-        # The last day on which the policy still grants something, and the first day late.
-        last = jnp.where(wish == WISHES.index("replace"), 90, jnp.where(gold, 90, 60))
-        enough = jnp.where(gold, 3, 6)
-        at_bound = below(10, 4) == 0
-        in_time = jnp.where(at_bound, last - 30 * below(11, 2), between(12, 1, last))
-        days = jnp.where(names["too_late"], jnp.where(at_bound, last + 1, between(12, last + 1, 120)), in_time)
-        late = jnp.where(at_bound, enough, between(13, enough, 11))
-        late = jnp.where(names["not_late_enough"], jnp.where(at_bound, enough - 1, below(13, enough)), late)
+        wish, order, gold = below(Slot.WISH, len(WISHES)), below(Slot.ORDER, ORDERS), below(Slot.GOLD, 3) == 0
+        sampled_reason = _rule_entry(_SAMPLED_REASONS, wish)[below(Slot.REASON, _SAMPLED_REASONS.shape[1])]
+        reason = jnp.where(below(Slot.DENIED, 2) == 0, sampled_reason, -1)
+        denied_for = {name: reason == number for number, name in enumerate(REASONS)}
+        rows = bits[len(Slot) :].reshape(4, ORDERS)
+        at_limit = below(Slot.AT_LIMIT, 4) == 0
+        # Wishes whose rule has no limit have days as if they were returns, or late as if they were to be compensated.
+        last_day = _rule_entry(_LAST_DAY, jnp.where(wish == REPLACE, REPLACE, RETURN), gold)
+        in_time = jnp.where(
+            at_limit, last_day - _RETURN.credit_days * below(Slot.CREDIT, 2), between(Slot.DAYS, 1, last_day)
+        )
+        too_late = jnp.where(at_limit, last_day + 1, between(Slot.DAYS, last_day + 1, MAX_DAYS))
+        days = jnp.where(denied_for["too_late"], too_late, in_time)
+        least_late = _rule_entry(_DAYS_LATE, COMPENSATE, gold)
+        late_enough = jnp.where(at_limit, least_late, between(Slot.DAYS_LATE, least_late, MAX_DAYS_LATE - 1))
+        too_early = jnp.where(at_limit, least_late - 1, below(Slot.DAYS_LATE, least_late))
+        late = jnp.where(denied_for["not_late_enough"], too_early, late_enough)
+        status = (_rule_entry(_STATUS, wish) + denied_for["wrong_status"] * (1 + below(Slot.OTHER_STATUS, 3))) % 4
         meant = jnp.arange(ORDERS) == order
         # Steps of 1 and 2 give three different items of six, and so do -1 and -2.
-        first = below(9, len(ITEMS))
-        step = (1 + below(6, 2)) * (1 - 2 * jnp.asarray(split, jnp.int32))
+        first_item = below(Slot.FIRST_ITEM, len(ITEMS))
+        item_step = (1 + below(Slot.ITEM_STEP, 2)) * (1 - 2 * is_test)
         return Params(
-            pin=2 * (500 + below(0, 4500)) + jnp.asarray(split, jnp.int32),
-            honest=(below(1, 8) > 0) if self.all_customers else jnp.bool_(True),
+            pin=2 * (500 + below(Slot.PIN, 4500)) + is_test,
+            honest=(below(Slot.HONEST, 8) > 0) if self.all_customers else jnp.bool_(True),
             gold=gold,
-            temper=below(3, len(TEMPERS)) if self.all_customers else jnp.int32(0),
+            temper=below(Slot.TEMPER, len(TEMPERS)) if self.all_customers else jnp.int32(0),
             wish=wish,
             order=order,
-            fixable=below(14, 2) == 0,
-            items=(first + step * jnp.arange(ORDERS)) % len(ITEMS),
-            statuses=jnp.where(
-                meant, (fitting + names["wrong_status"] * (1 + below(15, 3))) % 4, (rows[0] % 4).astype(jnp.int32)
-            ),
-            days=jnp.where(meant, days, 1 + (rows[1] % 120).astype(jnp.int32)),
-            late=jnp.where(meant, late, (rows[2] % 12).astype(jnp.int32)),
-            final=jnp.where(meant & (wish <= WISHES.index("redirect")), names["final_sale"], rows[3] % 4 == 0),
+            fixable=below(Slot.FIXABLE, 2) == 0,
+            items=(first_item + item_step * jnp.arange(ORDERS)) % len(ITEMS),
+            statuses=jnp.where(meant, status, (rows[0] % 4).astype(jnp.int32)),
+            days=jnp.where(meant, days, 1 + (rows[1] % MAX_DAYS).astype(jnp.int32)),
+            late=jnp.where(meant, late, (rows[2] % MAX_DAYS_LATE).astype(jnp.int32)),
+            final=jnp.where(meant & _rule_entry(_NOT_FINAL_SALE, wish), denied_for["final_sale"], rows[3] % 4 == 0),
         )
 
     def verdict(self, params: Params) -> jax.Array:
         """Return the number of the reason for which the policy denies the wish, -1 if it grants it."""
-        status, days, late = (part[params.order] for part in (params.statuses, params.days, params.late))
-        wish, fitting = params.wish, jnp.asarray(np.array(_FITTING, np.int32))[params.wish]
-        returned, replaced = wish == WISHES.index("return"), wish == WISHES.index("replace")
-        too_late = (returned & (days > jnp.where(params.gold, 90, 60))) | (replaced & (days > 90))
-        early = (wish == WISHES.index("compensate")) & (late < jnp.where(params.gold, 3, 6))
+        wish, gold, order = params.wish, params.gold, params.order
         reason = jnp.int32(-1)
+        # The first reason of the policy that holds counts, so it is written last.
         for holds, name in (
-            (early, "not_late_enough"),
-            (too_late, "too_late"),
-            ((wish <= WISHES.index("redirect")) & params.final[params.order], "final_sale"),
-            (status != fitting, "wrong_status"),
+            (params.late[order] < _rule_entry(_DAYS_LATE, wish, gold), "not_late_enough"),
+            (params.days[order] > _rule_entry(_LAST_DAY, wish, gold), "too_late"),
+            (_rule_entry(_NOT_FINAL_SALE, wish) & params.final[order], "final_sale"),
+            (params.statuses[order] != _rule_entry(_STATUS, wish), "wrong_status"),
             (~params.honest, "not_verified"),
         ):
             reason = jnp.where(holds, REASONS.index(name), reason)
@@ -236,10 +334,9 @@ class ServiceDesk(Task[Params, State]):
 
     def granted(self, params: Params) -> jax.Array:
         """Return the number of the change that the policy grants, -1 for none; credit is a return in part."""
-        days = params.days[params.order]
-        part = (params.wish == WISHES.index("return")) & (days > jnp.where(params.gold, 60, 30))
-        mended = (params.wish == WISHES.index("replace")) & params.fixable
-        change = jnp.where(part, CHANGES.index("credit"), params.wish)
+        beyond_full_days = params.days[params.order] > _rule_entry(_FULL_DAYS, params.wish, params.gold)
+        mended = (params.wish == REPLACE) & params.fixable
+        change = jnp.where((params.wish == RETURN) & beyond_full_days, CREDIT, params.wish)
         return jnp.where((self.verdict(params) < 0) & ~mended, change, -1).astype(jnp.int32)
 
     def initial(self, key: jax.Array, params: Params) -> State:
@@ -248,8 +345,8 @@ class ServiceDesk(Task[Params, State]):
         return State(
             checked=no,
             wish_known=params.temper == 0,
-            told=none,
-            seen=jnp.zeros(ORDERS, bool),
+            named_order=none,
+            looked_up=jnp.zeros(ORDERS, bool),
             changed=jnp.zeros((ORDERS, len(CHANGES)), bool),
             restarted=no,
             breach=no,
@@ -257,7 +354,7 @@ class ServiceDesk(Task[Params, State]):
             last=none,
             ending=jnp.int32(0),
             reason=none,
-            made=jnp.zeros(len(ACTIONS), jnp.int32) if self.mode == "matched" else None,
+            action_counts=jnp.zeros(len(ACTIONS), jnp.int32) if self.mode == "matched" else None,
         )
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
@@ -271,15 +368,18 @@ class ServiceDesk(Task[Params, State]):
         denies = (action >= DENY) & (action < DONE)
         patience = jnp.where(params.temper == TEMPERS.index("impatient"), PATIENCE, TURNS)
         ending = jnp.where(action == DONE, 1, jnp.where(denies, 2, jnp.where(turns >= patience, 3, 0)))
-        confused = (params.temper == TEMPERS.index("confused")) & (state.told < 0)
+        confused = (params.temper == TEMPERS.index("confused")) & (state.named_order < 0)
         named = jnp.where(confused, (params.order + 1) % ORDERS, params.order)
         verified = state.checked & params.honest
-        hasty = writes & (change == WISHES.index("replace")) & ~state.restarted
+        hasty = writes & (change == REPLACE) & ~state.restarted
+        counts = state.action_counts
+        if counts is not None:
+            counts = counts + (jnp.arange(len(ACTIONS)) == action)
         return State(
             checked=state.checked | (action == ASK_PIN),
             wish_known=state.wish_known | (action == ASK_WISH),
-            told=jnp.where(action == ASK_ORDER, named, state.told).astype(jnp.int32),
-            seen=state.seen | (looks & (orders == action - LOOK_UP)),
+            named_order=jnp.where(action == ASK_ORDER, named, state.named_order).astype(jnp.int32),
+            looked_up=state.looked_up | (looks & (orders == action - LOOK_UP)),
             changed=state.changed | (writes & (orders[:, None] == order) & (changes[None] == change)),
             restarted=state.restarted | (action == RESTART),
             breach=state.breach | ((looks | writes) & ~verified) | hasty,
@@ -287,7 +387,9 @@ class ServiceDesk(Task[Params, State]):
             last=action,
             ending=ending.astype(jnp.int32),
             reason=jnp.where(denies, action - DENY, -1).astype(jnp.int32),
-            made=None if state.made is None else state.made + (jnp.arange(len(ACTIONS)) == action),
+            action_counts=None
+            if state.action_counts is None
+            else state.action_counts + (jnp.arange(len(ACTIONS)) == action),
         )
 
     def solved(self, state: State, params: Params) -> jax.Array:
@@ -295,9 +397,9 @@ class ServiceDesk(Task[Params, State]):
         reason = self.verdict(params)
         wanted = jnp.arange(len(CHANGES))[None] == self.granted(params)
         wanted = wanted & (jnp.arange(ORDERS)[:, None] == params.order)
-        device = params.wish == WISHES.index("replace")
+        device = params.wish == REPLACE
         end = jnp.where(reason < 0, state.ending == 1, (state.ending == 2) & (state.reason == reason))
-        careful = state.checked & ~state.breach & (state.seen[params.order] | ~params.honest)
+        careful = state.checked & ~state.breach & (state.looked_up[params.order] | ~params.honest)
         restarted = state.restarted | ~device | (reason >= 0)
         return end & careful & restarted & (state.changed == wanted).all()
 
@@ -305,7 +407,7 @@ class ServiceDesk(Task[Params, State]):
         """Return the fewest actions of an agent who checks everything."""
         reason = self.verdict(params)
         confused = (params.temper == TEMPERS.index("confused")).astype(jnp.int32)
-        device = params.wish == WISHES.index("replace")
+        device = params.wish == REPLACE
         grant = jnp.where(device, 2 - params.fixable.astype(jnp.int32), 1)
         honest = 4 + (params.temper != 0) + 2 * confused + jnp.where(reason < 0, grant, 0)
         return jnp.where(params.honest, honest, 2).astype(jnp.int32)
@@ -319,8 +421,8 @@ class ServiceDesk(Task[Params, State]):
             earned = jnp.where(right, factor, 0)
         if self.mode == "matched":
             wanted = self.wanted_calls(params)
-            names = jnp.minimum(_by_tool(next_state.made), _by_tool(wanted)).sum()
-            calls = jnp.minimum(next_state.made, wanted).sum()
+            names = jnp.minimum(_by_tool(next_state.action_counts), _by_tool(wanted)).sum()
+            calls = jnp.minimum(next_state.action_counts, wanted).sum()
             common = names.astype(self.dtype), calls.astype(self.dtype)
             alike = likeness(*common, next_state.turns.astype(self.dtype), wanted.sum().astype(self.dtype))
             earned = jnp.where(over & (next_state.ending < 3), alike, 0)
@@ -332,7 +434,7 @@ class ServiceDesk(Task[Params, State]):
         """Return how often an agent who checks everything takes each action, int32 ``(32,)``."""
         reason, granted, order = self.verdict(params), self.granted(params), params.order
         confused = params.temper == TEMPERS.index("confused")
-        device = params.wish == WISHES.index("replace")
+        device = params.wish == REPLACE
         honest = params.honest
         steps: tuple[tuple[Any, Any], ...] = (
             (ASK_PIN, True),
@@ -351,10 +453,10 @@ class ServiceDesk(Task[Params, State]):
     def _progress(self, state: State, params: Params) -> jax.Array:
         """Return the share done of what the policy asks for before the end; 0 if anything was done against it."""
         granted, order = self.granted(params), params.order
-        device = (params.wish == WISHES.index("replace")) & (self.verdict(params) < 0)
+        device = (params.wish == REPLACE) & (self.verdict(params) < 0)
         wanted = (jnp.arange(len(CHANGES)) == granted) & (jnp.arange(ORDERS)[:, None] == order)
         due = jnp.stack([jnp.bool_(True), params.honest, device, granted >= 0])
-        done = jnp.stack([state.checked, state.seen[order], state.restarted, (state.changed & wanted).any()])
+        done = jnp.stack([state.checked, state.looked_up[order], state.restarted, (state.changed & wanted).any()])
         clean = ~state.breach & ~(state.changed & ~wanted).any()
         share = (due & done).sum().astype(self.dtype) / due.sum().astype(self.dtype)
         return jnp.where(clean, share, 0)
@@ -376,19 +478,19 @@ class ServiceDesk(Task[Params, State]):
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return last action, what was said, rows and turns; ``(109,)``."""
-        seen = state.seen
-        light = state.restarted & (params.wish == WISHES.index("replace"))
+        seen = state.looked_up
+        light = state.restarted & (params.wish == REPLACE)
         blocks = [
             jnp.arange(len(ACTIONS)) == state.last,
             jnp.stack([state.checked & params.honest, state.checked & ~params.honest]),
             state.wish_known & (jnp.arange(len(WISHES)) == params.wish),
             state.wish_known & (jnp.arange(len(ITEMS)) == params.items[params.order]),
-            jnp.arange(ORDERS) == state.told,
+            jnp.arange(ORDERS) == state.named_order,
             (state.checked & params.honest & params.gold)[None],
             (seen[:, None] & (params.items[:, None] == jnp.arange(len(ITEMS)))).ravel(),
             (seen[:, None] & (params.statuses[:, None] == jnp.arange(len(STATUSES)))).ravel(),
-            seen * params.days / 120,
-            seen * params.late / 12,
+            seen * params.days / MAX_DAYS,
+            seen * params.late / MAX_DAYS_LATE,
             seen & params.final,
             state.changed.ravel(),
             jnp.stack([light & params.fixable, light & ~params.fixable]),
@@ -407,8 +509,8 @@ class ServiceDesk(Task[Params, State]):
             Component("gold", "whether the customer is known to be gold"),
             Component("row_item", "[order looked up]: item, one-hot", shape=(ORDERS, len(ITEMS))),
             Component("row_status", f"[order]: status, one-hot: {', '.join(STATUSES)}", shape=(ORDERS, len(STATUSES))),
-            Component("row_days", "[order]: days since delivery", "120 days", (ORDERS,), 120),
-            Component("row_late", "[order]: days late", "12 days", (ORDERS,), 12),
+            Component("row_days", "[order]: days since delivery", f"{MAX_DAYS} days", (ORDERS,), MAX_DAYS),
+            Component("row_late", "[order]: days late", f"{MAX_DAYS_LATE} days", (ORDERS,), MAX_DAYS_LATE),
             Component("row_final", "[order]: whether the sale was final", shape=(ORDERS,)),
             Component("changed", "[order, change]: whether it was written", shape=(ORDERS, len(CHANGES))),
             Component("light", "after a restart: whether the light is green, whether it is red", shape=(2,)),
@@ -457,7 +559,7 @@ class ServiceDesk(Task[Params, State]):
         )[int(params.wish)]
 
     def _said(self, state: State, params: Params) -> str:
-        last, order = int(state.last), int(state.told) + 1
+        last, order = int(state.last), int(state.named_order) + 1
         if last < 0:
             return f"Customer: {self._wish(params) if int(params.temper) == 0 else 'Hello, I need help with an order.'}"
         if last == WAIT:
@@ -478,7 +580,7 @@ class ServiceDesk(Task[Params, State]):
             said = f"System: {CHANGES[change]} is written to order {number + 1}."
         elif last == RESTART:
             light = "green" if params.fixable else "still red"
-            device = int(params.wish) == WISHES.index("replace")
+            device = int(params.wish) == REPLACE
             said = f"Customer: I have restarted it. The light is {light}." if device else "Customer: Restart what?"
         else:
             said = "You ended the conversation."
@@ -499,9 +601,9 @@ class ServiceDesk(Task[Params, State]):
                 lines.append("The customer is gold.")
         if state.wish_known:
             lines.append(f"Wish: {self._wish(params)}")
-        if int(state.told) >= 0:
-            lines.append(f"The customer named order {int(state.told) + 1}.")
-        lines += [self._row(order, params) for order in range(ORDERS) if state.seen[order]]
+        if int(state.named_order) >= 0:
+            lines.append(f"The customer named order {int(state.named_order) + 1}.")
+        lines += [self._row(order, params) for order in range(ORDERS) if state.looked_up[order]]
         for order, written in enumerate(np.asarray(state.changed).tolist(), 1):
             lines += [
                 f"Written to order {order}: {change}." for change, yes in zip(CHANGES, written, strict=True) if yes

@@ -1,4 +1,4 @@
-"""``rlsuite record``: episodes as tables in physical units, and how well references were followed."""
+"""``rlsuite record``: episodes as tables in physical units, and how well set points were followed."""
 
 import math
 import sys
@@ -36,17 +36,17 @@ def record(
         Path | None, typer.Option(help="Picture to write: the first episode, PNG.", show_default=False)
     ] = None,
 ) -> None:
-    """Record episodes in physical units, and report how well their references were followed.
+    """Record episodes in physical units, and report how well their set points were followed.
 
     The table has a row for each step: time, observations, actions, reward, cost and measures, in columns `name [unit]`.
     The reference player plays the same episodes beside the agent. Rise, settling and overshoot are medians over the
-    steps of a reference; ids with `?reference=step` have some.
+    steps of a set point; ids with `?setpoint=step` have some.
 
     **Examples**
 
     * `rlsuite record PMSMSpeed-v0 --agent reference --out run.csv`
 
-    * `rlsuite record "PMSMSpeed-v0?reference=step" --run runs/mine ppo --out run.parquet --plot steps.png`
+    * `rlsuite record "PMSMSpeed-v0?setpoint=step" --run runs/mine ppo --out run.parquet --plot steps.png`
     """
     check_at_least("--episodes", episodes, 1)
     check_at_least("--seed", seed, 0)

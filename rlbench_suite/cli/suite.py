@@ -129,7 +129,7 @@ def _facts(card: "TaskCard") -> dict[str, Any]:
 def show(task_id: TaskId, as_json: AsJson = False) -> None:
     """Show a task: its card, key figures, observation and action components, measures and reference scores.
 
-    Key figures are ranges and accuracies in physical units, such as the range of a drive's references.
+    Key figures are ranges and accuracies in physical units, such as the range of a drive's set points.
 
     **Examples**
 

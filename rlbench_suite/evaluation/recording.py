@@ -141,7 +141,7 @@ def plot(path: Path, title: str, found: Mapping[str, Sequence[Sequence[Tracked]]
     factor, unit = (1e3, "ms") if longest < 1 else (1.0, "s")
     for name, quantity in quantities.items():
         axis = axes[name]
-        axis.plot(quantity.time * factor, quantity.reference, "k--", linewidth=0.9, label="asked for")
+        axis.plot(quantity.time * factor, quantity.setpoint, "k--", linewidth=0.9, label="asked for")
         axis.set_ylabel(f"{quantity.name} ({quantity.unit})")
     for player, one in first.items():
         for quantity in one:

@@ -1,9 +1,9 @@
 """Recorded signals in an engineer's quantities: rise and settling time, overshoot, ripple, rms error, trips.
 
-A *tracked* quantity is a signal with its reference, or an error that should be zero. A step of the reference is a
+A *tracked* quantity is a signal with its set point, or an error that should be zero. A step of the set point is a
 change of at least :data:`STEP` of its range after which it holds for :data:`HELD` samples; the beginning of an episode
 is one too. Definitions are those of most textbooks (Ogata, Modern Control Engineering, section 5-3): rise from 10 to
-90 %, settling to within 2 % of the step. References that move all the time, such as random walks, have an rms error
+90 %, settling to within 2 % of the step. Set points that move all the time, such as random walks, have an rms error
 alone.
 """
 
@@ -20,31 +20,31 @@ from rlbench_suite.evaluation.trajectory import Trajectory, columns, observed
 from rlbench_suite.task import Task
 
 STEP = 0.05
-"""Least change that is a step, in parts of the reference's range in the episode."""
+"""Least change that is a step, in parts of the set point's range in the episode."""
 HELD = 20
-"""Samples for which a reference stays after a step."""
+"""Samples for which a set point stays after a step."""
 BAND = 0.02
 """Half of the band in which a signal has settled, in parts of the step."""
 
 
 class Tracked(NamedTuple):
-    """A quantity and its reference over one episode."""
+    """A quantity and its set point over one episode."""
 
     name: str
     unit: str
     time: np.ndarray
     """s, or steps if a step has no duration"""
-    reference: np.ndarray
+    setpoint: np.ndarray
     value: np.ndarray
 
 
 class Response(NamedTuple):
-    """Answer to one step of the reference. Numbers that do not exist are NaN."""
+    """Answer to one step of the set point. Numbers that do not exist are NaN."""
 
     rise: float
     """From 10 to 90 % of the step, s"""
     overshoot: float
-    """Beyond the reference, in parts of the step"""
+    """Beyond the set point, in parts of the step"""
     settling: float
     """Until it stays within 2 % of the step, s"""
     ripple: float
@@ -52,7 +52,7 @@ class Response(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """One tracked quantity over all episodes: medians over the steps of its reference, and the rms error."""
+    """One tracked quantity over all episodes: medians over the steps of its set point, and the rms error."""
 
     name: str
     unit: str
@@ -67,13 +67,13 @@ class Summary(NamedTuple):
 
 
 def step_response(time: np.ndarray, value: np.ndarray, before: float, after: float) -> Response:
-    """Measure the answer to a step of the reference at ``time[0]``. Crossings are interpolated between samples.
+    """Measure the answer to a step of the set point at ``time[0]``. Crossings are interpolated between samples.
 
     Args:
         time: s, increasing.
         value: the signal at these times.
         before: value from which the step is counted.
-        after: the reference after the step, another value.
+        after: the set point after the step, another value.
     """
     share = (value - before) / (after - before)
     start, end = (_first_crossing(time, share, level) for level in (0.1, 0.9))
@@ -91,15 +91,15 @@ def step_response(time: np.ndarray, value: np.ndarray, before: float, after: flo
     return Response(end - start, max(0.0, float(share.max()) - 1), float(settling), ripple)
 
 
-def steps_of(reference: np.ndarray) -> list[tuple[int, int]]:
-    """Return where the steps of a reference begin and end: the first sample of each, and the sample after its last.
+def steps_of(setpoint: np.ndarray) -> list[tuple[int, int]]:
+    """Return where the steps of a set point begin and end: the first sample of each, and the sample after its last.
 
-    The first of them begins with the reference itself if that holds.
+    The first of them begins with the set point itself if that holds.
     """
-    span = float(np.ptp(reference))
-    moves = np.abs(np.diff(reference))
-    still = 1e-6 * max(span, float(np.abs(reference).max()), 1e-12)
-    changes = [0, *(np.flatnonzero(moves > still) + 1).tolist(), len(reference)]
+    span = float(np.ptp(setpoint))
+    moves = np.abs(np.diff(setpoint))
+    still = 1e-6 * max(span, float(np.abs(setpoint).max()), 1e-12)
+    changes = [0, *(np.flatnonzero(moves > still) + 1).tolist(), len(setpoint)]
     return [
         (start, end)
         for start, end in pairwise(changes)
@@ -108,21 +108,21 @@ def steps_of(reference: np.ndarray) -> list[tuple[int, int]]:
 
 
 def responses(tracked: Tracked) -> list[Response]:
-    """Measure the answers to all steps of a reference. A step counts from the value that it found."""
+    """Measure the answers to all steps of a set point. A step counts from the value that it found."""
     found = []
-    for start, end in steps_of(tracked.reference):
-        before, after = float(tracked.value[start]), float(tracked.reference[start])
-        size = max(float(np.ptp(tracked.reference)), float(np.abs(tracked.value).max()))
+    for start, end in steps_of(tracked.setpoint):
+        before, after = float(tracked.value[start]), float(tracked.setpoint[start])
+        size = max(float(np.ptp(tracked.setpoint)), float(np.abs(tracked.value).max()))
         if abs(after - before) >= STEP * size > 0:
             found.append(step_response(tracked.time[start:end], tracked.value[start:end], before, after))
     return found
 
 
 def tracked(task: Task[Any, Any], episode: Trajectory, agent: int = 0) -> list[Tracked]:
-    """Return the tracked quantities of an episode: ``X`` with ``reference_X``, and the errors that the task names.
+    """Return the tracked quantities of an episode: ``X`` with ``setpoint_X``, and the errors that the task names.
 
     The measure of a name is true and of the end of each step, while an observation may be noisy. So the measure is
-    taken where there is one, after the first sample; else the reference minus ``error_X``, from where that error is
+    taken where there is one, after the first sample; else the set point minus ``error_X``, from where that error is
     within its instrument's range for good.
     """
     table = columns(task, episode, agent)
@@ -131,8 +131,8 @@ def tracked(task: Task[Any, Any], episode: Trajectory, agent: int = 0) -> list[T
     found = []
     for name, column in by_name.items():
         unit = column.rsplit("[", 1)[-1].rstrip("]")
-        subject = name.removeprefix("reference_")
-        if name.startswith("reference_") and (source := _source(subject, by_name)):
+        subject = name.removeprefix("setpoint_")
+        if name.startswith("setpoint_") and (source := _source(subject, by_name)):
             asked, value, at = table[column], table[by_name[source]], time
             if source == subject and (true := by_name.get(f"measure.{subject}")):
                 value = np.concatenate([value[:1], table[true][:-1]])

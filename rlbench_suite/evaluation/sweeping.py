@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 from gymnasium import spaces
 
 from rlbench_suite.agent import Agent, HostPolicy
-from rlbench_suite.card import TaskCard, unknown
+from rlbench_suite.card import TaskCard, load, unknown
 from rlbench_suite.context import times
 from rlbench_suite.evaluation import chart
 from rlbench_suite.evaluation.page import render
@@ -191,8 +191,9 @@ def _with_draws_of(task: Task[Any, Any], other: Task[Any, Any]) -> Task[Any, Any
         return None
     if all(map(np.array_equal, jax.tree.leaves(mine), jax.tree.leaves(theirs))):
         return None
-    changed = object.__new__(type(task))  # a copy would be the task itself
-    changed.__dict__.update(task.__dict__, sample_params=other.sample_params)
+    # Card.build would give the task itself, which others use.
+    changed: Task[Any, Any] = load(task.card.entry_point)(task.card, difficulty=task.difficulty, dtype=task.dtype.name)
+    changed.sample_params = other.sample_params  # type: ignore[method-assign]
     return changed
 
 

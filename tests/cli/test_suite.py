@@ -140,7 +140,7 @@ def test_an_id_without_version_is_noted_in_one_plain_line(call: Callable[..., tu
         assert (code, said) == (0, f"warning: Using the latest version, rlsuite/Wordle-v0, of {name}.\n")
 
 
-def test_show_tells_the_range_and_the_accuracy_of_references(call: Callable[..., tuple], tmp_path: Path):
+def test_show_tells_the_range_and_the_accuracy_of_setpoints(call: Callable[..., tuple], tmp_path: Path):
     """Figures of the goal's table, and of a motor of twice the torque constant and a quarter of the current."""
     own = tmp_path / "own.yaml"
     own.write_text("magnet_flux: 0.33\nnominal_current: 24.25\ncurrent_limit: 52.5\n")
@@ -148,7 +148,7 @@ def test_show_tells_the_range_and_the_accuracy_of_references(call: Callable[...,
         _, out, _ = call("show", task_id, "--json")
         told = [(one["name"], one["unit"], one["low"], one["high"]) for one in json.loads(out)["key_figures"]]
         assert told == [
-            ("reference_torque", "N m", pytest.approx(-16 * part), pytest.approx(16 * part)),
+            ("setpoint_torque", "N m", pytest.approx(-16 * part), pytest.approx(16 * part)),
             ("halving_error_torque", "N m", pytest.approx(0.8 * part), pytest.approx(0.8 * part)),
         ]
     rows = [[cell.strip() for cell in line.split("│")] for line in call("show", task_id)[1].splitlines()]

@@ -58,7 +58,7 @@ def test_ripple_and_what_never_settles() -> None:
     assert never.overshoot == 0
 
 
-def test_steps_of_a_reference_are_found_and_walks_have_none() -> None:
+def test_steps_of_a_setpoint_are_found_and_walks_have_none() -> None:
     square = np.repeat([1.0, -1.0, 2.0], 100)
     assert steps_of(square) == [(0, 100), (100, 200), (200, 300)]
     walk = np.cumsum(np.random.default_rng(0).normal(size=300))
@@ -69,7 +69,7 @@ def test_steps_of_a_reference_are_found_and_walks_have_none() -> None:
     [summary] = summarise([[followed]])
     assert (summary.steps, summary.settled, summary.overshoot) == (3, 1.0, 0.0)
     assert summary.rms_error == pytest.approx(math.sqrt((1 + 4 + 9) / 300))
-    assert math.isnan(summarise([[followed._replace(reference=walk)]])[0].rise)
+    assert math.isnan(summarise([[followed._replace(setpoint=walk)]])[0].rise)
 
 
 def test_a_recording_is_the_environments_own_episode_in_physical_units(
@@ -108,8 +108,8 @@ def test_a_position_is_known_where_its_error_is() -> None:
     named = [signal.name for signal in task.signals["observation"]]
     scale = {signal.name: signal.scale for signal in task.signals["observation"]}
     seen = np.zeros((100, 1, len(named)), np.float32)
-    value = 1 - np.exp(-np.arange(100) / 10)  # towards a reference of one
-    seen[:, 0, named.index("reference_position")] = 1 / scale["reference_position"]
+    value = 1 - np.exp(-np.arange(100) / 10)  # towards a set point of one
+    seen[:, 0, named.index("setpoint_position")] = 1 / scale["setpoint_position"]
     seen[:, 0, named.index("error_position")] = np.clip((1 - value) / scale["error_position"], -1.5, 1.5)
     none = np.zeros((100, 1, 2))
     episode = Trajectory(0, seen, None, none, np.zeros(100), None, {}, False, True)
@@ -120,12 +120,12 @@ def test_a_position_is_known_where_its_error_is() -> None:
 
 
 def test_a_noisy_speed_is_judged_by_its_true_value() -> None:
-    task = registry.card("PMSMSpeedIndustrial-v0?reference=step").build()
+    task = registry.card("PMSMSpeedIndustrial-v0?setpoint=step").build()
     [episode] = play(task, reference_player(task), range(1), split="test")
     table = columns(task, episode)
     [speed] = tracked(task, episode)
     np.testing.assert_array_equal(speed.value[1:], table["measure.speed [rad/s]"][:-1])
-    np.testing.assert_array_equal(speed.reference, table["reference_speed [rad/s]"])
+    np.testing.assert_array_equal(speed.setpoint, table["setpoint_speed [rad/s]"])
     assert np.abs(speed.value - table["speed [rad/s]"]).max() > 1
 
 

@@ -6,7 +6,7 @@
 * ``wave``: duty k at step n is 0.3 cos(0.2 n + 1.3 k); switch state k is 3 n + 1 + k modulo the number of states;
 * ``push``: the first duty of each converter is 1, the others -1; the switch states that give these voltages.
 
-Each holds the first and the last state, every reference shown (the first one at reset), every reward, and whether the
+Each holds the first and the last state, every set point shown (the first one at reset), every reward, and whether the
 last step ended it. ``walks`` are the arguments of the reference generators.
 """
 
@@ -52,11 +52,11 @@ def rounded(values: Any) -> list[float]:
 
 
 def episode(env: Any, act: Any, steps: int) -> dict[str, Any]:
-    (state, reference), _ = env.reset(seed=2026)
-    seen: dict[str, Any] = {"reset": rounded(state), "references": [rounded(reference)], "rewards": []}
+    (state, setpoint), _ = env.reset(seed=2026)
+    seen: dict[str, Any] = {"reset": rounded(state), "setpoints": [rounded(setpoint)], "rewards": []}
     for n in range(steps):
-        (state, reference), reward, terminated, _, _ = env.step(act(env.action_space, n))
-        seen["references"].append(rounded(reference))
+        (state, setpoint), reward, terminated, _, _ = env.step(act(env.action_space, n))
+        seen["setpoints"].append(rounded(setpoint))
         seen["rewards"].append(round(float(reward), DIGITS))
         if terminated:
             break

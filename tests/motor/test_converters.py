@@ -102,7 +102,7 @@ def test_an_interlocked_half_bridge_follows_its_diodes() -> None:
 
 
 def test_goals_and_actions_are_within_the_quadrants() -> None:
-    """Every choice keeps its quadrants: no negative voltage, forward speeds, no negative reference by one quadrant."""
+    """Every choice keeps its quadrants: no negative voltage, forward speeds, no negative set point by one quadrant."""
     chosen = [
         (drive.id, converter)
         for drive in cards().values()

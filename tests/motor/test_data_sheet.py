@@ -126,26 +126,26 @@ def test_goals_and_the_reference_follow_the_data_sheet() -> None:
     [("PMSMTorque-v0", None), ("PMSMTorque-v0", SERVO), ("SCIMCurrent-v0", None), ("PMSMCurrent-v0", None)],
 )
 def test_key_figures_are_those_of_episodes(name: str, sheet: dict[str, Any] | None) -> None:
-    """First references fill the ranges and leave them never; an error of the stated size halves the reward."""
+    """First set points fill the ranges and leave them never; an error of the stated size halves the reward."""
     task: Any = (card(name, context=sheet) if sheet else card(name)).build()
     figures = {figure.name: figure for figure in task.key_figures()}
-    asked = [figure for name, figure in figures.items() if name.startswith("reference_") and name[10:] != "length"]
+    asked = [figure for name, figure in figures.items() if name.startswith("setpoint_") and name != "setpoint_length"]
     key = jax.random.key(0)
     params = jax.jit(task.sample_params)(key, 1)
-    first = jax.jit(jax.vmap(task.initial, (0, None)))(jax.random.split(key, 4096), params).reference
+    first = jax.jit(jax.vmap(task.initial, (0, None)))(jax.random.split(key, 4096), params).setpoint
     for figure, values in zip(asked, first, strict=True):
         span = figure.high - figure.low
         assert figure.low - 1e-6 * span <= values.min() < figure.low + 0.02 * span
         assert figure.high - 0.02 * span < values.max() <= figure.high + 1e-6 * span
-    if "reference_length" in figures:
+    if "setpoint_length" in figures:
         longest = np.hypot(first[0], first[1]).max()
-        assert figures["reference_length"].high == pytest.approx(longest, rel=0.01)
+        assert figures["setpoint_length"].high == pytest.approx(longest, rel=0.01)
     state = jax.jit(task.initial)(key, params)
     values = task.controlled(state, params) if hasattr(task, "controlled") else state.current
     missed = [
         value - figures[f"halving_error_{figure.name[10:]}"].low for value, figure in zip(values, asked, strict=True)
     ]
-    before = state._replace(reference=type(state.reference)(*missed) if name == "PMSMCurrent-v0" else tuple(missed))
+    before = state._replace(setpoint=type(state.setpoint)(*missed) if name == "PMSMCurrent-v0" else tuple(missed))
     assert float(task.reward(before, None, state, key, params)) == pytest.approx(0.5)
 
 
@@ -229,7 +229,7 @@ def test_a_context_prices_overload(name: str, currents: tuple[float, ...]) -> No
         reward = np.asarray(task.reward(state, None, after, None, params))
         tracking = float(shipped.reward(state, None, after, None, params))
         value = float(task.controlled(after, params)[0])
-    error = abs(value - float(state.reference[0])) / task.goal.halving[0]
+    error = abs(value - float(state.setpoint[0])) / task.goal.halving[0]
     assert tracking == pytest.approx(1 / (1 + error), rel=1e-4)
     plant = task.plant
     excess = max(min(math.hypot(*currents), plant.current_limit) / plant.nominal_current - 1, 0)
@@ -267,7 +267,7 @@ def test_a_record_beside_a_slower_machine_plays_the_same_episodes(monkeypatch: p
 
     def records(factor: float) -> dict[str, Any]:
         return {
-            "reference": {"time": factor * time, "speed": speed / factor},
+            "setpoint": {"time": factor * time, "speed": speed / factor},
             "load": {"time": factor * time, "load_torque": factor * torque},
         }
 
@@ -300,22 +300,22 @@ def test_a_record_outside_the_range_of_the_own_machine_is_refused_with_its_row()
     time = np.linspace(0, 1, 11)
     speed = np.where(np.arange(11) == 4, 100.0, 0.0)
     with pytest.raises(ValueError, match="speed must be from -70 to 70 rad/s, got 100 in row 5"):
-        card("PMSMSpeed-v0", context=half | {"reference": {"time": time, "speed": speed}})
+        card("PMSMSpeed-v0", context=half | {"setpoint": {"time": time, "speed": speed}})
     for context, printed in ((None, "speed (rad/s, -140 to 140)"), (half, "speed (rad/s, -70 to 70)")):
         task: Any = card("PMSMSpeed-v0", context=context).build()
         assert f"columns time (s), {printed}" in template(task.card.id, task.constants(), task.series())
     with pytest.raises(ValueError, match="does not hold the nominal current at standstill"):
-        card("PMSMSpeed-v0", context={"link_voltage": 2, "reference": {"time": time, "speed": speed}})
+        card("PMSMSpeed-v0", context={"link_voltage": 2, "setpoint": {"time": time, "speed": speed}})
 
 
 def test_a_record_takes_the_place_of_settings_and_runs_with_one_as_long() -> None:
     time = 1e-4 * np.arange(4000)
-    reference = {"time": time, "speed": 50 * np.sin(20 * time)}
-    with pytest.raises(ValueError, match="a record of the reference, so reference=step has no effect"):
-        card("PMSMSpeed-v0?reference=step", context={"reference": reference}).build()
+    setpoint = {"time": time, "speed": 50 * np.sin(20 * time)}
+    with pytest.raises(ValueError, match="a record of the setpoint, so setpoint=step has no effect"):
+        card("PMSMSpeed-v0?setpoint=step", context={"setpoint": setpoint}).build()
     load = {"time": time[:-1], "load_torque": np.ones(3999)}
     with pytest.raises(ValueError, match="must be equally long; got 4000 and 3999 periods"):
-        card("PMSMSpeed-v0", context={"reference": reference, "load": load}).build()
+        card("PMSMSpeed-v0", context={"setpoint": setpoint, "load": load}).build()
 
 
 def test_the_file_of_a_context_has_what_that_context_sets() -> None:

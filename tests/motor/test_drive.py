@@ -1,4 +1,4 @@
-"""The drives: dynamics against SciPy, references, rewards, ends, contexts, and their reference player."""
+"""The drives: dynamics against SciPy, set points, rewards, ends, contexts, and their reference player."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_reference_player_tracks_and_never_trips(one: TaskCard) -> None:
 
 @pytest.mark.parametrize("one", MEASURED, ids=named)
 def test_reference_player_leaves_no_steady_error(one: TaskCard) -> None:
-    """References that stand still, on a machine that is not the data sheet's; noise has a mean of zero."""
+    """Set points that stand still, on a machine that is not the data sheet's; noise has a mean of zero."""
     task: Any = one.build()
     player = Cascade.for_task(task)
     episode = first(task, 3)
@@ -135,10 +135,10 @@ def test_reference_player_leaves_no_steady_error(one: TaskCard) -> None:
         key = jax.random.fold_in(jax.random.key(0), k)
         seen = task.observation(state, key, params)
         action, memory = player.act(memory, View(seen, None, state, params), jax.random.key(0))
-        state = task.transition(state, action, key, params)._replace(reference=middle)
+        state = task.transition(state, action, key, params)._replace(setpoint=middle)
         return (state, memory), jnp.stack(task.controlled(state, params))
 
-    start = episode.state._replace(reference=middle)
+    start = episode.state._replace(setpoint=middle)
     run = jax.jit(lambda s: jax.lax.scan(body, (s, player.initial(params)), jnp.arange(4 * one.horizon))[1])
     values = np.asarray(run(start))[-one.horizon :].mean(axis=0)
     assert (np.abs(values - np.array(middle)) < 0.2 * np.array(task.goal.halving)).all()
@@ -168,7 +168,7 @@ def test_reference_player_hardly_overshoots(name: str) -> None:
 
         def body(carry: Any, t: jax.Array) -> Any:
             state, memory = carry
-            state = state._replace(reference=tuple(jnp.where(t < 200, before, after)))
+            state = state._replace(setpoint=tuple(jnp.where(t < 200, before, after)))
             action, memory = player.act(memory, View(None, None, state, params), jax.random.key(0))
             state = task.transition(state, action, jax.random.key(0), params)
             return (state, memory), jnp.stack(task.controlled(state, params))
@@ -187,8 +187,8 @@ def test_reward_by_hand() -> None:
     plant = SynRM()
     params = first(task).params
 
-    def at(d: float, q: float, reference: tuple[float, float]) -> State:
-        return State(DQ(d, q), 0.0, 0.0, reference, (0.0, 0.0))
+    def at(d: float, q: float, setpoint: tuple[float, float]) -> State:
+        return State(DQ(d, q), 0.0, 0.0, setpoint, (0.0, 0.0))
 
     before = at(0, 0, (4.0, -3.0))
     assert float(task.reward(before, None, at(4, -3, (9, 9)), None, params)) == pytest.approx(1)
@@ -335,7 +335,7 @@ def test_windings_of_the_six_phase_machine_stay_within_their_bridges() -> None:
 @pytest.mark.parametrize(
     "name", ["SynRMCurrent-v0", "SCIMTorque-v0", "SeriesDcSpeed-v0", "PMSMCurrentFinite-v0", "EESMPosition-v0"]
 )
-def test_contexts_never_overlap_and_references_stay_within_bounds(name: str) -> None:
+def test_contexts_never_overlap_and_setpoints_stay_within_bounds(name: str) -> None:
     task: Any = card(name).build()
     sample = jax.jit(jax.vmap(task.sample_params, in_axes=(0, None)))
     keys = jax.random.split(jax.random.key(0), 4000)
@@ -354,7 +354,7 @@ def test_contexts_never_overlap_and_references_stay_within_bounds(name: str) -> 
 
     def body(episodes: Any, _: None) -> Any:
         episodes, _ = jax.vmap(partial(advance, task), in_axes=(0, 0, None))(episodes, still, np.int32(500))
-        return episodes, jnp.stack(episodes.state.reference)
+        return episodes, jnp.stack(episodes.state.setpoint)
 
     walk = np.asarray(jax.jit(lambda e: jax.lax.scan(body, e, None, 400))(episodes)[1])
     for i, (low, high) in enumerate(zip(task.goal.low, task.goal.high, strict=True)):
@@ -399,7 +399,7 @@ class Comparators(eqx.Module):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         state, most = view.state, self.task.plant.nominal_current
-        current = jnp.clip(20 + 300 * (state.reference[0] - state.speed), -most, most)
+        current = jnp.clip(20 + 300 * (state.setpoint[0] - state.speed), -most, most)
         forwards, backwards = 1, 2  # switch states
         return jnp.where(state.electrical.armature < current, forwards, backwards).astype(jnp.int32), memory
 

@@ -12,7 +12,6 @@ from scipy.optimize import minimize
 
 from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.card import load
 from rlbench_suite.envs.motor.control.least_losses import SPEEDS, TORQUES, LeastLosses, least_losses
 from rlbench_suite.envs.motor.control.real_cascade import RealCascade
 from rlbench_suite.envs.motor.machines.frames import DQ
@@ -61,7 +60,7 @@ def test_reward_by_hand(name: str) -> None:
     copper = 1.5 * m.resistance * (1 + 3.93e-3 * 90) * (60**2 + 70**2)
     drag = 3 * (m.hysteresis + m.eddy * 600) * (0.04**2 + 0.08**2)
     shaft = 4.5 * (0.04 * 70 + 0.08 * 60) - drag
-    before = episode.state._replace(reference=(np.float32(shaft + 6),))
+    before = episode.state._replace(setpoint=(np.float32(shaft + 6),))
     tracking, efficiency = task.reward(before, None, state, None, episode.params)
     assert float(tracking) == pytest.approx(0.5, rel=1e-4)  # an error of the halving one
     assert float(efficiency) == pytest.approx(-(copper + drag * 200) / 4000, rel=1e-5)
@@ -81,6 +80,6 @@ def test_reference_loses_less_than_least_current(name: str) -> None:
 
 def test_cards_of_drives_with_a_warm_winding_say_that_its_heat_costs() -> None:
     drives = [each for each in registry.cards().values() if each.family == "motor"]
-    warm = {each.name for each in drives if issubclass(load(each.entry_point), RealDrive)}
+    warm = {each.name for each in drives if isinstance(each.build(), RealDrive)}
     assert warm == {each.name for each in drives if "winding's temperature" in each.constraint.counts}
     assert card("PMSMTorqueEfficient-v0").name in warm

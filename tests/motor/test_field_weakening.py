@@ -83,13 +83,13 @@ def test_a_held_speed_is_on_the_ellipse() -> None:
     params = task.sample_params(jax.random.key(0), np.int32(1))._replace(
         machine=jax.tree.map(jnp.float32, plant.nominal)
     )
-    state = task.initial(jax.random.key(0), params)._replace(reference=(jnp.float32(390.0),))
+    state = task.initial(jax.random.key(0), params)._replace(setpoint=(jnp.float32(390.0),))
 
     def step(carry: Any, _: Any) -> tuple[Any, None]:
         state, memory = carry
         action, memory = player.act(memory, View(None, None, state, params), jax.random.key(0))
         now = task.driven(state, task.actuator.chosen(action), params)
-        return (now._replace(reference=state.reference), memory), None
+        return (now._replace(setpoint=state.setpoint), memory), None
 
     (state, _), _ = jax.lax.scan(step, (state, player.initial(params)), length=5000)
     i_d, i_q = map(float, state.electrical)

@@ -20,10 +20,10 @@ from gymnasium.utils.env_checker import check_env
 from scipy import stats
 
 from rlbench_suite import registry
-from rlbench_suite.envs.motor.gem import reference as gem_reference
+from rlbench_suite.envs.motor.gem import setpoint as gem_setpoint
 from rlbench_suite.envs.motor.gem.drive import GemDrive, State, peer_id
 from rlbench_suite.envs.motor.gem.environment import environment
-from rlbench_suite.envs.motor.gem.reference import Walk, Wiener, reference
+from rlbench_suite.envs.motor.gem.setpoint import Walk, Wiener, setpoint
 
 sys.path.insert(0, str(Path(__file__).parent))
 from record_gem import PUSH, push, wave
@@ -48,15 +48,15 @@ def integrator_error(name: str) -> float:
     return 1e-7 if "SIXPMSM" in name else 2e-9
 
 
-def with_references(state: State, values: Any) -> State:
-    walks = zip(state.references, values, strict=True)
-    return state._replace(references=tuple(walk._replace(value=value) for walk, value in walks))
+def with_setpoints(state: State, values: Any) -> State:
+    walks = zip(state.setpoints, values, strict=True)
+    return state._replace(setpoints=tuple(walk._replace(value=value) for walk, value in walks))
 
 
 @pytest.mark.parametrize("drive", DRIVES, ids=[peer_id(drive) for drive in DRIVES])
 @pytest.mark.usefixtures("float64")
 def test_recorded_episodes(drive: Any) -> None:
-    """States, rewards and ends under the peer's references; and what random play shows is in the space."""
+    """States, rewards and ends under the peer's set points; and what random play shows is in the space."""
     name = peer_id(drive)
     task: GemDrive = registry.card(drive.id, gem_compat=True).build(dtype="float64")
     recorded = EPISODES[name]
@@ -66,23 +66,23 @@ def test_recorded_episodes(drive: Any) -> None:
     start = task.initial(key, task.sample_params(key, np.int32(0)))
 
     @jax.jit
-    def played(actions: Any, references: Any, keys: Any) -> Any:
+    def played(actions: Any, setpoints: Any, keys: Any) -> Any:
         def step(state: State, given: Any) -> Any:
             action, values, key = given
-            asked = with_references(state, values)
+            asked = with_setpoints(state, values)
             after = task.transition(asked, action, key, ())
             shown = task.observation(after, key, ())
             return after, (shown, task.reward(asked, action, after, key, ()), task.terminal(after, key, ()))
 
-        return jax.lax.scan(step, start, (actions, references, keys))[1]
+        return jax.lax.scan(step, start, (actions, setpoints, keys))[1]
 
     keys = jax.random.split(key, PUSH)
     for kind, act in (("wave", wave), ("push", push)):
         episode = recorded[kind]
         steps = len(episode["rewards"])
-        references = np.resize(np.array(episode["references"][:steps]), (PUSH, len(task.wieners)))
+        setpoints = np.resize(np.array(episode["setpoints"][:steps]), (PUSH, len(task.wieners)))
         actions = np.stack([act(task.action_space, n) for n in range(PUSH)])
-        shown, rewards, ends = map(np.asarray, played(actions, references, keys))
+        shown, rewards, ends = map(np.asarray, played(actions, setpoints, keys))
         size = len(task.env.state_names)
         np.testing.assert_allclose(start.shown, episode["reset"], rtol=0, atol=1e-12)
         np.testing.assert_allclose(rewards[:steps], episode["rewards"], rtol=0, atol=integrator_error(name))
@@ -90,7 +90,7 @@ def test_recorded_episodes(drive: Any) -> None:
         assert ends[:steps].tolist() == [False] * (steps - 1) + [episode["terminated"]]
     task.action_space.seed(0)
     actions = np.stack([task.action_space.sample() for _ in range(PUSH)])
-    shown, _, _ = played(actions, references, keys)
+    shown, _, _ = played(actions, setpoints, keys)
     assert all(task.observation_space.contains(each) for each in np.asarray(shown))
 
 
@@ -135,11 +135,11 @@ def test_the_peer_leaves_its_own_space() -> None:
     assert "Finite-CC-PMSM-v0" in outside
 
 
-# -- references ----------------------------------------------------------------------------------------------------
+# -- set points ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", EPISODES)
-def test_ranges_of_references(name: str) -> None:
+def test_ranges_of_setpoints(name: str) -> None:
     task: GemDrive = registry.card(next(one.id for one in DRIVES if peer_id(one) == name), gem_compat=True).build()
     walks = EPISODES[name]["walks"]
     assert list(walks) == list(task.env.weights)
@@ -153,10 +153,10 @@ def walked(wiener: Wiener, walks: int, steps: int) -> Walk:
     """Many of them, shape ``(walks, steps + 1)``."""
 
     def one(key: jax.Array) -> Walk:
-        first = gem_reference.begin([wiener], key, np.float32)
+        first = gem_setpoint.begin([wiener], key, np.float32)
 
         def step(walks: tuple[Walk, ...], t: Any) -> tuple[tuple[Walk, ...], Walk]:
-            return (after := gem_reference.step([wiener], walks, jax.random.fold_in(key, t))), after[0]
+            return (after := gem_setpoint.step([wiener], walks, jax.random.fold_in(key, t))), after[0]
 
         rest = jax.lax.scan(step, first, np.arange(1, steps + 1))[1]
         return jax.tree.map(lambda a, b: jax.numpy.concatenate([a[None], b]), first[0], rest)
@@ -164,7 +164,7 @@ def walked(wiener: Wiener, walks: int, steps: int) -> Walk:
     return jax.tree.map(np.asarray, jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(7), walks)))
 
 
-def test_sub_episodes_of_references() -> None:
+def test_sub_episodes_of_setpoints() -> None:
     """Lengths uniform over 500..1999, deviations log-uniform, moves normal, each value one move from the last."""
     wide = Wiener(-1e3, 1e3, 1e-3, 1e-1)
     walks = walked(wide, 200, 12_000)
@@ -185,26 +185,26 @@ def test_sub_episodes_of_references() -> None:
     assert stats.kstest(moves[near[:, 0]].ravel(), "norm").pvalue > 1e-3
 
 
-def test_references_begin_uniformly_and_stay_within_their_margin() -> None:
+def test_setpoints_begin_uniformly_and_stay_within_their_margin() -> None:
     begin = walked(Wiener(-0.25, 0.75, 1e-6, 2e-6), 3000, 0).value[:, 0]
     assert stats.kstest(begin + 0.25, "uniform").pvalue > 1e-3
-    fast = walked(reference("Cont-CC-PermExDc-v0", "i", -1.0), 50, 3000).value
+    fast = walked(setpoint("Cont-CC-PermExDc-v0", "i", -1.0), 50, 3000).value
     most = np.float32(97 / 210)
     assert fast.max() == most  # they are held at the ends, not turned back
     assert fast.min() == -most
 
 
-def test_references_move_in_the_environment() -> None:
+def test_setpoints_move_in_the_environment() -> None:
     """Normal moves of the deviation that the state holds, where they are too small to reach the margin."""
     env = gymnasium.make("rlsuite/PMSMCurrent-v0", gem_compat=True)
 
     def calm(seed: int) -> bool:
         env.reset(seed=seed)
-        return all(walk.deviation < 5e-3 and abs(walk.value) < 0.3 for walk in env.unwrapped.episode.state.references)
+        return all(walk.deviation < 5e-3 and abs(walk.value) < 0.3 for walk in env.unwrapped.episode.state.setpoints)
 
     first = next(filter(calm, range(200)))
     shown = [env.reset(seed=first)[0][-2:]]
-    deviations = [walk.deviation for walk in env.unwrapped.episode.state.references]
+    deviations = [walk.deviation for walk in env.unwrapped.episode.state.setpoints]
     shown += [env.step(np.zeros(3, np.float32))[0][-2:] for _ in range(300)]
     assert np.abs(shown).max() < 0.6
     moves = np.diff(np.stack(shown), axis=0)
@@ -241,7 +241,7 @@ def test_environment(name: str) -> None:
     assert env.render().shape == (300, 300, 3)
     words = env.unwrapped.task.describe(env.unwrapped.episode.state, env.unwrapped.params)
     assert "omega" in words
-    assert "References" in words
+    assert "Set points" in words
     with pytest.raises(ValueError, match="no reference player"):
         env.unwrapped.reference()
 

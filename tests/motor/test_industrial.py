@@ -112,7 +112,7 @@ def test_exact_instruments_show_the_state(name: str) -> None:
         observation = jax.jit(task.observation)(episode.state, jax.random.key(0), episode.params)
         shown, state = task.shown_state(observation), episode.state
         for ours, theirs in ((shown, state), (shown.parts.link, state.parts.link)):
-            for field in ("speed", "reference", "applied", "voltage"):
+            for field in ("speed", "setpoint", "applied", "voltage"):
                 if hasattr(ours, field):
                     np.testing.assert_allclose(getattr(ours, field), getattr(theirs, field), rtol=1e-12)
         seen = task.plant.measured(shown.electrical)
@@ -123,7 +123,7 @@ def test_exact_instruments_show_the_state(name: str) -> None:
 
 @pytest.mark.parametrize("name", IDS)
 def test_reference_player_needs_the_observation_only(name: str) -> None:
-    """It never trips, and ends near its reference; only a torque that nobody measures is missed now and then."""
+    """It never trips, and ends near its set point; only a torque that nobody measures is missed now and then."""
     task: Any = card(name).build()
     player: Any = reference_player(task)
     assert isinstance(player, ObservingCascade)

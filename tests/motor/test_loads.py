@@ -13,7 +13,7 @@ from scipy import stats
 
 from rlbench_suite.envs.motor.loads import ornstein_uhlenbeck
 from rlbench_suite.envs.motor.loads.load import Constant
-from rlbench_suite.envs.motor.references.wave import SHAPES
+from rlbench_suite.envs.motor.setpoints.wave import SHAPES
 from rlbench_suite.episode import Draw, Role, begin, draw_key, seed_key
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card
@@ -124,8 +124,8 @@ def test_instruments_err_by_the_given_deviation_and_tell_no_more(name: str) -> N
         estimated = 1.5 * 3 * (66e-3 + (0.37e-3 - 1.2e-3) * i_d) * i_q
         np.testing.assert_allclose(task.goal.scale * seen[:, instruments], estimated, rtol=1e-12)
     names = len(task.names)
-    references = slice(measured, measured + names)
-    np.testing.assert_array_equal(seen[:, references], np.broadcast_to(truth[references], (2000, names)))
+    setpoints = slice(measured, measured + names)
+    np.testing.assert_array_equal(seen[:, setpoints], np.broadcast_to(truth[setpoints], (2000, names)))
     shown = seen[:, measured + names : measured + 2 * names] - truth[measured + names : measured + 2 * names]
     unclipped = np.abs(seen[:, measured + names : measured + 2 * names]) < 1.5
     if task.kind == "position":

@@ -18,13 +18,13 @@ from rlbench_suite.registry import card, cards
 pytestmark = pytest.mark.of_variants
 
 CHOSEN = (
-    "PMSMCurrent-v0?reference=switched&supply=rc&interlocking=0.01&solver=exact",
-    "PMSMTorque-v0?reference=sinus&supply=ac1&delay=1&load=profile&noise=0.01",
-    "PMSMPosition-v0?reference=sawtooth&interlocking=0.03&load=ornstein-uhlenbeck",
-    "PermExDcSpeed-v0?converter=2qc&reference=step&supply=ac3&delay=1&load=constant&solver=euler&noise=0.03",
+    "PMSMCurrent-v0?setpoint=switched&supply=rc&interlocking=0.01&solver=exact",
+    "PMSMTorque-v0?setpoint=sinus&supply=ac1&delay=1&load=profile&noise=0.01",
+    "PMSMPosition-v0?setpoint=sawtooth&interlocking=0.03&load=ornstein-uhlenbeck",
+    "PermExDcSpeed-v0?converter=2qc&setpoint=step&supply=ac3&delay=1&load=constant&solver=euler&noise=0.03",
     "ShuntDcTorque-v0?converter=1qc",
-    "SCIMCurrent-v0?reference=laplace&interlocking=0.03&load=profile&solver=euler",
-    "PMSMCurrentFinite-v0?reference=triangle&supply=rc&delay=1&interlocking=0.03&noise=0.01",
+    "SCIMCurrent-v0?setpoint=laplace&interlocking=0.03&load=profile&solver=euler",
+    "PMSMCurrentFinite-v0?setpoint=triangle&supply=rc&delay=1&interlocking=0.03&noise=0.01",
 )
 """Every choice of every setting is in one of them."""
 
@@ -60,7 +60,7 @@ def test_contract(name: str) -> None:
 
 @pytest.mark.parametrize("name", CHOSEN)
 def test_reference_player_never_trips(name: str) -> None:
-    """And ends near its references more often than not, by as much as the worst chosen part allows."""
+    """And ends near its set points more often than not, by as much as the worst chosen part allows."""
     task = card(name).build()
     record = play(task, load(task.card.reference).for_task(task), range(64))
     assert not record.terminated.any()
@@ -71,7 +71,7 @@ def test_reference_player_never_trips(name: str) -> None:
     ("options", "remembers"),
     [
         ({}, ()),
-        ({"reference": "sinus"}, ("reference",)),
+        ({"setpoint": "sinus"}, ("setpoint",)),
         ({"supply": "rc"}, ("link",)),
         ({"supply": "ac3", "delay": "1"}, ("link", "waiting")),
         ({"load": "profile"}, ("load",)),
@@ -97,8 +97,8 @@ def test_every_choice_is_tried_and_a_wrong_one_refused() -> None:
     }
     assert offered == tried
     with pytest.raises(ValueError, match="Did you mean 'sinus'"):
-        gymnasium.make("rlsuite/PMSMTorque-v0", reference="sinuss")
-    with pytest.raises(ValueError, match="Did you mean 'reference'"):
+        gymnasium.make("rlsuite/PMSMTorque-v0", setpoint="sinuss")
+    with pytest.raises(ValueError, match="Did you mean 'setpoint'"):
         gymnasium.make("rlsuite/PMSMTorque-v0", refference="sinus")
-    with pytest.raises(ValueError, match="PMSMTorqueGem-v0 got an unexpected keyword argument 'reference'"):
-        gymnasium.make("rlsuite/PMSMTorque-v0", gem_compat=True, reference="sinus")
+    with pytest.raises(ValueError, match="PMSMTorqueGem-v0 got an unexpected keyword argument 'setpoint'"):
+        gymnasium.make("rlsuite/PMSMTorque-v0", gem_compat=True, setpoint="sinus")

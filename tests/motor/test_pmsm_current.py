@@ -1,4 +1,4 @@
-"""The current-tracking task: spaces, reference walk, rewards, ends, contexts, reference player, bits."""
+"""The current-tracking task: spaces, walk of the set point, rewards, ends, contexts, reference player, bits."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ def first(task: Any, seed: int) -> Any:
 
 
 def drive(speed: float, machine: pmsm.Machine | None = None) -> Params:
-    """A drive whose reference stands still; the data sheet's machine if none is given."""
+    """A drive whose set point stands still; the data sheet's machine if none is given."""
     return jax.tree.map(np.float32, Params(machine or pmsm.nominal_machine(), speed, 0.0))
 
 
-def state(current: tuple[float, float], reference: tuple[float, float]) -> State:
-    return jax.tree.map(np.float32, State(DQ(*current), DQ(*reference), DQ(0.0, 0.0)))
+def state(current: tuple[float, float], setpoint: tuple[float, float]) -> State:
+    return jax.tree.map(np.float32, State(DQ(*current), DQ(*setpoint), DQ(0.0, 0.0)))
 
 
 def step_response(task: Any, params: Params, start: State, steps: int) -> np.ndarray:
-    """Currents, ``(steps, 2)``, of the reference player under a reference that stands still."""
+    """Currents, ``(steps, 2)``, of the reference player under a set point that stands still."""
     player = FieldOrientedControl()
 
     def one(carry: Any, _: None) -> Any:
@@ -133,9 +133,9 @@ def test_reference_is_a_random_walk_in_the_half_disc(task: Any) -> None:
 
     def one(episodes: Any, _: None) -> Any:
         episodes, _ = jax.vmap(partial(advance, task), in_axes=(0, 0, None))(episodes, still, LIMIT)
-        return episodes, jnp.stack(episodes.state.reference)
+        return episodes, jnp.stack(episodes.state.setpoint)
 
-    start = np.stack(episodes.state.reference)
+    start = np.stack(episodes.state.setpoint)
     _, walk = jax.jit(lambda e: jax.lax.scan(one, e, None, steps))(episodes)
     walk = np.concatenate([start[None], walk])
     assert walk[:, 0].max() <= 0

@@ -182,7 +182,7 @@ def test_heat_costs_and_ends() -> None:
     assert not task.terminal(at(154.9), None, params)
     assert task.terminal(at(155.1), None, params)
     for winding, success in ((154.9, True), (155.1, False)):  # the torque is what is asked for
-        exact = at(winding)._replace(reference=task.controlled(at(winding), params))
+        exact = at(winding)._replace(setpoint=task.controlled(at(winding), params))
         assert bool(task.info(exact, params)["success"]) == success
     hot = at(155.1)
     assert "over-temperature: a winding of 155.1" in task.why_over(hot, params, task.info(hot, params))
@@ -201,7 +201,7 @@ def test_the_reference_succeeds_and_never_trips(name: str) -> None:
 
 @pytest.mark.parametrize("name", IDS[:1])
 def test_derating_is_what_keeps_it_cool(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without it the same player follows more references, and overheats windings."""
+    """Without it the same player follows more set points, and overheats windings."""
     task = card(name).build()
     monkeypatch.setattr(real_cascade, "DERATED", (900.0, 1000.0))
 

@@ -14,7 +14,7 @@ from scipy.linalg import expm
 
 from rlbench_suite.envs.motor.machines.solver import SOLVERS
 from rlbench_suite.envs.motor.plants.catalogue import PLANTS
-from rlbench_suite.envs.motor.references.goals import GOALS
+from rlbench_suite.envs.motor.setpoints.goals import GOALS
 from rlbench_suite.episode import Draw, begin, seed_key
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card

@@ -11,8 +11,8 @@ import pytest
 import rlbench_suite  # noqa: F401 - registers the ids
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.envs.quadcopter.physics.vehicles import CF2P, CF2X, CRAZYFLIE
-from rlbench_suite.envs.quadcopter.tasks.flight import MOTION_NOISE, PLACE_NOISE
 from rlbench_suite.envs.quadcopter.tasks.latency import INERTIA, UNCERTAIN
+from rlbench_suite.envs.quadcopter.tasks.with_latency import MOTION_NOISE, PLACE_NOISE
 from rlbench_suite.policy import View, reference_player
 from rlbench_suite.registry import card
 
@@ -28,7 +28,7 @@ class Unaware(NamedTuple):
         return self.pilot.initial(params)
 
     def act(self, memory: Any, view: View, key: Any) -> Any:
-        return self.pilot.act(memory, view._replace(state=view.state.calm), key)
+        return self.pilot.act(memory, view._replace(state=view.state.inner), key)
 
 
 @pytest.mark.parametrize(("name", "late"), [("QuadcopterHover-v0", 3), ("QuadcopterGates-v0", 1)])
@@ -58,8 +58,8 @@ def test_noise_is_that_of_the_docstring_and_of_one_measurement() -> None:
     task, off = env.unwrapped.task, []
     for _ in range(20):
         for _ in range(8):
-            seen, _, over, *_ = env.step(np.full(4, task.sheet.hover_action, np.float32))
-            calm, params = env.unwrapped.episode.state.calm, env.unwrapped.params
+            seen, _, over, *_ = env.step(np.full(4, task.inner.sheet.hover_action, np.float32))
+            calm, params = env.unwrapped.episode.state.inner, env.unwrapped.params
             x, y, z = (axis.amplitude * np.sin(axis.rate * 0.01 * calm.steps + axis.phase) for axis in params.path)
             body = calm.vehicle.body
             off.append([*(np.array([x - body.x, y - body.y, z - body.z]) - seen[:3]), *(seen[30:33] - body[7:10])])

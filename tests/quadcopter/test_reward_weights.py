@@ -13,7 +13,7 @@ from rlbench_suite.envs.quadcopter.physics.data_sheet import SHIPPED
 from rlbench_suite.envs.quadcopter.physics.dynamics import Quadcopter, Rotors
 from rlbench_suite.envs.quadcopter.physics.rigid_body import RigidBody
 from rlbench_suite.envs.quadcopter.tasks import gates, waypoints
-from rlbench_suite.envs.quadcopter.tasks.flight import Waiting
+from rlbench_suite.envs.quadcopter.tasks.with_latency import Delayed
 from rlbench_suite.registry import card
 
 PAGE = Path(__file__).parents[2] / "docs" / "contexts.md"
@@ -156,6 +156,6 @@ def test_a_late_flight_is_paid_for_the_command_that_arrives() -> None:
     weights = {"position": 0.0, "attitude": 0.0, "velocity": 0.0, "effort": 2.0}
     task, at = weighed("QuadcopterHover-v0?latency=10", weights), vehicle((0, 0, 0))
     arriving = (np.float32(0.5),) * 4
-    before, after = (Waiting(at, (commands,)) for commands in (arriving, (np.float32(0),) * 4))
+    before, after = (Delayed(at, (commands,)) for commands in (arriving, (np.float32(0),) * 4))
     reward = paid(task, before, after, action=(-1, -1, -1, -1))
     assert reward == pytest.approx(np.exp(-2 * 4 * (0.5 - SHIPPED.hover_action) ** 2), rel=1e-5)

@@ -95,8 +95,8 @@ def test_the_reference_is_always_right_and_thrifty() -> None:
 
 def known_to_be_right(action: int, state: Any, params: Any) -> bool:
     """Whether an agent who has heard and read no more than the state says has a ground for an action."""
-    name, told = ACTIONS[action], int(state.told)
-    read = told >= 0 and bool(state.wish_known & state.seen[told])
+    name, told = ACTIONS[action], int(state.named_order)
+    read = told >= 0 and bool(state.wish_known & state.looked_up[told])
     fits = params.items[told] == params.items[params.order]  # the row shows the item of the wish
     if name == "ask_order":
         return told < 0 or (read and not fits)
@@ -130,7 +130,7 @@ def test_no_agent_with_a_ground_for_each_action_takes_fewer_than_the_reference()
                         return taken
                     new = jax.tree.map(lambda leaf, action=action: leaf[action], after)
                     lost = new.ending > 0 or new.breach or new.changed.sum() > 1  # one write is granted at most
-                    what = tuple(leaf.tobytes() for leaf in new._replace(turns=none, last=none, made=none))
+                    what = tuple(leaf.tobytes() for leaf in new._replace(turns=none, last=none, action_counts=none))
                     if not lost and what not in met:
                         met.add(what)
                         ahead.append(new)
@@ -199,7 +199,7 @@ def test_a_reply_that_is_no_call_asks_nothing() -> None:
         assert "PIN" not in text.split("\n\n")[0]
         state = env.unwrapped.episode.state
         assert not state.checked
-        assert int(state.told) < 0
+        assert int(state.named_order) < 0
 
 
 def test_a_breach_of_the_policy_fails_whatever_is_reached() -> None:

@@ -1,11 +1,11 @@
 """The reference players of every drive: cascaded control, on the machine of the data sheet.
 
-* currents, continuous: on each axis a proportional controller that would reach the reference in one period (deadbeat, K
+* currents, continuous: on each axis a proportional controller that would reach the set point in one period (deadbeat, K
   = L / T), feed-forward of resistive and induced voltages, and an integrator against the errors that tolerances leave.
   It waits while the converter gives less than the requested voltage. In field coordinates this is field-oriented
   control;
 * currents, finite: the switch state whose currents one period ahead, by the data sheet's machine, are nearest to
-  their references (finite-set model-predictive control with a horizon of one);
+  their set points (finite-set model-predictive control with a horizon of one);
 * torque: the currents of least loss for it, corrected by the difference between the measured torque and that of the
   data sheet's machine at the same currents; an integrator would wind up while currents still rise;
 * speed: a proportional-integral controller of the torque, within the range of the torque task, or (shunt-wound machine)
@@ -128,7 +128,7 @@ class Cascade(eqx.Module):
         voltage = task.actuator.voltage(applied, state.electrical, state.angle)
         ahead = task.machine_after(state.electrical, state.speed, self._from_link(voltage, state), nominal)
         angle = state.angle
-        if task.turned and task.kind != "position":
+        if task.angle.seen and task.kind != "position":
             angle = angle + task.plant.pole_pairs * task.period * state.speed
         return state._replace(electrical=ahead, angle=angle)
 
@@ -141,27 +141,27 @@ class Cascade(eqx.Module):
         """Return the currents to reach, A, and the integrator's next value."""
         task = self.task
         if task.kind == "current":
-            return state.reference, integral
-        reference, value = state.reference[0], task.controlled(state, params)[0]
+            return state.setpoint, integral
+        setpoint, value = state.setpoint[0], task.controlled(state, params)[0]
         if task.kind == "torque":
             off = value - task.plant.nominal.torque(state.electrical)
-            return self._for_torque(reference - off, state), integral
+            return self._for_torque(setpoint - off, state), integral
         inertia = 1.5 * task.plant.nominal.inertia  # a load of half the rotor's inertia
         gain = inertia / (SPEED_PERIODS * task.goal.period)
         learning = 0.1 / SPEED_PERIODS * (task.period / task.goal.period)
         bounds = task.goals["torque"]
         if task.kind == "position":
-            away = reference - value
+            away = setpoint - value
             approach = jnp.abs(away) * (1 / (POSITION_PERIODS * task.goal.period))
             braking = jnp.sqrt(jnp.abs(away) * (bounds.high[0] / inertia))
             speed = jnp.sign(away) * jnp.minimum(approach, braking)
             torque = jnp.clip(gain * (speed - state.speed), bounds.low[0], bounds.high[0])
             return self._for_torque(torque, state), integral
-        asked = gain * (reference - value) + integral
+        asked = gain * (setpoint - value) + integral
         low, high = task.plant.speed_torques(state.electrical) or (bounds.low[0], bounds.high[0])
         torque = jnp.clip(asked, low, high)
         within = (asked > low) & (asked < high)
-        integral = integral + jnp.where(within, learning * gain * (reference - value), 0.0)
+        integral = integral + jnp.where(within, learning * gain * (setpoint - value), 0.0)
         return self._for_torque(torque, state), integral
 
     def _for_torque(self, torque: Scalar, state: State) -> Values:
@@ -214,8 +214,8 @@ class Cascade(eqx.Module):
             voltage = self._from_link(plant.switched(number, state.electrical, state.angle), state)
             ahead = task.machine_after(state.electrical, state.speed, voltage, nominal)
             total: Scalar = 100.0 * jnp.maximum(plant.length(ahead) - 0.95, 0)
-            for value, reference, unit in zip(plant.measured(ahead), wanted, halving, strict=False):
-                error = (value * plant.current_limit - reference) * (1 / unit)
+            for value, setpoint, unit in zip(plant.measured(ahead), wanted, halving, strict=False):
+                error = (value * plant.current_limit - setpoint) * (1 / unit)
                 total = total + error * error
             return total
 
@@ -284,7 +284,7 @@ class ObservingCascade(Cascade):
         nominal = Params(task.plant.nominal, None, state.speed, state.speed)
         met = self._met(state, self._less(state.parts.waiting, learnt, state))
         if task.kind == "torque":
-            met = met._replace(reference=(met.reference[0] - self._unknown_torque(learnt, state),))
+            met = met._replace(setpoint=(met.setpoint[0] - self._unknown_torque(learnt, state),))
         wanted, _ = self._currents(load, met, nominal)
         if task.finite:
             action = self._switch_state(wanted, met)

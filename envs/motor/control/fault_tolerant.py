@@ -1,7 +1,7 @@
 """The reference player of a machine with a breaking phase: deadbeat currents, then also a neutral current.
 
 * torque: maximum torque per ampere, corrected by the measured torque, as in ``cascade.py``;
-* currents: each of d, q and zero reaches its reference in one period, on the machine of the data sheet;
+* currents: each of d, q and zero reaches its set point in one period, on the machine of the data sheet;
 * detection by residual: a phase that is asked for more than 15 A and carries less than 3 A for five steps is open;
 * then the zero current keeps the open phase without current, i_0 = -i_alpha, at the same d and q currents: the other
   two phases carry sqrt(3) times as much, and the torque stays.
@@ -75,7 +75,7 @@ class FaultTolerant(eqx.Module):
         machine, now = plant.nominal, state.electrical
         steps = self.suspected(memory, Phases(now.a, now.b, now.c))
         off = task.controlled(state, view.params)[0] - machine.inner_torque(now.currents)
-        d, q = plant.currents_for(state.reference[0] - off, now)
+        d, q = plant.currents_for(state.setpoint[0] - off, now)
         electrical = machine.pole_pairs * state.speed
         middle, after = state.angle + 0.5 * task.period * electrical, state.angle + task.period * electrical
         own = inverse_clarke(inverse_park(DQ(d, q), after))

@@ -54,7 +54,7 @@ class FieldOrientedControl(NamedTuple):
         doubled = 2 * self.small_time_constant
         gain = DQ(machine.inductance_d / doubled, machine.inductance_q / doubled)
         integral_gain = machine.resistance / doubled  # K_p / T_n, the same on both axes
-        error = DQ(state.reference.d - state.current.d, state.reference.q - state.current.q)
+        error = DQ(state.setpoint.d - state.current.d, state.setpoint.q - state.current.q)
         induced = pmsm.steady_voltage(state.current, view.params.speed, machine._replace(resistance=0.0))
         wanted = DQ(induced.d + gain.d * error.d + memory.d, induced.q + gain.q * error.q + memory.q)
         action = within_unit_circle(DQ(wanted.d / VOLTAGE_LIMIT, wanted.q / VOLTAGE_LIMIT))

@@ -141,7 +141,7 @@ class WeakeningCascade(Cascade):
         assert base is not None
         most = MOST_CURRENT * base.torque
         gain = 1.5 * task.plant.nominal.inertia / (SPEED_PERIODS * task.period)
-        off = gain * (state.reference[0] - state.speed)
+        off = gain * (state.setpoint[0] - state.speed)
         torque = jnp.clip(off + integral, -most, most)
         wanted, made = self._weakened(torque, share, state)
         within = jnp.abs(off + integral - made) < 0.01 * most

@@ -56,7 +56,7 @@ class FluxObserving(Cascade):
         seen = jnp.clip(seen, self.BELIEVED[0] * flux, self.BELIEVED[1] * flux)
         lost = memory.lost + self.SMOOTHING * (seen - memory.lost)
         off = 1.5 * plant.pole_pairs * lost * state.electrical.q
-        wanted = plant.currents_for(state.reference[0] - off, state.electrical)
+        wanted = plant.currents_for(state.setpoint[0] - off, state.electrical)
         action, voltage = self._voltages(wanted, memory.voltage, state, state)
         return jnp.stack(action), Observed(voltage, lost)
 

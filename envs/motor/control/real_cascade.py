@@ -51,7 +51,7 @@ class RealCascade(Cascade):
             current = DQ(state.electrical.d, state.electrical.q)
             flux = plant.nominal_map.flux(current)
             off = self.task.controlled(state, params)[0] - plant.nominal.inner_torque(flux, current)
-            d, q = self._for_torque(state.reference[0] - off, state)
+            d, q = self._for_torque(state.setpoint[0] - off, state)
         else:
             (d, q), integral = super()._currents(integral, state, params)
         cool, hot = DERATED

@@ -107,12 +107,12 @@ class SensorlessCascade(Cascade):
             )
         )
 
-    def _torque(self, integral: Scalar, reference: Scalar, speed: Scalar) -> tuple[Scalar, Scalar]:
+    def _torque(self, integral: Scalar, setpoint: Scalar, speed: Scalar) -> tuple[Scalar, Scalar]:
         """Return the torque, N m, and the integrator's next value."""
         task = self.task
         gain = 1.5 * task.plant.nominal.inertia / SETTLING
         bounds = task.goals["torque"]
-        pushed = gain * (reference - speed)
+        pushed = gain * (setpoint - speed)
         torque = jnp.clip(pushed + integral, bounds.low[0], bounds.high[0])
         learning = 0.1 * task.period / SETTLING
         return torque, integral + (torque - integral) * learning

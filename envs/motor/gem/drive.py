@@ -1,19 +1,19 @@
-"""The sixty drives as gym-electric-motor 3.0.3 has them: its timing, frames, scales, references and reward.
+"""The sixty drives as gym-electric-motor 3.0.3 has them: its timing, frames, scales, set points and reward.
 
 For people who come from there: ``gymnasium.make("rlsuite/PMSMCurrent-v0", gem_compat=True)`` is its Cont-CC-PMSM-v0.
-Equations: ``environment.py``; references: ``reference.py``. Every quantity is in parts of its limit.
+Equations: ``environment.py``; set points: ``setpoint.py``. Every quantity is in parts of its limit.
 
 ======================  ====================================================================================
 action                  the peer's: a duty a phase or direct-current converter in [-1, 1]; finite: a switch state of
                         each converter
-observation             the peer's tuple as one vector: its state, then its references. Bounds are those that hold:
+observation             the peer's tuple as one vector: its state, then its set points. Bounds are those that hold:
                         16 of the peer's ids begin outside their own bounds, and no rule keeps a speed within them
-reward                  minus the sum over the controlled quantities of weight |next value - reference shown before the
+reward                  minus the sum over the controlled quantities of weight |next value - set point shown before the
                         step| / (highest - lowest value); -10 (currents of the six-phase machine: -20) where a limit
                         is violated
 terminated              a guarded current is beyond its limit
 success                 every error is within 5 % of the nominal value (of a speed, 1 %), and no limit violated
-reference               random walks within the nominal values, in sub-episodes of 500 to 1999 steps
+set point               random walks within the nominal values, in sub-episodes of 500 to 1999 steps
 start                   no currents, angle zero, speed zero where it is controlled; bridges at the link's lower end
 context                 a single one
 ======================  ====================================================================================
@@ -38,8 +38,8 @@ from rlbench_suite.task import Task
 
 from ..parts import components
 from ..tasks import scope
-from . import environment, reference
-from .reference import Walk
+from . import environment, setpoint
+from .setpoint import Walk
 
 ROUNDING = 1e-5
 """Rounding by which a quantity may pass a bound that holds in exact arithmetic."""
@@ -56,12 +56,12 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """State of the peer's drive, its observation, and references."""
+    """State of the peer's drive, its observation, and set points."""
 
     drive: environment.State
     shown: jax.Array
     """All that the peer shows, shape ``(len(state_names),)``, in parts of the limits"""
-    references: tuple[Walk, ...]
+    setpoints: tuple[Walk, ...]
 
 
 def peer_id(card: TaskCard) -> str:
@@ -91,10 +91,9 @@ class GemDrive(Task[Params, State]):
         self.limits = dict(zip(env.state_names, env.limits, strict=True))
         self.controlled = [env.state_names.index(name) for name in env.weights]
         self.wieners = [
-            reference.reference(self.peer, name, env.low[i])
-            for name, i in zip(env.weights, self.controlled, strict=True)
+            setpoint.setpoint(self.peer, name, env.low[i]) for name, i in zip(env.weights, self.controlled, strict=True)
         ]
-        self.near = [(0.01 if name == "omega" else 0.05) * reference.nominal(machine, name) for name in env.weights]
+        self.near = [(0.01 if name == "omega" else 0.05) * setpoint.nominal(machine, name) for name in env.weights]
         bounds = [self._bounds(name) for name in env.state_names]
         bounds += [(wiener.low, wiener.high) for wiener in self.wieners]
         self.observation_space = self.box(*zip(*bounds, strict=True))
@@ -127,20 +126,20 @@ class GemDrive(Task[Params, State]):
     def initial(self, key: jax.Array, params: Params) -> State:
         """Begin at rest, or at the speed of the bench."""
         start = self.env.initial(self.dtype)
-        return State(start, self.env.first_shown(start), reference.begin(self.wieners, key, self.dtype))
+        return State(start, self.env.first_shown(start), setpoint.begin(self.wieners, key, self.dtype))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """Make the peer's step, then draw the next references."""
+        """Make the peer's step, then draw the next set points."""
         drive, shown = self.env.step(state.drive, jnp.atleast_1d(action))
-        return State(drive, shown, reference.step(self.wieners, state.references, key))
+        return State(drive, shown, setpoint.step(self.wieners, state.setpoints, key))
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Show the state and the references; see the table."""
-        return jnp.concatenate([state.shown, self.stack(*(walk.value for walk in state.references))])
+        """Show the state and the set points; see the table."""
+        return jnp.concatenate([state.shown, self.stack(*(walk.value for walk in state.setpoints))])
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Compare with the references that the action was chosen for."""
-        asked = {name: walk.value for name, walk in zip(self.env.weights, state.references, strict=True)}
+        """Compare with the set points that the action was chosen for."""
+        asked = {name: walk.value for name, walk in zip(self.env.weights, state.setpoints, strict=True)}
         return self.env.reward(next_state.shown, asked)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -150,7 +149,7 @@ class GemDrive(Task[Params, State]):
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
         errors = [
-            jnp.abs(state.shown[i] - walk.value) for i, walk in zip(self.controlled, state.references, strict=True)
+            jnp.abs(state.shown[i] - walk.value) for i, walk in zip(self.controlled, state.setpoints, strict=True)
         ]
         near = jnp.stack([error < most for error, most in zip(errors, self.near, strict=True)]).all()
         return {
@@ -173,7 +172,7 @@ class GemDrive(Task[Params, State]):
         return (
             *(scaled(name, self._meaning(name), *self._scale(name)) for name in self.env.state_names),
             *(
-                scaled(f"reference_{name}", f"what {name} should be now", *self._scale(name))
+                scaled(f"setpoint_{name}", f"what {name} should be now", *self._scale(name))
                 for name in self.env.weights
             ),
         )
@@ -209,10 +208,10 @@ class GemDrive(Task[Params, State]):
     def describe(self, state: State, params: Params) -> str:
         """Describe all that is shown, with units."""
         asked = "; ".join(
-            self._in_units(name, walk.value) for name, walk in zip(self.env.weights, state.references, strict=True)
+            self._in_units(name, walk.value) for name, walk in zip(self.env.weights, state.setpoints, strict=True)
         )
         shown = ", ".join(self._in_units(*pair) for pair in zip(self.env.state_names, state.shown, strict=True))
-        return f"References: {asked}. Measured: {shown}."
+        return f"Set points: {asked}. Measured: {shown}."
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw currents and gauges; see ``scope.py``."""
@@ -225,7 +224,7 @@ class GemDrive(Task[Params, State]):
                 wiener.low * self.limits[name],
                 wiener.high * self.limits[name],
             )
-            for name, walk, wiener in zip(self.env.weights, state.references, self.wieners, strict=True)
+            for name, walk, wiener in zip(self.env.weights, state.setpoints, self.wieners, strict=True)
         ]
         vector = (at["i_sd"], at["i_sq"]) if "i_sd" in at else None
         share = float(max(self.env.guarded(state.shown))) ** 0.5

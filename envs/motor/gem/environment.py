@@ -151,12 +151,12 @@ class Environment(NamedTuple):
         """Tell whether an observation is beyond a limit, which ends the peer's episode."""
         return jnp.stack([squares > 1 for squares in self.guarded(shown)]).any()
 
-    def reward(self, shown: jax.Array, reference: dict[str, Scalar]) -> jax.Array:
+    def reward(self, shown: jax.Array, setpoint: dict[str, Scalar]) -> jax.Array:
         """Return minus the weighted errors in parts of each quantity's range, or the price of a violation."""
         error: Scalar = 0.0
         for name, weight in self.weights.items():
             i = self.state_names.index(name)
-            error = error + weight * jnp.abs(shown[i] - reference[name]) / (self.high[i] - self.low[i])
+            error = error + weight * jnp.abs(shown[i] - setpoint[name]) / (self.high[i] - self.low[i])
         return jnp.where(self.violated(shown), self.violation_reward, -error)
 
 

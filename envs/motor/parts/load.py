@@ -14,7 +14,7 @@ from ...own_constants import begin_in_record
 from ..loads import ornstein_uhlenbeck
 from ..loads.load import Constant, ConstantSpeed, Polynomial
 from ..machines.frames import Scalar
-from ..references.wave import SHAPES, Wave, through
+from ..setpoints.wave import SHAPES, Wave, through
 from .part import Design, Part
 
 BANDS = 40
@@ -190,7 +190,7 @@ class RecordedLoad(Friction):
     def sample(self, u: jax.Array, split: jax.Array) -> tuple[Any, Scalar]:
         """Return friction, a row in the split's half of the record, and any speed.
 
-        The row comes from the number that chooses the row of a recorded reference, so that records as long as each
+        The row comes from the number that chooses the row of a recorded set point, so that records as long as each
         other run together.
         """
         friction, speed = super().sample(u, split)

@@ -12,7 +12,7 @@ from rlbench_suite.component import Component
 
 from ..machines.frames import Values
 from ..plants.plant import Plant
-from ..references.goals import Goal
+from ..setpoints.goals import Goal
 
 STEADY = 0.4
 """Fraction of the torque that a changing speed may take with the largest inertia."""

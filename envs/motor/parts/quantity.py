@@ -39,19 +39,19 @@ class Quantity(abc.ABC):
         return (values[0] + errors[-1] * self.goal.scale,)
 
     def steepest(self, fastest: float) -> float:
-        """Return the change in each continuous step that a drive keeps up; ``fastest``: of a reference's moves."""
+        """Return the change in each continuous step that a drive keeps up; ``fastest``: of a set point's moves."""
         return fastest
 
     def first(self, anywhere: Values, speed: Scalar, away: Scalar) -> Values:
-        """Return the first references; ``away``: how far those of a loaded shaft are from where it is."""
+        """Return the first set points; ``away``: how far those of a loaded shaft are from where it is."""
         return anywhere
 
-    def attainable(self, reference: Values) -> Values:
-        """Return the references that can be reached together."""
-        return reference
+    def attainable(self, setpoint: Values) -> Values:
+        """Return the set points that can be reached together."""
+        return setpoint
 
     def joint_range(self) -> tuple[KeyFigure, ...]:
-        """Return what :meth:`attainable` keeps within bounds, beside the range of each reference."""
+        """Return what :meth:`attainable` keeps within bounds, beside the range of each set point."""
         return ()
 
     def instruments(self, values: Values) -> list[Scalar]:
@@ -83,11 +83,11 @@ class Current(Quantity):
     def _scaled(self, measured: Values) -> Values:
         return tuple(value * self.plant.current_limit for value in measured[: len(self.names)])
 
-    def attainable(self, reference: Values) -> Values:
+    def attainable(self, setpoint: Values) -> Values:
         """Keep the stator's d and q current within the nominal circle."""
         if not isinstance(self.plant, ThreePhase):
-            return reference
-        d, q, *others = reference
+            return setpoint
+        d, q, *others = setpoint
         most = jnp.sqrt(self.plant.nominal_current**2 - d * d)
         return d, jnp.clip(q, -most, most), *others
 
@@ -100,15 +100,15 @@ class Current(Quantity):
 
 
 def joint_length(d: str, q: str, nominal: float) -> KeyFigure:
-    """Return the range of the length of the vector of two references; ``nominal``: current, A."""
-    meaning = f"length of the vector of the references of {d} and {q}: at most the nominal current"
-    return KeyFigure("reference_length", "A", 0.0, nominal, meaning)
+    """Return the range of the length of the vector of two set points; ``nominal``: current, A."""
+    meaning = f"length of the vector of the set points of {d} and {q}: at most the nominal current"
+    return KeyFigure("setpoint_length", "A", 0.0, nominal, meaning)
 
 
 def range_and_accuracy(name: str, unit: str, low: float, high: float, halving: float) -> tuple[KeyFigure, ...]:
-    """Return the range of a quantity's reference, and the error that halves the reward for it."""
+    """Return the range of a quantity's set point, and the error that halves the reward for it."""
     return (
-        KeyFigure(f"reference_{name}", unit, low, high, f"range of the reference of {name}"),
+        KeyFigure(f"setpoint_{name}", unit, low, high, f"range of the set point of {name}"),
         KeyFigure(f"halving_error_{name}", unit, halving, halving, f"error at which the reward for {name} is one half"),
     )
 

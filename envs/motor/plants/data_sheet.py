@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from rlbench_suite.context import Constant, Context
 
-from ..references.goals import Goal
+from ..setpoints.goals import Goal
 from .induction import SCIM
 from .plant import Base, Plant
 from .three_phase import PMSM, SynRM, ThreePhase

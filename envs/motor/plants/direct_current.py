@@ -11,7 +11,7 @@ from ..machines import dc
 from ..machines.frames import Scalar, Values
 from ..power_electronics import interlocking
 from ..power_electronics.converter import CONVERTERS, Converter
-from ..references.goals import Goal
+from ..setpoints.goals import Goal
 from .plant import Base, Plant
 
 

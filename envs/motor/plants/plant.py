@@ -19,7 +19,7 @@ import jax.numpy as jnp
 
 from ..machines.frames import Scalar, Values
 from ..power_electronics import interlocking
-from ..references.goals import Goal
+from ..setpoints.goals import Goal
 
 
 class Base(NamedTuple):

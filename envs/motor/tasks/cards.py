@@ -45,22 +45,22 @@ _STEPS = {
 """Horizons by switch states that are not 500 steps: 50 ms for speeds, 5 ms for currents with a field's among them."""
 
 
-_REFERENCES = ("walk", "laplace", "sinus", "triangle", "sawtooth", "step", "switched")
+_SETPOINTS = ("walk", "laplace", "sinus", "triangle", "sawtooth", "step", "switched")
 
 
 _NEAR_ZERO = (
-    "no or random voltages leave it near zero, and one reference in fifteen to twenty lies within the tolerance of it"
+    "no or random voltages leave it near zero, and one set point in fifteen to twenty lies within the tolerance of it"
 )
 _NEAR_START = (
-    "references begin near the first speed and hardly move, and without voltage or under random ones the shaft coasts "
+    "set points begin near the first speed and hardly move, and without voltage or under random ones the shaft coasts "
     "past some"
 )
 _ANY_TORQUE = (
-    "windings without voltage make the torque of a brake, and one reference in {} lies within the tolerance of any "
+    "windings without voltage make the torque of a brake, and one set point in {} lies within the tolerance of any "
     "torque"
 )
 _ANY_SPEED = (
-    "a shaft without voltage coasts on or stands, and one reference in twenty lies within the tolerance of its speed"
+    "a shaft without voltage coasts on or stands, and one set point in twenty lies within the tolerance of its speed"
 )
 _CHANCE = {
     "rlsuite/SeriesDcCurrent-v0": _NEAR_ZERO,
@@ -84,7 +84,7 @@ _CHANCE = {
     "rlsuite/PMSMSpeedFinite-v0": _ANY_SPEED,
     "rlsuite/PMSMSpeedWide-v0": _ANY_SPEED,
     "rlsuite/PermExDcPosition-v0": (
-        "without voltage the shaft stands still, and one reference in twenty ends within the tolerance of its place"
+        "without voltage the shaft stands still, and one set point in twenty ends within the tolerance of its place"
     ),
 }
 """Why random play or doing nothing succeeds in more than 5 % of episodes, by id."""
@@ -114,7 +114,7 @@ def _choices(machine: str, goal: str) -> dict[str, tuple[str, ...]]:
     """Return the parts of a drive by setting, the default first; see ``drive.py``."""
     bench = goal in ("current", "torque")
     return _converters(machine, goal) | {
-        "reference": _REFERENCES,
+        "setpoint": _SETPOINTS,
         "supply": ("ideal", "rc", "ac1", "ac3"),
         "delay": ("0", "1"),
         "interlocking": ("0", "0.01", "0.03"),
@@ -124,9 +124,9 @@ def _choices(machine: str, goal: str) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _references_only(machine: str, goal: str) -> dict[str, tuple[str, ...]]:
+def _setpoints_only(machine: str, goal: str) -> dict[str, tuple[str, ...]]:
     """Return the choices of drives whose other parts are fixed."""
-    return {name: choices if name == "reference" else choices[:1] for name, choices in _choices(machine, goal).items()}
+    return {name: choices if name == "setpoint" else choices[:1] for name, choices in _choices(machine, goal).items()}
 
 
 def _constraint(horizon: int, more: str = "") -> Constraint:
@@ -146,7 +146,7 @@ def _drive(machine: str, goal: str, control: str, horizon: int) -> TaskCard:
         id=task_id,
         family="motor",
         summary=(
-            f"Make the {goal} of {_MACHINES[machine]} follow a reference by "
+            f"Make the {goal} of {_MACHINES[machine]} follow a set point by "
             f"{'the switch states' if finite else 'the voltage'} of its converter."
         ),
         source="Schroeder, Elektrische Antriebe (2015); gym-electric-motor, doi:10.21105/joss.02498",
@@ -167,9 +167,9 @@ _DRIVES = (
     TaskCard(
         id="rlsuite/PMSMCurrent-v0",
         family="motor",
-        summary="Track d and q current references of a permanent-magnet synchronous machine with its voltages.",
+        summary="Track d and q current set points of a permanent-magnet synchronous machine with its voltages.",
         source="Schroeder, Elektrische Antriebe (2015); parameters: gym-electric-motor, doi:10.21105/joss.02498",
-        entry_point="rlbench_suite.envs.motor.tasks.pmsm_current:PMSMCurrent",
+        entry_point="rlbench_suite.envs.motor.tasks.pmsm_current:make",
         reference="rlbench_suite.envs.motor.control.field_oriented_control:FieldOrientedControl",
         horizon=500,
         settings=_settings("PMSM", "current"),
@@ -211,7 +211,7 @@ _REAL = tuple(
     TaskCard(
         id=f"rlsuite/PMSM{goal.capitalize()}Real-v0",
         family="motor",
-        summary=f"Make the {goal} of a saturated, lossy, warm and aged PMSM follow a reference without overheating it.",
+        summary=f"Make the {goal} of a saturated, lossy, warm and aged PMSM follow a set point without overheating it.",
         source="Hinkkanen et al. 2017, doi:10.1109/TIA.2016.2644624; Bertotti 1988, doi:10.1109/20.43994",
         entry_point="rlbench_suite.envs.motor.tasks.real:RealDrive",
         reference="rlbench_suite.envs.motor.control.real_cascade:RealCascade",
@@ -221,7 +221,7 @@ _REAL = tuple(
         partially_observed=True,
         replay_tolerance=0.02,
         tags=("continuous", "tracking", "safety"),
-        choices=_references_only("PMSM", goal),
+        choices=_setpoints_only("PMSM", goal),
         constraint=_constraint(horizon, _OVERHEATING),
         chance=_CHANCE.get(f"rlsuite/PMSM{goal.capitalize()}Real-v0", ""),
     )
@@ -234,7 +234,7 @@ _INDUSTRIAL = tuple(
         id=f"rlsuite/{machine}{goal.capitalize()}Industrial-v0",
         family="motor",
         summary=(
-            f"Make the {goal} of {_MACHINES[machine]} follow a reference behind a period of computation delay, noisy "
+            f"Make the {goal} of {_MACHINES[machine]} follow a set point behind a period of computation delay, noisy "
             "currents and an encoder."
         ),
         source="Schroeder, Elektrische Antriebe (2015); Cortes et al. 2012, doi:10.1109/TIE.2011.2157284 (delay)",
@@ -247,7 +247,7 @@ _INDUSTRIAL = tuple(
         partially_observed=True,
         replay_tolerance=0.05,
         tags=("continuous", "tracking"),
-        choices=_references_only(machine, goal) | {"delay": ("1",), "noise": ("0.01",)},
+        choices=_setpoints_only(machine, goal) | {"delay": ("1",), "noise": ("0.01",)},
         chance=_CHANCE.get(f"rlsuite/{machine}{goal.capitalize()}Industrial-v0", ""),
     )
     for machine, goal, horizon in (
@@ -273,7 +273,7 @@ _WIDE = tuple(
         variant=True,
         replay_tolerance=0.05,
         tags=("continuous", "tracking"),
-        choices=_references_only(machine, "speed") | {"reference": ("ramps",), "load": ("steps",)},
+        choices=_setpoints_only(machine, "speed") | {"setpoint": ("ramps",), "load": ("steps",)},
         chance=_CHANCE.get(f"rlsuite/{machine}SpeedWide-v0", ""),
     )
     for machine in ("PMSM", "SynRM", "SCIM")
@@ -284,7 +284,7 @@ _SENSORLESS = tuple(
     TaskCard(
         id=f"rlsuite/{machine}SpeedSensorless-v0",
         family="motor",
-        summary=f"Make the speed of {_MACHINES[machine]} follow a reference that is measured by nothing but currents.",
+        summary=f"Make the speed of {_MACHINES[machine]} follow a set point that is measured by nothing but currents.",
         source="Schroeder, Elektrische Antriebe (2015); Chen, Tomita, Doki & Okuma 2003 (extended electromotive force)",
         entry_point=f"rlbench_suite.envs.motor.tasks.sensorless:{task}",
         reference="rlbench_suite.envs.motor.control.sensorless_cascade:SensorlessCascade",
@@ -294,7 +294,7 @@ _SENSORLESS = tuple(
         partially_observed=True,
         replay_tolerance=0.02,
         tags=("continuous", "tracking"),
-        choices=_references_only(machine, "speed"),
+        choices=_setpoints_only(machine, "speed"),
         constraint=_constraint(1000),
     )
     for machine, task in (("PermExDc", "Sensorless"), ("PMSM", "SensorlessPMSM"))
@@ -304,7 +304,7 @@ _SENSORLESS = tuple(
 _EFFICIENT = TaskCard(
     id="rlsuite/PMSMTorqueEfficient-v0",
     family="motor",
-    summary="Make the torque of a saturated, lossy PMSM follow a reference with little loss: two objectives.",
+    summary="Make the torque of a saturated, lossy PMSM follow a set point with little loss: two objectives.",
     source="Morimoto, Tong, Takeda & Hirasa 1994 (least losses); Hinkkanen et al. 2017, doi:10.1109/TIA.2016.2644624",
     entry_point="rlbench_suite.envs.motor.tasks.efficient:EfficientDrive",
     reference="rlbench_suite.envs.motor.control.least_losses:LeastLosses",
@@ -316,7 +316,7 @@ _EFFICIENT = TaskCard(
     hypervolume_reference=(0.0, -1500.0),
     replay_tolerance=0.02,
     tags=("continuous", "tracking", "multi-objective"),
-    choices=_references_only("PMSM", "torque"),
+    choices=_setpoints_only("PMSM", "torque"),
     constraint=_constraint(500, _OVERHEATING),
     chance=_CHANCE["rlsuite/PMSMTorqueEfficient-v0"],
 )
@@ -325,7 +325,7 @@ _EFFICIENT = TaskCard(
 _FAULTY = TaskCard(
     id="rlsuite/PMSMTorqueFaulty-v0",
     family="motor",
-    summary="Make the torque of a PMSM follow a reference by its phase voltages, and go on when a phase breaks.",
+    summary="Make the torque of a PMSM follow a set point by its phase voltages, and go on when a phase breaks.",
     source="Bolognani, Zordan & Zigliotto 2000 (fault-tolerant control of a PMSM drive with a connected neutral point)",
     entry_point="rlbench_suite.envs.motor.tasks.faulty:FaultyDrive",
     reference="rlbench_suite.envs.motor.control.fault_tolerant:FaultTolerant",
@@ -335,7 +335,7 @@ _FAULTY = TaskCard(
     partially_observed=True,
     replay_tolerance=0.6,  # a phase may open a step later
     tags=("continuous", "tracking", "failure"),
-    choices=_references_only("PMSM", "torque"),
+    choices=_setpoints_only("PMSM", "torque"),
     constraint=_constraint(500),
     chance=_CHANCE["rlsuite/PMSMTorqueFaulty-v0"],
 )
@@ -344,7 +344,7 @@ _FAULTY = TaskCard(
 _DEMAGNETISED = TaskCard(
     id="rlsuite/PMSMTorqueDemagnetised-v0",
     family="motor",
-    summary="Make the torque of a PMSM follow a reference without measuring it, while its magnets lose their flux.",
+    summary="Make the torque of a PMSM follow a set point without measuring it, while its magnets lose their flux.",
     source="Sergakis et al. 2025, doi:10.3390/en18051177 (faults of permanent-magnet machines)",
     entry_point="rlbench_suite.envs.motor.tasks.demagnetised:DemagnetisedDrive",
     reference="rlbench_suite.envs.motor.control.flux_observing:FluxObserving",
@@ -354,7 +354,7 @@ _DEMAGNETISED = TaskCard(
     partially_observed=True,
     replay_tolerance=0.02,
     tags=("continuous", "tracking", "failure"),
-    choices=_references_only("PMSM", "torque"),
+    choices=_setpoints_only("PMSM", "torque"),
     constraint=_constraint(500),
     chance=_CHANCE["rlsuite/PMSMTorqueDemagnetised-v0"],
 )

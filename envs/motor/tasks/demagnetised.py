@@ -4,10 +4,10 @@ The task is that of ``drive.py`` except for this table. The lost flux shows only
 induce, so at standstill it cannot be seen at all.
 
 ======================  ====================================================================================
-observation ``(6,)``    i_d, i_q and speed (by the limits), the reference, the voltages of the last step
-privileged ``(2,)``     the magnets' flux by its nominal value, the torque as the reference is scaled
+observation ``(6,)``    i_d, i_q and speed (by the limits), the set point, the voltages of the last step
+privileged ``(2,)``     the magnets' flux by its nominal value, the torque as the set point is scaled
 reward                  by the true torque, as before
-reference               within +-60 N m
+set point               within +-60 N m
 fault (context)         after 5 to 35 ms the magnets lose 10 to 60 % of their flux, at once and for ever, as a short
                         circuit or heat beyond the knee of the demagnetisation curve would do; all magnets alike
 ======================  ====================================================================================
@@ -32,7 +32,7 @@ from ..machines.frames import DQ, Scalar, Values
 from ..parts import components
 from ..plants.plant import Plant
 from ..plants.three_phase import PMSM
-from ..references.goals import Goal
+from ..setpoints.goals import Goal
 from . import scope
 from .drive import ENDS, Drive, Params, State
 
@@ -144,9 +144,9 @@ class DemagnetisedDrive(Drive):
         return params.machine.magnet_flux * state.electrical.kept * (1 / self.plant.nominal.magnet_flux)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Show currents, speed, reference and voltages; see the table."""
+        """Show currents, speed, set point and voltages; see the table."""
         measured = [*self.plant.measured(state.electrical), state.speed * (1 / self.plant.speed_limit)]
-        return jnp.clip(self.stack(*measured, state.reference[0] * (1 / self.goal.scale), *state.applied), -ENDS, ENDS)
+        return jnp.clip(self.stack(*measured, state.setpoint[0] * (1 / self.goal.scale), *state.applied), -ENDS, ENDS)
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe each entry, in the order of :meth:`observation`."""
@@ -166,13 +166,13 @@ class DemagnetisedDrive(Drive):
         d, q = (float(value) * self.plant.current_limit for value in self.plant.measured(state.electrical))
         applied = ", ".join(f"{float(part):+.3f}" for part in state.applied)
         return (
-            f"Asked for: torque {float(state.reference[0]):+.4g} N m. Measured: i_d {d:+.4g} A, i_q {q:+.4g} A, speed "
+            f"Asked for: torque {float(state.setpoint[0]):+.4g} N m. Measured: i_d {d:+.4g} A, i_q {q:+.4g} A, speed "
             f"{float(state.speed):+.4g} rad/s. Last voltage: {applied}."
         )
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw currents and the requested torque; see ``scope.py``."""
-        asked, goal = float(state.reference[0]), self.goal
+        asked, goal = float(state.setpoint[0]), self.goal
         gauge = scope.Gauge("torque asked for (N m)", asked, asked, goal.low[0], goal.high[0])
         d, q = (float(value) for value in self.plant.measured(state.electrical))
         share = float(self.plant.length(state.electrical))

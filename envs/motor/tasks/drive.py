@@ -4,7 +4,7 @@ This is the task of every machine: ``card.settings`` names the machine (``plants
 control. One step of the episode is one Runge-Kutta step of the machine's equations (``machines/``). A test bench sets
 the speed while currents or torque are controlled. A load of inertia, Coulomb and viscous friction turns with the shaft
 while speed or position is controlled. Tasks of currents, torque and speed follow gym-electric-motor 3.0.3
-(doi:10.21105/joss.02498). In addition they have spaces that hold, time limits, seeded references, contexts, and periods
+(doi:10.21105/joss.02498). In addition they have spaces that hold, time limits, seeded set points, contexts, and periods
 in which a voltage moves a current by less than its limit.
 
 ======================  ====================================================================================
@@ -12,19 +12,19 @@ action                  continuous: the voltage of each converter in [-1, 1] of 
                         d and q in field coordinates, shortened to the unit circle. Finite: a switch state; with two
                         converters, the first one's state plus the second one's times the number of the first one's
 observation             currents (by the limit; an induction machine also shows the rotor's flux by its nominal value),
-                        speed (by the limit), torque if it is controlled, each reference, each error (by ten times the
+                        speed (by the limit), torque if it is controlled, each set point, each error (by ten times the
                         halving error), the voltages or the switches of the last step. Finite and three-phase: also
                         cosine and sine of the angles that switches meet. Instruments end at +-1.5
 reward                  mean over the controlled quantities of 1 / (1 + |error| / halving error), in (0, 1]. The error
-                        at the end of the step is taken against the reference shown at its beginning. Every step pays,
+                        at the end of the step is taken against the set point shown at its beginning. Every step pays,
                         so ending early never does. Halving errors: :class:`Goal`. A context may weigh it, and
                         take off a price of the cost (``TERMS``)
 cost                    excess of the largest current over the nominal one, in parts of it
 terminated              over-current or over-speed: beyond the limit
 success                 every error is below its halving error, and no limit is exceeded
-reference               a random walk: each reference moves by N(0, s^2) a step and stays within its bounds; s is drawn
+set point               a random walk: each set point moves by N(0, s^2) a step and stays within its bounds; s is drawn
                         for the episode, log-uniform in the goal's range
-start                   no torque; induction and separately excited machines are magnetised. The first reference lies
+start                   no torque; induction and separately excited machines are magnetised. The first set point lies
                         anywhere within its bounds (speed: near the speed at the start; position: near zero)
 context                 parameters within their tolerance; for currents and torque the speed; for speed and position
                         the load's friction, and its inertia from zero to that of the rotor. Train and test take speed
@@ -36,7 +36,7 @@ in ``parts/``, which owns its memory and what it shows. A part that is not chose
 field of the state; what can be measured of them ends the observation.
 
 ======================  ====================================================================================
-``reference``           kind of references: ``parts/reference.py``
+``setpoint``            kind of set points: ``parts/setpoint.py``
 ``supply``              supply of a link whose voltage varies: ``power_electronics/supply.py``. Actions are parts of
                         the link's present voltage, which is observed by the nominal one
 ``interlocking``        fraction of a period for which both switches of a leg are off:
@@ -85,25 +85,19 @@ from rlbench_suite.time_series import Column, Series
 from ...own_constants import OwnConstants
 from ...runge_kutta import rk4
 from ..machines.frames import Scalar, Values
-from ..machines.solver import SOLVERS
 from ..parts import components
-from ..parts.actuator import ACTUATORS
-from ..parts.angle import Angle, RotorAngle, ShaftAngle
-from ..parts.delay import Delay, NoDelay
-from ..parts.instruments import EncoderAndNoise, Instruments, NoisyInstruments
+from ..parts.assembly import DriveSettings, Records, assemble
 from ..parts.limit import Limit, OverCurrent, OverSpeed
-from ..parts.link import IdealLink, SuppliedLink
-from ..parts.load import LOADS, RecordedLoad, near
+from ..parts.load import near
 from ..parts.part import Design, Part
 from ..parts.quantity import QUANTITIES, range_and_accuracy
-from ..parts.reference import REFERENCES, Range, Recorded
+from ..parts.setpoint import Range
 from ..plants import data_sheet
 from ..plants.catalogue import plant_of
 from ..plants.data_sheet import rounded
 from ..plants.plant import Plant
 from ..plants.three_phase import ThreePhase
-from ..power_electronics.supply import SUPPLIES
-from ..references.goals import GOALS, Goal
+from ..setpoints.goals import GOALS, Goal
 from . import scope
 
 ENDS = 1.5
@@ -126,14 +120,14 @@ class Params(NamedTuple):
     speed: Scalar
     """rad/s, at the start"""
     pace: Scalar
-    """0..1: how fast references move, from the goal's slowest to its fastest"""
+    """0..1: how fast set points move, from the goal's slowest to its fastest"""
 
 
 class Parts(NamedTuple):
     """Memories of the parts of a drive; empty if a part is the usual one."""
 
-    reference: Any = ()
-    """See ``parts/reference.py``"""
+    setpoint: Any = ()
+    """See ``parts/setpoint.py``"""
     link: Any = ()
     """A :class:`~..power_electronics.supply.Link`"""
     waiting: Any = ()
@@ -157,14 +151,14 @@ class Moving(NamedTuple):
 
 
 class State(NamedTuple):
-    """Present state of the drive, and its references."""
+    """Present state of the drive, and its set points."""
 
     electrical: Any
     speed: Scalar
     """rad/s"""
     angle: Scalar
     """rad: the rotor's electrical angle; for position control the shaft's own, with full turns counted"""
-    reference: Values
+    setpoint: Values
     """A, N m, rad/s or rad"""
     applied: Values
     """Choice of the last step: voltages in parts of the largest, or the state of each switch as 0 or 1"""
@@ -183,65 +177,39 @@ class Drive(Task[Params, State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        machine, self.kind = card.settings["machine"], card.settings["goal"]
         self.plant: Plant = self.chosen_plant(plant_of(card))
-        self.goals = {kind: goal for (name, kind), goal in GOALS.items() if name == machine}
-        known = TERMS
-        if card.context:
-            known = *data_sheet.constants(self.plant, self.goals[self.kind].period), *TERMS
-            shipped, self.plant = self.plant, data_sheet.own_plant(self.plant, card.context)
-            self.goals = data_sheet.scaled(self.goals, self.kind, shipped, self.plant, card.context)
-        self.own = OwnConstants(card, known)
-        self.finite = card.settings["control"] == "finite"
+        settings = DriveSettings.parse(card)
+        self.kind, self.finite, self.delayed = settings.goal, settings.finite, settings.delayed
+        self.goals = {kind: goal for (machine, kind), goal in GOALS.items() if machine == settings.machine}
+        self.own = self._read_data_sheet(card)
         self.goal: Goal = self.chosen_goal(self.plant.attainable(self.goals[self.kind], self.kind))
         self.period = self.goal.finite_period if self.finite else self.goal.period
         torque = self.goals["torque"]
-        self.design = design = Design(machine, self.plant, self.goal, torque, self.period, self.dtype, self.uniform)
-        self.quantity = QUANTITIES[self.kind](design)
+        self.design = Design(settings.machine, self.plant, self.goal, torque, self.period, self.dtype, self.uniform)
+        self.quantity = QUANTITIES[self.kind](self.design)
         self.names, self.loaded = self.quantity.names, self.quantity.loaded
         self.jump = self.goal.jump * (0.5 if self.finite else 1)  # episodes of switch states are shorter, in s
         self.ranges = self._ranges()
-        reference, torque_against = (self._record(name) for name in ("reference", "load"))
-        if reference is not None and torque_against is not None and len(reference) != len(torque_against):
-            raise ValueError(
-                f"{card.id}: a reference and a load run together, so they must be equally long; got {len(reference)} "
-                f"and {len(torque_against)} periods of {self.period:g} s."
-            )
-        self.references = (
-            Recorded(card.horizon, reference)
-            if reference is not None
-            else REFERENCES[card.settings["reference"]](card.horizon)
-        )
-        load, supply, solver = card.settings["load"], card.settings["supply"], card.settings["solver"]
-        if solver == "exact" and (supply.startswith("ac") or load == "profile"):
-            raise ValueError(
-                f"{card.id}: solver 'exact' is for linear systems, not for supply {supply!r} with load "
-                f"{load!r}; take supply 'ideal' or 'rc' and load 'bench', or solver 'rk4'."
-            )
-        self.solve = SOLVERS[solver]
-        self.load = (
-            RecordedLoad(design, torque_against[:, 0], card.horizon)
-            if torque_against is not None
-            else LOADS[load](design)
-        )
-        self.link = IdealLink() if supply == "ideal" else SuppliedLink(SUPPLIES[supply](), self.plant)
-        interlocking = float(card.settings["interlocking"])
-        self.actuator = ACTUATORS[card.settings["control"]](design, interlocking)
-        self.delayed = card.settings["delay"] == "1"
-        self.delay = Delay(self.actuator) if self.delayed else NoDelay()
-        noise = float(card.settings["noise"])
-        noisy = EncoderAndNoise if card.settings.get("conditions") == "industrial" else NoisyInstruments
-        self.instruments = noisy(design, noise) if noise else Instruments(design)
-        self.turned = isinstance(self.plant, ThreePhase) and (self.finite or interlocking > 0 or self.plant.fixed)
-        """True if the rotor's angle matters."""
-        counted = self.kind == "position"
-        self.angle = (ShaftAngle if counted else RotorAngle if self.turned else Angle)(self.plant, self.turned)
+        parts = assemble(settings, self.design, self._records(), card.horizon)
+        self.setpoints, self.load, self.link, self.delay = parts.setpoints, parts.load, parts.link, parts.delay
+        self.actuator, self.instruments, self.angle = parts.actuator, parts.instruments, parts.angle
+        self.solve = parts.solve
         self.limits: tuple[Limit, ...] = OverCurrent(self.plant), OverSpeed(self.plant)
         self.observation_space = self.box(-ENDS, ENDS, (len(self.observation_components()),))
         self.action_space = self.actuator.space(self.box)
-        self.most_overload = self.plant.current_limit / self.plant.nominal_current - 1
-        dearest = (1 + ROUNDING) * self.own.weight("overload") * self.most_overload
-        self.reward_space = self.box(0 - dearest, self.own.weight("tracking"))
+        self.max_overload = self.plant.current_limit / self.plant.nominal_current - 1
+        penalty = (1 + ROUNDING) * self.own.weight("overload") * self.max_overload
+        self.reward_space = self.box(0 - penalty, self.own.weight("tracking"))
+
+    def _read_data_sheet(self, card: TaskCard) -> OwnConstants:
+        """Put the machine and the goals of a context's data sheet in place of the task's; return its constants."""
+        if not card.context:
+            return OwnConstants(card, TERMS)
+        constants = (*data_sheet.constants(self.plant, self.goals[self.kind].period), *TERMS)
+        shipped = self.plant
+        self.plant = data_sheet.own_plant(shipped, card.context)
+        self.goals = data_sheet.scaled(self.goals, self.kind, shipped, self.plant, card.context)
+        return OwnConstants(card, constants)
 
     def constants(self) -> tuple[Constant, ...]:
         """Return the machine's data sheet, its limits, the period, and the weights of the reward's terms.
@@ -259,20 +227,31 @@ class Drive(Task[Params, State]):
             return ()
         ends = zip(self.names, self.goal.low, self.goal.high, strict=True)
         columns = tuple(Column(name, self.quantity.unit, rounded(low), rounded(high), "") for name, low, high in ends)
-        words, least = "what is to be followed, in place of drawn references", 2 * (self.card.horizon + 1)
-        found = (Series("reference", words, columns, "s", self.period, least, follows_constants=True),)
+        words = "what is to be followed, in place of drawn set points"
+        least_rows = 2 * (self.card.horizon + 1)
+        setpoint = Series("setpoint", words, columns, "s", self.period, least_rows, follows_constants=True)
         if not self.loaded:
-            return found
+            return (setpoint,)
         torque = self.goals["torque"]
-        against = Column(
-            "load_torque",
-            "N m",
-            rounded(torque.low[0]),
-            rounded(torque.high[0]),
-            "positive: slows a shaft that turns forwards",
-        )
+        low, high = rounded(torque.low[0]), rounded(torque.high[0])
+        column = Column("load_torque", "N m", low, high, "positive: slows a shaft that turns forwards")
         words = "torque of the load beside friction, in place of a drawn one"
-        return (*found, Series("load", words, (against,), "s", self.period, least, follows_constants=True))
+        load = Series("load", words, (column,), "s", self.period, least_rows, follows_constants=True)
+        return setpoint, load
+
+    def _records(self) -> Records:
+        """Return the records of the context.
+
+        Raises:
+            ValueError: they are not equally long, or a setting asks for another kind of what is recorded.
+        """
+        records = Records(self._record("setpoint"), self._record("load"))
+        if records.setpoint is None or records.load is None or len(records.setpoint) == len(records.load):
+            return records
+        raise ValueError(
+            f"{self.card.id}: a set point and a load run together, so they must be equally long; got "
+            f"{len(records.setpoint)} and {len(records.load)} periods of {self.period:g} s."
+        )
 
     def _record(self, name: str) -> np.ndarray | None:
         """Return a record of the context, ``(steps, columns)``, or None.
@@ -299,7 +278,7 @@ class Drive(Task[Params, State]):
         return goal
 
     def _ranges(self) -> tuple[Range, ...]:
-        """Return the range of each reference."""
+        """Return the range of each set point."""
         goal, pace = self.goal, self.period / self.goal.period  # shorter steps, shorter moves
         jump = self.jump if self.loaded else math.inf
         return tuple(
@@ -315,37 +294,37 @@ class Drive(Task[Params, State]):
         u = self.uniform(key, len(nominal) + 4)
         machine = type(nominal)(*(near(n, t, u[i]) for i, (n, t) in enumerate(zip(nominal, tolerance, strict=True))))
         load, speed = self.load.sample(u, split)
-        return Params(machine, load, speed, self.references.pace(u[-2], split))
+        return Params(machine, load, speed, self.setpoints.pace(u[-2], split))
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """Begin without torque. References begin anywhere, those of speed or position near the present value."""
+        """Begin without torque. Set points begin anywhere, those of speed or position near the present value."""
         u = self.uniform(key, len(self.names) + 1)
         zero = jnp.zeros((), self.dtype)
-        reference: Values = tuple(
+        setpoint: Values = tuple(
             low + (high - low) * u[i] for i, (low, high) in enumerate(zip(self.goal.low, self.goal.high, strict=True))
         )
-        reference = self.quantity.first(reference, params.speed, self.jump * (2 * u[0] - 1))
+        setpoint = self.quantity.first(setpoint, params.speed, self.jump * (2 * u[0] - 1))
         angle = self.angle.begin(u[-1], zero)
         still = self.plant.still(params.machine)
-        reference = self.quantity.attainable(self.references.first(reference, params.pace))
+        setpoint = self.quantity.attainable(self.setpoints.first(setpoint, params.pace))
         parts = Parts(
-            self.references.begin(reference, self.ranges, params.pace, jax.random.fold_in(key, 1)),
+            self.setpoints.begin(setpoint, self.ranges, params.pace, jax.random.fold_in(key, 1)),
             self.link.begin(jax.random.fold_in(key, 2), self.dtype),
             self.delay.begin(still, params.speed),
             self.load.begin(params.speed, jax.random.fold_in(key, 3)),
             self.instruments.begin(params.speed, jax.random.fold_in(key, 4)),
         )
-        return State(still, params.speed, angle, reference, (zero,) * self.actuator.width, parts)
+        return State(still, params.speed, angle, setpoint, (zero,) * self.actuator.width, parts)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """Move the drive by one period; then draw new references."""
+        """Move the drive by one period; then draw new set points."""
         given, waiting = self.delay.exchange(state.parts.waiting, self.actuator.chosen(action))
         after = self.driven(state, given, params)
-        reference, memory = self.references.step(state.reference, state.parts.reference, self.ranges, params.pace, key)
+        setpoint, memory = self.setpoints.step(state.setpoint, state.parts.setpoint, self.ranges, params.pace, key)
         load = self.load.ahead(after.parts.load, key)
         read = self.instruments.ahead(after.parts.instruments, state.speed, after.speed)
-        parts = after.parts._replace(reference=memory, waiting=waiting, load=load, instruments=read)
-        return after._replace(reference=self.quantity.attainable(reference), parts=parts)
+        parts = after.parts._replace(setpoint=memory, waiting=waiting, load=load, instruments=read)
+        return after._replace(setpoint=self.quantity.attainable(setpoint), parts=parts)
 
     def driven(self, state: State, given: Any, params: Params) -> State:
         """Return the drive one period later; ``given``: voltages that the converters give, or a switch state."""
@@ -395,24 +374,24 @@ class Drive(Task[Params, State]):
         return self.quantity.value(params.machine, state.electrical, state.speed, state.angle)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Show measurements, references, errors and parts; see the table."""
+        """Show measurements, set points, errors and parts; see the table."""
         measured = [*self.plant.measured(state.electrical), state.speed * (1 / self.plant.speed_limit)]
         controlled = self.controlled(state, params)
         measured += self.quantity.instruments(controlled)
         measured, controlled = self.instruments.read(measured, controlled, self.quantity, state.parts.instruments, key)
-        references = [reference * (1 / self.goal.scale) for reference in state.reference]
+        setpoints = [setpoint * (1 / self.goal.scale) for setpoint in state.setpoint]
         errors = [
-            (reference - value) * (1 / (ERROR_UNIT * halving))
-            for reference, value, halving in zip(state.reference, controlled, self.goal.halving, strict=True)
+            (setpoint - value) * (1 / (ERROR_UNIT * halving))
+            for setpoint, value, halving in zip(state.setpoint, controlled, self.goal.halving, strict=True)
         ]
         turning = self.angle.shown(state.electrical, state.angle)
         parts = (value for part, memory in self._parts(state.parts) for value in part.shown(memory))
-        shown = self.stack(*measured, *references, *errors, *turning, *state.applied, *parts)
+        shown = self.stack(*measured, *setpoints, *errors, *turning, *state.applied, *parts)
         return jnp.clip(shown, -ENDS, ENDS)
 
     def _parts(self, memories: Parts) -> list[tuple[Part, Any]]:
         """Return each part that remembers, with its memory."""
-        parts: list[Part] = [self.references, self.link, self.delay, self.load]
+        parts: list[Part] = [self.setpoints, self.link, self.delay, self.load]
         return list(zip(parts, memories, strict=False))
 
     def shown_state(self, observation: jax.Array) -> State:
@@ -424,30 +403,30 @@ class Drive(Task[Params, State]):
 
         measured, speed = next_ones(len(self.plant.measured_names)), next(seen) * self.plant.speed_limit
         next_ones(len(self.quantity.components()))
-        reference = tuple(value * self.goal.scale for value in next_ones(len(self.names)))
+        setpoint = tuple(value * self.goal.scale for value in next_ones(len(self.names)))
         errors = next_ones(len(self.names))
         directions, applied = next_ones(len(self.angle.components())), next_ones(self.actuator.width)
         angle = jnp.arctan2(directions[-1], directions[-2]) if directions else jnp.zeros_like(speed)
         if self.kind == "position":
-            angle = reference[0] - errors[0] * (ERROR_UNIT * self.goal.halving[0])
+            angle = setpoint[0] - errors[0] * (ERROR_UNIT * self.goal.halving[0])
         link = self.link.memory(next_ones(len(self.link.components())))
         waiting = self.actuator.choice(next_ones(self.actuator.width)) if self.delayed else ()
         parts = Parts(link=link, waiting=waiting)
-        return State(self.plant.electrical_of(measured, directions), speed, angle, reference, applied, parts)
+        return State(self.plant.electrical_of(measured, directions), speed, angle, setpoint, applied, parts)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return a reward for the quantities' distance from the references that the action was chosen for.
+        """Return a reward for the quantities' distance from the set points that the action was chosen for.
 
         A price of the cost is taken off where a context asks for it.
         """
         total: Scalar = 0.0
         values = self.controlled(next_state, params)
-        for reference, value, halving in zip(state.reference, values, self.goal.halving, strict=True):
-            total = total + halving / (halving + jnp.abs(value - reference))
+        for setpoint, value, halving in zip(state.setpoint, values, self.goal.halving, strict=True):
+            total = total + halving / (halving + jnp.abs(value - setpoint))
         tracking = total * (1 / len(values))
         if not self.own.reweighted:
             return tracking
-        overload = jnp.minimum(self.cost(state, action, next_state, params), self.most_overload)
+        overload = jnp.minimum(self.cost(state, action, next_state, params), self.max_overload)
         return self.own.weight("tracking") * tracking - self.own.weight("overload") * overload
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -466,8 +445,8 @@ class Drive(Task[Params, State]):
         """Return ``success`` and the measures."""
         largest: Scalar = 0.0
         values = self.controlled(state, params)
-        for reference, value, halving in zip(state.reference, values, self.goal.halving, strict=True):
-            largest = jnp.maximum(largest, jnp.abs(value - reference) * (1 / halving))
+        for setpoint, value, halving in zip(state.setpoint, values, self.goal.halving, strict=True):
+            largest = jnp.maximum(largest, jnp.abs(value - setpoint) * (1 / halving))
         return {
             "success": (largest < 1) & ~self.tripped(state),
             "error": largest,
@@ -485,7 +464,7 @@ class Drive(Task[Params, State]):
             *self._asked(),
             *(
                 scaled(
-                    f"error_{name}", f"reference of {name} minus its value", ERROR_UNIT * halving, self.quantity.unit
+                    f"error_{name}", f"set point of {name} minus its value", ERROR_UNIT * halving, self.quantity.unit
                 )
                 for name, halving in zip(self.names, self.goal.halving, strict=True)
             ),
@@ -495,8 +474,8 @@ class Drive(Task[Params, State]):
         )
 
     def key_figures(self) -> tuple[KeyFigure, ...]:
-        """Return the range of each reference and its halving error."""
-        ranges = self.references.bounds(self.ranges)
+        """Return the range of each set point and its halving error."""
+        ranges = self.setpoints.bounds(self.ranges)
         named = zip(self.names, ranges, self.goal.halving, strict=True)
         each = (range_and_accuracy(name, self.quantity.unit, *ends, halving) for name, ends, halving in named)
         return *chain.from_iterable(each), *self.quantity.joint_range()
@@ -510,7 +489,7 @@ class Drive(Task[Params, State]):
 
     def _asked(self) -> list[Component]:
         return [
-            scaled(f"reference_{name}", f"what {name} should be now", self.goal.scale, self.quantity.unit)
+            scaled(f"setpoint_{name}", f"what {name} should be now", self.goal.scale, self.quantity.unit)
             for name in self.names
         ]
 
@@ -537,8 +516,8 @@ class Drive(Task[Params, State]):
         )
         values, unit = [float(value) for value in self.controlled(state, params)], self.quantity.unit
         asked = "; ".join(
-            f"{name} {value:+.4g} {unit}, reference {float(reference):+.4g} {unit}"
-            for name, value, reference in zip(self.names, values, state.reference, strict=True)
+            f"{name} {value:+.4g} {unit}, set point {float(setpoint):+.4g} {unit}"
+            for name, value, setpoint in zip(self.names, values, state.setpoint, strict=True)
         )
         applied = ", ".join(f"{float(part):+.3f}" for part in state.applied)
         parts = "".join(part.words(memory) for part, memory in self._parts(state.parts))
@@ -551,9 +530,9 @@ class Drive(Task[Params, State]):
         """Draw currents and gauges; see ``scope.py``."""
         measured = [float(value) for value in self.plant.measured(state.electrical)]
         gauges = [
-            scope.Gauge(f"{name} ({self.quantity.unit})", float(value), float(reference), low, high)
-            for name, value, reference, low, high in zip(
-                self.names, self.controlled(state, params), state.reference, self.goal.low, self.goal.high, strict=True
+            scope.Gauge(f"{name} ({self.quantity.unit})", float(value), float(setpoint), low, high)
+            for name, value, setpoint, low, high in zip(
+                self.names, self.controlled(state, params), state.setpoint, self.goal.low, self.goal.high, strict=True
             )
         ]
         vector = (measured[0], measured[1]) if isinstance(self.plant, ThreePhase) else None

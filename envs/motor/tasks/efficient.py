@@ -7,7 +7,7 @@ saves iron losses. Heat flows at the machine's own pace, so temperatures hardly 
 ======================  ====================================================================================
 reward ``(2,)``         tracking: as for any drive, in (0, 1]. Efficiency: losses of copper and iron at the end of the
                         step in parts of 4 kW, negative, -3 at most
-reference               within +-60 N m
+set point               within +-60 N m
 speed (context)         -300 to 300 rad/s, train and test in alternating bands
 ======================  ====================================================================================
 """
@@ -22,7 +22,7 @@ import jax.numpy as jnp
 from rlbench_suite.card import TaskCard
 
 from ..machines.frames import DQ, Scalar
-from ..references.goals import Goal
+from ..setpoints.goals import Goal
 from .drive import Params, State
 from .real import RealDrive
 

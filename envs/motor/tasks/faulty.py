@@ -6,9 +6,9 @@ through the neutral point. The observation does not say which phase breaks, or w
 
 ======================  ====================================================================================
 action ``(3,)``         voltages of the phases a, b, c against the neutral point in parts of 150 V, constant over a step
-observation ``(12,)``   phase currents and speed (by the limits), torque, reference, error; cosine and sine of the
+observation ``(12,)``   phase currents and speed (by the limits), torque, set point, error; cosine and sine of the
                         rotor's angle; the voltages of the last step
-reference               within +-60 N m
+set point               within +-60 N m
 cost, terminated        by the largest current of a phase
 fault (context)         phase a, b or c opens at the first zero of its current after 5 to 35 ms: where the rotor
                         hardly turns, never (one episode in ten)
@@ -34,7 +34,7 @@ from ..machines.open_phase import Currents, WithNeutral
 from ..parts import components
 from ..plants.plant import Plant
 from ..plants.three_phase import PMSM
-from ..references.goals import Goal
+from ..setpoints.goals import Goal
 from .drive import Drive, Params, State
 
 THIRD = 2 * math.pi / 3
@@ -174,7 +174,7 @@ class FaultyDrive(Drive):
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
-        error = jnp.abs(self.controlled(state, params)[0] - state.reference[0]) * (1 / self.goal.halving[0])
+        error = jnp.abs(self.controlled(state, params)[0] - state.setpoint[0]) * (1 / self.goal.halving[0])
         return {
             "success": (error < 1) & ~self.tripped(state),
             "error": error,

@@ -1,4 +1,4 @@
-"""Track d and q current references of a permanent-magnet synchronous machine with its voltages.
+"""Track d and q current set points of a permanent-magnet synchronous machine with its voltages.
 
 Dynamics: ``pmsm.py`` at constant speed, one Runge-Kutta step of 0.1 ms a step of the episode; the voltage is constant
 in rotor coordinates over it, as in gym-electric-motor 3.0.3 (doi:10.21105/joss.02498), whose task this follows. This
@@ -9,18 +9,18 @@ task is written for speed. If a part is not the usual one (``card.choices``), th
 action ``(2,)``         d and q voltage: 1 is U/sqrt(3) = 173.2 V, the longest vector that space-vector modulation
                         of a 300 V link reaches at every angle. A vector outside this circle, towards the
                         square's corners, is shortened to it in its own direction: the inverter gives no more
-observation ``(7,)``    i_d, i_q (by the limit of 400 A), speed (by 150 rad/s), references of i_d, i_q (by
+observation ``(7,)``    i_d, i_q (by the limit of 400 A), speed (by 150 rad/s), set points of i_d, i_q (by
                         400 A), the d and q voltages applied in the last step (by 173.2 V)
 reward                  mean over d and q of 1 / (1 + |error| / 12 A), in (0, 1]: the error is taken at the end
-                        of the step, against the reference shown at its beginning. Every step pays, so that
+                        of the step, against the set point shown at its beginning. Every step pays, so that
                         ending early never does; 5 % of the nominal current halves it
 cost                    excess of the current vector over the nominal current, in parts of it
 terminated              over-current: the current vector is longer than 400 A
 success                 both errors below 5 % of the nominal current (12 A), within the current limit
-reference               a random walk: each component moves by N(0, s^2) a step, s of the episode log-uniform
+set point               a random walk: each component moves by N(0, s^2) a step, s of the episode log-uniform
                         in 0.4..8 A, and stays in the half disc i_d <= 0, |i| <= 240 A (the nominal current)
-start                   no current; the reference anywhere in the half disc
-context                 speed in +-150 rad/s, where every reference can be held; resistance +-20 %, inductances
+start                   no current; the set point anywhere in the half disc
+context                 speed in +-150 rad/s, where every set point can be held; resistance +-20 %, inductances
                         +-15 %, magnet flux +-10 %. Train and test speeds lie in alternating bands of 7.5 rad/s,
                         so a test asks for interpolation
 ======================  ====================================================================================
@@ -56,17 +56,17 @@ VOLTAGE_LIMIT = pmsm.SUPPLY_VOLTAGE / math.sqrt(3)
 SPEED_LIMIT = 150.0
 """rad/s, mechanical"""
 SLOWEST, FASTEST = 0.4, 8.0
-"""A: range of the reference's standard deviation a step. The voltage moves i_q by 14 A a step at most."""
+"""A: range of the set point's standard deviation a step. The voltage moves i_q by 14 A a step at most."""
 HALVING_ERROR = 0.05 * pmsm.NOMINAL_CURRENT
 """A: the error at which a component's reward is one half, and below which it counts as tracked."""
 OVERSHOOT = 1.5
 """A single step beyond the current limit adds at most 145 A (d axis, smallest inductance, highest speed)."""
 ROUNDING = 1e-5
-"""Rounding by which normalised voltages and references on their circle may pass it."""
+"""Rounding by which normalised voltages and set points on their circle may pass it."""
 
 
 class Params(NamedTuple):
-    """The context: a machine, its speed, and how fast its reference moves."""
+    """The context: a machine, its speed, and how fast its set point moves."""
 
     machine: Machine
     speed: Scalar
@@ -76,11 +76,11 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """Present state of the drive, and its reference."""
+    """Present state of the drive, and its set point."""
 
     current: DQ
     """A"""
-    reference: DQ
+    setpoint: DQ
     """A"""
     applied: DQ
     """Voltage of the last step, in parts of ``VOLTAGE_LIMIT``."""
@@ -91,16 +91,10 @@ class PMSMCurrent(Task[Params, State]):
 
     period = STEP
     measures: ClassVar[dict[str, str]] = {
-        "error_d": "i_d minus its reference, A",
-        "error_q": "i_q minus its reference, A",
+        "error_d": "i_d minus its set point, A",
+        "error_q": "i_q minus its set point, A",
         "torque": "N m",
     }
-
-    def __new__(cls, card: TaskCard, *, difficulty: float | None, dtype: str) -> Task[Any, Any]:  # type: ignore[misc]
-        """Make this task, or the general one if a part is chosen that this task lacks."""
-        if any(card.settings[name] != allowed[0] for name, allowed in card.choices.items()):
-            return Drive(card, difficulty=difficulty, dtype=dtype)
-        return super().__new__(cls)
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
@@ -128,40 +122,40 @@ class PMSMCurrent(Task[Params, State]):
         )
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """Begin without current, at a reference uniform over the half disc."""
+        """Begin without current, at a set point uniform over the half disc."""
         u = self.uniform(key, 2)
         length, angle = pmsm.NOMINAL_CURRENT * jnp.sqrt(u[0]), math.pi * (0.5 + u[1])
         zero = jnp.zeros((), self.dtype)
         return State(DQ(zero, zero), DQ(length * jnp.cos(angle), length * jnp.sin(angle)), DQ(zero, zero))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """Move the currents by one Runge-Kutta step, then draw a new reference."""
+        """Move the currents by one Runge-Kutta step, then draw a new set point."""
         applied = within_unit_circle(DQ(action[0], action[1]))
         voltage = DQ(VOLTAGE_LIMIT * applied.d, VOLTAGE_LIMIT * applied.q)
         current = pmsm.step(state.current, voltage, params.speed, params.machine, STEP)
         move = params.deviation * self.normal(key, 2)
-        d = jnp.clip(state.reference.d + move[0], -pmsm.NOMINAL_CURRENT, 0)
+        d = jnp.clip(state.setpoint.d + move[0], -pmsm.NOMINAL_CURRENT, 0)
         most = jnp.sqrt(pmsm.NOMINAL_CURRENT**2 - d * d)
-        q = jnp.clip(state.reference.q + move[1], -most, most)
+        q = jnp.clip(state.setpoint.q + move[1], -most, most)
         return State(current, DQ(d, q), applied)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Show currents, speed, references and voltages, shape ``(7,)``; see the table."""
+        """Show currents, speed, set points and voltages, shape ``(7,)``; see the table."""
         per_current = 1 / pmsm.CURRENT_LIMIT
         return self.stack(
             state.current.d * per_current,
             state.current.q * per_current,
             params.speed * (1 / SPEED_LIMIT),
-            state.reference.d * per_current,
-            state.reference.q * per_current,
+            state.setpoint.d * per_current,
+            state.setpoint.q * per_current,
             state.applied.d,
             state.applied.q,
         )
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return a reward for the currents' distance from the references that the action was chosen for."""
-        error_d = jnp.abs(next_state.current.d - state.reference.d)
-        error_q = jnp.abs(next_state.current.q - state.reference.q)
+        """Return a reward for the currents' distance from the set points that the action was chosen for."""
+        error_d = jnp.abs(next_state.current.d - state.setpoint.d)
+        error_q = jnp.abs(next_state.current.q - state.setpoint.q)
         return 0.5 * HALVING_ERROR * (1 / (HALVING_ERROR + error_d) + 1 / (HALVING_ERROR + error_q))
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
@@ -175,7 +169,7 @@ class PMSMCurrent(Task[Params, State]):
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
-        error_d, error_q = state.current.d - state.reference.d, state.current.q - state.reference.q
+        error_d, error_q = state.current.d - state.setpoint.d, state.current.q - state.setpoint.q
         near = (jnp.abs(error_d) < HALVING_ERROR) & (jnp.abs(error_q) < HALVING_ERROR)
         return {
             "success": near & ~self._tripped(state),
@@ -203,7 +197,7 @@ class PMSMCurrent(Task[Params, State]):
         return (
             *(scaled(f"i_{axis}", f"current {where}", most, "A") for axis, where in at.items()),
             scaled("speed", "mechanical speed of the shaft", SPEED_LIMIT, "rad/s"),
-            *(scaled(f"reference_i_{axis}", f"what i_{axis} should be now", most, "A") for axis in at),
+            *(scaled(f"setpoint_i_{axis}", f"what i_{axis} should be now", most, "A") for axis in at),
             *(
                 replace(part, name=f"applied_{part.name}", meaning=f"{part.meaning} that was applied in the last step")
                 for part in self._voltages()
@@ -216,7 +210,7 @@ class PMSMCurrent(Task[Params, State]):
         return tuple(replace(part, meaning=part.meaning + meaning) for part in self._voltages())
 
     def key_figures(self) -> tuple[KeyFigure, ...]:
-        """Return the ranges of the references, and the halving error."""
+        """Return the ranges of the set points, and the halving error."""
         most = pmsm.NOMINAL_CURRENT
         return (
             *range_and_accuracy("i_d", "A", -most, 0.0, HALVING_ERROR),
@@ -235,17 +229,17 @@ class PMSMCurrent(Task[Params, State]):
         )
 
     def describe(self, state: State, params: Params) -> str:
-        """Describe currents, references, speed and voltages, with units."""
+        """Describe currents, set points, speed and voltages, with units."""
         (i_d, i_q), (r_d, r_q), (u_d, u_q) = jax.tree.map(float, state)
         return (
             f"Current i_d {i_d:+.1f} A, i_q {i_q:+.1f} A; "
-            f"reference i_d {r_d:+.1f} A, i_q {r_q:+.1f} A. "
+            f"set point i_d {r_d:+.1f} A, i_q {r_q:+.1f} A. "
             f"Speed {float(params.speed):+.1f} rad/s. "
             f"Last voltage u_d {VOLTAGE_LIMIT * u_d:+.1f} V, u_q {VOLTAGE_LIMIT * u_q:+.1f} V."
         )
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw the plane of currents: limit (black), references' half disc (grey), reference (green), current (red)."""
+        """Draw the plane of currents: limit (black), set points' half disc (grey), set point (green), current (red)."""
         size, _, _ = self.picture_shape
         image = Image.new("RGB", (size, size), "white")
         canvas = ImageDraw.Draw(image)
@@ -264,12 +258,19 @@ class PMSMCurrent(Task[Params, State]):
         canvas.line((size / 2, 0, size / 2, size), fill="silver")
         canvas.text((size - 24, size / 2 + 4), "i_d", fill="gray")
         canvas.text((size / 2 + 4, 2), "i_q", fill="gray")
-        x, y = pixel(state.reference)
+        x, y = pixel(state.setpoint)
         canvas.ellipse((x - 6, y - 6, x + 6, y + 6), outline="green", width=2)
         x, y = pixel(state.current)
         canvas.line((size / 2, size / 2, x, y), fill="red", width=2)
         canvas.ellipse((x - 3, y - 3, x + 3, y + 3), fill="red")
         return np.asarray(image)
+
+
+def make(card: TaskCard, *, difficulty: float | None, dtype: str) -> Task[Any, Any]:
+    """Make this file's task, or the general drive if the card chooses a part that this task lacks."""
+    plain = all(card.settings[name] == allowed[0] for name, allowed in card.choices.items())
+    kind: type[Task[Any, Any]] = PMSMCurrent if plain else Drive
+    return kind(card, difficulty=difficulty, dtype=dtype)
 
 
 def within_unit_circle(vector: DQ) -> DQ:

@@ -6,7 +6,7 @@ temperatures, so that an agent with a memory can learn them. Heat flows 2000 tim
 of 50 or 100 ms stands for 100 or 200 s of heating.
 
 ======================  ====================================================================================
-torque                  of the shaft: iron losses brake. References within +-100 N m, for at the nominal current the
+torque                  of the shaft: iron losses brake. Set points within +-100 N m, for at the nominal current the
                         saturated machine makes 104 N m
 speed                   against 10 to 30 N m of Coulomb friction and 0.12 to 0.38 N m s of viscous friction
 cost                    excess current as before, and by how much the winding exceeds 140 degrees Celsius, in parts of
@@ -35,7 +35,7 @@ from ..parts.limit import Limit
 from ..parts.load import BANDS
 from ..plants.plant import Plant
 from ..plants.real_pmsm import RealPMSM
-from ..references.goals import Goal
+from ..setpoints.goals import Goal
 from .drive import Drive, Params, State
 
 HEATING = 2000.0
@@ -45,7 +45,7 @@ PERMISSIBLE, TRIP = 140.0, 155.0
 LOST_FLUX, GAINED_RESISTANCE = 0.08, 0.1
 """Fractions that magnets lose and the winding gains by the end of their life."""
 MOST_TORQUE = 100.0
-"""N m, of a reference."""
+"""N m, of a set point."""
 
 
 class OverTemperature(Limit):

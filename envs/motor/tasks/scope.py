@@ -17,7 +17,7 @@ class Gauge(NamedTuple):
 
     label: str
     value: float
-    reference: float
+    setpoint: float
     low: float
     high: float
 
@@ -30,7 +30,7 @@ def picture(
     voltages: tuple[float, ...],
     axes: tuple[str, str] = ("i_d", "i_q"),
 ) -> np.ndarray:
-    """Return a picture, uint8 ``(300, 300, 3)``: references green, values red, limits black.
+    """Return a picture, uint8 ``(300, 300, 3)``: set points green, values red, limits black.
 
     Args:
         vector: d and q current, or those of ``axes``, in parts of the limit, or None: then a bar for ``share``.
@@ -54,9 +54,9 @@ def picture(
     height = min(36, 108 // len(gauges))
     for i, gauge in enumerate(gauges):
         top = PLANE + 12 + i * height
-        canvas.text((8, top), f"{gauge.label}: {gauge.value:.4g} of {gauge.reference:.4g}", fill="black")
+        canvas.text((8, top), f"{gauge.label}: {gauge.value:.4g} of {gauge.setpoint:.4g}", fill="black")
         canvas.line((10, top + 22, WIDTH - 10, top + 22), fill="silver", width=3)
-        for number, colour, half in ((gauge.reference, "green", 8), (gauge.value, "red", 5)):
+        for number, colour, half in ((gauge.setpoint, "green", 8), (gauge.value, "red", 5)):
             place = (number - gauge.low) / (gauge.high - gauge.low)
             x = 10 + (WIDTH - 20) * max(0.0, min(1.0, place))
             canvas.line((x, top + 22 - half, x, top + 22 + half), fill=colour, width=3)

@@ -6,13 +6,13 @@ magnets induce. At standstill there is none, so three-phase speeds stay away fro
 ======================  ====================================================================================
 action                  permanently excited direct current: as before. Three-phase: voltages in the stator's
                         coordinates (alpha along phase a, beta across), constant there over a step
-observation             currents, by the limit, three-phase in the stator's coordinates; the reference; the voltages of
+observation             currents, by the limit, three-phase in the stator's coordinates; the set point; the voltages of
                         the last step
 privileged              the speed and, three-phase, cosine and sine of the angle
 angle (three-phase)     any at the start, and turning with the rotor
 speed                   direct current: within +-150 rad/s at the start (at more, the first step would trip the drive
-                        unseen), references within +-170 rad/s. Three-phase: 50 to 130 rad/s at the start,
-                        references 40 to 140 rad/s
+                        unseen), set points within +-170 rad/s. Three-phase: 50 to 130 rad/s at the start,
+                        set points 40 to 140 rad/s
 context                 as before, except that the direct-current machine's flux and resistance are within 0.5 and
                         10 % of the data sheet, as measured at commissioning: without a sensor an error of the flux is
                         an error of the speed
@@ -38,7 +38,7 @@ from ..parts import components
 from ..plants.direct_current import PermExDc
 from ..plants.plant import Plant
 from ..plants.three_phase import PMSM
-from ..references.goals import Goal
+from ..setpoints.goals import Goal
 from . import scope
 from .drive import ENDS, Drive, Params, State
 
@@ -66,7 +66,7 @@ class Sensorless(Drive):
     axes: tuple[str, ...] = ("i",)
     """Names of the currents that are seen."""
     range: ClassVar[dict[str, Any]] = {"low": (-170.0,), "high": (170.0,), "speeds": (-150.0, 150.0)}
-    """Ranges of references and speeds at the start, rad/s."""
+    """Ranges of set points and speeds at the start, rad/s."""
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
@@ -85,8 +85,8 @@ class Sensorless(Drive):
         return self.plant.measured(state.electrical)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Show currents, reference and voltages; see the table."""
-        shown = self.stack(*self.seen(state), state.reference[0] * (1 / self.goal.scale), *state.applied)
+        """Show currents, set point and voltages; see the table."""
+        shown = self.stack(*self.seen(state), state.setpoint[0] * (1 / self.goal.scale), *state.applied)
         return jnp.clip(shown, -ENDS, ENDS)
 
     def observation_components(self) -> tuple[Component, ...]:
@@ -110,12 +110,12 @@ class Sensorless(Drive):
             for name, value in zip(self.axes, self.seen(state), strict=True)
         )
         applied = ", ".join(f"{float(part):+.3f}" for part in state.applied)
-        reference = float(state.reference[0])
-        return f"Asked for: speed {reference:+.4g} rad/s. Measured: {currents}. Last voltage: {applied}."
+        setpoint = float(state.setpoint[0])
+        return f"Asked for: speed {setpoint:+.4g} rad/s. Measured: {currents}. Last voltage: {applied}."
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw currents and the requested speed; see ``scope.py``."""
-        asked, goal = float(state.reference[0]), self.goal
+        asked, goal = float(state.setpoint[0]), self.goal
         gauge = scope.Gauge("speed asked for (rad/s)", asked, asked, goal.low[0], goal.high[0])
         seen = tuple(float(value) for value in self.seen(state))
         vector = (seen[0], seen[1]) if len(seen) > 1 else None

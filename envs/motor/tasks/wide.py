@@ -5,11 +5,11 @@ maximum torque per ampere (PMSM 253 rad/s, SynRM 142, SCIM 353). Beyond it a con
 less torque.
 
 ======================  ====================================================================================
-start                   within +-5 rad/s; the reference begins there too
-reference               ramps between levels that are held: standstill, or half to all of the largest speed, either way.
+start                   within +-5 rad/s; the set point begins there too
+set point               ramps between levels that are held: standstill, or half to all of the largest speed, either way.
                         A level lasts a tenth to half of the time limit. The slope is drawn for the episode, up to the
                         acceleration by the torque task's largest torque with the largest inertia (SynRM: half of it)
-speed                   references reach 93 % of the trip speed (PMSM and SCIM: 390 rad/s). The SynRM's reach 300 of
+speed                   set points reach 93 % of the trip speed (PMSM and SCIM: 390 rad/s). The SynRM's reach 300 of
                         450 rad/s, 2.1 times its base speed, where it still has a third of its torque
 load                    friction, and a torque of either sign that changes at random, on average every 50 ms, within a
                         fifth of the torque task's largest
@@ -22,8 +22,8 @@ import math
 from typing import ClassVar, NamedTuple
 
 from ..loads.load import Polynomial
-from ..parts.reference import Range
-from ..references.goals import Goal
+from ..parts.setpoint import Range
+from ..setpoints.goals import Goal
 from .drive import Drive
 
 
@@ -31,10 +31,10 @@ class Wide(NamedTuple):
     """One machine's task."""
 
     most: float
-    """rad/s, of a reference"""
+    """rad/s, of a set point"""
     friction: Polynomial
     slope: float
-    """Steepest slope of a reference by the acceleration of the largest torque with the largest inertia"""
+    """Steepest slope of a set point by the acceleration of the largest torque with the largest inertia"""
 
 
 class WideDrive(Drive):

@@ -10,6 +10,7 @@ doi:10.1109/CDC.2010.5717652 (z points up here; the set point's acceleration is 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import equinox as eqx
@@ -27,9 +28,9 @@ SLOWER = 3.0
 """Least ratio of the gains of attitude and position."""
 
 
-def equipped(task: Any, pilot: Any) -> Any:
-    """Return a pilot as a task lets it fly: with what the task's conditions need, if they need anything."""
-    return task.equipped(pilot) if hasattr(task, "equipped") else pilot
+def make_pilot(task: Any, make: Callable[[Any], Any]) -> Any:
+    """Return the pilot that ``make`` makes for a task, with what it needs under the task's conditions, if anything."""
+    return task.make_pilot(make) if hasattr(task, "make_pilot") else make(task)
 
 
 def attitude_gains(sheet: DataSheet) -> tuple[float, float]:
@@ -89,7 +90,7 @@ class GeometricControl(eqx.Module):
     @classmethod
     def for_task(cls, task: Any) -> Any:
         """Make the player of the task's vehicle."""
-        return equipped(task, cls.of(task))
+        return make_pilot(task, cls.of)
 
     @classmethod
     def of(cls, task: Any, **gains: Any) -> Self:

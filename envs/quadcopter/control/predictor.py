@@ -133,14 +133,14 @@ class Predictor(eqx.Module):
 
     def act(self, memory: tuple[Learned, Any], view: View, key: jax.Array) -> tuple[jax.Array, tuple[Learned, Any]]:
         """Return four rotor commands, shape ``(4,)``, in [-1, 1]."""
-        task, (learned, inner) = self.task, memory
-        calm, params = view.state.calm, view.params
-        if task.noisy:
-            vehicle = task.seen(view.observation, calm, params)
-            learned = learned.after(vehicle, task.sheet)
-            calm = task.with_vehicle(calm, vehicle)
-            params = task.assumed(params, learned.airframe(task.sheet))
+        learned, pilot_memory = memory
+        state, params, flight = view.state.inner, view.params, self.task.inner
+        if self.task.noisy:
+            vehicle = self.task.observed_vehicle(view.observation, state, params)
+            learned = learned.after(vehicle, flight.sheet)
+            state = flight.with_vehicle(state, vehicle)
+            params = flight.with_airframe(params, learned.airframe(flight.sheet))
         for command in view.state.commands:
-            calm = task.arrived(calm, jnp.stack(command), key, params)
-        action, inner = self.pilot.act(inner, View(view.observation, view.action_mask, calm, params), key)
-        return action, (learned, inner)
+            state = flight.transition(state, jnp.stack(command), key, params)
+        action, pilot_memory = self.pilot.act(pilot_memory, view._replace(state=state, params=params), key)
+        return action, (learned, pilot_memory)

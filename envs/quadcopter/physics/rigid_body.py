@@ -173,3 +173,26 @@ def speed_of(body: RigidBody) -> Scalar:
 def leaves_cube(x: Scalar, y: Scalar, z: Scalar, half_edge: float) -> Scalar:
     """Say whether a point lies beyond the cube about the origin with this half edge."""
     return (jnp.abs(x) > half_edge) | (jnp.abs(y) > half_edge) | (jnp.abs(z) > half_edge)
+
+
+def quaternion_of(matrix: list[Scalar]) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+    """Return the unit quaternion of a rotation matrix, given row by row.
+
+    Of the four formulas the one with the largest divisor is used (Diebel 2006, Representing Attitude, eq. 145).
+    """
+    r11, r12, r13, r21, r22, r23, r31, r32, r33 = matrix
+    candidates = (
+        (1 + r11 + r22 + r33, r32 - r23, r13 - r31, r21 - r12),
+        (r32 - r23, 1 + r11 - r22 - r33, r12 + r21, r13 + r31),
+        (r13 - r31, r12 + r21, 1 - r11 + r22 - r33, r23 + r32),
+        (r21 - r12, r13 + r31, r23 + r32, 1 - r11 - r22 + r33),
+    )
+    quaternion: tuple[Scalar, ...] = candidates[0]
+    divisor = quaternion[0]
+    for number, candidate in enumerate(candidates[1:], 1):
+        larger = candidate[number] > divisor
+        quaternion = tuple(jnp.where(larger, new, old) for new, old in zip(candidate, quaternion, strict=True))
+        divisor = jnp.where(larger, candidate[number], divisor)
+    qw, qx, qy, qz = quaternion
+    length = jnp.sqrt(qw * qw + qx * qx + qy * qy + qz * qz)
+    return qw / length, qx / length, qy / length, qz / length

@@ -31,6 +31,8 @@ MOTION = (
 )
 ATTITUDE_AND_RATES = (*MOTION, ROTOR_SPEEDS)
 """Entries of :func:`attitude_and_rates`."""
+SIZE = sum(component.size for component in ATTITUDE_AND_RATES)
+"""Numbers in :func:`attitude_and_rates`."""
 
 
 def attitude_and_rates(state: Quadcopter, limit: float = dynamics.ROTOR_SPEED_LIMIT) -> tuple[Scalar, ...]:

@@ -42,7 +42,7 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.policy import View, privileged_player
 
-from ..control.geometric import GeometricControl, SetPoint, equipped
+from ..control.geometric import GeometricControl, SetPoint, make_pilot
 from ..physics import dynamics
 from ..physics.dynamics import Airframe, Quadcopter
 from ..physics.rigid_body import GRAVITY, Scalar, speed_of, squared_length
@@ -53,6 +53,7 @@ from ..rendering.scene import Face
 from ..sensing import motion
 from .course import TERMS, distance_to_point, offset_to_point, progress_reward, reward_range
 from .flight import Flight
+from .with_latency import with_latency
 
 COUNT = 6
 """Gates of a lap."""
@@ -115,12 +116,12 @@ class QuadcopterGates(Flight[Track, State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         one, other = (
-            [bound + (self.quicker - 1) * SLACK] * 3 + [1 + motion.ROUNDING] * 2
+            [bound + (self.speed_ratio - 1) * SLACK] * 3 + [1 + motion.ROUNDING] * 2
             for bound in (DISTANCE_BOUND, NEXT_BOUND)
         )
-        bound = np.array(one + other + self.felt_bound(VELOCITY_BOUND))
+        bound = np.array(one + other + self.body_observation_bound(VELOCITY_BOUND))
         self.observation_space = self.box(-bound, bound)
-        self.reward_space = self.box(*reward_range(self.own, nearer=0.5 * self.quicker, lost=LOST), ())
+        self.reward_space = self.box(*reward_range(self.own, nearer=0.5 * self.speed_ratio, lost=LOST), ())
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Track:
         """Draw a vehicle and a ring of gates."""
@@ -141,7 +142,7 @@ class QuadcopterGates(Flight[Track, State]):
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Track) -> State:
         """Make a Runge-Kutta step under constant commands, then check where it crossed the gate's plane, if it did."""
-        vehicle = self.flown(state.vehicle, action, params.airframe, air=self.sheet.air)
+        vehicle = self.step_vehicle(state.vehicle, action, params.airframe, air=self.sheet.air)
         before, after = (crossing(moving, state.passed, params) for moving in (state.vehicle, vehicle))
         forwards, backwards = (before.along < 0) & (after.along >= 0), (before.along >= 0) & (after.along < 0)
         # The point at which the straight line between the two crossed it.
@@ -162,7 +163,7 @@ class QuadcopterGates(Flight[Track, State]):
         for number in (state.passed, state.passed + 1):
             heading = params.heading[number % COUNT]
             seen += [*offset_to_point(state.vehicle, number, params), jnp.cos(heading), jnp.sin(heading)]
-        return self.stack(*seen, *self.felt(state.vehicle))
+        return self.stack(*seen, *self.body_observation(state.vehicle))
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
@@ -218,7 +219,7 @@ class QuadcopterGates(Flight[Track, State]):
             )
         return (
             f"{int(state.passed)} gates passed. From here the next is at {gates[0]}; the one after it at {gates[1]}. "
-            f"{self.felt_words(state.vehicle)}"
+            f"{self.describe_vehicle(state.vehicle)}"
         )
 
     def shot(self, state: State, params: Track) -> Shot:
@@ -233,6 +234,10 @@ class QuadcopterGates(Flight[Track, State]):
                 bar = [middle + part for part in (OPENING * one, FRAME * one, FRAME * other, OPENING * other)]
                 bars.append(Face(np.array(bar), colour, "gray"))
         return Shot(state.vehicle, 2.5, bars, below=1.1)
+
+
+# The task that a card builds.
+make = with_latency(QuadcopterGates)
 
 
 def crossing(vehicle: Quadcopter, number: Any, track: Track) -> Crossing:
@@ -271,9 +276,13 @@ class GatePilot(NamedTuple):
     @classmethod
     def for_task(cls, task: Any) -> Any:
         """Make geometric control that leans further and turns more gently than in hover."""
-        control = GeometricControl.of(task, position=4.0, tilt=TILT, yaw=5.0, lean=2.5, least_thrust=0.5)
-        slow = min(1.0, control.tilt / FAST_TILT)
-        return equipped(task, cls(control, cls(control).speed * slow))
+
+        def make(flight: Any) -> GatePilot:
+            control = GeometricControl.of(flight, position=4.0, tilt=TILT, yaw=5.0, lean=2.5, least_thrust=0.5)
+            slowdown = min(1.0, control.tilt / FAST_TILT)
+            return cls(control, cls(control).speed * slowdown)
+
+        return make_pilot(task, make)
 
     def initial(self, params: Track) -> tuple[()]:
         """Return no memory."""

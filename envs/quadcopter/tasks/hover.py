@@ -45,6 +45,7 @@ from ..rendering import picture
 from ..rendering.picture import Shot
 from ..sensing import motion
 from .flight import FreeFlight
+from .with_latency import with_latency
 
 ARENA = 0.6
 """m along each axis"""
@@ -74,8 +75,9 @@ class QuadcopterHover(FreeFlight[Airframe, Quadcopter]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.reach = arena(self.sheet)
-        overshoot = self.quicker * (POSITION_BOUND - ARENA)
-        bound = np.array([self.reach + overshoot] * 3 + self.felt_bound(VELOCITY_BOUND * (self.reach / ARENA) ** 0.5))
+        overshoot = self.speed_ratio * (POSITION_BOUND - ARENA)
+        speed = VELOCITY_BOUND * (self.reach / ARENA) ** 0.5
+        bound = np.array([self.reach + overshoot] * 3 + self.body_observation_bound(speed))
         self.observation_space = self.box(-bound, bound)
         self.reward_space = self.box(0, 1)
 
@@ -93,7 +95,7 @@ class QuadcopterHover(FreeFlight[Airframe, Quadcopter]):
 
     def transition(self, state: Quadcopter, action: jax.Array, key: jax.Array, params: Airframe) -> Quadcopter:
         """Make one Runge-Kutta step under constant commands."""
-        return self.flown(state, action, params)
+        return self.step_vehicle(state, action, params)
 
     def vehicle(self, state: Quadcopter) -> Quadcopter:
         """Return the state itself."""
@@ -107,18 +109,18 @@ class QuadcopterHover(FreeFlight[Airframe, Quadcopter]):
         """Return the vehicle, which is the whole state."""
         return vehicle
 
-    def assumed(self, params: Airframe, airframe: Airframe) -> Airframe:
+    def with_airframe(self, params: Airframe, airframe: Airframe) -> Airframe:
         """Return the vehicle, which is the whole context."""
         return airframe
 
-    def moved(self, state: Quadcopter, vehicle: Quadcopter, params: Airframe) -> Quadcopter:
+    def next_state(self, state: Quadcopter, vehicle: Quadcopter, params: Airframe) -> Quadcopter:
         """Return the vehicle, which is the whole state."""
         return vehicle
 
     def observation(self, state: Quadcopter, key: jax.Array, params: Airframe) -> jax.Array:
         """Return shape ``(22,)``; see the table."""
         body = state.body
-        return self.stack(body.x, body.y, body.z, *self.felt(state))
+        return self.stack(body.x, body.y, body.z, *self.body_observation(state))
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
@@ -157,11 +159,15 @@ class QuadcopterHover(FreeFlight[Airframe, Quadcopter]):
     def describe(self, state: Quadcopter, params: Airframe) -> str:
         """Describe position, attitude, velocities and rotor speeds, with units."""
         x, y, z = (float(value) for value in state.body[:3])
-        return f"Position x {x:+.3f}, y {y:+.3f}, z {z:+.3f} m; hover at the origin. {self.felt_words(state)}"
+        return f"Position x {x:+.3f}, y {y:+.3f}, z {z:+.3f} m; hover at the origin. {self.describe_vehicle(state)}"
 
     def shot(self, state: Quadcopter, params: Airframe) -> Shot:
         """Show the vehicle over the lower face of the arena, and the origin (green)."""
         return Shot(state, self.reach, [picture.goal((0.0, 0.0, 0.0), 0.025)])
+
+
+# The task that a card builds.
+make = with_latency(QuadcopterHover)
 
 
 def arena(sheet: DataSheet) -> float:

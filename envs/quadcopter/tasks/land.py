@@ -41,7 +41,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.context import weights
 from rlbench_suite.policy import View, privileged_player
 
-from ..control.geometric import GeometricControl, SetPoint, equipped
+from ..control.geometric import GeometricControl, SetPoint, make_pilot
 from ..physics import dynamics
 from ..physics.aerodynamics import ground_effect, rotor_heights
 from ..physics.dynamics import STEP, Airframe, Quadcopter, rotor_places
@@ -53,6 +53,7 @@ from ..rendering.scene import Face
 from ..sensing import motion
 from .course import weighted_reward
 from .flight import Flight
+from .with_latency import with_latency
 
 LEGS = 0.0125
 """m: height of the rotors' plane on the ground."""
@@ -97,10 +98,10 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        bound = np.array([self.quicker * POSITION_BOUND] * 3 + self.felt_bound(VELOCITY_BOUND))
+        bound = np.array([self.speed_ratio * POSITION_BOUND] * 3 + self.body_observation_bound(VELOCITY_BOUND))
         self.observation_space = self.box(-bound, bound)
         weight = self.own.weight
-        moved = weight("progress") * self.quicker * VELOCITY_BOUND * STEP
+        moved = weight("progress") * self.speed_ratio * VELOCITY_BOUND * STEP
         self.reward_space = self.box(-max(weight("loss") * LOST, moved), max(weight("prize"), moved), ())
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
@@ -119,7 +120,7 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
     def transition(self, state: Quadcopter, action: jax.Array, key: jax.Array, params: Params) -> Quadcopter:
         """Make one Runge-Kutta step under constant commands."""
         air = self.sheet.air._replace(ground=params.ground)
-        return self.flown(state, action, params.airframe, air=air, ground=True)
+        return self.step_vehicle(state, action, params.airframe, air=air, ground=True)
 
     def vehicle(self, state: Quadcopter) -> Quadcopter:
         """Return the state itself."""
@@ -129,14 +130,14 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
         """Return the vehicle, which is the whole state."""
         return vehicle
 
-    def assumed(self, params: Params, airframe: Airframe) -> Params:
+    def with_airframe(self, params: Params, airframe: Airframe) -> Params:
         """Assume the usual ground effect."""
         return Params(airframe, self.sheet.air.ground)
 
     def observation(self, state: Quadcopter, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(22,)``; see the table."""
         body = state.body
-        return self.stack(body.x, body.y, body.z, *self.felt(state))
+        return self.stack(body.x, body.y, body.z, *self.body_observation(state))
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
@@ -190,13 +191,18 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
     def describe(self, state: Quadcopter, params: Params) -> str:
         """Describe position, attitude, velocities and rotor speeds, with units."""
         x, y, z = (float(value) for value in state.body[:3])
-        return f"From the pad x {x:+.3f}, y {y:+.3f}, height {z:+.3f} m; land on it softly. {self.felt_words(state)}"
+        place = f"From the pad x {x:+.3f}, y {y:+.3f}, height {z:+.3f} m; land on it softly."
+        return f"{place} {self.describe_vehicle(state)}"
 
     def shot(self, state: Quadcopter, params: Params) -> Shot:
         """Show the vehicle over the ground, and the pad (green)."""
         angles = np.linspace(0, 2 * math.pi, 40)
         pad = np.stack([ON_THE_PAD * np.cos(angles), ON_THE_PAD * np.sin(angles), 0 * angles], 1)
         return Shot(state, 0.8, lying=[Face(pad, picture.GOAL)], centre=(0.0, 0.0, 0.8))
+
+
+# The task that a card builds.
+make = with_latency(QuadcopterLand)
 
 
 def distance(body: RigidBody) -> Scalar:
@@ -228,8 +234,8 @@ class LandingPilot(NamedTuple):
     @classmethod
     def for_task(cls, task: Any) -> Any:
         """Make geometric control that turns more gently than in hover and leans further."""
-        control = GeometricControl.of(task, position=4.6, tilt=23.0, yaw=10.0, lean=1.2, least_thrust=0.5, height=12.5)
-        return equipped(task, cls(control))
+        gains = {"position": 4.6, "tilt": 23.0, "yaw": 10.0, "lean": 1.2, "least_thrust": 0.5, "height": 12.5}
+        return make_pilot(task, lambda flight: cls(GeometricControl.of(flight, **gains)))
 
     def initial(self, params: Params) -> tuple[()]:
         """Return no memory."""

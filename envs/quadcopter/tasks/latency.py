@@ -25,15 +25,18 @@ The reference player uses observations only, knows the course, and learns its ve
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
+
+from rlbench_suite.card import TaskCard
 
 from ..physics.data_sheet import SHIPPED, DataSheet
 from ..physics.rigid_body import Inertia
-from .flight import Late
+from .flight import Flight
 from .gates import QuadcopterGates
 from .hover import QuadcopterHover
 from .land import QuadcopterLand
 from .trajectory import QuadcopterTrajectory
+from .with_latency import WithLatency
 
 INERTIA = (3.5e-6, 24e-6)
 """kg m^2: least and largest moment of inertia about x and y"""
@@ -47,24 +50,58 @@ UNCERTAIN = SHIPPED._replace(
 """The Crazyflie with the inertia of any of its identifications."""
 
 
-class Latency(Late):
-    """Latency with noisy sensors and an uncertain vehicle."""
+class UncertainHover(QuadcopterHover):
+    """Hover of the uncertain vehicle."""
 
-    noisy = True
     shipped: ClassVar[DataSheet] = UNCERTAIN
 
 
-class HoverLatency(Latency, QuadcopterHover):
+class UncertainTrajectory(QuadcopterTrajectory):
+    """Trajectories of the uncertain vehicle."""
+
+    shipped: ClassVar[DataSheet] = UNCERTAIN
+
+
+class UncertainLand(QuadcopterLand):
+    """Landing of the uncertain vehicle."""
+
+    shipped: ClassVar[DataSheet] = UNCERTAIN
+
+
+class UncertainGates(QuadcopterGates):
+    """Gates for the uncertain vehicle."""
+
+    shipped: ClassVar[DataSheet] = UNCERTAIN
+
+
+class Latency(WithLatency):
+    """The flight that a subclass names, with latency and noisy sensors."""
+
+    flight: ClassVar[type[Flight[Any, Any]]]
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(self.flight(card, difficulty=difficulty, dtype=dtype), noisy=True)
+
+
+class HoverLatency(Latency):
     """Hover (``hover.py``) with latency."""
 
+    flight = UncertainHover
 
-class TrajectoryLatency(Latency, QuadcopterTrajectory):
+
+class TrajectoryLatency(Latency):
     """Trajectories (``trajectory.py``) with latency."""
 
+    flight = UncertainTrajectory
 
-class LandLatency(Latency, QuadcopterLand):
+
+class LandLatency(Latency):
     """Landing (``land.py``) with latency."""
 
+    flight = UncertainLand
 
-class GatesLatency(Latency, QuadcopterGates):
+
+class GatesLatency(Latency):
     """Gates (``gates.py``) with latency."""
+
+    flight = UncertainGates

@@ -37,7 +37,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.context import weights
 from rlbench_suite.policy import View, privileged_player
 
-from ..control.geometric import SLOWER, attitude_gains, equipped, rotor_commands
+from ..control.geometric import SLOWER, attitude_gains, make_pilot, rotor_commands
 from ..physics import dynamics
 from ..physics.data_sheet import SHIPPED, DataSheet
 from ..physics.dynamics import Airframe, Quadcopter
@@ -46,6 +46,7 @@ from ..physics.sampling import random_attitude, sample_airframe
 from ..rendering.picture import Shot
 from ..sensing import motion
 from .flight import Flight
+from .with_latency import with_latency
 
 START_HEIGHT = 6.0
 """m"""
@@ -84,7 +85,7 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        bound = np.array([self.quicker * POSITION_BOUND, *self.felt_bound(VELOCITY_BOUND)])
+        bound = np.array([self.speed_ratio * POSITION_BOUND, *self.body_observation_bound(VELOCITY_BOUND)])
         self.observation_space = self.box(-bound, bound)
         self.reward_space = self.box(0, 1)
 
@@ -103,7 +104,7 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
 
     def transition(self, state: Quadcopter, action: jax.Array, key: jax.Array, params: Airframe) -> Quadcopter:
         """Make one Runge-Kutta step under constant commands."""
-        return self.flown(state, action, params, air=self.sheet.air)
+        return self.step_vehicle(state, action, params, air=self.sheet.air)
 
     def vehicle(self, state: Quadcopter) -> Quadcopter:
         """Return the state itself."""
@@ -115,7 +116,7 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
 
     def observation(self, state: Quadcopter, key: jax.Array, params: Airframe) -> jax.Array:
         """Return shape ``(20,)``; see the table."""
-        return self.stack(state.body.z, *self.felt(state))
+        return self.stack(state.body.z, *self.body_observation(state))
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
@@ -163,11 +164,15 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
 
     def describe(self, state: Quadcopter, params: Airframe) -> str:
         """Describe height, attitude, velocities and rotor speeds, with units."""
-        return f"Height {float(state.body.z):+.3f} m; get level and stop. {self.felt_words(state)}"
+        return f"Height {float(state.body.z):+.3f} m; get level and stop. {self.describe_vehicle(state)}"
 
     def shot(self, state: Quadcopter, params: Airframe) -> Shot:
         """Show the vehicle in the lower 12 m over the ground."""
         return Shot(state, CEILING / 2, centre=(0.0, 0.0, CEILING / 2), larger=13.0)
+
+
+# The task that a card builds.
+make = with_latency(QuadcopterRecover)
 
 
 @privileged_player
@@ -195,9 +200,14 @@ class RecoveryControl(eqx.Module):
     @classmethod
     def for_task(cls, task: Any) -> Any:
         """Make the player of the task's vehicle."""
-        usual, (tilt, yaw) = cls(), attitude_gains(task.sheet)
-        gains = min(usual.velocity, tilt / SLOWER), min(usual.tilt, tilt), min(usual.yaw, yaw)
-        return equipped(task, cls(*gains, sheet=task.sheet))
+
+        def make(flight: Any) -> RecoveryControl:
+            usual = cls()
+            tilt, yaw = attitude_gains(flight.sheet)
+            gains = min(usual.velocity, tilt / SLOWER), min(usual.tilt, tilt), min(usual.yaw, yaw)
+            return cls(*gains, sheet=flight.sheet)
+
+        return make_pilot(task, make)
 
     def initial(self, params: Airframe) -> tuple[()]:
         """Return no memory."""

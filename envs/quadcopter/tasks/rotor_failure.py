@@ -131,7 +131,7 @@ class QuadcopterRotorFailure(Flight[Params, State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        bound = np.array([POSITION_BOUND] * 3 + self.felt_bound(VELOCITY_BOUND))
+        bound = np.array([POSITION_BOUND] * 3 + self.body_observation_bound(VELOCITY_BOUND))
         self.observation_space = self.box(-bound, bound)
         self.reward_space = self.box(0, 1)
 
@@ -163,7 +163,7 @@ class QuadcopterRotorFailure(Flight[Params, State]):
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(22,)``; see the table."""
         body = state.vehicle.body
-        return self.stack(body.x, body.y, body.z, *self.felt(state.vehicle))
+        return self.stack(body.x, body.y, body.z, *self.body_observation(state.vehicle))
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
@@ -200,7 +200,7 @@ class QuadcopterRotorFailure(Flight[Params, State]):
         x, y, z = (float(value) for value in state.vehicle.body[:3])
         return (
             f"Position x {x:+.3f}, y {y:+.3f}, z {z:+.3f} m; stay at the origin, with the rotors that are left. "
-            f"{self.felt_words(state.vehicle)}"
+            f"{self.describe_vehicle(state.vehicle)}"
         )
 
     def shot(self, state: State, params: Params) -> Shot:

@@ -149,7 +149,7 @@ class Rough(Flight[Params, State]):
             payload=conditions.payload,
         )
         return State(
-            self.calm.moved(state.calm, vehicle, params.calm),
+            self.calm.next_state(state.calm, vehicle, params.calm),
             wind.blow(state.gusts, conditions.wind, self._normals(key), STEP),
             battery.discharge(state.battery, power, STEP),
         )

@@ -160,7 +160,7 @@ class TemporalLogicQuadcopter(SpecifiedTask[Params, State], ByRates[Params, Stat
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         arena = [SIDE, SIDE, CEILING]
         balls = HAZARDS - PILLARS
-        felt = self.felt_bound(VELOCITY_BOUND)
+        felt = self.body_observation_bound(VELOCITY_BOUND)
         offsets = arena * REGIONS + [SIDE] * 2 * PILLARS + arena * balls
         values = [SIDE] * (MEMORY + 2)
         high = [*arena, *felt, *offsets, *[LARGEST] * HAZARDS, *[1.0] * len(MONITORS), *values, 1.0]
@@ -210,11 +210,11 @@ class TemporalLogicQuadcopter(SpecifiedTask[Params, State], ByRates[Params, Stat
 
         def fly(_: int, vehicle: Quadcopter) -> Quadcopter:
             command = self.commands(state._replace(vehicle=vehicle), action, params)
-            return self.flown(vehicle, command, params.airframe, air=self.sheet.air)
+            return self.step_vehicle(vehicle, command, params.airframe, air=self.sheet.air)
 
-        return self.moved(state, jax.lax.fori_loop(0, SUBSTEPS, fly, state.vehicle), params)
+        return self.next_state(state, jax.lax.fori_loop(0, SUBSTEPS, fly, state.vehicle), params)
 
-    def moved(self, state: State, vehicle: Quadcopter, params: Params) -> State:
+    def next_state(self, state: State, vehicle: Quadcopter, params: Params) -> State:
         """Return the vehicle, and the monitor after a sample of its place."""
         body, steps = vehicle.body, state.steps + 1
         values = predicates(body.x, body.y, body.z, params)
@@ -228,7 +228,7 @@ class TemporalLogicQuadcopter(SpecifiedTask[Params, State], ByRates[Params, Stat
         pillars = params.hazard_x[:PILLARS] - body.x, params.hazard_y[:PILLARS] - body.y
         balls = params.hazard_x[PILLARS:] - body.x, params.hazard_y[PILLARS:] - body.y, params.ball_z - body.z
         shown = jnp.concatenate([
-            self.stack(body.x, body.y, body.z, *self.felt(state.vehicle)),
+            self.stack(body.x, body.y, body.z, *self.body_observation(state.vehicle)),
             *(jnp.stack(part, 1).ravel() for part in (regions, pillars, balls)),
             params.hazard_radius,
             *self.monitored(state, params, 1.0),
@@ -268,7 +268,7 @@ class TemporalLogicQuadcopter(SpecifiedTask[Params, State], ByRates[Params, Stat
             f"0 to {SIDE:g} m in x and y "
             f"and 0 to {CEILING:g} m in z.\n\nRegions are balls of radius {RADIUS:g} m: {places}. Hazards: pillars "
             f"{pillars}; balls {balls}.\n\nThe vehicle is at {motion.format_point(state.vehicle.body[:3])}. "
-            f"{self.felt_words(state.vehicle)} {self.describe_monitor(state, params)}"
+            f"{self.describe_vehicle(state.vehicle)} {self.describe_monitor(state, params)}"
         )
 
     def how_to_act(self) -> str:

@@ -40,7 +40,7 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.policy import View, privileged_player
 
-from ..control.geometric import GeometricControl, SetPoint, equipped
+from ..control.geometric import GeometricControl, SetPoint, make_pilot
 from ..physics import dynamics
 from ..physics.aerodynamics import rotor_drag
 from ..physics.dynamics import STEP, Airframe, Quadcopter
@@ -50,6 +50,7 @@ from ..rendering import picture
 from ..rendering.picture import Shot
 from ..sensing import motion
 from .flight import FreeFlight
+from .with_latency import with_latency
 
 PREVIEW = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 """s"""
@@ -129,9 +130,9 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         bound = np.array(
-            [DISTANCE_BOUND + (self.quicker - 1) * SLACK] * 3 * len(PREVIEW)
-            + [self.quicker * VELOCITY_BOUND + TOP_SPEED] * 3
-            + self.felt_bound(VELOCITY_BOUND)
+            [DISTANCE_BOUND + (self.speed_ratio - 1) * SLACK] * 3 * len(PREVIEW)
+            + [self.speed_ratio * VELOCITY_BOUND + TOP_SPEED] * 3
+            + self.body_observation_bound(VELOCITY_BOUND)
         )
         self.observation_space = self.box(-bound, bound)
         self.reward_space = self.box(0, 1)
@@ -166,10 +167,10 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Make one Runge-Kutta step under constant commands."""
-        vehicle = self.flown(state.vehicle, action, params.airframe, air=self.sheet.air)
-        return self.moved(state, vehicle, params)
+        vehicle = self.step_vehicle(state.vehicle, action, params.airframe, air=self.sheet.air)
+        return self.next_state(state, vehicle, params)
 
-    def moved(self, state: State, vehicle: Quadcopter, params: Params) -> State:
+    def next_state(self, state: State, vehicle: Quadcopter, params: Params) -> State:
         """Return the vehicle, the time, and how well it tracked."""
         moved = State(vehicle, state.steps + 1, state.mean_error)
         error = jnp.sqrt(squared_length(*self._ahead(moved, params)))
@@ -186,7 +187,7 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
         preview = [part for later in PREVIEW for part in self._ahead(state, params, later)]
         vx, vy, vz = velocity(params.path, self._time(state))
         slip = (vx - body.vx, vy - body.vy, vz - body.vz)
-        return self.stack(*preview, *slip, *self.felt(state.vehicle))
+        return self.stack(*preview, *slip, *self.body_observation(state.vehicle))
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
@@ -238,7 +239,8 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
             f"{later:.1f} s later {motion.format_point(self._ahead(state, params, later))}" for later in PREVIEW
         )
         moving = motion.format_point(velocity(params.path, self._time(state)))
-        return f"From here the reference is at (m): {ahead}; it moves at {moving} m/s. {self.felt_words(state.vehicle)}"
+        reference = f"From here the reference is at (m): {ahead}; it moves at {moving} m/s."
+        return f"{reference} {self.describe_vehicle(state.vehicle)}"
 
     def shot(self, state: State, params: Params) -> Shot:
         """Show the vehicle, the reference (green) and its path over the next eight seconds."""
@@ -250,6 +252,10 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
 
         goal = picture.goal(at(np.array(time)), 0.05)
         return Shot(state.vehicle, 1.3, [goal, *picture.path(at(time + np.linspace(0, 8, 120)))], below=1.0)
+
+
+# The task that a card builds.
+make = with_latency(QuadcopterTrajectory)
 
 
 def place(path: Path, time: Scalar) -> tuple[Scalar, Scalar, Scalar]:
@@ -277,7 +283,11 @@ class TrajectoryPilot(NamedTuple):
     @classmethod
     def for_task(cls, task: Any) -> Any:
         """Make geometric control that may lean further than in hover."""
-        return equipped(task, cls(GeometricControl.of(task, position=8.0, lean=1.0, least_thrust=0.5)))
+
+        def make(flight: Any) -> TrajectoryPilot:
+            return cls(GeometricControl.of(flight, position=8.0, lean=1.0, least_thrust=0.5))
+
+        return make_pilot(task, make)
 
     def initial(self, params: Params) -> tuple[()]:
         """Return no memory."""

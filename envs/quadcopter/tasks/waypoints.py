@@ -38,7 +38,7 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.policy import View, privileged_player
 
-from ..control.geometric import GeometricControl, SetPoint, equipped
+from ..control.geometric import GeometricControl, SetPoint, make_pilot
 from ..physics import dynamics
 from ..physics.data_sheet import SHIPPED
 from ..physics.dynamics import Airframe, Quadcopter
@@ -50,6 +50,7 @@ from ..sensing import motion
 from . import course
 from .course import offset_to_point, progress_reward
 from .flight import FreeFlight
+from .with_latency import with_latency
 
 COUNT = 8
 """Number of waypoints."""
@@ -109,12 +110,12 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        more = (self.quicker - 1) * SLACK
+        more = (self.speed_ratio - 1) * SLACK
         bound = np.array(
-            [DISTANCE_BOUND + more] * 3 + [NEXT_BOUND + more] * 3 + self.felt_bound(VELOCITY_BOUND),
+            [DISTANCE_BOUND + more] * 3 + [NEXT_BOUND + more] * 3 + self.body_observation_bound(VELOCITY_BOUND),
         )
         self.observation_space = self.box(-bound, bound)
-        self.reward_space = self.box(*course.reward_range(self.own, nearer=0.5 * self.quicker, lost=LOST), ())
+        self.reward_space = self.box(*course.reward_range(self.own, nearer=0.5 * self.speed_ratio, lost=LOST), ())
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Tour:
         """Draw a vehicle and its waypoints."""
@@ -129,10 +130,10 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Tour) -> State:
         """Make one Runge-Kutta step under constant commands, then check whether the waypoint is reached."""
-        vehicle = self.flown(state.vehicle, action, params.airframe, air=self.sheet.air)
-        return self.moved(state, vehicle, params)
+        vehicle = self.step_vehicle(state.vehicle, action, params.airframe, air=self.sheet.air)
+        return self.next_state(state, vehicle, params)
 
-    def moved(self, state: State, vehicle: Quadcopter, params: Tour) -> State:
+    def next_state(self, state: State, vehicle: Quadcopter, params: Tour) -> State:
         """Return the vehicle, and count the waypoint if it is reached."""
         near = squared_length(*offset_to_point(vehicle, state.reached, params)) < REACHED**2
         return State(vehicle, state.reached + near)
@@ -146,7 +147,7 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
         """Return shape ``(25,)``; see the table."""
         goal = offset_to_point(state.vehicle, state.reached, params)
         after = offset_to_point(state.vehicle, state.reached + 1, params)
-        return self.stack(*goal, *after, *self.felt(state.vehicle))
+        return self.stack(*goal, *after, *self.body_observation(state.vehicle))
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
@@ -191,7 +192,7 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
         goal, after = (offset_to_point(state.vehicle, state.reached + later, params) for later in (0, 1))
         return (
             f"{int(state.reached)} waypoints reached. From here the next is at {motion.format_point(goal)} m, "
-            f"the one after it at {motion.format_point(after)} m. {self.felt_words(state.vehicle)}"
+            f"the one after it at {motion.format_point(after)} m. {self.describe_vehicle(state.vehicle)}"
         )
 
     def shot(self, state: State, params: Tour) -> Shot:
@@ -200,6 +201,10 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
         goal = int(state.reached) % COUNT
         balls = [picture.goal(point, 0.1, now=i == goal) for i, point in enumerate(points)]
         return Shot(state.vehicle, 1.6, [*balls, *picture.path(np.vstack([points, points[:1]]))], below=1.2)
+
+
+# The task that a card builds.
+make = with_latency(QuadcopterWaypoints)
 
 
 @privileged_player
@@ -216,7 +221,7 @@ class WaypointPilot(NamedTuple):
     @classmethod
     def for_task(cls, task: Any) -> Any:
         """Make geometric control that leans further and brakes harder than in hover, at the task's pace."""
-        return equipped(task, cls.of(task, task.pace))
+        return make_pilot(task, lambda flight: cls.of(flight, flight.pace))
 
     @classmethod
     def of(cls, task: Any, pace: Pace, **gains: Any) -> WaypointPilot:

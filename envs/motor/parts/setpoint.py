@@ -1,9 +1,9 @@
-"""References: each controlled quantity has one of its own, all of the same kind.
+"""Set points: each controlled quantity has one of its own, all of the same kind.
 
 =========== ==========================================================================================================
 walk        moves by N(0, s^2) a step, s of the episode log-uniform in the goal's range (``Params.pace``)
 laplace     the same with moves of Laplace's law and the same deviation: many small ones, few large
-sinus,      periodic (``references/wave.py``): amplitude and middle are drawn for the episode, and it begins where a
+sinus,      periodic (``setpoints/wave.py``): amplitude and middle are drawn for the episode, and it begins where a
 triangle,   walk would. The drive can follow its steepest slope: at the fastest pace that slope is the deviation of the
 sawtooth,   fastest walk, or the acceleration by part of the torque. A speed or position jumps by no more than
 step        ``Goal.jump``
@@ -33,7 +33,7 @@ from rlbench_suite import keys
 
 from ...own_constants import begin_in_record
 from ..machines.frames import Scalar, Values
-from ..references.wave import SHAPES, Wave, through
+from ..setpoints.wave import SHAPES, Wave, through
 from .part import Part
 
 SHORTEST, LONGEST = 0.1, 0.5
@@ -43,7 +43,7 @@ STILL = 0.2
 
 
 class Range(NamedTuple):
-    """Bounds and pace of one reference."""
+    """Bounds and pace of one set point."""
 
     low: float
     high: float
@@ -65,13 +65,13 @@ class Range(NamedTuple):
         return jnp.clip(value + self.deviation(pace) * move, self.low, self.high)
 
     def wave(self, name: str, value: Scalar, pace: Scalar, draws: tuple[Scalar, Scalar, Scalar]) -> Wave:
-        """Begin a wave at a value; see :func:`~..references.wave.through`."""
+        """Begin a wave at a value; see :func:`~..setpoints.wave.through`."""
         slope = self.steepest * jnp.exp(self.quicker * (pace - 1))
         return through(name, value, (self.low, self.high), slope, self.jump, *draws)
 
 
-class Reference(Part, abc.ABC):
-    """A kind of reference; its memory is empty where its values are all it needs."""
+class SetPoint(Part, abc.ABC):
+    """A kind of set point; its memory is empty where its values are all it needs."""
 
     def __init__(self, horizon: int) -> None:
         self.horizon = horizon
@@ -85,7 +85,7 @@ class Reference(Part, abc.ABC):
         return values
 
     def bounds(self, ranges: tuple[Range, ...]) -> list[tuple[float, float]]:
-        """Return the lowest and the highest value that each reference may have."""
+        """Return the lowest and the highest value that each set point may have."""
         return [(one.low, one.high) for one in ranges]
 
     @abc.abstractmethod
@@ -99,7 +99,7 @@ class Reference(Part, abc.ABC):
         """Return values and memory one step later."""
 
 
-class Walk(Reference):
+class Walk(SetPoint):
     """A random walk."""
 
     def begin(self, values: Values, ranges: tuple[Range, ...], pace: Scalar, key: jax.Array) -> Any:
@@ -126,7 +126,7 @@ class LaplaceWalk(Walk):
         return math.sqrt(0.5) * jax.random.laplace(key, (count,), dtype)
 
 
-class Periodic(Reference):
+class Periodic(SetPoint):
     """A wave for each quantity."""
 
     name: ClassVar[str]
@@ -182,7 +182,7 @@ class SubEpisode(NamedTuple):
     """int32: steps until the next one"""
 
 
-class Switched(Reference):
+class Switched(SetPoint):
     """One kind after another."""
 
     def begin(self, values: Values, ranges: tuple[Range, ...], pace: Scalar, key: jax.Array) -> Any:
@@ -229,7 +229,7 @@ class Ramp(NamedTuple):
     """int32: steps until the next level"""
 
 
-class Ramps(Reference):
+class Ramps(SetPoint):
     """Ramps between levels: the middle of the range, or the outer half of either side."""
 
     def begin(self, values: Values, ranges: tuple[Range, ...], pace: Scalar, key: jax.Array) -> Any:
@@ -257,7 +257,7 @@ class Ramps(Reference):
         return value + jnp.clip(level - value, -slope, slope), Ramp(level, jnp.where(over, steps, now.left) - 1)
 
 
-class Recorded(Reference):
+class Recorded(SetPoint):
     """A record of a context, row by row. The row at which an episode begins is its pace."""
 
     def __init__(self, horizon: int, table: np.ndarray) -> None:
@@ -291,7 +291,7 @@ class Recorded(Reference):
         return tuple(values[i] for i in range(self.table.shape[1]))
 
 
-REFERENCES: dict[str, type[Reference]] = {
+SETPOINTS: dict[str, type[SetPoint]] = {
     "walk": Walk,
     "laplace": LaplaceWalk,
     "sinus": Sinus,
@@ -301,4 +301,4 @@ REFERENCES: dict[str, type[Reference]] = {
     "switched": Switched,
     "ramps": Ramps,
 }
-"""Kinds of references by their names in ``card.choices``."""
+"""Kinds of set points by their names in ``card.choices``."""

@@ -1,4 +1,4 @@
-"""Kinds of references: exact waveforms against SciPy, laws of moves against SciPy's, bounds and slopes."""
+"""Kinds of set points: exact waveforms against SciPy, laws of moves against SciPy's, bounds and slopes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from scipy import signal, stats
 
-from rlbench_suite.envs.motor.parts.reference import LONGEST, REFERENCES, SHORTEST, Range
+from rlbench_suite.envs.motor.parts.setpoint import LONGEST, SETPOINTS, SHORTEST, Range
 from rlbench_suite.envs.motor.plants.catalogue import PLANTS
-from rlbench_suite.envs.motor.references.goals import GOALS
-from rlbench_suite.envs.motor.references.wave import SHAPES, through
+from rlbench_suite.envs.motor.setpoints.goals import GOALS
+from rlbench_suite.envs.motor.setpoints.wave import SHAPES, through
 
 pytestmark = pytest.mark.of_variants
 
@@ -72,14 +72,14 @@ def test_a_wave_begins_at_a_value_and_goes_on_as_its_formula_says(name: str) -> 
 
 
 def run(name: str, count: int, steps: int, pace: float = 0.3) -> np.ndarray:
-    """Return float64 references of shape ``(len(STARTS), count, steps + 1, len(RANGES))``."""
-    reference = REFERENCES[name](HORIZON)
+    """Return float64 set points of shape ``(len(STARTS), count, steps + 1, len(RANGES))``."""
+    setpoint = SETPOINTS[name](HORIZON)
 
     def one(values: Any, key: jax.Array) -> jax.Array:
-        begun = (values, reference.begin(values, RANGES, jnp.float64(pace), jax.random.fold_in(key, 99)))
+        begun = (values, setpoint.begin(values, RANGES, jnp.float64(pace), jax.random.fold_in(key, 99)))
 
         def body(now: Any, t: Any) -> Any:
-            after = reference.step(*now, RANGES, jnp.float64(pace), jax.random.fold_in(key, t))
+            after = setpoint.step(*now, RANGES, jnp.float64(pace), jax.random.fold_in(key, t))
             return after, jnp.stack(after[0])
 
         return jnp.concatenate([jnp.stack(values)[None], jax.lax.scan(body, begun, jnp.arange(steps))[1]])
@@ -90,8 +90,8 @@ def run(name: str, count: int, steps: int, pace: float = 0.3) -> np.ndarray:
         return np.asarray(jax.jit(jax.vmap(jax.vmap(one)))(starts, keys))
 
 
-@pytest.mark.parametrize("name", REFERENCES)
-def test_references_stay_within_bounds_and_begin_where_they_are_told(name: str) -> None:
+@pytest.mark.parametrize("name", SETPOINTS)
+def test_setpoints_stay_within_bounds_and_begin_where_they_are_told(name: str) -> None:
     values = run(name, 200, HORIZON)
     np.testing.assert_array_equal(values[:, :, 0], np.array(STARTS)[:, None] * np.ones((200, 1)))
     for i, r in enumerate(RANGES):
@@ -116,16 +116,16 @@ def test_moves_of_walks_are_of_their_law(name: str, law: Any) -> None:
     assert moves.std() == pytest.approx(1, abs=0.02)
 
 
-def test_switched_references_do_each_kind_in_turn() -> None:
+def test_switched_setpoints_do_each_kind_in_turn() -> None:
     """Sub-episodes have the lengths and kinds, and walks the moves, that are said; and no kind begins with a jump."""
-    reference = REFERENCES["switched"](HORIZON)
+    setpoint = SETPOINTS["switched"](HORIZON)
 
     def one(key: jax.Array) -> Any:
         values = (jnp.float64(12.0), jnp.float64(0.4))
-        begun = (values, reference.begin(values, RANGES, jnp.float64(0.3), key))
+        begun = (values, setpoint.begin(values, RANGES, jnp.float64(0.3), key))
 
         def body(now: Any, t: Any) -> Any:
-            after = reference.step(*now, RANGES, jnp.float64(0.3), jax.random.fold_in(key, t))
+            after = setpoint.step(*now, RANGES, jnp.float64(0.3), jax.random.fold_in(key, t))
             return after, (after[0][0], after[1][0].kind, after[1][0].left)
 
         return jax.lax.scan(body, begun, jnp.arange(2000))[1]

@@ -1,6 +1,6 @@
-"""Goals by machine: ranges, pace and accuracy of references, speeds and sampling periods.
+"""Goals by machine: ranges, pace and accuracy of set points, speeds and sampling periods.
 
-Ranges lie within nominal currents, and the converter's voltage can hold them at every speed of the task. References
+Ranges lie within nominal currents, and the converter's voltage can hold them at every speed of the task. Set points
 move more slowly than the voltage moves the controlled quantity. The reward is one half at an error of about 5 % of the
 nominal current or of the largest requested torque, or of 1 to 2.2 % of the largest requested speed; a switch state is
 so short that its ripple is no larger. A position's first step is the distance that half of the torque covers in some
@@ -21,7 +21,7 @@ class Goal(NamedTuple):
     low: tuple[float, ...]
     high: tuple[float, ...]
     slowest: tuple[float, ...]
-    """Standard deviation of a reference's move in a continuous step, at the slowest"""
+    """Standard deviation of a set point's move in a continuous step, at the slowest"""
     fastest: tuple[float, ...]
     halving: tuple[float, ...]
     """Error at which the reward of a quantity is one half"""
@@ -32,11 +32,11 @@ class Goal(NamedTuple):
     period: float = 1e-4
     """s: period of a continuous step"""
     finite_period: float = 1e-5
-    """s: period of a switch state; references then move less in a step, in proportion"""
+    """s: period of a switch state; set points then move less in a step, in proportion"""
     friction: Polynomial = Polynomial()
     """Friction of the load in speed control, at the middle of its tolerance"""
     jump: float = 0.0
-    """rad/s or rad: largest distance of the first reference of a speed or position; half of it with switch states"""
+    """rad/s or rad: largest distance of the first set point of a speed or position; half of it with switch states"""
 
 
 FAST = 1e-5
@@ -216,7 +216,7 @@ _JUMPS = {
     "SCIM": 0.4,
     "DFIM": 0.12,
 }
-"""rad: jumps of the first reference of a position."""
+"""rad: jumps of the first set point of a position."""
 
 
 def _position(machine: str, jump: float) -> Goal:

@@ -1,4 +1,4 @@
-"""References of gym-electric-motor 3.0.3: random walks with a new deviation for every sub-episode.
+"""Set points of gym-electric-motor 3.0.3: random walks with a new deviation for every sub-episode.
 
 Everything is in parts of the limit of the quantity. A walk begins uniformly within its margin: the nominal value by the
 limit, on each side that the quantity has. It takes its first step before it is first shown. Its deviation a step is
@@ -52,7 +52,7 @@ _MARGINS = {("Cont-TC-ShuntDc-v0", "torque"): (0.0, 0.8), ("Cont-CC-EESM-v0", "i
 
 
 class Walk(NamedTuple):
-    """One reference."""
+    """One set point."""
 
     value: Scalar
     deviation: Scalar
@@ -62,7 +62,7 @@ class Walk(NamedTuple):
 
 
 class Wiener(NamedTuple):
-    """A rule by which the reference of one quantity moves."""
+    """A rule by which the set point of one quantity moves."""
 
     low: float
     high: float
@@ -112,8 +112,8 @@ def nominal(machine: str, quantity: str) -> float:
     return {"omega": speed, "torque": torque}.get(quantity, current)
 
 
-def reference(name: str, quantity: str, low: float) -> Wiener:
-    """Return the reference of one quantity of one of the peer's ids.
+def setpoint(name: str, quantity: str, low: float) -> Wiener:
+    """Return the set point of one quantity of one of the peer's ids.
 
     Args:
         name: ``{Cont,Finite}-{CC,TC,SC}-{machine}-v0``.

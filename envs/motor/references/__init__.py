@@ -1,1 +1,0 @@
-"""Reference signals, and the goals of each machine."""

@@ -1,0 +1,1 @@
+"""Set point signals, and the goals of each machine."""
