@@ -23,11 +23,11 @@ Result = TypeVar("Result")
 def exact_vmap(function: Callable[..., Any], *args: Any) -> Any:
     """Return ``jax.vmap(function)(*args)``, with the same bits for a batch of any size and in any program."""
     size = jax.tree.leaves(args)[0].shape[0]
-    apart = compiled_apart(jax.vmap(function))
+    compute = compiled_apart(jax.vmap(function))
     if size % 2 == 0:
-        return apart(*args)
+        return compute(*args)
     filled = jax.tree.map(lambda leaf: jnp.concatenate([leaf, leaf[-1:]]), args)
-    return jax.tree.map(lambda leaf: leaf[:size], apart(*filled))
+    return jax.tree.map(lambda leaf: leaf[:size], compute(*filled))
 
 
 def in_one_kernel(function: Callable[..., Any]) -> Callable[..., Any]:

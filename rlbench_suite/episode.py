@@ -122,19 +122,19 @@ def begin(task: Task[Any, Any], seed: Any, index: Any, draw: Draw) -> tuple[Epis
     check_spaces(task)
     t = jnp.int32(0)
     index = jnp.asarray(index, jnp.int32)
-    own = fold_in(seed, index)
-    fixed = draw.context >= 0
-    params_key = fold_in(jnp.where(fixed, seed_key(0), own), jnp.where(fixed, draw.context, Role.PARAMS))
+    episode_key = fold_in(seed, index)
+    is_fixed = draw.context >= 0
+    params_key = fold_in(jnp.where(is_fixed, seed_key(0), episode_key), jnp.where(is_fixed, draw.context, Role.PARAMS))
     # A drawn number that is compiled apart is rounded once. If it were fused with its uses, it might be contracted, and
     # differently in a batch than alone.
     params = compiled_apart(task.sample_params)(jax.random.wrap_key_data(params_key), draw.split)
-    state = compiled_apart(task.initial)(jax.random.wrap_key_data(fold_in(own, Role.INITIAL)), params)
-    nothing = jnp.zeros(task.reward_space.shape, task.dtype)
+    state = compiled_apart(task.initial)(jax.random.wrap_key_data(fold_in(episode_key, Role.INITIAL)), params)
+    no_reward = jnp.zeros(task.reward_space.shape, task.dtype)
     zero = jnp.zeros((), task.dtype)
-    episode = Episode(seed, index, t, nothing, params, state, zero if task.has_cost else None)
+    episode = Episode(seed, index, t, no_reward, params, state, zero if task.has_cost else None)
     step = Step(
-        observation=_observation(task, state, jax.random.wrap_key_data(fold_in(own, Role.OBSERVATION)), params),
-        reward=nothing,
+        observation=_observation(task, state, jax.random.wrap_key_data(fold_in(episode_key, Role.OBSERVATION)), params),
+        reward=no_reward,
         terminated=jnp.bool_(False),
         truncated=jnp.bool_(False),
         info=_info(task, episode, jnp.bool_(True), zero if task.has_cost else None, jnp.bool_(False)),
@@ -173,8 +173,8 @@ def advance(
     as_flag(task, "terminal", terminated)
     cost = None
     if task.has_cost:
-        number = jax.ShapeDtypeStruct((), task.dtype)
-        cost = as_declared(task, "cost", task.cost(state, action, next_state, params), number, "a cost is")
+        cost_shape = jax.ShapeDtypeStruct((), task.dtype)
+        cost = as_declared(task, "cost", task.cost(state, action, next_state, params), cost_shape, "a cost is")
         spent = spent + cost
     episode = Episode(seed, index, t, total + reward, params, next_state, spent)
     step = Step(
@@ -220,13 +220,13 @@ def weighted_sum(total: Any, weights: Sequence[float], dtype: np.dtype[Any]) -> 
 
 def weighted_space(space: spaces.Box, weights: Sequence[float], dtype: np.dtype[Any]) -> spaces.Box:
     """Return the space of the weighted sums of the vectors in a space of shape ``(k,)``."""
-    given = np.asarray(weights, dtype)
+    signs = np.sign(np.asarray(weights, dtype))
     # A bound may be infinite, and infinity times zero is no number.
-    least, most = (
-        weighted_sum(np.where(given == 0, 0, np.where(given > 0, one, other)).astype(dtype), weights, dtype)
-        for one, other in ((space.low, space.high), (space.high, space.low))
-    )
-    return spaces.Box(least, most, (), dtype.type)
+    lowest = np.select([signs > 0, signs < 0], [space.low, space.high], 0).astype(dtype)
+    highest = np.select([signs > 0, signs < 0], [space.high, space.low], 0).astype(dtype)
+    low = weighted_sum(lowest, weights, dtype)
+    high = weighted_sum(highest, weights, dtype)
+    return spaces.Box(low, high, (), dtype.type)
 
 
 def check_weights(task: Described, weights: Sequence[float] | None) -> tuple[float, ...] | None:
@@ -241,17 +241,17 @@ def check_weights(task: Described, weights: Sequence[float] | None) -> tuple[flo
     if not names:
         raise ValueError(f"{task.card.id} has one objective; leave weights out (given: {weights!r}).")
     try:
-        given = np.asarray(weights)
+        array = np.asarray(weights)
         with np.errstate(over="ignore"):
-            finite = given.dtype.kind in "iuf" and np.isfinite(given.astype(task.dtype)).all()
+            finite = array.dtype.kind in "iuf" and np.isfinite(array.astype(task.dtype)).all()
     except (TypeError, ValueError):
         finite = False
-    if not finite or given.shape != (len(names),):
+    if not finite or array.shape != (len(names),):
         raise ValueError(
             f"weights of {task.card.id} are {len(names)} finite numbers, one for each of {', '.join(names)}; "
             f"got {weights!r}."
         )
-    return tuple(given.tolist())
+    return tuple(array.tolist())
 
 
 def is_legal(task: Task[Any, Any], mask: jax.Array | None, action: jax.Array) -> jax.Array:
@@ -317,19 +317,19 @@ def reset_where(
     count = over.size
 
     def reset_block(carry: tuple[jax.Array, Episode, Step]) -> tuple[jax.Array, Episode, Step]:
-        begun, episodes, last = carry
-        rank = begun + np.arange(block, dtype=np.int32)
+        num_reset, episodes, last = carry
+        rank = num_reset + np.arange(block, dtype=np.int32)
         # Filler entries point past the end: reads clamp to some entry, writes are dropped.
         entries = computed_once(lambda rank: jnp.where(rank < count, jax.vmap(over.select)(rank), done.shape[0]))(rank)
-        fresh = exact_vmap(
+        beginnings = exact_vmap(
             lambda seed, index: begin(task, seed, index, draw),
             episodes.seed[entries],
             episodes.index[entries] + 1,
         )
         episodes, last = jax.tree.map(
-            lambda old, new: old.at[entries].set(new.astype(old.dtype), mode="drop"), (episodes, last), fresh
+            lambda old, new: old.at[entries].set(new.astype(old.dtype), mode="drop"), (episodes, last), beginnings
         )
-        return begun + block, episodes, last
+        return num_reset + block, episodes, last
 
     # The action mask and other info of `last` have begin's structure, so one loop carries both.
     return jax.lax.while_loop(lambda carry: carry[0] < count, reset_block, (jnp.int32(0), episodes, last))[1:]

@@ -12,7 +12,7 @@ import numpy as np
 from rlbench_suite.compat import jax_has_run
 from rlbench_suite.task import Described
 
-KEPT = 32
+CACHED_TASKS = 32
 """Number of tasks whose programs each adapter keeps for the next env.
 
 Every compiled kernel maps one or two pieces of memory, so a task has hundreds. Linux allows a process 65,530. A process

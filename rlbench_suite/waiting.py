@@ -11,7 +11,7 @@ from typing import Any
 
 PATIENCE = 2.0
 """Seconds of waiting after which a line is printed."""
-_said = False
+_printed = False
 
 
 @contextmanager
@@ -20,7 +20,7 @@ def compiling(name: str) -> Iterator[None]:
 
     The line appears at most once in a process, and on stderr only, so that programs which read stdout do not see it.
     """
-    timer = threading.Timer(PATIENCE, _say, (name,))
+    timer = threading.Timer(PATIENCE, _print_once, (name,))
     timer.daemon = True
     timer.start()
     try:
@@ -45,11 +45,11 @@ def announced(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return call
 
 
-def _say(name: str) -> None:
-    global _said  # noqa: PLW0603  (a process-wide fact: the line was printed)
-    if _said:
+def _print_once(name: str) -> None:
+    global _printed  # noqa: PLW0603  (a process-wide fact: the line was printed)
+    if _printed:
         return
-    _said = True
+    _printed = True
     if os.environ.get("JAX_COMPILATION_CACHE_DIR"):
         later = "The next start is faster, because compiled programs are kept."
     else:

@@ -29,7 +29,7 @@ print(json.dumps({"a": 1}))
 
 @pytest.fixture(autouse=True)
 def nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "_said", False)
+    monkeypatch.setattr(waiting, "_printed", False)
     monkeypatch.setattr(waiting, "PATIENCE", 0.05)
 
 

@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import wasserstein_distance
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.envs.driving import ring_road, traffic_sim
 from rlbench_suite.envs.driving.car_following import Driver
 from rlbench_suite.envs.driving.ring_road import BRAKING, TICK, Ring
