@@ -567,9 +567,9 @@ def _difference(play: Play, repeat: Play) -> str:
         for name, value, repeated_value in zip(Moment._fields, moment, repeated_moment, strict=True):
             if name == "restart":
                 pairs = list(zip(value or (), repeated_value or (), strict=True))
-                name = "next first observation"
             else:
                 pairs = [(value, repeated_value)]
             if any(bits(x) != bits(y) for x, y in pairs):
-                return f"{_at(play, t)} the {name} differs"
+                place = "next first observation" if name == "restart" else name
+                return f"{_at(play, t)} the {place} differs"
     return ""

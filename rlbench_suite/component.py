@@ -113,7 +113,7 @@ def rows(space: spaces.Space[Any], components: Components, agents: int = 1) -> l
     return table
 
 
-def explained(task: Described) -> dict[str, list[Row]]:
+def component_tables(task: Described) -> dict[str, list[Row]]:
     """Return the tables of a task's observation and action, if the task names their components."""
     agents = task.card.agents
     tables = {}
@@ -221,7 +221,7 @@ def unit_of_measure(words: str) -> str:
 def signals(task: Described) -> Signals:
     """Return the signals of a task, if it names its components. Those of several agents are one agent's."""
     by_side: Signals = {}
-    for side, table in explained(task).items():
+    for side, table in component_tables(task).items():
         components = getattr(task, f"{side}_components")()
         if isinstance(components, Mapping):
             names = [*getattr(task, f"{side}_space").spaces]

@@ -146,7 +146,7 @@ def _declared(space: Any) -> Any:
     return jax.ShapeDtypeStruct(space.shape or (), jax.dtypes.canonicalize_dtype(space.dtype))
 
 
-def _same_kind(dtype: np.dtype[Any], expected: np.dtype[Any]) -> bool:
+def _same_kind(dtype: DType, expected: DType) -> bool:
     return dtype == expected or dtype.kind == expected.kind == "i"
 
 
@@ -155,7 +155,7 @@ def _compare(
     result: Result,
     expected: Any,
     source: str,
-    same_dtype: Callable[[np.dtype[Any], np.dtype[Any]], bool],
+    same_dtype: Callable[[DType, DType], bool],
 ) -> Result:
     """Compare trees leaf by leaf and return the first."""
     leaves = _leaves(result)
@@ -165,9 +165,8 @@ def _compare(
         if leaf not in leaves:
             raise ContractError(f"{name} returns no {leaf or 'array'}, but {source} {_spell(expected_leaves[leaf])}.")
         if leaf not in expected_leaves:
-            raise ContractError(
-                f"{fault}, which is none of {', '.join(filter(None, expected_leaves)) or 'what it may return'}."
-            )
+            names = ", ".join(filter(None, expected_leaves)) or "what it may return"
+            raise ContractError(f"{fault}, which is none of {names}.")
         shape, dtype = leaves[leaf]
         expected_shape, expected_dtype = expected_leaves[leaf]
         if shape != expected_shape or not same_dtype(dtype, expected_dtype):
@@ -180,18 +179,18 @@ def _compare(
     return result
 
 
-def _leaves(tree: Any) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
+def _leaves(tree: Any) -> dict[str, tuple[tuple[int, ...], DType]]:
     """Return shape and dtype of each leaf by its name; a tree that is one array has one leaf without a name."""
     paths_and_leaves = jax.tree_util.tree_leaves_with_path(tree)
     spell = jax.tree_util.keystr
     return {spell(path, simple=True, separator="."): (jnp.shape(leaf), _dtype(leaf)) for path, leaf in paths_and_leaves}
 
 
-def _dtype(leaf: Any) -> np.dtype[Any]:
+def _dtype(leaf: Any) -> DType:
     dtype = getattr(leaf, "dtype", None)
     return jax.dtypes.canonicalize_dtype(jnp.result_type(leaf) if dtype is None else dtype)
 
 
-def _spell(leaf: tuple[tuple[int, ...], np.dtype[Any]]) -> str:
+def _spell(leaf: tuple[tuple[int, ...], DType]) -> str:
     shape, dtype = leaf
     return f"{dtype} {shape}"

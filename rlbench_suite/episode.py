@@ -18,13 +18,13 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.bit_exact import compiled_apart, computed_once, exact_vmap
+from rlbench_suite.bit_exact import compile_apart, computed_once, exact_vmap
 from rlbench_suite.bitset import BitSet
 from rlbench_suite.card import SPLITS, unknown
 from rlbench_suite.contract import as_declared, as_flag, as_info, check_spaces, keep_shapes
 from rlbench_suite.keys import fold_in
 from rlbench_suite.scale import Scale
-from rlbench_suite.task import Described, Split, Task
+from rlbench_suite.task import Described, Observation, Split, Task
 
 NO_LIMIT = np.int32(np.iinfo(np.int32).max // 8)
 """Largest number of steps of an episode: the eight draws of each step must have distinct 32-bit numbers."""
@@ -32,6 +32,10 @@ NO_LIMIT = np.int32(np.iinfo(np.int32).max // 8)
 VECTORS = ("action_mask", "privileged")
 """Entries of ``info`` that are vectors."""
 _FREE = -1
+"""Number of the context in a :class:`Draw` of new contexts."""
+
+Array = Any
+"""A JAX array in compiled programs, a NumPy array or scalar on the host."""
 
 
 class Role(IntEnum):
@@ -49,8 +53,10 @@ class Role(IntEnum):
 class Draw(NamedTuple):
     """The source of contexts: a split, and the number of one fixed context, or -1 for a new one in each episode."""
 
-    split: Any
-    context: Any
+    split: Array
+    """int32: a :class:`Split`."""
+    context: Array
+    """int32."""
 
     @classmethod
     def parse(cls, split: str | int, task: Task[Any, Any]) -> Draw:
@@ -73,27 +79,29 @@ class Draw(NamedTuple):
 class Episode(NamedTuple):
     """A running episode: a value that can be saved, restored and branched from."""
 
-    seed: Any
+    seed: Array
     """uint32 ``(2,)``: the seed's key data."""
-    index: Any
+    index: Array
     """int32: number of the episode since seeding."""
-    t: Any
+    t: Array
     """int32: steps taken."""
-    total: Any
+    total: Array
     """Undiscounted return so far, shaped like the reward."""
     params: Any
+    """Context of the episode, the task's own ``NamedTuple``."""
     state: Any
-    spent: Any = None
+    """The task's own ``NamedTuple``."""
+    spent: Array | None = None
     """Constraint cost so far; None if the task has none."""
 
 
 class Step(NamedTuple):
     """The result of one step. ``info`` has scalars by name, and the vectors of :data:`VECTORS` that the task has."""
 
-    observation: Any
-    reward: Any
-    terminated: Any
-    truncated: Any
+    observation: Observation
+    reward: Array
+    terminated: Array
+    truncated: Array
     info: dict[str, Any]
 
 
@@ -127,8 +135,8 @@ def begin(task: Task[Any, Any], seed: Any, index: Any, draw: Draw) -> tuple[Epis
     params_key = fold_in(jnp.where(is_fixed, seed_key(0), episode_key), jnp.where(is_fixed, draw.context, Role.PARAMS))
     # A drawn number that is compiled apart is rounded once. If it were fused with its uses, it might be contracted, and
     # differently in a batch than alone.
-    params = compiled_apart(task.sample_params)(jax.random.wrap_key_data(params_key), draw.split)
-    state = compiled_apart(task.initial)(jax.random.wrap_key_data(fold_in(episode_key, Role.INITIAL)), params)
+    params = compile_apart(task.sample_params)(jax.random.wrap_key_data(params_key), draw.split)
+    state = compile_apart(task.initial)(jax.random.wrap_key_data(fold_in(episode_key, Role.INITIAL)), params)
     no_reward = jnp.zeros(task.reward_space.shape, task.dtype)
     zero = jnp.zeros((), task.dtype)
     episode = Episode(seed, index, t, no_reward, params, state, zero if task.has_cost else None)

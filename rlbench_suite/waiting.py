@@ -29,7 +29,7 @@ def compiling(name: str) -> Iterator[None]:
         timer.cancel()
 
 
-def announced(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+def announce_first_call(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Return a jitted function whose first call, which compiles it, is announced (:func:`compiling`)."""
     called = False
 

@@ -26,6 +26,7 @@ from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.component import Signals
 from rlbench_suite.contract import check_spaces
 from rlbench_suite.episode import (
+    Array,
     Draw,
     Episode,
     Step,
@@ -40,7 +41,7 @@ from rlbench_suite.episode import (
 from rlbench_suite.process import CACHED_TASKS, precision, refuse_after_fork
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
-from rlbench_suite.waiting import announced, compiling
+from rlbench_suite.waiting import announce_first_call, compiling
 
 BACKENDS = ("numpy", "jax")
 AUTORESET = {mode.value: mode for mode in AutoresetMode}
@@ -55,7 +56,7 @@ class BatchPrograms:
     def __init__(self, task: Task[Any, Any]) -> None:
         self.task = task
         self._jitted_advance = jax.jit(self._advance)
-        self.advance = announced(self._jitted_advance, task.card.id)
+        self.advance = announce_first_call(self._jitted_advance, task.card.id)
         self.reset_where = jax.jit(self._reset_where)
 
     def _advance(self, episodes: Episode, actions: jax.Array, limit: jax.Array) -> tuple[Episode, Step, jax.Array]:
@@ -139,7 +140,7 @@ class BatchState(NamedTuple):
     episodes: Episode
     last: Step
     """The step that the batch has shown last, with the masks of the next one"""
-    over: Any
+    over: Array
     """bool ``(n,)``: episodes that are to be begun again"""
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from rlbench_suite.adapters.action_check import ActionCheck
 from rlbench_suite.adapters.packing import Field, Layout
 from rlbench_suite.adapters.program import program
-from rlbench_suite.bit_exact import compiled_apart, exact_vmap, in_one_kernel
+from rlbench_suite.bit_exact import compile_apart, exact_vmap, in_one_kernel
 from rlbench_suite.episode import NO_LIMIT, Draw, Episode, Step, advance, begin
 from rlbench_suite.process import CACHED_TASKS, on_the_cpu, precision, refuse_after_fork
 from rlbench_suite.task import Task
@@ -43,7 +43,7 @@ class Programs:
         indices = np.zeros(2, np.int32)
         with on_the_cpu(), precision(task):
             # One function gives the shapes and the program, so that it is traced once.
-            self._begin_two = compiled_apart(jax.vmap(partial(begin, task), in_axes=(0, 0, None)))
+            self._begin_two = compile_apart(jax.vmap(partial(begin, task), in_axes=(0, 0, None)))
             pairs = jax.eval_shape(self._begin_two, seeds, indices, Draw(np.int32(0), np.int32(-1)))
         shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), pairs)
         self.layout = Layout(shapes, np.uint64 if task.dtype == np.float64 else np.uint32)

@@ -13,7 +13,7 @@ import numpy as np
 from rlbench_suite.adapters import host
 from rlbench_suite.adapters.record import Record
 from rlbench_suite.agent import HostPolicy
-from rlbench_suite.bit_exact import compiled_apart, exact_vmap
+from rlbench_suite.bit_exact import compile_apart, exact_vmap
 from rlbench_suite.contract import as_action, keep_memory
 from rlbench_suite.episode import (
     VECTORS,
@@ -175,7 +175,7 @@ def _play(
         t, over, (episodes, last), memory, actions = carry
         # Compile the policy apart, so that the recorded action is the played one. If it were fused with both uses, its
         # last sums could round in two ways.
-        chosen, memory = compiled_apart(jax.vmap(act))(memory, last, episodes)
+        chosen, memory = compile_apart(jax.vmap(act))(memory, last, episodes)
         chosen = chosen.astype(actions.dtype)
         advanced = exact_vmap(lambda e, a: advance(task, e, a, np.int32(horizon)), episodes, chosen)
 

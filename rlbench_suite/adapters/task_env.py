@@ -190,7 +190,6 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
             return observation, reward, terminated, truncated, info
 
     def _reset_needed(self) -> gymnasium.error.ResetNeeded:
-        """Return the error of a step without a running episode."""
         if self._over:
             return gymnasium.error.ResetNeeded("The episode is over: call reset() before the next step().")
         return gymnasium.error.ResetNeeded("Call reset() before step().")
