@@ -23,7 +23,7 @@ from gymnasium.wrappers import TimeLimit
 
 from rlbench_suite.adapters import batch, packed_episode
 from rlbench_suite.adapters.action_check import ActionCheck
-from rlbench_suite.adapters.text import LONGEST_ACTION, LONGEST_OBSERVATION, TextEnv
+from rlbench_suite.adapters.text import MAX_ACTION_CHARACTERS, MAX_OBSERVATION_CHARACTERS, TextEnv
 from rlbench_suite.card import load
 from rlbench_suite.contract import ContractError, as_action, keep_memory
 from rlbench_suite.episode import NO_LIMIT, Draw, Step, action_sizes, scalar_return, seed_key
@@ -43,7 +43,7 @@ WHY_UNLIKE = (
     "A function of the task depends on more than its arguments (Python's state, global random numbers), or rounds "
     "otherwise in a batch (reductions, linear algebra)."
 )
-JUNK = (*NEVER_AN_ACTION, "7", "99999", "help", "NaN", "1" * (LONGEST_ACTION + 1), "résumé", "__import__('os')")
+JUNK = (*NEVER_AN_ACTION, "7", "99999", "help", "NaN", "1" * (MAX_ACTION_CHARACTERS + 1), "résumé", "__import__('os')")
 
 
 class Finding(NamedTuple):
@@ -401,7 +401,7 @@ def check_spelling(bench: Bench) -> Iterator[str]:
             reply = task.spell(action, text.episode.state, text.params)
         except ValueError:  # an action without words
             return
-        if len(reply) > LONGEST_ACTION:  # of a large swarm
+        if len(reply) > MAX_ACTION_CHARACTERS:  # of a large swarm
             return
         _, reward, terminated, _, info = text.step(reply)
         if "invalid_reason" in info and "invalid_reason" not in moment.info:
@@ -418,7 +418,10 @@ def _no_text(text: TextEnv, observation: str) -> str:
     """Describe the fault of a text observation; empty if there is none."""
     if observation in text.observation_space:
         return ""
-    return f"describe gives no text of printable ASCII characters, {LONGEST_OBSERVATION} at most: {observation!r:.200}."
+    return (
+        f"describe gives no text of printable ASCII characters, {MAX_OBSERVATION_CHARACTERS} at most: "
+        f"{observation!r:.200}."
+    )
 
 
 def check_picture(bench: Bench) -> Iterator[str]:

@@ -11,8 +11,8 @@ from gymnasium import spaces
 from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.task import Task
 
-LONGEST_OBSERVATION = 40_000
-LONGEST_ACTION = 4_000
+MAX_OBSERVATION_CHARACTERS = 40_000
+MAX_ACTION_CHARACTERS = 4_000
 MAX_SPELLED = 8
 """Largest number of values of an action that a remark spells."""
 CHARACTERS = frozenset(string.printable)
@@ -74,8 +74,8 @@ class TextEnv(TaskEnv):
 
     def __init__(self, task: Task[Any, Any], *args: Any, **keywords: Any) -> None:
         super().__init__(task, *args, **keywords)
-        self.observation_space = PrintableText(LONGEST_OBSERVATION)
-        self.action_space = PrintableText(LONGEST_ACTION)
+        self.observation_space = PrintableText(MAX_OBSERVATION_CHARACTERS)
+        self.action_space = PrintableText(MAX_ACTION_CHARACTERS)
         self.remarks: list[str] = []
 
     def step(self, action: str) -> tuple[str, SupportsFloat, bool, bool, dict[str, Any]]:
@@ -135,8 +135,8 @@ class TextEnv(TaskEnv):
             ValueError, TypeError: the reply has no action, or one outside the action space.
         """
         action = action_in(reply)
-        if len(action) > LONGEST_ACTION:
-            raise ValueError(f"expected at most {LONGEST_ACTION} characters, got {len(action)}")
+        if len(action) > MAX_ACTION_CHARACTERS:
+            raise ValueError(f"expected at most {MAX_ACTION_CHARACTERS} characters, got {len(action)}")
         if odd := sorted(set(action) - CHARACTERS):
             raise ValueError(f"expected printable ASCII characters, got {odd[0]!r}")
         episode = self._readable_episode()
