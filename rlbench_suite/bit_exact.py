@@ -26,8 +26,8 @@ def exact_vmap(function: Callable[..., Any], *args: Any) -> Any:
     compute = compile_apart(jax.vmap(function))
     if size % 2 == 0:
         return compute(*args)
-    filled = jax.tree.map(lambda leaf: jnp.concatenate([leaf, leaf[-1:]]), args)
-    return jax.tree.map(lambda leaf: leaf[:size], compute(*filled))
+    padded = jax.tree.map(lambda leaf: jnp.concatenate([leaf, leaf[-1:]]), args)
+    return jax.tree.map(lambda leaf: leaf[:size], compute(*padded))
 
 
 def in_one_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -66,5 +66,5 @@ def compile_apart(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _on_cpu() -> bool:
-    chosen: Any = jax.config.jax_default_device  # type: ignore[attr-defined]  # a device, a platform, or None
-    return (getattr(chosen, "platform", chosen) or jax.default_backend()) == "cpu"
+    device: Any = jax.config.jax_default_device  # type: ignore[attr-defined]  # a device, a platform, or None
+    return (getattr(device, "platform", device) or jax.default_backend()) == "cpu"

@@ -76,8 +76,8 @@ def leaves(tree: Any) -> bytes:
 def _first_action(task: Described, player: Any, view: View) -> Any:
     """Return the first action and the next memory of a player; traced."""
     memory = player.initial(view.params)
-    action, following = player.act(memory, view, jax.random.key(0))
-    return as_action(player, action, task.action_space), keep_memory(player, following, memory)
+    action, next_memory = player.act(memory, view, jax.random.key(0))
+    return as_action(player, action, task.action_space), keep_memory(player, next_memory, memory)
 
 
 # -- the checks: each yields a sentence for every fault that it finds --------------------------------------------------
@@ -431,8 +431,8 @@ def check_picture(bench: Bench) -> Iterator[str]:
     env.reset(seed=0)
     picture = task.draw(env.episode.state, env.params)
     if not (isinstance(picture, np.ndarray) and picture.dtype == np.uint8 and picture.shape == task.picture_shape):
-        kind = getattr(picture, "dtype", type(picture).__name__)
-        yield f"draw gives {kind} {np.shape(picture)}, not uint8 {task.picture_shape}."
+        dtype = getattr(picture, "dtype", type(picture).__name__)
+        yield f"draw gives {dtype} {np.shape(picture)}, not uint8 {task.picture_shape}."
 
 
 def check_pettingzoo(bench: Bench) -> Iterator[str]:

@@ -97,8 +97,8 @@ def rows(space: spaces.Space[Any], components: Components, agents: int = 1) -> l
         shapes = [component.shape for component in components]
         if shapes != [space.shape]:
             raise ValueError(f"components have the shapes {shapes}, {space} has one array")
-    if (covered := sum(component.size for component in components)) != entries:
-        raise ValueError(f"components cover {covered} entries, {space} has {entries}")
+    if (num_covered := sum(component.size for component in components)) != entries:
+        raise ValueError(f"components cover {num_covered} entries, {space} has {entries}")
     table = []
     start = 0
     for component in components:
@@ -117,10 +117,10 @@ def component_tables(task: Described) -> dict[str, list[Row]]:
     """Return the tables of a task's observation and action, if the task names their components."""
     agents = task.card.agents
     tables = {}
-    if observed := task.observation_components():
-        tables["observation"] = rows(task.observation_space, observed, agents)
-    if acted := task.action_components():
-        tables["action"] = rows(task.action_space, acted, agents)
+    if observation := task.observation_components():
+        tables["observation"] = rows(task.observation_space, observation, agents)
+    if action := task.action_components():
+        tables["action"] = rows(task.action_space, action, agents)
     return tables
 
 

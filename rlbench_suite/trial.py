@@ -103,6 +103,6 @@ def random_action(rng: np.random.Generator, space: Any, mask: np.ndarray | None)
     sizes = action_sizes(space)
     masks = [np.ones(size) for size in sizes] if mask is None else np.split(mask, np.cumsum(sizes)[:-1])
     allowed = [np.flatnonzero(mask_of_choice) for mask_of_choice in masks]
-    chosen = np.array([rng.choice(legal) if legal.size else 0 for legal in allowed]).reshape(space.shape)
-    action = space.start + chosen
+    choices = np.array([rng.choice(legal) if legal.size else 0 for legal in allowed]).reshape(space.shape)
+    action = space.start + choices
     return action.astype(space.dtype) if space.shape else int(action)

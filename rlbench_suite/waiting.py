@@ -31,15 +31,15 @@ def compiling(name: str) -> Iterator[None]:
 
 def announce_first_call(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Return a jitted function whose first call, which compiles it, is announced (:func:`compiling`)."""
-    called = False
+    compiled = False
 
     def call(*arguments: Any) -> Any:
-        nonlocal called
-        if called:
+        nonlocal compiled
+        if compiled:
             return function(*arguments)
         with compiling(name):
             result = function(*arguments)
-        called = True
+        compiled = True
         return result
 
     return call

@@ -195,7 +195,7 @@ class HostVectorEnv(SyncVectorEnv):
         self._check_actions = ActionCheck(self.task.action_space, num_envs)
         self._one_thread = OneThread(self.card.id)
         super().__init__(
-            [partial(_limited, self.task, limit, split, render_mode, weights)] * num_envs,
+            [partial(_make_env, self.task, limit, split, render_mode, weights)] * num_envs,
             autoreset_mode=mode,
             copy=True,
         )
@@ -211,7 +211,7 @@ class HostVectorEnv(SyncVectorEnv):
             return super().step(self._check_actions(actions))
 
 
-def _limited(task: Any, limit: int, *args: Any) -> gymnasium.Env[Any, Any]:
+def _make_env(task: Any, limit: int, *args: Any) -> gymnasium.Env[Any, Any]:
     return TimeLimit(HostEnv(task, *args), limit)
 
 
@@ -247,9 +247,9 @@ def play(
         alive = np.flatnonzero(~terminated)
         if not alive.size:
             break
-        chosen = choose(observations, envs, t)
+        next_actions = choose(observations, envs, t)
         for i in alive:
-            actions[i, t] = chosen[i]
+            actions[i, t] = next_actions[i]
             observations[i], _, terminated[i], _, infos[i] = envs[i].step(actions[i, t])
             length[i] = t + 1
     total = np.array([env.episode.total for env in envs])
@@ -284,7 +284,7 @@ def player(task: HostTask[Any], policy: Any, seeds: Sequence[int] | np.ndarray) 
         with precision(task):
             if t == 0:
                 memory = jax.vmap(policy.initial, axis_size=len(keys))(params)
-            chosen, memory = act(memory, observations, state, params, np.int32(t))
-        return np.asarray(chosen)
+            actions, memory = act(memory, observations, state, params, np.int32(t))
+        return np.asarray(actions)
 
     return choose

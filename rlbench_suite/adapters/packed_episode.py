@@ -169,8 +169,8 @@ class PackedEpisode:
 
     def begin(self, seed: np.ndarray, index: int, draw: Draw) -> None:
         """Begin an episode, and compute the beginning of the next one with it."""
-        begin_both = self._programs.begin(order(seed, index, draw))
-        self._buffer[:], self._next_buffer = np.asarray(begin_both)
+        buffers = self._programs.begin(order(seed, index, draw))
+        self._buffer[:], self._next_buffer = np.asarray(buffers)
         self._unpacked = None
 
     def begin_next(self, seed: np.ndarray, index: int, draw: Draw) -> None:

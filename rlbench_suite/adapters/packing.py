@@ -94,10 +94,10 @@ class Layout:
         # As :meth:`read` for each run, with the views made once: the text view does this at every turn.
         views = {"f": buffer.view(self.float), "i": buffer.view(self.signed)}
         values: list[Any] = []
-        for kind, span, converted, shape in self._reads:
+        for kind, span, dtype, shape in self._reads:
             view = views.get(kind, buffer)[span]
-            if converted:
-                view = view.astype(converted)
+            if dtype:
+                view = view.astype(dtype)
             if shape == _SIDE_BY_SIDE:
                 values.extend(view)
             else:

@@ -91,8 +91,8 @@ def in_blocks(function: Callable[[Any], Any], batch: Any) -> Any:
     block += _CACHE_LINE * (block // _CACHE_LINE % 2 == 0)
 
     def split(leaf: jax.Array) -> jax.Array:
-        filled = jnp.concatenate([leaf, leaf[: count * block - size]])
-        return filled.reshape(count, block, *leaf.shape[1:])
+        padded = jnp.concatenate([leaf, leaf[: count * block - size]])
+        return padded.reshape(count, block, *leaf.shape[1:])
 
     done = jax.lax.map(function, jax.tree.map(split, batch))
     return jax.tree.map(lambda leaf: leaf.reshape(count * block, *leaf.shape[2:])[:size], done)
@@ -136,9 +136,9 @@ def first_episodes(task: Task[Any, Any], keys: np.ndarray, split: str | int) -> 
     They are begun in blocks of one size, so that training and evaluation share one program for any number of seeds.
     """
     draw = Draw.parse(split, task)
-    filled = np.resize(keys, (-(-len(keys) // _BLOCK_EPISODES) * _BLOCK_EPISODES, 2)).reshape(-1, _BLOCK_EPISODES, 2)
+    padded = np.resize(keys, (-(-len(keys) // _BLOCK_EPISODES) * _BLOCK_EPISODES, 2)).reshape(-1, _BLOCK_EPISODES, 2)
     with on_the_cpu():
-        blocks = [jax.tree.map(np.asarray, _beginner(task)(block, draw)) for block in filled]
+        blocks = [jax.tree.map(np.asarray, _beginner(task)(block, draw)) for block in padded]
     stream: Stream = jax.tree.map(lambda *leaves: np.concatenate(leaves)[: len(keys)], *blocks)
     return stream
 
@@ -175,17 +175,17 @@ def _play(
         t, over, (episodes, last), memory, actions = carry
         # Compile the policy apart, so that the recorded action is the played one. If it were fused with both uses, its
         # last sums could round in two ways.
-        chosen, memory = compile_apart(jax.vmap(act))(memory, last, episodes)
-        chosen = chosen.astype(actions.dtype)
-        advanced = exact_vmap(lambda e, a: advance(task, e, a, np.int32(horizon)), episodes, chosen)
+        next_actions, memory = compile_apart(jax.vmap(act))(memory, last, episodes)
+        next_actions = next_actions.astype(actions.dtype)
+        advanced = exact_vmap(lambda e, a: advance(task, e, a, np.int32(horizon)), episodes, next_actions)
 
         def freeze(old: jax.Array, new: jax.Array) -> jax.Array:
             return jnp.where(over.reshape(over.shape + (1,) * (new.ndim - 1)), old, new)
 
-        chosen = freeze(jnp.zeros_like(chosen), chosen)
+        next_actions = freeze(jnp.zeros_like(next_actions), next_actions)
         stream = jax.tree.map(freeze, Stream(episodes, last), Stream(*advanced))
         over = over | stream.last.terminated | stream.last.truncated
-        return t + 1, over, stream, memory, actions.at[t].set(chosen)
+        return t + 1, over, stream, memory, actions.at[t].set(next_actions)
 
     start = (jnp.int32(0), jnp.zeros(size, bool), stream, memory, actions)
     _, _, (episodes, last), _, actions = jax.lax.while_loop(lambda carry: ~carry[1].all(), body, start)

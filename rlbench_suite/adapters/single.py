@@ -37,8 +37,8 @@ class SingleEnv(gymnasium.Env[Any, Any]):
         self.last_step: Step
         self._check_action = ActionCheck(task.action_space)
         draw = Draw.parse(split, task)
-        self._begin = compiled(lambda seed, index: begin(task, seed, index, draw))
-        self._advance = compiled(lambda episode, action, mask: advance(task, episode, action, NO_LIMIT, mask))
+        self._begin = compile_in_pairs(lambda seed, index: begin(task, seed, index, draw))
+        self._advance = compile_in_pairs(lambda episode, action, mask: advance(task, episode, action, NO_LIMIT, mask))
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode: with a seed its first one, without the next one of the last seed."""
@@ -74,7 +74,7 @@ class SingleEnv(gymnasium.Env[Any, Any]):
         return {name: python_scalar(value) for name, value in self.last_step.info.items()}
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+def compile_in_pairs(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function of one episode as a batch of two, because a batch of one rounds otherwise."""
 
     def compute_first_of_two(*arguments: Any) -> Any:

@@ -173,8 +173,8 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
         with self._one_thread:
             if self._packed is None or self._over:
                 raise self._reset_needed()
-            checked = self._check_action(action)
-            self._packed.step(checked)
+            valid_action = self._check_action(action)
+            self._packed.step(valid_action)
             observation, reward, terminated, truncated, info = self._show()
             self.steps += 1
             if self.steps >= self._limit:
@@ -183,7 +183,7 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
                 self._over = True
             if info.get("invalid_action"):
                 episode = self._readable_episode()
-                info["invalid_reason"] = self.task.why_illegal(checked, episode.state, episode.params)
+                info["invalid_reason"] = self.task.why_illegal(valid_action, episode.state, episode.params)
             if terminated:
                 episode = self._readable_episode()
                 info["end_reason"] = self.task.why_over(episode.state, episode.params, info)
@@ -289,8 +289,8 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
         self._over = False
         self._trail = []
         for limit in self._time_limits:
-            counting: Any = limit
-            counting._elapsed_steps = self.steps
+            wrapper: Any = limit
+            wrapper._elapsed_steps = self.steps
 
     @property
     def params(self) -> Any:

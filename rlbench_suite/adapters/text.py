@@ -91,19 +91,19 @@ class TextEnv(TaskEnv):
         with self._one_thread:
             refusal = None
             try:
-                played = self._read_reply(action)
+                valid_action = self._read_reply(action)
             except (ValueError, TypeError) as error:
-                played = self.task.noop_action()
+                valid_action = self.task.noop_action()
                 last_episode = self._readable_episode()
                 refusal = str(error)[:500].encode("ascii", "backslashreplace").decode()
-            observation, reward, terminated, truncated, info = super().step(played)
+            observation, reward, terminated, truncated, info = super().step(valid_action)
             info.setdefault("invalid_action", False)
             self.remarks = []
             if refusal is not None:
                 if "invalid_reason" in info:
                     instead = "The no-op action was played instead, which changes nothing here."
-                elif np.size(played) <= MAX_SPELLED:
-                    reply = self.task.spell(played, last_episode.state, last_episode.params)
+                elif np.size(valid_action) <= MAX_SPELLED:
+                    reply = self.task.spell(valid_action, last_episode.state, last_episode.params)
                     instead = f"The no-op action was played instead: {reply}."
                 else:
                     instead = "The no-op action was played instead."
@@ -137,8 +137,8 @@ class TextEnv(TaskEnv):
         action = action_in(reply)
         if len(action) > MAX_ACTION_CHARACTERS:
             raise ValueError(f"expected at most {MAX_ACTION_CHARACTERS} characters, got {len(action)}")
-        if odd := sorted(set(action) - CHARACTERS):
-            raise ValueError(f"expected printable ASCII characters, got {odd[0]!r}")
+        if unprintable := sorted(set(action) - CHARACTERS):
+            raise ValueError(f"expected printable ASCII characters, got {unprintable[0]!r}")
         episode = self._readable_episode()
         return self._check_action(self.task.parse(action, episode.state, episode.params))
 
