@@ -96,12 +96,7 @@ class Programs:
         arrays = {name: copier(field, mask_dtypes.get(name)) for name, field in info.items() if field.shape}
         copy_rewards = copier(reward) if reward.shape else None
         copiers = jax.tree.map(copier, observation, is_leaf=lambda node: isinstance(node, Field))
-        if isinstance(observation, dict):
-
-            def observe() -> Any:
-                return {name: copy() for name, copy in copiers.items()}
-        else:
-            observe = copiers
+        copy_observation = partial(copy_each, copiers) if isinstance(observation, dict) else copiers
         scalar_names = sorted((name for name in info if name not in arrays), key=lambda name: info[name].span.start)
         # Three calls are faster than one whose result is then taken apart.
         read_scalars = self.layout.scalar_reader([info[name] for name in scalar_names])
@@ -113,9 +108,14 @@ class Programs:
             for name, copy in arrays.items():
                 values[name] = copy()
             reward = read_reward(buffer)[0] if copy_rewards is None else copy_rewards()
-            return observe(), reward, *read_ends(buffer), values
+            return copy_observation(), reward, *read_ends(buffer), values
 
         return read
+
+
+def copy_each(copiers: dict[str, Callable[[], np.ndarray]]) -> dict[str, np.ndarray]:
+    """Copy the arrays of an observation that is a dict."""
+    return {name: copy() for name, copy in copiers.items()}
 
 
 def order(seed: np.ndarray, index: int, draw: Draw) -> np.ndarray:
