@@ -91,7 +91,7 @@ class Episode(NamedTuple):
     """Context of the episode, the task's own ``NamedTuple``."""
     state: Any
     """The task's own ``NamedTuple``."""
-    spent: Array | None = None
+    spent: Array = None
     """Constraint cost so far; None if the task has none."""
 
 
