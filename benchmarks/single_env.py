@@ -18,8 +18,8 @@ import gymnasium
 import jax
 import numpy as np
 
+from rlbench_suite.adapters.packed_episode import programs
 from rlbench_suite.adapters.program import program
-from rlbench_suite.adapters.single import programs
 from rlbench_suite.registry import SMOKE
 
 STEPS = 4_000
@@ -30,10 +30,10 @@ def microseconds(work: Callable[[int], object]) -> float:
     work(0)  # compiles
     best = np.inf
     for _ in range(5):
-        begun = time.perf_counter()
+        start = time.perf_counter()
         for i in range(STEPS):
             work(i)
-        best = min(best, (time.perf_counter() - begun) / STEPS * 1e6)
+        best = min(best, (time.perf_counter() - start) / STEPS * 1e6)
     return best
 
 
@@ -49,17 +49,17 @@ def figures(task_id: str) -> list[float]:
         if terminated or truncated:
             env.reset()
 
-    own = programs(env.unwrapped.task)
-    argument = np.zeros(own.action.span.stop, own.layout.dtype)
-    empty = program(lambda buffer: buffer[:8], own.task, argument)
-    elsewhere = jax.jit(own._advance)
-    there = jax.device_put(argument, jax.devices("cpu")[0])
+    compiled = programs(env.unwrapped.task)
+    argument = np.zeros(compiled.action.span.stop, compiled.layout.dtype)
+    empty = program(lambda buffer: buffer[:8], compiled.task, argument)
+    jax_program = jax.jit(compiled.traced_advance)
+    jax_argument = jax.device_put(argument, jax.devices("cpu")[0])
     return [
         microseconds(step),
         microseconds(lambda i: env.reset()),
-        microseconds(lambda i: np.asarray(own.advance(argument))),
+        microseconds(lambda i: np.asarray(compiled.advance(argument))),
         microseconds(lambda i: np.asarray(empty(argument))),
-        microseconds(lambda i: np.asarray(elsewhere(there))),
+        microseconds(lambda i: np.asarray(jax_program(jax_argument))),
     ]
 
 

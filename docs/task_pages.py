@@ -20,7 +20,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 from rlbench_suite.card import TaskCard
-from rlbench_suite.component import Row, action_in_words, explained
+from rlbench_suite.component import Row, action_in_words, component_tables
 from rlbench_suite.evaluation.one_shot import NO_SKILL, PLAYERS, skill
 from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.registry import allowed_settings, cards
@@ -112,7 +112,7 @@ def page(card: TaskCard, said: str) -> str:
     if figures := task.key_figures():
         text += ["## Key figures", "", "| name | meaning | value | unit |", "| --- | --- | --- | --- |"]
         text += [*(f"| `{one.name}` | {one.meaning} | {one.value} | {one.unit} |" for one in figures), ""]
-    for title, found in explained(task).items():
+    for title, found in component_tables(task).items():
         text += [f"## {title.capitalize()}{', of each agent' * (card.agents > 1)}", "", *components(found), ""]
     text += [
         "## Transcript",

@@ -17,7 +17,7 @@ import numpy as np
 from rlbench_suite.bit_exact import in_one_kernel
 
 Result = TypeVar("Result")
-_FEW = 2
+_SINGLE_ENV_BATCH = 2
 """Size of the batch in which a single environment computes."""
 
 
@@ -28,26 +28,26 @@ def batch_last(function: Callable[..., Result]) -> Callable[..., Result]:
     first axes only, and numbers the entries of an axis by :func:`numbered`.
     """
 
-    def last(size: int, batched: Any, args: Any) -> Any:
-        def moved(part: Any, own: bool) -> jax.Array:
-            if own:
-                return jnp.moveaxis(part, 0, -1)
-            return jnp.broadcast_to(jnp.asarray(part)[..., None], (*jnp.shape(part), size))
+    def compute(size: int, batched: Any, args: Any) -> Any:
+        def with_batch_last(leaf: Any, has_batch: bool) -> jax.Array:
+            if has_batch:
+                return jnp.moveaxis(leaf, 0, -1)
+            return jnp.broadcast_to(jnp.asarray(leaf)[..., None], (*jnp.shape(leaf), size))
 
-        result = _whole(function, size)(*jax.tree.map(moved, args, batched))
-        return jax.tree.map(lambda part: jnp.moveaxis(part, -1, 0), result)
+        result = _compile_for(function, size)(*jax.tree.map(with_batch_last, args, batched))
+        return jax.tree.map(lambda leaf: jnp.moveaxis(leaf, -1, 0), result)
 
-    return _batched(function, last)
+    return _with_batch_rule(function, compute)
 
 
 def few_in_one_kernel(function: Callable[..., Result]) -> Callable[..., Result]:
     """Return a function of integers, without scatters, that a single environment computes in one kernel."""
 
-    def mapped(size: int, batched: Any, args: Any) -> Any:
-        axes = jax.tree.map(lambda own: 0 if own else None, batched)
-        return _whole(jax.vmap(function, in_axes=axes, axis_size=size), size)(*args)
+    def compute(size: int, batched: Any, args: Any) -> Any:
+        axes = jax.tree.map(lambda has_batch: 0 if has_batch else None, batched)
+        return _compile_for(jax.vmap(function, in_axes=axes, axis_size=size), size)(*args)
 
-    return _batched(function, mapped)
+    return _with_batch_rule(function, compute)
 
 
 def numbered(count: int, like: Any) -> np.ndarray:
@@ -55,16 +55,16 @@ def numbered(count: int, like: Any) -> np.ndarray:
     return np.arange(count, dtype=np.int32).reshape(count, *(1,) * np.ndim(like))
 
 
-def _whole(function: Callable[..., Result], size: int) -> Callable[..., Result]:
-    return in_one_kernel(function) if size <= _FEW else function
+def _compile_for(function: Callable[..., Result], size: int) -> Callable[..., Result]:
+    return in_one_kernel(function) if size <= _SINGLE_ENV_BATCH else function
 
 
-def _batched(function: Callable[..., Result], rule: Callable[[int, Any, Any], Any]) -> Callable[..., Result]:
-    called = jax.custom_batching.custom_vmap(function)
+def _with_batch_rule(function: Callable[..., Result], rule: Callable[[int, Any, Any], Any]) -> Callable[..., Result]:
+    batchable = jax.custom_batching.custom_vmap(function)
 
-    @called.def_vmap
+    @batchable.def_vmap
     def _(size: int, batched: Any, *args: Any) -> tuple[Any, Any]:
         result = rule(size, tuple(batched), args)
         return result, jax.tree.map(lambda _: True, result)
 
-    return called
+    return batchable

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.compat import kept_call
+from rlbench_suite.compat import call_without_inlining
 
 Result = TypeVar("Result")
 
@@ -23,11 +23,11 @@ Result = TypeVar("Result")
 def exact_vmap(function: Callable[..., Any], *args: Any) -> Any:
     """Return ``jax.vmap(function)(*args)``, with the same bits for a batch of any size and in any program."""
     size = jax.tree.leaves(args)[0].shape[0]
-    apart = compiled_apart(jax.vmap(function))
+    compute = compile_apart(jax.vmap(function))
     if size % 2 == 0:
-        return apart(*args)
-    filled = jax.tree.map(lambda leaf: jnp.concatenate([leaf, leaf[-1:]]), args)
-    return jax.tree.map(lambda leaf: leaf[:size], apart(*filled))
+        return compute(*args)
+    padded = jax.tree.map(lambda leaf: jnp.concatenate([leaf, leaf[-1:]]), args)
+    return jax.tree.map(lambda leaf: leaf[:size], compute(*padded))
 
 
 def in_one_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -36,7 +36,7 @@ def in_one_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     Use it for functions that move small data, never for arithmetic: the compiler sees all of it at once and may
     contract more than it otherwise would.
     """
-    return kept_call(function, xla_cpu_small_call="true") if _on_cpu() else function
+    return call_without_inlining(function, xla_cpu_small_call="true") if _on_cpu() else function
 
 
 def computed_once(function: Callable[..., Result]) -> Callable[..., Result]:
@@ -48,10 +48,10 @@ def computed_once(function: Callable[..., Result]) -> Callable[..., Result]:
     Use every number of the result. JAX cuts unused results off a call, but not inside of ``lax.while_loop``: there the
     call would compute more than elsewhere, and might round differently.
     """
-    return kept_call(function) if _on_cpu() else function
+    return call_without_inlining(function) if _on_cpu() else function
 
 
-def compiled_apart(function: Callable[..., Any]) -> Callable[..., Any]:
+def compile_apart(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function, compiled by itself: XLA fuses nothing across a call that is kept, nor across a branch."""
 
     def branch(*args: Any) -> Any:
@@ -62,9 +62,9 @@ def compiled_apart(function: Callable[..., Any]) -> Callable[..., Any]:
 
         return jax.lax.cond(jax.lax.optimization_barrier(jnp.bool_(True)), function, never, *args)
 
-    return kept_call(function) if _on_cpu() else branch
+    return call_without_inlining(function) if _on_cpu() else branch
 
 
 def _on_cpu() -> bool:
-    chosen: Any = jax.config.jax_default_device  # type: ignore[attr-defined]  # a device, a platform, or None
-    return (getattr(chosen, "platform", chosen) or jax.default_backend()) == "cpu"
+    device: Any = jax.config.jax_default_device  # type: ignore[attr-defined]  # a device, a platform, or None
+    return (getattr(device, "platform", device) or jax.default_backend()) == "cpu"

@@ -22,7 +22,7 @@ from statistics import fmean
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from rlbench_suite.scale import MOST_BY_CHANCE, MOST_FAILURES, ZERO_PLAYERS, Scale, Score, Zero
+from rlbench_suite.scale import MAX_CHANCE_SUCCESS, MAX_FAILURE_SHARE, ZERO_PLAYERS, Scale, Score, Zero
 
 if TYPE_CHECKING:
     from rlbench_suite.context import Context
@@ -453,7 +453,7 @@ class TaskCard:
         rates: dict[str, dict[str, float]] = {}
         for tier in self.difficulties or (None,):
             for player, score in self.scores(tier).items():
-                if player in ZERO_PLAYERS and (score.success or 0.0) > MOST_BY_CHANCE:
+                if player in ZERO_PLAYERS and (score.success or 0.0) > MAX_CHANCE_SUCCESS:
                     rates.setdefault(player, {})[tier or "default"] = score.success or 0.0
         return rates
 
@@ -470,7 +470,7 @@ class TaskCard:
         rates: dict[str, float] = {}
         for tier in self.difficulties or (None,):
             reference = self.scores(tier).get("reference")
-            if reference and reference.success is not None and 1 - reference.success > MOST_FAILURES:
+            if reference and reference.success is not None and 1 - reference.success > MAX_FAILURE_SHARE:
                 rates[tier or "default"] = 1 - reference.success
         return ": ".join(filter(None, [self._rates_in_words(rates), self.hard_for_reference]))
 

@@ -21,9 +21,9 @@ from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import TimeLimit
 
-from rlbench_suite.adapters import batch, single
+from rlbench_suite.adapters import batch, packed_episode
 from rlbench_suite.adapters.action_check import ActionCheck
-from rlbench_suite.adapters.text import LONGEST_ACTION, LONGEST_OBSERVATION, TextEnv
+from rlbench_suite.adapters.text import MAX_ACTION_CHARACTERS, MAX_OBSERVATION_CHARACTERS, TextEnv
 from rlbench_suite.contract import ContractError, as_action, keep_memory
 from rlbench_suite.episode import NO_LIMIT, Draw, Step, action_sizes, scalar_return, seed_key
 from rlbench_suite.policy import View, as_declared, player_for
@@ -42,7 +42,7 @@ WHY_UNLIKE = (
     "A function of the task depends on more than its arguments (Python's state, global random numbers), or rounds "
     "otherwise in a batch (reductions, linear algebra)."
 )
-JUNK = (*NEVER_AN_ACTION, "7", "99999", "help", "NaN", "1" * (LONGEST_ACTION + 1), "résumé", "__import__('os')")
+JUNK = (*NEVER_AN_ACTION, "7", "99999", "help", "NaN", "1" * (MAX_ACTION_CHARACTERS + 1), "résumé", "__import__('os')")
 
 
 class Finding(NamedTuple):
@@ -75,8 +75,8 @@ def leaves(tree: Any) -> bytes:
 def _first_action(task: Described, player: Any, view: View) -> Any:
     """Return the first action and the next memory of a player; traced."""
     memory = player.initial(view.params)
-    action, following = player.act(memory, view, jax.random.key(0))
-    return as_action(player, action, task.action_space), keep_memory(player, following, memory)
+    action, next_memory = player.act(memory, view, jax.random.key(0))
+    return as_action(player, action, task.action_space), keep_memory(player, next_memory, memory)
 
 
 # -- the checks: each yields a sentence for every fault that it finds --------------------------------------------------
@@ -84,13 +84,16 @@ def _first_action(task: Described, player: Any, view: View) -> Any:
 
 def check_shapes(bench: Bench) -> Iterator[str]:
     """Trace and compile the programs, including the player's. This compares all results with the declared shapes."""
-    env, task = bench.env, bench.task
+    env = bench.env
+    task = bench.task
     _, info = env.reset(seed=0)
     for entry_point in filter(None, (task.card.reference, *task.card.yardsticks.values())):
         player = as_declared(player_for(task, entry_point))
         observation, _ = env.reset(seed=0)
-        state, params, mask = env.episode.state, env.params, info.get("action_mask")
-        view = View(observation, None if mask is None else mask.astype(bool), state, params)
+        mask = info.get("action_mask")
+        if mask is not None:
+            mask = mask.astype(bool)
+        view = View(observation, mask, env.episode.state, env.params)
         with precision(task):
             jax.eval_shape(partial(_first_action, task, player), view)
     if task.noop_action() not in task.action_space:
@@ -117,8 +120,10 @@ def check_play(bench: Bench) -> Iterator[str]:
 
 
 def _faults(bench: Bench, moment: Moment) -> Iterator[str]:
-    task, info, space = bench.task, moment.info, bench.env.reward_space
-    for observation in (moment.observation, *(moment.begun or ())[:1]):
+    task = bench.task
+    info = moment.info
+    space = bench.env.reward_space
+    for observation in (moment.observation, *(moment.restart or ())[:1]):
         if _has_nan(observation):
             yield f"the observation holds NaN: {observation!r:.200}"
         elif observation not in task.observation_space:
@@ -135,8 +140,8 @@ def _faults(bench: Bench, moment: Moment) -> Iterator[str]:
         yield "the task truncates; only a time limit does"
     if type(info.get("success")) is not bool:
         yield f"info['success'] is {info.get('success')!r}, not a bool"
-    if lost := sorted(task.measures.keys() - info.keys()):
-        yield f"info has no {lost[0]!r}, which measures declares"
+    if missing := sorted(task.measures.keys() - info.keys()):
+        yield f"info has no {missing[0]!r}, which measures declares"
     if moment.terminated and not info.get("end_reason"):
         yield "the episode ends, and why_over gives no reason"
 
@@ -154,23 +159,26 @@ def check_repeats(bench: Bench) -> Iterator[str]:
 
 def check_batch(bench: Bench) -> Iterator[str]:
     """Play the same actions in a batch. Every entry must equal the single environment of its seed to the bit."""
-    task, plays = bench.task, [bench.plays[entry] for entry in REPEATED]
-    programs, draw = batch.programs(task), Draw.parse("train", task)
-    kind = ActionCheck(task.action_space).dtype
+    task = bench.task
+    plays = [bench.plays[entry] for entry in REPEATED]
+    programs = batch.programs(task)
+    draw = Draw.parse("train", task)
+    action_dtype = ActionCheck(task.action_space).dtype
     with precision(task):
         episodes, last, _ = programs.begin(np.stack([seed_key(play.seed) for play in plays]), draw)
         first = [(play.observation, play.info) for play in plays]
-        faults = [f"{_at(plays[entry], 0)} {fault}." for entry, fault in _unlike_begun(first, last)]
+        faults = [f"{_at(plays[entry], 0)} {fault}." for entry, fault in _unequal_beginnings(first, last)]
         for t in range(STEPS):
             moments = [play.moments[t] for play in plays]
-            actions = np.stack([np.asarray(moment.action, kind) for moment in moments])
+            actions = np.stack([np.asarray(moment.action, action_dtype) for moment in moments])
             episodes, step, _ = programs.advance(episodes, actions, NO_LIMIT)
-            faults += [f"{_at(plays[entry], t + 1)} {fault}." for entry, fault in _unlike(task, moments, step)]
-            begun = [moment.begun for moment in moments]
-            if any(begun):
-                over = np.array([one is not None for one in begun])
+            faults += [f"{_at(plays[entry], t + 1)} {fault}." for entry, fault in _unequal_steps(task, moments, step)]
+            restarts = [moment.restart for moment in moments]
+            if any(restarts):
+                over = np.array([restart is not None for restart in restarts])
                 episodes, last, _ = programs.reset_where(over, episodes, step, draw)
-                faults += [f"{_at(plays[entry], t + 1)} {fault}." for entry, fault in _unlike_begun(begun, last)]
+                differences = _unequal_beginnings(restarts, last)
+                faults += [f"{_at(plays[entry], t + 1)} {fault}." for entry, fault in differences]
             if faults:
                 yield f"{faults[0]} {WHY_UNLIKE}"
                 return
@@ -179,41 +187,45 @@ def check_batch(bench: Bench) -> Iterator[str]:
         yield "A batch with a time limit does not truncate."
 
 
-def _unlike(task: Any, moments: list[Moment], step: Step) -> Iterator[tuple[int, str]]:
+def _unequal_steps(task: Any, moments: list[Moment], step: Step) -> Iterator[tuple[int, str]]:
     """Yield entries of a batch whose step differs from the single environment's, and the difference."""
     step = jax.tree.map(np.asarray, step)
     reward = scalar_return(task, step.reward) if task.card.agents > 1 else step.reward
-    named = {"observation": step.observation, "reward": reward, "terminated": step.terminated, "info": step.info}
+    by_name = {"observation": step.observation, "reward": reward, "terminated": step.terminated, "info": step.info}
     for entry, moment in enumerate(moments):
-        for name, many in named.items():
-            yield from ((entry, fault) for fault in _other(name, getattr(moment, name), many, entry))
+        for name, batched in by_name.items():
+            yield from ((entry, fault) for fault in _unequal_entries(name, getattr(moment, name), batched, entry))
 
 
-def _unlike_begun(begun: list[Any], last: Step) -> Iterator[tuple[int, str]]:
+def _unequal_beginnings(beginnings: list[Any], last: Step) -> Iterator[tuple[int, str]]:
     """Yield entries of a batch whose first observation differs from the single environment's, and the difference."""
     last = jax.tree.map(np.asarray, last)
-    for entry, one in enumerate(begun):
-        if one is not None:
-            yield from ((entry, fault) for fault in _other("first observation", one[0], last.observation, entry))
-            yield from ((entry, fault) for fault in _other("first info", one[1], last.info, entry))
+    for entry, beginning in enumerate(beginnings):
+        if beginning is not None:
+            observation, info = beginning
+            for fault in _unequal_entries("first observation", observation, last.observation, entry):
+                yield entry, fault
+            for fault in _unequal_entries("first info", info, last.info, entry):
+                yield entry, fault
 
 
-def _other(name: str, single: Any, many: Any, entry: int) -> Iterator[str]:
-    if isinstance(many, dict):  # the single environment's info has text besides
-        for part, values in many.items():
-            yield from _other(f"{name}[{part!r}]", single[part], values, entry)
-    elif bits(np.asarray(single).astype(many.dtype)) != bits(many[entry]):
-        yield f"entry {entry} of a batch has the {name} {many[entry]!r:.200}, the single env {single!r:.200}"
+def _unequal_entries(name: str, single: Any, batched: Any, entry: int) -> Iterator[str]:
+    if isinstance(batched, dict):  # the single environment's info has text besides
+        for key, values in batched.items():
+            yield from _unequal_entries(f"{name}[{key!r}]", single[key], values, entry)
+    elif bits(np.asarray(single).astype(batched.dtype)) != bits(batched[entry]):
+        yield f"entry {entry} of a batch has the {name} {batched[entry]!r:.200}, the single env {single!r:.200}"
 
 
 def check_masks(bench: Bench) -> Iterator[str]:
     """Check that info and method give one mask, some action is legal, and a forbidden one leaves the state alone."""
-    env, space = bench.env, bench.task.action_space
+    env = bench.env
+    space = bench.task.action_space
     for play in bench.plays:
-        shown = [(play.info, False), *((moment.info, moment.terminated) for moment in play.moments)]
-        for t, (info, over) in enumerate(shown):
-            parts = np.split(info["action_mask"], np.cumsum(action_sizes(space))[:-1])
-            if not over and not all(part.any() for part in parts):
+        infos = [(play.info, False), *((moment.info, moment.terminated) for moment in play.moments)]
+        for t, (info, over) in enumerate(infos):
+            masks = np.split(info["action_mask"], np.cumsum(action_sizes(space))[:-1])
+            if not over and not all(mask.any() for mask in masks):
                 yield f"{_at(play, t)} action_mask forbids every action, and the episode is not over."
                 return
             if t and info["invalid_action"]:
@@ -226,11 +238,12 @@ def check_masks(bench: Bench) -> Iterator[str]:
         if t < 2 and bits(mask.astype(bool)) != bits(env.action_masks()):
             yield f"info['action_mask'] is {mask}, action_masks() gives {env.action_masks().astype(int)}."
         if not mask.all():
-            before, action = leaves(env.episode.state), illegal_action(rng, space, mask)
-            *_, told = env.step(action)
-            if leaves(env.episode.state) != before:
+            state = leaves(env.episode.state)
+            action = illegal_action(rng, space, mask)
+            *_, info = env.step(action)
+            if leaves(env.episode.state) != state:
                 yield f"The action {action!r} is masked and changes the state."
-            if not (told["invalid_action"] and told.get("invalid_reason")):
+            if not (info["invalid_action"] and info.get("invalid_reason")):
                 yield f"The action {action!r} is masked, and info does not say so with a reason."
             return
         *_, terminated, _, info = env.step(random_action(rng, space, mask))
@@ -240,26 +253,27 @@ def check_masks(bench: Bench) -> Iterator[str]:
 
 def illegal_action(rng: np.random.Generator, space: Any, mask: np.ndarray) -> Any:
     """Draw a legal action and put the first forbidden choice into it."""
-    place = int(np.flatnonzero(mask == 0)[0])
+    forbidden = int(np.flatnonzero(mask == 0)[0])
     if not space.shape:
-        return int(space.start) + place
+        return int(space.start) + forbidden
     ends = np.cumsum(action_sizes(space))
-    part = int(np.searchsorted(ends, place, side="right"))
+    choice = int(np.searchsorted(ends, forbidden, side="right"))
     action = random_action(rng, space, mask)
-    action.ravel()[part] = space.start.ravel()[part] + place - (ends[part - 1] if part else 0)
+    action.ravel()[choice] = space.start.ravel()[choice] + forbidden - (ends[choice - 1] if choice else 0)
     return action
 
 
 def check_hostile_actions(bench: Bench) -> Iterator[str]:
     """Step with values that are not actions. Each must be refused with a sentence and change nothing."""
-    env, space = bench.env, bench.task.action_space
+    env = bench.env
+    space = bench.task.action_space
     env.reset(seed=0)
     hostile: list[Any] = ["left", None, np.zeros((7, 3)), [[1]], {}]
     if isinstance(space, spaces.Box):
         hostile += [np.full(space.shape, value) for value in (np.nan, np.inf, -np.inf)]
     else:
         hostile += [-(10**9), 10**9, 0.5, np.nan]
-    before = leaves(env.episode)
+    episode = leaves(env.episode)
     for action in hostile:
         try:
             env.step(action)
@@ -267,7 +281,7 @@ def check_hostile_actions(bench: Bench) -> Iterator[str]:
             pass
         else:
             yield f"The action {action!r} is taken."
-    if leaves(env.episode) != before:
+    if leaves(env.episode) != episode:
         yield "An action that is refused changes the episode."
 
 
@@ -277,15 +291,16 @@ def check_splits(bench: Bench) -> Iterator[str]:
     def contexts(split: str | int, count: int) -> set[bytes]:
         env = bench.make(split)
         env.reset(seed=0)
-        found = {leaves(env.params)}
+        values = {leaves(env.params)}
         for _ in range(count):
             env.reset()
-            found.add(leaves(env.params))
-        return found
+            values.add(leaves(env.params))
+        return values
 
-    train, test = contexts("train", CONTEXTS), contexts("test", CONTEXTS)
-    if both := train & test:
-        yield f"{len(both)} of {len(train)} contexts of the train split are in the test split too."
+    train = contexts("train", CONTEXTS)
+    test = contexts("test", CONTEXTS)
+    if shared := train & test:
+        yield f"{len(shared)} of {len(train)} contexts of the train split are in the test split too."
     if len(train) < CONTEXTS // 10:
         yield f"The card says that contexts are sampled; {CONTEXTS} episodes have {len(train)}."
     if len(contexts(3, 3)) > 1:
@@ -323,18 +338,21 @@ def check_branches(bench: Bench) -> Iterator[str]:
 
 def check_copies(bench: Bench) -> Iterator[str]:
     """Copy an environment in mid-episode. Both must continue alike, and neither may affect the other."""
-    env, play = bench.make(), bench.plays[0]
+    env = bench.make()
+    play = bench.plays[0]
     actions = play.first_actions(4)
     env.reset(seed=play.seed)
     twin = copy.deepcopy(env, {id(bench.task): bench.task})  # tasks are immutable: only the environment is copied
-    seen = [bits(twin.step(action)[0]) for action in actions]
-    if [bits(env.step(action)[0]) for action in actions] != seen:
+    observations = [bits(twin.step(action)[0]) for action in actions]
+    if [bits(env.step(action)[0]) for action in actions] != observations:
         yield "A copy of the environment does not go on as the environment does."
 
 
 def check_text(bench: Bench) -> Iterator[str]:
     """Play the text view. It must describe and explain, and play a reply that is no action as ``noop_action``."""
-    task, text, plain = bench.task, bench.make_text(), bench.env
+    task = bench.task
+    text = bench.make_text()
+    plain = bench.env
     observation, _ = text.reset(seed=0)
     if fault := _no_text(text, observation):
         yield fault
@@ -373,7 +391,8 @@ def check_text(bench: Bench) -> Iterator[str]:
 
 def check_spelling(bench: Bench) -> Iterator[str]:
     """Play an episode again in the text view, by the replies that spell its actions."""
-    task, text = bench.task, bench.make_text()
+    task = bench.task
+    text = bench.make_text()
     text.reset(seed=SEEDS[0])
     for moment in bench.plays[0].moments:
         action = np.asarray(moment.action)
@@ -381,7 +400,7 @@ def check_spelling(bench: Bench) -> Iterator[str]:
             reply = task.spell(action, text.episode.state, text.params)
         except ValueError:  # an action without words
             return
-        if len(reply) > LONGEST_ACTION:  # of a large swarm
+        if len(reply) > MAX_ACTION_CHARACTERS:  # of a large swarm
             return
         _, reward, terminated, _, info = text.step(reply)
         if "invalid_reason" in info and "invalid_reason" not in moment.info:
@@ -390,7 +409,7 @@ def check_spelling(bench: Bench) -> Iterator[str]:
         if (bits(reward), terminated) != (bits(moment.reward), moment.terminated):
             yield f"spell writes the action {action} as {reply!r:.60}, which plays another action."
             return
-        if moment.begun:
+        if moment.restart:
             return
 
 
@@ -398,17 +417,21 @@ def _no_text(text: TextEnv, observation: str) -> str:
     """Describe the fault of a text observation; empty if there is none."""
     if observation in text.observation_space:
         return ""
-    return f"describe gives no text of printable ASCII characters, {LONGEST_OBSERVATION} at most: {observation!r:.200}."
+    return (
+        f"describe gives no text of printable ASCII characters, {MAX_OBSERVATION_CHARACTERS} at most: "
+        f"{observation!r:.200}."
+    )
 
 
 def check_picture(bench: Bench) -> Iterator[str]:
     """Draw the first state."""
-    env, task = bench.env, bench.task
+    env = bench.env
+    task = bench.task
     env.reset(seed=0)
     picture = task.draw(env.episode.state, env.params)
     if not (isinstance(picture, np.ndarray) and picture.dtype == np.uint8 and picture.shape == task.picture_shape):
-        kind = getattr(picture, "dtype", type(picture).__name__)
-        yield f"draw gives {kind} {np.shape(picture)}, not uint8 {task.picture_shape}."
+        dtype = getattr(picture, "dtype", type(picture).__name__)
+        yield f"draw gives {dtype} {np.shape(picture)}, not uint8 {task.picture_shape}."
 
 
 def check_pettingzoo(bench: Bench) -> Iterator[str]:
@@ -425,7 +448,8 @@ def check_pettingzoo(bench: Bench) -> Iterator[str]:
 
 def advise_on_card(bench: Bench) -> Iterator[str]:
     """Name parts that a card lacks although the contract does not require them."""
-    card, task = bench.task.card, bench.task
+    card = bench.task.card
+    task = bench.task
     for field in ("summary", "source", "reference", "tags"):
         if not getattr(card, field):
             yield f"The card has no {field}."
@@ -434,11 +458,11 @@ def advise_on_card(bench: Bench) -> Iterator[str]:
     if not task.scores.keys() >= {"random", "reference"}:
         yield f"No measured scores, so no info['score']; run: {card.measuring_command}"
     try:
-        made = card.build(difficulty=task.difficulty, dtype=task.dtype.name)
-        known = type(made) is type(task)
+        from_card = card.build(difficulty=task.difficulty, dtype=task.dtype.name)
+        can_be_made = type(from_card) is type(task)
     except (ImportError, AttributeError, ValueError):
-        known = False
-    if not known:
+        can_be_made = False
+    if not can_be_made:
         yield f"The card's entry_point {card.entry_point!r} makes no {type(task).__name__}: its id cannot make it."
 
 
@@ -493,14 +517,14 @@ def findings(task: Described) -> Iterator[Finding]:
 
 def _find(name: str, check: Callable[[Any], Iterator[str]], bench: Any) -> Finding:
     """Run one check. An exception raised by the task also counts as a fault."""
-    begun = time.perf_counter()
+    start = time.perf_counter()
     faults: list[str] = []
     try:
         faults += check(bench)
     except Exception as error:
-        said = " ".join(str(error).split())
-        faults.append(said if isinstance(error, ContractError) else f"{type(error).__name__}: {said:.500}")
-    return Finding(name, time.perf_counter() - begun, tuple(faults), ())
+        message = " ".join(str(error).split())
+        faults.append(message if isinstance(error, ContractError) else f"{type(error).__name__}: {message:.500}")
+    return Finding(name, time.perf_counter() - start, tuple(faults), ())
 
 
 def check_task(task: Described) -> None:
@@ -512,14 +536,14 @@ def check_task(task: Described) -> None:
     Raises:
         ContractError: there are faults. The message has a sentence for each, with the name of the check.
     """
-    found = [f"{finding.check}: {fault}" for finding in findings(task) for fault in finding.faults]
-    if found:
-        raise ContractError(f"{task.card.id} breaks its contract.\n" + "\n".join(found))
+    faults = [f"{finding.check}: {fault}" for finding in findings(task) for fault in finding.faults]
+    if faults:
+        raise ContractError(f"{task.card.id} breaks its contract.\n" + "\n".join(faults))
 
 
 def forget_programs() -> None:
     """Drop compiled programs. Each maps memory, and Linux allows a process 65,530 mappings."""
-    for programs in (single.programs, batch.programs):
+    for programs in (packed_episode.programs, batch.programs):
         programs.cache_clear()
     jax.clear_caches()
 
@@ -533,17 +557,22 @@ def _at(play: Play, t: int) -> str:
 
 def _has_nan(value: Any) -> bool:
     if isinstance(value, dict):
-        return any(_has_nan(part) for part in value.values())
+        return any(_has_nan(entry) for entry in value.values())
     array = np.asarray(value)
     return array.dtype.kind == "f" and bool(np.isnan(array).any())
 
 
-def _difference(one: Play, two: Play) -> str:
-    if bits(one.observation) != bits(two.observation):
-        return f"{_at(one, 0)} the first observation differs"
-    for t, (mine, theirs) in enumerate(zip(one.moments, two.moments, strict=True), 1):
-        for name, a, b in zip(Moment._fields, mine, theirs, strict=True):
-            pairs = zip(a or (), b or (), strict=True) if name == "begun" else [(a, b)]
+def _difference(play: Play, repeat: Play) -> str:
+    """Say where two plays differ first; empty if they are equal to the bit."""
+    if bits(play.observation) != bits(repeat.observation):
+        return f"{_at(play, 0)} the first observation differs"
+    for t, (moment, repeated_moment) in enumerate(zip(play.moments, repeat.moments, strict=True), 1):
+        for name, value, repeated_value in zip(Moment._fields, moment, repeated_moment, strict=True):
+            if name == "restart":
+                pairs = list(zip(value or (), repeated_value or (), strict=True))
+            else:
+                pairs = [(value, repeated_value)]
             if any(bits(x) != bits(y) for x, y in pairs):
-                return f"{_at(one, t)} the {'next first observation' if name == 'begun' else name} differs"
+                place = "next first observation" if name == "restart" else name
+                return f"{_at(play, t)} the {place} differs"
     return ""

@@ -35,7 +35,7 @@ def calling_thread_device() -> jax.Device:
     return device
 
 
-def kept_call(function: Callable[..., Any], **metadata: str) -> Callable[..., Any]:
+def call_without_inlining(function: Callable[..., Any], **metadata: str) -> Callable[..., Any]:
     """Return the function, called in a way that XLA's CPU compiler does not inline."""
     callee = jax.jit(function)
     return lambda *args: set_xla_metadata(callee(*args), inlineable="false", **metadata)

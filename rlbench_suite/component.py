@@ -83,33 +83,34 @@ def rows(space: spaces.Space[Any], components: Components, agents: int = 1) -> l
         ValueError: the components do not cover the space exactly.
     """
     if isinstance(space, spaces.Dict) or isinstance(components, Mapping):
-        parts = space.spaces if isinstance(space, spaces.Dict) else {}
-        named = components if isinstance(components, Mapping) else {}
-        if parts.keys() != named.keys():
-            raise ValueError(f"components are of the parts {[*named]}, the space has {[*parts]}")
+        subspaces = space.spaces if isinstance(space, spaces.Dict) else {}
+        groups = components if isinstance(components, Mapping) else {}
+        if subspaces.keys() != groups.keys():
+            raise ValueError(f"components are of the parts {[*groups]}, the space has {[*subspaces]}")
         return [
             row._replace(entries=f"{name}[{row.entries}]")
-            for name in parts
-            for row in rows(parts[name], named[name], agents)
+            for name in subspaces
+            for row in rows(subspaces[name], groups[name], agents)
         ]
     entries, bounds = _entries(space, agents)
     if isinstance(space, spaces.Box) and len(space.shape) > 1 + (agents > 1):
         shapes = [component.shape for component in components]
         if shapes != [space.shape]:
             raise ValueError(f"components have the shapes {shapes}, {space} has one array")
-    if (covered := sum(component.size for component in components)) != entries:
-        raise ValueError(f"components cover {covered} entries, {space} has {entries}")
-    found, start = [], 0
+    if (num_covered := sum(component.size for component in components)) != entries:
+        raise ValueError(f"components cover {num_covered} entries, {space} has {entries}")
+    table = []
+    start = 0
     for component in components:
         end = start + component.size
-        at = str(start) if component.shape == () else f"{start}:{end}"
+        indices = str(start) if component.shape == () else f"{start}:{end}"
         if component.shape == space.shape and len(component.shape) > 1:
-            at = "all"
+            indices = "all"
         shape = f" {component.shape}" if len(component.shape) > 1 else ""
         low, high = (float(bounds[0][start:end].min()), float(bounds[1][start:end].max())) if bounds else (None, None)
-        found.append(Row(at, component.name + shape, component.meaning, component.unit, low, high))
+        table.append(Row(indices, component.name + shape, component.meaning, component.unit, low, high))
         start = end
-    return found
+    return table
 
 
 def named(components: Components, observation: Any) -> dict[str, Any]:
@@ -120,7 +121,8 @@ def named(components: Components, observation: Any) -> dict[str, Any]:
     """
     if isinstance(components, Mapping):
         return {part: named(components[part], observation[part]) for part in components}
-    entries, start = {}, 0
+    entries = {}
+    start = 0
     for component in components:
         end = start + component.size
         values = observation[..., start:end]
@@ -129,14 +131,15 @@ def named(components: Components, observation: Any) -> dict[str, Any]:
     return entries
 
 
-def explained(task: Described) -> dict[str, list[Row]]:
+def component_tables(task: Described) -> dict[str, list[Row]]:
     """Return the tables of a task's observation and action, if the task names their components."""
-    agents, named = task.card.agents, {}
-    if observed := task.observation_components():
-        named["observation"] = rows(task.observation_space, observed, agents)
-    if acted := task.action_components():
-        named["action"] = rows(task.action_space, acted, agents)
-    return named
+    agents = task.card.agents
+    tables = {}
+    if observation := task.observation_components():
+        tables["observation"] = rows(task.observation_space, observation, agents)
+    if action := task.action_components():
+        tables["action"] = rows(task.action_space, action, agents)
+    return tables
 
 
 def action_in_words(task: Described, action: np.ndarray) -> str:
@@ -145,8 +148,8 @@ def action_in_words(task: Described, action: np.ndarray) -> str:
     That of several agents is one agent's, if all of them do the same. A task that names no components has numbers only.
     """
     numbers = np.asarray(action)
-    named = task.action_components()
-    components = () if isinstance(named, Mapping) else named
+    declared = task.action_components()
+    components = () if isinstance(declared, Mapping) else declared
     if isinstance(task.action_space, spaces.Discrete):
         index = int(numbers) - int(task.action_space.start)
         return f"{_name_of_value(components, index)} ({int(numbers)})" if components else str(int(numbers))
@@ -154,12 +157,12 @@ def action_in_words(task: Described, action: np.ndarray) -> str:
     agents = numbers.reshape(-1, size) if size and numbers.size % size == 0 else numbers.reshape(1, -1)
     if not components or (agents != agents[0]).any():
         return _numbers_in_words(numbers.ravel())
-    parts = []
+    phrases = []
     start = 0
     for component in components:
-        parts.append(f"{component.name} {_numbers_in_words(agents[0, start : start + component.size])}")
+        phrases.append(f"{component.name} {_numbers_in_words(agents[0, start : start + component.size])}")
         start += component.size
-    return ", ".join(parts) + (", each agent" if len(agents) > 1 else "")
+    return ", ".join(phrases) + (", each agent" if len(agents) > 1 else "")
 
 
 def _name_of_value(components: tuple[Component, ...], index: int) -> str:
@@ -235,17 +238,18 @@ def unit_of_measure(words: str) -> str:
 
 def signals(task: Described) -> Signals:
     """Return the signals of a task, if it names its components. Those of several agents are one agent's."""
-    found: Signals = {}
-    for side, table in explained(task).items():
-        named = getattr(task, f"{side}_components")()
-        several = isinstance(named, Mapping)
-        parts = {part: named[part] for part in getattr(task, f"{side}_space").spaces} if several else {"": named}
-        components = [(part, component) for part, group in parts.items() for component in group]
-        found[side] = tuple(
-            _signal(f"{part}.{component.name}" if several else component.name, component, row)
-            for (part, component), row in zip(components, table, strict=True)
+    by_side: Signals = {}
+    for side, table in component_tables(task).items():
+        components = getattr(task, f"{side}_components")()
+        if isinstance(components, Mapping):
+            names = [*getattr(task, f"{side}_space").spaces]
+            named = [(f"{name}.{component.name}", component) for name in names for component in components[name]]
+        else:
+            named = [(component.name, component) for component in components]
+        by_side[side] = tuple(
+            _signal(name, component, row) for (name, component), row in zip(named, table, strict=True)
         )
-    return found
+    return by_side
 
 
 def _signal(name: str, component: Component, row: Row) -> Signal:

@@ -18,7 +18,8 @@ from gymnasium import spaces
 
 from rlbench_suite.task import Described
 
-Given = TypeVar("Given")
+DType = np.dtype[Any]
+Result = TypeVar("Result")
 KERNEL = (
     "score", "action_mask", "invalid_action", "invalid_reason", "end_reason", "privileged", "cost", "cost_so_far",
     "violates",
@@ -36,7 +37,8 @@ def check_spaces(task: Described) -> None:
     Raises:
         ContractError: a space is missing or of a kind that no adapter takes, or task and card disagree.
     """
-    name, card = type(task).__name__, task.card
+    name = type(task).__name__
+    card = task.card
     for attribute in ("observation_space", "action_space", "reward_space"):
         if not isinstance(getattr(task, attribute, None), spaces.Space):
             raise ContractError(f"{name} sets no {attribute} in its __init__.")
@@ -53,81 +55,81 @@ def check_spaces(task: Described) -> None:
         raise ContractError(f"The card of {card.id} has a constraint, and {name} no cost.")
 
 
-def keep_shapes(task: Described, function: str, given: Given, before: Any) -> Given:
+def keep_shapes(task: Described, function: str, result: Result, earlier: Any) -> Result:
     """Return a function's result if it has the same tree, shapes and dtypes as an earlier value.
 
     Raises:
         ContractError: a leaf differs.
     """
-    return _compare(f"{type(task).__name__}.{function}", given, before, "initial gave", operator.eq)
+    return _compare(f"{type(task).__name__}.{function}", result, earlier, "initial gave", operator.eq)
 
 
-def as_declared(task: Described, function: str, given: Given, space: Any, said: str = "its space says") -> Given:
+def as_declared(task: Described, function: str, result: Result, space: Any, source: str = "its space says") -> Result:
     """Return a function's result if it has the declared shapes and dtypes. Signed integers may have any width.
 
     Args:
         task: the task.
         function: its name.
-        given: its result.
-        space: the declaration: a space, or a ``jax.ShapeDtypeStruct``.
-        said: where it is declared, with a verb, for the message.
+        result: what it returned.
+        space: a space, or a ``jax.ShapeDtypeStruct``.
+        source: where this is declared, with a verb, for the message.
 
     Raises:
         ContractError: a leaf differs.
     """
-    return _compare(f"{type(task).__name__}.{function}", given, _declared(space), said, _same_kind)
+    return _compare(f"{type(task).__name__}.{function}", result, _declared(space), source, _same_kind)
 
 
-def as_flag(task: Described, function: str, given: Given) -> Given:
+def as_flag(task: Described, function: str, result: Result) -> Result:
     """Return a function's result if it is a single bool.
 
     Raises:
         ContractError: it is not.
     """
-    return as_declared(task, function, given, jax.ShapeDtypeStruct((), np.bool_), "a flag is")
+    return as_declared(task, function, result, jax.ShapeDtypeStruct((), np.bool_), "a flag is")
 
 
-def as_info(task: Described, given: dict[str, Any]) -> dict[str, Any]:
+def as_info(task: Described, info: dict[str, Any]) -> dict[str, Any]:
     """Return the result of ``info`` if it has ``success`` and the declared measures: numbers, or one for each agent.
 
     Raises:
         ContractError: one is missing, not declared, or of another shape.
     """
     name = f"{type(task).__name__}.info"
-    if "success" not in given:
+    if "success" not in info:
         raise ContractError(f"{name} gives no 'success'.")
-    as_flag(task, "info", given["success"])
-    measured = given.keys() - {"success"}
-    if missing := sorted(task.measures.keys() - measured):
+    as_flag(task, "info", info["success"])
+    measures = info.keys() - {"success"}
+    if missing := sorted(task.measures.keys() - measures):
         raise ContractError(f"{name} gives no {missing[0]!r}, which measures declares.")
-    if taken := sorted(measured & set(KERNEL)):
-        raise ContractError(f"{name} gives {taken[0]!r}, a name that the kernel fills in.")
-    if strange := sorted(measured - task.measures.keys()):
-        raise ContractError(f"{name} gives {strange[0]!r}, which measures does not declare.")
+    if reserved := sorted(measures & set(KERNEL)):
+        raise ContractError(f"{name} gives {reserved[0]!r}, a name that the kernel fills in.")
+    if undeclared := sorted(measures - task.measures.keys()):
+        raise ContractError(f"{name} gives {undeclared[0]!r}, which measures does not declare.")
     shapes = [(), (task.card.agents,)] if task.card.agents > 1 else [()]
-    for measure in sorted(measured):
-        shape = jnp.shape(given[measure])
+    for measure in sorted(measures):
+        shape = jnp.shape(info[measure])
         if shape not in shapes:
             raise ContractError(f"{name} gives {measure!r} of shape {shape}; a measure is one number.")
-    return given
+    return info
 
 
-def as_action(player: Any, given: Given, space: spaces.Space[Any]) -> Given:
+def as_action(player: Any, action: Result, space: spaces.Space[Any]) -> Result:
     """Return a player's action if it has the shape that the action space requires.
 
     Raises:
         ContractError: it is not.
     """
-    return _compare(f"{_class_of(player)}.act", given, _declared(space), "the action space says", _same_kind)
+    return _compare(f"{_class_of(player)}.act", action, _declared(space), "the action space says", _same_kind)
 
 
-def keep_memory(player: Any, given: Given, before: Any) -> Given:
+def keep_memory(player: Any, next_memory: Result, memory: Any) -> Result:
     """Return a player's next memory if it has the same tree, shapes and dtypes as the last one.
 
     Raises:
         ContractError: a leaf differs.
     """
-    return _compare(f"{_class_of(player)}.act", given, before, "its memory was", operator.eq)
+    return _compare(f"{_class_of(player)}.act", next_memory, memory, "its memory was", operator.eq)
 
 
 def _class_of(player: Any) -> str:
@@ -140,47 +142,55 @@ def _declared(space: Any) -> Any:
     if isinstance(space, jax.ShapeDtypeStruct):
         return space
     if isinstance(space, spaces.Dict):
-        return {name: _declared(part) for name, part in space.items()}
+        return {name: _declared(subspace) for name, subspace in space.items()}
     return jax.ShapeDtypeStruct(space.shape or (), jax.dtypes.canonicalize_dtype(space.dtype))
 
 
-def _same_kind(given: np.dtype[Any], expected: np.dtype[Any]) -> bool:
-    return given == expected or given.kind == expected.kind == "i"
+def _same_kind(dtype: DType, expected: DType) -> bool:
+    return dtype == expected or dtype.kind == expected.kind == "i"
 
 
 def _compare(
-    name: str, given: Given, expected: Any, said: str, same: Callable[[np.dtype[Any], np.dtype[Any]], bool]
-) -> Given:
+    name: str,
+    result: Result,
+    expected: Any,
+    source: str,
+    same_dtype: Callable[[DType, DType], bool],
+) -> Result:
     """Compare trees leaf by leaf and return the first."""
-    mine, theirs = _leaves(given), _leaves(expected)
-    for leaf in [*theirs, *mine]:
-        what = f"{name} returns {leaf}".removesuffix(" ")
-        if leaf not in mine:
-            raise ContractError(f"{name} returns no {leaf or 'array'}, but {said} {_spell(theirs[leaf])}.")
-        if leaf not in theirs:
-            raise ContractError(f"{what}, which is none of {', '.join(filter(None, theirs)) or 'what it may return'}.")
-        (shape, dtype), (promised, wanted) = mine[leaf], theirs[leaf]
-        if shape != promised or not same(dtype, wanted):
-            what += " as" if leaf else ""
-            raise ContractError(f"{what} {_spell(mine[leaf])}, {said} {_spell(theirs[leaf])}.")
-    made, wanted_tree = str(jax.tree.structure(given)), str(jax.tree.structure(expected))
-    if made != wanted_tree:
-        raise ContractError(f"{name} returns {made}, {said} {wanted_tree}.")
-    return given
+    leaves = _leaves(result)
+    expected_leaves = _leaves(expected)
+    for leaf in [*expected_leaves, *leaves]:
+        fault = f"{name} returns {leaf}".removesuffix(" ")
+        if leaf not in leaves:
+            raise ContractError(f"{name} returns no {leaf or 'array'}, but {source} {_spell(expected_leaves[leaf])}.")
+        if leaf not in expected_leaves:
+            names = ", ".join(filter(None, expected_leaves)) or "what it may return"
+            raise ContractError(f"{fault}, which is none of {names}.")
+        shape, dtype = leaves[leaf]
+        expected_shape, expected_dtype = expected_leaves[leaf]
+        if shape != expected_shape or not same_dtype(dtype, expected_dtype):
+            fault += " as" if leaf else ""
+            raise ContractError(f"{fault} {_spell(leaves[leaf])}, {source} {_spell(expected_leaves[leaf])}.")
+    structure = str(jax.tree.structure(result))
+    expected_structure = str(jax.tree.structure(expected))
+    if structure != expected_structure:
+        raise ContractError(f"{name} returns {structure}, {source} {expected_structure}.")
+    return result
 
 
-def _leaves(tree: Any) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
+def _leaves(tree: Any) -> dict[str, tuple[tuple[int, ...], DType]]:
     """Return shape and dtype of each leaf by its name; a tree that is one array has one leaf without a name."""
-    named = jax.tree_util.tree_leaves_with_path(tree)
+    paths_and_leaves = jax.tree_util.tree_leaves_with_path(tree)
     spell = jax.tree_util.keystr
-    return {spell(path, simple=True, separator="."): (jnp.shape(leaf), _dtype(leaf)) for path, leaf in named}
+    return {spell(path, simple=True, separator="."): (jnp.shape(leaf), _dtype(leaf)) for path, leaf in paths_and_leaves}
 
 
-def _dtype(leaf: Any) -> np.dtype[Any]:
+def _dtype(leaf: Any) -> DType:
     dtype = getattr(leaf, "dtype", None)
     return jax.dtypes.canonicalize_dtype(jnp.result_type(leaf) if dtype is None else dtype)
 
 
-def _spell(leaf: tuple[tuple[int, ...], np.dtype[Any]]) -> str:
+def _spell(leaf: tuple[tuple[int, ...], DType]) -> str:
     shape, dtype = leaf
     return f"{dtype} {shape}"

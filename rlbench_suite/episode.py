@@ -18,13 +18,13 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.bit_exact import compiled_apart, computed_once, exact_vmap
+from rlbench_suite.bit_exact import compile_apart, computed_once, exact_vmap
 from rlbench_suite.bitset import BitSet
 from rlbench_suite.card import SPLITS, unknown
 from rlbench_suite.contract import as_declared, as_flag, as_info, check_spaces, keep_shapes
 from rlbench_suite.keys import fold_in
 from rlbench_suite.scale import Scale
-from rlbench_suite.task import Described, Split, Task
+from rlbench_suite.task import Described, Observation, Split, Task
 
 NO_LIMIT = np.int32(np.iinfo(np.int32).max // 8)
 """Largest number of steps of an episode: the eight draws of each step must have distinct 32-bit numbers."""
@@ -32,6 +32,10 @@ NO_LIMIT = np.int32(np.iinfo(np.int32).max // 8)
 VECTORS = ("action_mask", "privileged")
 """Entries of ``info`` that are vectors."""
 _FREE = -1
+"""Number of the context in a :class:`Draw` of new contexts."""
+
+Array = Any
+"""A JAX array in compiled programs, a NumPy array or scalar on the host."""
 
 
 class Role(IntEnum):
@@ -49,8 +53,10 @@ class Role(IntEnum):
 class Draw(NamedTuple):
     """The source of contexts: a split, and the number of one fixed context, or -1 for a new one in each episode."""
 
-    split: Any
-    context: Any
+    split: Array
+    """int32: a :class:`Split`."""
+    context: Array
+    """int32."""
 
     @classmethod
     def parse(cls, split: str | int, task: Task[Any, Any]) -> Draw:
@@ -73,27 +79,29 @@ class Draw(NamedTuple):
 class Episode(NamedTuple):
     """A running episode: a value that can be saved, restored and branched from."""
 
-    seed: Any
+    seed: Array
     """uint32 ``(2,)``: the seed's key data."""
-    index: Any
+    index: Array
     """int32: number of the episode since seeding."""
-    t: Any
+    t: Array
     """int32: steps taken."""
-    total: Any
+    total: Array
     """Undiscounted return so far, shaped like the reward."""
     params: Any
+    """Context of the episode, the task's own ``NamedTuple``."""
     state: Any
-    spent: Any = None
+    """The task's own ``NamedTuple``."""
+    spent: Array = None
     """Constraint cost so far; None if the task has none."""
 
 
 class Step(NamedTuple):
     """The result of one step. ``info`` has scalars by name, and the vectors of :data:`VECTORS` that the task has."""
 
-    observation: Any
-    reward: Any
-    terminated: Any
-    truncated: Any
+    observation: Observation
+    reward: Array
+    terminated: Array
+    truncated: Array
     info: dict[str, Any]
 
 
@@ -122,19 +130,19 @@ def begin(task: Task[Any, Any], seed: Any, index: Any, draw: Draw) -> tuple[Epis
     check_spaces(task)
     t = jnp.int32(0)
     index = jnp.asarray(index, jnp.int32)
-    own = fold_in(seed, index)
-    fixed = draw.context >= 0
-    params_key = fold_in(jnp.where(fixed, seed_key(0), own), jnp.where(fixed, draw.context, Role.PARAMS))
+    episode_key = fold_in(seed, index)
+    is_fixed = draw.context >= 0
+    params_key = fold_in(jnp.where(is_fixed, seed_key(0), episode_key), jnp.where(is_fixed, draw.context, Role.PARAMS))
     # A drawn number that is compiled apart is rounded once. If it were fused with its uses, it might be contracted, and
     # differently in a batch than alone.
-    params = compiled_apart(task.sample_params)(jax.random.wrap_key_data(params_key), draw.split)
-    state = compiled_apart(task.initial)(jax.random.wrap_key_data(fold_in(own, Role.INITIAL)), params)
-    nothing = jnp.zeros(task.reward_space.shape, task.dtype)
+    params = compile_apart(task.sample_params)(jax.random.wrap_key_data(params_key), draw.split)
+    state = compile_apart(task.initial)(jax.random.wrap_key_data(fold_in(episode_key, Role.INITIAL)), params)
+    no_reward = jnp.zeros(task.reward_space.shape, task.dtype)
     zero = jnp.zeros((), task.dtype)
-    episode = Episode(seed, index, t, nothing, params, state, zero if task.has_cost else None)
+    episode = Episode(seed, index, t, no_reward, params, state, zero if task.has_cost else None)
     step = Step(
-        observation=_observation(task, state, jax.random.wrap_key_data(fold_in(own, Role.OBSERVATION)), params),
-        reward=nothing,
+        observation=_observation(task, state, jax.random.wrap_key_data(fold_in(episode_key, Role.OBSERVATION)), params),
+        reward=no_reward,
         terminated=jnp.bool_(False),
         truncated=jnp.bool_(False),
         info=_info(task, episode, jnp.bool_(True), zero if task.has_cost else None, jnp.bool_(False)),
@@ -173,8 +181,8 @@ def advance(
     as_flag(task, "terminal", terminated)
     cost = None
     if task.has_cost:
-        number = jax.ShapeDtypeStruct((), task.dtype)
-        cost = as_declared(task, "cost", task.cost(state, action, next_state, params), number, "a cost is")
+        cost_shape = jax.ShapeDtypeStruct((), task.dtype)
+        cost = as_declared(task, "cost", task.cost(state, action, next_state, params), cost_shape, "a cost is")
         spent = spent + cost
     episode = Episode(seed, index, t, total + reward, params, next_state, spent)
     step = Step(
@@ -220,13 +228,13 @@ def weighted_sum(total: Any, weights: Sequence[float], dtype: np.dtype[Any]) -> 
 
 def weighted_space(space: spaces.Box, weights: Sequence[float], dtype: np.dtype[Any]) -> spaces.Box:
     """Return the space of the weighted sums of the vectors in a space of shape ``(k,)``."""
-    given = np.asarray(weights, dtype)
+    signs = np.sign(np.asarray(weights, dtype))
     # A bound may be infinite, and infinity times zero is no number.
-    least, most = (
-        weighted_sum(np.where(given == 0, 0, np.where(given > 0, one, other)).astype(dtype), weights, dtype)
-        for one, other in ((space.low, space.high), (space.high, space.low))
-    )
-    return spaces.Box(least, most, (), dtype.type)
+    lowest = np.select([signs > 0, signs < 0], [space.low, space.high], 0).astype(dtype)
+    highest = np.select([signs > 0, signs < 0], [space.high, space.low], 0).astype(dtype)
+    low = weighted_sum(lowest, weights, dtype)
+    high = weighted_sum(highest, weights, dtype)
+    return spaces.Box(low, high, (), dtype.type)
 
 
 def check_weights(task: Described, weights: Sequence[float] | None) -> tuple[float, ...] | None:
@@ -241,17 +249,17 @@ def check_weights(task: Described, weights: Sequence[float] | None) -> tuple[flo
     if not names:
         raise ValueError(f"{task.card.id} has one objective; leave weights out (given: {weights!r}).")
     try:
-        given = np.asarray(weights)
+        array = np.asarray(weights)
         with np.errstate(over="ignore"):
-            finite = given.dtype.kind in "iuf" and np.isfinite(given.astype(task.dtype)).all()
+            finite = array.dtype.kind in "iuf" and np.isfinite(array.astype(task.dtype)).all()
     except (TypeError, ValueError):
         finite = False
-    if not finite or given.shape != (len(names),):
+    if not finite or array.shape != (len(names),):
         raise ValueError(
             f"weights of {task.card.id} are {len(names)} finite numbers, one for each of {', '.join(names)}; "
             f"got {weights!r}."
         )
-    return tuple(given.tolist())
+    return tuple(array.tolist())
 
 
 def is_legal(task: Task[Any, Any], mask: jax.Array | None, action: jax.Array) -> jax.Array:
@@ -317,19 +325,19 @@ def reset_where(
     count = over.size
 
     def reset_block(carry: tuple[jax.Array, Episode, Step]) -> tuple[jax.Array, Episode, Step]:
-        begun, episodes, last = carry
-        rank = begun + np.arange(block, dtype=np.int32)
+        num_reset, episodes, last = carry
+        rank = num_reset + np.arange(block, dtype=np.int32)
         # Filler entries point past the end: reads clamp to some entry, writes are dropped.
         entries = computed_once(lambda rank: jnp.where(rank < count, jax.vmap(over.select)(rank), done.shape[0]))(rank)
-        fresh = exact_vmap(
+        beginnings = exact_vmap(
             lambda seed, index: begin(task, seed, index, draw),
             episodes.seed[entries],
             episodes.index[entries] + 1,
         )
         episodes, last = jax.tree.map(
-            lambda old, new: old.at[entries].set(new.astype(old.dtype), mode="drop"), (episodes, last), fresh
+            lambda old, new: old.at[entries].set(new.astype(old.dtype), mode="drop"), (episodes, last), beginnings
         )
-        return begun + block, episodes, last
+        return num_reset + block, episodes, last
 
     # The action mask and other info of `last` have begin's structure, so one loop carries both.
     return jax.lax.while_loop(lambda carry: carry[0] < count, reset_block, (jnp.int32(0), episodes, last))[1:]

@@ -46,12 +46,12 @@ class HostTask(Described, Generic[State]):
             draw: source of its context.
 
         Returns:
-            The first observation, and the argument ``told`` of :meth:`info`.
+            The first observation, and the argument ``simulator_info`` of :meth:`info`.
         """
         return simulator.reset(seed=seed)
 
     @abc.abstractmethod
-    def info(self, simulator: gymnasium.Env[Any, Any], told: dict[str, Any]) -> dict[str, Any]:
+    def info(self, simulator: gymnasium.Env[Any, Any], simulator_info: dict[str, Any]) -> dict[str, Any]:
         """Return ``success`` (bool) and the task's measures (Python numbers), from the simulator's last info."""
 
     @abc.abstractmethod

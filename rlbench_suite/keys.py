@@ -27,24 +27,25 @@ def fold_in(key: jax.Array, number: jax.Array) -> jax.Array:
     Threefry-2x32 with 20 rounds: Salmon et al. 2011, doi:10.1145/2063384.2063405.
     """
     schedule = key[0], key[1], key[0] ^ key[1] ^ _PARITY
-    left, right = schedule[0], jnp.asarray(number).astype(jnp.uint32) + schedule[1]
+    x0 = schedule[0]
+    x1 = jnp.asarray(number).astype(jnp.uint32) + schedule[1]
     for i in range(5):
-        for by in _ROTATIONS[i % 2]:
-            left += right
-            right = left ^ (right << np.uint32(by) | right >> np.uint32(32 - by))
-        left += schedule[(i + 1) % 3]
-        right += schedule[(i + 2) % 3] + np.uint32(i + 1)
-    return jnp.stack([left, right])
+        for rotation in _ROTATIONS[i % 2]:
+            x0 += x1
+            x1 = x0 ^ (x1 << np.uint32(rotation) | x1 >> np.uint32(32 - rotation))
+        x0 += schedule[(i + 1) % 3]
+        x1 += schedule[(i + 2) % 3] + np.uint32(i + 1)
+    return jnp.stack([x0, x1])
 
 
 def bits(key: jax.Array, count: int) -> jax.Array:
     """Draw what ``jax.random.bits`` draws from the key with this data: uint32 ``(count,)``."""
-    return _drawn(key, count, lambda bits: bits)
+    return _sample(key, count, lambda bits: bits)
 
 
 def uniform(key: jax.Array, count: int) -> jax.Array:
     """Draw what ``jax.random.uniform`` draws from the key with this data: float32 ``(count,)`` in [0, 1)."""
-    return _drawn(key, count, _fraction)
+    return _sample(key, count, _fraction)
 
 
 def normal(key: jax.Array, count: int) -> jax.Array:
@@ -54,7 +55,7 @@ def normal(key: jax.Array, count: int) -> jax.Array:
     def quantile(bits: jax.Array) -> jax.Array:
         return np.sqrt(np.float32(2)) * lax.erf_inv(jnp.maximum(low, _fraction(bits) * (1 - low) + low))
 
-    return _drawn(key, count, quantile)
+    return _sample(key, count, quantile)
 
 
 def standard_normal(key: jax.Array, count: int, dtype: Any) -> jax.Array:
@@ -69,20 +70,20 @@ def _fraction(bits: jax.Array) -> jax.Array:
     return lax.bitcast_convert_type(bits >> np.uint32(9) | np.uint32(0x3F800000), jnp.float32) - 1
 
 
-def _drawn(key: jax.Array, count: int, law: Callable[[jax.Array], jax.Array]) -> jax.Array:
+def _sample(key: jax.Array, count: int, transform: Callable[[jax.Array], jax.Array]) -> jax.Array:
     numbers = np.arange(count, dtype=np.uint32)
 
-    def draw(key: jax.Array, numbers: np.ndarray) -> jax.Array:
-        left, right = fold_in(key, numbers)
-        return law(left ^ right)
+    def sample_numbers(key: jax.Array, numbers: np.ndarray) -> jax.Array:
+        x0, x1 = fold_in(key, numbers)
+        return transform(x0 ^ x1)
 
     @jax.custom_batching.custom_vmap
-    def drawn(key: jax.Array) -> jax.Array:
-        return draw(key, numbers)
+    def sample(key: jax.Array) -> jax.Array:
+        return sample_numbers(key, numbers)
 
-    @drawn.def_vmap
+    @sample.def_vmap
     def _(size: int, batched: list[bool], keys: jax.Array) -> tuple[jax.Array, bool]:
         # The batch axis comes last, because it fills vector instructions.
-        return draw(keys.T, numbers[:, None]).T, True
+        return sample_numbers(keys.T, numbers[:, None]).T, True
 
-    return computed_once(drawn)(key)
+    return computed_once(sample)(key)

@@ -86,8 +86,8 @@ class Unprivileged(NamedTuple):
 
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
         """Return the policy's action for what it may see."""
-        action, following = self.policy.act(memory, view._replace(state=HIDDEN, params=HIDDEN), key)
-        return action, following
+        action, next_memory = self.policy.act(memory, view._replace(state=HIDDEN, params=HIDDEN), key)
+        return action, next_memory
 
 
 def as_declared(policy: Any) -> Any:
@@ -112,12 +112,12 @@ def player_for(task: Task[Any, Any], entry_point: str) -> Policy:
     Raises:
         ValueError: there is no such class, or it lacks that method.
     """
-    kind = load(entry_point)
-    if not hasattr(kind, "for_task"):
+    player_class = load(entry_point)
+    if not hasattr(player_class, "for_task"):
         raise ValueError(
             f"The player {entry_point} of {task.card.id} lacks the class method for_task(task), which makes it."
         )
-    player: Policy = kind.for_task(task)
+    player: Policy = player_class.for_task(task)
     return player
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from rlbench_suite.compat import jax_has_run
 from rlbench_suite.task import Described
 
-KEPT = 32
+CACHED_TASKS = 32
 """Number of tasks whose programs each adapter keeps for the next env.
 
 Every compiled kernel maps one or two pieces of memory, so a task has hundreds. Linux allows a process 65,530. A process
@@ -62,9 +62,9 @@ def on_the_cpu() -> AbstractContextManager[Any]:
     try:
         cpu = jax.devices("cpu")[0]
     except RuntimeError:
-        chosen: str = jax.config.jax_platforms  # type: ignore[attr-defined]
+        platforms: str = jax.config.jax_platforms  # type: ignore[attr-defined]
         raise RuntimeError(
-            f"Episodes that others may replay are computed on the CPU, and JAX_PLATFORMS={chosen} excludes it. "
-            f"Unset it, or add the CPU: JAX_PLATFORMS={chosen},cpu."
+            f"Episodes that others may replay are computed on the CPU, and JAX_PLATFORMS={platforms} excludes it. "
+            f"Unset it, or add the CPU: JAX_PLATFORMS={platforms},cpu."
         ) from None
     return jax.default_device(cpu)

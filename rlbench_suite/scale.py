@@ -17,10 +17,10 @@ ZERO_PLAYERS = {"random": "random play", "noop": "doing nothing"}
 """Players without skill, the better of which is the zero of the scale, with their names in sentences."""
 
 
-MOST_BY_CHANCE = 0.05
+MAX_CHANCE_SUCCESS = 0.05
 """Largest success of a player without skill about which a card need not say why."""
 
-MOST_FAILURES = 0.2
+MAX_FAILURE_SHARE = 0.2
 """Largest share of failed episodes of a reference about which a card need not say why."""
 
 

@@ -174,24 +174,25 @@ class Described(abc.ABC):
         """
         return f"{self.card.name}: {self.card.summary}"
 
-    def describe_turn(self, before: Any | None, state: Any, params: Any) -> str:
+    def describe_turn(self, known_state: Any | None, state: Any, params: Any) -> str:
         """Describe a state to a player who has read :meth:`rules` and the turns before.
 
         By default the text of :meth:`describe` without the paragraphs at its beginning that have not changed.
         Paragraphs are parted by empty lines.
 
         Args:
-            before: the state that the player was told of last; None if the player knows nothing of this episode, and
-                everything is to be said.
+            known_state: the state that the player was told of last; None if the player knows nothing of this episode,
+                and everything is to be said.
             state: as for :meth:`describe`.
             params: as for :meth:`describe`.
         """
-        said = self.describe(state, params).split("\n\n")
-        if before is not None:
-            known = self.describe(before, params).split("\n\n")
-            while len(said) > 1 and said[:1] == known[:1]:
-                said, known = said[1:], known[1:]
-        return "\n\n".join(said)
+        paragraphs = self.describe(state, params).split("\n\n")
+        if known_state is not None:
+            known_paragraphs = self.describe(known_state, params).split("\n\n")
+            while len(paragraphs) > 1 and paragraphs[:1] == known_paragraphs[:1]:
+                paragraphs = paragraphs[1:]
+                known_paragraphs = known_paragraphs[1:]
+        return "\n\n".join(paragraphs)
 
     def tools(self) -> list[dict[str, Any]]:
         """Return the tools that are the actions, as OpenAI's JSON schemas; by default none.
@@ -268,7 +269,8 @@ class Described(abc.ABC):
 
     def box(self, low: Any, high: Any, shape: tuple[int, ...] | None = None) -> spaces.Box:
         """Return a ``Box`` of this task's dtype; the bounds are broadcast to ``shape``, or to each other."""
-        low, high = np.asarray(low, self.dtype), np.asarray(high, self.dtype)
+        low = np.asarray(low, self.dtype)
+        high = np.asarray(high, self.dtype)
         shape = np.broadcast_shapes(low.shape, high.shape) if shape is None else shape
         return spaces.Box(np.broadcast_to(low, shape), np.broadcast_to(high, shape), shape, self.dtype.type)
 

@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.adapters.host import HostEnv, HostTextEnv
-from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.adapters.text import TextEnv
 from rlbench_suite.contract import check_spaces
 from rlbench_suite.episode import action_sizes
@@ -23,7 +23,7 @@ play goes on, because some faults come late."""
 
 
 class Moment(NamedTuple):
-    """One step of a play, and the first observation of the next episode if this one is over."""
+    """One step of a play; ``restart`` has the first observation and info of the next episode if this one is over."""
 
     action: Any
     observation: Any
@@ -31,7 +31,7 @@ class Moment(NamedTuple):
     terminated: bool
     truncated: bool
     info: dict[str, Any]
-    begun: tuple[Any, dict[str, Any]] | None
+    restart: tuple[Any, dict[str, Any]] | None
 
 
 class Play(NamedTuple):
@@ -42,12 +42,12 @@ class Play(NamedTuple):
     info: dict[str, Any]
     moments: list[Moment]
 
-    def first_actions(self, most: int) -> list[Any]:
-        """Return the actions of the first episode, ``most`` at most."""
+    def first_actions(self, limit: int) -> list[Any]:
+        """Return the actions of the first episode, ``limit`` at most."""
         actions = []
-        for moment in self.moments[:most]:
+        for moment in self.moments[:limit]:
             actions.append(moment.action)
-            if moment.begun:
+            if moment.restart:
                 break
         return actions
 
@@ -78,28 +78,31 @@ class Bench:
         """Play several episodes by the given actions, or by random legal ones, half of them at the bounds of a Box."""
         rng = np.random.default_rng(seed)
         first = observation, info = env.reset(seed=seed)
-        moments, age = [], 0
+        moments = []
+        age = 0
         for t in range(STEPS):
             action = random_action(rng, self.task.action_space, info.get("action_mask")) if not actions else actions[t]
             observation, reward, terminated, truncated, info = env.step(action)
             age += 1
-            begun = env.reset() if terminated or truncated or (age == RESET_AFTER and seed == SEEDS[0]) else None
-            moments.append(Moment(action, observation, reward, terminated, truncated, info, begun))
-            if begun:
-                age, info = 0, begun[1]
+            restart = env.reset() if terminated or truncated or (age == RESET_AFTER and seed == SEEDS[0]) else None
+            moments.append(Moment(action, observation, reward, terminated, truncated, info, restart))
+            if restart:
+                age = 0
+                info = restart[1]
         return Play(seed, *first, moments)
 
 
 def random_action(rng: np.random.Generator, space: Any, mask: np.ndarray | None) -> Any:
     """Draw an action that the mask allows. Half of the actions of a Box lie at its bounds."""
     if isinstance(space, spaces.Box):
-        low, high = np.maximum(space.low, -1e6), np.minimum(space.high, 1e6)
+        low = np.maximum(space.low, -1e6)
+        high = np.minimum(space.high, 1e6)
         share = rng.random(space.shape)
         inside = np.where(rng.random() < 0.5, share, share > 0.5)
         return np.clip(low + inside * (high.astype(float) - low), space.low, space.high).astype(space.dtype)
     sizes = action_sizes(space)
-    parts = [np.ones(size) for size in sizes] if mask is None else np.split(mask, np.cumsum(sizes)[:-1])
-    allowed = [np.flatnonzero(part) for part in parts]
-    chosen = np.array([rng.choice(legal) if legal.size else 0 for legal in allowed]).reshape(space.shape)
-    action = space.start + chosen
+    masks = [np.ones(size) for size in sizes] if mask is None else np.split(mask, np.cumsum(sizes)[:-1])
+    allowed = [np.flatnonzero(mask_of_choice) for mask_of_choice in masks]
+    choices = np.array([rng.choice(legal) if legal.size else 0 for legal in allowed]).reshape(space.shape)
+    action = space.start + choices
     return action.astype(space.dtype) if space.shape else int(action)

@@ -11,7 +11,7 @@ from typing import Any
 
 PATIENCE = 2.0
 """Seconds of waiting after which a line is printed."""
-_said = False
+_printed = False
 
 
 @contextmanager
@@ -20,7 +20,7 @@ def compiling(name: str) -> Iterator[None]:
 
     The line appears at most once in a process, and on stderr only, so that programs which read stdout do not see it.
     """
-    timer = threading.Timer(PATIENCE, _say, (name,))
+    timer = threading.Timer(PATIENCE, _print_once, (name,))
     timer.daemon = True
     timer.start()
     try:
@@ -29,27 +29,27 @@ def compiling(name: str) -> Iterator[None]:
         timer.cancel()
 
 
-def announced(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+def announce_first_call(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Return a jitted function whose first call, which compiles it, is announced (:func:`compiling`)."""
-    called = False
+    compiled = False
 
     def call(*arguments: Any) -> Any:
-        nonlocal called
-        if called:
+        nonlocal compiled
+        if compiled:
             return function(*arguments)
         with compiling(name):
             result = function(*arguments)
-        called = True
+        compiled = True
         return result
 
     return call
 
 
-def _say(name: str) -> None:
-    global _said  # noqa: PLW0603  (a process-wide fact: the line was printed)
-    if _said:
+def _print_once(name: str) -> None:
+    global _printed  # noqa: PLW0603  (a process-wide fact: the line was printed)
+    if _printed:
         return
-    _said = True
+    _printed = True
     if os.environ.get("JAX_COMPILATION_CACHE_DIR"):
         later = "The next start is faster, because compiled programs are kept."
     else:

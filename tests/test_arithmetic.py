@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from rlbench_suite.adapters.single import order, programs
+from rlbench_suite.adapters.packed_episode import order, programs
 from rlbench_suite.episode import Draw
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.registry import cards

@@ -14,7 +14,7 @@ import pytest
 from gymnasium.wrappers import TimeLimit
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.adapters.text import TextEnv
 from rlbench_suite.card import Constraint, TaskCard
 from rlbench_suite.contract import ContractError

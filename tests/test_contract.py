@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import rlbench_suite
 from rlbench_suite.adapters.batch import BatchPrograms
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.adapters.text import TextEnv
 from rlbench_suite.card import Constraint, TaskCard
 from rlbench_suite.checking import check_task, findings

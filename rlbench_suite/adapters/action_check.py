@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium import spaces
 
 INTEGERS = {int, np.int64, np.int32}
-FEW = 8
+MAX_LOOPED = 8
 """Largest number of values that are compared faster one by one than by NumPy."""
 
 
@@ -23,14 +23,20 @@ class ActionCheck:
         self.bounds: tuple[float, float] | None = None
         """Bounds of every number if there are few numbers and all have the same bounds."""
         if isinstance(space, spaces.Box):
-            self.dtype, self.low, self.high = space.dtype, space.low, space.high
-            if batch is None and len(self.shape) == 1 and math.prod(self.shape) <= FEW:
+            self.dtype = space.dtype
+            self.low = space.low
+            self.high = space.high
+            if batch is None and len(self.shape) == 1 and math.prod(self.shape) <= MAX_LOOPED:
                 pairs = {*zip(space.low.tolist(), space.high.tolist(), strict=True)}
                 self.bounds = pairs.pop() if len(pairs) == 1 else None
         elif isinstance(space, spaces.Discrete):
-            self.dtype, self.low, self.high = np.dtype(np.int32), space.start, space.start + space.n - 1
+            self.dtype = np.dtype(np.int32)
+            self.low = space.start
+            self.high = space.start + space.n - 1
         elif isinstance(space, spaces.MultiDiscrete):
-            self.dtype, self.low, self.high = np.dtype(np.int32), space.start, space.start + space.nvec - 1
+            self.dtype = np.dtype(np.int32)
+            self.low = space.start
+            self.high = space.start + space.nvec - 1
         else:
             raise TypeError(f"action spaces are Box, Discrete or MultiDiscrete, got {space}")
 
@@ -50,13 +56,13 @@ class ActionCheck:
                     break
             else:
                 return action
-        given = np.asarray(action)
-        if given.dtype.kind not in ("iu" if self.dtype.kind == "i" else "fiu"):
-            raise TypeError(f"An action of {self.space} is of dtype {self.dtype}, got {given.dtype}: {action!r}.")
-        if given.shape != self.shape:
-            raise ValueError(f"An action has shape {self.shape} for {self.space}, got {given.shape}: {action!r}.")
-        inside = (given >= self.low) & (given <= self.high)  # NaN fails both comparisons
+        array = np.asarray(action)
+        if array.dtype.kind not in ("iu" if self.dtype.kind == "i" else "fiu"):
+            raise TypeError(f"An action of {self.space} is of dtype {self.dtype}, got {array.dtype}: {action!r}.")
+        if array.shape != self.shape:
+            raise ValueError(f"An action has shape {self.shape} for {self.space}, got {array.shape}: {action!r}.")
+        inside = (array >= self.low) & (array <= self.high)  # NaN fails both comparisons
         if b"\0" in inside.tobytes():  # all() takes as long as the rest of the check
-            what = "not finite" if not np.isfinite(given).all() else "out of bounds"
-            raise ValueError(f"The action is {what}: {action!r}. Allowed: {self.space}.")
-        return given.astype(self.dtype, copy=False)
+            fault = "not finite" if not np.isfinite(array).all() else "out of bounds"
+            raise ValueError(f"The action is {fault}: {action!r}. Allowed: {self.space}.")
+        return array.astype(self.dtype, copy=False)

@@ -20,12 +20,13 @@ from rlbench_suite.adapters.goals import WithGoals
 from rlbench_suite.adapters.maskable import batched_action_space, shown_action_space
 from rlbench_suite.adapters.one_thread import OneThread
 from rlbench_suite.adapters.reward_space import VectorReward, shown_reward_space, with_resets
-from rlbench_suite.adapters.single import RENDER_MODES, TaskEnv
+from rlbench_suite.adapters.task_env import RENDER_MODES, TaskEnv
 from rlbench_suite.bit_exact import exact_vmap
 from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.component import Signals
 from rlbench_suite.contract import check_spaces
 from rlbench_suite.episode import (
+    Array,
     Draw,
     Episode,
     Step,
@@ -37,10 +38,10 @@ from rlbench_suite.episode import (
     seed_key,
     weighted_sum,
 )
-from rlbench_suite.process import KEPT, precision, refuse_after_fork
+from rlbench_suite.process import CACHED_TASKS, precision, refuse_after_fork
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
-from rlbench_suite.waiting import announced, compiling
+from rlbench_suite.waiting import announce_first_call, compiling
 
 BACKENDS = ("numpy", "jax")
 AUTORESET = {mode.value: mode for mode in AutoresetMode}
@@ -55,7 +56,7 @@ class BatchPrograms:
     def __init__(self, task: Task[Any, Any]) -> None:
         self.task = task
         self._jitted_advance = jax.jit(self._advance)
-        self.advance = announced(self._jitted_advance, task.card.id)
+        self.advance = announce_first_call(self._jitted_advance, task.card.id)
         self.reset_where = jax.jit(self._reset_where)
 
     def _advance(self, episodes: Episode, actions: jax.Array, limit: jax.Array) -> tuple[Episode, Step, jax.Array]:
@@ -79,14 +80,17 @@ class BatchPrograms:
             return self._begin(seeds, draw)
 
     def _begin(self, seeds: np.ndarray, draw: Draw) -> tuple[Episode, Step, jax.Array]:
-        size, space = len(seeds), self.task.action_space
-        before, nothing = jax.tree.map(lambda leaf: np.zeros((size, *leaf.shape), leaf.dtype), self._shapes)
-        before = before._replace(seed=seeds, index=np.full(size, -1, np.int32))
+        size = len(seeds)
+        space = self.task.action_space
+        zeros = jax.tree.map(lambda leaf: np.zeros((size, *leaf.shape), leaf.dtype), self._shapes)
+        no_episodes, no_step = zeros
+        # Episode -1, so that the reset begins episode 0.
+        no_episodes = no_episodes._replace(seed=seeds, index=np.full(size, -1, np.int32))
         actions = np.zeros((size, *(space.shape or ())), ActionCheck(space).dtype)
         # Shows faults now; the first step need not trace again.
-        self._jitted_advance.trace(before, actions, np.int32(0))
-        begun: tuple[Episode, Step, jax.Array] = self.reset_where(np.ones(size, bool), before, nothing, draw)
-        return begun
+        self._jitted_advance.trace(no_episodes, actions, np.int32(0))
+        beginning: tuple[Episode, Step, jax.Array] = self.reset_where(np.ones(size, bool), no_episodes, no_step, draw)
+        return beginning
 
     @cached_property
     def _shapes(self) -> tuple[Episode, Step]:
@@ -98,7 +102,7 @@ class BatchPrograms:
         return shapes
 
 
-programs = lru_cache(KEPT)(BatchPrograms)
+programs = lru_cache(CACHED_TASKS)(BatchPrograms)
 
 
 def check_batch(
@@ -136,7 +140,7 @@ class BatchState(NamedTuple):
     episodes: Episode
     last: Step
     """The step that the batch has shown last, with the masks of the next one"""
-    over: Any
+    over: Array
     """bool ``(n,)``: episodes that are to be begun again"""
 
 
@@ -180,7 +184,8 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._one_thread = OneThread(task.card.id)
         self.num_envs = num_envs
         self.backend = backend
-        self.autoreset_mode, self.render_mode = mode, render_mode
+        self.autoreset_mode = mode
+        self.render_mode = render_mode
         self.metadata = TaskEnv.metadata | frame_rate(task.period) | {"autoreset_mode": mode}
         # Spaces hold the generator of their samples: each env has its own.
         self.single_observation_space = deepcopy(task.observation_space)
@@ -223,31 +228,31 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
         """
         refuse_after_fork()
         with self._one_thread:
-            chosen = self._chosen(options)
+            reset_mask = self._reset_mask(options)
             self._programs = programs(self.task)
             # Check beforehand whether any episode needs a reset, unless that would wait for an accelerator.
-            self._unseen = self.backend == "jax" and jax.default_backend() != "cpu"
+            self._always_resets = self.backend == "jax" and jax.default_backend() != "cpu"
             with precision(self.task):
                 if self._episodes is None:
-                    if not chosen.all():
+                    if not reset_mask.all():
                         raise gymnasium.error.ResetNeeded("The first reset begins every episode; leave reset_mask out.")
-                    begun = self._programs.begin(self._seeds(seed), self._draw)
+                    beginning = self._programs.begin(self._seeds(seed), self._draw)
                 else:
                     episodes = self._episodes
                     if seed is not None:
                         episodes = episodes._replace(
-                            seed=np.where(chosen[:, None], self._seeds(seed), episodes.seed),
-                            index=np.where(chosen, np.int32(-1), episodes.index),
+                            seed=np.where(reset_mask[:, None], self._seeds(seed), episodes.seed),
+                            index=np.where(reset_mask, np.int32(-1), episodes.index),
                         )
-                    begun = self._programs.reset_where(chosen, episodes, self._last, self._draw)
-                self._episodes, self._last, self._over = begun
-            return self._out(self._last.observation), self._infos(self._last.info, chosen)
+                    beginning = self._programs.reset_where(reset_mask, episodes, self._last, self._draw)
+                self._episodes, self._last, self._over = beginning
+            return self._out(self._last.observation), self._infos(self._last.info, reset_mask)
 
-    def _chosen(self, options: dict[str, Any] | None) -> np.ndarray:
+    def _reset_mask(self, options: dict[str, Any] | None) -> np.ndarray:
         """Return the mask of the entries whose episodes are to begin."""
-        others = dict(options or {})
-        mask = others.pop("reset_mask", np.ones(self.num_envs, bool))
-        if others:
+        unknown_options = dict(options or {})
+        mask = unknown_options.pop("reset_mask", np.ones(self.num_envs, bool))
+        if unknown_options:
             raise ValueError(f"{self.card.id} takes no reset options but reset_mask, got {options!r}.")
         if not isinstance(mask, np.ndarray) or mask.dtype != bool:
             raise TypeError(f"reset_mask is a NumPy array of bools, got {mask!r}.")
@@ -287,27 +292,32 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
                 actions = self._check_actions(actions)
             with precision(self.task):
                 episodes, step, over = self._programs.advance(self._episodes, actions, self._limit)
+                ended = over
                 # An episode that was over before this step took one step too many. Its reset undoes that step.
-                ended, to_reset = over, over if same_step else self._over
-                shown = step
-                if not disabled and (self._unseen or np.asarray(to_reset).any()):
-                    episodes, shown, over = self._programs.reset_where(to_reset, episodes, step, self._draw)
-                self._episodes, self._last, self._over = episodes, shown, over
-                made = step if same_step else shown
-                reward = scalar_return(self.task, made.reward) if self.card.agents > 1 else made.reward
-                told = shown.info
+                to_reset = over if same_step else self._over
+                latest = step
+                if not disabled and (self._always_resets or np.asarray(to_reset).any()):
+                    episodes, latest, over = self._programs.reset_where(to_reset, episodes, step, self._draw)
+                self._episodes = episodes
+                self._last = latest
+                self._over = over
+                outcome = step if same_step else latest
+                reward = scalar_return(self.task, outcome.reward) if self.card.agents > 1 else outcome.reward
+                info = latest.info
                 if self.weights is not None:
-                    told = told | {"vector_reward": reward}
+                    info = info | {"vector_reward": reward}
                     reward = weighted_sum(reward, self.weights, self.task.dtype)
-            infos = self._infos(told) | (self._final(step, ended) if same_step else {})
+            infos = self._infos(info)
+            if same_step:
+                infos |= self._final(step, ended)
             rewards = self._out(reward)
             if self.reward_space.shape and self.backend == "numpy":
                 rewards = rewards.view(VectorReward)
             return (
-                self._out(shown.observation),
+                self._out(latest.observation),
                 rewards,
-                self._out(made.terminated),
-                self._out(made.truncated),
+                self._out(outcome.terminated),
+                self._out(outcome.truncated),
                 infos,
             )
 
@@ -391,12 +401,12 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
     def _out(self, tree: Any) -> Any:
         return jax.tree.map(np.array, tree) if self.backend == "numpy" else tree
 
-    def _infos(self, info: dict[str, Any], told: np.ndarray | None = None) -> dict[str, Any]:
-        """Return Gymnasium's infos, each with a mask of the entries it describes: all, or those in ``told``."""
+    def _infos(self, info: dict[str, Any], entries: np.ndarray | None = None) -> dict[str, Any]:
+        """Return Gymnasium's infos, each with a mask of the entries it describes: all, or ``entries``."""
         infos = {}
         for name, value in self._out(info).items():
             infos[name] = value.view(np.int8) if name == "action_mask" and self.backend == "numpy" else value
-            infos[f"_{name}"] = np.ones(self.num_envs, bool) if told is None else told.copy()
+            infos[f"_{name}"] = np.ones(self.num_envs, bool) if entries is None else entries.copy()
         return infos
 
     def _final(self, step: Step, done: Any) -> dict[str, Any]:
@@ -412,6 +422,8 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
             final_obs[i] = jax.tree.map(lambda leaf, i=i: leaf[i], observations)
         final_info: dict[str, Any] = {}
         for name, value in self._infos(step.info).items():
-            of_over = done.reshape(done.shape + (1,) * (value.ndim - 1))
-            final_info[name] = done.copy() if name.startswith("_") else np.where(of_over, value, value.dtype.type(0))
+            done_column = done.reshape(done.shape + (1,) * (value.ndim - 1))
+            final_info[name] = (
+                done.copy() if name.startswith("_") else np.where(done_column, value, value.dtype.type(0))
+            )
         return {"final_obs": final_obs, "_final_obs": done, "final_info": final_info, "_final_info": done.copy()}

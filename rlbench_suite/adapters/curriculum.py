@@ -42,29 +42,30 @@ class Curriculum(gymnasium.Env[Any, Any]):
         **keywords: Any,
     ) -> None:
         card = find_card(task_id)
-        chosen = [name for name in ORDER if name in card.difficulties] if tiers is None else list(tiers)
-        for name in chosen:
+        names = [name for name in ORDER if name in card.difficulties] if tiers is None else list(tiers)
+        for name in names:
             if name not in card.difficulties:
                 raise ValueError(unknown(f"tier of {card.id}", name, card.difficulties))
-        if not chosen or not 0 < threshold <= 1 or window < 1:
+        if not names or not 0 < threshold <= 1 or window < 1:
             raise ValueError(
                 f"{card.id}: a curriculum needs a tier, a threshold in (0, 1] and a window of at least 1 episode, "
-                f"got {chosen}, {threshold} and {window}."
+                f"got {names}, {threshold} and {window}."
             )
-        envs = [gymnasium.make(card.id, difficulty=name, **keywords) for name in chosen]
-        for name, env in zip(chosen, envs, strict=True):
+        envs = [gymnasium.make(card.id, difficulty=name, **keywords) for name in names]
+        for name, env in zip(names, envs, strict=True):
             if (env.observation_space, env.action_space) != (envs[0].observation_space, envs[0].action_space):
-                raise ValueError(
-                    f"{card.id}: {name} has other spaces than {chosen[0]}; use view='text' or fewer tiers."
-                )
-        self.tiers, self.threshold = chosen, threshold
+                raise ValueError(f"{card.id}: {name} has other spaces than {names[0]}; use view='text' or fewer tiers.")
+        self.tiers = names
+        self.threshold = threshold
         self.number = 0
         """Index of the current tier. Assign to it to continue an earlier run."""
         self.recent: deque[bool] = deque(maxlen=window)
         """Success of each of the last episodes of this tier."""
         self._envs = envs
-        self.observation_space, self.action_space = envs[0].observation_space, envs[0].action_space
-        self.metadata, self.render_mode = envs[0].metadata, envs[0].render_mode
+        self.observation_space = envs[0].observation_space
+        self.action_space = envs[0].action_space
+        self.metadata = envs[0].metadata
+        self.render_mode = envs[0].render_mode
 
     @property
     def tier(self) -> str:

@@ -10,7 +10,7 @@ import gymnasium
 
 from rlbench_suite.adapters.batch import TaskVectorEnv
 from rlbench_suite.adapters.host import HostEnv, HostPixelEnv, HostTextEnv, HostVectorEnv
-from rlbench_suite.adapters.single import PixelEnv, TaskEnv
+from rlbench_suite.adapters.task_env import PixelEnv, TaskEnv
 from rlbench_suite.adapters.text import TextEnv
 from rlbench_suite.card import UnknownKeyword, unexpected, unknown
 from rlbench_suite.registry import card as find_card
@@ -72,9 +72,10 @@ def make_vec(task_id: str, num_envs: int = 1, **keywords: Any) -> gymnasium.vect
             f"{card.id} in a batch has the structured view only, got view={view!r}. Make single environments with "
             f"gymnasium.make, or put them side by side with make_vec(..., vectorization_mode='sync')."
         )
-    own, chosen = [*inspect.signature(TaskVectorEnv).parameters], [*card.settings, "context"]
+    parameters = [*inspect.signature(TaskVectorEnv).parameters]
+    settings = [*card.settings, "context"]
     for name in keywords:
-        if name not in own + chosen:
-            raise unexpected(card.id, name, own + chosen)
-    card = find_card(task_id, **{name: keywords.pop(name) for name in chosen if name in keywords})
+        if name not in parameters + settings:
+            raise unexpected(card.id, name, parameters + settings)
+    card = find_card(task_id, **{name: keywords.pop(name) for name in settings if name in keywords})
     return (HostVectorEnv if card.host else TaskVectorEnv)(card.id, num_envs, **keywords)

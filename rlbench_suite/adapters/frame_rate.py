@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-SLOWEST, FASTEST = 1, 60
-"""Least and most pictures a second."""
-TURNS = 4
+MIN_FPS = 1
+MAX_FPS = 60
+TURN_FPS = 4
 """Pictures a second of a task whose steps have no duration, such as a puzzle."""
 
 
@@ -20,8 +20,8 @@ def frame_rate(period: float) -> dict[str, Any]:
         period: duration of a step in s; 0 where it has none.
     """
     if not period:
-        return {"render_fps": TURNS, "time_scale": None}
-    pictures = min(max(round(1 / period), SLOWEST), FASTEST)
+        return {"render_fps": TURN_FPS, "time_scale": None}
+    pictures = min(max(round(1 / period), MIN_FPS), MAX_FPS)
     return {"render_fps": pictures, "time_scale": float(f"{pictures * period:.3g}")}
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from rlbench_suite.process import KEPT, on_the_cpu, precision, refuse_after_fork
+from rlbench_suite.process import CACHED_TASKS, on_the_cpu, precision, refuse_after_fork
 from rlbench_suite.task import Task
 
 Compute = Callable[[Any, Any, Any], Any]
@@ -61,8 +61,8 @@ class WithGoals:
     def _refuse_without_goals(self, name: str) -> None:
         if has_goals(self.task):
             return
-        own = "make it with goal=True" if "goal" in self.task.card.choices else "its observations show no goals"
-        raise AttributeError(f"{self.task.card.id} has no {name}: {own}.")
+        advice = "make it with goal=True" if "goal" in self.task.card.choices else "its observations show no goals"
+        raise AttributeError(f"{self.task.card.id} has no {name}: {advice}.")
 
 
 def has_goals(task: Any) -> bool:
@@ -88,7 +88,7 @@ def goal_ends(task: Task[Any, Any], achieved: Any, desired: Any) -> Any:
     return _compute(task, "goal_terminal", achieved, desired)
 
 
-@lru_cache(KEPT)
+@lru_cache(CACHED_TASKS)
 def _program(task: Task[Any, Any], name: str) -> Any:
     return jax.jit(jax.vmap(getattr(task, name)))
 

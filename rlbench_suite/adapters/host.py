@@ -18,7 +18,7 @@ from rlbench_suite.adapters.batch import check_batch
 from rlbench_suite.adapters.one_thread import OneThread
 from rlbench_suite.adapters.record import Record
 from rlbench_suite.adapters.reward_space import with_resets
-from rlbench_suite.adapters.single import EnvState, PixelEnv, TaskEnv
+from rlbench_suite.adapters.task_env import EnvState, PixelEnv, TaskEnv
 from rlbench_suite.adapters.text import TextEnv
 from rlbench_suite.contract import as_action, keep_memory
 from rlbench_suite.episode import Episode, Role, draw_key, seed_key
@@ -41,7 +41,7 @@ class HostEnv(TaskEnv):
     def __init__(self, task: HostTask[Any], *args: Any, **keywords: Any) -> None:
         super().__init__(task, *args, **keywords)  # type: ignore[arg-type]
         self._simulator = task.simulator()
-        self._told: Any = None
+        self._last: Any = None
         self._total = 0.0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -53,11 +53,11 @@ class HostEnv(TaskEnv):
         """
         with self._one_thread:
             first = self._turn(seed, options)
-            observation, told = self.task.begin(self._simulator, first, self._seed, self._index, self._draw)
+            observation, simulator_info = self.task.begin(self._simulator, first, self._seed, self._index, self._draw)
             self._total = 0.0
-            self._told = observation, 0.0, False, self._info(told, terminated=False)
-            shown, *_, info = self._show()
-            return shown, info
+            self._last = observation, 0.0, False, self._info(simulator_info, terminated=False)
+            observation, *_, info = self._show()
+            return observation, info
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         """Step once.
@@ -68,22 +68,23 @@ class HostEnv(TaskEnv):
             RuntimeError: another thread is in this environment.
         """
         with self._one_thread:
-            if self._told is None or self._over:
+            if self._last is None or self._over:
                 raise self._reset_needed()
-            observation, reward, terminated, _, told = self._simulator.step(self._check_action(action))
-            self.steps, self._total = self.steps + 1, self._total + float(reward)
-            self._told = observation, float(reward), bool(terminated), self._info(told, bool(terminated))
-            shown, reward, terminated, truncated, info = self._show()
+            observation, reward, terminated, _, simulator_info = self._simulator.step(self._check_action(action))
+            self.steps += 1
+            self._total += float(reward)
+            self._last = observation, float(reward), bool(terminated), self._info(simulator_info, bool(terminated))
+            observation, reward, terminated, truncated, info = self._show()
             truncated = truncated or self.steps >= self._limit
             self._over = terminated or truncated
             if terminated:
                 info["end_reason"] = self.task.why_over(self.episode.state, self.params, info)
-            return shown, reward, terminated, truncated, info
+            return observation, reward, terminated, truncated, info
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state to copy. A copy makes a new simulator and puts it into this state."""
         state = {name: value for name, value in self.__dict__.items() if name != "_simulator"}
-        running = None if self._told is None else (self.episode, self._simulator.unwrapped.np_random)
+        running = None if self._last is None else (self.episode, self._simulator.unwrapped.np_random)
         return state | {"_simulator": running}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -96,8 +97,8 @@ class HostEnv(TaskEnv):
             self.task.set_state(self._simulator, episode.state, episode.params)
             self._simulator.unwrapped.np_random = random
 
-    def _info(self, told: dict[str, Any], terminated: bool) -> dict[str, Any]:
-        info: dict[str, Any] = self.task.info(self._simulator, told)
+    def _info(self, simulator_info: dict[str, Any], terminated: bool) -> dict[str, Any]:
+        info: dict[str, Any] = self.task.info(self._simulator, simulator_info)
         info["success"] = info["success"] and not (terminated and self.task.ends_in_failure)
         scale = Scale.of(self.task.scores)
         if scale and scale.span > 0:
@@ -105,10 +106,10 @@ class HostEnv(TaskEnv):
         return info
 
     def _show(self) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        observation, reward, terminated, info = self._told
+        observation, reward, terminated, info = self._last
         return np.array(observation, self.task.dtype), reward, terminated, False, dict(info)
 
-    def _seen(self) -> Episode:
+    def _readable_episode(self) -> Episode:
         return self.episode
 
     @property
@@ -130,14 +131,15 @@ class HostEnv(TaskEnv):
         Raises:
             gymnasium.error.ResetNeeded: no episode was begun.
         """
-        if self._told is None:
+        if self._last is None:
             raise gymnasium.error.ResetNeeded("Call reset() first: there is no running episode yet.")
-        params, state = self.task.get_params(self._simulator), self.task.get_state(self._simulator)
+        params = self.task.get_params(self._simulator)
+        state = self.task.get_state(self._simulator)
         return Episode(self._seed, np.int32(self._index), np.int32(self.steps), np.float64(self._total), params, state)
 
     @episode.setter
     def episode(self, episode: Episode) -> None:
-        if self._told is None:
+        if self._last is None:
             raise gymnasium.error.ResetNeeded("Call reset() before restoring an episode.")
         self._go_to(episode)
         self._total = float(episode.total)
@@ -184,7 +186,8 @@ class HostVectorEnv(SyncVectorEnv):
         weights: Sequence[float] | None = None,
     ) -> None:
         self.task: Any = find_card(task_id).build(difficulty=difficulty, dtype=dtype)
-        self.card, self.signals = self.task.card, self.task.signals
+        self.card = self.task.card
+        self.signals = self.task.signals
         mode, limit = check_batch(self.card, num_envs, max_episode_steps, autoreset_mode, backend, render_mode)
         self.backend = backend
         self.single_reward_space = self.task.reward_space
@@ -192,7 +195,7 @@ class HostVectorEnv(SyncVectorEnv):
         self._check_actions = ActionCheck(self.task.action_space, num_envs)
         self._one_thread = OneThread(self.card.id)
         super().__init__(
-            [partial(_limited, self.task, limit, split, render_mode, weights)] * num_envs,
+            [partial(_make_env, self.task, limit, split, render_mode, weights)] * num_envs,
             autoreset_mode=mode,
             copy=True,
         )
@@ -208,7 +211,7 @@ class HostVectorEnv(SyncVectorEnv):
             return super().step(self._check_actions(actions))
 
 
-def _limited(task: Any, limit: int, *args: Any) -> gymnasium.Env[Any, Any]:
+def _make_env(task: Any, limit: int, *args: Any) -> gymnasium.Env[Any, Any]:
     return TimeLimit(HostEnv(task, *args), limit)
 
 
@@ -237,21 +240,22 @@ def play(
     envs = [HostEnv(task, split) for _ in seeds]
     observations = np.stack([env.reset(seed=int(seed))[0] for env, seed in zip(envs, seeds, strict=True)])
     actions = np.zeros((len(envs), horizon, *(task.action_space.shape or ())), task.action_space.dtype)
-    length, terminated = np.zeros(len(envs), np.int32), np.zeros(len(envs), bool)
+    length = np.zeros(len(envs), np.int32)
+    terminated = np.zeros(len(envs), bool)
     infos: list[dict[str, Any]] = [{}] * len(envs)
     for t in range(horizon):
         alive = np.flatnonzero(~terminated)
         if not alive.size:
             break
-        chosen = choose(observations, envs, t)
+        next_actions = choose(observations, envs, t)
         for i in alive:
-            actions[i, t] = chosen[i]
+            actions[i, t] = next_actions[i]
             observations[i], _, terminated[i], _, infos[i] = envs[i].step(actions[i, t])
             length[i] = t + 1
     total = np.array([env.episode.total for env in envs])
     for env in envs:
         env.close()
-    info = {name: np.array([told[name] for told in infos]) for name in ("success", *task.measures)}
+    info = {name: np.array([last_info[name] for last_info in infos]) for name in ("success", *task.measures)}
     return Record(total, length, terminated, info, np.zeros(len(envs)), actions)
 
 
@@ -266,12 +270,12 @@ def player(task: HostTask[Any], policy: Any, seeds: Sequence[int] | np.ndarray) 
 
     @jax.jit
     def act(memory: Any, observations: Any, state: Any, params: Any, t: Any) -> Any:
-        def one(memory: Any, observation: Any, state: Any, params: Any, seed: Any) -> Any:
+        def act_once(memory: Any, observation: Any, state: Any, params: Any, seed: Any) -> Any:
             key = draw_key(seed, jnp.int32(0), t, Role.POLICY)
-            action, after = policy.act(memory, View(observation, None, state, params), key)
-            return as_action(policy, action, space), keep_memory(policy, after, memory)
+            action, next_memory = policy.act(memory, View(observation, None, state, params), key)
+            return as_action(policy, action, space), keep_memory(policy, next_memory, memory)
 
-        return jax.vmap(one)(memory, observations, state, params, keys)
+        return jax.vmap(act_once)(memory, observations, state, params, keys)
 
     def choose(observations: Any, envs: Sequence[HostEnv], t: int) -> np.ndarray:
         nonlocal memory
@@ -280,7 +284,7 @@ def player(task: HostTask[Any], policy: Any, seeds: Sequence[int] | np.ndarray) 
         with precision(task):
             if t == 0:
                 memory = jax.vmap(policy.initial, axis_size=len(keys))(params)
-            chosen, memory = act(memory, observations, state, params, np.int32(t))
-        return np.asarray(chosen)
+            actions, memory = act(memory, observations, state, params, np.int32(t))
+        return np.asarray(actions)
 
     return choose

@@ -47,15 +47,15 @@ class MaskableMultiDiscrete(spaces.MultiDiscrete):  # Gymnasium 1.2 takes no typ
         if flat.size != choices:
             raise ValueError(f"A mask of {self} has {choices} entries, one for each choice; got {np.shape(mask)}.")
         ends = np.cumsum(self.nvec.ravel())[:-1]
-        parts: tuple[Any, ...] = _nested(iter(np.split(flat, ends)), self.nvec)
-        return parts
+        masks: tuple[Any, ...] = _nest(iter(np.split(flat, ends)), self.nvec)
+        return masks
 
 
-def _nested(parts: Iterator[np.ndarray], sizes: np.ndarray) -> Any:
-    """Return the next parts as nested tuples in the shape of ``sizes``."""
+def _nest(masks: Iterator[np.ndarray], sizes: np.ndarray) -> Any:
+    """Return the next masks as nested tuples in the shape of ``sizes``."""
     if np.ndim(sizes) == 0:
-        return next(parts)
-    return tuple(_nested(parts, row) for row in sizes)
+        return next(masks)
+    return tuple(_nest(masks, row) for row in sizes)
 
 
 class MaskableBatch(spaces.Box):

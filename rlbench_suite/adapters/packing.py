@@ -54,9 +54,9 @@ class Layout:
         """Kind, position, dtype to convert to and shape of all that is read from a buffer on the host."""
 
     @staticmethod
-    def _run(first: Field, *others: Field) -> Field:
+    def _run(first: Field, *more: Field) -> Field:
         """Return one field that covers a group, so that the group is read at once."""
-        last = others[-1] if others else first
+        last = more[-1] if more else first
         return first if first.shape else Field(slice(first.span.start, last.span.stop), _SIDE_BY_SIDE, first.dtype)
 
     def pack_first(self, batch: Any) -> jax.Array:
@@ -67,11 +67,11 @@ class Layout:
         """Return the buffers of a batch of pytrees, ``(n, size)``; traced."""
         leaves = jax.tree.leaves(batch)
         count = leaves[0].shape[0]
-        parts = []
+        encoded_groups = []
         for group in self.groups:
             entries = jnp.concatenate([leaves[i].reshape(-1) for i in group]).reshape(len(group), count, -1)
-            parts.append(self._encode(entries.swapaxes(0, 1).reshape(count, -1)))
-        return jnp.concatenate(parts, axis=1)
+            encoded_groups.append(self._encode(entries.swapaxes(0, 1).reshape(count, -1)))
+        return jnp.concatenate(encoded_groups, axis=1)
 
     def pack_numpy(self, tree: Any) -> np.ndarray:
         """Return the buffer of a pytree on the host."""
@@ -94,32 +94,32 @@ class Layout:
         # As :meth:`read` for each run, with the views made once: the text view does this at every turn.
         views = {"f": buffer.view(self.float), "i": buffer.view(self.signed)}
         values: list[Any] = []
-        for kind, span, converted, shape in self._reads:
-            part = views.get(kind, buffer)[span]
-            if converted:
-                part = part.astype(converted)
+        for kind, span, dtype, shape in self._reads:
+            view = views.get(kind, buffer)[span]
+            if dtype:
+                view = view.astype(dtype)
             if shape == _SIDE_BY_SIDE:
-                values.extend(part)
+                values.extend(view)
             else:
-                values.append(part if len(shape) == 1 else part.reshape(shape))
+                values.append(view if len(shape) == 1 else view.reshape(shape))
         return self.treedef.unflatten([values[i] for i in self._in_order])
 
     def read(self, buffer: np.ndarray, field: Field) -> np.ndarray:
         """Return one field of a buffer on the host: a view where the width allows it, else a copy."""
-        part = buffer[field.span]
+        view = buffer[field.span]
         if field.dtype.kind == "f":
-            part = part.view(self.float)
-        if part.dtype != field.dtype:
-            part = part.astype(field.dtype)
-        return part if len(field.shape) == 1 else part.reshape(field.shape)
+            view = view.view(self.float)
+        if view.dtype != field.dtype:
+            view = view.astype(field.dtype)
+        return view if len(field.shape) == 1 else view.reshape(field.shape)
 
     def reader(self, buffer: np.ndarray, field: Field, dtype: Any) -> Callable[[], np.ndarray]:
         """Return a function that copies one field out of this buffer, in half the time of :meth:`read`."""
-        part = buffer[field.span]
+        view = buffer[field.span]
         if field.dtype.kind == "f":
-            part = part.view(self.float)
-        part = part.reshape(field.shape)
-        return part.copy if part.dtype == dtype else partial(part.astype, dtype)
+            view = view.view(self.float)
+        view = view.reshape(field.shape)
+        return view.copy if view.dtype == dtype else partial(view.astype, dtype)
 
     def scalar_reader(self, fields: list[Field]) -> Callable[[Any], tuple[Any, ...]]:
         """Return a function that reads these scalar fields of a buffer in one call, as Python's own numbers.
@@ -128,12 +128,13 @@ class Layout:
         """
         size = self.dtype.itemsize
         codes = {"f": "fd", "i": "iq", "u": "IQ", "b": "??"}
-        layout, end = "<", 0
+        struct_format = "<"
+        end = 0
         for field in fields:
             code = codes[field.dtype.kind][size == 8]
-            layout += f"{(field.span.start - end) * size}x{code}{size - struct.calcsize('<' + code)}x"
+            struct_format += f"{(field.span.start - end) * size}x{code}{size - struct.calcsize('<' + code)}x"
             end = field.span.stop
-        return struct.Struct(layout).unpack_from
+        return struct.Struct(struct_format).unpack_from
 
     def _encode(self, values: Any) -> jax.Array:
         if jnp.issubdtype(values.dtype, jnp.floating):

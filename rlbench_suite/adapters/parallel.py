@@ -14,7 +14,7 @@ from pettingzoo.utils import parallel_to_aec
 from rlbench_suite.adapters.action_check import ActionCheck
 from rlbench_suite.adapters.frame_rate import frame_rate
 from rlbench_suite.adapters.maskable import MaskableMultiDiscrete
-from rlbench_suite.adapters.single import RENDER_MODES, EnvState, TaskEnv
+from rlbench_suite.adapters.task_env import RENDER_MODES, EnvState, TaskEnv
 from rlbench_suite.card import unknown
 from rlbench_suite.episode import Episode, action_sizes
 from rlbench_suite.policy import Policy
@@ -52,7 +52,8 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
             raise ValueError(f"max_cycles is at least 1, got {max_cycles!r}.")
         self._joint = JointEnv(task, split, render_mode)
         self.task = task
-        self.card, self.signals = task.card, task.signals
+        self.card = task.card
+        self.signals = task.signals
         self.render_mode = render_mode
         self.metadata = {
             "name": task.card.name,
@@ -63,8 +64,8 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
         self.max_cycles = max_cycles
         self.possible_agents = [f"agent_{i}" for i in range(task.card.agents)]
         self.agents: list[str] = []
-        self.observation_spaces = self._each(agent_spaces(task.observation_space, task.card.agents))
-        self.action_spaces = self._each(agent_spaces(task.action_space, task.card.agents))
+        self.observation_spaces = self._by_agent(agent_spaces(task.observation_space, task.card.agents))
+        self.action_spaces = self._by_agent(agent_spaces(task.action_space, task.card.agents))
         self._masked = type(task).action_mask is not Task.action_mask
         if self._masked:
             self._mask_ends = np.cumsum([mask_length(space) for space in self.action_spaces.values()])[:-1]
@@ -128,9 +129,9 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
             self.agents = []
         return (
             self._observations(observation, info),
-            self._each(np.asarray(rewards).tolist()),
-            self._each([terminated] * self.card.agents),
-            self._each([truncated] * self.card.agents),
+            self._by_agent(np.asarray(rewards).tolist()),
+            self._by_agent([terminated] * self.card.agents),
+            self._by_agent([truncated] * self.card.agents),
             self._infos(info),
         )
 
@@ -187,7 +188,7 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
 
     # -- from arrays of all agents to dicts by agent ---------------------------------------------------------------
 
-    def _each(self, values: Any) -> dict[str, Any]:
+    def _by_agent(self, values: Any) -> dict[str, Any]:
         return dict(zip(self.possible_agents, values, strict=True))
 
     def _blame(self, actions: dict[str, Any]) -> None:
@@ -200,19 +201,19 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
 
     def _observations(self, stacked: Any, info: dict[str, Any]) -> dict[str, Any]:
         if isinstance(stacked, dict):
-            views = [{name: part[i] for name, part in stacked.items()} for i in range(self.card.agents)]
+            views = [{name: stack[i] for name, stack in stacked.items()} for i in range(self.card.agents)]
         else:
             views = list(stacked)
         if self._masked:
             masks = np.split(info["action_mask"], self._mask_ends)
             views = [{"observation": o, "action_mask": m} for o, m in zip(views, masks, strict=True)]
-        return self._each(views)
+        return self._by_agent(views)
 
     def _infos(self, info: dict[str, Any]) -> dict[str, dict[str, Any]]:
         info = {name: value for name, value in info.items() if name != "action_mask"}
-        each = {name for name, value in info.items() if isinstance(value, np.ndarray)}
+        array_names = {name for name, value in info.items() if isinstance(value, np.ndarray)}
         return {
-            agent: {name: value[i] if name in each else value for name, value in info.items()}
+            agent: {name: value[i] if name in array_names else value for name, value in info.items()}
             for i, agent in enumerate(self.possible_agents)
         }
 
@@ -235,8 +236,8 @@ def agent_spaces(space: spaces.Space[Any], count: int) -> list[spaces.Space[Any]
         TypeError: the space is not made of ``Box``, ``Dict`` and ``MultiDiscrete`` with ``count`` rows.
     """
     if isinstance(space, spaces.Dict):
-        parts = {name: agent_spaces(part, count) for name, part in space.items()}
-        return [spaces.Dict({name: part[i] for name, part in parts.items()}) for i in range(count)]
+        by_name = {name: agent_spaces(subspace, count) for name, subspace in space.items()}
+        return [spaces.Dict({name: rows[i] for name, rows in by_name.items()}) for i in range(count)]
     if isinstance(space, spaces.Box) and space.shape[:1] == (count,):
         return [spaces.Box(*bounds, dtype=space.dtype) for bounds in zip(space.low, space.high, strict=True)]
     if isinstance(space, spaces.MultiDiscrete) and space.shape[:1] == (count,):

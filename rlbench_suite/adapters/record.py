@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+
+from rlbench_suite.episode import Array
 
 
 class Record(NamedTuple):
@@ -18,7 +20,7 @@ class Record(NamedTuple):
     """True if the task ended the episode, False if the time limit did; bool ``(n,)``."""
     info: dict[str, np.ndarray]
     """The last step's info (``success``, measures), each ``(n,)``."""
-    cost: Any
+    cost: Array
     """Summed constraint cost, ``(n,)``; zeros where the task has none."""
-    actions: Any
+    actions: Array
     """``(n, horizon, *action shape)``; entries from ``length`` on are zeros."""

@@ -13,7 +13,7 @@ import numpy as np
 from rlbench_suite.adapters import host
 from rlbench_suite.adapters.record import Record
 from rlbench_suite.agent import HostPolicy
-from rlbench_suite.bit_exact import compiled_apart, exact_vmap
+from rlbench_suite.bit_exact import compile_apart, exact_vmap
 from rlbench_suite.contract import as_action, keep_memory
 from rlbench_suite.episode import (
     VECTORS,
@@ -29,14 +29,14 @@ from rlbench_suite.episode import (
 )
 from rlbench_suite.host import HostTask
 from rlbench_suite.policy import Policy, View
-from rlbench_suite.process import KEPT, on_the_cpu, precision, refuse_after_fork
+from rlbench_suite.process import CACHED_TASKS, on_the_cpu, precision, refuse_after_fork
 from rlbench_suite.task import Task
 
-_BLOCK = 64
+_BLOCK_EPISODES = 64
 """Number of episodes that one call begins. Most training runs and evaluations begin no more at once."""
-_CACHED = 4_000
+_CACHED_EPISODES = 4_000
 """Approximate number of episodes whose states and steps fit into a core's caches."""
-_LINE = 16
+_CACHE_LINE = 16
 """Four-byte numbers in a cache line."""
 
 
@@ -84,15 +84,15 @@ def in_blocks(function: Callable[[Any], Any], batch: Any) -> Any:
         batch: the arrays.
     """
     size = jax.tree.leaves(batch)[0].shape[0]
-    if size < _CACHED or jax.default_backend() != "cpu":
+    if size < _CACHED_EPISODES or jax.default_backend() != "cpu":
         return function(batch)
-    count = -(-size // _CACHED)
-    block = -(-size // count) // _LINE * _LINE + _LINE  # whole cache lines, and an odd number of them
-    block += _LINE * (block // _LINE % 2 == 0)
+    count = -(-size // _CACHED_EPISODES)
+    block = -(-size // count) // _CACHE_LINE * _CACHE_LINE + _CACHE_LINE  # whole cache lines, and an odd number of them
+    block += _CACHE_LINE * (block // _CACHE_LINE % 2 == 0)
 
     def split(leaf: jax.Array) -> jax.Array:
-        filled = jnp.concatenate([leaf, leaf[: count * block - size]])
-        return filled.reshape(count, block, *leaf.shape[1:])
+        padded = jnp.concatenate([leaf, leaf[: count * block - size]])
+        return padded.reshape(count, block, *leaf.shape[1:])
 
     done = jax.lax.map(function, jax.tree.map(split, batch))
     return jax.tree.map(lambda leaf: leaf.reshape(count * block, *leaf.shape[2:])[:size], done)
@@ -136,14 +136,14 @@ def first_episodes(task: Task[Any, Any], keys: np.ndarray, split: str | int) -> 
     They are begun in blocks of one size, so that training and evaluation share one program for any number of seeds.
     """
     draw = Draw.parse(split, task)
-    filled = np.resize(keys, (-(-len(keys) // _BLOCK) * _BLOCK, 2)).reshape(-1, _BLOCK, 2)
+    padded = np.resize(keys, (-(-len(keys) // _BLOCK_EPISODES) * _BLOCK_EPISODES, 2)).reshape(-1, _BLOCK_EPISODES, 2)
     with on_the_cpu():
-        blocks = [jax.tree.map(np.asarray, _beginner(task)(block, draw)) for block in filled]
-    stream: Stream = jax.tree.map(lambda *parts: np.concatenate(parts)[: len(keys)], *blocks)
+        blocks = [jax.tree.map(np.asarray, _beginner(task)(block, draw)) for block in padded]
+    stream: Stream = jax.tree.map(lambda *leaves: np.concatenate(leaves)[: len(keys)], *blocks)
     return stream
 
 
-@lru_cache(KEPT)
+@lru_cache(CACHED_TASKS)
 def _beginner(task: Task[Any, Any]) -> Any:
     return jax.jit(partial(open_stream, task))
 
@@ -152,7 +152,7 @@ def _keys(seeds: Sequence[int] | np.ndarray) -> np.ndarray:
     return np.stack([seed_key(int(seed)) for seed in seeds])
 
 
-@lru_cache(KEPT)
+@lru_cache(CACHED_TASKS)
 def _player(task: Task[Any, Any], horizon: int) -> Any:
     return jax.jit(partial(_play, task, horizon))
 
@@ -163,29 +163,29 @@ def _play(
     size = stream.episodes.t.shape[0]
     if memory is None:
         memory = jax.vmap(policy.initial, axis_size=size)(stream.episodes.params)  # a task's params may be empty
-    kind = jax.dtypes.canonicalize_dtype(task.action_space.dtype)
-    actions = jnp.zeros((horizon, size, *(task.action_space.shape or ())), kind)
+    action_dtype = jax.dtypes.canonicalize_dtype(task.action_space.dtype)
+    actions = jnp.zeros((horizon, size, *(task.action_space.shape or ())), action_dtype)
 
     def act(memory: Any, step: Step, episode: Episode) -> tuple[jax.Array, Any]:
         view = View(step.observation, step.info.get("action_mask"), episode.state, episode.params)
-        action, after = policy.act(memory, view, draw_key(episode.seed, episode.index, episode.t, Role.POLICY))
-        return as_action(policy, action, task.action_space), keep_memory(policy, after, memory)
+        action, next_memory = policy.act(memory, view, draw_key(episode.seed, episode.index, episode.t, Role.POLICY))
+        return as_action(policy, action, task.action_space), keep_memory(policy, next_memory, memory)
 
     def body(carry: Any) -> Any:
         t, over, (episodes, last), memory, actions = carry
         # Compile the policy apart, so that the recorded action is the played one. If it were fused with both uses, its
         # last sums could round in two ways.
-        chosen, memory = compiled_apart(jax.vmap(act))(memory, last, episodes)
-        chosen = chosen.astype(actions.dtype)
-        advanced = exact_vmap(lambda e, a: advance(task, e, a, np.int32(horizon)), episodes, chosen)
+        next_actions, memory = compile_apart(jax.vmap(act))(memory, last, episodes)
+        next_actions = next_actions.astype(actions.dtype)
+        advanced = exact_vmap(lambda e, a: advance(task, e, a, np.int32(horizon)), episodes, next_actions)
 
         def freeze(old: jax.Array, new: jax.Array) -> jax.Array:
             return jnp.where(over.reshape(over.shape + (1,) * (new.ndim - 1)), old, new)
 
-        chosen = freeze(jnp.zeros_like(chosen), chosen)
+        next_actions = freeze(jnp.zeros_like(next_actions), next_actions)
         stream = jax.tree.map(freeze, Stream(episodes, last), Stream(*advanced))
         over = over | stream.last.terminated | stream.last.truncated
-        return t + 1, over, stream, memory, actions.at[t].set(chosen)
+        return t + 1, over, stream, memory, actions.at[t].set(next_actions)
 
     start = (jnp.int32(0), jnp.zeros(size, bool), stream, memory, actions)
     _, _, (episodes, last), _, actions = jax.lax.while_loop(lambda carry: ~carry[1].all(), body, start)

@@ -1,509 +1,89 @@
-"""One episode at a time as a ``gymnasium.Env``: NumPy in and out, plain Python floats and bools."""
+"""The plain form of a single environment: what ``reset`` and ``step`` mean, without what makes them fast.
+
+``gymnasium.make`` gives :class:`~rlbench_suite.adapters.task_env.TaskEnv`, which shows the same values, bit for bit, in
+a fraction of the time. ``tests/adapters/test_plain_single.py`` compares the two at every step.
+"""
 
 from __future__ import annotations
 
-import math
-import sys
-from collections.abc import Callable, Sequence
-from copy import deepcopy
-from functools import cached_property, lru_cache, partial
-from types import FrameType
-from typing import Any, NamedTuple, SupportsFloat
+from collections.abc import Callable
+from typing import Any
 
 import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
-from gymnasium import spaces
-from gymnasium.wrappers import TimeLimit
 
 from rlbench_suite.adapters.action_check import ActionCheck
-from rlbench_suite.adapters.frame_rate import frame_rate
-from rlbench_suite.adapters.goals import WithGoals
-from rlbench_suite.adapters.maskable import shown_action_space
-from rlbench_suite.adapters.one_thread import OneThread
-from rlbench_suite.adapters.packing import Field, Layout
-from rlbench_suite.adapters.program import program
-from rlbench_suite.adapters.reward_space import VectorReward, shown_reward_space
-from rlbench_suite.bit_exact import compiled_apart, exact_vmap, in_one_kernel
-from rlbench_suite.card import TaskCard, unknown
-from rlbench_suite.component import Signals
-from rlbench_suite.contract import check_spaces
-from rlbench_suite.episode import (
-    NO_LIMIT,
-    Draw,
-    Episode,
-    Step,
-    advance,
-    begin,
-    check_weights,
-    scalar_return,
-    seed_key,
-    weighted_sum,
-)
-from rlbench_suite.policy import Policy, reference_player
-from rlbench_suite.process import KEPT, on_the_cpu, precision, refuse_after_fork
+from rlbench_suite.bit_exact import exact_vmap
+from rlbench_suite.episode import NO_LIMIT, Draw, Episode, Step, advance, begin, scalar_return, seed_key
+from rlbench_suite.process import on_the_cpu, precision
 from rlbench_suite.task import Task
-from rlbench_suite.waiting import compiling
-
-RENDER_MODES = ("rgb_array", "ansi")
-_NOT_COPIED = {"_programs", "_advance", "_buffer", "_read", "_action", "_following", "_unpacked"}
-"""Attributes of an env that a copy makes again."""
 
 
-class Programs:
-    """The two compiled programs of a single env. Both return buffers of an ``(Episode, Step)``.
+class SingleEnv(gymnasium.Env[Any, Any]):
+    """A task as a Gymnasium environment, by the engine's pure functions ``begin`` and ``advance`` (``episode.py``).
 
-    ``begin`` returns two: the ordered episode and the one after it. ``advance`` returns the next step of an episode.
-    Both compute a batch of two, because a batch of one rounds differently (``bit_exact.py``).
-
-    Raises:
-        ContractError: a function of the task gives another shape or dtype than it should.
+    Args:
+        task: a task that JAX computes.
+        split: ``"train"``, ``"test"`` or the number of one training context.
     """
 
-    def __init__(self, task: Task[Any, Any]) -> None:
+    def __init__(self, task: Task[Any, Any], split: str | int = "train") -> None:
         self.task = task
-        seeds, indices = np.zeros((2, 2), np.uint32), np.zeros(2, np.int32)
-        with on_the_cpu(), precision(task):
-            self._two = compiled_apart(jax.vmap(partial(begin, task), in_axes=(0, 0, None)))
-            """Function that begins two episodes. It gives the shapes and the program, so that it is traced once."""
-            pairs = jax.eval_shape(self._two, seeds, indices, Draw(np.int32(0), np.int32(-1)))
-        shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), pairs)
-        self.layout = Layout(shapes, np.uint64 if task.dtype == np.float64 else np.uint32)
-        shape = task.action_space.shape or ()
-        span = slice(self.layout.size, self.layout.size + math.prod(shape))
-        self.action = Field(span, shape, ActionCheck(task.action_space).dtype)
-        """The action's field, behind the episode and its step."""
-        self.fields: tuple[Episode, Step] = self.layout.treedef.unflatten(self.layout.fields)
-        self.begin = program(self._begin, task, np.zeros(5, np.uint32))
-        """Takes an :func:`order`."""
-        self.advance = program(self._advance, task, np.zeros(self.action.span.stop, self.layout.dtype))
-        """Takes the buffer of an episode and its step, with an action behind them."""
-
-    @cached_property
-    def action_mask(self) -> Callable[[Any, Any], jax.Array]:
-        """Compiled function from state and params to mask, for a restored episode."""
-        return jax.jit(self.task.action_mask)
-
-    def _begin(self, order: jax.Array) -> jax.Array:
-        seed, (index, *drawn) = order[:2], order[2:].astype(np.int32)
-        draw = Draw(*drawn)
-        seeds, indices = jnp.stack([seed, seed]), jnp.stack([index, index + 1])
-        return in_one_kernel(self.layout.pack)(self._two(seeds, indices, draw))
-
-    def _advance(self, memory: jax.Array) -> jax.Array:
-        return in_one_kernel(self.layout.pack_first)(exact_vmap(self._step, *in_one_kernel(self._unpack)(memory)))
-
-    def _unpack(self, memory: jax.Array) -> tuple[Episode, jax.Array]:
-        """Return the episode and the action, each twice."""
-        (episode, _), action = self.layout.unpack(memory), self.layout.value(memory, self.action)
-        return jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), (episode, action))
-
-    def _step(self, episode: Episode, action: jax.Array) -> tuple[Episode, Step]:
-        return advance(self.task, episode, action, NO_LIMIT)
-
-    def reader(self, buffer: np.ndarray) -> Callable[[], tuple[Any, Any, bool, bool, dict[str, Any]]]:
-        """Return a function that reads the step in this buffer: Python's own scalars, and copies of arrays."""
-
-        def copier(field: Field, dtype: Any = None) -> Callable[[], np.ndarray]:
-            return self.layout.reader(buffer, field, dtype or field.dtype)
-
-        observation, reward, terminated, truncated, info = self.fields[1]
-        masks = {"action_mask": np.int8}  # what Space.sample(mask) asks for
-        arrays = {name: copier(field, masks.get(name)) for name, field in info.items() if field.shape != ()}
-        rewards = copier(reward) if reward.shape else None
-        parts = jax.tree.map(copier, observation, is_leaf=lambda part: isinstance(part, Field))
-        observe = (lambda: {name: copy() for name, copy in parts.items()}) if isinstance(observation, dict) else parts
-        names = [name for name in info if name not in arrays]
-        names.sort(key=lambda name: info[name].span.start)
-        # Three calls are faster than one whose result is then taken apart.
-        scalars, reward_alone, ends = (
-            self.layout.scalar_reader(fields)
-            for fields in ([info[name] for name in names], [] if rewards else [reward], [terminated, truncated])
-        )
-
-        def read() -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-            shown: dict[str, Any] = dict(zip(names, scalars(buffer)))  # noqa: B905  # checking lengths takes its time
-            for name, copy in arrays.items():
-                shown[name] = copy()
-            earned = reward_alone(buffer)[0] if rewards is None else rewards()
-            return observe(), earned, *ends(buffer), shown
-
-        return read
-
-
-def order(seed: np.ndarray, index: int, draw: Draw) -> np.ndarray:
-    """Return the argument of :attr:`Programs.begin`, uint32 ``(5,)``: seed, number of the episode, split, context."""
-    return np.array([*seed, index, *draw], np.int64).astype(np.uint32)
-
-
-programs = lru_cache(KEPT)(Programs)
-
-
-class EnvState(NamedTuple):
-    """Everything on which the rest of an episode depends: what ``env.unwrapped.state`` reads and restores.
-
-    It is a value of NumPy arrays and Python's own types, so it can be pickled and put into another environment of the
-    same id.
-    """
-
-    episode: Episode
-    """Seed, number, steps, return and cost so far, context (``params``) and the task's own ``state``."""
-    over: bool
-    """True if the episode has ended, so that only a reset may follow."""
-    random: Any = None
-    """State of the random numbers of a simulator of the host; None for a task without a simulator."""
-
-    def __getattr__(self, name: str) -> Any:
-        """Raise an AttributeError that says where the fields of the task's own state are."""
-        raise AttributeError(
-            f"The state of an environment has episode, over and random, not {name!r}. "
-            f"The fields of the task's own state are in env.unwrapped.episode.state."
-        )
-
-
-class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
-    """A task as a Gymnasium environment (structured view).
-
-    ``env.unwrapped`` has the ``card``, the ``task``, ``params``, ``state`` (the whole episode as a value: assign a
-    saved one to branch) and :meth:`reference`. Time limits are Gymnasium's ``TimeLimit`` wrapper, which
-    ``gymnasium.make`` adds. A restored state sets its count of steps too.
-    """
-
-    metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), **frame_rate(0.0)}  # noqa: RUF012
-    """Those of an environment say the pace of its task (:func:`frame_rate`)."""
-
-    def __init__(
-        self,
-        task: Task[Any, Any],
-        split: str | int = "train",
-        render_mode: str | None = None,
-        weights: Sequence[float] | None = None,
-    ) -> None:
-        if render_mode is not None and render_mode not in RENDER_MODES:
-            raise ValueError(unknown("render_mode", render_mode, RENDER_MODES))
-        check_spaces(task)
-        self.task = task
-        self._one_thread = OneThread(task.card.id)
-        self.metadata = type(self).metadata | frame_rate(task.period)
-        self.render_mode = render_mode
-        # Spaces hold the generator of their samples: each env has its own.
-        self.observation_space = deepcopy(task.observation_space)
-        self.action_space = shown_action_space(task)
-        self.weights = check_weights(task, weights)
-        self.reward_space = shown_reward_space(task, self.weights)
-        if self.reward_space.shape and self.card.objectives:
-            self.reward_dim = len(self.card.objectives)
-        self._shown_whole = not self.task.reward_space.shape
-        """True if rewards are shown as the task returns them."""
-        self._draw = Draw.parse(split, task)
+        self.observation_space = task.observation_space
+        self.action_space = task.action_space
+        self.episode: Episode
+        self.last_step: Step
         self._check_action = ActionCheck(task.action_space)
-        self._seed: np.ndarray | None = None
-        self._index = 0
-        self._memory: np.ndarray | None = None
-        """Buffer of the running episode and its last step, with the action behind them."""
-        self._following: np.ndarray | None = None
-        """Buffer of the next episode if the last reset has begun that one too."""
-        self._unpacked: Episode | None = None
-        """The running episode if it was unpacked since the last change of the buffer."""
-        self._trail: list[Any] = []
-        self.steps = 0
-        """Steps taken in the running episode."""
-        self._over = False
-        self._time_limits: list[TimeLimit] = []
-        """Wrappers around this environment that truncate the running episode."""
-        self._limit = int(NO_LIMIT)
-        """Time limit of the running episode, the smallest of these wrappers'."""
-
-    @property
-    def card(self) -> TaskCard:
-        """Card of the task."""
-        return self.task.card
-
-    @property
-    def signals(self) -> Signals:
-        """Name, unit, scale, meaning and bounds of each quantity that an ``observation`` or ``action`` holds."""
-        return self.task.signals
-
-    # -- Gymnasium's interface ---------------------------------------------------------------------------------
+        draw = Draw.parse(split, task)
+        self._begin = compile_in_pairs(lambda seed, index: begin(task, seed, index, draw))
+        self._advance = compile_in_pairs(lambda episode, action, mask: advance(task, episode, action, NO_LIMIT, mask))
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode: with a seed its first one, without the next one of the last seed.
-
-        Raises:
-            ValueError: the seed is negative or too large, or options are given (there are none).
-            RuntimeError: another thread is in this environment, or JAX would hang (:func:`refuse_after_fork`).
-        """
-        refuse_after_fork()
-        with self._one_thread:
-            self._turn(seed, options)
-            assert self._seed is not None
-            if self._memory is None:
-                with compiling(self.card.id):
-                    self._open()
-                    self._begin()
-            elif self._following is None:
-                self._begin()
-            else:
-                self._buffer[:], self._following = self._following, None
-            self._unpacked = None
-            observation, *_, info = self._show()
-            return observation, info
-
-    def _begin(self) -> None:
-        """Begin this episode and the next one."""
-        begun = self._programs.begin(order(self._seed, self._index, self._draw))  # type: ignore[arg-type]
-        self._buffer[:], self._following = np.asarray(begun)
-
-    def _first_advance(self, memory: np.ndarray) -> jax.Array:
-        """Compile the program of a step, and run it."""
-        with compiling(self.card.id):
-            result = self._programs.advance(memory)
-        self._advance = self._programs.advance
-        return result
-
-    def _open(self) -> np.ndarray:
-        """Make the buffer of an episode and an action, and return it."""
-        self._programs = programs(self.task)
-        self._advance = self._first_advance
-        layout, action = self._programs.layout, self._programs.action
-        self._memory = np.zeros(action.span.stop, layout.dtype)
-        self._buffer = self._memory[: layout.size]
-        self._read = self._programs.reader(self._buffer)
-        numbers = layout.float if action.dtype.kind == "f" else layout.signed
-        self._action = self._memory[action.span].view(numbers).reshape(action.shape)
-        return self._memory
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state to copy. A copy looks up its compiled programs and makes its own views into memory."""
-        state = {name: value for name, value in self.__dict__.items() if name not in _NOT_COPIED}
-        return state | {"_memory": None if self._memory is None else self._memory.copy()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore the state of a copy. It continues with the same bits.
-
-        Raises:
-            RuntimeError: an episode is running, and JAX would hang in this process (:func:`refuse_after_fork`).
-        """
-        self.__dict__.update(state, _following=None, _unpacked=None)
-        if state["_memory"] is not None:
-            refuse_after_fork()
-            self._open()[:] = state["_memory"]
-
-    def _turn(self, seed: int | None, options: dict[str, Any] | None) -> int | None:
-        """Go to the first episode of a new seed, which is returned, or to the next episode of the last seed."""
-        if options:
-            raise ValueError(f"{self.card.id} takes no reset options, got {options!r}.")
-        self._trail, self.steps, self._over = [], 0, False
-        self._time_limits = resetting_time_limits()
-        self._limit = min((limit._max_episode_steps for limit in self._time_limits), default=int(NO_LIMIT))
-        if seed is None and self._seed is not None:
-            self._index += 1
-            return None
+        """Begin an episode: with a seed its first one, without the next one of the last seed."""
+        super().reset(seed=seed)
         if seed is None:
-            seed = int(np.random.SeedSequence().generate_state(1)[0])
-        self._seed, self._index, self._following = seed_key(seed), 0, None
-        super().reset(seed=int(seed) % 2**63)
-        return int(seed)
+            key = self.episode.seed
+            index = self.episode.index + 1
+        else:
+            key = seed_key(seed)
+            index = np.int32(0)
+        with on_the_cpu(), precision(self.task):
+            self.episode, self.last_step = jax.tree.map(np.asarray, self._begin(key, index))
+        return self.last_step.observation, self._info()
 
-    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        """Step once. An action the mask forbids leaves the state as it is; ``info["invalid_reason"]`` says why.
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Step once. An action the mask forbids leaves the state as it is; ``info["invalid_reason"]`` says why."""
+        action = self._check_action(action)
+        mask = self.last_step.info.get("action_mask")
+        with on_the_cpu(), precision(self.task):
+            self.episode, self.last_step = jax.tree.map(np.asarray, self._advance(self.episode, action, mask))
+        info = self._info()
+        terminated = bool(self.last_step.terminated)
+        if info.get("invalid_action"):
+            info["invalid_reason"] = self.task.why_illegal(action, self.episode.state, self.episode.params)
+        if terminated:
+            info["end_reason"] = self.task.why_over(self.episode.state, self.episode.params, info)
+        reward = self.last_step.reward
+        if self.task.card.agents > 1:
+            reward = scalar_return(self.task, reward)
+        return self.last_step.observation, python_scalar(reward), terminated, False, info
 
-        Raises:
-            ValueError, TypeError: the action is not in the action space.
-            gymnasium.error.ResetNeeded: no episode was begun, or it is over.
-            RuntimeError: another thread is in this environment, or JAX would hang (:func:`refuse_after_fork`).
-        """
-        refuse_after_fork()
-        with self._one_thread:
-            if self._memory is None or self._over:
-                raise self._reset_needed()
-            checked = self._check_action(action)
-            self._action[...] = checked
-            self._buffer[:] = self._advance(self._memory)
-            self._unpacked = None
-            observation, reward, terminated, truncated, info = self._show()
-            self.steps += 1
-            if self.steps >= self._limit:
-                truncated = True
-            if terminated or truncated:
-                self._over = True
-            if info.get("invalid_action"):
-                episode = self._seen()
-                info["invalid_reason"] = self.task.why_illegal(checked, episode.state, episode.params)
-            if terminated:
-                episode = self._seen()
-                info["end_reason"] = self.task.why_over(episode.state, episode.params, info)
-            return observation, reward, terminated, truncated, info
-
-    def _reset_needed(self) -> gymnasium.error.ResetNeeded:
-        """Return the error of a step without a running episode."""
-        if self._over:
-            return gymnasium.error.ResetNeeded("The episode is over: call reset() before the next step().")
-        return gymnasium.error.ResetNeeded("Call reset() before step().")
-
-    def _show(self) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        if self._shown_whole:
-            return self._read()
-        observation, reward, terminated, truncated, info = self._read()
-        if self.weights is not None:
-            info["vector_reward"] = reward
-        return observation, self._reward(reward), terminated, truncated, info
-
-    def _reward(self, reward: Any) -> Any:
-        """Reduce a reward vector to one number: the mean over agents, or the weighted sum if there are weights."""
-        if self.weights is not None:
-            return float(weighted_sum(reward, self.weights, self.task.dtype))
-        if self.card.objectives:
-            return reward.view(VectorReward)
-        return float(scalar_return(self.task, reward))
-
-    def render(self) -> Any:
-        """Return a picture (``rgb_array``) or a description (``ansi``) of the current state.
-
-        A picture may show parts of earlier pictures of the episode, such as the trail of a vehicle.
-
-        Raises:
-            gymnasium.error.ResetNeeded: no episode was begun.
-        """
-        if self.render_mode == "ansi":
-            return self.task.describe(self.episode.state, self.params)
-        return (
-            self.task.draw_next(self.episode.state, self.params, self._trail)
-            if self.render_mode == "rgb_array"
-            else None
-        )
-
-    # -- what planning, masking agents and curious people need ---------------------------------------------------
-
-    def _seen(self) -> Episode:
-        """Return the running episode, unpacked once a step, to be read by the task only."""
-        if self._unpacked is None:
-            self._unpacked = self.episode
-        return self._unpacked
-
-    @property
-    def state(self) -> EnvState:
-        """The whole episode as a value: save it, restore it, branch from it.
-
-        After a state is assigned, the same actions give the same observations, rewards, ends and infos as after it was
-        saved, to the bit, and a time limit comes at the same step. A reset without a seed goes on from there too.
-
-        Raises:
-            gymnasium.error.ResetNeeded: no episode was begun.
-            TypeError: an assigned value is not such a state.
-        """
-        return EnvState(self.episode, self._over)
-
-    @state.setter
-    def state(self, state: EnvState) -> None:
-        if not isinstance(state, EnvState):
-            raise TypeError(
-                f"state takes a value that env.unwrapped.state has returned, got {type(state).__name__}. To change the "
-                f"task's own state alone: env.unwrapped.episode = env.unwrapped.episode._replace(state=...)."
-            )
-        self.episode = state.episode
-        self._over = state.over
-        self._restore_random(state.random)
-
-    def _restore_random(self, random: Any) -> None:
-        """Restore random numbers that are not functions of seed and step: simulators have some."""
-
-    @property
-    def episode(self) -> Episode:
-        """The part of :attr:`state` that the engine computes, with ``params`` and the task's own ``state``.
-
-        An assigned episode is one that goes on. So a position can be made by hand, with ``_replace``.
-
-        Raises:
-            gymnasium.error.ResetNeeded: no episode was begun.
-        """
-        if self._memory is None:
-            raise gymnasium.error.ResetNeeded("Call reset() first: there is no running episode yet.")
-        return self._programs.layout.unpack_numpy(self._buffer.copy())[0]
-
-    @episode.setter
-    def episode(self, episode: Episode) -> None:
-        refuse_after_fork()
-        if self._memory is None:
-            raise gymnasium.error.ResetNeeded("Call reset() before restoring an episode.")
-        self._go_to(episode)
-        self._following, self._unpacked = None, None
-        _, step = self._programs.layout.unpack_numpy(self._buffer)
-        if "action_mask" in step.info:
-            with precision(self.task):
-                step.info["action_mask"] = self._programs.action_mask(episode.state, episode.params)
-        self._buffer[:] = self._programs.layout.pack_numpy((episode, step))
-
-    def _go_to(self, episode: Episode) -> None:
-        """Set what is counted outside the compiled programs: seed, number and steps, those of time limits too."""
-        self._seed, self._index = np.asarray(episode.seed, np.uint32), int(episode.index)
-        self.steps, self._over, self._trail = int(episode.t), False, []
-        for limit in self._time_limits:
-            counting: Any = limit
-            counting._elapsed_steps = self.steps
-
-    @property
-    def params(self) -> Any:
-        """The context of the episode."""
-        return self.episode.params
-
-    def action_masks(self) -> np.ndarray:
-        """Return the actions that are legal now, bool ``(n,)``; agents with masks call this.
-
-        Raises:
-            AttributeError: the task has no masks.
-            gymnasium.error.ResetNeeded: no episode was begun.
-        """
-        if self._memory is None:
-            raise gymnasium.error.ResetNeeded("Call reset() first: the mask is that of a running episode.")
-        field = self._programs.fields[1].info.get("action_mask")
-        if field is None:
-            raise AttributeError(f"{self.card.id} has no action mask: every action is legal.")
-        return self._programs.layout.read(self._buffer, field).copy()
-
-    def pareto_front(self, gamma: float) -> list[np.ndarray]:
-        """Return the exact front of discounted returns, in the format of MO-Gymnasium's environments.
-
-        Raises:
-            AttributeError: the task's front is not known.
-        """
-        known = getattr(self.task, "pareto_front", None)
-        if known is None:
-            raise AttributeError(f"{self.card.id} has no known Pareto front.")
-        return list(known(gamma))
-
-    def reference(self) -> Policy:
-        """Return the family's own player: a controller, solver or scripted player."""
-        return reference_player(self.task)
+    def _info(self) -> dict[str, Any]:
+        return {name: python_scalar(value) for name, value in self.last_step.info.items()}
 
 
-def resetting_time_limits() -> list[TimeLimit]:
-    """Return the ``TimeLimit`` wrappers whose resets have called the reset of the environment that calls this.
+def compile_in_pairs(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function of one episode as a batch of two, because a batch of one rounds otherwise."""
 
-    An environment does not know its wrappers, and Gymnasium's ``make`` adds this one behind our back. Its count of
-    steps is part of what a state restores, and its limit is an end after which no step may follow. The wrappers are
-    found among the callers: each of them passes a reset on in a function that has "reset" in its name.
-    """
-    limits = []
-    frame: FrameType | None = sys._getframe(2)  # the reset of the environment
-    while frame is not None and "reset" in frame.f_code.co_name:
-        caller = frame.f_locals.get("self")
-        # A wrapper's reset calls that of its base class with the same self.
-        if isinstance(caller, TimeLimit) and caller not in limits:
-            limits.append(caller)
-        frame = frame.f_back
-    return limits
+    def compute_first_of_two(*arguments: Any) -> Any:
+        pairs = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), arguments)
+        return jax.tree.map(lambda leaf: leaf[0], exact_vmap(function, *pairs))
+
+    return jax.jit(compute_first_of_two)
 
 
-class PixelEnv(TaskEnv):
-    """The same episode seen as an image."""
-
-    def __init__(self, task: Task[Any, Any], *args: Any, **keywords: Any) -> None:
-        super().__init__(task, *args, **keywords)
-        self.observation_space = spaces.Box(0, 255, task.picture_shape, np.uint8)
-
-    def _show(self) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        _, *rest = super()._show()
-        episode = self._seen()
-        return self.task.draw(episode.state, episode.params), *rest
+def python_scalar(value: np.ndarray) -> Any:
+    """Return an array without axes as a float, int or bool, and any other array as it is."""
+    return value if value.ndim else value.item()

@@ -8,12 +8,13 @@ from typing import Any, SupportsFloat
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.adapters.action_check import FEW
-from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.task import Task
 
-LONGEST_OBSERVATION = 40_000
-LONGEST_ACTION = 4_000
+MAX_OBSERVATION_CHARACTERS = 40_000
+MAX_ACTION_CHARACTERS = 4_000
+MAX_SPELLED = 8
+"""Largest number of values of an action that a remark spells."""
 CHARACTERS = frozenset(string.printable)
 TAGS = (("<action>", "</action>"), ("<tool_call>", "</tool_call>"))
 """Tags around an action in a longer reply. The second pair is that of models whose server reads no tool calls."""
@@ -33,15 +34,16 @@ def action_in(reply: str) -> str:
     ``<think>`` is thought and does not count. Then the last ``<action>...</action>`` counts, or what follows an
     ``<action>`` that is never closed. Without such tags, all that is not thought is the action.
     """
-    said = reply.rpartition("</think>")[2].partition("<think>")[0]
+    answer = reply.rpartition("</think>")[2].partition("<think>")[0]
     for opening, closing in TAGS:
-        end = said.rfind(closing)
-        start = said.rfind(opening, 0, max(end, 0))
+        end = answer.rfind(closing)
+        start = answer.rfind(opening, 0, max(end, 0))
         if start < 0:
-            start, end = said.rfind(opening), len(said)
+            start = answer.rfind(opening)
+            end = len(answer)
         if start >= 0:
-            return said[start + len(opening) : end].strip()
-    return said
+            return answer[start + len(opening) : end].strip()
+    return answer
 
 
 SCALE = "0: the better of random play and doing nothing; 1: the reference player"
@@ -72,8 +74,8 @@ class TextEnv(TaskEnv):
 
     def __init__(self, task: Task[Any, Any], *args: Any, **keywords: Any) -> None:
         super().__init__(task, *args, **keywords)
-        self.observation_space = PrintableText(LONGEST_OBSERVATION)
-        self.action_space = PrintableText(LONGEST_ACTION)
+        self.observation_space = PrintableText(MAX_OBSERVATION_CHARACTERS)
+        self.action_space = PrintableText(MAX_ACTION_CHARACTERS)
         self.remarks: list[str] = []
 
     def step(self, action: str) -> tuple[str, SupportsFloat, bool, bool, dict[str, Any]]:
@@ -89,21 +91,20 @@ class TextEnv(TaskEnv):
         with self._one_thread:
             refusal = None
             try:
-                played = self._read_reply(action)
+                valid_action = self._read_reply(action)
             except (ValueError, TypeError) as error:
-                played = self.task.noop_action()
-                before = self._seen()
+                valid_action = self.task.noop_action()
+                last_episode = self._readable_episode()
                 refusal = str(error)[:500].encode("ascii", "backslashreplace").decode()
-            observation, reward, terminated, truncated, info = super().step(played)
+            observation, reward, terminated, truncated, info = super().step(valid_action)
             info.setdefault("invalid_action", False)
             self.remarks = []
             if refusal is not None:
                 if "invalid_reason" in info:
                     instead = "The no-op action was played instead, which changes nothing here."
-                elif np.size(played) <= FEW:
-                    instead = (
-                        f"The no-op action was played instead: {self.task.spell(played, before.state, before.params)}."
-                    )
+                elif np.size(valid_action) <= MAX_SPELLED:
+                    reply = self.task.spell(valid_action, last_episode.state, last_episode.params)
+                    instead = f"The no-op action was played instead: {reply}."
                 else:
                     instead = "The no-op action was played instead."
                 info |= {"invalid_action": True, "invalid_reason": refusal}
@@ -134,14 +135,14 @@ class TextEnv(TaskEnv):
             ValueError, TypeError: the reply has no action, or one outside the action space.
         """
         action = action_in(reply)
-        if len(action) > LONGEST_ACTION:
-            raise ValueError(f"expected at most {LONGEST_ACTION} characters, got {len(action)}")
-        if odd := sorted(set(action) - CHARACTERS):
-            raise ValueError(f"expected printable ASCII characters, got {odd[0]!r}")
-        episode = self._seen()
+        if len(action) > MAX_ACTION_CHARACTERS:
+            raise ValueError(f"expected at most {MAX_ACTION_CHARACTERS} characters, got {len(action)}")
+        if unprintable := sorted(set(action) - CHARACTERS):
+            raise ValueError(f"expected printable ASCII characters, got {unprintable[0]!r}")
+        episode = self._readable_episode()
         return self._check_action(self.task.parse(action, episode.state, episode.params))
 
     def _show(self) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         _, *rest = super()._show()
-        episode = self._seen()
+        episode = self._readable_episode()
         return self.task.describe(episode.state, episode.params), *rest

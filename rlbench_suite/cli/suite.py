@@ -30,7 +30,7 @@ from rlbench_suite.cli import (
     serve,
     video,
 )
-from rlbench_suite.component import action_in_words, explained
+from rlbench_suite.component import action_in_words, component_tables
 from rlbench_suite.scale import ANCHORS, Scale
 from rlbench_suite.whole_table import Table
 
@@ -139,7 +139,7 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
     """
     card = registry.card(task_id)
     task = card.build()
-    tables = explained(task)
+    tables = component_tables(task)
     optimum = getattr(task, "optimum", card.optimum)
     if as_json:
         spaces = {name: str(getattr(task, f"{name}_space")) for name in ("observation", "action", "reward")}

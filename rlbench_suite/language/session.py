@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import gymnasium
 import numpy as np
 
-from rlbench_suite.adapters.text import LONGEST_ACTION, TextEnv, action_in, why_over
+from rlbench_suite.adapters.text import MAX_ACTION_CHARACTERS, TextEnv, action_in, why_over
 from rlbench_suite.card import unknown
 from rlbench_suite.episode import scalar_return
 from rlbench_suite.language.lenient import find_answer, judge_answer, plain
@@ -298,7 +298,7 @@ class EpisodeSession(Session):
         the last code block, then in the last line. Whether it can be read depends on its format alone, never on how
         good it is.
         """
-        said = action_in(reply).strip()[-LONGEST_ACTION:]
+        said = action_in(reply).strip()[-MAX_ACTION_CHARACTERS:]
         readings = [reply]
         for part in (said, "```".join(said.split("```")[-2:-1]), said.rpartition("\n")[2]):
             bare = plain(f"```{part}```" if "\n" in part and part is not said else part)

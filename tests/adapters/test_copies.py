@@ -42,7 +42,7 @@ def seen(env: Any, actions: list[Any]) -> list[Any]:
     return shown
 
 
-def assert_equal(mine: list[Any], theirs: list[Any]) -> None:
+def assert_equal(mine: Any, theirs: Any) -> None:
     jax.tree.map(np.testing.assert_array_equal, mine, theirs)
 
 
@@ -94,6 +94,14 @@ def test_a_copy_in_another_process_goes_on_to_the_bit(tmp_path: Path) -> None:
         step = env.step(env.action_space.sample())
     done = subprocess.run([sys.executable, "-c", code, str(file)], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == repr(step)
+
+
+def test_a_shallow_copy_has_an_episode_of_its_own() -> None:
+    env = gymnasium.make("rlsuite/TMaze-v0").unwrapped
+    env.reset(seed=1)
+    start = env.episode
+    copy.copy(env).step(env.task.noop_action())
+    assert_equal(env.episode, start)
 
 
 def test_samples_of_one_env_leave_another_alone() -> None:

@@ -14,7 +14,7 @@ import pytest
 from gymnasium import spaces
 from hostile_replies import HOSTILE, MAX_READING_SECONDS
 
-from rlbench_suite.adapters.text import LONGEST_ACTION
+from rlbench_suite.adapters.text import MAX_ACTION_CHARACTERS
 from rlbench_suite.card import TaskCard
 from rlbench_suite.numerals import read_integer, read_real
 from rlbench_suite.registry import card as find_card
@@ -173,18 +173,18 @@ def test_the_whole_reply_is_read() -> None:
     """A move with four thousand spaces behind it is no move, whether or not junk follows."""
     env = gymnasium.make("rlsuite/DeepSeaTreasure-v0", view="text")
     env.reset(seed=0)
-    *_, info = env.step("right".ljust(LONGEST_ACTION))
+    *_, info = env.step("right".ljust(MAX_ACTION_CHARACTERS))
     assert "invalid_reason" not in info
-    for reply in ("right".ljust(LONGEST_ACTION + 1), "right".ljust(LONGEST_ACTION) + "up"):
+    for reply in ("right".ljust(MAX_ACTION_CHARACTERS + 1), "right".ljust(MAX_ACTION_CHARACTERS) + "up"):
         assert reply not in env.action_space
         *_, info = env.step(reply)
-        assert f"at most {LONGEST_ACTION} characters, got {len(reply)}" in info["invalid_reason"]
+        assert f"at most {MAX_ACTION_CHARACTERS} characters, got {len(reply)}" in info["invalid_reason"]
 
 
 def test_the_text_view_reads_replies_with_free_text_too() -> None:
     env = gymnasium.make("rlsuite/DeepSeaTreasure-v0", view="text")
     env.reset(seed=0)
-    long = "I think of " + "many things " * LONGEST_ACTION
+    long = "I think of " + "many things " * MAX_ACTION_CHARACTERS
     *_, info = env.step(f"<think>{long} <action>up</action></think>{long} <action>right</action>")
     assert "invalid_reason" not in info
     observation, *_, info = env.step("<action>down</action> or <action>sideways</action>")

@@ -55,24 +55,27 @@ REFUSAL = "Two threads use one environment of rlsuite/{} at the same time: give 
 
 
 @pytest.mark.parametrize("view", ["structured", "text"])
-@pytest.mark.parametrize(("name", "inner"), [("QuadcopterHover-v0", "_advance"), ("Hopper-v0", "step")])
-def test_a_step_of_another_thread_within_a_step_is_refused(name: str, inner: str, view: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "owner", "method"), [("QuadcopterHover-v0", "_packed", "_advance"), ("Hopper-v0", "_simulator", "step")]
+)
+def test_a_step_of_another_thread_within_a_step_is_refused(name: str, owner: str, method: str, view: str) -> None:
     env: Any = gymnasium.make(f"rlsuite/{name}", view=view).unwrapped
     alone: Any = gymnasium.make(f"rlsuite/{name}", view=view).unwrapped
     action: Any = "no action" if view == "text" else np.zeros(env.action_space.shape, np.float32)
-    for each in (env, alone):
-        each.reset(seed=3)
-        each.step(action)
-    owner = env if inner == "_advance" else env._simulator
-    compute, outcomes = getattr(owner, inner), []
+    for environment in (env, alone):
+        environment.reset(seed=3)
+        environment.step(action)
+    computer = getattr(env, owner)
+    compute = getattr(computer, method)
+    outcomes = []
 
-    def disturbed(given: Any) -> Any:
-        setattr(owner, inner, compute)
+    def disturb(argument: Any) -> Any:
+        setattr(computer, method, compute)
         outcomes.append(outcome_in_another_thread(lambda: env.step(action)))
         outcomes.append(outcome_in_another_thread(lambda: env.reset(seed=4)))
-        return compute(given)
+        return compute(argument)
 
-    setattr(owner, inner, disturbed)
+    setattr(computer, method, disturb)
     env.step(action)
     assert len(outcomes) == 2
     for outcome in outcomes:
@@ -90,14 +93,15 @@ def test_a_batch_belongs_to_one_thread_at_a_time(name: str) -> None:
     envs: Any = gymnasium.make_vec(f"rlsuite/{name}", 2).unwrapped
     envs.reset(seed=0)
     actions = np.zeros(envs.action_space.shape, np.float32)
-    check, outcomes = envs._check_actions, []
+    check = envs._check_actions
+    outcomes = []
 
-    def disturbed(given: Any) -> Any:
+    def disturb(argument: Any) -> Any:
         envs._check_actions = check
         outcomes.append(outcome_in_another_thread(lambda: envs.step(actions)))
-        return check(given)
+        return check(argument)
 
-    envs._check_actions = disturbed
+    envs._check_actions = disturb
     envs.step(actions)
     assert len(outcomes) == 1
     assert outcomes[0].startswith(REFUSAL.format(name))

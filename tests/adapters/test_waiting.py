@@ -29,13 +29,13 @@ print(json.dumps({"a": 1}))
 
 @pytest.fixture(autouse=True)
 def nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "_said", False)
+    monkeypatch.setattr(waiting, "_printed", False)
     monkeypatch.setattr(waiting, "PATIENCE", 0.05)
 
 
 def test_a_slow_first_call_is_announced_once(capfd: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):
-        call = waiting.announced(lambda seconds: time.sleep(seconds) or seconds, "rlsuite/Slow-v0")
+        call = waiting.announce_first_call(lambda seconds: time.sleep(seconds) or seconds, "rlsuite/Slow-v0")
         assert call(0.3) == 0.3
         assert call(0.1) == 0.1
     out, err = capfd.readouterr()
@@ -45,7 +45,7 @@ def test_a_slow_first_call_is_announced_once(capfd: pytest.CaptureFixture[str]) 
 
 
 def test_a_fast_call_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
-    waiting.announced(lambda: None, "rlsuite/Fast-v0")()
+    waiting.announce_first_call(lambda: None, "rlsuite/Fast-v0")()
     with pytest.raises(ValueError, match="no"), waiting.compiling("rlsuite/Fast-v0"):
         raise ValueError("no")
     time.sleep(0.1)

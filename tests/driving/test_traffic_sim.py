@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import wasserstein_distance
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.envs.driving.tasks import traffic_sim
 from rlbench_suite.envs.driving.tasks.traffic_sim import AGENTS, CARS, GRIDS
 from rlbench_suite.envs.driving.traffic import ring_road

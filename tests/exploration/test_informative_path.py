@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.envs.exploration import informative_path
 from rlbench_suite.envs.exploration.compass import MOVES
 from rlbench_suite.envs.exploration.informative_path import BUDGET, CELLS, NOISE, SIDE, BeamPlanner

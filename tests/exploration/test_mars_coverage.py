@@ -12,7 +12,7 @@ import pytest
 from scipy import ndimage
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.envs.bit_cells import SIDE, majority
 from rlbench_suite.envs.exploration import terrain
 from rlbench_suite.envs.exploration.compass import MOVES

@@ -13,7 +13,7 @@ import pytest
 from scipy import ndimage
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.envs.exploration.mars_explorer import (
     GOAL,
     PRIZE,

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.envs.bit_cells import SIDE
 from rlbench_suite.envs.exploration import relief, terrain
 from rlbench_suite.envs.exploration.compass import MOVES

@@ -11,7 +11,7 @@ from robustness_by_definition import Trace, robustness
 from scipy.integrate import solve_ivp
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.envs.exploration import temporal_logic
 from rlbench_suite.envs.exploration.specification_driver import SpecificationDriver
 from rlbench_suite.envs.exploration.temporal_logic import STEP

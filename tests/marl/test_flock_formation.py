@@ -9,7 +9,7 @@ import pytest
 from scipy.linalg import expm
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.baselines.scripted import Constant
 from rlbench_suite.envs.marl import flock_formation
 from rlbench_suite.envs.marl.flock_formation import (

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.baselines.scripted import Uniform
 from rlbench_suite.card import load
 from rlbench_suite.envs.morl.deep_sea_treasure import COLUMNS, MOVES, ROWS, DeepSeaTreasure, Params, State

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.baselines.ppo.agent import PPO
 from rlbench_suite.baselines.scripted import Constant, Uniform
 from rlbench_suite.card import load

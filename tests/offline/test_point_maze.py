@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import shortest_path
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.envs.offline.maze import LAYOUTS, UNREACHED, Maze, Motion, move
 from rlbench_suite.envs.offline.point_maze import (
     CLEARANCE,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.envs.morl.deep_sea_treasure import DeepSeaTreasure
 from rlbench_suite.registry import card
 

@@ -13,7 +13,7 @@ from scipy import stats
 from scipy.integrate import solve_ivp
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.envs.quadcopter.physics import dynamics
 from rlbench_suite.envs.quadcopter.physics.dynamics import Quadcopter, Rotors
 from rlbench_suite.envs.quadcopter.physics.rigid_body import RigidBody, Wrench

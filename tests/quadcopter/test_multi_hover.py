@@ -11,7 +11,7 @@ import pettingzoo
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.baselines.scripted import Constant
 from rlbench_suite.envs.quadcopter.control.geometric import SetPoint
 from rlbench_suite.envs.quadcopter.physics import dynamics

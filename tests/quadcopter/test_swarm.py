@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.baselines.scripted import Constant
 from rlbench_suite.envs.quadcopter.physics import dynamics
 from rlbench_suite.envs.quadcopter.physics.dynamics import Airframe, Quadcopter, Rotors

@@ -11,7 +11,7 @@ import pytest
 from robustness_by_definition import robustness
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.envs.quadcopter.physics.rigid_body import RigidBody
 from rlbench_suite.envs.quadcopter.tasks import waypoints
 from rlbench_suite.envs.quadcopter.tasks.specification_pilot import SpecificationPilot

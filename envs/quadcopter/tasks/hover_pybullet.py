@@ -32,7 +32,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import SingleDeviceSharding
 
-from rlbench_suite.adapters.single import order, programs
+from rlbench_suite.adapters.packed_episode import order, programs
 from rlbench_suite.card import TaskCard
 from rlbench_suite.compat import calling_thread_device
 from rlbench_suite.component import Component

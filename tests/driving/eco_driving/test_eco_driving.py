@@ -14,7 +14,7 @@ import pytest
 from scipy.integrate import quad
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.baselines.scripted import Constant, Uniform
 from rlbench_suite.envs.driving.roads import signal_plan
 from rlbench_suite.envs.driving.roads.signal_plan import TICK, Lights, Plan

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.baselines.scripted import Constant, Uniform
 from rlbench_suite.envs.driving.players.speed_advice import SpeedAdvice
 from rlbench_suite.envs.driving.tasks.eco_driving.eco_driving_lanes import LanesAdvice
