@@ -46,12 +46,14 @@ def read_policy(run: Run, cell: Cell) -> tuple[Task[Any, Any], Any]:
         OSError, ValueError: the policy cannot be read.
     """
     task, agent = find_card(cell.task).build(), player(cell.agent, run)
-    budget = run.manifest.budget
+    spec = run.manifest.spec(cell)
     load: Any = getattr(agent, "load", None)
     if agent.learns and load:
         file = str(run.cell_path(cell) / "policy.safetensors")
-        return task, load(file, training_task(task), budget=budget)
+        return task, load(file, training_task(task), budget=spec.budget)
     if agent.learns:
         raise ValueError(f"The agent {cell.agent!r} reads no saved policies: it has no load.")
-    *_, policy = agent.train(training_task(task), seed=cell.seed, budget=budget)
+    *_, policy = agent.train(
+        training_task(task), seed=spec.seed, budget=spec.budget, hyperparameters=spec.hyperparameters
+    )
     return task, policy

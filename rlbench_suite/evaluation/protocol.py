@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,6 +57,36 @@ class Cell(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.agent} on {self.task}, seed {self.seed}"
+
+
+class CellSpec(NamedTuple):
+    """A cell with all of its settings. Whoever runs it reads them here, and not from a file that may have changed."""
+
+    agent: str
+    task: str
+    """Id of the card."""
+    seed: int
+    budget: str
+    """Number of evaluation episodes, by name; see :data:`EPISODES`."""
+    hyperparameters: Mapping[str, Any]
+    """Hyperparameters of the agent, as its ``hyperparameters`` returned them or as JSON holds them."""
+    on_train: bool = False
+    """True if the policy is also evaluated on the train split."""
+
+    @classmethod
+    def resolve(cls, agent: Agent, task: Task[Any, Any], seed: int, budget: str, *, on_train: bool = False) -> CellSpec:
+        """Return a cell with the hyperparameters that the agent has for the task now.
+
+        Raises:
+            ValueError: the budget or a hyperparameter does not exist, or a value is out of range.
+        """
+        hyperparameters = agent.hyperparameters(training_task(task), budget)
+        return cls(agent.name, task.card.id, seed, budget, hyperparameters, on_train)
+
+    @property
+    def cell(self) -> Cell:
+        """The cell without its settings."""
+        return Cell(self.agent, self.task, self.seed)
 
 
 class Outcome(NamedTuple):
@@ -133,25 +163,25 @@ def training_task(task: Task[Any, Any]) -> Task[Any, Any]:
     return trained
 
 
-def run_cell(
-    agent: Agent, task: Task[Any, Any], seed: int, budget: str, *, on_train: bool = False
-) -> Iterator[Progress | Outcome]:
+def run_cell(agent: Agent, task: Task[Any, Any], spec: CellSpec) -> Iterator[Progress | Outcome]:
     """Train and evaluate. Yield ``Progress`` during training, and the outcome last.
 
     Args:
-        agent: the agent.
-        task: the task to evaluate on.
-        seed: training seed.
-        budget: ``smoke``, ``quick`` or ``full``.
-        on_train: evaluate on the train split, too.
+        agent: the agent that the cell names.
+        task: the task that the cell names, on which the policy is evaluated.
+        spec: the cell and its settings.
 
     Raises:
         ValueError: as :func:`evaluation_seeds` and :func:`training_task`; or the agent gave no policy.
     """
-    seeds = evaluation_seeds(task.card, seed, budget)
+    seeds = evaluation_seeds(task.card, spec.seed, spec.budget)
+    training = agent.train(
+        training_task(task), seed=spec.seed, budget=spec.budget, hyperparameters=spec.hyperparameters
+    )
+    policy: Policy | HostPolicy | None = None
+    curve: list[Progress] = []
     started = time.perf_counter()
-    policy, curve = None, []
-    for event in agent.train(training_task(task), seed=seed, budget=budget):
+    for event in training:
         if isinstance(event, Progress):
             steps, total_steps, *numbers = event
             curve.append(Progress(int(steps), int(total_steps), *map(float, numbers)))
@@ -162,7 +192,7 @@ def run_cell(
         raise ValueError(f"{agent.name} ended its training without giving a policy.")
     trained = time.perf_counter()
     record = evaluate(task, policy, seeds)
-    train_record = evaluate(task, policy, seeds, split="train") if on_train else None
+    train_record = evaluate(task, policy, seeds, split="train") if spec.on_train else None
     yield Outcome(seeds, record, curve, policy, trained - started, time.perf_counter() - trained, train_record)
 
 

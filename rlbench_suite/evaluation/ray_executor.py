@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import rlbench_suite
 from rlbench_suite.context import Context, keep
-from rlbench_suite.evaluation.protocol import Cell
+from rlbench_suite.evaluation.protocol import Cell, CellSpec
 from rlbench_suite.evaluation.runner import LOG, SILENCE, Event, Worker, groups_of_missing, hand_out, perform
 from rlbench_suite.evaluation.store import Manifest, Run
 from rlbench_suite.evaluation.writing import CannotWrite
@@ -187,7 +187,7 @@ def _run_all(
                     worker.end()
                     troubles[lost, trouble] += worker.node is not None or trouble != _LOST  # else it had not begun
                     if troubles[lost, trouble] < {_LOST: _LOSSES, _ENDED: _ENDS}.get(trouble, CRASHES):
-                        waiting.setdefault(lost[:2], []).insert(0, lost)
+                        waiting.setdefault(lost[:2], []).insert(0, run.manifest.spec(lost))
                         yield Event("retried", lost, trouble)
                     else:
                         run.record_failure(lost, f"{trouble}, {troubles[lost, trouble]} times")
@@ -205,7 +205,7 @@ class _Player:
         for context in contexts:  # the node has neither their files nor this machine's cache
             keep(context)
 
-    def perform(self, cell: Cell) -> Iterator[tuple[Event, Any]]:
+    def perform(self, spec: CellSpec) -> Iterator[tuple[Event, Any]]:
         """Run a cell. Yield its events: ``started`` with the node, ``finished`` with files, ``failed`` with the log.
 
         A ``failed`` event takes the place of every error, so that an error of Ray means a lost worker.
@@ -222,18 +222,18 @@ class _Player:
                 (path / "checkpoints").mkdir()
                 for name, content in self.checkpoints.items():
                     (path / "checkpoints" / name).write_bytes(content)
-                run = Run(path, self.manifest, (cell,))
-                for event in perform(cell, run):
+                run = Run(path, self.manifest, (spec.cell,))
+                for event in perform(spec, run):
                     attached: Any = None
                     if event.kind == "started":
                         attached = ray.get_runtime_context().get_node_id()
                     elif event.kind == "finished":
-                        attached = {file.name: file.read_bytes() for file in run.cell_path(cell).iterdir()}
+                        attached = {file.name: file.read_bytes() for file in run.cell_path(spec.cell).iterdir()}
                     elif event.kind == "failed":
                         attached = (path / LOG).read_text()
                     yield event, attached
             except (ImportError, CannotWrite) as error:
-                yield Event("failed", cell, str(error)), ""
+                yield Event("failed", spec.cell, str(error)), ""
 
 
 class _Actor(Worker):
@@ -248,9 +248,9 @@ class _Actor(Worker):
         self.losses = losses
         """Nodes lost before it was made. If another is lost and it has no node yet, that may have been its own."""
 
-    def begin(self, cell: Cell) -> None:
-        super().begin(cell)
-        self.events = self.actor.perform.remote(cell)
+    def begin(self, spec: CellSpec) -> None:
+        super().begin(spec)
+        self.events = self.actor.perform.remote(spec)
 
     def listen(self, run: Run) -> Generator[Event, None, str | None]:
         """Pass on the next event; store the cell first if it is finished. Return the fault if the worker is dead."""

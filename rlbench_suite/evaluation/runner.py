@@ -29,7 +29,7 @@ from rlbench_suite.evaluation import onnx_policy, shared_library
 from rlbench_suite.evaluation.checkpoint import Checkpoint, SavedAgent
 from rlbench_suite.evaluation.language_model import LanguageModel
 from rlbench_suite.evaluation.onnx_policy import OnnxAgent
-from rlbench_suite.evaluation.protocol import EPISODES, TRAINING_SEEDS, Cell, Outcome, run_cell, training_task
+from rlbench_suite.evaluation.protocol import EPISODES, TRAINING_SEEDS, Cell, CellSpec, Outcome, run_cell, training_task
 from rlbench_suite.evaluation.store import Manifest, Run
 from rlbench_suite.evaluation.writing import CannotWrite
 from rlbench_suite.language.chat import ChatError
@@ -169,24 +169,30 @@ def player(name: str, run: Run) -> Agent:
     return SavedAgent(checkpoint, _agent(checkpoint.agent)) if checkpoint else _agent(name)
 
 
-def perform(cell: Cell, run: Run, model: LanguageModel | None = None) -> Iterator[Event]:
+def perform(spec: CellSpec, run: Run, model: LanguageModel | None = None) -> Iterator[Event]:
     """Run and store one cell in this process. Errors of the agent or the task become a ``failed`` event.
+
+    Args:
+        spec: the cell and its settings.
+        run: the run that stores its result.
+        model: the language model that plays it; None if an agent of the run does.
 
     Raises:
         CannotWrite: the result cannot be stored.
         ChatError: the server of a language model cannot be used.
     """
+    cell = spec.cell
     yield Event("started", cell)
     try:
         import jax
 
         agent: Any = model or player(cell.agent, run)
         task = registry.card(cell.task).build()
-        budget, play_itself = run.manifest.budget, getattr(agent, "play", None)
+        play_itself = getattr(agent, "play", None)
         events: Iterator[Any] = (
-            play_itself(task, seed=cell.seed, budget=budget, folder=run.path)
+            play_itself(task, seed=spec.seed, budget=spec.budget, folder=run.path)
             if play_itself
-            else run_cell(agent, task, cell.seed, budget, on_train=cell.task in run.manifest.on_train)
+            else run_cell(agent, task, spec)
         )
         for event in events:
             if isinstance(event, Outcome):
@@ -215,7 +221,7 @@ def in_process(run: Run, model: LanguageModel | None = None) -> Generator[Event,
         ChatError: the server of the language model cannot be used.
     """
     for cell in run.missing():
-        yield from perform(cell, run, model)
+        yield from perform(run.manifest.spec(cell), run, model)
 
 
 def in_pool(run: Run, workers: int, *, silence: float = SILENCE) -> Generator[Event, None, None]:
@@ -251,7 +257,7 @@ def in_pool(run: Run, workers: int, *, silence: float = SILENCE) -> Generator[Ev
                     if result := run.result(lost):
                         yield Event("finished", lost, result)  # the worker died after it stored the result
                     elif attempts[lost] < _ATTEMPTS:
-                        waiting.setdefault(lost[:2], []).insert(0, lost)
+                        waiting.setdefault(lost[:2], []).insert(0, run.manifest.spec(lost))
                         yield Event("retried", lost, trouble)
                     else:
                         run.record_failure(lost, f"{trouble}, {_ATTEMPTS} times")
@@ -261,11 +267,11 @@ def in_pool(run: Run, workers: int, *, silence: float = SILENCE) -> Generator[Ev
             worker.end()
 
 
-def groups_of_missing(run: Run) -> dict[tuple[str, str], list[Cell]]:
+def groups_of_missing(run: Run) -> dict[tuple[str, str], list[CellSpec]]:
     """Return the missing cells by (agent, task), with the longest work first: learners, long horizons, many seeds."""
-    groups: dict[tuple[str, str], list[Cell]] = {}
+    groups: dict[tuple[str, str], list[CellSpec]] = {}
     for cell in run.missing():
-        groups.setdefault(cell[:2], []).append(cell)
+        groups.setdefault(cell[:2], []).append(run.manifest.spec(cell))
 
     def size(group: tuple[str, str]) -> tuple[bool, int]:
         agent, task = group
@@ -283,9 +289,9 @@ class Worker:
         self.unheard = 0.0
         """Seconds that were spent listening for it since its last sign of life."""
 
-    def begin(self, cell: Cell) -> None:
+    def begin(self, spec: CellSpec) -> None:
         """Start to run a cell."""
-        self.cell, self.group, self.unheard = cell, cell[:2], 0.0
+        self.cell, self.group, self.unheard = spec.cell, spec[:2], 0.0
 
     def is_silent(self, seconds: float, silence: float) -> str | None:
         """Count seconds without a sign of life. Return a description of the fault if they are too many.
@@ -301,7 +307,7 @@ AnyWorker = TypeVar("AnyWorker", bound=Worker)
 
 
 def hand_out(
-    waiting: dict[tuple[str, str], list[Cell]], team: list[AnyWorker], size: int, hire: Callable[[], AnyWorker]
+    waiting: dict[tuple[str, str], list[CellSpec]], team: list[AnyWorker], size: int, hire: Callable[[], AnyWorker]
 ) -> Iterator[Cell]:
     """Give every idle worker a cell of its own group, or of the first group without a worker, or of the largest.
 
@@ -324,11 +330,11 @@ def hand_out(
         group = next((group for group in waiting if group not in taken), max(waiting, key=lambda g: len(waiting[g])))
         if worker.group in waiting:
             group = worker.group
-        cell = waiting[group].pop(0)
+        spec = waiting[group].pop(0)
         if not waiting[group]:
             del waiting[group]
-        worker.begin(cell)
-        yield cell
+        worker.begin(spec)
+        yield spec.cell
 
 
 class _Process(Worker):
@@ -347,10 +353,10 @@ class _Process(Worker):
             signal.signal(signal.SIGINT, handler)
         theirs.close()
 
-    def begin(self, cell: Cell) -> None:
-        super().begin(cell)
+    def begin(self, spec: CellSpec) -> None:
+        super().begin(spec)
         with suppress(OSError):  # it died while idle, which `listen` will notice
-            self.connection.send(cell)
+            self.connection.send(spec)
 
     def listen(self) -> Generator[Event, None, str | None]:
         """Pass on the worker's next event. Return a description of the fault if the worker is dead."""
@@ -386,9 +392,9 @@ def _serve(connection: Connection, path: Path, manifest: Manifest) -> None:
         os.dup2(log, stream.fileno())
     run = Run(path, manifest, ())
     while True:
-        cell = connection.recv()
+        spec = connection.recv()
         try:
-            for event in perform(cell, run):
+            for event in perform(spec, run):
                 connection.send(event)
         except CannotWrite as error:
             connection.send(error)

@@ -34,7 +34,7 @@ import rlbench_suite
 from rlbench_suite.agent import Agent
 from rlbench_suite.evaluation.checkpoint import Checkpoint
 from rlbench_suite.evaluation.machine import Machine, joules
-from rlbench_suite.evaluation.protocol import VERSION, Cell, Outcome, finite_results
+from rlbench_suite.evaluation.protocol import VERSION, Cell, CellSpec, Outcome, finite_results
 from rlbench_suite.evaluation.statistics import worst_tenth
 from rlbench_suite.evaluation.writing import FAILED, clear_abandoned, make_folder, publish, replacing, staging, writing
 from rlbench_suite.policy import is_privileged
@@ -152,6 +152,11 @@ class Manifest(_Strict):
             for task in tasks:
                 for seed in range(self.seeds):
                     yield Cell(agent, task, seed)
+
+    def spec(self, cell: Cell) -> CellSpec:
+        """Return a cell of the run with its settings."""
+        hyperparameters = self.hyperparameters[cell.agent][cell.task]
+        return CellSpec(*cell, self.budget, hyperparameters, on_train=cell.task in self.on_train)
 
 
 class CellResult(_Strict):

@@ -32,7 +32,14 @@ from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.context import times
 from rlbench_suite.evaluation import chart
 from rlbench_suite.evaluation.page import render
-from rlbench_suite.evaluation.protocol import Cell, evaluate, evaluation_seeds, finite_results, training_task
+from rlbench_suite.evaluation.protocol import (
+    Cell,
+    CellSpec,
+    evaluate,
+    evaluation_seeds,
+    finite_results,
+    training_task,
+)
 from rlbench_suite.evaluation.runner import player
 from rlbench_suite.evaluation.statistics import Estimate, frequency_averaged_score, mean
 from rlbench_suite.evaluation.store import Run, read_manifest
@@ -278,27 +285,28 @@ def _policies(
     A learned policy is the same for all of them. A player of the family is made for each task, because it may read the
     state. Language models have no policy.
     """
-    budget = run.manifest.budget
     for cell in run.manifest.cells():
         if cell.task != task.card.id or cell.agent in run.manifest.models or cell.agent in omitted:
             continue
         if run.result(cell) is None:
             continue
-        agent, seed, trained = player(cell.agent, run), cell.seed, training_task(task)
+        agent = player(cell.agent, run)
+        spec = run.manifest.spec(cell)
         if not agent.learns and not run.checkpoint(cell.agent):
-            yield cell, partial(_scripted, agent, seed, budget)
+            yield cell, partial(_scripted_policy, agent, spec)
             continue
+        trained = training_task(task)
         load: Any = getattr(agent, "load", None)
         if agent.learns and load is None:
             raise ValueError(f"The agent {cell.agent!r} reads no saved policies: it has no load.")
         file = str(run.cell_path(cell) / "policy.safetensors")
-        policy = load(file, trained, budget=budget) if agent.learns else _scripted(agent, seed, budget, trained)
+        policy = load(file, trained, budget=spec.budget) if agent.learns else _scripted_policy(agent, spec, trained)
         yield cell, partial(_same, policy)
 
 
-def _scripted(agent: Agent, seed: int, budget: str, task: Task[Any, Any]) -> Any:
+def _scripted_policy(agent: Agent, spec: CellSpec, task: Task[Any, Any]) -> Any:
     """Return the policy of an agent that trains on nothing."""
-    *_, policy = agent.train(task, seed=seed, budget=budget)
+    *_, policy = agent.train(task, seed=spec.seed, budget=spec.budget, hyperparameters=spec.hyperparameters)
     return policy
 
 

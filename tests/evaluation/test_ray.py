@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rlbench_suite.evaluation import ray_executor
-from rlbench_suite.evaluation.protocol import Cell
+from rlbench_suite.evaluation.protocol import Cell, CellSpec
 from rlbench_suite.evaluation.ray_executor import CRASHES, Resources, in_cluster
 from rlbench_suite.evaluation.runner import Event, in_pool, in_process, plan
 from rlbench_suite.evaluation.store import Run
@@ -167,7 +167,7 @@ class NoPlayer:
     def __init__(self, *_: object) -> None:
         raise ImportError("the node has no package for this")
 
-    def perform(self, cell: Cell) -> Iterator[None]:
+    def perform(self, spec: CellSpec) -> Iterator[None]:
         yield
 
 

@@ -17,7 +17,7 @@ from rlbench_suite.adapters.rollout import replay
 from rlbench_suite.episode import scalar_return
 from rlbench_suite.evaluation import store
 from rlbench_suite.evaluation.machine import Machine
-from rlbench_suite.evaluation.protocol import Cell, Outcome, evaluation_seeds, run_cell
+from rlbench_suite.evaluation.protocol import Cell, CellSpec, Outcome, evaluation_seeds, run_cell
 from rlbench_suite.evaluation.runner import in_process, plan
 from rlbench_suite.evaluation.store import EPISODES, Manifest, Run, read_manifest
 
@@ -264,7 +264,7 @@ def test_one_program_at_a_time(toys: Path, tmp_path: Path):
 def test_a_cell_is_stored_whole_or_not_at_all(toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     agent, cell = registry.agent("toy"), Cell("toy", WALK, 0)
     task = registry.card(WALK).build()
-    *_, outcome = run_cell(agent, task, 0, "smoke")
+    *_, outcome = run_cell(agent, task, CellSpec.resolve(agent, task, 0, "smoke"))
     assert isinstance(outcome, Outcome)
     manifest = plan("toy", WALK, 1, "smoke")
 
