@@ -13,7 +13,8 @@ import argparse
 import time
 
 from rlbench_suite.baselines.ppo_agent import PPO
-from rlbench_suite.evaluation.protocol import CellSpec, Outcome, run_cell
+from rlbench_suite.evaluation.manifest import CellSpec
+from rlbench_suite.evaluation.protocol import Outcome, run_cell
 from rlbench_suite.evaluation.statistics import mean
 from rlbench_suite.registry import card, resolve_suite
 

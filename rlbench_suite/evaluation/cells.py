@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from rlbench_suite.card import file_name_of, unknown
-from rlbench_suite.evaluation.protocol import Cell, training_task
-from rlbench_suite.evaluation.reading import cell_folder
+from rlbench_suite.evaluation.manifest import Cell
+from rlbench_suite.evaluation.protocol import training_task
+from rlbench_suite.evaluation.run import Run
 from rlbench_suite.evaluation.runner import player
-from rlbench_suite.evaluation.store import Run, read_manifest
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
 
@@ -22,11 +22,11 @@ def find_cell(path: Path, name: str) -> tuple[Run, Cell]:
     Raises:
         ValueError: it is no run, or has no finished cell of that name.
     """
-    run = Run(path, read_manifest(path), ())
+    run = Run.read(path)
     cells = {
         f"{cell.agent}/{file_name_of(cell.task)}/{cell.seed}": cell
         for cell in run.manifest.cells()
-        if cell.agent not in run.manifest.models and (cell_folder(path, *cell) / "result.json").exists()
+        if cell.agent not in run.manifest.models and (run.cell_path(cell) / "result.json").exists()
     }
     given = name.strip("/").removeprefix("cells/")
     if given in cells:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from rlbench_suite import registry
 from rlbench_suite.card import unknown
 from rlbench_suite.evaluation.pairing import several
-from rlbench_suite.evaluation.reading import FinishedRun, agent_names
+from rlbench_suite.evaluation.run import Run, agent_names
 
 
-def chosen(runs: Sequence[FinishedRun], agents: str | None = None, tasks: str | None = None) -> list[FinishedRun]:
+def chosen(runs: Sequence[Run], agents: str | None = None, tasks: str | None = None) -> list[Run]:
     """Return the runs with some of their agents and tasks only, without the runs that have none of them.
 
     Named agents come in the order of their names, run by run.
@@ -26,43 +25,39 @@ def chosen(runs: Sequence[FinishedRun], agents: str | None = None, tasks: str | 
         ValueError: a name is unknown, or no finished cell is left.
     """
     names = agent_names(runs)
-    called = {owner: {owner[1], name} for owner, name in names.items()}
-    known = list(
-        dict.fromkeys(task for run in runs for own in run.manifest["hyperparameters"].values() for task in own)
-    )
-    players = _listed("agent", agents, names.values()) if agents is not None else list(names.values())
-    for player in players:
-        if not any(player in both for both in called.values()):
-            raise ValueError(unknown("agent of the runs", player, set[str]().union(*called.values())))
-    wanted = set(known)
-    if tasks is not None:
-        short = [task.split("/", 1)[1] for task in known]
-        wanted = {task for name in _listed("task", tasks, short) for task in _named(name, known)}
-    kept: list[tuple[int, FinishedRun]] = []
+    aliases = {owner: {owner[1], name} for owner, name in names.items()}
+    selected_agents = list(names.values()) if agents is None else _listed("agent", agents, names.values())
+    for agent in selected_agents:
+        if not any(agent in both for both in aliases.values()):
+            raise ValueError(unknown("agent of the runs", agent, set[str]().union(*aliases.values())))
+    selected_tasks = _select_tasks(runs, tasks)
+    selected_runs: list[tuple[int, Run]] = []
     for run in runs:
-        order = {
-            agent: min(players.index(name) for name in names_of & set(players))
-            for (owner, agent), names_of in called.items()
-            if owner == run.name and names_of & set(players)
-        }
-        manifest = run.manifest | {
-            "hyperparameters": {
-                agent: {
-                    task: values for task, values in run.manifest["hyperparameters"][agent].items() if task in wanted
-                }
-                for agent in sorted(order, key=lambda agent: order[agent])
-            },
-            "references": {task: found for task, found in run.manifest["references"].items() if task in wanted},
-        }
-        if cells := [each for each in run.cells if each["task"] in manifest["hyperparameters"].get(each["agent"], ())]:
-            cells.sort(key=lambda cell: order[cell["agent"]])
-            place = 0 if agents is None else min(order.values())
-            failed = tuple(c for c in run.failed if c["task"] in manifest["hyperparameters"].get(c["agent"], ()))
-            kept.append((place, replace(run, manifest=manifest, cells=tuple(cells), failed=failed)))
-    if not kept:
+        ranks = {}  # places of the run's agents in the list, by their names in the run
+        for (owner, agent), both in aliases.items():
+            if owner == run.name and both & set(selected_agents):
+                ranks[agent] = min(selected_agents.index(name) for name in both & set(selected_agents))
+        selected_run = run.select(sorted(ranks, key=ranks.__getitem__), selected_tasks)
+        if selected_run.results():
+            rank = 0 if agents is None else min(ranks.values())
+            selected_runs.append((rank, selected_run))
+    if not selected_runs:
         what = " on ".join(filter(None, (agents, tasks)))
         raise ValueError(f"No finished cell of {what} in {', '.join(run.name for run in runs)}.")
-    return [run for _, run in sorted(kept, key=lambda each: each[0])]
+    return [run for _, run in sorted(selected_runs, key=lambda ranked: ranked[0])]
+
+
+def _select_tasks(runs: Sequence[Run], names: str | None) -> set[str]:
+    """Return the tasks of the runs that a list of suites and ids names; all of them if there is no list.
+
+    Raises:
+        ValueError: a name is unknown.
+    """
+    known = list(dict.fromkeys(task for run in runs for own in run.manifest.hyperparameters.values() for task in own))
+    if names is None:
+        return set(known)
+    short_names = [task.split("/", 1)[1] for task in known]
+    return {task for name in _listed("task", names, short_names) for task in _named(name, known)}
 
 
 def _listed(kind: str, names: str, known: Iterable[str]) -> list[str]:

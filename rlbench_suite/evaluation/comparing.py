@@ -22,15 +22,18 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
-from rlbench_suite.evaluation import reading, shares, statistics
+from rlbench_suite.evaluation import shares, statistics
 from rlbench_suite.evaluation.intervals import Estimate
-from rlbench_suite.evaluation.pairing import Cells, Gap, Pairs, apart, count, gaps, on_apart, on_shared, pairs_of
+from rlbench_suite.evaluation.manifest import CellResult
+from rlbench_suite.evaluation.pairing import Gap, Pairs, apart, count, gaps, on_apart, on_shared, pairs_of
 from rlbench_suite.evaluation.permutation import holm, sign_flip_test
 from rlbench_suite.evaluation.power import LEAST_SEEDS, LEVEL, MOST_SEEDS, POWER, seeds_needed
+from rlbench_suite.evaluation.run import Cells, Run, anchor_errors, cells_by_agent, failure_counts, violates
 from rlbench_suite.evaluation.unseen import SCALE, Bounds, ends_of_runs, unseen_share
 from rlbench_suite.registry import constraint
 
@@ -152,7 +155,7 @@ def survives(difference: float, unseen: float, runs: int) -> bool:
     return ((1 - share) * difference + share * unseen) * difference > 0
 
 
-def verdicts(runs: Sequence[reading.FinishedRun]) -> list[Verdict]:
+def verdicts(runs: Sequence[Run]) -> list[Verdict]:
     """Compare every two agents of the runs that share a task, seed and evaluation episodes; see :func:`apart`.
 
     Raises:
@@ -160,7 +163,7 @@ def verdicts(runs: Sequence[reading.FinishedRun]) -> list[Verdict]:
             protocol, budget or reference scores.
     """
     _check_comparable(runs)
-    agents = reading.agents(runs)
+    agents = cells_by_agent(runs)
     if len(agents) < 2:
         only = " ".join([f"{', '.join(agents)} is the only agent.", *on_shared(runs)])
         raise ValueError(f"There is nothing to compare: {only} Name a run with another agent.")
@@ -168,7 +171,7 @@ def verdicts(runs: Sequence[reading.FinishedRun]) -> list[Verdict]:
     both = [pair for pair in combinations(agents, 2) if pair not in without]
     if not both:
         raise ValueError(f"There is nothing to compare. {on_apart(without, agents)}")
-    missing, failed, errors = gaps(runs), reading.failures(runs), reading.anchor_errors(runs)
+    missing, failed, errors = gaps(runs), failure_counts(runs), anchor_errors(runs)
     found = [_compare(x, y, agents[x], agents[y], missing, failed, errors, len(both)) for x, y in both]
     single = iter(holm([task.p for verdict in found for task in verdict.tasks]))
     found = [
@@ -181,19 +184,20 @@ def verdicts(runs: Sequence[reading.FinishedRun]) -> list[Verdict]:
     ]
 
 
-def _check_comparable(runs: Sequence[reading.FinishedRun]) -> None:
+def _check_comparable(runs: Sequence[Run]) -> None:
     first, *others = runs
     for run in others:
         for name in ("protocol", "budget"):
-            if run.manifest[name] != first.manifest[name]:
+            setting, first_setting = (getattr(each.manifest, name) for each in (run, first))
+            if setting != first_setting:
                 raise ValueError(
-                    f"{first.path} has the {name} {first.manifest[name]!r} and {run.path} has "
-                    f"{run.manifest[name]!r}; their scores do not compare."
+                    f"{first.path} has the {name} {first_setting!r} and {run.path} has {setting!r}; "
+                    "their scores do not compare."
                 )
-    anchors: dict[str, tuple[Any, reading.FinishedRun]] = {}
+    anchors: dict[str, tuple[Any, Run]] = {}
     for run in runs:
-        for task, scores in run.manifest["references"].items():
-            means = {player: score["mean"] for player, score in scores.items()}
+        for task, scores in run.manifest.references.items():
+            means = {player: score.mean for player, score in scores.items()}
             earlier, owner = anchors.setdefault(task, (means, run))
             if earlier != means:
                 raise ValueError(
@@ -214,7 +218,7 @@ def _compare(
 ) -> Verdict:
     """Compare two agents, one of several pairs of agents; correction, verdict and words are still open."""
     cells = {task: found for task in x if task in y and (found := pairs_of(x[task], y[task]))}
-    pairs = {task: _scores(found, reading.score) for task, found in cells.items()}
+    pairs = {task: _scores(found, attrgetter("score")) for task, found in cells.items()}
     differences = {task: scores[:, 0] - scores[:, 1] for task, scores in pairs.items()}
     tasks = []
     scale_errors: dict[str, float] = {}
@@ -225,14 +229,12 @@ def _compare(
         scale_errors[task] = _scale_error(float(values.mean()), errors.get(task))
         estimate = statistics.with_error(statistics.mean({task: values}, bounds=spans[task]), scale_errors[task])
         violating = tuple(
-            agent
-            for agent, own in zip((first, second), zip(*cells[task], strict=True), strict=True)
-            if reading.violate(own)
+            agent for agent, own in zip((first, second), zip(*cells[task], strict=True), strict=True) if violates(own)
         )
         privileged = tuple(
             agent
             for agent, own in zip((first, second), zip(*cells[task], strict=True), strict=True)
-            if any(cell.get("privileged") for cell in own)
+            if any(cell.privileged for cell in own)
         )
         own_mean, other_mean = pairs[task].mean(0).tolist()
         unseen = tails[task][0] if estimate.point > 0 else tails[task][1]
@@ -251,7 +253,7 @@ def _compare(
     )
     unseen = float(np.mean([span[0] if difference.point > 0 else span[1] for span in tails.values()]))
     p = sign_flip_test(differences)
-    kept = {task: _scores(found, reading.constrained) for task, found in cells.items()}
+    kept = {task: _scores(found, attrgetter("constrained_score")) for task, found in cells.items()}
     limited = any(constraint(task) for task in cells)
     return Verdict(
         first=first,
@@ -308,7 +310,7 @@ def _unpaired(own: Cells, pairs: Mapping[str, np.ndarray]) -> int:
     return sum(len(own[task]) - len(scores) for task, scores in pairs.items())
 
 
-def _scores(pairs: Pairs, score: Callable[[Mapping[str, Any]], float]) -> np.ndarray:
+def _scores(pairs: Pairs, score: Callable[[CellResult], float]) -> np.ndarray:
     """Return the scores of pairs, shape ``(n_pairs, 2)``."""
     return np.array([(score(own), score(other)) for own, other in pairs])
 

@@ -7,17 +7,19 @@ import io
 import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from operator import attrgetter
 from typing import Any
 
 import yaml
 
-from rlbench_suite.evaluation import reading, statistics
+from rlbench_suite.evaluation import statistics
 from rlbench_suite.evaluation.choosing import chosen
 from rlbench_suite.evaluation.comparing import verdicts
 from rlbench_suite.evaluation.intervals import Estimate
+from rlbench_suite.evaluation.manifest import CellResult
 from rlbench_suite.evaluation.power import LEVEL
-from rlbench_suite.evaluation.reading import FinishedRun, agents
 from rlbench_suite.evaluation.remarks import on_few_seeds
+from rlbench_suite.evaluation.run import Run, anchor_errors, cells_by_agent, failure_counts, violates
 from rlbench_suite.evaluation.unseen import on_unseen
 from rlbench_suite.registry import constraint
 
@@ -44,7 +46,7 @@ _ESCAPED = {
 }  # fmt: skip
 
 
-def latex(run: FinishedRun) -> str:
+def latex(run: Run) -> str:
     """Return a table of mean scores with 95 % intervals: a row for each task, a column for each agent.
 
     Its head says how many seeds the scores have. It needs the package ``booktabs``. The last rows are the mean and the
@@ -53,16 +55,16 @@ def latex(run: FinishedRun) -> str:
     score that violates the constraint of a task has a dagger and is never bold. Where a task has a constraint, another
     row has the interquartile mean of constrained scores.
     """
-    failed = reading.failures([run])
+    failed = failure_counts([run])
     cells = {
         agent: {task: list(seeds.values()) for task, seeds in own.items() if (agent, task) not in failed}
-        for agent, own in agents([run]).items()
+        for agent, own in cells_by_agent([run]).items()
     }
     unfinished = sorted({agent for agent, _ in failed})
-    errors = reading.anchor_errors([run])
-    scores = _scores(cells, reading.score)
-    constrained = _scores(cells, reading.constrained)
-    broken = {agent: [task for task, own in theirs.items() if reading.violate(own)] for agent, theirs in cells.items()}
+    errors = anchor_errors([run])
+    scores = _scores(cells, attrgetter("score"))
+    constrained = _scores(cells, attrgetter("constrained_score"))
+    broken = {agent: [task for task, own in theirs.items() if violates(own)] for agent, theirs in cells.items()}
     tasks = list(dict.fromkeys(task for own in scores.values() for task in own))
     done = {agent: own for agent, own in scores.items() if agent not in unfinished}
     shared = [task for task in tasks if done and all(task in own for own in done.values())]
@@ -94,7 +96,7 @@ def latex(run: FinishedRun) -> str:
     if not numbers:
         raise ValueError(f"Every agent of {run.name} has failed cells on every task, so there is no number to export.")
     seeds = " to ".join(str(number) for number in dict.fromkeys((numbers[0], numbers[-1])))
-    privileged = {cell["agent"] for cell in run.cells if cell.get("privileged")}
+    privileged = {cell.agent for cell in run.results() if cell.privileged}
     names = [_escape(agent) + "$^\\ddagger$" * (agent in privileged) for agent in scores]
     head = " & ".join([f"Task ({seeds} seed{'s' * (numbers[-1] > 1)})", *names]) + r" \\"
     lines = [
@@ -114,40 +116,40 @@ def latex(run: FinishedRun) -> str:
     return "\n".join(lines) + "\n"
 
 
-def tidy_csv(run: FinishedRun) -> str:
+def tidy_csv(run: Run) -> str:
     """Return one row for each cell; see :data:`COLUMNS`. Numbers have all their digits."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    for cell in run.cells:
-        found = constraint(cell["task"])
+    for result in run.results():
+        limit = constraint(result.task)
         writer.writerow([
-            cell["task"], cell["agent"], cell["seed"], cell["score"], cell["mean_return"], cell["success_rate"],
-            cell["mean_cost"], found.limit if found else None, reading.violate([cell]), reading.constrained(cell),
-            bool(cell.get("privileged")), False,
+            result.task, result.agent, result.seed, result.score, result.mean_return, result.success_rate,
+            result.mean_cost, limit.limit if limit else None, violates([result]), result.constrained_score,
+            result.privileged, False,
         ])  # fmt: skip
-    for cell in run.failed:
-        writer.writerow([cell["task"], cell["agent"], cell["seed"], *[None] * (len(COLUMNS) - 4), True])
+    for cell in run.failures():
+        writer.writerow([cell.task, cell.agent, cell.seed, *[None] * (len(COLUMNS) - 4), True])
     return text.getvalue()
 
 
-def huggingface(run: FinishedRun) -> str:
+def huggingface(run: Run) -> str:
     """Return the metadata ``model-index`` of a model card, as YAML: one model for each agent.
 
     The layout is that of https://github.com/huggingface/hub-docs/blob/main/modelcard.md. Values are means over seeds.
     An agent with failed cells on a task has no result there, and a comment says so.
     """
-    settings = {"budget": run.manifest["budget"], "protocol": run.manifest["protocol"]}
-    index, failed = [], reading.failures([run])
-    for agent, tasks in agents([run]).items():
+    settings = {"budget": run.manifest.budget, "protocol": run.manifest.protocol}
+    index, failed = [], failure_counts([run])
+    for agent, tasks in cells_by_agent([run]).items():
         results = []
         for task, seeds in tasks.items():
             if (agent, task) in failed:
                 continue
             found = constraint(task)
-            cells = [{**cell, "constrained": reading.constrained(cell)} for cell in seeds.values()]
-            violated = ", violated" * reading.violate(cells)
-            known = ", privileged" * any(cell.get("privileged") for cell in cells)
+            cells = list(seeds.values())
+            violated = ", violated" * violates(cells)
+            known = ", privileged" * any(cell.privileged for cell in cells)
             cost = f"Mean constraint cost (limit {found.limit:g}{violated})" if found else "Mean constraint cost"
             metrics = {
                 "mean_reward": ("Mean return", "mean_return"),
@@ -156,17 +158,20 @@ def huggingface(run: FinishedRun) -> str:
                 "mean_cost": (cost, "mean_cost"),
             }
             if found:
-                metrics["constrained_score"] = ("Normalised score, 0 where the cost exceeds the limit", "constrained")
+                metrics["constrained_score"] = (
+                    "Normalised score, 0 where the cost exceeds the limit",
+                    "constrained_score",
+                )
             results.append({
                 "task": {"type": "reinforcement-learning", "name": "Reinforcement learning"},
                 "dataset": {
                     "type": task,
                     "name": _name(task),
                     "split": "test",
-                    "args": {**settings, "seeds": len(cells), "episodes": cells[0]["episodes"]},
+                    "args": {**settings, "seeds": len(cells), "episodes": cells[0].episodes},
                 },
                 "metrics": [
-                    {"type": kind, "name": name, "value": math.fsum(cell[key] for cell in cells) / len(cells)}
+                    {"type": kind, "name": name, "value": math.fsum(getattr(cell, key) for cell in cells) / len(cells)}
                     for kind, (name, key) in metrics.items()
                 ],
             })  # fmt: skip
@@ -179,12 +184,12 @@ def huggingface(run: FinishedRun) -> str:
     return comments + yaml.safe_dump({"model-index": index}, sort_keys=False, allow_unicode=True)
 
 
-FORMATS: dict[str, Callable[[FinishedRun], str]] = {"latex": latex, "csv": tidy_csv, "huggingface": huggingface}
+FORMATS: dict[str, Callable[[Run], str]] = {"latex": latex, "csv": tidy_csv, "huggingface": huggingface}
 """Functions that export a run, by the name of the format."""
 
 
 def _scores(
-    cells: dict[str, dict[str, list[dict[str, Any]]]], score: Callable[[dict[str, Any]], float]
+    cells: dict[str, dict[str, list[CellResult]]], score: Callable[[CellResult], float]
 ) -> dict[str, dict[str, list[float]]]:
     return {
         agent: {task: [score(cell) for cell in own] for task, own in tasks.items()} for agent, tasks in cells.items()
@@ -194,7 +199,7 @@ def _scores(
 _MEAN = "Mean"
 
 
-def _told(run: FinishedRun) -> dict[str, set[tuple[str, str]]]:
+def _told(run: Run) -> dict[str, set[tuple[str, str]]]:
     """Return the agents that can be told apart, better one first, by task, and for the mean over tasks."""
     told: dict[str, set[tuple[str, str]]] = {_MEAN: set()}
     with suppress(ValueError):  # there is one agent, or no two have a cell in common

@@ -18,7 +18,8 @@ import numpy as np
 from rlbench_suite.adapters.record import Record
 from rlbench_suite.agent import CannotPlay
 from rlbench_suite.card import Score, TaskCard
-from rlbench_suite.evaluation.protocol import EPISODES, Cell, Outcome, evaluation_seeds
+from rlbench_suite.evaluation.manifest import Cell
+from rlbench_suite.evaluation.protocol import EPISODES, Outcome, evaluation_seeds
 from rlbench_suite.evaluation.writing import make_folder, writing
 from rlbench_suite.language.chat import Endpoint
 from rlbench_suite.language.playing import Game, Result, Transcript, TranscriptFile, play_all, rejudge

@@ -17,7 +17,7 @@ from typing import Any
 
 from rlbench_suite.card import Score, TaskCard
 from rlbench_suite.evaluation.one_shot import interval
-from rlbench_suite.evaluation.store import Run
+from rlbench_suite.evaluation.run import Run
 from rlbench_suite.registry import card as find_card
 
 TRIVIAL = ("nothing", "guess", "constant", "heuristic")

@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,12 +27,10 @@ from rlbench_suite.adapters.rollout import Record, play, replay
 from rlbench_suite.agent import Agent, HostPolicy, Progress
 from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.episode import scalar_return
+from rlbench_suite.evaluation.manifest import CellSpec
 from rlbench_suite.policy import Policy, as_declared
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
-
-VERSION = 2
-"""Version of the protocol. It changes whenever results change for another reason than a task's or agent's version."""
 
 EPISODES = {"smoke": 50, "quick": 100, "full": 200}
 """Evaluation episodes of a cell by budget. The training steps of a budget are a hyperparameter of the agent."""
@@ -45,48 +43,6 @@ _EVALUATION_BLOCK = 2**16
 _EVALUATION = range(2**62, 2**63 - TRAINING_SEEDS * _EVALUATION_BLOCK)
 """First evaluation seeds that tasks may have. Their blocks end below 2**63, so that tables store them as int64."""
 _CALIBRATION = 2**63
-
-
-class Cell(NamedTuple):
-    """Unit of work: one agent trained on one task with one seed."""
-
-    agent: str
-    task: str
-    """Id of the card."""
-    seed: int
-
-    def __str__(self) -> str:
-        return f"{self.agent} on {self.task}, seed {self.seed}"
-
-
-class CellSpec(NamedTuple):
-    """A cell with all of its settings. Whoever runs it reads them here, and not from a file that may have changed."""
-
-    agent: str
-    task: str
-    """Id of the card."""
-    seed: int
-    budget: str
-    """Number of evaluation episodes, by name; see :data:`EPISODES`."""
-    hyperparameters: Mapping[str, Any]
-    """Hyperparameters of the agent, as its ``hyperparameters`` returned them or as JSON holds them."""
-    on_train: bool = False
-    """True if the policy is also evaluated on the train split."""
-
-    @classmethod
-    def resolve(cls, agent: Agent, task: Task[Any, Any], seed: int, budget: str, *, on_train: bool = False) -> CellSpec:
-        """Return a cell with the hyperparameters that the agent has for the task now.
-
-        Raises:
-            ValueError: the budget or a hyperparameter does not exist, or a value is out of range.
-        """
-        hyperparameters = agent.hyperparameters(training_task(task), budget)
-        return cls(agent.name, task.card.id, seed, budget, hyperparameters, on_train)
-
-    @property
-    def cell(self) -> Cell:
-        """The cell without its settings."""
-        return Cell(self.agent, self.task, self.seed)
 
 
 class Outcome(NamedTuple):
@@ -103,6 +59,16 @@ class Outcome(NamedTuple):
     evaluate_seconds: float
     train_record: Record | None = None
     """Episodes of the same seeds on the train split, if they were asked for."""
+
+
+def resolve_cell(agent: Agent, task: Task[Any, Any], seed: int, budget: str, *, on_train: bool = False) -> CellSpec:
+    """Return a cell with the hyperparameters that the agent has for the task now.
+
+    Raises:
+        ValueError: the budget or a hyperparameter does not exist, or a value is out of range.
+    """
+    hyperparameters = agent.hyperparameters(training_task(task), budget)
+    return CellSpec(agent.name, task.card.id, seed, budget, hyperparameters, on_train)
 
 
 def evaluation_seeds(card: TaskCard, seed: int, budget: str) -> range:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlbench_suite.evaluation.reading import FinishedRun, constrained, violate
+from rlbench_suite.evaluation.run import Run, violates
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -50,7 +50,7 @@ class Answer:
 class Database:
     """Tables of several runs in memory, see :data:`TABLES`."""
 
-    def __init__(self, runs: Sequence[FinishedRun]) -> None:
+    def __init__(self, runs: Sequence[Run]) -> None:
         """Load the tables.
 
         Raises:
@@ -116,19 +116,19 @@ class Database:
         return {str(row[0]): str(row[1]) for row in self.ask(f"DESCRIBE {table}").rows}
 
 
-def _load_cells(connection: DuckDBPyConnection, runs: Sequence[FinishedRun]) -> None:
+def _load_cells(connection: DuckDBPyConnection, runs: Sequence[Run]) -> None:
     import pyarrow as pa
 
     rows = [
         {
             "run": run.name,
-            "budget": run.manifest["budget"],
-            **cell,
-            "violates": violate([cell]),
-            "constrained_score": constrained(cell),
+            "budget": run.manifest.budget,
+            **result.model_dump(),
+            "violates": violates([result]),
+            "constrained_score": result.constrained_score,
         }
         for run in runs
-        for cell in run.cells
+        for result in run.results()
     ]
     columns = dict.fromkeys(name for row in rows for name in row)  # those of the first row are not all
     try:
@@ -140,21 +140,18 @@ def _load_cells(connection: DuckDBPyConnection, runs: Sequence[FinishedRun]) -> 
     connection.unregister("loaded")
 
 
-def _load_failed(connection: DuckDBPyConnection, runs: Sequence[FinishedRun]) -> None:
+def _load_failed(connection: DuckDBPyConnection, runs: Sequence[Run]) -> None:
     connection.execute("CREATE TABLE failed (run VARCHAR, agent VARCHAR, task VARCHAR, seed BIGINT, error VARCHAR)")
     for run in runs:
-        for cell in run.failed:
-            connection.execute(
-                "INSERT INTO failed VALUES (?, ?, ?, ?, ?)",
-                [run.name, cell["agent"], cell["task"], cell["seed"], cell["error"]],
-            )
+        for cell in run.failures():
+            connection.execute("INSERT INTO failed VALUES (?, ?, ?, ?, ?)", [run.name, *cell])
 
 
-def _load_files(connection: DuckDBPyConnection, runs: Iterable[FinishedRun], table: str, name: str) -> None:
+def _load_files(connection: DuckDBPyConnection, runs: Iterable[Run], table: str, name: str) -> None:
     """Copy one file of every cell into a table. It has the columns of all files."""
     parts, given = [], []
     for run in runs:
-        files = [str(run.folder(cell) / name) for cell in run.cells]
+        files = [str(run.cell_path(result.cell) / name) for result in run.results()]
         if wrong := [file for file in files if not Path(file).is_file()]:
             raise ValueError(f"{wrong[0]} is missing; delete its folder and run the cell again.")
         parts.append("SELECT ? AS run, * FROM read_parquet(?, union_by_name = true)")

@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 
 import rlbench_suite
 from rlbench_suite.context import Context, keep
-from rlbench_suite.evaluation.protocol import Cell, CellSpec
+from rlbench_suite.evaluation.manifest import Cell, CellSpec, Manifest
 from rlbench_suite.evaluation.runner import LOG, SILENCE, Event, Worker, groups_of_missing, hand_out, perform
-from rlbench_suite.evaluation.store import Manifest, Run
+from rlbench_suite.evaluation.store import OpenRun
 from rlbench_suite.evaluation.writing import CannotWrite
 from rlbench_suite.registry import card as find_card
 
@@ -72,7 +72,7 @@ class Resources(NamedTuple):
 
 
 def in_cluster(
-    run: Run,
+    run: OpenRun,
     resources: Resources,
     address: str | None = None,
     workers: int | None = None,
@@ -146,7 +146,7 @@ def _connection(address: str | None) -> Iterator[None]:
 
 
 def _run_all(
-    run: Run, resources: Resources, environment: Mapping[str, str], workers: int | None, silence: float
+    run: OpenRun, resources: Resources, environment: Mapping[str, str], workers: int | None, silence: float
 ) -> Generator[Event, None, None]:
     import ray
 
@@ -222,7 +222,7 @@ class _Player:
                 (path / "checkpoints").mkdir()
                 for name, content in self.checkpoints.items():
                     (path / "checkpoints" / name).write_bytes(content)
-                run = Run(path, self.manifest, (spec.cell,))
+                run = OpenRun(path, self.manifest, (spec.cell,))
                 for event in perform(spec, run):
                     attached: Any = None
                     if event.kind == "started":
@@ -252,7 +252,7 @@ class _Actor(Worker):
         super().begin(spec)
         self.events = self.actor.perform.remote(spec)
 
-    def listen(self, run: Run) -> Generator[Event, None, str | None]:
+    def listen(self, run: OpenRun) -> Generator[Event, None, str | None]:
         """Pass on the next event; store the cell first if it is finished. Return the fault if the worker is dead."""
         import ray
         from ray.exceptions import ActorDiedError, RayError

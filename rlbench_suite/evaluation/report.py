@@ -18,11 +18,12 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.evaluation import chart, efficiency
 from rlbench_suite.evaluation.intervals import Estimate, Method
 from rlbench_suite.evaluation.machine import energy_text
+from rlbench_suite.evaluation.manifest import Cell, CellResult
 from rlbench_suite.evaluation.page import interval, render
 from rlbench_suite.evaluation.passing import Passing, passing
-from rlbench_suite.evaluation.protocol import Cell
 from rlbench_suite.evaluation.remarks import remarks, unit
 from rlbench_suite.evaluation.report_rows import Gap, Row, Transfer, gap_of, pairs_of, row_of
+from rlbench_suite.evaluation.run import Run, TrainingCurve
 from rlbench_suite.evaluation.shares import probability_above
 from rlbench_suite.evaluation.statistics import (
     Comparison,
@@ -32,7 +33,6 @@ from rlbench_suite.evaluation.statistics import (
     means,
     with_error,
 )
-from rlbench_suite.evaluation.store import CellResult, Run, TrainingCurve
 from rlbench_suite.evaluation.writing import replacing, writing
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.scale import Score

@@ -11,8 +11,9 @@ import numpy as np
 from rlbench_suite.card import TaskCard
 from rlbench_suite.evaluation import chart
 from rlbench_suite.evaluation.intervals import Estimate, Method
+from rlbench_suite.evaluation.manifest import CellResult
+from rlbench_suite.evaluation.run import Run
 from rlbench_suite.evaluation.statistics import means
-from rlbench_suite.evaluation.store import CellResult, Run
 from rlbench_suite.evaluation.unseen import proportion_interval
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.scale import Scale

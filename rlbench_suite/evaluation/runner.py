@@ -28,9 +28,11 @@ from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.evaluation import onnx_policy, shared_library
 from rlbench_suite.evaluation.checkpoint import Checkpoint, SavedAgent
 from rlbench_suite.evaluation.language_model import LanguageModel
+from rlbench_suite.evaluation.manifest import Cell, CellSpec, Manifest
 from rlbench_suite.evaluation.onnx_policy import OnnxAgent
-from rlbench_suite.evaluation.protocol import EPISODES, TRAINING_SEEDS, Cell, CellSpec, Outcome, run_cell, training_task
-from rlbench_suite.evaluation.store import Manifest, Run
+from rlbench_suite.evaluation.protocol import EPISODES, TRAINING_SEEDS, Outcome, run_cell, training_task
+from rlbench_suite.evaluation.run import Run
+from rlbench_suite.evaluation.store import OpenRun
 from rlbench_suite.evaluation.writing import CannotWrite
 from rlbench_suite.language.chat import ChatError
 from rlbench_suite.scale import ANCHORS
@@ -169,7 +171,7 @@ def player(name: str, run: Run) -> Agent:
     return SavedAgent(checkpoint, _agent(checkpoint.agent)) if checkpoint else _agent(name)
 
 
-def perform(spec: CellSpec, run: Run, model: LanguageModel | None = None) -> Iterator[Event]:
+def perform(spec: CellSpec, run: OpenRun, model: LanguageModel | None = None) -> Iterator[Event]:
     """Run and store one cell in this process. Errors of the agent or the task become a ``failed`` event.
 
     Args:
@@ -209,7 +211,7 @@ def perform(spec: CellSpec, run: Run, model: LanguageModel | None = None) -> Ite
         yield Event("failed", cell, f"{type(error).__name__}: {error}")
 
 
-def in_process(run: Run, model: LanguageModel | None = None) -> Generator[Event, None, None]:
+def in_process(run: OpenRun, model: LanguageModel | None = None) -> Generator[Event, None, None]:
     """Run the missing cells one after another in this process, without a watchdog.
 
     Args:
@@ -224,7 +226,7 @@ def in_process(run: Run, model: LanguageModel | None = None) -> Generator[Event,
         yield from perform(run.manifest.spec(cell), run, model)
 
 
-def in_pool(run: Run, workers: int, *, silence: float = SILENCE) -> Generator[Event, None, None]:
+def in_pool(run: OpenRun, workers: int, *, silence: float = SILENCE) -> Generator[Event, None, None]:
     """Run the missing cells in ``workers`` fresh processes.
 
     A worker stays with one (agent, task) while it can, so that its programs compile once and its seeds run one after
@@ -267,7 +269,7 @@ def in_pool(run: Run, workers: int, *, silence: float = SILENCE) -> Generator[Ev
             worker.end()
 
 
-def groups_of_missing(run: Run) -> dict[tuple[str, str], list[CellSpec]]:
+def groups_of_missing(run: OpenRun) -> dict[tuple[str, str], list[CellSpec]]:
     """Return the missing cells by (agent, task), with the longest work first: learners, long horizons, many seeds."""
     groups: dict[tuple[str, str], list[CellSpec]] = {}
     for cell in run.missing():
@@ -340,7 +342,7 @@ def hand_out(
 class _Process(Worker):
     """Spawned process of this machine. A forked process would hang in JAX."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: OpenRun) -> None:
         super().__init__()
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
@@ -390,7 +392,7 @@ def _serve(connection: Connection, path: Path, manifest: Manifest) -> None:
     log = os.open(path / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     for stream in (sys.stdout, sys.stderr):
         os.dup2(log, stream.fileno())
-    run = Run(path, manifest, ())
+    run = OpenRun(path, manifest)
     while True:
         spec = connection.recv()
         try:

@@ -1,15 +1,6 @@
-"""A run on disk: one directory. Cells are written whole or not at all, and everything is checked when it is read.
+"""Write a run on disk, in one directory (``run.py`` describes it). A cell is written whole or not at all.
 
-::
-
-    manifest.json                             settings, machine and times of the run
-    cells/<agent>/<task>/<seed>/result.json   results of one cell
-                               /episodes.parquet  curve.parquet  trace.parquet  policy.safetensors
-                               /train_episodes.parquet  episodes on the train split, in the suite generalisation
-    transcripts/<agent>/<task>/<seed>.jsonl   conversations of language models, also of unfinished cells
-    episodes.parquet  curves.parquet  traces/<agent>-<task>.parquet  report.html   all cells together
-    checkpoints/<agent>                       copies of evaluated saved policies
-    workers.log                               output of agents, and full errors
+Everything is checked when it is read: an open run finds damaged cells at its beginning, not after hours of work.
 """
 
 from __future__ import annotations
@@ -23,208 +14,42 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
-from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError
 
-import rlbench_suite
 from rlbench_suite.agent import Agent
 from rlbench_suite.evaluation.checkpoint import Checkpoint
 from rlbench_suite.evaluation.machine import Machine, joules
-from rlbench_suite.evaluation.protocol import VERSION, Cell, CellSpec, Outcome, finite_results
+from rlbench_suite.evaluation.manifest import Cell, CellResult, FailedCell, Manifest, Sitting
+from rlbench_suite.evaluation.protocol import Outcome, finite_results
+from rlbench_suite.evaluation.run import Run, read_manifest
 from rlbench_suite.evaluation.statistics import worst_tenth
+from rlbench_suite.evaluation.tables import CURVE, EPISODES, TRACE, write_table
 from rlbench_suite.evaluation.writing import FAILED, clear_abandoned, make_folder, publish, replacing, staging, writing
 from rlbench_suite.policy import is_privileged
 from rlbench_suite.registry import card as find_card
-from rlbench_suite.scale import ZERO_PLAYERS, Scale, Score
+from rlbench_suite.scale import Scale
 from rlbench_suite.task import Task
 
-_CELL = [("agent", pa.string()), ("task", pa.string()), ("seed", pa.int64())]
-EPISODES = pa.schema([
-    *_CELL, ("episode_seed", pa.uint64()),
-    ("return", pa.float64()),  # scalar: objectives by the card's weights, agents by their mean
-    ("score", pa.float64()),  # normalised by the card's scale
-    ("length", pa.int32()), ("success", pa.bool_()), ("terminated", pa.bool_()), ("cost", pa.float64()),
-    ("returns", pa.list_(pa.float64())),  # by objective or agent; one number otherwise
-    ("measures", pa.map_(pa.string(), pa.float64())),  # the task's own, at the last step; tokens of language models
-])  # fmt: skip
-CURVE = pa.schema([
-    *_CELL, ("steps", pa.int64()), ("total_steps", pa.int64()),
-    ("seconds", pa.float64()), ("compile_seconds", pa.float64()), ("episode_return", pa.float64()),
-])  # fmt: skip
-TRACE = pa.schema([*_CELL, ("episode_seed", pa.uint64()), ("actions", pa.list_(pa.float64()))])
-"""Actions of an episode, one after another. A float64 represents every int32 and float32 exactly."""
 
-_TABLES = {"episodes.parquet": EPISODES, "curve.parquet": CURVE, "trace.parquet": TRACE}
-_ON_TRAIN = {"train_episodes.parquet": EPISODES}
-"""Table that only cells have that were also evaluated on the train split."""
+class OpenRun(Run):
+    """Run directory that is written. Use :meth:`open`, which refuses a directory that another program has open.
 
+    Args:
+        path: the directory.
+        manifest: settings of the run.
+        wanted: the requested cells.
+    """
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Sitting(_Strict):
-    """One launch of the program on a run. A resumed run has several."""
-
-    arguments: list[str]
-    machine: Machine
-    started: datetime
-    finished: datetime | None = None
-    wall_seconds: float | None = None
-    energy_joules: float | None = None
-    """Energy of the processors, if the machine reports it."""
-
-
-class SavedFile(_Strict):
-    """Saved policy of a run: its agent and its file's hash."""
-
-    agent: str
-    sha256: str
-
-
-class ServedModel(_Strict):
-    """Language model of a run: its name and the address of its server when it was last asked."""
-
-    model: str
-    base_url: str
-
-
-class Manifest(_Strict):
-    """Contents of ``manifest.json``: what was run, and with which settings."""
-
-    format: Literal["rlbench-suite run 1"] = "rlbench-suite run 1"
-    version: str
-    protocol: int
-    budget: str
-    seeds: int
-    references: dict[str, dict[str, Score]]
-    """Scores for normalising returns, by task id and player."""
-    hyperparameters: dict[str, dict[str, dict[str, Any]]]
-    """Hyperparameters by agent and task id."""
-    not_applicable: dict[str, dict[str, str]]
-    """Reasons why an agent cannot play a task, by agent and task id."""
-    checkpoints: dict[str, SavedFile] = {}
-    """Agents of the run that are saved policies and were not trained in it."""
-    models: dict[str, ServedModel] = {}
-    """Agents of the run that are language models and were not trained in it."""
-    suites: dict[str, str] = {}
-    """SHA-256 of every suite file of the run, by the name of the suite."""
-    on_train: tuple[str, ...] = ()
-    """Ids of the tasks on which agents are evaluated on training contexts, too."""
-    sittings: list[Sitting] = []
-
-    @classmethod
-    def now(cls, **known: Any) -> Manifest:
-        """Return a manifest with this version of the package and the protocol."""
-        plain = json.loads(json.dumps(known))  # as it will be read back: tuples become lists
-        return cls(version=rlbench_suite.__version__, protocol=VERSION, **plain)
-
-    def settings(self) -> dict[str, Any]:
-        """Return all settings that must be equal for cells to be comparable, by name."""
-        settings: dict[str, Any] = {name: getattr(self, name) for name in ("version", "protocol", "budget")}
-        settings |= {f"the suite file of {name}": digest for name, digest in self.suites.items()}
-        for task, scores in self.references.items():
-            settings[f"the evaluation of {task} on training contexts"] = task in self.on_train
-            settings |= {f"the {player} score of {task}": score.mean for player, score in scores.items()}
-        for agent, tasks in self.hyperparameters.items():
-            for task, values in tasks.items():
-                settings[f"the hyperparameters of {agent} on {task}"] = sorted(values)
-                settings |= {f"{agent}'s {name} on {task}": value for name, value in values.items()}
-        return settings
-
-    def scale(self, task: str) -> Scale:
-        """Return the scale of the scores of a task."""
-        scale = Scale.of(self.references[task])
-        assert scale is not None  # plans have measured tasks only
-        return scale
-
-    def floor(self, task: str) -> float:
-        """Return the return of the worse of random play and doing nothing, which diverged episodes count as."""
-        return min(score.mean for player, score in self.references[task].items() if player in ZERO_PLAYERS)
-
-    def cells(self) -> Iterator[Cell]:
-        """Yield every cell of the run."""
-        for agent, tasks in self.hyperparameters.items():
-            for task in tasks:
-                for seed in range(self.seeds):
-                    yield Cell(agent, task, seed)
-
-    def spec(self, cell: Cell) -> CellSpec:
-        """Return a cell of the run with its settings."""
-        hyperparameters = self.hyperparameters[cell.agent][cell.task]
-        return CellSpec(*cell, self.budget, hyperparameters, on_train=cell.task in self.on_train)
-
-
-class CellResult(_Strict):
-    """Results of one cell: means over its evaluation episodes, and the cost of training."""
-
-    agent: str
-    task: str
-    seed: int
-    episodes: int
-    floored: int = 0
-    """Episodes whose return is not finite. They count as the worse of random play and doing nothing."""
-    mean_return: FiniteFloat
-    score: FiniteFloat
-    """Normalised score: 0 is the better of random play and doing nothing, 1 the reference."""
-    success_rate: float
-    mean_length: float
-    mean_cost: float
-    mean_returns: list[float]
-    """Mean returns by objective or agent; one number otherwise."""
-    training_steps: int
-    step_unit: Literal["environment", "gradient"] = "environment"
-    """Kind of the training steps. Agents that learn from a dataset make gradient steps."""
-    train_seconds: float
-    """Time of training without compilation."""
-    compile_seconds: float
-    evaluate_seconds: float
-    wall_seconds: float
-    device: str
-    """JAX's default device, on which agents of JAX train. Their episodes are played on the CPU."""
-    train_return: FiniteFloat | None = None
-    """Mean return on training contexts, if the cell was evaluated on them."""
-    train_score: FiniteFloat | None = None
-    """Normalised score on training contexts, by the same anchors as ``score``."""
-    worst_tenth: FiniteFloat | None = None
-    """Mean normalised score of the worst tenth of the episodes; None in runs of versions that did not compute it."""
-    privileged: bool = False
-    """True if the policy is declared to read the state or params of the task, which agents do not see."""
-
-    @property
-    def cell(self) -> Cell:
-        """Cell of these results."""
-        return Cell(self.agent, self.task, self.seed)
-
-    @property
-    def steps_per_second(self) -> float | None:
-        """Training speed without compilation; None for players that do not train."""
-        return self.training_steps / self.train_seconds if self.train_seconds else None
-
-
-class TrainingCurve(NamedTuple):
-    """Progress of one cell's training, an entry for each report."""
-
-    steps: np.ndarray
-    seconds: np.ndarray
-    """Seconds of training without compilation."""
-    returns: np.ndarray
-    """Mean return of the episodes that ended since the report before; NaN where none ended."""
-
-
-class Run:
-    """Open run directory. Use :meth:`open`, which refuses a directory that another program has open."""
-
-    def __init__(self, path: Path, manifest: Manifest, wanted: tuple[Cell, ...]) -> None:
-        self.path, self.manifest, self.wanted = path, manifest, wanted
+    def __init__(self, path: Path, manifest: Manifest, wanted: tuple[Cell, ...] = ()) -> None:
+        super().__init__(path, manifest)
+        self.wanted = wanted
 
     @classmethod
     @contextmanager
-    def open(cls, path: Path, manifest: Manifest, *, resume: bool = False) -> Iterator[Run]:
+    def open(cls, path: Path, manifest: Manifest, *, resume: bool = False) -> Iterator[OpenRun]:
         """Begin a run, or continue one: new agents, tasks and seeds are added to its manifest.
 
         Args:
@@ -242,7 +67,7 @@ class Run:
         if resume and not found:
             raise ValueError(f"There is no run to resume in {path}; leave --resume out to begin one.")
         if found:
-            manifest = _widen(path, read_manifest(path), manifest)
+            manifest = _widen(path, _read_earlier_manifest(path), manifest)
         begun = path.exists()
         try:
             make_folder(path)
@@ -264,59 +89,27 @@ class Run:
                     path.rmdir()
             os.close(lock)
 
-    def cell_path(self, cell: Cell) -> Path:
-        """Return the folder of a cell."""
-        return self.path / "cells" / cell.agent / find_card(cell.task).file_name / str(cell.seed)
-
     def result(self, cell: Cell) -> CellResult | None:
         """Return the cell's result, or None if it has not been run.
 
         Raises:
             ValueError: a file of the cell is damaged, or belongs to another cell.
         """
-        if not self.cell_path(cell).exists():
-            return None
-        with self._reading(cell, "result.json") as path:
-            result = CellResult.model_validate_json(path.read_bytes())
-            if result.cell != cell:
-                raise ValueError(f"it belongs to {result.cell}")
-        for name, schema in (_TABLES if result.train_score is None else _TABLES | _ON_TRAIN).items():
-            with self._reading(cell, name) as path:
-                found = pq.read_metadata(path)
-                if not found.schema.to_arrow_schema().equals(schema):
-                    raise ValueError("it has other columns")
-                if schema is not CURVE and found.num_rows != result.episodes:
-                    raise ValueError(f"it has {found.num_rows} rows for {result.episodes} episodes")
+        result = super().result(cell)
+        if result:
+            self.check_tables(result)
+        elif self.cell_path(cell).exists():
+            with self._reading(cell, "result.json") as file:
+                file.stat()  # fails, for it is missing
         return result
 
-    @contextmanager
-    def _reading(self, cell: Cell, name: str) -> Iterator[Path]:
-        """Yield the path of a cell's file, and say what to do if it cannot be read.
-
-        Raises:
-            ValueError: it is missing or damaged.
-        """
-        path = self.cell_path(cell) / name
-        try:
-            yield path
-        except (ValueError, OSError, pa.ArrowException) as error:
-            raise ValueError(
-                f"{path} is damaged ({_first_line(error)}); delete the folder {path.parent} and run the same command "
-                f"again, which computes {cell} again."
-            ) from None
-
-    def _table(self, cell: Cell, name: str) -> pa.Table:
-        """Return one of a cell's tables.
-
-        Raises:
-            ValueError: it is damaged.
-        """
-        with self._reading(cell, name) as path:
-            return pq.read_table(path, schema=(_TABLES | _ON_TRAIN)[name], page_checksum_verification=True)
-
     def results(self) -> list[CellResult]:
-        """Return the results of all finished cells, in the manifest's order."""
-        return [result for cell in self.manifest.cells() if (result := self.result(cell))]
+        """Return the results of all cells that are finished now, in the manifest's order."""
+        return list(self._read_results())
+
+    def failures(self) -> list[FailedCell]:
+        """Return the cells of the run that failed when they were last tried."""
+        return list(self._read_failures())
 
     def missing(self) -> list[Cell]:
         """Return the requested cells that have not been run yet."""
@@ -329,17 +122,6 @@ class Run:
             make_folder(path.parent)
             with replacing(path.with_name(path.name + FAILED)) as unfinished:
                 unfinished.write_text(json.dumps({**cell._asdict(), "error": error}))
-
-    def failures(self) -> list[Cell]:
-        """Return the cells of the run that failed when they were last tried."""
-        paths = {cell: self.cell_path(cell) for cell in self.manifest.cells()}
-        return [c for c, path in paths.items() if not path.exists() and path.with_name(path.name + FAILED).exists()]
-
-    def checkpoint(self, agent: str) -> Checkpoint | None:
-        """Return the run's copy of a saved policy; None if the agent of that name is trained."""
-        if saved := self.manifest.checkpoints.get(agent):
-            return Checkpoint(self.path / "checkpoints" / agent, saved.sha256, saved.agent, None, {})
-        return None
 
     def keep(self, checkpoint: Checkpoint) -> None:
         """Copy a saved policy into the run, unless the run has a copy.
@@ -370,7 +152,7 @@ class Run:
             path = self.cell_path(cell)
             for name, table in tables.items():
                 with writing(path / name):
-                    _write_table(table, unfinished / name)
+                    write_table(table, unfinished / name)
             with writing(path / "policy.safetensors"):
                 agent.save(outcome.policy, str(unfinished / "policy.safetensors"))
             with writing(path / "result.json"):
@@ -417,33 +199,9 @@ class Run:
             self._merge("trace.parquet", group, self.path / "traces" / f"{agent}-{find_card(task).file_name}.parquet")
 
     def _merge(self, name: str, cells: Iterable[Cell], path: Path) -> None:
-        tables = [self._table(cell, name) for cell in cells]
+        tables = [self.read_table(cell, name) for cell in cells]
         with writing(path), replacing(path) as unfinished:
-            _write_table(pa.concat_tables(tables), unfinished)
-
-    def read_curves(self) -> dict[tuple[str, str], dict[int, TrainingCurve]]:
-        """Return the training curves by (agent, task) and seed."""
-        curves: dict[tuple[str, str], dict[int, TrainingCurve]] = {}
-        for cell in (result.cell for result in self.results()):
-            table = self._table(cell, "curve.parquet")
-            columns = (table[name].to_numpy() for name in ("steps", "seconds", "episode_return"))
-            curves.setdefault((cell.agent, cell.task), {})[cell.seed] = TrainingCurve(*columns)
-        return curves
-
-    def read_episodes(self, cell: Cell) -> pa.Table:
-        """Return the evaluation episodes of a cell, one a row; see :data:`EPISODES`."""
-        return self._table(cell, "episodes.parquet")
-
-    def read_trace(self, cell: Cell, task: Task[Any, Any]) -> tuple[range, np.ndarray]:
-        """Return the environment seeds and actions ``(n, horizon, *action shape)`` of a cell for ``rollout.replay``."""
-        table = self._table(cell, "trace.parquet")
-        first = table["episode_seed"][0].as_py()
-        space = task.action_space
-        actions = np.zeros((len(table), task.card.horizon, *(space.shape or ())), space.dtype)
-        for episode, played in zip(actions, table["actions"], strict=True):
-            flat = np.asarray(played.values)
-            episode.reshape(-1)[: len(flat)] = flat
-        return range(first, first + len(table)), actions
+            write_table(pa.concat_tables(tables), unfinished)
 
     @contextmanager
     def sitting(self) -> Iterator[None]:
@@ -467,32 +225,22 @@ class Run:
             unfinished.write_text(self.manifest.model_dump_json(indent=2))
 
 
-def read_manifest(path: Path) -> Manifest:
-    """Return the manifest of a run directory.
+def _read_earlier_manifest(path: Path) -> Manifest:
+    """Return the manifest of a run that is to be continued.
 
     Raises:
-        ValueError: there is none, or it is damaged or has another format.
+        ValueError: the directory holds something else, or a damaged run.
     """
     try:
-        return Manifest.model_validate_json((path / "manifest.json").read_bytes())
-    except OSError:
-        what = "exists and is not a run directory (it has no manifest.json)" if path.exists() else "does not exist"
-        raise ValueError(f"{path} {what}; choose another.") from None
-    except ValidationError as error:
-        raise ValueError(
-            f"{path / 'manifest.json'} is not a manifest of this program ({_first_line(error)}); "
-            "choose another directory."
-        ) from None
+        return read_manifest(path)
+    except ValueError as error:
+        raise ValueError(f"{error} Choose another directory.") from None
 
 
 def _sweep(path: Path) -> None:
     """Remove unfinished files of workers that were ended while they wrote."""
     for folder in (path, *path.glob("cells/*/*")):
         clear_abandoned(folder)
-
-
-def _write_table(table: pa.Table, path: Path) -> None:
-    pq.write_table(table, path, compression="zstd", write_page_checksum=True)
 
 
 def _lock(path: Path) -> int:
@@ -591,12 +339,3 @@ def _tabulate(
         privileged=is_privileged(outcome.policy),
     )
     return result, tables
-
-
-def _first_line(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        first = error.errors()[0]
-        return f"{'.'.join(map(str, first['loc'])) or 'file'}: {first['msg']}"
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror.splitlines()[0]
-    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -31,18 +31,12 @@ from rlbench_suite.agent import Agent, HostPolicy
 from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.context import times
 from rlbench_suite.evaluation import chart
+from rlbench_suite.evaluation.manifest import Cell, CellSpec
 from rlbench_suite.evaluation.page import render
-from rlbench_suite.evaluation.protocol import (
-    Cell,
-    CellSpec,
-    evaluate,
-    evaluation_seeds,
-    finite_results,
-    training_task,
-)
+from rlbench_suite.evaluation.protocol import evaluate, evaluation_seeds, finite_results, training_task
+from rlbench_suite.evaluation.run import Run
 from rlbench_suite.evaluation.runner import player
 from rlbench_suite.evaluation.statistics import Estimate, frequency_averaged_score, mean
-from rlbench_suite.evaluation.store import Run, read_manifest
 from rlbench_suite.evaluation.writing import replacing, writing
 from rlbench_suite.policy import Policy, View, is_privileged
 from rlbench_suite.process import precision
@@ -240,17 +234,16 @@ def _open(path: Path, task_id: str | None) -> tuple[Run, Task[Any, Any]]:
     Raises:
         ValueError: it is no run, or has no finished cell of the task, or several tasks and none is named.
     """
-    manifest = read_manifest(path)
+    run = Run.read(path)
+    references = run.manifest.references
     if task_id is None:
-        if len(manifest.references) > 1:
-            raise ValueError(
-                f"The run in {path} has several tasks: name one by --task. {', '.join(manifest.references)}."
-            )
-        (task_id,) = manifest.references
+        if len(references) > 1:
+            raise ValueError(f"The run in {path} has several tasks: name one by --task. {', '.join(references)}.")
+        (task_id,) = references
     card = find_card(task_id)
-    if card.id not in manifest.references:
-        raise ValueError(unknown(f"task of the run in {path}", task_id, manifest.references))
-    return Run(path, manifest, ()), card.build()
+    if card.id not in references:
+        raise ValueError(unknown(f"task of the run in {path}", task_id, references))
+    return run, card.build()
 
 
 def _sweep(

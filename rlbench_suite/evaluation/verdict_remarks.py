@@ -6,27 +6,25 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from rlbench_suite.evaluation import reading
 from rlbench_suite.evaluation.comparing import Verdict
-from rlbench_suite.evaluation.pairing import Cells, Gap, apart, count, gaps, on_apart, on_shared, several
+from rlbench_suite.evaluation.pairing import Gap, apart, count, gaps, on_apart, on_shared, several
 from rlbench_suite.evaluation.permutation import EXACT, holm, least_p
 from rlbench_suite.evaluation.power import LEAST_SEEDS, LEVEL
 from rlbench_suite.evaluation.remarks import on_privileged
+from rlbench_suite.evaluation.run import Cells, Run, cells_by_agent
 from rlbench_suite.evaluation.unseen import on_unseen
 
 _PACKAGE = "rlbench-suite"
 _UNEQUAL = 1.1
 
 
-def remarks(runs: Sequence[reading.FinishedRun], found: Sequence[Verdict]) -> list[str]:
+def remarks(runs: Sequence[Run], found: Sequence[Verdict]) -> list[str]:
     """Return the sentences that a reader needs to interpret the verdicts."""
     said = [*_on_gaps(gaps(runs)), *_on_versions(runs)]
     for run in runs:
-        for name, saved in run.manifest.get("checkpoints", {}).items():
-            said.append(
-                f"{name} is one saved policy of {saved['agent']}: a verdict is on this policy, not its training."
-            )
-    agents, by_pair = reading.agents(runs), []
+        for name, saved in run.manifest.checkpoints.items():
+            said.append(f"{name} is one saved policy of {saved.agent}: a verdict is on this policy, not its training.")
+    agents, by_pair = cells_by_agent(runs), []
     said += on_privileged({agent: list(_privileged(tasks)) for agent, tasks in agents.items()})
     if without := apart(runs):
         said.append(on_apart(without, agents))
@@ -41,7 +39,7 @@ def remarks(runs: Sequence[reading.FinishedRun], found: Sequence[Verdict]) -> li
 def _privileged(tasks: Cells) -> Iterator[str]:
     """Yield the names of the tasks on which an agent is privileged."""
     for task, cells in tasks.items():
-        if any(cell.get("privileged") for cell in cells.values()):
+        if any(cell.privileged for cell in cells.values()):
             yield task.split("/", 1)[1]
 
 
@@ -123,7 +121,7 @@ def _on_gaps(missing: Sequence[Gap]) -> Iterator[str]:
         )
 
 
-def _on_versions(runs: Sequence[reading.FinishedRun]) -> Iterator[str]:
+def _on_versions(runs: Sequence[Run]) -> Iterator[str]:
     """Yield differences in the software that made the runs."""
     by_package: dict[str, dict[str, list[str]]] = {}
     versions: dict[str, dict[str, None]] = {}
@@ -132,7 +130,7 @@ def _on_versions(runs: Sequence[reading.FinishedRun]) -> Iterator[str]:
             names = by_package.setdefault(package, {}).setdefault(version, [])
             if run.name not in names:
                 names.append(run.name)
-        for task in run.manifest["references"]:
+        for task in run.manifest.references:
             name, _, number = task.partition("?")[0].rpartition("-v")
             versions.setdefault(name, {})[f"{name}-v{number}"] = None
     for package, found in by_package.items():
@@ -149,18 +147,17 @@ def _on_versions(runs: Sequence[reading.FinishedRun]) -> Iterator[str]:
             yield f"{' and '.join(ids)} are different tasks: no score of one is compared with one of the other."
 
 
-def _software(run: reading.FinishedRun) -> Iterator[tuple[str, str]]:
+def _software(run: Run) -> Iterator[tuple[str, str]]:
     """Yield the packages that made a run and their versions."""
-    yield _PACKAGE, str(run.manifest.get("version"))
-    for sitting in run.manifest.get("sittings") or ():
-        machine = sitting.get("machine", {})
-        if machine.get("git_revision"):
-            yield f"the source code of {_PACKAGE}", machine["git_revision"][:12]
-        yield from ((name, str(version)) for name, version in machine.get("packages", {}).items())
+    yield _PACKAGE, run.manifest.version
+    for sitting in run.manifest.sittings:
+        if sitting.machine.git_revision:
+            yield f"the source code of {_PACKAGE}", sitting.machine.git_revision[:12]
+        yield from sitting.machine.packages.items()
 
 
 def _unequal(x: Cells, y: Cells, task: str) -> bool:
     """Return True if two agents made clearly different numbers of training steps of one kind."""
     one, other = (next(iter(cells[task].values())) for cells in (x, y))
-    steps = sorted((one["training_steps"], other["training_steps"]))
-    return one.get("step_unit") == other.get("step_unit") and steps[0] > 0 and steps[1] > _UNEQUAL * steps[0]
+    steps = sorted((one.training_steps, other.training_steps))
+    return one.step_unit == other.step_unit and steps[0] > 0 and steps[1] > _UNEQUAL * steps[0]

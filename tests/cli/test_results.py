@@ -19,9 +19,10 @@ from made_runs import fail_cell, make_run
 
 from rlbench_suite.cli import evaluate, finished, results
 from rlbench_suite.evaluation import exporting
+from rlbench_suite.evaluation.manifest import Cell
 from rlbench_suite.evaluation.power import seeds_needed
-from rlbench_suite.evaluation.protocol import Cell
-from rlbench_suite.evaluation.store import Run, read_manifest
+from rlbench_suite.evaluation.run import read_manifest
+from rlbench_suite.evaluation.store import OpenRun
 
 PROGRAM = str(Path(sys.executable).with_name("rlsuite-eval"))
 
@@ -211,7 +212,7 @@ def test_query_prints_a_table_csv_or_json(call: Callable[..., tuple], toys: Path
     assert all(word in out for word in ("cells", "episodes", "curves", "episode_seed", "mean_return"))
     code, _, err = call("query", "SELECT * FROM read_csv('/etc/passwd')", path)
     assert (code, "disabled by configuration" in err, len(err.splitlines())) == (2, True, 1)
-    with Run.open(Path(path), read_manifest(Path(path))) as opened:
+    with OpenRun.open(Path(path), read_manifest(Path(path))) as opened:
         assert opened.missing() == []  # nothing was changed
 
 

@@ -13,9 +13,9 @@ from rlbench_suite import registry
 from rlbench_suite.baselines import configuration, learning_agent, mpc
 from rlbench_suite.baselines.mpc import MPC
 from rlbench_suite.baselines.ppo_agent import PPO
-from rlbench_suite.evaluation.protocol import Cell, CellSpec
+from rlbench_suite.evaluation.manifest import Cell, CellSpec
 from rlbench_suite.evaluation.runner import in_pool, in_process, plan
-from rlbench_suite.evaluation.store import Run
+from rlbench_suite.evaluation.store import OpenRun
 
 DRIFT = "rlsuite/ToyDrift-v0"
 SHORT = {
@@ -49,7 +49,7 @@ def test_a_file_edited_after_the_plan_does_not_change_what_is_trained(toys: Path
     manifest = plan("ppo", DRIFT, 1, "smoke")
     cell = Cell("ppo", DRIFT, 0)
     for name in ("before", "after"):
-        with Run.open(tmp_path / name, manifest) as run, run.sitting():
+        with OpenRun.open(tmp_path / name, manifest) as run, run.sitting():
             assert [event.value for event in in_process(run) if event.kind == "failed"] == []
             assert trained_with(run.cell_path(cell) / "policy.safetensors") == manifest.hyperparameters["ppo"][DRIFT]
         write_settings(settings / "ppo.yaml", SHORT | {"learning_rate": 1.0, "total_steps": 512})
@@ -59,19 +59,19 @@ def test_a_file_edited_after_the_plan_does_not_change_what_is_trained(toys: Path
 
 def test_a_run_is_not_resumed_with_edited_settings(toys: Path, settings: Path, tmp_path: Path):
     write_settings(settings / "ppo.yaml", SHORT)
-    with Run.open(tmp_path / "run", plan("ppo", DRIFT, 1, "smoke")) as run, run.sitting():
+    with OpenRun.open(tmp_path / "run", plan("ppo", DRIFT, 1, "smoke")) as run, run.sitting():
         pass
     write_settings(settings / "ppo.yaml", SHORT | {"learning_rate": 1.0})
     edited = plan("ppo", DRIFT, 1, "smoke")
     words = r"has ppo's learning_rate on rlsuite/ToyDrift-v0 = 0\.001, but now it is 1\.0; choose another --out"
-    with pytest.raises(ValueError, match=words), Run.open(tmp_path / "run", edited):
+    with pytest.raises(ValueError, match=words), OpenRun.open(tmp_path / "run", edited):
         pass
 
 
 def test_workers_get_the_settings_of_the_plan(toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     manifest = plan("toy", DRIFT, 1, "smoke")
     monkeypatch.setenv("TOY_STEPS", "4000")  # in the worker too
-    with Run.open(tmp_path, manifest) as run, run.sitting():
+    with OpenRun.open(tmp_path, manifest) as run, run.sitting():
         assert [event.value for event in in_pool(run, 1) if event.kind == "failed"] == []
         (result,) = run.results()
     assert result.training_steps == manifest.hyperparameters["toy"][DRIFT]["steps"] == 1000
@@ -88,7 +88,7 @@ def test_other_libraries_train_with_the_settings_of_the_plan(
     manifest = plan("sb3-a2c", DRIFT, 1, "smoke")
     table["sb3-a2c"]["default"]["total_steps"] = 320
     (tmp_path / "sb3.yaml").write_text(yaml.safe_dump(table))
-    with Run.open(tmp_path / "run", manifest) as run, run.sitting():
+    with OpenRun.open(tmp_path / "run", manifest) as run, run.sitting():
         assert [event.value for event in in_process(run) if event.kind == "failed"] == []
         policy = run.cell_path(Cell("sb3-a2c", DRIFT, 0)) / "policy.safetensors"
     assert trained_with(policy) == manifest.hyperparameters["sb3-a2c"][DRIFT]

@@ -14,11 +14,12 @@ from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.evaluation import exports
 from rlbench_suite.evaluation.comparing import verdicts
-from rlbench_suite.evaluation.protocol import CellSpec, Outcome, evaluate, run_cell
-from rlbench_suite.evaluation.reading import read_runs
+from rlbench_suite.evaluation.manifest import CellSpec
+from rlbench_suite.evaluation.protocol import Outcome, evaluate, run_cell
 from rlbench_suite.evaluation.report import Report, print_report, write_html
+from rlbench_suite.evaluation.run import read_runs
 from rlbench_suite.evaluation.runner import in_process, plan
-from rlbench_suite.evaluation.store import Run
+from rlbench_suite.evaluation.store import OpenRun
 from rlbench_suite.evaluation.sweeping import _Held
 from rlbench_suite.evaluation.verdict_remarks import remarks
 from rlbench_suite.policy import (
@@ -126,7 +127,7 @@ def test_a_wrapped_policy_is_as_privileged_as_the_one_inside() -> None:
 
 def test_an_undeclared_agent_fails_and_a_declared_one_is_marked_in_every_table(toys: Path, tmp_path: Path) -> None:
     wanted = plan("toy,toy-peek,toy-oracle", "ToyWalk-v0,ToyDrift-v0", 3, "smoke")
-    with Run.open(tmp_path / "run", wanted) as run, run.sitting():
+    with OpenRun.open(tmp_path / "run", wanted) as run, run.sitting():
         failed = [event for event in in_process(run) if event.kind == "failed"]
         assert {event.cell.agent for event in failed} == {"toy-peek"}
         assert all("privileged = True" in str(event.value) for event in failed)

@@ -11,7 +11,7 @@ from made_runs import make_run
 from rlbench_suite.evaluation import permutation, statistics
 from rlbench_suite.evaluation.comparing import verdicts
 from rlbench_suite.evaluation.power import LEVEL, needs, power_of, seeds_needed
-from rlbench_suite.evaluation.reading import read_run
+from rlbench_suite.evaluation.run import read_run
 
 EXPERIMENTS = 200
 UNEQUAL = [0.01, 0.1, 0.1, 1.0, 2.0, 5.0]

@@ -13,10 +13,10 @@ from rlbench_suite.adapters.rollout import Record, play, replay
 from rlbench_suite.agent import Progress
 from rlbench_suite.card import TaskCard
 from rlbench_suite.episode import scalar_return
+from rlbench_suite.evaluation.manifest import CellSpec
 from rlbench_suite.evaluation.protocol import (
     EPISODES,
     TRAINING_SEEDS,
-    CellSpec,
     Outcome,
     calibration_seeds,
     evaluate,
