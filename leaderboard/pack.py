@@ -69,7 +69,7 @@ def pack(path: Path, entry: Entry, to: Path, *, suite: str | None = None) -> Sub
     """
     run = Run.read(path)
     manifest = run.manifest
-    if entry.agent in manifest.models:
+    if not manifest.has_policies(entry.agent):
         raise ValueError(
             f"{entry.agent} is a language model, which answers in words. The judge replays actions, and there are none."
         )

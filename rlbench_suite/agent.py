@@ -46,11 +46,9 @@ class HostPolicy(Protocol):
 class Agent(Protocol):
     """A named way to get a policy for a task.
 
-    Three more attributes are optional. ``load(path, task, *, budget)`` reads what ``save`` wrote, so that saved
+    Two more attributes are optional. ``load(path, task, *, budget)`` reads what ``save`` wrote, so that saved
     policies can be judged; ``budget`` chooses the hyperparameters where the file has none. ``step_unit`` is
     ``"gradient"`` where training steps are gradient steps on a dataset, not steps of the environment.
-    ``play(task, *, seed, budget, folder)`` plays the test episodes itself and replaces ``train``, for an agent that is
-    no policy, such as a language model that answers in words. It yields its progress and, last, an ``Outcome``.
     """
 
     name: str

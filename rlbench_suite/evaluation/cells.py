@@ -7,9 +7,9 @@ from typing import Any
 
 from rlbench_suite.card import file_name_of, unknown
 from rlbench_suite.evaluation.manifest import Cell
+from rlbench_suite.evaluation.players import find_player
 from rlbench_suite.evaluation.protocol import training_task
 from rlbench_suite.evaluation.run import Run
-from rlbench_suite.evaluation.runner import player
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
 
@@ -26,7 +26,7 @@ def find_cell(path: Path, name: str) -> tuple[Run, Cell]:
     cells = {
         f"{cell.agent}/{file_name_of(cell.task)}/{cell.seed}": cell
         for cell in run.manifest.cells()
-        if cell.agent not in run.manifest.models and (run.cell_path(cell) / "result.json").exists()
+        if run.manifest.has_policies(cell.agent) and (run.cell_path(cell) / "result.json").exists()
     }
     given = name.strip("/").removeprefix("cells/")
     if given in cells:
@@ -45,7 +45,7 @@ def read_policy(run: Run, cell: Cell) -> tuple[Task[Any, Any], Any]:
     Raises:
         OSError, ValueError: the policy cannot be read.
     """
-    task, agent = find_card(cell.task).build(), player(cell.agent, run)
+    task, agent = find_card(cell.task).build(), find_player(cell.agent, run)
     spec = run.manifest.spec(cell)
     load: Any = getattr(agent, "load", None)
     if agent.learns and load:

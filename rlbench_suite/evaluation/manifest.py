@@ -182,6 +182,10 @@ class Manifest(_Strict):
                 for seed in range(self.seeds):
                     yield Cell(agent, task, seed)
 
+    def has_policies(self, agent: str) -> bool:
+        """Return whether the cells of an agent hold policies. Language models answer in words, and have none."""
+        return agent not in self.models
+
     def spec(self, cell: Cell) -> CellSpec:
         """Return a cell of the run with its settings."""
         hyperparameters = self.hyperparameters[cell.agent][cell.task]

@@ -33,9 +33,9 @@ from rlbench_suite.context import times
 from rlbench_suite.evaluation import chart
 from rlbench_suite.evaluation.manifest import Cell, CellSpec
 from rlbench_suite.evaluation.page import render
+from rlbench_suite.evaluation.players import find_player
 from rlbench_suite.evaluation.protocol import evaluate, evaluation_seeds, finite_results, training_task
 from rlbench_suite.evaluation.run import Run
-from rlbench_suite.evaluation.runner import player
 from rlbench_suite.evaluation.statistics import Estimate, frequency_averaged_score, mean
 from rlbench_suite.evaluation.writing import replacing, writing
 from rlbench_suite.policy import Policy, View, is_privileged
@@ -279,11 +279,11 @@ def _policies(
     state. Language models have no policy.
     """
     for cell in run.manifest.cells():
-        if cell.task != task.card.id or cell.agent in run.manifest.models or cell.agent in omitted:
+        if cell.task != task.card.id or not run.manifest.has_policies(cell.agent) or cell.agent in omitted:
             continue
         if run.result(cell) is None:
             continue
-        agent = player(cell.agent, run)
+        agent = find_player(cell.agent, run)
         spec = run.manifest.spec(cell)
         if not agent.learns and not run.checkpoint(cell.agent):
             yield cell, partial(_scripted_policy, agent, spec)
