@@ -28,15 +28,17 @@ def find_cell(path: Path, name: str) -> tuple[Run, Cell]:
         for cell in run.manifest.cells()
         if run.manifest.has_policies(cell.agent) and (run.cell_path(cell) / "result.json").exists()
     }
-    given = name.strip("/").removeprefix("cells/")
-    if given in cells:
-        return run, cells[given]
-    begun = [known for known in cells if known.startswith(f"{given}/")]
-    if len({known.rsplit("/", 1)[0] for known in begun}) == 1:
-        return run, cells[begun[0]]
-    if begun:
-        raise ValueError(f"{given!r} fits several cells of {path}: {', '.join(begun[:6])}.")
-    raise ValueError(unknown(f"cell of the run in {path}", given, cells) if cells else f"{path} has no finished cell.")
+    cell_name = name.strip("/").removeprefix("cells/")
+    if cell_name in cells:
+        return run, cells[cell_name]
+    matches = [full_name for full_name in cells if full_name.startswith(f"{cell_name}/")]
+    if len({full_name.rsplit("/", 1)[0] for full_name in matches}) == 1:
+        return run, cells[matches[0]]
+    if matches:
+        raise ValueError(f"{cell_name!r} fits several cells of {path}: {', '.join(matches[:6])}.")
+    raise ValueError(
+        unknown(f"cell of the run in {path}", cell_name, cells) if cells else f"{path} has no finished cell."
+    )
 
 
 def read_policy(run: Run, cell: Cell) -> tuple[Task[Any, Any], Any]:

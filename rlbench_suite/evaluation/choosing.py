@@ -28,15 +28,15 @@ def chosen(runs: Sequence[Run], agents: str | None = None, tasks: str | None = N
     aliases = {owner: {owner[1], name} for owner, name in names.items()}
     selected_agents = list(names.values()) if agents is None else _listed("agent", agents, names.values())
     for agent in selected_agents:
-        if not any(agent in both for both in aliases.values()):
+        if not any(agent in agent_aliases for agent_aliases in aliases.values()):
             raise ValueError(unknown("agent of the runs", agent, set[str]().union(*aliases.values())))
     selected_tasks = _select_tasks(runs, tasks)
     selected_runs: list[tuple[int, Run]] = []
     for run in runs:
-        ranks = {}  # places of the run's agents in the list, by their names in the run
-        for (owner, agent), both in aliases.items():
-            if owner == run.name and both & set(selected_agents):
-                ranks[agent] = min(selected_agents.index(name) for name in both & set(selected_agents))
+        ranks: dict[str, int] = {}  # places of the run's agents in the list, by their names in the run
+        for (owner, agent), agent_aliases in aliases.items():
+            if owner == run.name and agent_aliases & set(selected_agents):
+                ranks[agent] = min(selected_agents.index(name) for name in agent_aliases & set(selected_agents))
         selected_run = run.select(sorted(ranks, key=ranks.__getitem__), selected_tasks)
         if selected_run.results():
             rank = 0 if agents is None else min(ranks.values())
@@ -53,14 +53,16 @@ def _select_tasks(runs: Sequence[Run], names: str | None) -> set[str]:
     Raises:
         ValueError: a name is unknown.
     """
-    known = list(dict.fromkeys(task for run in runs for own in run.manifest.hyperparameters.values() for task in own))
+    known_tasks = list(
+        dict.fromkeys(task for run in runs for tasks in run.manifest.hyperparameters.values() for task in tasks)
+    )
     if names is None:
-        return set(known)
-    short_names = [task.split("/", 1)[1] for task in known]
-    return {task for name in _listed("task", names, short_names) for task in _named(name, known)}
+        return set(known_tasks)
+    short_names = [task.split("/", 1)[1] for task in known_tasks]
+    return {task for name in _listed("task", names, short_names) for task in _named(name, known_tasks)}
 
 
-def _listed(kind: str, names: str, known: Iterable[str]) -> list[str]:
+def _listed(kind: str, names: str, known_names: Iterable[str]) -> list[str]:
     """Return the names in a list.
 
     Raises:
@@ -68,19 +70,21 @@ def _listed(kind: str, names: str, known: Iterable[str]) -> list[str]:
     """
     if listed := [name for name in map(str.strip, names.split(",")) if name]:
         return listed
-    raise ValueError(f"No {kind} is named in {names!r}. The runs have {several(list(dict.fromkeys(known)), kind)}.")
+    raise ValueError(
+        f"No {kind} is named in {names!r}. The runs have {several(list(dict.fromkeys(known_names)), kind)}."
+    )
 
 
-def _named(name: str, known: Sequence[str]) -> list[str]:
+def _named(name: str, known_tasks: Sequence[str]) -> list[str]:
     """Return the known tasks that the name of a suite or of a task means.
 
     Raises:
         ValueError: it means none.
     """
     suites = registry.suites()
-    found = [task for task in known if task in suites.get(name, ()) or name in (task, task.split("/", 1)[1])]
-    if not found:
-        there = [task.removeprefix("rlsuite/") for task in known]
-        there += [suite for suite, ids in suites.items() if set(ids) & set(known)]
-        raise ValueError(unknown("task or suite of the runs", name, there))
-    return found
+    tasks = [task for task in known_tasks if task in suites.get(name, ()) or name in (task, task.split("/", 1)[1])]
+    if not tasks:
+        known_names = [task.removeprefix("rlsuite/") for task in known_tasks]
+        known_names += [suite for suite, ids in suites.items() if set(ids) & set(known_tasks)]
+        raise ValueError(unknown("task or suite of the runs", name, known_names))
+    return tasks

@@ -164,7 +164,7 @@ def _hand_out(
             if len(team) >= size:
                 return
             team.append(worker := hire())
-        busy_groups = {other.group for other in team if other.cell}
+        busy_groups = {colleague.group for colleague in team if colleague.cell}
         largest = max(waiting, key=lambda group: len(waiting[group]))
         group = next((group for group in waiting if group not in busy_groups), largest)
         if worker.group in waiting:

@@ -57,42 +57,52 @@ def latex(run: Run) -> str:
     """
     failed = failure_counts([run])
     cells = {
-        agent: {task: list(seeds.values()) for task, seeds in own.items() if (agent, task) not in failed}
-        for agent, own in cells_by_agent([run]).items()
+        agent: {task: list(seeds.values()) for task, seeds in tasks.items() if (agent, task) not in failed}
+        for agent, tasks in cells_by_agent([run]).items()
     }
     unfinished = sorted({agent for agent, _ in failed})
     errors = anchor_errors([run])
     scores = _scores(cells, attrgetter("score"))
     constrained = _scores(cells, attrgetter("constrained_score"))
-    broken = {agent: [task for task, own in theirs.items() if violates(own)] for agent, theirs in cells.items()}
-    tasks = list(dict.fromkeys(task for own in scores.values() for task in own))
-    done = {agent: own for agent, own in scores.items() if agent not in unfinished}
-    shared = [task for task in tasks if done and all(task in own for own in done.values())]
-    told, rows = _told(run), []
+    broken = {
+        agent: [task for task, results in results_by_task.items() if violates(results)]
+        for agent, results_by_task in cells.items()
+    }
+    tasks = list(dict.fromkeys(task for by_task in scores.values() for task in by_task))
+    complete_scores = {agent: by_task for agent, by_task in scores.items() if agent not in unfinished}
+    shared = [
+        task for task in tasks if complete_scores and all(task in by_task for by_task in complete_scores.values())
+    ]
+    better_pairs, rows = _find_better_pairs(run), []
     for task in tasks:
         values = {
-            agent: _summary(statistics.mean, {task: own[task]}, errors) for agent, own in scores.items() if task in own
+            agent: _summary(statistics.mean, {task: by_task[task]}, errors)
+            for agent, by_task in scores.items()
+            if task in by_task
         }
         marked = {agent for agent in scores if task in broken[agent]}
-        rows.append(_row(_name(task), values, list(scores), marked, _bold(values, marked, told.get(task, set()))))
-    together = []
+        rows.append(
+            _row(_name(task), values, list(scores), marked, _bold(values, marked, better_pairs.get(task, set())))
+        )
+    summary_rows = []
     if shared:
-        violating = {agent for agent in done if set(broken[agent]) & set(shared)}
+        violating = {agent for agent in complete_scores if set(broken[agent]) & set(shared)}
         kinds = [(_MEAN, statistics.mean, scores, violating), ("IQM", statistics.iqm, scores, violating)]
         if any(constraint(task) for task in shared):
             kinds.append(("Constrained IQM", statistics.iqm, constrained, set()))
-        told = told if len(shared) == len(tasks) else _told(*chosen([run], tasks=",".join(shared)))
-        for title, aggregate, of, marked in kinds:
+        if len(shared) < len(tasks):
+            better_pairs = _find_better_pairs(*chosen([run], tasks=",".join(shared)))
+        for title, aggregate, scores_by_agent, marked in kinds:
             values = {
-                agent: _summary(aggregate, {task: own[task] for task in shared}, errors)
-                for agent, own in of.items()
-                if agent in done
+                agent: _summary(aggregate, {task: by_task[task] for task in shared}, errors)
+                for agent, by_task in scores_by_agent.items()
+                if agent in complete_scores
             }
-            bold = _bold(values, marked, told[_MEAN]) if title == _MEAN else set[str]()
-            together.append(
+            bold = _bold(values, marked, better_pairs[_MEAN]) if title == _MEAN else set[str]()
+            summary_rows.append(
                 _row(f"{title} ({len(shared)} task{'s' * (len(shared) > 1)})", values, list(scores), marked, bold)
             )
-    numbers = sorted({len(found) for own in scores.values() for found in own.values()})
+    numbers = sorted({len(seed_scores) for by_task in scores.values() for seed_scores in by_task.values()})
     if not numbers:
         raise ValueError(f"Every agent of {run.name} has failed cells on every task, so there is no number to export.")
     seeds = " to ".join(str(number) for number in dict.fromkeys((numbers[0], numbers[-1])))
@@ -110,7 +120,7 @@ def latex(run: Run) -> str:
         f"% {on_unseen(numbers[0], len(shared))}",
         *(f"% {agent} has failed cells: no number until they are done." for agent in unfinished),
         rf"\begin{{tabular}}{{l{'r' * len(scores)}}}",
-        r"\toprule", head, r"\midrule", *rows, *([r"\midrule"] if together else []), *together, r"\bottomrule",
+        r"\toprule", head, r"\midrule", *rows, *([r"\midrule"] if summary_rows else []), *summary_rows, r"\bottomrule",
         r"\end{tabular}",
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
@@ -146,18 +156,18 @@ def huggingface(run: Run) -> str:
         for task, seeds in tasks.items():
             if (agent, task) in failed:
                 continue
-            found = constraint(task)
+            limit = constraint(task)
             cells = list(seeds.values())
-            violated = ", violated" * violates(cells)
-            known = ", privileged" * any(cell.privileged for cell in cells)
-            cost = f"Mean constraint cost (limit {found.limit:g}{violated})" if found else "Mean constraint cost"
+            violated_note = ", violated" * violates(cells)
+            privileged_note = ", privileged" * any(cell.privileged for cell in cells)
+            cost = f"Mean constraint cost (limit {limit.limit:g}{violated_note})" if limit else "Mean constraint cost"
             metrics = {
                 "mean_reward": ("Mean return", "mean_return"),
-                "normalised_score": (f"Normalised score (1: reference{known})", "score"),
+                "normalised_score": (f"Normalised score (1: reference{privileged_note})", "score"),
                 "success_rate": ("Success rate", "success_rate"),
                 "mean_cost": (cost, "mean_cost"),
             }
-            if found:
+            if limit:
                 metrics["constrained_score"] = (
                     "Normalised score, 0 where the cost exceeds the limit",
                     "constrained_score",
@@ -189,36 +199,37 @@ FORMATS: dict[str, Callable[[Run], str]] = {"latex": latex, "csv": tidy_csv, "hu
 
 
 def _scores(
-    cells: dict[str, dict[str, list[CellResult]]], score: Callable[[CellResult], float]
+    results_by_agent: dict[str, dict[str, list[CellResult]]], score: Callable[[CellResult], float]
 ) -> dict[str, dict[str, list[float]]]:
     return {
-        agent: {task: [score(cell) for cell in own] for task, own in tasks.items()} for agent, tasks in cells.items()
+        agent: {task: [score(result) for result in results] for task, results in tasks.items()}
+        for agent, tasks in results_by_agent.items()
     }
 
 
 _MEAN = "Mean"
 
 
-def _told(run: Run) -> dict[str, set[tuple[str, str]]]:
+def _find_better_pairs(run: Run) -> dict[str, set[tuple[str, str]]]:
     """Return the agents that can be told apart, better one first, by task, and for the mean over tasks."""
-    told: dict[str, set[tuple[str, str]]] = {_MEAN: set()}
+    better_pairs: dict[str, set[tuple[str, str]]] = {_MEAN: set()}
     with suppress(ValueError):  # there is one agent, or no two have a cell in common
         for verdict in verdicts([run]):
             for row, better in [(_MEAN, verdict.better), *((task.task, task.better) for task in verdict.tasks)]:
                 if better:
                     worse = verdict.second if better == verdict.first else verdict.first
-                    told.setdefault(row, set()).add((better, worse))
-    return told
+                    better_pairs.setdefault(row, set()).add((better, worse))
+    return better_pairs
 
 
-def _bold(values: dict[str, Estimate], violating: set[str], told: set[tuple[str, str]]) -> set[str]:
+def _bold(values: dict[str, Estimate], violating: set[str], better_pairs: set[tuple[str, str]]) -> set[str]:
     """Return the best agent of a row and those that cannot be told from it; none if that is all that violate nothing.
 
     The only agent that violates nothing is best, because the others rank below it.
     """
     keepers = values.keys() - violating
     best = max(keepers, key=lambda agent: values[agent].point, default="")
-    bold = {agent for agent in keepers if (best, agent) not in told}
+    bold = {agent for agent in keepers if (best, agent) not in better_pairs}
     return bold if bold != keepers or len(keepers) == 1 < len(values) else set()
 
 

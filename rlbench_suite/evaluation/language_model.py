@@ -159,8 +159,8 @@ class LanguageModel:
 
     def _state(self, file: TranscriptFile, total: int) -> Episodes:
         finished = file.transcripts.values()
-        tokens = sum(each.input_tokens + each.output_tokens for each in finished)
-        costs = [each.cost for each in finished]
+        tokens = sum(transcript.input_tokens + transcript.output_tokens for transcript in finished)
+        costs = [transcript.cost for transcript in finished]
         return Episodes(len(finished), total, tokens, None if None in costs else sum(costs))  # type: ignore[arg-type]
 
     def save(self, policy: None, path: str) -> None:

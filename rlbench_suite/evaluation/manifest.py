@@ -147,9 +147,9 @@ class Manifest(_Strict):
         return hyperparameters
 
     @classmethod
-    def now(cls, **known: Any) -> Manifest:
+    def now(cls, **settings: Any) -> Manifest:
         """Return a manifest with this version of the package and the protocol."""
-        plain = json.loads(json.dumps(known))  # as it will be read back: tuples become lists
+        plain = json.loads(json.dumps(settings))  # as it will be read back: tuples become lists
         return cls(version=rlbench_suite.__version__, protocol=VERSION, **plain)
 
     def settings(self) -> dict[str, Any]:

@@ -71,7 +71,8 @@ def on_apart(pairs: Sequence[tuple[str, str]], agents: Mapping[str, Cells]) -> s
         owners.setdefault(f"{tasks} (seeds {seeds}, {episodes} episodes each)", []).append(agent)
     names = several([f"{x} and {y}" for x, y in pairs], "pair")
     owned = "; ".join(
-        f"{several(own, 'agent')} {'has' if len(own) == 1 else 'have'} {has}" for has, own in owners.items()
+        f"{several(names_of_agents, 'agent')} {'has' if len(names_of_agents) == 1 else 'have'} {has}"
+        for has, names_of_agents in owners.items()
     )
     return f"No task, seed and evaluation episodes in common: {names}. {owned}."
 
@@ -81,10 +82,11 @@ def on_shared(runs: Sequence[Run]) -> Iterator[str]:
     owners: dict[tuple[str, str], list[str]] = {}
     for (run, agent), name in agent_names(runs).items():
         owners.setdefault((agent, name), []).append(run)
-    for (agent, name), found in owners.items():
-        if len(found) > 1:
-            here = "" if name == agent else f", {name}"
-            yield f"{agent} has the same scores in the runs {', '.join(found)}, so it is one agent here{here}."
+    for (agent, name), run_names in owners.items():
+        if len(run_names) > 1:
+            shared_name = "" if name == agent else f", {name}"
+            names = ", ".join(run_names)
+            yield f"{agent} has the same scores in the runs {names}, so it is one agent here{shared_name}."
 
 
 def _range(numbers: Collection[int]) -> str:

@@ -119,13 +119,15 @@ def training_task(task: Task[Any, Any]) -> Task[Any, Any]:
     """
     if not task.card.trained_on:
         return task
-    one = find_card(task.card.trained_on)
-    trained = (one.with_context(task.card.context) if task.card.context else one).build(dtype=task.dtype.name)
+    card = find_card(task.card.trained_on)
+    trained = (card.with_context(task.card.context) if task.card.context else card).build(dtype=task.dtype.name)
     for name in ("observation_space", "action_space"):
-        here, there = getattr(task, name), getattr(trained, name)
-        if here != there:
+        space, trained_space = getattr(task, name), getattr(trained, name)
+        if space != trained_space:
             what = name.replace("_", " ")
-            raise ValueError(f"{task.card.id} has the {what} {here}, and {trained.card.id} to train on has {there}.")
+            raise ValueError(
+                f"{task.card.id} has the {what} {space}, and {trained.card.id} to train on has {trained_space}."
+            )
     return trained
 
 

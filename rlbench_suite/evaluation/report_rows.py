@@ -215,5 +215,5 @@ def gap_of(agent: str, card: TaskCard, results: list[CellResult], method: Method
     if not pairs:
         return None
     train, test = ([pair[i] for pair in pairs] for i in (0, 1))
-    values = train, test, [there - here for there, here in pairs]
-    return Gap(agent, card, *means([{card.id: each} for each in values], method=method))
+    values = train, test, [train_score - test_score for train_score, test_score in pairs]
+    return Gap(agent, card, *means([{card.id: seed_values} for seed_values in values], method=method))

@@ -344,7 +344,7 @@ def agent_names(runs: Sequence[Run]) -> dict[tuple[str, str], str]:
     for run in runs:
         for agent in run.manifest.hyperparameters:
             groups = owners.setdefault(agent, [])
-            same = next((group for group in groups if all(_agree(agent, run, other) for other in group)), None)
+            same = next((group for group in groups if all(_agree(agent, run, known_run) for known_run in group)), None)
             if same is None:
                 groups.append([run])
             else:
@@ -362,10 +362,10 @@ _OUTCOME = ("episodes", "training_steps", "score", "mean_return", "success_rate"
 """Numbers of a cell that are the same whenever the same agent is trained again."""
 
 
-def _agree(agent: str, run: Run, other: Run) -> bool:
+def _agree(agent: str, run: Run, second_run: Run) -> bool:
     """Return whether two runs have equal cells of an agent, with equal hyperparameters, wherever both have a cell."""
     outcomes = _outcomes(agent, run)
-    other_outcomes = _outcomes(agent, other)
+    other_outcomes = _outcomes(agent, second_run)
     shared = outcomes.keys() & other_outcomes.keys()
     return bool(shared) and all(outcomes[cell] == other_outcomes[cell] for cell in shared)
 

@@ -186,7 +186,7 @@ def in_process(run: OpenRun, model: LanguageModel | None = None) -> Generator[Ev
         CannotWrite: a result cannot be stored.
         ChatError: the server of the language model cannot be used.
     """
-    cell_runner = model.play_cell if model else train_cell
+    cell_runner: CellRunner = model.play_cell if model else train_cell
     for cell in run.missing():
         yield from perform(run.manifest.spec(cell), run, cell_runner)
 

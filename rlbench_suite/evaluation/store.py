@@ -14,12 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from rlbench_suite.agent import Agent
 from rlbench_suite.evaluation.checkpoint import Checkpoint
 from rlbench_suite.evaluation.machine import Machine, joules
 from rlbench_suite.evaluation.manifest import Cell, CellResult, FailedCell, Manifest, Sitting
@@ -32,6 +31,14 @@ from rlbench_suite.policy import is_privileged
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.scale import Scale
 from rlbench_suite.task import Task
+
+
+class PolicySaver(Protocol):
+    """Part of an agent that stores its policies."""
+
+    def save(self, policy: Any, path: str) -> None:
+        """Write the policy's weights to ``path``; nothing for players without weights."""
+        ...
 
 
 class OpenRun(Run):
@@ -63,12 +70,12 @@ class OpenRun(Run):
             OSError: the directory cannot be written, or another program is at work in it.
         """
         wanted = tuple(manifest.cells())
-        found = path.is_file() or (path.exists() and any(not p.name.startswith(".") for p in path.iterdir()))
-        if resume and not found:
+        exists = path.is_file() or (path.exists() and any(not p.name.startswith(".") for p in path.iterdir()))
+        if resume and not exists:
             raise ValueError(f"There is no run to resume in {path}; leave --resume out to begin one.")
-        if found:
+        if exists:
             manifest = _widen(path, _read_earlier_manifest(path), manifest)
-        begun = path.exists()
+        existed = path.exists()
         try:
             make_folder(path)
             lock = _lock(path / ".lock")
@@ -83,7 +90,7 @@ class OpenRun(Run):
             yield run
         finally:
             _sweep(path)
-            if not begun and [each.name for each in path.iterdir()] == [".lock"]:  # nothing was written
+            if not existed and [entry.name for entry in path.iterdir()] == [".lock"]:  # nothing was written
                 with suppress(OSError):  # Windows removes no open file
                     (path / ".lock").unlink()
                     path.rmdir()
@@ -133,7 +140,7 @@ class OpenRun(Run):
             with writing(copy.path), replacing(copy.path) as unfinished:
                 shutil.copyfile(checkpoint.path, unfinished)
 
-    def write(self, cell: Cell, outcome: Outcome, agent: Agent, task: Task[Any, Any], device: str) -> CellResult:
+    def write(self, cell: Cell, outcome: Outcome, agent: PolicySaver, task: Task[Any, Any], device: str) -> CellResult:
         """Store a cell: all of its files or none.
 
         Raises:
@@ -144,10 +151,12 @@ class OpenRun(Run):
         unit: Literal["environment", "gradient"] = getattr(agent, "step_unit", "environment")
         result, tables = _tabulate(cell, outcome, scale, floor, task, device, unit)
         if outcome.train_record:
-            seen = outcome._replace(record=outcome.train_record)
-            there, more = _tabulate(cell, seen, scale, floor, task, device, unit)
-            tables["train_episodes.parquet"] = more["episodes.parquet"]
-            result = result.model_copy(update={"train_return": there.mean_return, "train_score": there.score})
+            outcome_on_train = outcome._replace(record=outcome.train_record)
+            result_on_train, tables_on_train = _tabulate(cell, outcome_on_train, scale, floor, task, device, unit)
+            tables["train_episodes.parquet"] = tables_on_train["episodes.parquet"]
+            result = result.model_copy(
+                update={"train_return": result_on_train.mean_return, "train_score": result_on_train.score}
+            )
         with self._storing(cell) as unfinished:
             path = self.cell_path(cell)
             for name, table in tables.items():
@@ -189,13 +198,13 @@ class OpenRun(Run):
     def merge(self) -> None:
         """Write the merged tables of all cells."""
         results = self.results()
-        done = [result.cell for result in results]
-        if both := [result.cell for result in results if result.train_score is not None]:
-            self._merge("train_episodes.parquet", both, self.path / "train_episodes.parquet")
+        finished_cells = [result.cell for result in results]
+        if cells_on_train := [result.cell for result in results if result.train_score is not None]:
+            self._merge("train_episodes.parquet", cells_on_train, self.path / "train_episodes.parquet")
         for name, merged in (("episodes.parquet", "episodes.parquet"), ("curve.parquet", "curves.parquet")):
-            self._merge(name, done, self.path / merged)
-        for agent, task in dict.fromkeys((cell.agent, cell.task) for cell in done):
-            group = [cell for cell in done if (cell.agent, cell.task) == (agent, task)]
+            self._merge(name, finished_cells, self.path / merged)
+        for agent, task in dict.fromkeys((cell.agent, cell.task) for cell in finished_cells):
+            group = [cell for cell in finished_cells if (cell.agent, cell.task) == (agent, task)]
             self._merge("trace.parquet", group, self.path / "traces" / f"{agent}-{find_card(task).file_name}.parquet")
 
     def _merge(self, name: str, cells: Iterable[Cell], path: Path) -> None:
@@ -258,23 +267,26 @@ def _lock(path: Path) -> int:
     return file
 
 
-def _widen(path: Path, earlier: Manifest, wanted: Manifest) -> Manifest:
+def _widen(path: Path, earlier: Manifest, request: Manifest) -> Manifest:
     """Return the earlier manifest with the new request added. Refuse to mix what cannot be compared."""
-    then, now = earlier.settings(), wanted.settings()
-    for name in now:
-        if then.get(name, now[name]) != now[name]:
+    earlier_settings, settings = earlier.settings(), request.settings()
+    for name in settings:
+        if earlier_settings.get(name, settings[name]) != settings[name]:
             raise ValueError(
-                f"The run in {path} has {name} = {then[name]!r}, but now it is {now[name]!r}; choose another --out."
+                f"The run in {path} has {name} = {earlier_settings[name]!r}, but now it is {settings[name]!r}; "
+                "choose another --out."
             )
-    update: dict[str, Any] = {"seeds": max(earlier.seeds, wanted.seeds)}
-    update["references"] = earlier.references | wanted.references
+    update: dict[str, Any] = {"seeds": max(earlier.seeds, request.seeds)}
+    update["references"] = earlier.references | request.references
     for table in ("hyperparameters", "not_applicable"):
-        old, new = getattr(earlier, table), getattr(wanted, table)
-        update[table] = {agent: old.get(agent, {}) | new.get(agent, {}) for agent in old | new}
-    update["checkpoints"] = earlier.checkpoints | wanted.checkpoints
-    update["models"] = earlier.models | wanted.models
-    update["on_train"] = tuple(dict.fromkeys((*earlier.on_train, *wanted.on_train)))
-    update["suites"] = earlier.suites | wanted.suites
+        earlier_entries, entries = getattr(earlier, table), getattr(request, table)
+        update[table] = {
+            agent: earlier_entries.get(agent, {}) | entries.get(agent, {}) for agent in earlier_entries | entries
+        }
+    update["checkpoints"] = earlier.checkpoints | request.checkpoints
+    update["models"] = earlier.models | request.models
+    update["on_train"] = tuple(dict.fromkeys((*earlier.on_train, *request.on_train)))
+    update["suites"] = earlier.suites | request.suites
     return earlier.model_copy(update=update)
 
 
