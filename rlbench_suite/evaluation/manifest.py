@@ -8,7 +8,16 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StrictInt, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    StrictInt,
+    ValidationError,
+    field_validator,
+)
 
 import rlbench_suite
 from rlbench_suite.evaluation.machine import Machine
@@ -21,7 +30,14 @@ VERSION = 2
 MAX_NUMBER = 1e100
 """Largest magnitude of a result, whose square is still finite."""
 
-Number = Annotated[float, Field(strict=True, ge=-MAX_NUMBER, le=MAX_NUMBER)]
+
+def _check_number(value: float) -> float:
+    if not abs(value) <= MAX_NUMBER:  # NaN, too
+        raise ValueError(f"not a number up to {MAX_NUMBER:g}")
+    return value
+
+
+Number = Annotated[float, Field(strict=True), AfterValidator(_check_number)]
 
 
 class Cell(NamedTuple):
