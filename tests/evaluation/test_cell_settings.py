@@ -13,7 +13,8 @@ from rlbench_suite import registry
 from rlbench_suite.baselines import configuration, learning_agent, mpc
 from rlbench_suite.baselines.mpc import MPC
 from rlbench_suite.baselines.ppo_agent import PPO
-from rlbench_suite.evaluation.manifest import Cell, CellSpec
+from rlbench_suite.evaluation.manifest import Cell
+from rlbench_suite.evaluation.protocol import resolve_cell
 from rlbench_suite.evaluation.runner import in_pool, in_process, plan
 from rlbench_suite.evaluation.store import OpenRun
 
@@ -96,7 +97,7 @@ def test_other_libraries_train_with_the_settings_of_the_plan(
 
 def test_a_planner_plays_with_the_settings_of_the_plan(toys: Path, settings: Path):
     task = registry.card(DRIFT).build()
-    spec = CellSpec.resolve(MPC(), task, 0, "smoke")
+    spec = resolve_cell(MPC(), task, 0, "smoke")
     (settings / "mpc.yaml").unlink()
     (policy,) = MPC().train(task, seed=0, budget="smoke", hyperparameters=spec.hyperparameters)
     assert policy.config == mpc.Config(**spec.hyperparameters)

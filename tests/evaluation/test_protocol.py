@@ -21,6 +21,7 @@ from rlbench_suite.evaluation.protocol import (
     calibration_seeds,
     evaluate,
     evaluation_seeds,
+    resolve_cell,
     run_cell,
 )
 from rlbench_suite.policy import reference_player
@@ -112,7 +113,7 @@ def by_hand(task: Task[Any, Any], record: Record, seeds: range) -> None:
 def test_a_cell_is_what_stepping_by_hand_gives_and_replays_to_the_bit(toys: Path, name: str, agent: str):
     task = registry.card(name).build()
     player = registry.agent(agent)
-    *progress, outcome = run_cell(player, task, CellSpec.resolve(player, task, 2, "smoke"))
+    *progress, outcome = run_cell(player, task, resolve_cell(player, task, 2, "smoke"))
     assert all(isinstance(event, Progress) for event in progress)
     assert isinstance(outcome, Outcome)
     assert outcome.seeds == evaluation_seeds(task.card, 2, "smoke")

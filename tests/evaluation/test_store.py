@@ -17,8 +17,8 @@ from rlbench_suite.adapters.rollout import replay
 from rlbench_suite.episode import scalar_return
 from rlbench_suite.evaluation import store
 from rlbench_suite.evaluation.machine import Machine
-from rlbench_suite.evaluation.manifest import Cell, CellSpec, Manifest
-from rlbench_suite.evaluation.protocol import Outcome, evaluation_seeds, run_cell
+from rlbench_suite.evaluation.manifest import Cell, Manifest
+from rlbench_suite.evaluation.protocol import Outcome, evaluation_seeds, resolve_cell, run_cell
 from rlbench_suite.evaluation.run import read_manifest
 from rlbench_suite.evaluation.runner import in_process, plan
 from rlbench_suite.evaluation.store import OpenRun
@@ -273,7 +273,7 @@ def test_one_program_at_a_time(toys: Path, tmp_path: Path):
 def test_a_cell_is_stored_whole_or_not_at_all(toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     agent, cell = registry.agent("toy"), Cell("toy", WALK, 0)
     task = registry.card(WALK).build()
-    *_, outcome = run_cell(agent, task, CellSpec.resolve(agent, task, 0, "smoke"))
+    *_, outcome = run_cell(agent, task, resolve_cell(agent, task, 0, "smoke"))
     assert isinstance(outcome, Outcome)
     manifest = plan("toy", WALK, 1, "smoke")
 
