@@ -45,6 +45,15 @@ def make_run(
     return path
 
 
+def sitting(arguments: Sequence[str] = (), **machine: Any) -> dict[str, Any]:
+    """Return a launch of the program as a manifest has it. ``machine`` replaces parts of the machine."""
+    plain = {
+        "python": "3.11", "packages": {}, "platform": "", "cpu": "", "cores": 1, "instruction_set": "", "settings": {},
+        "git_revision": None,
+    }  # fmt: skip
+    return {"arguments": list(arguments), "machine": plain | machine, "started": "2026-01-01T00:00:00Z"}
+
+
 def fail_cell(path: Path, agent: str, task: str, seed: int) -> None:
     """Replace a finished cell of a run by the record of its failure."""
     folder = path / "cells" / agent / task.split("/")[1] / str(seed)

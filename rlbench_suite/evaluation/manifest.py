@@ -77,8 +77,12 @@ class FailedCell(NamedTuple):
 
     agent: str
     task: str
+    """Id of the card."""
     seed: int
     error: str
+
+    def __str__(self) -> str:
+        return str(Cell(self.agent, self.task, self.seed))
 
 
 class _Strict(BaseModel):

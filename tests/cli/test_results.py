@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from made_runs import fail_cell, make_run
+from made_runs import fail_cell, make_run, sitting
 
 from rlbench_suite.cli import evaluate, finished, results
 from rlbench_suite.evaluation import exporting
@@ -322,8 +322,8 @@ def test_unfinished_runs_are_told_wherever_they_are_read(
     (path / "cells/ppo/Made1-v0/2/result.json").unlink()
     manifest = json.loads((path / "manifest.json").read_text())
     begun = (["--agent", "ppo", "--out", "my run", "--seeds", "2"], ["--seeds=3", "--out=elsewhere"])
-    said = [{"machine": {"packages": {}}, "arguments": each} for each in begun]
-    (path / "manifest.json").write_text(json.dumps(manifest | {"sittings": [*said, said[0]]}))
+    sittings = [sitting(arguments) for arguments in (*begun, begun[0])]
+    (path / "manifest.json").write_text(json.dumps(manifest | {"sittings": sittings}))
     err = call(*arguments, str(path))[2]
     assert err.startswith(
         f"The run {path} has 11 of 12 cells: some agents have fewer than its 3 seeds. Finish it with: "

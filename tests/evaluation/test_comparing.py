@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_runs import fail_cell, make_run
+from made_runs import fail_cell, make_run, sitting
 from scipy import stats
 
 from rlbench_suite.evaluation import comparing
@@ -371,10 +371,10 @@ def test_missing_seeds_are_told(tmp_path: Path):
 
 def test_other_software_and_other_versions_of_a_task_are_told(tmp_path: Path):
     def made(name: str, version: str, jax: str, tasks: list[str]) -> Path:
-        machine = {"packages": {"jax": jax, "numpy": "2.4"}, "git_revision": None}
+        launch = sitting(packages={"jax": jax, "numpy": "2.4"})
         path = make_run(tmp_path / name, {name: drawn(0, 5, tasks=tasks)})
         manifest = json.loads((path / "manifest.json").read_text())
-        manifest |= {"version": version, "sittings": [{"machine": machine}]}
+        manifest |= {"version": version, "sittings": [launch]}
         (path / "manifest.json").write_text(json.dumps(manifest))
         return path
 
