@@ -7,6 +7,7 @@ the steps, and the report warns if agents trained unequally long on a task.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -72,10 +73,31 @@ def configure(
         raise ValueError(unknown("budget", budget, BUDGETS))
     steps = {"total_steps": training_steps(card, budget, unit)} if unit else {}
     chosen = steps | table["default"] | table.get(card.family, {}) | table.get(card.registered_id, {}) | overrides
-    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     for name, value in chosen.items():
+        chosen[name] = value[budget] if isinstance(value, dict) else value
+    return _construct(kind, chosen)
+
+
+def restore(kind: type[Config], hyperparameters: Mapping[str, Any]) -> Config:
+    """Return hyperparameters that were resolved before, as JSON holds them. No file is read.
+
+    Args:
+        kind: the dataclass of the hyperparameters.
+        hyperparameters: a value for each of its fields.
+
+    Raises:
+        ValueError: one is missing, does not exist, or is out of range.
+    """
+    missing = [field.name for field in fields(kind) if field.name not in hyperparameters]  # type: ignore[arg-type]
+    if missing:
+        raise ValueError(f"Hyperparameters without a value: {', '.join(missing)}.")
+    return _construct(kind, hyperparameters)
+
+
+def _construct(kind: type[Config], values: Mapping[str, Any]) -> Config:
+    """Return an instance of the dataclass. YAML and JSON have lists where it has tuples."""
+    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    for name in values:
         if name not in known:
             raise ValueError(unknown("hyperparameter", name, known))
-        of_budget = value[budget] if isinstance(value, dict) else value
-        chosen[name] = tuple(of_budget) if isinstance(of_budget, list) else of_budget
-    return kind(**chosen)
+    return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, ClassVar, Protocol
 
@@ -14,7 +14,7 @@ from rlbench_suite.process import refuse_after_fork
 from rlbench_suite.task import Task
 
 from . import checkpoint
-from .configuration import FOLDER, Unit, configure
+from .configuration import FOLDER, Unit, configure, restore
 from .training import Returns, train_in_chunks
 
 
@@ -76,17 +76,20 @@ class LearningAgent(ABC):
         return configure(self.config_class, path, task.card, budget, self.overrides, self.step_unit)
 
     def hyperparameters(self, task: Task[Any, Any], budget: str) -> dict[str, Any]:
-        """Return the hyperparameters that ``train`` will use, as plain data.
+        """Return the hyperparameters of the file and the overrides, as plain data.
 
         Raises:
             ValueError: the budget or a hyperparameter does not exist, or a value is out of range.
         """
         return asdict(self.config(task, budget))
 
-    def train(self, task: Task[Any, Any], *, seed: int, budget: str) -> Iterator[Progress | Any]:
+    def train(
+        self, task: Task[Any, Any], *, seed: int, budget: str, hyperparameters: Mapping[str, Any] | None = None
+    ) -> Iterator[Progress | Any]:
         """Train on the train split. Yields :class:`Progress` after each chunk and, last, the policy.
 
-        The same seed on the same machine gives the same bits.
+        The same seed on the same machine gives the same bits. ``hyperparameters`` replace those that the file and the
+        overrides give for the budget, which are then not read.
 
         Raises:
             CannotPlay: the agent cannot play the task.
@@ -94,7 +97,7 @@ class LearningAgent(ABC):
         """
         refuse_after_fork()
         self.check(task)
-        config = self.config(task, budget)
+        config = self.config(task, budget) if hyperparameters is None else restore(self.config_class, hyperparameters)
         programs, compile_seconds = self.compile(task, config)
         training = programs.start(seed)
         training = yield from train_in_chunks(

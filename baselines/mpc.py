@@ -18,7 +18,7 @@ keys of its own. Rewards beyond the planned steps count as zero.
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -35,7 +35,7 @@ from rlbench_suite.keys import fold_in
 from rlbench_suite.policy import Policy, View, privileged_player
 from rlbench_suite.task import Task
 
-from .configuration import FOLDER, configure
+from .configuration import FOLDER, configure, restore
 
 SMALLEST_GAP = 1e-15
 """Smallest gap of returns, so that equal returns get equal weights."""
@@ -302,8 +302,10 @@ class MPC:
         """
         return asdict(self._config(task, budget))
 
-    def train(self, task: Task[Any, Any], *, seed: int, budget: str) -> Iterator[Policy]:
-        """Yield the planner.
+    def train(
+        self, task: Task[Any, Any], *, seed: int, budget: str, hyperparameters: Mapping[str, Any] | None = None
+    ) -> Iterator[Policy]:
+        """Yield the planner. ``hyperparameters`` replace those of the file and the overrides, which are not read then.
 
         Raises:
             CannotPlay: the agent cannot play the task.
@@ -311,7 +313,7 @@ class MPC:
         """
         self.check(task)
         kind = BoxPlanner if isinstance(task.action_space, spaces.Box) else ChoicePlanner
-        yield kind(task, self._config(task, budget))
+        yield kind(task, self._config(task, budget) if hyperparameters is None else restore(Config, hyperparameters))
 
     def save(self, policy: Policy, path: str) -> None:
         """Do nothing: there are no weights."""

@@ -268,7 +268,7 @@ class SB3:
             raise CannotPlay(f"{self.name} counts actions from zero, but {space} does not.")
 
     def hyperparameters(self, task: Task[Any, Any], budget: str) -> dict[str, Any]:
-        """Return the hyperparameters that ``train`` will use, as plain data.
+        """Return the hyperparameters of the files, as plain data.
 
         Raises:
             ValueError: the file names an unknown hyperparameter, or the budget does not exist.
@@ -289,11 +289,16 @@ class SB3:
         settings = table.get(task.card.family, {}) | table.get(task.card.registered_id, {})
         return {theirs: settings[ours] for ours, theirs in self.shared.items() if ours in settings}
 
-    def train(self, task: Task[Any, Any], *, seed: int, budget: str) -> Iterator[Progress | HostPolicy]:
-        """Train on the train split. Yields :class:`Progress` about fifteen times and, last, the policy."""
+    def train(
+        self, task: Task[Any, Any], *, seed: int, budget: str, hyperparameters: Mapping[str, Any] | None = None
+    ) -> Iterator[Progress | HostPolicy]:
+        """Train on the train split. Yields :class:`Progress` about fifteen times and, last, the policy.
+
+        ``hyperparameters`` replace those that the files give for the budget, which are then not read.
+        """
         self.check(task)
-        hyperparameters = self.hyperparameters(task, budget)
-        chosen = dict(hyperparameters)
+        settings = dict(self.hyperparameters(task, budget) if hyperparameters is None else hyperparameters)
+        chosen = dict(settings)
         total = chosen.pop("total_steps")
         torch.set_num_threads(1)  # a second thread gains nothing with networks this small
         env = SuiteVecEnv(make_vec(task.card.id, chosen.pop("n_envs"), autoreset_mode="SameStep"))
@@ -328,7 +333,7 @@ class SB3:
         if normalize["norm_obs"]:
             moments: Any = normalized.obs_rms  # not the dict that a Dict space has
             normalization = Normalization(moments.mean.copy(), moments.var.copy())
-        yield SB3Policy(model, task.card.id, hyperparameters, normalization)
+        yield SB3Policy(model, task.card.id, settings, normalization)
 
     def build(self, env: VecEnv, total: int, chosen: dict[str, Any], seed: int) -> Any:
         """Return a new model. ``chosen`` holds its arguments by SB3's names; ``net_arch`` and the noise are wrapped."""

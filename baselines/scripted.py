@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import equinox as eqx
@@ -84,7 +84,9 @@ class Scripted:
         """Return an empty dict: there are no hyperparameters."""
         return {}
 
-    def train(self, task: Task[Any, Any], *, seed: int, budget: str) -> Iterator[Policy]:
+    def train(
+        self, task: Task[Any, Any], *, seed: int, budget: str, hyperparameters: Mapping[str, Any] | None = None
+    ) -> Iterator[Policy]:
         """Yield the policy."""
         yield self.policy(task)
 

@@ -8,7 +8,7 @@ a better agent is called better, with a fifth of the draws.
 """
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +16,10 @@ import numpy as np
 from rlbench_suite.evaluation import comparing, shares, statistics
 from rlbench_suite.evaluation.comparing import verdicts
 from rlbench_suite.evaluation.intervals import Estimate
+from rlbench_suite.evaluation.manifest import CellResult, Manifest
 from rlbench_suite.evaluation.permutation import sign_flip_test
 from rlbench_suite.evaluation.power import LEVEL
-from rlbench_suite.evaluation.reading import FinishedRun
+from rlbench_suite.evaluation.run import Run
 
 SEEDS = {1: (5, 6, 7, 8, 10, 12, 20, 40), 3: (5, 6, 8), 6: (5, 10)}
 """Numbers of seeds by number of tasks."""
@@ -92,17 +93,36 @@ BETTER: dict[str, tuple[Draw, Draw]] = {
 """Scores of two agents of which the first is better: these verdicts are right."""
 
 
-def made(x: dict[str, np.ndarray], y: dict[str, np.ndarray]) -> FinishedRun:
+class MadeRun(Run):
+    """Run whose results are held in memory, and in which no cell failed."""
+
+    def __init__(self, path: Path, manifest: Manifest, results: Sequence[CellResult]) -> None:
+        super().__init__(path, manifest, "made")
+        self._made_results = results
+
+    def results(self) -> Sequence[CellResult]:
+        """Return the made-up results."""
+        return self._made_results
+
+
+def made(x: dict[str, np.ndarray], y: dict[str, np.ndarray]) -> Run:
     """Return a finished run with these scores of two agents by task and seed."""
-    cells = tuple(
-        {"agent": agent, "task": task, "seed": seed, "score": score, "episodes": 50, "training_steps": 0}
-        for agent, scores in (("x", x), ("y", y))
+    agents = {"x": x, "y": y}
+    manifest = Manifest(
+        version="made", protocol=1, budget="smoke", seeds=1, references={}, not_applicable={},
+        hyperparameters={agent: {task: {} for task in scores} for agent, scores in agents.items()},
+    )  # fmt: skip
+    results = tuple(
+        CellResult(
+            agent=agent, task=task, seed=seed, score=score, mean_return=score, mean_returns=[score], episodes=50,
+            success_rate=0.0, mean_length=1.0, mean_cost=0.0, training_steps=0, train_seconds=0.0, compile_seconds=0.0,
+            evaluate_seconds=0.0, wall_seconds=0.0, device="cpu",
+        )
+        for agent, scores in agents.items()
         for task, values in scores.items()
         for seed, score in enumerate(values.tolist())
-    )
-    agents = {agent: {task: {} for task in scores} for agent, scores in (("x", x), ("y", y))}
-    manifest = {"protocol": 1, "budget": "smoke", "references": {}, "seeds": 1, "hyperparameters": agents}
-    return FinishedRun(Path("made"), "made", manifest, cells)
+    )  # fmt: skip
+    return MadeRun(Path("made"), manifest, results)
 
 
 def verdict_rate(first: Draw, second: Draw, tasks: int, seeds: int, draws: int) -> float:

@@ -13,7 +13,7 @@ import argparse
 import time
 
 from rlbench_suite.baselines.ppo.agent import PPO
-from rlbench_suite.evaluation.protocol import Outcome, run_cell
+from rlbench_suite.evaluation.protocol import Outcome, resolve_cell, run_cell
 from rlbench_suite.evaluation.statistics import mean
 from rlbench_suite.registry import card, resolve_suite
 
@@ -25,7 +25,7 @@ def scores(name: str, memory: str, budget: str, seeds: int) -> list[float]:
     one, found = card(name), []
     task, agent = one.build(), PPO(recurrent=memory)
     for seed in range(seeds):
-        *_, outcome = run_cell(agent, task, seed, budget)
+        *_, outcome = run_cell(agent, task, resolve_cell(agent, task, seed, budget))
         assert isinstance(outcome, Outcome)
         found.append(one.normalise(float(outcome.record.total.mean())))
     return found

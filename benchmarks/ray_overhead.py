@@ -42,9 +42,9 @@ def measure(executor: str, manifest, workers: int) -> float:
     """Return the seconds of a whole run."""
     from rlbench_suite.evaluation.ray_executor import Resources, in_cluster
     from rlbench_suite.evaluation.runner import in_pool
-    from rlbench_suite.evaluation.store import Run
+    from rlbench_suite.evaluation.store import OpenRun
 
-    with tempfile.TemporaryDirectory() as folder, Run.open(Path(folder), manifest) as run:
+    with tempfile.TemporaryDirectory() as folder, OpenRun.open(Path(folder), manifest) as run:
         began = time.perf_counter()
         events = in_pool(run, workers) if executor == "pool" else in_cluster(run, Resources(), workers=workers)
         for event in events:

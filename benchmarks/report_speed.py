@@ -19,8 +19,9 @@ from rich.console import Console
 
 from rlbench_suite import registry
 from rlbench_suite.evaluation.machine import Machine
+from rlbench_suite.evaluation.manifest import CellResult, Manifest, Sitting
 from rlbench_suite.evaluation.report import Report, print_report, write_html
-from rlbench_suite.evaluation.store import CellResult, Manifest, Run, Sitting, TrainingCurve
+from rlbench_suite.evaluation.run import Run, TrainingCurve
 
 AGENTS, TASKS, SEEDS, POINTS = 20, 100, 10, 10
 
@@ -41,11 +42,11 @@ class MadeUpRun(Run):
                 "sittings": [Sitting(arguments=[], machine=Machine.this(), started=datetime.now(UTC))],
             }
         )
-        super().__init__(path, manifest, tuple(manifest.cells()))
+        super().__init__(path, manifest)
         rng = np.random.default_rng(0)
-        self._results = [self._result(cell, float(rng.normal(0.5, 0.3))) for cell in self.wanted]
+        self._made_results = [self._result(cell, float(rng.normal(0.5, 0.3))) for cell in manifest.cells()]
         self._curves: dict[tuple[str, str], dict[int, TrainingCurve]] = {}
-        for cell in self.wanted:
+        for cell in manifest.cells():
             steps = np.arange(1, POINTS + 1) * 1000
             curve = TrainingCurve(steps, steps / 1e5, rng.normal(size=POINTS).cumsum())
             self._curves.setdefault((cell.agent, cell.task), {})[cell.seed] = curve
@@ -62,7 +63,7 @@ class MadeUpRun(Run):
 
     def results(self) -> list[CellResult]:
         """Return the made-up results."""
-        return self._results
+        return self._made_results
 
     def read_curves(self) -> dict[tuple[str, str], dict[int, TrainingCurve]]:
         """Return the made-up curves."""

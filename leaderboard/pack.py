@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from rlbench_suite.card import unknown
-from rlbench_suite.evaluation.protocol import Cell
+from rlbench_suite.evaluation.manifest import Cell, CellResult
+from rlbench_suite.evaluation.run import Run, read_manifest
 from rlbench_suite.evaluation.statistics import iqm, mean
-from rlbench_suite.evaluation.store import EPISODES, CellResult, Run, read_manifest
+from rlbench_suite.evaluation.tables import EPISODES
 from rlbench_suite.evaluation.writing import replacing, writing
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.registry import cards, resolve_suite
@@ -66,8 +67,9 @@ def pack(path: Path, entry: Entry, to: Path, *, suite: str | None = None) -> Sub
         ValueError: the run is damaged or lacks cells of what is to be packed, or the agent is a language model.
         OSError: something cannot be read or written.
     """
-    manifest = read_manifest(path)
-    if entry.agent in manifest.models:
+    run = Run.read(path)
+    manifest = run.manifest
+    if not manifest.has_policies(entry.agent):
         raise ValueError(
             f"{entry.agent} is a language model, which answers in words. The judge replays actions, and there are none."
         )
@@ -79,13 +81,15 @@ def pack(path: Path, entry: Entry, to: Path, *, suite: str | None = None) -> Sub
         tasks = wanted
     if foreign := [task for task in tasks if task not in cards()]:
         raise ValueError(f"A board has tasks as they are registered, and {foreign[0]} has settings of its own.")
-    run = Run(path, manifest, tuple(Cell(entry.agent, task, seed) for task in tasks for seed in range(manifest.seeds)))
-    if missing := run.missing():
+    cells_to_pack = [Cell(entry.agent, task, seed) for task in tasks for seed in range(manifest.seeds)]
+    if missing := [cell for cell in cells_to_pack if not run.cell_path(cell).exists()]:
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-        cells = "; ".join(map(str, missing[:3]))
-        raise ValueError(f"The run in {path} lacks {cells}{more}; finish it with rlsuite-eval --resume.")
-    results = [run.result(Cell(entry.agent, task, seed)) for task in tasks for seed in range(manifest.seeds)]
-    if floored := next((result for result in results if result and result.floored), None):
+        named = "; ".join(map(str, missing[:3]))
+        raise ValueError(f"The run in {path} lacks {named}{more}; finish it with rlsuite-eval --resume.")
+    results = [result for result in map(run.result, cells_to_pack) if result]
+    for result in results:
+        run.check_tables(result)
+    if floored := next((result for result in results if result.floored), None):
         raise ValueError(
             f"{floored.cell} has {floored.floored} episodes whose return is not finite. A replay cannot verify them."
         )

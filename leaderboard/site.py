@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 import rlbench_suite
 from rlbench_suite.evaluation.machine import Machine
-from rlbench_suite.evaluation.protocol import VERSION
+from rlbench_suite.evaluation.manifest import VERSION
 from rlbench_suite.evaluation.writing import replacing, staging, writing
 from rlbench_suite.registry import cards
 

@@ -20,7 +20,8 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.episode import scalar_return
 from rlbench_suite.evaluation import statistics
 from rlbench_suite.evaluation.machine import Machine
-from rlbench_suite.evaluation.protocol import EPISODES, VERSION, evaluation_seeds
+from rlbench_suite.evaluation.manifest import VERSION
+from rlbench_suite.evaluation.protocol import EPISODES, evaluation_seeds
 from rlbench_suite.registry import cards
 from rlbench_suite.scale import Scale
 from rlbench_suite.task import Task

@@ -6,7 +6,7 @@ it between updates, without callbacks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -46,11 +46,9 @@ class HostPolicy(Protocol):
 class Agent(Protocol):
     """A named way to get a policy for a task.
 
-    Three more attributes are optional. ``load(path, task, *, budget)`` reads what ``save`` wrote, so that saved
+    Two more attributes are optional. ``load(path, task, *, budget)`` reads what ``save`` wrote, so that saved
     policies can be judged; ``budget`` chooses the hyperparameters where the file has none. ``step_unit`` is
     ``"gradient"`` where training steps are gradient steps on a dataset, not steps of the environment.
-    ``play(task, *, seed, budget, folder)`` plays the test episodes itself and replaces ``train``, for an agent that is
-    no policy, such as a language model that answers in words. It yields its progress and, last, an ``Outcome``.
     """
 
     name: str
@@ -62,11 +60,17 @@ class Agent(Protocol):
         ...
 
     def hyperparameters(self, task: Task[Any, Any], budget: str) -> dict[str, Any]:
-        """Return what ``train`` will use: plain data for the manifest. ``budget`` is smoke, quick or full."""
+        """Return all hyperparameters as plain data, for the manifest. ``budget`` is smoke, quick or full."""
         ...
 
-    def train(self, task: Task[Any, Any], *, seed: int, budget: str) -> Iterator[Progress | Policy | HostPolicy]:
-        """Train on the train split; yield ``Progress`` after each chunk of work and, last, the policy."""
+    def train(
+        self, task: Task[Any, Any], *, seed: int, budget: str, hyperparameters: Mapping[str, Any] | None = None
+    ) -> Iterator[Progress | Policy | HostPolicy]:
+        """Train on the train split; yield ``Progress`` after each chunk of work and, last, the policy.
+
+        ``hyperparameters`` are all that the agent uses: what :meth:`hyperparameters` returned when the run was planned,
+        read back from JSON, so that tuples are lists. None means what it returns now.
+        """
         ...
 
     def save(self, policy: Any, path: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlbench_suite.evaluation.store import CellResult, Manifest
+from rlbench_suite.evaluation.manifest import CellResult, Manifest
 
 
 def make_run(
@@ -43,6 +43,15 @@ def make_run(
                 )  # fmt: skip
                 (folder / "result.json").write_text(result.model_dump_json())
     return path
+
+
+def sitting(arguments: Sequence[str] = (), **machine: Any) -> dict[str, Any]:
+    """Return a launch of the program as a manifest has it. ``machine`` replaces parts of the machine."""
+    plain = {
+        "python": "3.11", "packages": {}, "platform": "", "cpu": "", "cores": 1, "instruction_set": "", "settings": {},
+        "git_revision": None,
+    }  # fmt: skip
+    return {"arguments": list(arguments), "machine": plain | machine, "started": "2026-01-01T00:00:00Z"}
 
 
 def fail_cell(path: Path, agent: str, task: str, seed: int) -> None:

@@ -124,7 +124,7 @@ def power(
     from rlbench_suite.cli.finished import finished
     from rlbench_suite.evaluation.choosing import chosen
     from rlbench_suite.evaluation.power import DIFFERENCES, needs
-    from rlbench_suite.evaluation.reading import agents, failures
+    from rlbench_suite.evaluation.run import cells_by_agent, failure_counts
 
     for value in difference or ():
         check_positive("--difference", value)
@@ -134,7 +134,7 @@ def power(
     with finished([run]) as runs:
         read = chosen(runs, tasks=tasks)
     failed = Counter[str]()
-    for (agent, _), number in failures(read).items():
+    for (agent, _), number in failure_counts(read).items():
         failed[agent] += number
     for agent, number in failed.items():
         console.print(
@@ -142,10 +142,10 @@ def power(
             "that of the seeds that went well.",
             style="yellow", highlight=False, markup=False,
         )  # fmt: skip
-    for agent, cells in agents(read).items():
+    for agent, cells in cells_by_agent(read).items():
         if agent in failed:
             continue
-        scores = {task: [cell["score"] for cell in seeds.values()] for task, seeds in cells.items()}
+        scores = {task: [cell.score for cell in seeds.values()] for task, seeds in cells.items()}
         try:
             found[agent] = needs(scores, difference or DIFFERENCES, agents=compared)
         except ValueError as error:

@@ -24,9 +24,9 @@ from rlbench_suite.cli import App, check_at_least, check_positive, compare, prep
 if TYPE_CHECKING:
     from rlbench_suite.evaluation.checkpoint import Checkpoint
     from rlbench_suite.evaluation.language_model import LanguageModel
-    from rlbench_suite.evaluation.protocol import Cell
+    from rlbench_suite.evaluation.manifest import Cell
     from rlbench_suite.evaluation.runner import Event
-    from rlbench_suite.evaluation.store import Run
+    from rlbench_suite.evaluation.store import OpenRun
 
 app = App()
 app.command()(compare.compare)
@@ -258,13 +258,13 @@ def evaluate(
     prepare_jax(_pool(agent))
     from rlbench_suite.evaluation import runner, storage
     from rlbench_suite.evaluation.ray_executor import Resources, in_cluster
-    from rlbench_suite.evaluation.store import Run
+    from rlbench_suite.evaluation.store import OpenRun
 
     manifest = runner.plan(agent, suite, seeds, budget, saved, played).model_copy(update={"suites": files})
     name = f"{saved.label if saved else agent}-{title}-{budget}".replace("rlsuite/", "")
     out = out or str(Path("runs", name.replace("/", "_").replace(",", "+").replace(" ", "").replace("?", ".")))
     console = Console() if sys.stdout.isatty() else Console(width=_LOG_WIDTH)
-    with storage.opened(out) as place, Run.open(place.path, manifest, resume=resume) as run:
+    with storage.opened(out) as place, OpenRun.open(place.path, manifest, resume=resume) as run:
         failed = []
         if missing := run.missing():
             if on_ray:
@@ -313,7 +313,7 @@ def _interruptible() -> Iterator[None]:
         yield
 
 
-def _report(run: "Run", console: Console, place: str, interval: Literal["studentised", "percentile"]) -> None:
+def _report(run: "OpenRun", console: Console, place: str, interval: Literal["studentised", "percentile"]) -> None:
     """Merge the tables of the finished cells, write the report and print it."""
     from rlbench_suite.evaluation.report import Report, print_report, write_html
 
@@ -325,7 +325,7 @@ def _report(run: "Run", console: Console, place: str, interval: Literal["student
         console.print(f"Report: {place}/report.html", highlight=False, soft_wrap=True)
 
 
-def _print_interruption(run: "Run", console: Console, *, transcripts: bool) -> None:
+def _print_interruption(run: "OpenRun", console: Console, *, transcripts: bool) -> None:
     """Print what an interrupted run has kept, and how to continue it."""
     total, left = len(run.wanted), len(run.missing())
     kept = "Transcripts of finished episodes are kept, too. " if transcripts else ""
@@ -461,7 +461,7 @@ def _pool(agents: str) -> int:
     return max(8, _cores())
 
 
-def _watch(events: "Iterator[Event]", run: "Run", console: Console) -> "list[tuple[Cell, str]]":
+def _watch(events: "Iterator[Event]", run: "OpenRun", console: Console) -> "list[tuple[Cell, str]]":
     """Print a line for each finished cell, and show a bar for each running one (in a log, a line now and then).
 
     A log also says when an agent's programs for a task begin to be compiled. Nothing else happens for a while then.

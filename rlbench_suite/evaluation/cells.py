@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from rlbench_suite.card import file_name_of, unknown
-from rlbench_suite.evaluation.protocol import Cell, training_task
-from rlbench_suite.evaluation.reading import cell_folder
-from rlbench_suite.evaluation.runner import player
-from rlbench_suite.evaluation.store import Run, read_manifest
+from rlbench_suite.evaluation.manifest import Cell
+from rlbench_suite.evaluation.players import find_player
+from rlbench_suite.evaluation.protocol import training_task
+from rlbench_suite.evaluation.run import Run
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
 
@@ -22,21 +22,23 @@ def find_cell(path: Path, name: str) -> tuple[Run, Cell]:
     Raises:
         ValueError: it is no run, or has no finished cell of that name.
     """
-    run = Run(path, read_manifest(path), ())
+    run = Run.read(path)
     cells = {
         f"{cell.agent}/{file_name_of(cell.task)}/{cell.seed}": cell
         for cell in run.manifest.cells()
-        if cell.agent not in run.manifest.models and (cell_folder(path, *cell) / "result.json").exists()
+        if run.manifest.has_policies(cell.agent) and (run.cell_path(cell) / "result.json").exists()
     }
-    given = name.strip("/").removeprefix("cells/")
-    if given in cells:
-        return run, cells[given]
-    begun = [known for known in cells if known.startswith(f"{given}/")]
-    if len({known.rsplit("/", 1)[0] for known in begun}) == 1:
-        return run, cells[begun[0]]
-    if begun:
-        raise ValueError(f"{given!r} fits several cells of {path}: {', '.join(begun[:6])}.")
-    raise ValueError(unknown(f"cell of the run in {path}", given, cells) if cells else f"{path} has no finished cell.")
+    cell_name = name.strip("/").removeprefix("cells/")
+    if cell_name in cells:
+        return run, cells[cell_name]
+    matches = [full_name for full_name in cells if full_name.startswith(f"{cell_name}/")]
+    if len({full_name.rsplit("/", 1)[0] for full_name in matches}) == 1:
+        return run, cells[matches[0]]
+    if matches:
+        raise ValueError(f"{cell_name!r} fits several cells of {path}: {', '.join(matches[:6])}.")
+    raise ValueError(
+        unknown(f"cell of the run in {path}", cell_name, cells) if cells else f"{path} has no finished cell."
+    )
 
 
 def read_policy(run: Run, cell: Cell) -> tuple[Task[Any, Any], Any]:
@@ -45,13 +47,15 @@ def read_policy(run: Run, cell: Cell) -> tuple[Task[Any, Any], Any]:
     Raises:
         OSError, ValueError: the policy cannot be read.
     """
-    task, agent = find_card(cell.task).build(), player(cell.agent, run)
-    budget = run.manifest.budget
+    task, agent = find_card(cell.task).build(), find_player(cell.agent, run)
+    spec = run.manifest.spec(cell)
     load: Any = getattr(agent, "load", None)
     if agent.learns and load:
         file = str(run.cell_path(cell) / "policy.safetensors")
-        return task, load(file, training_task(task), budget=budget)
+        return task, load(file, training_task(task), budget=spec.budget)
     if agent.learns:
         raise ValueError(f"The agent {cell.agent!r} reads no saved policies: it has no load.")
-    *_, policy = agent.train(training_task(task), seed=cell.seed, budget=budget)
+    *_, policy = agent.train(
+        training_task(task), seed=spec.seed, budget=spec.budget, hyperparameters=spec.hyperparameters
+    )
     return task, policy

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -139,7 +139,9 @@ class SavedAgent:
         """Return the hyperparameters that the file names, and its hash."""
         return self.checkpoint.hyperparameters | {"checkpoint": self.checkpoint.sha256}
 
-    def train(self, task: Task[Any, Any], *, seed: int, budget: str) -> Iterator[Policy | HostPolicy]:
+    def train(
+        self, task: Task[Any, Any], *, seed: int, budget: str, hyperparameters: Mapping[str, Any] | None = None
+    ) -> Iterator[Policy | HostPolicy]:
         """Yield the policy of the file. It is the same for every seed; the evaluation episodes differ.
 
         Raises:

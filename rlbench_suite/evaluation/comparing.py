@@ -22,15 +22,18 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
-from rlbench_suite.evaluation import reading, shares, statistics
+from rlbench_suite.evaluation import shares, statistics
 from rlbench_suite.evaluation.intervals import Estimate
-from rlbench_suite.evaluation.pairing import Cells, Gap, Pairs, apart, count, gaps, on_apart, on_shared, pairs_of
+from rlbench_suite.evaluation.manifest import CellResult
+from rlbench_suite.evaluation.pairing import Gap, Pairs, apart, count, gaps, on_apart, on_shared, pairs_of
 from rlbench_suite.evaluation.permutation import holm, sign_flip_test
 from rlbench_suite.evaluation.power import LEAST_SEEDS, LEVEL, MOST_SEEDS, POWER, seeds_needed
+from rlbench_suite.evaluation.run import Cells, Run, anchor_errors, cells_by_agent, failure_counts, violates
 from rlbench_suite.evaluation.unseen import SCALE, Bounds, ends_of_runs, unseen_share
 from rlbench_suite.registry import constraint
 
@@ -152,7 +155,7 @@ def survives(difference: float, unseen: float, runs: int) -> bool:
     return ((1 - share) * difference + share * unseen) * difference > 0
 
 
-def verdicts(runs: Sequence[reading.FinishedRun]) -> list[Verdict]:
+def verdicts(runs: Sequence[Run]) -> list[Verdict]:
     """Compare every two agents of the runs that share a task, seed and evaluation episodes; see :func:`apart`.
 
     Raises:
@@ -160,40 +163,41 @@ def verdicts(runs: Sequence[reading.FinishedRun]) -> list[Verdict]:
             protocol, budget or reference scores.
     """
     _check_comparable(runs)
-    agents = reading.agents(runs)
+    agents = cells_by_agent(runs)
     if len(agents) < 2:
-        only = " ".join([f"{', '.join(agents)} is the only agent.", *on_shared(runs)])
-        raise ValueError(f"There is nothing to compare: {only} Name a run with another agent.")
-    without = apart(runs)
-    both = [pair for pair in combinations(agents, 2) if pair not in without]
-    if not both:
-        raise ValueError(f"There is nothing to compare. {on_apart(without, agents)}")
-    missing, failed, errors = gaps(runs), reading.failures(runs), reading.anchor_errors(runs)
-    found = [_compare(x, y, agents[x], agents[y], missing, failed, errors, len(both)) for x, y in both]
-    single = iter(holm([task.p for verdict in found for task in verdict.tasks]))
-    found = [
+        refusal = " ".join([f"{', '.join(agents)} is the only agent.", *on_shared(runs)])
+        raise ValueError(f"There is nothing to compare: {refusal} Name a run with another agent.")
+    separate_pairs = apart(runs)
+    pairs = [pair for pair in combinations(agents, 2) if pair not in separate_pairs]
+    if not pairs:
+        raise ValueError(f"There is nothing to compare. {on_apart(separate_pairs, agents)}")
+    missing, failed, errors = gaps(runs), failure_counts(runs), anchor_errors(runs)
+    undecided = [_compare(x, y, agents[x], agents[y], missing, failed, errors, len(pairs)) for x, y in pairs]
+    single = iter(holm([task.p for verdict in undecided for task in verdict.tasks]))
+    undecided = [
         replace(verdict, tasks=tuple(_decided_task(verdict, task, next(single)) for task in verdict.tasks))
-        for verdict in found
+        for verdict in undecided
     ]
     return [
         _decided(verdict, corrected)
-        for verdict, corrected in zip(found, holm([verdict.p for verdict in found]), strict=True)
+        for verdict, corrected in zip(undecided, holm([verdict.p for verdict in undecided]), strict=True)
     ]
 
 
-def _check_comparable(runs: Sequence[reading.FinishedRun]) -> None:
+def _check_comparable(runs: Sequence[Run]) -> None:
     first, *others = runs
     for run in others:
         for name in ("protocol", "budget"):
-            if run.manifest[name] != first.manifest[name]:
+            setting, first_setting = (getattr(compared_run.manifest, name) for compared_run in (run, first))
+            if setting != first_setting:
                 raise ValueError(
-                    f"{first.path} has the {name} {first.manifest[name]!r} and {run.path} has "
-                    f"{run.manifest[name]!r}; their scores do not compare."
+                    f"{first.path} has the {name} {first_setting!r} and {run.path} has {setting!r}; "
+                    "their scores do not compare."
                 )
-    anchors: dict[str, tuple[Any, reading.FinishedRun]] = {}
+    anchors: dict[str, tuple[Any, Run]] = {}
     for run in runs:
-        for task, scores in run.manifest["references"].items():
-            means = {player: score["mean"] for player, score in scores.items()}
+        for task, scores in run.manifest.references.items():
+            means = {player: score.mean for player, score in scores.items()}
             earlier, owner = anchors.setdefault(task, (means, run))
             if earlier != means:
                 raise ValueError(
@@ -213,8 +217,8 @@ def _compare(
     comparisons: int,
 ) -> Verdict:
     """Compare two agents, one of several pairs of agents; correction, verdict and words are still open."""
-    cells = {task: found for task in x if task in y and (found := pairs_of(x[task], y[task]))}
-    pairs = {task: _scores(found, reading.score) for task, found in cells.items()}
+    cells = {task: paired_cells for task in x if task in y and (paired_cells := pairs_of(x[task], y[task]))}
+    pairs = {task: _scores(paired_cells, attrgetter("score")) for task, paired_cells in cells.items()}
     differences = {task: scores[:, 0] - scores[:, 1] for task, scores in pairs.items()}
     tasks = []
     scale_errors: dict[str, float] = {}
@@ -226,24 +230,24 @@ def _compare(
         estimate = statistics.with_error(statistics.mean({task: values}, bounds=spans[task]), scale_errors[task])
         violating = tuple(
             agent
-            for agent, own in zip((first, second), zip(*cells[task], strict=True), strict=True)
-            if reading.violate(own)
+            for agent, results in zip((first, second), zip(*cells[task], strict=True), strict=True)
+            if violates(results)
         )
         privileged = tuple(
             agent
-            for agent, own in zip((first, second), zip(*cells[task], strict=True), strict=True)
-            if any(cell.get("privileged") for cell in own)
+            for agent, results in zip((first, second), zip(*cells[task], strict=True), strict=True)
+            if any(result.privileged for result in results)
         )
-        own_mean, other_mean = pairs[task].mean(0).tolist()
+        first_mean, second_mean = pairs[task].mean(0).tolist()
         unseen = tails[task][0] if estimate.point > 0 else tails[task][1]
         effect, p = _effect(estimate.point, [values]), sign_flip_test({task: values})
         tasks.append(
             TaskDifference(
-                task, len(values), own_mean, other_mean, estimate, unseen, effect, p, p, None, violating, privileged,
+                task, len(values), first_mean, second_mean, estimate, unseen, effect, p, p, None, violating, privileged,
                 tuple(agent for agent in (first, second) if failed.get((agent, task))),
             )
         )  # fmt: skip
-    own, other = ({task: scores[:, i] for task, scores in pairs.items()} for i in (0, 1))
+    first_scores, second_scores = ({task: scores[:, i] for task, scores in pairs.items()} for i in (0, 1))
     lowest, highest = (float(np.mean([span[i] for span in spans.values()])) for i in (0, 1))
     difference = statistics.with_error(
         statistics.mean(differences, bounds=(lowest, highest)),
@@ -251,7 +255,9 @@ def _compare(
     )
     unseen = float(np.mean([span[0] if difference.point > 0 else span[1] for span in tails.values()]))
     p = sign_flip_test(differences)
-    kept = {task: _scores(found, reading.constrained) for task, found in cells.items()}
+    constrained_pairs = {
+        task: _scores(paired_cells, attrgetter("constrained_score")) for task, paired_cells in cells.items()
+    }
     limited = any(constraint(task) for task in cells)
     return Verdict(
         first=first,
@@ -264,9 +270,11 @@ def _compare(
         unpaired=(_unpaired(x, pairs), _unpaired(y, pairs)),
         difference=difference,
         unseen=unseen,
-        constrained=statistics.mean({task: s[:, 0] - s[:, 1] for task, s in kept.items()}) if limited else None,
-        iqm=statistics.iqm_difference(own, other),
-        improvement=shares.probability_of_improvement(own, other),
+        constrained=statistics.mean({task: s[:, 0] - s[:, 1] for task, s in constrained_pairs.items()})
+        if limited
+        else None,
+        iqm=statistics.iqm_difference(first_scores, second_scores),
+        improvement=shares.probability_of_improvement(first_scores, second_scores),
         effect=_effect(difference.point, list(differences.values())),
         p=p,
         corrected=p,
@@ -304,13 +312,13 @@ def _scale_error(difference: float, error: Callable[[float], float] | None) -> f
     return abs(difference) * math.hypot(error(0.0), error(1.0))
 
 
-def _unpaired(own: Cells, pairs: Mapping[str, np.ndarray]) -> int:
-    return sum(len(own[task]) - len(scores) for task, scores in pairs.items())
+def _unpaired(cells: Cells, pairs: Mapping[str, np.ndarray]) -> int:
+    return sum(len(cells[task]) - len(scores) for task, scores in pairs.items())
 
 
-def _scores(pairs: Pairs, score: Callable[[Mapping[str, Any]], float]) -> np.ndarray:
+def _scores(pairs: Pairs, score: Callable[[CellResult], float]) -> np.ndarray:
     """Return the scores of pairs, shape ``(n_pairs, 2)``."""
-    return np.array([(score(own), score(other)) for own, other in pairs])
+    return np.array([(score(first), score(second)) for first, second in pairs])
 
 
 def _effect(difference: float, differences: Sequence[np.ndarray]) -> float | None:
@@ -367,9 +375,9 @@ def _words(verdict: Verdict) -> str:
     low, high = sorted((sign * verdict.difference.low, sign * verdict.difference.high))
     ends = f" [{low:.3f}, {high:.3f}]" if math.isfinite(low) else ""
     measured = f"{sign * verdict.difference.point:.3f}{ends}, p = {verdict.corrected:.2g}"
-    most = max(task.seeds for task in verdict.tasks)
-    pairs = f"{verdict.seeds} to {most}" if most > verdict.seeds else str(most)
-    tasks = f"{count(len(verdict.tasks), 'task')}, {pairs} paired seed{'s' * (most > 1)}"
+    max_seeds = max(task.seeds for task in verdict.tasks)
+    pairs = f"{verdict.seeds} to {max_seeds}" if max_seeds > verdict.seeds else str(max_seeds)
+    tasks = f"{count(len(verdict.tasks), 'task')}, {pairs} paired seed{'s' * (max_seeds > 1)}"
     if verdict.missing:
         tasks += f"; {count(verdict.missing, 'seed')} of the runs {'is' if verdict.missing == 1 else 'are'} missing"
     if verdict.better:

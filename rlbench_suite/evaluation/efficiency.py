@@ -8,8 +8,8 @@ import numpy as np
 from markupsafe import Markup
 
 from rlbench_suite.evaluation import chart
+from rlbench_suite.evaluation.run import TrainingCurve
 from rlbench_suite.evaluation.statistics import Curve, sample_efficiency
-from rlbench_suite.evaluation.store import TrainingCurve
 from rlbench_suite.scale import Scale
 
 POINTS = 11

@@ -12,8 +12,9 @@ import rlbench_suite
 from rlbench_suite.episode import scalar_return
 from rlbench_suite.evaluation import c_header, onnx_export
 from rlbench_suite.evaluation.cells import find_cell, read_policy
+from rlbench_suite.evaluation.manifest import Cell
 from rlbench_suite.evaluation.network import Network, NetworkPolicy, build_network
-from rlbench_suite.evaluation.protocol import Cell, evaluate, evaluation_seeds
+from rlbench_suite.evaluation.protocol import evaluate, evaluation_seeds
 from rlbench_suite.evaluation.trajectory import Trajectory, observed, play, scales
 from rlbench_suite.task import Task
 

@@ -13,12 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from rlbench_suite.adapters.record import Record
 from rlbench_suite.agent import CannotPlay
 from rlbench_suite.card import Score, TaskCard
-from rlbench_suite.evaluation.protocol import EPISODES, Cell, Outcome, evaluation_seeds
+from rlbench_suite.evaluation.manifest import Cell, CellResult, CellSpec
+from rlbench_suite.evaluation.protocol import EPISODES, Outcome, evaluation_seeds
+from rlbench_suite.evaluation.store import OpenRun
 from rlbench_suite.evaluation.writing import make_folder, writing
 from rlbench_suite.language.chat import Endpoint
 from rlbench_suite.language.playing import Game, Result, Transcript, TranscriptFile, play_all, rejudge
@@ -119,31 +122,28 @@ class LanguageModel:
             "tools": self.tools,
         }
 
-    def play(self, task: Task[Any, Any], *, seed: int, budget: str, folder: Path) -> Iterator[Episodes | Outcome]:
-        """Play the episodes of a cell; yield the state after each, and the outcome last.
+    def play_cell(self, spec: CellSpec, run: OpenRun) -> Iterator[Episodes | CellResult]:
+        """Play the episodes of a cell and store the result; yield the state after each episode and, last, the result.
 
         Args:
-            task: the task.
-            seed: seed of the cell.
-            budget: ``smoke``, ``quick`` or ``full``.
-            folder: the run directory. Episodes whose transcripts it has are not played again.
+            spec: the cell and its settings.
+            run: the run. Episodes whose transcripts it has are not played again.
 
         Raises:
             ChatError: the model's server cannot be used.
             CannotWrite: a transcript cannot be stored.
             ValueError: the file of transcripts is damaged.
         """
-        first = evaluation_seeds(task.card, seed, budget)[0]
-        seeds = range(first, first + (self.episodes or EPISODES[budget]))
+        task = find_card(spec.task).build()
+        first_seed = evaluation_seeds(task.card, spec.seed, spec.budget)[0]
+        settings = spec.hyperparameters
+        form = {name: settings[name] for name in ("one_shot", "lenient", "tools")}
         games = [
-            Game(
-                task.card.id, episode, sample,
-                one_shot=self.one_shot(task.card), lenient=self.lenient, tools=self.tools,
-            )
-            for episode in seeds
-            for sample in range(self.samples)
-        ]  # fmt: skip
-        file = TranscriptFile(transcripts_path(folder, Cell(self.name, task.card.id, seed)))
+            Game(task.card.id, episode, sample, **form)
+            for episode in range(first_seed, first_seed + settings["episodes"])
+            for sample in range(settings["samples"])
+        ]
+        file = TranscriptFile(transcripts_path(run.path, spec.cell))
         with writing(file.path):
             make_folder(file.path.parent)
         started = time.perf_counter()
@@ -154,12 +154,13 @@ class LanguageModel:
             yield self._state(file, len(games))
         transcripts = [file.transcripts[game] for game in games]
         record = _record(transcripts, task.card.horizon)
-        yield Outcome([game.seed for game in games], record, [], None, 0.0, time.perf_counter() - started)
+        outcome = Outcome([game.seed for game in games], record, [], None, 0.0, time.perf_counter() - started)
+        yield run.write(spec.cell, outcome, self, task, jax.devices()[0].device_kind)
 
     def _state(self, file: TranscriptFile, total: int) -> Episodes:
         finished = file.transcripts.values()
-        tokens = sum(each.input_tokens + each.output_tokens for each in finished)
-        costs = [each.cost for each in finished]
+        tokens = sum(transcript.input_tokens + transcript.output_tokens for transcript in finished)
+        costs = [transcript.cost for transcript in finished]
         return Episodes(len(finished), total, tokens, None if None in costs else sum(costs))  # type: ignore[arg-type]
 
     def save(self, policy: None, path: str) -> None:

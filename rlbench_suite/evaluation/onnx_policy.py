@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,9 @@ class OnnxAgent:
         """Return no hyperparameters: a file has none."""
         return {}
 
-    def train(self, task: Task[Any, Any], *, seed: int, budget: str) -> Iterator[Any]:
+    def train(
+        self, task: Task[Any, Any], *, seed: int, budget: str, hyperparameters: Mapping[str, Any] | None = None
+    ) -> Iterator[Any]:
         """Refuse to train.
 
         Raises:

@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
-from rlbench_suite.evaluation import reading
+from rlbench_suite.evaluation.manifest import CellResult
+from rlbench_suite.evaluation.run import Cells, Run, agent_names, cells_by_agent
 
-Cells = Mapping[str, Mapping[int, Mapping[str, Any]]]
-"""Finished cells of an agent by task and seed."""
-
-Pairs = list[tuple[Mapping[str, Any], Mapping[str, Any]]]
+Pairs = list[tuple[CellResult, CellResult]]
 """Cells of two agents on a task, one pair for each seed."""
 
 
-def pairs_of(x: Mapping[int, Mapping[str, Any]], y: Mapping[int, Mapping[str, Any]]) -> Pairs:
+def pairs_of(x: Mapping[int, CellResult], y: Mapping[int, CellResult]) -> Pairs:
     """Return the cells of both agents for each seed with equal evaluation episodes."""
-    return [(x[seed], y[seed]) for seed in sorted(x) if seed in y and x[seed]["episodes"] == y[seed]["episodes"]]
+    return [(x[seed], y[seed]) for seed in sorted(x) if seed in y and x[seed].episodes == y[seed].episodes]
 
 
 @dataclass(frozen=True)
@@ -40,9 +37,9 @@ class Gap:
     finished: int
 
 
-def apart(runs: Sequence[reading.FinishedRun]) -> list[tuple[str, str]]:
+def apart(runs: Sequence[Run]) -> list[tuple[str, str]]:
     """Return the pairs of agents that have no task, seed and evaluation episodes in common."""
-    agents = reading.agents(runs)
+    agents = cells_by_agent(runs)
     return [
         (x, y)
         for x, y in combinations(agents, 2)
@@ -50,13 +47,13 @@ def apart(runs: Sequence[reading.FinishedRun]) -> list[tuple[str, str]]:
     ]
 
 
-def gaps(runs: Sequence[reading.FinishedRun]) -> list[Gap]:
+def gaps(runs: Sequence[Run]) -> list[Gap]:
     """Return where seeds of the runs are missing. Of runs that share an agent, the one that lacks most is named."""
-    names, agents = reading.agent_names(runs), reading.agents(runs)
+    names, agents = agent_names(runs), cells_by_agent(runs)
     missing: dict[tuple[str, str], Gap] = {}
-    for run in sorted(runs, key=lambda run: run.manifest["seeds"]):
-        planned = run.manifest["seeds"]
-        for agent, tasks in run.manifest["hyperparameters"].items():
+    for run in sorted(runs, key=lambda run: run.manifest.seeds):
+        planned = run.manifest.seeds
+        for agent, tasks in run.manifest.hyperparameters.items():
             name = names[run.name, agent]
             for task in tasks:
                 if (finished := len(agents.get(name, {}).get(task, ()))) < planned:
@@ -69,25 +66,27 @@ def on_apart(pairs: Sequence[tuple[str, str]], agents: Mapping[str, Cells]) -> s
     owners: dict[str, list[str]] = {}
     for agent in dict.fromkeys(name for pair in pairs for name in pair):
         cells = [cell for seeds in agents[agent].values() for cell in seeds.values()]
-        seeds, episodes = (_range({cell[name] for cell in cells}) for name in ("seed", "episodes"))
+        seeds, episodes = (_range({getattr(cell, name) for cell in cells}) for name in ("seed", "episodes"))
         tasks = several([task.split("/", 1)[1] for task in agents[agent]], "task")
         owners.setdefault(f"{tasks} (seeds {seeds}, {episodes} episodes each)", []).append(agent)
     names = several([f"{x} and {y}" for x, y in pairs], "pair")
     owned = "; ".join(
-        f"{several(own, 'agent')} {'has' if len(own) == 1 else 'have'} {has}" for has, own in owners.items()
+        f"{several(names_of_agents, 'agent')} {'has' if len(names_of_agents) == 1 else 'have'} {has}"
+        for has, names_of_agents in owners.items()
     )
     return f"No task, seed and evaluation episodes in common: {names}. {owned}."
 
 
-def on_shared(runs: Sequence[reading.FinishedRun]) -> Iterator[str]:
+def on_shared(runs: Sequence[Run]) -> Iterator[str]:
     """Yield the agents that several runs have in common."""
     owners: dict[tuple[str, str], list[str]] = {}
-    for (run, agent), name in reading.agent_names(runs).items():
+    for (run, agent), name in agent_names(runs).items():
         owners.setdefault((agent, name), []).append(run)
-    for (agent, name), found in owners.items():
-        if len(found) > 1:
-            here = "" if name == agent else f", {name}"
-            yield f"{agent} has the same scores in the runs {', '.join(found)}, so it is one agent here{here}."
+    for (agent, name), run_names in owners.items():
+        if len(run_names) > 1:
+            shared_name = "" if name == agent else f", {name}"
+            names = ", ".join(run_names)
+            yield f"{agent} has the same scores in the runs {names}, so it is one agent here{shared_name}."
 
 
 def _range(numbers: Collection[int]) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 
 from rlbench_suite.card import Score, TaskCard
 from rlbench_suite.evaluation.one_shot import interval
-from rlbench_suite.evaluation.store import Run
+from rlbench_suite.evaluation.run import Run
 from rlbench_suite.registry import card as find_card
 
 TRIVIAL = ("nothing", "guess", "constant", "heuristic")
@@ -92,8 +92,8 @@ def passing(run: Run) -> list[Passing]:
         rows = run.read_episodes(cell).select(["episode_seed", "success", "measures"])
         table.setdefault((cell.task, cell.agent), []).extend(rows.to_pylist(maps_as_pydicts="strict"))
     ordered = [(task, agent) for task in run.manifest.references for agent in run.manifest.models]
-    whole = [key for key in ordered if key in table and key not in failed]
-    return [_passing(run, agent, task, table[task, agent]) for task, agent in whole]
+    complete_keys = [key for key in ordered if key in table and key not in failed]
+    return [_passing(run, agent, task, table[task, agent]) for task, agent in complete_keys]
 
 
 def _passing(run: Run, agent: str, task: str, rows: list[dict[str, Any]]) -> Passing:

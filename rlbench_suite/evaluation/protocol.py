@@ -27,12 +27,10 @@ from rlbench_suite.adapters.rollout import Record, play, replay
 from rlbench_suite.agent import Agent, HostPolicy, Progress
 from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.episode import scalar_return
+from rlbench_suite.evaluation.manifest import CellSpec
 from rlbench_suite.policy import Policy, as_declared
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
-
-VERSION = 2
-"""Version of the protocol. It changes whenever results change for another reason than a task's or agent's version."""
 
 EPISODES = {"smoke": 50, "quick": 100, "full": 200}
 """Evaluation episodes of a cell by budget. The training steps of a budget are a hyperparameter of the agent."""
@@ -45,18 +43,6 @@ _EVALUATION_BLOCK = 2**16
 _EVALUATION = range(2**62, 2**63 - TRAINING_SEEDS * _EVALUATION_BLOCK)
 """First evaluation seeds that tasks may have. Their blocks end below 2**63, so that tables store them as int64."""
 _CALIBRATION = 2**63
-
-
-class Cell(NamedTuple):
-    """Unit of work: one agent trained on one task with one seed."""
-
-    agent: str
-    task: str
-    """Id of the card."""
-    seed: int
-
-    def __str__(self) -> str:
-        return f"{self.agent} on {self.task}, seed {self.seed}"
 
 
 class Outcome(NamedTuple):
@@ -73,6 +59,16 @@ class Outcome(NamedTuple):
     evaluate_seconds: float
     train_record: Record | None = None
     """Episodes of the same seeds on the train split, if they were asked for."""
+
+
+def resolve_cell(agent: Agent, task: Task[Any, Any], seed: int, budget: str, *, on_train: bool = False) -> CellSpec:
+    """Return a cell with the hyperparameters that the agent has for the task now.
+
+    Raises:
+        ValueError: the budget or a hyperparameter does not exist, or a value is out of range.
+    """
+    hyperparameters = agent.hyperparameters(training_task(task), budget)
+    return CellSpec(agent.name, task.card.id, seed, budget, hyperparameters, on_train)
 
 
 def evaluation_seeds(card: TaskCard, seed: int, budget: str) -> range:
@@ -123,35 +119,37 @@ def training_task(task: Task[Any, Any]) -> Task[Any, Any]:
     """
     if not task.card.trained_on:
         return task
-    one = find_card(task.card.trained_on)
-    trained = (one.with_context(task.card.context) if task.card.context else one).build(dtype=task.dtype.name)
+    card = find_card(task.card.trained_on)
+    trained = (card.with_context(task.card.context) if task.card.context else card).build(dtype=task.dtype.name)
     for name in ("observation_space", "action_space"):
-        here, there = getattr(task, name), getattr(trained, name)
-        if here != there:
+        space, trained_space = getattr(task, name), getattr(trained, name)
+        if space != trained_space:
             what = name.replace("_", " ")
-            raise ValueError(f"{task.card.id} has the {what} {here}, and {trained.card.id} to train on has {there}.")
+            raise ValueError(
+                f"{task.card.id} has the {what} {space}, and {trained.card.id} to train on has {trained_space}."
+            )
     return trained
 
 
-def run_cell(
-    agent: Agent, task: Task[Any, Any], seed: int, budget: str, *, on_train: bool = False
-) -> Iterator[Progress | Outcome]:
+def run_cell(agent: Agent, task: Task[Any, Any], spec: CellSpec) -> Iterator[Progress | Outcome]:
     """Train and evaluate. Yield ``Progress`` during training, and the outcome last.
 
     Args:
-        agent: the agent.
-        task: the task to evaluate on.
-        seed: training seed.
-        budget: ``smoke``, ``quick`` or ``full``.
-        on_train: evaluate on the train split, too.
+        agent: the agent that the cell names.
+        task: the task that the cell names, on which the policy is evaluated.
+        spec: the cell and its settings.
 
     Raises:
         ValueError: as :func:`evaluation_seeds` and :func:`training_task`; or the agent gave no policy.
     """
-    seeds = evaluation_seeds(task.card, seed, budget)
+    seeds = evaluation_seeds(task.card, spec.seed, spec.budget)
+    training = agent.train(
+        training_task(task), seed=spec.seed, budget=spec.budget, hyperparameters=spec.hyperparameters
+    )
+    policy: Policy | HostPolicy | None = None
+    curve: list[Progress] = []
     started = time.perf_counter()
-    policy, curve = None, []
-    for event in agent.train(training_task(task), seed=seed, budget=budget):
+    for event in training:
         if isinstance(event, Progress):
             steps, total_steps, *numbers = event
             curve.append(Progress(int(steps), int(total_steps), *map(float, numbers)))
@@ -162,7 +160,7 @@ def run_cell(
         raise ValueError(f"{agent.name} ended its training without giving a policy.")
     trained = time.perf_counter()
     record = evaluate(task, policy, seeds)
-    train_record = evaluate(task, policy, seeds, split="train") if on_train else None
+    train_record = evaluate(task, policy, seeds, split="train") if spec.on_train else None
     yield Outcome(seeds, record, curve, policy, trained - started, time.perf_counter() - trained, train_record)
 
 

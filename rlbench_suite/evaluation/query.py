@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlbench_suite.evaluation.reading import FinishedRun, constrained, violate
+from rlbench_suite.evaluation.run import Run, violates
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -50,7 +50,7 @@ class Answer:
 class Database:
     """Tables of several runs in memory, see :data:`TABLES`."""
 
-    def __init__(self, runs: Sequence[FinishedRun]) -> None:
+    def __init__(self, runs: Sequence[Run]) -> None:
         """Load the tables.
 
         Raises:
@@ -94,19 +94,21 @@ class Database:
             statements = self._connection.extract_statements(sql)
             if len(statements) != 1 or statements[0].type not in (kinds.SELECT, kinds.EXPLAIN):
                 raise ValueError("A query is one SELECT; others would change or read something beside the runs.")
-            asked = self._connection.execute(statements[0])
-            names, types = zip(*((str(name), str(kind)) for name, kind, *_ in asked.description or ()), strict=True)
+            answer = self._connection.execute(statements[0])
+            names, types = zip(*((str(name), str(kind)) for name, kind, *_ in answer.description or ()), strict=True)
             if any(_ZONED in kind for kind in types):  # DuckDB needs pytz to make Python objects of them
-                shown = (f"#{i}::VARCHAR" if _ZONED in kind else f"#{i}" for i, kind in enumerate(types, 1))
-                asked = self._connection.execute(f"SELECT {', '.join(shown)} FROM ({sql.strip().rstrip(';')}\n)")
-            return Answer(names, tuple(asked.fetchall()))
+                columns = (f"#{i}::VARCHAR" if _ZONED in kind else f"#{i}" for i, kind in enumerate(types, 1))
+                answer = self._connection.execute(f"SELECT {', '.join(columns)} FROM ({sql.strip().rstrip(';')}\n)")
+            return Answer(names, tuple(answer.fetchall()))
         except self._duckdb.InterruptException:
             raise ValueError(f"The query took longer than {MAX_SECONDS:g} s, and was ended.") from None
         except self._duckdb.Error as error:
             tables = f" The tables are {', '.join(TABLES)}." * isinstance(error, self._duckdb.CatalogException)
             tables += " --tables lists the columns." * isinstance(error, self._duckdb.BinderException)
-            said = " ".join(str(error).partition("\n\nLINE")[0].split())  # with the nearest names, on other lines
-            raise ValueError(f"The query failed: {said}{'' if said.endswith(('.', '!')) else '.'}{tables}") from None
+            reason = " ".join(str(error).partition("\n\nLINE")[0].split())  # with the nearest names, on other lines
+            raise ValueError(
+                f"The query failed: {reason}{'' if reason.endswith(('.', '!')) else '.'}{tables}"
+            ) from None
         finally:
             overdue.cancel()
             self._connection.execute("ROLLBACK")
@@ -116,19 +118,19 @@ class Database:
         return {str(row[0]): str(row[1]) for row in self.ask(f"DESCRIBE {table}").rows}
 
 
-def _load_cells(connection: DuckDBPyConnection, runs: Sequence[FinishedRun]) -> None:
+def _load_cells(connection: DuckDBPyConnection, runs: Sequence[Run]) -> None:
     import pyarrow as pa
 
     rows = [
         {
             "run": run.name,
-            "budget": run.manifest["budget"],
-            **cell,
-            "violates": violate([cell]),
-            "constrained_score": constrained(cell),
+            "budget": run.manifest.budget,
+            **result.model_dump(),
+            "violates": violates([result]),
+            "constrained_score": result.constrained_score,
         }
         for run in runs
-        for cell in run.cells
+        for result in run.results()
     ]
     columns = dict.fromkeys(name for row in rows for name in row)  # those of the first row are not all
     try:
@@ -140,26 +142,23 @@ def _load_cells(connection: DuckDBPyConnection, runs: Sequence[FinishedRun]) -> 
     connection.unregister("loaded")
 
 
-def _load_failed(connection: DuckDBPyConnection, runs: Sequence[FinishedRun]) -> None:
+def _load_failed(connection: DuckDBPyConnection, runs: Sequence[Run]) -> None:
     connection.execute("CREATE TABLE failed (run VARCHAR, agent VARCHAR, task VARCHAR, seed BIGINT, error VARCHAR)")
     for run in runs:
-        for cell in run.failed:
-            connection.execute(
-                "INSERT INTO failed VALUES (?, ?, ?, ?, ?)",
-                [run.name, cell["agent"], cell["task"], cell["seed"], cell["error"]],
-            )
+        for cell in run.failures():
+            connection.execute("INSERT INTO failed VALUES (?, ?, ?, ?, ?)", [run.name, *cell])
 
 
-def _load_files(connection: DuckDBPyConnection, runs: Iterable[FinishedRun], table: str, name: str) -> None:
+def _load_files(connection: DuckDBPyConnection, runs: Iterable[Run], table: str, name: str) -> None:
     """Copy one file of every cell into a table. It has the columns of all files."""
-    parts, given = [], []
+    selects, arguments = [], []
     for run in runs:
-        files = [str(run.folder(cell) / name) for cell in run.cells]
-        if wrong := [file for file in files if not Path(file).is_file()]:
-            raise ValueError(f"{wrong[0]} is missing; delete its folder and run the cell again.")
-        parts.append("SELECT ? AS run, * FROM read_parquet(?, union_by_name = true)")
-        given += [run.name, files]
-    connection.execute(f"CREATE TABLE {table} AS {' UNION ALL BY NAME '.join(parts)}", given)
+        files = [str(run.cell_path(result.cell) / name) for result in run.results()]
+        if missing := [file for file in files if not Path(file).is_file()]:
+            raise ValueError(f"{missing[0]} is missing; delete its folder and run the cell again.")
+        selects.append("SELECT ? AS run, * FROM read_parquet(?, union_by_name = true)")
+        arguments += [run.name, files]
+    connection.execute(f"CREATE TABLE {table} AS {' UNION ALL BY NAME '.join(selects)}", arguments)
 
 
 def _first_line(error: Exception) -> str:

@@ -17,16 +17,17 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import rlbench_suite
 from rlbench_suite.context import Context, keep
-from rlbench_suite.evaluation.protocol import Cell
-from rlbench_suite.evaluation.runner import LOG, SILENCE, Event, Worker, groups_of_missing, hand_out, perform
-from rlbench_suite.evaluation.store import Manifest, Run
+from rlbench_suite.evaluation.execution import LOG, SILENCE, Event, Worker, supervise
+from rlbench_suite.evaluation.manifest import Cell, CellSpec, Manifest
+from rlbench_suite.evaluation.runner import perform
+from rlbench_suite.evaluation.store import OpenRun
 from rlbench_suite.evaluation.writing import CannotWrite
 from rlbench_suite.registry import card as find_card
 
@@ -72,7 +73,7 @@ class Resources(NamedTuple):
 
 
 def in_cluster(
-    run: Run,
+    run: OpenRun,
     resources: Resources,
     address: str | None = None,
     workers: int | None = None,
@@ -103,7 +104,7 @@ def in_cluster(
         _check_room(resources, _nodes())
         # Workers of a cluster that begins here inherit this process's variables, and then start four seconds sooner.
         environment = {name: os.environ[name] for name in _THREADS if name in os.environ} if address else {}
-        return _inside(opened.pop_all(), _run_all(run, resources, environment, workers, silence))
+        return _inside(opened.pop_all(), _supervise_actors(run, resources, environment, workers, silence))
 
 
 def _inside(connection: ExitStack, events: Generator[Event, None, None]) -> Generator[Event, None, None]:
@@ -145,56 +146,67 @@ def _connection(address: str | None) -> Iterator[None]:
         ray.shutdown()
 
 
-def _run_all(
-    run: Run, resources: Resources, environment: Mapping[str, str], workers: int | None, silence: float
+def _supervise_actors(
+    run: OpenRun, resources: Resources, environment: Mapping[str, str], workers: int | None, silence: float
 ) -> Generator[Event, None, None]:
-    import ray
+    crew = _Cluster(run, resources, environment, workers)  # not before: the run may get its saved policies until now
+    yield from supervise(run, crew, silence)
 
-    nodes = _nodes()
-    player = ray.remote(
-        num_cpus=resources.cpus, num_gpus=resources.gpus, memory=int(resources.memory * 2**30),
-        runtime_env={"env_vars": environment} if environment else {},
-    )(_Player)  # fmt: skip
-    checkpoints = {name: (run.path / "checkpoints" / name).read_bytes() for name in run.manifest.checkpoints}
-    contexts = [context for task in run.manifest.references if (context := find_card(task).context)]
-    arguments = ray.put(run.manifest), ray.put(checkpoints), ray.put(contexts)
 
-    waiting = groups_of_missing(run)
-    troubles: Counter[tuple[Cell, str]] = Counter()
-    team: list[_Actor] = []
-    size, counted, losses = workers or 0, -math.inf, 0
-    try:
-        while waiting or any(worker.cell for worker in team):
-            if time.monotonic() - counted > _RECOUNT:  # nodes join and leave
-                before, nodes, counted = nodes, _nodes(), time.monotonic()
-                losses += len(before.keys() - nodes.keys())
-                size = workers or max(1, _room(resources, nodes))  # the only worker waits for a node
-            list(hand_out(waiting, team, size, lambda: _Actor(player.remote(*arguments), losses)))  # noqa: B023
-            at_work = [worker for worker in team if worker.cell]
-            events = [worker.events for worker in at_work]
-            longest, began = min(1.0, silence / 4), time.monotonic()
-            ready, _ = ray.wait(events, timeout=longest)
-            seconds = min(time.monotonic() - began, longest)
-            for worker in at_work:
-                if worker.events in ready:
-                    trouble = yield from worker.listen(run)
-                elif worker.may_be_lost(nodes, losses):
-                    trouble = _LOST
-                else:
-                    trouble = worker.is_silent(seconds, silence)
-                if trouble and (lost := worker.cell):
-                    team.remove(worker)
-                    worker.end()
-                    troubles[lost, trouble] += worker.node is not None or trouble != _LOST  # else it had not begun
-                    if troubles[lost, trouble] < {_LOST: _LOSSES, _ENDED: _ENDS}.get(trouble, CRASHES):
-                        waiting.setdefault(lost[:2], []).insert(0, lost)
-                        yield Event("retried", lost, trouble)
-                    else:
-                        run.record_failure(lost, f"{trouble}, {troubles[lost, trouble]} times")
-                        yield Event("failed", lost, f"{trouble}, {troubles[lost, trouble]} times")
-    finally:
-        for worker in team:
-            worker.end()
+class _Cluster:
+    """Crew of actors of the cluster.
+
+    Args:
+        run: the open run directory.
+        resources: resources of each cell.
+        environment: variables of the actors' processes.
+        workers: number of cells at a time; None means as many as have room.
+    """
+
+    def __init__(self, run: OpenRun, resources: Resources, environment: Mapping[str, str], workers: int | None) -> None:
+        import ray
+
+        self.run = run
+        self.resources = resources
+        self.workers = workers
+        self.faults: Counter[tuple[Cell, str]] = Counter()
+        self.nodes = _nodes()
+        self.counted = -math.inf
+        """Time when the nodes were counted."""
+        self.lost_nodes = 0
+        self.room = 0
+        """Number of cells that the nodes have room for."""
+        self._actor_class = ray.remote(
+            num_cpus=resources.cpus, num_gpus=resources.gpus, memory=int(resources.memory * 2**30),
+            runtime_env={"env_vars": environment} if environment else {},
+        )(_Player)  # fmt: skip
+        checkpoints = {name: (run.path / "checkpoints" / name).read_bytes() for name in run.manifest.checkpoints}
+        contexts = [context for task in run.manifest.references if (context := find_card(task).context)]
+        self._arguments = ray.put(run.manifest), ray.put(checkpoints), ray.put(contexts)
+
+    def size(self) -> int:
+        if time.monotonic() - self.counted > _RECOUNT:  # nodes join and leave
+            earlier_nodes = self.nodes
+            self.nodes = _nodes()
+            self.counted = time.monotonic()
+            self.lost_nodes += len(earlier_nodes.keys() - self.nodes.keys())
+            self.room = max(1, _room(self.resources, self.nodes))  # the only worker waits for a node
+        return self.workers or self.room
+
+    def hire(self) -> _Actor:
+        return _Actor(self._actor_class.remote(*self._arguments), self)
+
+    def wait(self, workers: Sequence[_Actor], seconds: float) -> list[_Actor]:
+        import ray
+
+        ready, _ = ray.wait([worker.events for worker in workers], timeout=seconds)
+        return [worker for worker in workers if worker.events in ready]
+
+    def reason_to_give_up(self, worker: _Actor, cell: Cell, fault: str) -> str | None:
+        if worker.node is not None or fault != _LOST:  # else the cell had not begun
+            self.faults[cell, fault] += 1
+        count = self.faults[cell, fault]
+        return f"{fault}, {count} times" if count >= {_LOST: _LOSSES, _ENDED: _ENDS}.get(fault, CRASHES) else None
 
 
 class _Player:
@@ -205,7 +217,7 @@ class _Player:
         for context in contexts:  # the node has neither their files nor this machine's cache
             keep(context)
 
-    def perform(self, cell: Cell) -> Iterator[tuple[Event, Any]]:
+    def perform(self, spec: CellSpec) -> Iterator[tuple[Event, Any]]:
         """Run a cell. Yield its events: ``started`` with the node, ``finished`` with files, ``failed`` with the log.
 
         A ``failed`` event takes the place of every error, so that an error of Ray means a lost worker.
@@ -222,37 +234,38 @@ class _Player:
                 (path / "checkpoints").mkdir()
                 for name, content in self.checkpoints.items():
                     (path / "checkpoints" / name).write_bytes(content)
-                run = Run(path, self.manifest, (cell,))
-                for event in perform(cell, run):
+                run = OpenRun(path, self.manifest, (spec.cell,))
+                for event in perform(spec, run):
                     attached: Any = None
                     if event.kind == "started":
                         attached = ray.get_runtime_context().get_node_id()
                     elif event.kind == "finished":
-                        attached = {file.name: file.read_bytes() for file in run.cell_path(cell).iterdir()}
+                        attached = {file.name: file.read_bytes() for file in run.cell_path(spec.cell).iterdir()}
                     elif event.kind == "failed":
                         attached = (path / LOG).read_text()
                     yield event, attached
             except (ImportError, CannotWrite) as error:
-                yield Event("failed", cell, str(error)), ""
+                yield Event("failed", spec.cell, str(error)), ""
 
 
 class _Actor(Worker):
     """Driver's side of an actor."""
 
-    def __init__(self, actor: Any, losses: int) -> None:
+    def __init__(self, actor: Any, cluster: _Cluster) -> None:
         super().__init__()
         self.actor = actor
+        self.cluster = cluster
         self.events: Any = None
         self.node: str | None = None
         """Id of the node of the actor; None until it has said that it has begun."""
-        self.losses = losses
+        self.nodes_lost_before = cluster.lost_nodes
         """Nodes lost before it was made. If another is lost and it has no node yet, that may have been its own."""
 
-    def begin(self, cell: Cell) -> None:
-        super().begin(cell)
-        self.events = self.actor.perform.remote(cell)
+    def begin(self, spec: CellSpec) -> None:
+        super().begin(spec)
+        self.events = self.actor.perform.remote(spec)
 
-    def listen(self, run: Run) -> Generator[Event, None, str | None]:
+    def listen(self) -> Generator[Event, None, str | None]:
         """Pass on the next event; store the cell first if it is finished. Return the fault if the worker is dead."""
         import ray
         from ray.exceptions import ActorDiedError, RayError
@@ -269,32 +282,28 @@ class _Actor(Worker):
             return "its process died (Ray's log of its node has more)" if crashed else _LOST
         except (RayError, StopIteration):  # nothing answers, or a message was lost with its node
             return _LOST if self.node else _ENDED
-        self.unheard = 0.0
+        self.unheard_seconds = 0.0
         if event.kind == "started" and attached:
             self.node = attached
         if event.kind == "finished":
-            event = event._replace(value=run.adopt(event.cell, attached))
+            event = event._replace(value=self.cluster.run.adopt(event.cell, attached))
         elif event.kind == "failed":
-            run.record_failure(event.cell, str(event.value))
-            with suppress(OSError), (run.path / LOG).open("a") as log:
+            self.cluster.run.record_failure(event.cell, str(event.value))
+            with suppress(OSError), (self.cluster.run.path / LOG).open("a") as log:
                 log.write(attached)
         if event.kind in ("finished", "failed"):
             self.cell = None
         yield event
         return None
 
-    def may_be_lost(self, nodes: Collection[str], losses: int) -> bool:
-        """Return whether its node was lost, or may have been: Ray may never report a node lost while a worker began.
+    def find_fault(self, seconds: float, silence: float) -> str | None:
+        """Return a fault as every worker does, but count silence only once it has a place on a node.
 
-        Args:
-            nodes: ids of the nodes that live.
-            losses: nodes lost so far.
+        Its node was lost, or may have been: Ray may never report a node lost while a worker began.
         """
-        return self.node not in nodes if self.node else losses > self.losses
-
-    def is_silent(self, seconds: float, silence: float) -> str | None:
-        """Count silence as a worker does, but only once it has a place on a node."""
-        return super().is_silent(seconds, silence) if self.node else None
+        if self.node is None:
+            return _LOST if self.cluster.lost_nodes > self.nodes_lost_before else None
+        return super().find_fault(seconds, silence) if self.node in self.cluster.nodes else _LOST
 
     def end(self) -> None:
         """End the worker; its node forgets the cell."""

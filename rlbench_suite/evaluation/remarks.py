@@ -79,9 +79,9 @@ def _violations(report: Report) -> Iterable[str]:
     """Yield the constraints that are broken, and what the constrained scores are."""
     for row in report.rows:
         if (limit := row.card.constraint) and row.violating:
-            said = "violates" if row.violates else "keeps"
+            verb = "violates" if row.violates else "keeps"
             yield (
-                f"{row.agent} {said} the constraint of {row.card.name}: an episode costs {row.mean_cost:.3g} on "
+                f"{row.agent} {verb} the constraint of {row.card.name}: an episode costs {row.mean_cost:.3g} on "
                 f"average, the limit is {limit.limit:g} ({limit.counts}). {row.violating} of {row.seeds} seeds "
                 f"exceed{'s' * (row.violating == 1)} it; the constrained score is {row.constrained.point:.3f}."
             )
@@ -94,12 +94,12 @@ def _violations(report: Report) -> Iterable[str]:
 
 def on_privileged(tasks: Mapping[str, Sequence[str]]) -> Iterable[str]:
     """Yield which agents know more than others; ``tasks`` names, by agent, those whose state or params it reads."""
-    known = {agent: several(names) for agent, names in tasks.items() if names}
-    if known:
+    privileged_tasks = {agent: several(names) for agent, names in tasks.items() if names}
+    if privileged_tasks:
         yield (
             "Privileged (†): a policy that reads the state or parameters of the task, which agents do not see. Its "
             "scores do not compare with those of agents that see observations only: "
-            f"{'; '.join(f'{agent} on {names}' for agent, names in known.items())}."
+            f"{'; '.join(f'{agent} on {names}' for agent, names in privileged_tasks.items())}."
         )
 
 

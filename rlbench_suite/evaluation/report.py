@@ -18,11 +18,12 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.evaluation import chart, efficiency
 from rlbench_suite.evaluation.intervals import Estimate, Method
 from rlbench_suite.evaluation.machine import energy_text
+from rlbench_suite.evaluation.manifest import CellResult, FailedCell
 from rlbench_suite.evaluation.page import interval, render
 from rlbench_suite.evaluation.passing import Passing, passing
-from rlbench_suite.evaluation.protocol import Cell
 from rlbench_suite.evaluation.remarks import remarks, unit
 from rlbench_suite.evaluation.report_rows import Gap, Row, Transfer, gap_of, pairs_of, row_of
+from rlbench_suite.evaluation.run import Run, TrainingCurve
 from rlbench_suite.evaluation.shares import probability_above
 from rlbench_suite.evaluation.statistics import (
     Comparison,
@@ -32,7 +33,6 @@ from rlbench_suite.evaluation.statistics import (
     means,
     with_error,
 )
-from rlbench_suite.evaluation.store import CellResult, Run, TrainingCurve
 from rlbench_suite.evaluation.writing import replacing, writing
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.scale import Score
@@ -63,7 +63,7 @@ class Report:
     """Results of language models in several attempts."""
     missing: list[str]
     """Cells without a result, in words."""
-    failures: list[Cell]
+    failures: Sequence[FailedCell]
     """Those of them that failed when they were last tried."""
 
     @classmethod
@@ -88,8 +88,8 @@ class Report:
         tails: dict[str, dict[str, list[float]]] = {}
         for (agent, task), results in groups.items():
             card = find_card(task)
-            if known := [result.worst_tenth for result in results if result.worst_tenth is not None]:
-                tails.setdefault(agent, {})[task] = known
+            if worst_tenths := [result.worst_tenth for result in results if result.worst_tenth is not None]:
+                tails.setdefault(agent, {})[task] = worst_tenths
             scores.setdefault(agent, {})[task] = [result.score for result in results]
             constrained.setdefault(agent, {})[task] = [card.constrained(r.score, r.mean_cost) for r in results]
         anchors = {task: run.manifest.scale(task).standard_error for task in run.manifest.references}
@@ -110,19 +110,30 @@ class Report:
         by_seed = dict(zip(rates, means([{task: values} for (_, task), values in rates.items()]), strict=True))
         broken = [(agent, task) for agent, task in keys if constrained[agent][task] != scores[agent][task]]
         averages = averaged(scores, keys)
-        kept = averages | averaged(constrained, broken)
+        constrained_averages = averages | averaged(constrained, broken)
         worst = averaged(tails, [(agent, task) for agent, task in keys if task in tails.get(agent, ())])
         pairs = {key: pairs for key in groups if key not in failures and (pairs := pairs_of(*key, groups))}
         gaps = means([{task: gaps} for (_, task), gaps in pairs.items()], method=method)
         # An agent with failed cells has no summary: a mean over the others would reward failing where it does badly.
-        whole = {agent: tasks for agent, tasks in scores.items() if agent not in unfinished}
-        shared = set.intersection(*(set(tasks) for tasks in whole.values())) if whole else set[str]()
-        comparison = compare(whole, anchors=anchors, method=method) if shared else None
+        complete_scores = {agent: tasks for agent, tasks in scores.items() if agent not in unfinished}
+        shared = (
+            set.intersection(*(set(tasks) for tasks in complete_scores.values())) if complete_scores else set[str]()
+        )
+        comparison = compare(complete_scores, anchors=anchors, method=method) if shared else None
         return cls(
             run=run,
             method=method,
             rows=[
-                row_of(run, *key, groups[key], averages[key], kept[key], worst.get(key), by_seed[key], failures[key])
+                row_of(
+                    run,
+                    *key,
+                    groups[key],
+                    averages[key],
+                    constrained_averages[key],
+                    worst.get(key),
+                    by_seed[key],
+                    failures[key],
+                )
                 for key in keys
             ],
             transfers=[Transfer(agent, find_card(task), gap) for (agent, task), gap in zip(pairs, gaps, strict=True)],
@@ -140,11 +151,11 @@ class Report:
                     error_of_mean({task: tasks[task] for task in shared}, anchors),
                 )
                 for agent, tasks in constrained.items()
-                if agent in whole and comparison and any(find_card(task).constraint for task in shared)
+                if agent in complete_scores and comparison and any(find_card(task).constraint for task in shared)
             },
             above_zero={
                 agent: probability_above({task: tasks[task] for task in sorted(shared or tasks)}, 0.0)
-                for agent, tasks in whole.items()
+                for agent, tasks in complete_scores.items()
             },
             models=passing(run),
             missing=[str(cell) for cell in run.manifest.cells() if cell not in done],
@@ -235,7 +246,7 @@ def print_report(report: Report, console: Console) -> None:
         ]
         _print_table("Generalisation", rows, console)
     if report.models:
-        _print_table("Language models", [_attempts(each) for each in report.models], console)
+        _print_table("Language models", [_attempts(passing_row) for passing_row in report.models], console)
     if report.comparison:
         rows = []
         for agent, summary in report.comparison.agents.items():
@@ -243,15 +254,15 @@ def print_report(report: Report, console: Console) -> None:
             values["P(beats 0)"] = report.above_zero[agent]
             steps, seconds = _training(report, agent)
             costs = {"training steps": steps, "training seconds": seconds}
-            shown = {title: _with_interval(value) for title, value in values.items()}
+            texts_by_title = {title: _with_interval(value) for title, value in values.items()}
             if agent in report.constrained:
                 broken = _BROKEN * bool(report.broken(agent))
-                shown = {
-                    "IQM": shown.pop("IQM") + broken,
+                texts_by_title = {
+                    "IQM": texts_by_title.pop("IQM") + broken,
                     "Constrained IQM": _with_interval(report.constrained[agent]),
-                    "Mean": shown.pop("Mean") + broken,
-                } | shown
-            rows.append({"agent": agent + _PRIVILEGED * bool(report.privileged(agent)), **shown, **costs})
+                    "Mean": texts_by_title.pop("Mean") + broken,
+                } | texts_by_title
+            rows.append({"agent": agent + _PRIVILEGED * bool(report.privileged(agent)), **texts_by_title, **costs})
         count = len(report.comparison.tasks)
         _print_table(f"Together ({count} task{'s' * (count > 1)})", rows, console)
     console.print(
@@ -267,8 +278,12 @@ def print_report(report: Report, console: Console) -> None:
 
 def _attempts(model: Passing) -> dict[str, str]:
     """Return the row of a language model on a task, by column."""
-    most = model.samples
-    several = {f"pass@{most}": model.at_least_one[most], f"pass^{most}": model.all_right[most]} if most > 1 else {}
+    samples = model.samples
+    several = (
+        {f"pass@{samples}": model.at_least_one[samples], f"pass^{samples}": model.all_right[samples]}
+        if samples > 1
+        else {}
+    )
     return {
         "task": model.card.name,
         "agent": model.agent,
@@ -302,9 +317,9 @@ def _table(title: str, names: list[str], rows: Sequence[Mapping[str, str | Text]
     """Return the table of some columns."""
     table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
     for name in names:
-        left = name in ("task", "agent")
+        is_text = name in ("task", "agent")
         heading = name.replace(" ", "\n")  # numbers are narrower than their names
-        table.add_column(heading, justify="left" if left else "right", vertical="bottom", no_wrap=True)
+        table.add_column(heading, justify="left" if is_text else "right", vertical="bottom", no_wrap=True)
     for row in rows:
         table.add_row(*(Text(cell) if isinstance(cell := row[name], str) else cell for name in names))
     return table
@@ -343,7 +358,7 @@ def write_html(report: Report) -> None:
     curves = report.run.read_curves()
     shared = report.comparison.tasks if report.comparison else ()
     unfinished = {cell.agent for cell in report.failures}
-    whole = {key: seeds for key, seeds in curves.items() if key[0] not in unfinished}
+    complete_curves = {key: seeds for key, seeds in curves.items() if key[0] not in unfinished}
     text = render(
         "rlbench_suite.evaluation",
         "report.html",
@@ -361,7 +376,9 @@ def write_html(report: Report) -> None:
         transfers=report.transfers,
         gaps=report.gaps,
         models=report.models,
-        efficiency=list(efficiency.charts(whole, {task: manifest.scale(task) for task in shared}, shared, colour)),
+        efficiency=list(
+            efficiency.charts(complete_curves, {task: manifest.scale(task) for task in shared}, shared, colour)
+        ),
         curves=list(_curve_charts(report, curves, colour)),
         run_facts=_run_facts(report),
         manifest=manifest.model_dump_json(indent=2),
@@ -454,13 +471,17 @@ def _curve_charts(
         scale = report.run.manifest.scale(task)
         series = []
         for (agent, _), seeds in ((key, value) for key, value in curves.items() if key[1] == task):
-            scored = {seed: (own.steps, scale.score(own.returns)) for seed, own in seeds.items() if len(own.steps)}
+            scored = {
+                seed: (curve.steps, scale.score(curve.returns)) for seed, curve in seeds.items() if len(curve.steps)
+            }
             for seed, (steps, values) in scored.items():
                 series.append(chart.Line(f"{agent}, seed {seed}", steps, values, colour[agent], faint=True))
             same_steps = {tuple(steps) for steps, _ in scored.values()}
             if len(scored) > 1 and len(same_steps) == 1 and (agent, task) not in failures:
                 steps = np.array(same_steps.pop())
                 values = np.array([values for _, values in scored.values()])
-                seen = ~np.isnan(values).any(0)
-                series.append(chart.Line(f"{agent}, mean", steps[seen], values[:, seen].mean(0), colour[agent]))
+                has_score = ~np.isnan(values).any(0)
+                series.append(
+                    chart.Line(f"{agent}, mean", steps[has_score], values[:, has_score].mean(0), colour[agent])
+                )
         yield chart.lines(find_card(task).name, series, x_label="training steps", y_label="training score")

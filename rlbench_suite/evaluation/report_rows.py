@@ -11,8 +11,9 @@ import numpy as np
 from rlbench_suite.card import TaskCard
 from rlbench_suite.evaluation import chart
 from rlbench_suite.evaluation.intervals import Estimate, Method
+from rlbench_suite.evaluation.manifest import CellResult
+from rlbench_suite.evaluation.run import Run
 from rlbench_suite.evaluation.statistics import means
-from rlbench_suite.evaluation.store import CellResult, Run
 from rlbench_suite.evaluation.unseen import proportion_interval
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.scale import Scale
@@ -214,5 +215,5 @@ def gap_of(agent: str, card: TaskCard, results: list[CellResult], method: Method
     if not pairs:
         return None
     train, test = ([pair[i] for pair in pairs] for i in (0, 1))
-    values = train, test, [there - here for there, here in pairs]
-    return Gap(agent, card, *means([{card.id: each} for each in values], method=method))
+    values = train, test, [train_score - test_score for train_score, test_score in pairs]
+    return Gap(agent, card, *means([{card.id: seed_values} for seed_values in values], method=method))

@@ -1,7 +1,6 @@
 """Run the cells of a run: in this process, or in a pool of watched local processes (``ray_executor``: in a cluster).
 
-An executor is a generator of :class:`Event`. The process that runs a cell stores it, so that the directory has the
-whole state: closing the generator, or killing the program, loses the cells in progress and nothing else.
+The process that runs a cell stores it.
 """
 
 from __future__ import annotations
@@ -11,47 +10,31 @@ import os
 import signal
 import sys
 import threading
-import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
-from functools import cache
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any
 
 from rlbench_suite import registry
-from rlbench_suite.agent import Agent, CannotPlay
+from rlbench_suite.agent import CannotPlay, Progress
 from rlbench_suite.card import TaskCard, unknown
-from rlbench_suite.evaluation import onnx_policy, shared_library
-from rlbench_suite.evaluation.checkpoint import Checkpoint, SavedAgent
+from rlbench_suite.evaluation.checkpoint import Checkpoint
+from rlbench_suite.evaluation.execution import LOG, SILENCE, Event, Worker, supervise
 from rlbench_suite.evaluation.language_model import LanguageModel
-from rlbench_suite.evaluation.onnx_policy import OnnxAgent
-from rlbench_suite.evaluation.protocol import EPISODES, TRAINING_SEEDS, Cell, Outcome, run_cell, training_task
-from rlbench_suite.evaluation.store import Manifest, Run
+from rlbench_suite.evaluation.manifest import Cell, CellResult, CellSpec, Manifest
+from rlbench_suite.evaluation.players import find_player, line_up
+from rlbench_suite.evaluation.protocol import EPISODES, TRAINING_SEEDS, Outcome, run_cell, training_task
+from rlbench_suite.evaluation.store import OpenRun
 from rlbench_suite.evaluation.writing import CannotWrite
 from rlbench_suite.language.chat import ChatError
 from rlbench_suite.scale import ANCHORS
 
-SILENCE = 180.0
-"""Seconds without a sign of life, compilation included, after which a worker counts as stuck."""
-
-LOG = "workers.log"
 _ATTEMPTS = 2
-
-
-class Event(NamedTuple):
-    """Event in the life of a cell.
-
-    ``value`` is None for ``started``, a ``Progress`` or ``Episodes``, the ``CellResult`` of a ``finished`` cell, and
-    one sentence for ``retried`` and ``failed``.
-    """
-
-    kind: Literal["started", "progress", "finished", "retried", "failed"]
-    cell: Cell
-    value: Any = None
+"""Faults of its workers after which a cell is reported as failed."""
 
 
 def plan(
@@ -82,17 +65,17 @@ def plan(
     if not 1 <= seeds <= TRAINING_SEEDS:
         raise ValueError(f"The number of seeds is at most {TRAINING_SEEDS} and at least 1, got {seeds}.")
     cards = registry.resolve_suite(suite)
-    players: Mapping[str, Any] = {model.name: model} if model else _players(agents, checkpoint)
-    on_train = _on_train(suite, model)
+    lineup = line_up(agents, checkpoint, model)
+    on_train = _tasks_on_train(suite, model)
     references = {}
     for card in cards:
-        scores = model.anchors(card) if model else card.scores()
+        scores = lineup.anchors(card)
         if not {"random", "reference"} <= scores.keys():
             raise ValueError(f"{card.id} has no measured reference scores; run: {card.measuring_command}")
         references[card.id] = {player: vars(scores[player]) for player in ANCHORS if player in scores}
-    hyperparameters: dict[str, dict[str, Any]] = {name: {} for name in players}
+    hyperparameters: dict[str, dict[str, Any]] = {name: {} for name in lineup.players}
     not_applicable: dict[str, dict[str, str]] = {}
-    for name, player in players.items():
+    for name, player in lineup.players.items():
         for card in cards:
             try:
                 _check_installed(card)
@@ -105,20 +88,21 @@ def plan(
                 not_applicable.setdefault(name, {})[card.id] = str(reason)
     if not any(hyperparameters.values()):
         reasons = [f"{task}: {why.rstrip('.')}" for tasks in not_applicable.values() for task, why in tasks.items()]
-        raise ValueError(f"None of the agents ({', '.join(players)}) can play any of the tasks: {'; '.join(reasons)}.")
+        raise ValueError(
+            f"None of the agents ({', '.join(lineup.players)}) can play any of the tasks: {'; '.join(reasons)}."
+        )
     return Manifest.now(
         budget=budget,
         seeds=seeds,
         references=references,
         hyperparameters=hyperparameters,
         not_applicable=not_applicable,
-        checkpoints={checkpoint.label: {"agent": checkpoint.agent, "sha256": checkpoint.sha256}} if checkpoint else {},
-        models={model.name: {"model": model.endpoint.model, "base_url": model.endpoint.base_url}} if model else {},
         on_train=on_train,
+        **lineup.manifest_entries,
     )
 
 
-def _on_train(suite: str, model: LanguageModel | None) -> tuple[str, ...]:
+def _tasks_on_train(suite: str, model: LanguageModel | None) -> tuple[str, ...]:
     """Return the tasks on which agents are also evaluated on training contexts.
 
     Raises:
@@ -133,19 +117,6 @@ def _on_train(suite: str, model: LanguageModel | None) -> tuple[str, ...]:
     return registry.suites()[registry.GENERALISATION]
 
 
-def _players(names: str, checkpoint: Checkpoint | None) -> dict[str, Agent]:
-    """Return the checkpoint, or the agents of a comma-separated list, by their names in the run."""
-    if checkpoint:
-        return {checkpoint.label: SavedAgent(checkpoint, _agent(checkpoint.agent))}
-    players = {name: _agent(name) for name in dict.fromkeys(filter(None, map(str.strip, names.split(","))))}
-    if not players:
-        raise ValueError(f"No agent named in {names!r}. Known: {', '.join(registry.agent_entry_points())}.")
-    for name, player in players.items():
-        if lacks := [part for part in ("check", "hyperparameters", "train", "save") if not hasattr(player, part)]:
-            raise ValueError(f"The agent {name!r} is incomplete: it has no {' and no '.join(lacks)} (see agent.py).")
-    return players
-
-
 def _check_installed(card: TaskCard) -> None:
     """Raise :class:`CannotPlay` if a task's simulator is not installed, so that the rest of the suite can run."""
     if card.host:
@@ -156,44 +127,45 @@ def _check_installed(card: TaskCard) -> None:
             raise CannotPlay(str(error)) from None
 
 
-@cache
-def _agent(name: str) -> Agent:
-    if name == shared_library.NAME:
-        return shared_library.ControllerAgent()
-    return OnnxAgent() if name == onnx_policy.NAME else registry.agent(name)
+CellRunner = Callable[[CellSpec, OpenRun], Iterator[Any]]
+"""Runs and stores a cell; yields its progress and, last, its :class:`CellResult`."""
 
 
-def player(name: str, run: Run) -> Agent:
-    """Return the agent of that name in a run: one of the registry, or a checkpoint."""
-    checkpoint = run.checkpoint(name)
-    return SavedAgent(checkpoint, _agent(checkpoint.agent)) if checkpoint else _agent(name)
+def train_cell(spec: CellSpec, run: OpenRun) -> Iterator[Progress | CellResult]:
+    """Train and evaluate the agent of a cell, and store the result; yield ``Progress`` and, last, the result.
+
+    Raises:
+        CannotWrite: the result cannot be stored.
+        ValueError: as :func:`~rlbench_suite.evaluation.protocol.run_cell`.
+    """
+    import jax
+
+    agent = find_player(spec.agent, run)
+    task = registry.card(spec.task).build()
+    for event in run_cell(agent, task, spec):
+        if isinstance(event, Outcome):
+            yield run.write(spec.cell, event, agent, task, jax.devices()[0].device_kind)
+        else:
+            yield event
 
 
-def perform(cell: Cell, run: Run, model: LanguageModel | None = None) -> Iterator[Event]:
+def perform(spec: CellSpec, run: OpenRun, cell_runner: CellRunner = train_cell) -> Iterator[Event]:
     """Run and store one cell in this process. Errors of the agent or the task become a ``failed`` event.
+
+    Args:
+        spec: the cell and its settings.
+        run: the run that stores its result.
+        cell_runner: runs and stores the cell.
 
     Raises:
         CannotWrite: the result cannot be stored.
         ChatError: the server of a language model cannot be used.
     """
+    cell = spec.cell
     yield Event("started", cell)
     try:
-        import jax
-
-        agent: Any = model or player(cell.agent, run)
-        task = registry.card(cell.task).build()
-        budget, play_itself = run.manifest.budget, getattr(agent, "play", None)
-        events: Iterator[Any] = (
-            play_itself(task, seed=cell.seed, budget=budget, folder=run.path)
-            if play_itself
-            else run_cell(agent, task, cell.seed, budget, on_train=cell.task in run.manifest.on_train)
-        )
-        for event in events:
-            if isinstance(event, Outcome):
-                result = run.write(cell, event, agent, task, jax.devices()[0].device_kind)
-            else:
-                yield Event("progress", cell, event)
-        yield Event("finished", cell, result)
+        for event in cell_runner(spec, run):
+            yield Event("finished" if isinstance(event, CellResult) else "progress", cell, event)
     except (CannotWrite, ChatError):  # the next cells could not be stored or played either
         raise
     except Exception as error:
@@ -203,7 +175,7 @@ def perform(cell: Cell, run: Run, model: LanguageModel | None = None) -> Iterato
         yield Event("failed", cell, f"{type(error).__name__}: {error}")
 
 
-def in_process(run: Run, model: LanguageModel | None = None) -> Generator[Event, None, None]:
+def in_process(run: OpenRun, model: LanguageModel | None = None) -> Generator[Event, None, None]:
     """Run the missing cells one after another in this process, without a watchdog.
 
     Args:
@@ -214,16 +186,15 @@ def in_process(run: Run, model: LanguageModel | None = None) -> Generator[Event,
         CannotWrite: a result cannot be stored.
         ChatError: the server of the language model cannot be used.
     """
+    cell_runner: CellRunner = model.play_cell if model else train_cell
     for cell in run.missing():
-        yield from perform(cell, run, model)
+        yield from perform(run.manifest.spec(cell), run, cell_runner)
 
 
-def in_pool(run: Run, workers: int, *, silence: float = SILENCE) -> Generator[Event, None, None]:
+def in_pool(run: OpenRun, workers: int, *, silence: float = SILENCE) -> Generator[Event, None, None]:
     """Run the missing cells in ``workers`` fresh processes.
 
-    A worker stays with one (agent, task) while it can, so that its programs compile once and its seeds run one after
-    another. The largest groups come first, and idle workers help the largest one left. A worker that is silent for too
-    long, or dies, is replaced. Its cell is tried once more and then reported as failed.
+    The cell of a worker that is silent for too long, or dies, is tried once more and then reported as failed.
 
     Args:
         run: the open run directory.
@@ -233,108 +204,36 @@ def in_pool(run: Run, workers: int, *, silence: float = SILENCE) -> Generator[Ev
     Raises:
         CannotWrite: a result cannot be stored; all workers are ended.
     """
-    waiting = groups_of_missing(run)
-    attempts: Counter[Cell] = Counter()
-    team: list[_Process] = []
-    try:
-        while waiting or any(worker.cell for worker in team):
-            attempts.update(hand_out(waiting, team, workers, lambda: _Process(run)))
-            at_work = {worker.connection: worker for worker in team if worker.cell}
-            longest, began = min(1.0, silence / 4), time.monotonic()
-            ready = wait(at_work, longest)
-            seconds = min(time.monotonic() - began, longest)
-            for connection, worker in at_work.items():
-                trouble = (yield from worker.listen()) if connection in ready else worker.is_silent(seconds, silence)
-                if trouble and (lost := worker.cell):
-                    worker.end()
-                    team.remove(worker)
-                    if result := run.result(lost):
-                        yield Event("finished", lost, result)  # the worker died after it stored the result
-                    elif attempts[lost] < _ATTEMPTS:
-                        waiting.setdefault(lost[:2], []).insert(0, lost)
-                        yield Event("retried", lost, trouble)
-                    else:
-                        run.record_failure(lost, f"{trouble}, {_ATTEMPTS} times")
-                        yield Event("failed", lost, f"{trouble}, {_ATTEMPTS} times")
-    finally:
-        for worker in team:
-            worker.end()
+    yield from supervise(run, _Pool(run, workers), silence)
 
 
-def groups_of_missing(run: Run) -> dict[tuple[str, str], list[Cell]]:
-    """Return the missing cells by (agent, task), with the longest work first: learners, long horizons, many seeds."""
-    groups: dict[tuple[str, str], list[Cell]] = {}
-    for cell in run.missing():
-        groups.setdefault(cell[:2], []).append(cell)
+class _Pool:
+    """Crew of processes of this machine."""
 
-    def size(group: tuple[str, str]) -> tuple[bool, int]:
-        agent, task = group
-        return player(agent, run).learns, registry.card(task).horizon * len(groups[group])
+    def __init__(self, run: OpenRun, workers: int) -> None:
+        self.run = run
+        self.workers = workers
+        self.faults: Counter[Cell] = Counter()
 
-    return {group: groups[group] for group in sorted(groups, key=size, reverse=True)}
+    def size(self) -> int:
+        return self.workers
 
+    def hire(self) -> _Process:
+        return _Process(self.run)
 
-class Worker:
-    """Worker that runs one cell at a time."""
+    def wait(self, workers: Sequence[_Process], seconds: float) -> list[_Process]:
+        ready = wait([worker.connection for worker in workers], seconds)
+        return [worker for worker in workers if worker.connection in ready]
 
-    def __init__(self) -> None:
-        self.cell: Cell | None = None
-        self.group: tuple[str, str] | None = None
-        self.unheard = 0.0
-        """Seconds that were spent listening for it since its last sign of life."""
-
-    def begin(self, cell: Cell) -> None:
-        """Start to run a cell."""
-        self.cell, self.group, self.unheard = cell, cell[:2], 0.0
-
-    def is_silent(self, seconds: float, silence: float) -> str | None:
-        """Count seconds without a sign of life. Return a description of the fault if they are too many.
-
-        Only seconds in which this process listened count. While it stores a result, or is stopped itself, healthy
-        workers would seem silent.
-        """
-        self.unheard += seconds
-        return f"gave no sign of life for {silence:g} s" if self.unheard > silence else None
-
-
-AnyWorker = TypeVar("AnyWorker", bound=Worker)
-
-
-def hand_out(
-    waiting: dict[tuple[str, str], list[Cell]], team: list[AnyWorker], size: int, hire: Callable[[], AnyWorker]
-) -> Iterator[Cell]:
-    """Give every idle worker a cell of its own group, or of the first group without a worker, or of the largest.
-
-    Args:
-        waiting: cells to run by group; the ones handed out are removed.
-        team: all workers; new ones are added.
-        size: largest size of the team.
-        hire: returns a new worker.
-
-    Yields:
-        Each cell that a worker has begun.
-    """
-    while waiting:
-        worker = next((worker for worker in team if not worker.cell), None)
-        if worker is None:
-            if len(team) >= size:
-                return
-            team.append(worker := hire())
-        taken = {other.group for other in team if other.cell}
-        group = next((group for group in waiting if group not in taken), max(waiting, key=lambda g: len(waiting[g])))
-        if worker.group in waiting:
-            group = worker.group
-        cell = waiting[group].pop(0)
-        if not waiting[group]:
-            del waiting[group]
-        worker.begin(cell)
-        yield cell
+    def reason_to_give_up(self, worker: _Process, cell: Cell, fault: str) -> str | None:
+        self.faults[cell] += 1
+        return f"{fault}, {_ATTEMPTS} times" if self.faults[cell] >= _ATTEMPTS else None
 
 
 class _Process(Worker):
     """Spawned process of this machine. A forked process would hang in JAX."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: OpenRun) -> None:
         super().__init__()
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
@@ -347,10 +246,10 @@ class _Process(Worker):
             signal.signal(signal.SIGINT, handler)
         theirs.close()
 
-    def begin(self, cell: Cell) -> None:
-        super().begin(cell)
+    def begin(self, spec: CellSpec) -> None:
+        super().begin(spec)
         with suppress(OSError):  # it died while idle, which `listen` will notice
-            self.connection.send(cell)
+            self.connection.send(spec)
 
     def listen(self) -> Generator[Event, None, str | None]:
         """Pass on the worker's next event. Return a description of the fault if the worker is dead."""
@@ -361,7 +260,7 @@ class _Process(Worker):
             return f"its process died (exit code {self.process.exitcode}; see {LOG})"
         if isinstance(event, CannotWrite):
             raise event
-        self.unheard = 0.0
+        self.unheard_seconds = 0.0
         if event.kind in ("finished", "failed"):
             self.cell = None
         yield event
@@ -384,11 +283,11 @@ def _serve(connection: Connection, path: Path, manifest: Manifest) -> None:
     log = os.open(path / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     for stream in (sys.stdout, sys.stderr):
         os.dup2(log, stream.fileno())
-    run = Run(path, manifest, ())
+    run = OpenRun(path, manifest)
     while True:
-        cell = connection.recv()
+        spec = connection.recv()
         try:
-            for event in perform(cell, run):
+            for event in perform(spec, run):
                 connection.send(event)
         except CannotWrite as error:
             connection.send(error)

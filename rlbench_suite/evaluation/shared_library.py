@@ -22,7 +22,7 @@ import ctypes
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,9 @@ class ControllerAgent:
         """Return no hyperparameters: a file has none."""
         return {}
 
-    def train(self, task: Task[Any, Any], *, seed: int, budget: str) -> Iterator[Any]:
+    def train(
+        self, task: Task[Any, Any], *, seed: int, budget: str, hyperparameters: Mapping[str, Any] | None = None
+    ) -> Iterator[Any]:
         """Refuse to train.
 
         Raises:

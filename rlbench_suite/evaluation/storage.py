@@ -27,7 +27,7 @@ from rlbench_suite.evaluation.writing import FAILED, CannotWrite
 
 if TYPE_CHECKING:  # commands on results read runs at URLs without JAX
     from rlbench_suite.evaluation.runner import Event
-    from rlbench_suite.evaluation.store import Run
+    from rlbench_suite.evaluation.store import OpenRun
 
 EXPIRY = 120.0
 """Seconds without a renewal after which a lease counts as abandoned."""
@@ -43,7 +43,7 @@ class Place:
     def __init__(self, name: str, path: Path) -> None:
         self.name, self.path = name, path
 
-    def keeping(self, events: Generator[Event, None, None], run: Run) -> Generator[Event, None, None]:
+    def keeping(self, events: Generator[Event, None, None], run: OpenRun) -> Generator[Event, None, None]:
         """Pass on the events of an executor. Each finished cell is in its place before its event is passed on."""
         return events
 
@@ -269,7 +269,7 @@ class _Copy(Place):
             self.objects.download(self.path, wanted)
         self.saved = {name: self._state(name) for name in wanted}
 
-    def keeping(self, events: Generator[Event, None, None], run: Run) -> Generator[Event, None, None]:
+    def keeping(self, events: Generator[Event, None, None], run: OpenRun) -> Generator[Event, None, None]:
         self.save(self.path / "manifest.json")  # no cell may lie in the store without the settings it was made with
         try:
             for event in events:

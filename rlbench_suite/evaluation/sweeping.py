@@ -31,11 +31,12 @@ from rlbench_suite.agent import Agent, HostPolicy
 from rlbench_suite.card import TaskCard, load, unknown
 from rlbench_suite.context import times
 from rlbench_suite.evaluation import chart
+from rlbench_suite.evaluation.manifest import Cell, CellSpec
 from rlbench_suite.evaluation.page import render
-from rlbench_suite.evaluation.protocol import Cell, evaluate, evaluation_seeds, finite_results, training_task
-from rlbench_suite.evaluation.runner import player
+from rlbench_suite.evaluation.players import find_player
+from rlbench_suite.evaluation.protocol import evaluate, evaluation_seeds, finite_results, training_task
+from rlbench_suite.evaluation.run import Run
 from rlbench_suite.evaluation.statistics import Estimate, frequency_averaged_score, mean
-from rlbench_suite.evaluation.store import Run, read_manifest
 from rlbench_suite.evaluation.writing import replacing, writing
 from rlbench_suite.policy import Policy, View, is_privileged
 from rlbench_suite.process import precision
@@ -234,17 +235,16 @@ def _open(path: Path, task_id: str | None) -> tuple[Run, Task[Any, Any]]:
     Raises:
         ValueError: it is no run, or has no finished cell of the task, or several tasks and none is named.
     """
-    manifest = read_manifest(path)
+    run = Run.read(path)
+    references = run.manifest.references
     if task_id is None:
-        if len(manifest.references) > 1:
-            raise ValueError(
-                f"The run in {path} has several tasks: name one by --task. {', '.join(manifest.references)}."
-            )
-        (task_id,) = manifest.references
+        if len(references) > 1:
+            raise ValueError(f"The run in {path} has several tasks: name one by --task. {', '.join(references)}.")
+        (task_id,) = references
     card = find_card(task_id)
-    if card.id not in manifest.references:
-        raise ValueError(unknown(f"task of the run in {path}", task_id, manifest.references))
-    return Run(path, manifest, ()), card.build()
+    if card.id not in references:
+        raise ValueError(unknown(f"task of the run in {path}", task_id, references))
+    return run, card.build()
 
 
 def _sweep(
@@ -279,27 +279,28 @@ def _policies(
     A learned policy is the same for all of them. A player of the family is made for each task, because it may read the
     state. Language models have no policy.
     """
-    budget = run.manifest.budget
     for cell in run.manifest.cells():
-        if cell.task != task.card.id or cell.agent in run.manifest.models or cell.agent in omitted:
+        if cell.task != task.card.id or not run.manifest.has_policies(cell.agent) or cell.agent in omitted:
             continue
         if run.result(cell) is None:
             continue
-        agent, seed, trained = player(cell.agent, run), cell.seed, training_task(task)
+        agent = find_player(cell.agent, run)
+        spec = run.manifest.spec(cell)
         if not agent.learns and not run.checkpoint(cell.agent):
-            yield cell, partial(_scripted, agent, seed, budget)
+            yield cell, partial(_scripted_policy, agent, spec)
             continue
+        trained = training_task(task)
         load: Any = getattr(agent, "load", None)
         if agent.learns and load is None:
             raise ValueError(f"The agent {cell.agent!r} reads no saved policies: it has no load.")
         file = str(run.cell_path(cell) / "policy.safetensors")
-        policy = load(file, trained, budget=budget) if agent.learns else _scripted(agent, seed, budget, trained)
+        policy = load(file, trained, budget=spec.budget) if agent.learns else _scripted_policy(agent, spec, trained)
         yield cell, partial(_same, policy)
 
 
-def _scripted(agent: Agent, seed: int, budget: str, task: Task[Any, Any]) -> Any:
+def _scripted_policy(agent: Agent, spec: CellSpec, task: Task[Any, Any]) -> Any:
     """Return the policy of an agent that trains on nothing."""
-    *_, policy = agent.train(task, seed=seed, budget=budget)
+    *_, policy = agent.train(task, seed=spec.seed, budget=spec.budget, hyperparameters=spec.hyperparameters)
     return policy
 
 

@@ -81,7 +81,9 @@ def on_unseen(seeds: int, tasks: int = 0) -> str:
 
 
 def runs_to_exclude(share: float) -> int:
-    """Return the number of runs of one kind that exclude a share of runs of another kind, in (0, 1)."""
+    """Return the number of runs of one kind that exclude a share of runs of another kind, in (0, 1]."""
+    if share == 1:  # also a share that rounds to it
+        return 1
     return math.ceil(math.log(_LEVEL) / math.log1p(-share) - 1e-9)
 
 

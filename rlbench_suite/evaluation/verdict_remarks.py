@@ -6,52 +6,52 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from rlbench_suite.evaluation import reading
 from rlbench_suite.evaluation.comparing import Verdict
-from rlbench_suite.evaluation.pairing import Cells, Gap, apart, count, gaps, on_apart, on_shared, several
+from rlbench_suite.evaluation.pairing import Gap, apart, count, gaps, on_apart, on_shared, several
 from rlbench_suite.evaluation.permutation import EXACT, holm, least_p
 from rlbench_suite.evaluation.power import LEAST_SEEDS, LEVEL
-from rlbench_suite.evaluation.remarks import on_privileged
+from rlbench_suite.evaluation.remarks import UNEQUAL, on_privileged
+from rlbench_suite.evaluation.run import Cells, Run, cells_by_agent
 from rlbench_suite.evaluation.unseen import on_unseen
 
 _PACKAGE = "rlbench-suite"
-_UNEQUAL = 1.1
 
 
-def remarks(runs: Sequence[reading.FinishedRun], found: Sequence[Verdict]) -> list[str]:
+def remarks(runs: Sequence[Run], all_verdicts: Sequence[Verdict]) -> list[str]:
     """Return the sentences that a reader needs to interpret the verdicts."""
-    said = [*_on_gaps(gaps(runs)), *_on_versions(runs)]
+    sentences = [*_on_gaps(gaps(runs)), *_on_versions(runs)]
     for run in runs:
-        for name, saved in run.manifest.get("checkpoints", {}).items():
-            said.append(
-                f"{name} is one saved policy of {saved['agent']}: a verdict is on this policy, not its training."
+        for name, saved in run.manifest.checkpoints.items():
+            sentences.append(
+                f"{name} is one saved policy of {saved.agent}: a verdict is on this policy, not its training."
             )
-    agents, by_pair = reading.agents(runs), []
-    said += on_privileged({agent: list(_privileged(tasks)) for agent, tasks in agents.items()})
+    agents, by_pair = cells_by_agent(runs), []
+    sentences += on_privileged({agent: list(_privileged(tasks)) for agent, tasks in agents.items()})
     if without := apart(runs):
-        said.append(on_apart(without, agents))
-    said += on_shared(runs)
-    for verdict in found:
+        sentences.append(on_apart(without, agents))
+    sentences += on_shared(runs)
+    for verdict in all_verdicts:
         if verdict.seeds > 1:
             by_pair.append((f"{verdict.first} and {verdict.second}", on_unseen(verdict.seeds, len(verdict.tasks))))
-        by_pair += [(f"{verdict.first} and {verdict.second}", each) for each in _on_pair(verdict, agents, found)]
-    return said + list(_grouped(by_pair))
+        pair = f"{verdict.first} and {verdict.second}"
+        by_pair += [(pair, sentence) for sentence in _on_pair(verdict, agents, all_verdicts)]
+    return sentences + list(_grouped(by_pair))
 
 
 def _privileged(tasks: Cells) -> Iterator[str]:
     """Yield the names of the tasks on which an agent is privileged."""
     for task, cells in tasks.items():
-        if any(cell.get("privileged") for cell in cells.values()):
+        if any(cell.privileged for cell in cells.values()):
             yield task.split("/", 1)[1]
 
 
-def _on_pair(verdict: Verdict, agents: Mapping[str, Cells], found: Sequence[Verdict]) -> Iterator[str]:
+def _on_pair(verdict: Verdict, agents: Mapping[str, Cells], all_verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Yield the sentences on one verdict, to be read after the names of its agents.
 
     Args:
         verdict: the verdict.
         agents: finished cells of all agents.
-        found: all verdicts, whose p-values are corrected together.
+        all_verdicts: all verdicts, whose p-values are corrected together.
     """
     unequal = [
         task.task for task in verdict.tasks if _unequal(agents[verdict.first], agents[verdict.second], task.task)
@@ -73,36 +73,36 @@ def _on_pair(verdict: Verdict, agents: Mapping[str, Cells], found: Sequence[Verd
             f"the mean; the difference of IQM is {verdict.iqm.point:+.3f}."
         )
     seeds = max(task.seeds for task in verdict.tasks)
-    others = [each for each in found if each is not verdict]
-    p = [task.p for other in others for task in other.tasks]
+    rivals = [candidate for candidate in all_verdicts if candidate is not verdict]
+    p = [task.p for rival in rivals for task in rival.tasks]
     if verdict.seeds >= LEAST_SEEDS and _hopeless([least_p(task.seeds) for task in verdict.tasks], p):
-        own = len(verdict.tasks)
-        enough = next((n for n in range(seeds + 1, EXACT + 2) if not _hopeless([least_p(n)] * own, p)), None)
+        task_count = len(verdict.tasks)
+        enough = next((n for n in range(seeds + 1, EXACT + 2) if not _hopeless([least_p(n)] * task_count, p)), None)
         needed = f"at least {enough}" if enough else "fewer agents or tasks"
         yield (
             f"{seeds} seeds can decide no single task, however large its difference. The permutation test with Holm's "
-            f"correction for {count(own + len(p), 'p-value')} of tasks needs {needed}."
+            f"correction for {count(task_count + len(p), 'p-value')} of tasks needs {needed}."
         )
     differences = sum(task.seeds for task in verdict.tasks)
-    if verdict.seeds >= LEAST_SEEDS and _hopeless([least_p(differences)], [other.p for other in others]):
+    if verdict.seeds >= LEAST_SEEDS and _hopeless([least_p(differences)], [rival.p for rival in rivals]):
         yield (
             f"no verdict is possible, however large the difference. The permutation test of "
             f"{count(differences, 'difference')} gives no p-value below {least_p(differences):.2g}, which Holm's "
-            f"correction for {count(len(found), 'pair')} of agents raises to {LEVEL:.0%} or more."
+            f"correction for {count(len(all_verdicts), 'pair')} of agents raises to {LEVEL:.0%} or more."
         )
 
 
-def _hopeless(least: Sequence[float], others: Sequence[float]) -> bool:
+def _hopeless(least_p_values: Sequence[float], others: Sequence[float]) -> bool:
     """Return whether Holm's method leaves none of the least possible p-values below the level, beside the others."""
-    if len([*least, *others]) * min(least) < LEVEL:
+    if len([*least_p_values, *others]) * min(least_p_values) < LEVEL:
         return False
-    return min(holm([*least, *others])[: len(least)]) >= LEVEL
+    return min(holm([*least_p_values, *others])[: len(least_p_values)]) >= LEVEL
 
 
-def _grouped(said: Sequence[tuple[str, str]]) -> Iterator[str]:
+def _grouped(sentences_of_pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
     """Yield each sentence once, after the pairs of agents that it is about."""
     about: dict[str, list[str]] = {}
-    for names, sentence in said:
+    for names, sentence in sentences_of_pairs:
         about.setdefault(sentence, []).append(names)
     for sentence, pairs in about.items():
         yield f"{several(pairs, 'pair')}: {sentence}"
@@ -113,8 +113,8 @@ def _on_gaps(missing: Sequence[Gap]) -> Iterator[str]:
     by_agent: dict[tuple[str, str, int], list[Gap]] = {}
     for gap in missing:
         by_agent.setdefault((gap.run, gap.agent, gap.planned), []).append(gap)
-    for (run, agent, planned), own in by_agent.items():
-        counts = several([f"{gap.finished} on {gap.task.split('/', 1)[1]}" for gap in own], "task")
+    for (run, agent, planned), gaps_of_agent in by_agent.items():
+        counts = several([f"{gap.finished} on {gap.task.split('/', 1)[1]}" for gap in gaps_of_agent], "task")
         yield f"{agent} has fewer seeds than the {planned} of the run {run}: {counts}."
     if missing:
         yield (
@@ -123,7 +123,7 @@ def _on_gaps(missing: Sequence[Gap]) -> Iterator[str]:
         )
 
 
-def _on_versions(runs: Sequence[reading.FinishedRun]) -> Iterator[str]:
+def _on_versions(runs: Sequence[Run]) -> Iterator[str]:
     """Yield differences in the software that made the runs."""
     by_package: dict[str, dict[str, list[str]]] = {}
     versions: dict[str, dict[str, None]] = {}
@@ -132,12 +132,12 @@ def _on_versions(runs: Sequence[reading.FinishedRun]) -> Iterator[str]:
             names = by_package.setdefault(package, {}).setdefault(version, [])
             if run.name not in names:
                 names.append(run.name)
-        for task in run.manifest["references"]:
+        for task in run.manifest.references:
             name, _, number = task.partition("?")[0].rpartition("-v")
             versions.setdefault(name, {})[f"{name}-v{number}"] = None
-    for package, found in by_package.items():
-        if len(found) > 1:
-            owners = "; ".join(f"{version} ({', '.join(names)})" for version, names in found.items())
+    for package, runs_by_version in by_package.items():
+        if len(runs_by_version) > 1:
+            owners = "; ".join(f"{version} ({', '.join(names)})" for version, names in runs_by_version.items())
             why = (
                 "An id keeps its trajectories between versions of the package, but agents may have changed."
                 if package == _PACKAGE
@@ -149,18 +149,17 @@ def _on_versions(runs: Sequence[reading.FinishedRun]) -> Iterator[str]:
             yield f"{' and '.join(ids)} are different tasks: no score of one is compared with one of the other."
 
 
-def _software(run: reading.FinishedRun) -> Iterator[tuple[str, str]]:
+def _software(run: Run) -> Iterator[tuple[str, str]]:
     """Yield the packages that made a run and their versions."""
-    yield _PACKAGE, str(run.manifest.get("version"))
-    for sitting in run.manifest.get("sittings") or ():
-        machine = sitting.get("machine", {})
-        if machine.get("git_revision"):
-            yield f"the source code of {_PACKAGE}", machine["git_revision"][:12]
-        yield from ((name, str(version)) for name, version in machine.get("packages", {}).items())
+    yield _PACKAGE, run.manifest.version
+    for sitting in run.manifest.sittings:
+        if sitting.machine.git_revision:
+            yield f"the source code of {_PACKAGE}", sitting.machine.git_revision[:12]
+        yield from sitting.machine.packages.items()
 
 
 def _unequal(x: Cells, y: Cells, task: str) -> bool:
     """Return True if two agents made clearly different numbers of training steps of one kind."""
-    one, other = (next(iter(cells[task].values())) for cells in (x, y))
-    steps = sorted((one["training_steps"], other["training_steps"]))
-    return one.get("step_unit") == other.get("step_unit") and steps[0] > 0 and steps[1] > _UNEQUAL * steps[0]
+    first_cell, second_cell = (next(iter(cells[task].values())) for cells in (x, y))
+    steps = sorted((first_cell.training_steps, second_cell.training_steps))
+    return first_cell.step_unit == second_cell.step_unit and steps[0] > 0 and steps[1] > UNEQUAL * steps[0]

@@ -20,7 +20,7 @@ import safetensors.numpy
 
 from rlbench_suite.cli import evaluate
 from rlbench_suite.evaluation import store
-from rlbench_suite.evaluation.store import read_manifest
+from rlbench_suite.evaluation.run import read_manifest
 
 PROGRAM = str(Path(sys.executable).with_name("rlsuite-eval"))
 BOTH = ("--agent", "toy", "--suite", "ToyWalk-v0,ToyDrift-v0", "--seeds", "3")

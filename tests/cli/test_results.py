@@ -15,13 +15,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from made_runs import fail_cell, make_run
+from made_runs import fail_cell, make_run, sitting
 
 from rlbench_suite.cli import evaluate, finished, results
 from rlbench_suite.evaluation import exporting
+from rlbench_suite.evaluation.manifest import Cell
 from rlbench_suite.evaluation.power import seeds_needed
-from rlbench_suite.evaluation.protocol import Cell
-from rlbench_suite.evaluation.store import Run, read_manifest
+from rlbench_suite.evaluation.run import read_manifest
+from rlbench_suite.evaluation.store import OpenRun
 
 PROGRAM = str(Path(sys.executable).with_name("rlsuite-eval"))
 
@@ -211,7 +212,7 @@ def test_query_prints_a_table_csv_or_json(call: Callable[..., tuple], toys: Path
     assert all(word in out for word in ("cells", "episodes", "curves", "episode_seed", "mean_return"))
     code, _, err = call("query", "SELECT * FROM read_csv('/etc/passwd')", path)
     assert (code, "disabled by configuration" in err, len(err.splitlines())) == (2, True, 1)
-    with Run.open(Path(path), read_manifest(Path(path))) as opened:
+    with OpenRun.open(Path(path), read_manifest(Path(path))) as opened:
         assert opened.missing() == []  # nothing was changed
 
 
@@ -321,8 +322,8 @@ def test_unfinished_runs_are_told_wherever_they_are_read(
     (path / "cells/ppo/Made1-v0/2/result.json").unlink()
     manifest = json.loads((path / "manifest.json").read_text())
     begun = (["--agent", "ppo", "--out", "my run", "--seeds", "2"], ["--seeds=3", "--out=elsewhere"])
-    said = [{"machine": {"packages": {}}, "arguments": each} for each in begun]
-    (path / "manifest.json").write_text(json.dumps(manifest | {"sittings": [*said, said[0]]}))
+    sittings = [sitting(arguments) for arguments in (*begun, begun[0])]
+    (path / "manifest.json").write_text(json.dumps(manifest | {"sittings": sittings}))
     err = call(*arguments, str(path))[2]
     assert err.startswith(
         f"The run {path} has 11 of 12 cells: some agents have fewer than its 3 seeds. Finish it with: "

@@ -15,7 +15,7 @@ import pytest
 from rlbench_suite.baselines.ppo.agent import PPO
 from rlbench_suite.cli import evaluate, suite
 from rlbench_suite.evaluation import protocol, shared_library
-from rlbench_suite.evaluation.store import Run, read_manifest
+from rlbench_suite.evaluation.run import Run
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from ten_minutes import DOCS, commands, data_sheet, with_files
@@ -73,5 +73,5 @@ def test_every_command_of_the_page_runs(
             call(PROGRAMS[program], [*fewer, *more])
     assert {"context", "calibrate", "record", "sweep", "export"} <= set(done)
     assert (tmp_path / picture).stat().st_size > 10_000
-    [trained], [compiled] = (Run(path, read_manifest(path), ()).results() for path in (Path(runs), Path("runs/c")))
+    [trained], [compiled] = (Run.read(path).results() for path in (Path(runs), Path("runs/c")))
     assert compiled.mean_return == pytest.approx(trained.mean_return, rel=1e-4)

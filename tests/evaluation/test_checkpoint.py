@@ -21,8 +21,9 @@ from rlbench_suite.baselines import configuration
 from rlbench_suite.evaluation.checkpoint import Checkpoint, open_checkpoint, read_header
 from rlbench_suite.evaluation.remarks import remarks
 from rlbench_suite.evaluation.report import Report
+from rlbench_suite.evaluation.run import Run, read_manifest
 from rlbench_suite.evaluation.runner import in_pool, in_process, plan
-from rlbench_suite.evaluation.store import Run, read_manifest
+from rlbench_suite.evaluation.store import OpenRun
 
 TASK, OTHER = "rlsuite/PMSMCurrent-v0", "rlsuite/DeepSeaTreasure-v0"
 AGENTS = ("ppo", "sac", "sb3-ppo")
@@ -30,14 +31,14 @@ AGENTS = ("ppo", "sac", "sb3-ppo")
 
 def judge(checkpoint: Checkpoint, path: Path, task: str = TASK, seeds: int = 2, pool: bool = False) -> Run:
     """Judge a file, as the command line does."""
-    with Run.open(path, plan("", task, seeds, "smoke", checkpoint)) as run, run.sitting():
+    with OpenRun.open(path, plan("", task, seeds, "smoke", checkpoint)) as run, run.sitting():
         run.keep(checkpoint)
         for event in in_pool(run, 1) if pool else in_process(run):
             assert event.kind != "failed", event.value
     return run
 
 
-def episodes(run: Run, agent: str, seed: int, name: str = "episodes") -> list[dict[str, Any]]:
+def episodes(run: OpenRun, agent: str, seed: int, name: str = "episodes") -> list[dict[str, Any]]:
     """The rows of a cell, without its agent's name."""
     (folder,) = run.path.glob(f"cells/{agent}/*/{seed}")
     return pq.read_table(folder / f"{name}.parquet").drop_columns(["agent"]).to_pylist()
@@ -53,7 +54,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         for module in (configuration, sb3):
             patch.setattr(module, "training_steps", lambda *_: 2_048)
-        with Run.open(path, plan(",".join(AGENTS), TASK, 2, "smoke")) as run, run.sitting():
+        with OpenRun.open(path, plan(",".join(AGENTS), TASK, 2, "smoke")) as run, run.sitting():
             for event in in_process(run):
                 assert event.kind != "failed", event.value
     return path
@@ -71,7 +72,7 @@ def test_a_checkpoint_of_a_run_gives_its_episodes_to_the_bit(trained: Path, tmp_
     assert (checkpoint.agent, checkpoint.task) == (agent, TASK)
     assert checkpoint.hyperparameters["total_steps"] == 2_048
     run = judge(checkpoint, tmp_path / "run", pool=agent == "ppo")
-    original = Run(trained, read_manifest(trained), ())
+    original = Run.read(trained)
     for name in ("episodes", "trace"):
         assert episodes(run, checkpoint.label, 1, name) == episodes(original, agent, 1, name)
         assert episodes(run, checkpoint.label, 0, name) != episodes(original, agent, 0, name)  # of another policy
@@ -90,7 +91,7 @@ def test_it_stands_beside_others_in_one_run_and_is_not_called_trained(trained: P
     path = Path(shutil.copytree(trained, tmp_path / "run"))
     checkpoint = open_checkpoint(policy_of(trained, "ppo"), None)
     run = judge(checkpoint, path)
-    with Run.open(path, plan("ppo", TASK, 2, "smoke", checkpoint)) as again:
+    with OpenRun.open(path, plan("ppo", TASK, 2, "smoke", checkpoint)) as again:
         assert again.missing() == []
     report = Report.of(run)
     row = next(row for row in report.rows if row.agent == checkpoint.label)
@@ -103,7 +104,7 @@ def test_it_stands_beside_others_in_one_run_and_is_not_called_trained(trained: P
 def test_a_changed_copy_is_not_judged(toys: Path, tmp_path: Path):
     save_file({"skill": np.ones((), np.float32)}, tmp_path / "good")
     checkpoint = open_checkpoint(tmp_path / "good", "toy")
-    with Run.open(tmp_path / "run", plan("", "ToyWalk-v0", 1, "smoke", checkpoint)) as run, run.sitting():
+    with OpenRun.open(tmp_path / "run", plan("", "ToyWalk-v0", 1, "smoke", checkpoint)) as run, run.sitting():
         run.keep(checkpoint)
         copy = tmp_path / "run" / "checkpoints" / checkpoint.label
         save_file({"skill": np.zeros((), np.float32)}, copy)

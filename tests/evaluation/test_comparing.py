@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_runs import fail_cell, make_run
+from made_runs import fail_cell, make_run, sitting
 from scipy import stats
 
 from rlbench_suite.evaluation import comparing
@@ -15,7 +15,7 @@ from rlbench_suite.evaluation.choosing import chosen
 from rlbench_suite.evaluation.comparing import Verdict, verdicts
 from rlbench_suite.evaluation.pairing import apart, gaps
 from rlbench_suite.evaluation.permutation import holm, sign_flip_test
-from rlbench_suite.evaluation.reading import agents, read_run, read_runs
+from rlbench_suite.evaluation.run import cells_by_agent, read_run, read_runs
 from rlbench_suite.evaluation.unseen import ends_of_runs
 from rlbench_suite.evaluation.verdict_remarks import remarks
 
@@ -151,7 +151,7 @@ def test_pairs_are_what_both_have(tmp_path: Path):
     x = make_run(tmp_path / "one", {"agent": drawn(0, 8)})
     y = make_run(tmp_path / "two", {"agent": drawn(1, 6, tasks=TASKS[:4]), "other": drawn(2, 6, tasks=TASKS[2:])})
     runs = read_runs([x, y])
-    assert list(agents(runs)) == ["agent (one)", "agent (two)", "other"]
+    assert list(cells_by_agent(runs)) == ["agent (one)", "agent (two)", "other"]
     found = verdicts(runs)
     assert [(v.first, v.second, len(v.tasks), v.seeds) for v in found] == [
         ("agent (one)", "agent (two)", 4, 6), ("agent (one)", "other", 4, 6), ("agent (two)", "other", 2, 6),
@@ -187,7 +187,7 @@ def test_an_agent_with_equal_cells_in_two_runs_is_one(tmp_path: Path):
     one = make_run(tmp_path / "one", {"x": fewer, "y": drawn(1, 7)})
     two = make_run(tmp_path / "two", {"x": more, "z": drawn(2, 7)})
     runs = read_runs([one, two])
-    assert list(agents(runs)) == ["x", "y", "z"]
+    assert list(cells_by_agent(runs)) == ["x", "y", "z"]
     found = verdicts(runs)
     assert [(v.first, v.second, v.seeds, v.missing) for v in found] == [
         ("x", "y", 7, 0),
@@ -202,24 +202,24 @@ def test_an_agent_with_equal_cells_in_two_runs_is_one(tmp_path: Path):
 
     other = make_run(tmp_path / "other", {"x": drawn(3, 5)})
     runs = read_runs([one, two, other])
-    assert list(agents(runs)) == ["x (one + two)", "y", "z", "x (other)"]
+    assert list(cells_by_agent(runs)) == ["x (one + two)", "y", "z", "x (other)"]
     said = remarks(runs, verdicts(runs))
     assert "x has the same scores in the runs one, two, so it is one agent here, x (one + two)." in said
     hyperparameters = {"x": {task: {"rate": 2} for task in TASKS}}
     tuned = make_run(tmp_path / "tuned", {"x": more}, hyperparameters=hyperparameters)
-    assert list(agents(read_runs([two, tuned]))) == ["x (two)", "z", "x (tuned)"]
+    assert list(cells_by_agent(read_runs([two, tuned]))) == ["x (two)", "z", "x (tuned)"]
 
 
 def test_chosen_agents_and_tasks(tmp_path: Path):
     one = make_run(tmp_path / "one", {"x": drawn(0, 5), "y": drawn(1, 5)})
     two = make_run(tmp_path / "two", {"x": drawn(2, 5), "z": drawn(3, 5)})
     runs = read_runs([one, two])
-    assert list(agents(chosen(runs, " x (two), y"))) == ["x", "y"]
-    assert list(agents(chosen(runs, "y,x (one)"))) == ["y", "x"]
-    assert list(agents(chosen(runs, "x"))) == ["x (one)", "x (two)"]
+    assert list(cells_by_agent(chosen(runs, " x (two), y"))) == ["x", "y"]
+    assert list(cells_by_agent(chosen(runs, "y,x (one)"))) == ["y", "x"]
+    assert list(cells_by_agent(chosen(runs, "x"))) == ["x (one)", "x (two)"]
     few = chosen(runs, "z", "Made1-v0,rlsuite/Made0-v0")
     assert [run.name for run in few] == ["two"]
-    assert {cell["task"] for cell in few[0].cells} == set(few[0].manifest["references"]) == set(TASKS[:2])
+    assert {result.task for result in few[0].results()} == set(few[0].manifest.references) == set(TASKS[:2])
     for wrong, words in ((("zz",), "'zz'. Did you mean 'z'?"), (("x", "Made9-v0"), "'Made9-v0'. Did you mean 'Made"),
                          (("x", "motor"), "'motor'"), ((",",), "No agent is named in ','. The runs have")):  # fmt: skip
         with pytest.raises(ValueError, match=re.escape(words)):
@@ -371,10 +371,10 @@ def test_missing_seeds_are_told(tmp_path: Path):
 
 def test_other_software_and_other_versions_of_a_task_are_told(tmp_path: Path):
     def made(name: str, version: str, jax: str, tasks: list[str]) -> Path:
-        machine = {"packages": {"jax": jax, "numpy": "2.4"}, "git_revision": None}
+        launch = sitting(packages={"jax": jax, "numpy": "2.4"})
         path = make_run(tmp_path / name, {name: drawn(0, 5, tasks=tasks)})
         manifest = json.loads((path / "manifest.json").read_text())
-        manifest |= {"version": version, "sittings": [{"machine": machine}]}
+        manifest |= {"version": version, "sittings": [launch]}
         (path / "manifest.json").write_text(json.dumps(manifest))
         return path
 

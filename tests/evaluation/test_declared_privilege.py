@@ -14,11 +14,12 @@ from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.evaluation import exports
 from rlbench_suite.evaluation.comparing import verdicts
+from rlbench_suite.evaluation.manifest import CellSpec
 from rlbench_suite.evaluation.protocol import Outcome, evaluate, run_cell
-from rlbench_suite.evaluation.reading import read_runs
 from rlbench_suite.evaluation.report import Report, print_report, write_html
+from rlbench_suite.evaluation.run import read_runs
 from rlbench_suite.evaluation.runner import in_process, plan
-from rlbench_suite.evaluation.store import Run
+from rlbench_suite.evaluation.store import OpenRun
 from rlbench_suite.evaluation.sweeping import _Held
 from rlbench_suite.evaluation.verdict_remarks import remarks
 from rlbench_suite.policy import (
@@ -57,6 +58,9 @@ WAYS = {
 }
 
 
+SPEC = CellSpec("yielding", "rlsuite/Wordle-v0", 0, "smoke", {})
+
+
 class Yielding:
     """Agent that gives one policy."""
 
@@ -65,7 +69,7 @@ class Yielding:
     def __init__(self, policy: Any) -> None:
         self.policy = policy
 
-    def train(self, task: Any, *, seed: int, budget: str) -> Any:
+    def train(self, task: Any, *, seed: int, budget: str, hyperparameters: Any) -> Any:
         yield self.policy
 
 
@@ -73,7 +77,7 @@ class Yielding:
 def test_an_undeclared_policy_cannot_read_what_agents_do_not_see(read: Any) -> None:
     task = registry.card("Wordle-v0").build()
     with pytest.raises(UndeclaredAccess, match="declares it by the attribute privileged = True"):
-        list(run_cell(Yielding(Peeking(read)), task, 0, "smoke"))
+        list(run_cell(Yielding(Peeking(read)), task, SPEC))
 
 
 def test_a_first_memory_is_made_without_params() -> None:
@@ -94,7 +98,7 @@ def test_a_declared_policy_reads_them_and_solves_wordle_at_once() -> None:
 
     jax.tree_util.register_static(Declared)
     task = registry.card("Wordle-v0").build()
-    (*_, outcome) = run_cell(Yielding(Declared(WAYS["a field of params"])), task, 0, "smoke")
+    (*_, outcome) = run_cell(Yielding(Declared(WAYS["a field of params"])), task, SPEC)
     assert isinstance(outcome, Outcome)
     assert outcome.record.length.max() == 1
     assert is_privileged(outcome.policy)
@@ -123,7 +127,7 @@ def test_a_wrapped_policy_is_as_privileged_as_the_one_inside() -> None:
 
 def test_an_undeclared_agent_fails_and_a_declared_one_is_marked_in_every_table(toys: Path, tmp_path: Path) -> None:
     wanted = plan("toy,toy-peek,toy-oracle", "ToyWalk-v0,ToyDrift-v0", 3, "smoke")
-    with Run.open(tmp_path / "run", wanted) as run, run.sitting():
+    with OpenRun.open(tmp_path / "run", wanted) as run, run.sitting():
         failed = [event for event in in_process(run) if event.kind == "failed"]
         assert {event.cell.agent for event in failed} == {"toy-peek"}
         assert all("privileged = True" in str(event.value) for event in failed)

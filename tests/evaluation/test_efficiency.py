@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from rlbench_suite.evaluation.efficiency import MOST_BANDS, POINTS, charts, curve
+from rlbench_suite.evaluation.run import TrainingCurve
 from rlbench_suite.evaluation.statistics import iqm
-from rlbench_suite.evaluation.store import TrainingCurve
 from rlbench_suite.scale import Scale, Score
 
 NAN = float("nan")

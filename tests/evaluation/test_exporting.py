@@ -24,9 +24,10 @@ from rlbench_suite.baselines.ppo.agent import PPO
 from rlbench_suite.baselines.replay.dqn import DQN
 from rlbench_suite.baselines.replay.sac import SAC
 from rlbench_suite.evaluation import c_header, exporting, shared_library
+from rlbench_suite.evaluation.manifest import Cell
 from rlbench_suite.evaluation.network import Affine, Clip, Join, Network, NetworkPolicy, Relu, Scale
 from rlbench_suite.evaluation.onnx_policy import OnnxPolicy
-from rlbench_suite.evaluation.protocol import Cell, evaluate, evaluation_seeds
+from rlbench_suite.evaluation.protocol import evaluate, evaluation_seeds
 from rlbench_suite.evaluation.trajectory import play
 from rlbench_suite.policy import View
 

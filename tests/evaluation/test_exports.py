@@ -13,7 +13,7 @@ import yaml
 from made_runs import fail_cell, make_run
 
 from rlbench_suite.evaluation.exports import FORMATS, huggingface, latex, tidy_csv
-from rlbench_suite.evaluation.reading import FinishedRun, read_run
+from rlbench_suite.evaluation.run import Run, read_run
 
 SCORES = {
     "ppo_2 & co": {"rlsuite/A_b-v0": [0.1, 0.3, 0.2], "rlsuite/C-v0": [0.9, 0.7, 0.8]},
@@ -25,11 +25,11 @@ SPEED = "rlsuite/PMSMSpeed-v0"
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> FinishedRun:
+def run(tmp_path: Path) -> Run:
     return read_run(make_run(tmp_path / "run", SCORES))
 
 
-def test_latex_has_every_score_and_no_bare_special_character(run: FinishedRun):
+def test_latex_has_every_score_and_no_bare_special_character(run: Run):
     text = latex(run)
     lines = text.splitlines()
     assert r"\begin{tabular}{lrr}" in lines
@@ -88,7 +88,7 @@ def test_latex_says_the_number_of_seeds(tmp_path: Path):
         assert ("\n% Some scores have only 4 seeds" in text) == (4 in seeds)
 
 
-def test_csv_has_every_cell_with_all_digits(run: FinishedRun):
+def test_csv_has_every_cell_with_all_digits(run: Run):
     rows = list(csv.DictReader(io.StringIO(tidy_csv(run))))
     assert list(rows[0]) == [
         "task", "agent", "seed", "score", "return", "success", "cost", "limit", "violates", "constrained_score",
@@ -104,7 +104,7 @@ def test_csv_has_every_cell_with_all_digits(run: FinishedRun):
     assert {(row["success"], row["cost"], row["failed"]) for row in rows} == {("0.5", "0.25", "False")}
 
 
-def test_huggingface_has_the_required_keys(run: FinishedRun):
+def test_huggingface_has_the_required_keys(run: Run):
     index = yaml.safe_load(huggingface(run))["model-index"]
     assert [model["name"] for model in index] == list(SCORES)
     for model in index:
@@ -157,11 +157,11 @@ def test_a_broken_constraint_is_marked_and_counts_as_random_play(tmp_path: Path)
     assert metrics["careful", "mean_cost"]["name"] == "Mean constraint cost (limit 20)"
 
 
-def test_exports_need_neither_jax_nor_huggingface_hub(run: FinishedRun):
+def test_exports_need_neither_jax_nor_huggingface_hub(run: Run):
     program = (
         "import sys; from pathlib import Path\n"
         "from rlbench_suite.evaluation.exports import FORMATS\n"
-        "from rlbench_suite.evaluation.reading import read_run\n"
+        "from rlbench_suite.evaluation.run import read_run\n"
         f"for export in FORMATS.values(): export(read_run(Path({str(run.path)!r})))\n"
         "print({'jax', 'huggingface_hub', 'datasets'} & set(sys.modules))"
     )

@@ -16,7 +16,7 @@ from rlbench_suite.evaluation import runner
 from rlbench_suite.evaluation.language_model import LanguageModel
 from rlbench_suite.evaluation.protocol import EPISODES, evaluate, evaluation_seeds
 from rlbench_suite.evaluation.report import Report, print_report, write_html
-from rlbench_suite.evaluation.store import Run
+from rlbench_suite.evaluation.store import OpenRun
 from rlbench_suite.language.chat import Endpoint
 from rlbench_suite.policy import reference_player
 
@@ -31,8 +31,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(EPISODES, "smoke", 8)
 
 
-def run_all(path: Path, agents: str, suite: str, seeds: int = 3) -> Run:
-    with Run.open(path, runner.plan(agents, suite, seeds, "smoke")) as run, run.sitting():
+def run_all(path: Path, agents: str, suite: str, seeds: int = 3) -> OpenRun:
+    with OpenRun.open(path, runner.plan(agents, suite, seeds, "smoke")) as run, run.sitting():
         for event in runner.in_process(run):
             assert event.kind != "failed", event.value
         run.merge()
@@ -94,7 +94,7 @@ def test_runs_with_and_without_training_contexts_do_not_mix(small: None, tmp_pat
     run_all(tmp_path / "run", "random", TASK, seeds=1)
     with (
         pytest.raises(ValueError, match=f"the evaluation of {TASK} on training contexts = False, but now it is True"),
-        Run.open(tmp_path / "run", runner.plan("random", registry.GENERALISATION, 1, "smoke")),
+        OpenRun.open(tmp_path / "run", runner.plan("random", registry.GENERALISATION, 1, "smoke")),
     ):
         pass
     assert not Report.of(run_all(tmp_path / "run", "random", TASK, seeds=1)).gaps

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rlbench_suite.evaluation.runner import in_process, plan
-from rlbench_suite.evaluation.store import Run
+from rlbench_suite.evaluation.store import OpenRun
 
 PROGRAM = str(Path(sys.executable).with_name("rlsuite-eval"))
 SUITE = "ToyWalk-v0,ToyDrift-v0"
@@ -49,7 +49,7 @@ def snapshot(path: Path) -> dict[Path, bytes]:
 
 @pytest.fixture
 def alone(toys: Path, tmp_path: Path) -> bytes:
-    with Run.open(tmp_path / "alone", plan("toy", SUITE, SEEDS, "smoke")) as run, run.sitting():
+    with OpenRun.open(tmp_path / "alone", plan("toy", SUITE, SEEDS, "smoke")) as run, run.sitting():
         list(in_process(run))
         run.merge()
     return (tmp_path / "alone" / "episodes.parquet").read_bytes()

@@ -12,7 +12,7 @@ from rich.console import Console
 from rlbench_suite.evaluation.machine import Machine, on_settings, simulator_versions
 from rlbench_suite.evaluation.report import Report, print_report, write_html
 from rlbench_suite.evaluation.runner import in_process, plan
-from rlbench_suite.evaluation.store import Run
+from rlbench_suite.evaluation.store import OpenRun
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_settings_that_change_numbers_are_said(
 
 def test_the_terminal_and_the_report_say_it(toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAX_ENABLE_X64", "true")
-    with Run.open(tmp_path / "run", plan("toy", "ToyWalk-v0", 1, "smoke")) as run, run.sitting():
+    with OpenRun.open(tmp_path / "run", plan("toy", "ToyWalk-v0", 1, "smoke")) as run, run.sitting():
         assert [event.value for event in in_process(run) if event.kind == "failed"] == []
         run.merge()
         report = Report.of(run)

@@ -26,7 +26,7 @@ from rlbench_suite.evaluation.protocol import evaluate, evaluation_seeds
 from rlbench_suite.evaluation.remarks import remarks
 from rlbench_suite.evaluation.report import Report
 from rlbench_suite.evaluation.runner import in_pool, in_process, plan
-from rlbench_suite.evaluation.store import Run
+from rlbench_suite.evaluation.store import OpenRun
 from rlbench_suite.leaderboard.pack import pack
 from rlbench_suite.leaderboard.schema import Entry
 from rlbench_suite.leaderboard.verify import verify
@@ -169,7 +169,7 @@ def test_it_is_judged_like_any_saved_policy(tmp_path: Path):
     assert (checkpoint.agent, checkpoint.task, checkpoint.hyperparameters) == ("onnx", DRIVE, {})
     runs = []
     for execute in (in_process, partial(in_pool, workers=1)):
-        with Run.open(tmp_path / f"run{len(runs)}", plan("", DRIVE, 1, "smoke", checkpoint)) as run, run.sitting():
+        with OpenRun.open(tmp_path / f"run{len(runs)}", plan("", DRIVE, 1, "smoke", checkpoint)) as run, run.sitting():
             run.keep(checkpoint)
             for event in execute(run):
                 assert event.kind != "failed", event.value

@@ -11,7 +11,7 @@ from made_runs import make_run
 from rlbench_suite.evaluation import permutation, statistics
 from rlbench_suite.evaluation.comparing import verdicts
 from rlbench_suite.evaluation.power import LEVEL, needs, power_of, seeds_needed
-from rlbench_suite.evaluation.reading import read_run
+from rlbench_suite.evaluation.run import read_run
 
 EXPERIMENTS = 200
 UNEQUAL = [0.01, 0.1, 0.1, 1.0, 2.0, 5.0]
@@ -104,6 +104,8 @@ def test_seeds_needed_are_the_fewest():
         assert seeds is not None
         assert power_of([difference], [0.02], seeds) >= 0.8 > power_of([difference], [0.02], seeds - 1)
     assert seeds_needed([1e-4], [0.02]) is None
+    tiny, none = seeds_needed([0.5], [0.02], unseen=1e-30), seeds_needed([0.5], [0.02], unseen=0.0)
+    assert tiny == none  # a difference that rounds to nothing
     for wrong in (0.0, float("nan"), float("inf")):
         with pytest.raises(ValueError, match="finite number other than 0"):
             seeds_needed([wrong], [0.02])

@@ -13,6 +13,7 @@ from rlbench_suite.adapters.rollout import Record, play, replay
 from rlbench_suite.agent import Progress
 from rlbench_suite.card import TaskCard
 from rlbench_suite.episode import scalar_return
+from rlbench_suite.evaluation.manifest import CellSpec
 from rlbench_suite.evaluation.protocol import (
     EPISODES,
     TRAINING_SEEDS,
@@ -20,6 +21,7 @@ from rlbench_suite.evaluation.protocol import (
     calibration_seeds,
     evaluate,
     evaluation_seeds,
+    resolve_cell,
     run_cell,
 )
 from rlbench_suite.policy import reference_player
@@ -110,7 +112,8 @@ def by_hand(task: Task[Any, Any], record: Record, seeds: range) -> None:
 @pytest.mark.parametrize("agent", ["toy", "toy-host"])
 def test_a_cell_is_what_stepping_by_hand_gives_and_replays_to_the_bit(toys: Path, name: str, agent: str):
     task = registry.card(name).build()
-    *progress, outcome = run_cell(registry.agent(agent), task, 2, "smoke")
+    player = registry.agent(agent)
+    *progress, outcome = run_cell(player, task, resolve_cell(player, task, 2, "smoke"))
     assert all(isinstance(event, Progress) for event in progress)
     assert isinstance(outcome, Outcome)
     assert outcome.seeds == evaluation_seeds(task.card, 2, "smoke")
@@ -156,19 +159,20 @@ class Odd:
     def __init__(self, *policies: Any) -> None:
         self.policies = policies
 
-    def train(self, task: Any, *, seed: int, budget: str) -> Any:
+    def train(self, task: Any, *, seed: int, budget: str, hyperparameters: Any) -> Any:
         yield from self.policies
 
 
 def test_an_agent_must_give_a_policy_and_may_diverge(toys: Path):
     task = registry.card("ToyDrift-v0").build()
+    spec = CellSpec("odd", task.card.id, 0, "smoke", {})
     with pytest.raises(ValueError, match="without giving a policy"):
-        list(run_cell(Odd(Progress(1, 1, 1.0, 0.0, 0.0)), task, 0, "smoke"))
+        list(run_cell(Odd(Progress(1, 1, 1.0, 0.0, 0.0)), task, spec))
     nan = registry.agent("toy").policy(0)._replace(skill=np.float32(-1))
 
     class Diverged(type(nan)):  # type: ignore[misc]
         def act(self, memory: Any, view: Any, key: Any) -> Any:
             return view.observation[:1] * np.nan, memory
 
-    *_, outcome = run_cell(Odd(Diverged(nan.skill)), task, 0, "smoke")  # the store counts such episodes as the floor
+    *_, outcome = run_cell(Odd(Diverged(nan.skill)), task, spec)  # the store counts such episodes as the floor
     assert not np.isfinite(outcome.record.total).all()

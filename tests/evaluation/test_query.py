@@ -12,11 +12,11 @@ import pytest
 from made_runs import make_run
 
 from rlbench_suite.evaluation import query
-from rlbench_suite.evaluation.protocol import Cell
+from rlbench_suite.evaluation.manifest import Cell
 from rlbench_suite.evaluation.query import TABLES, Database
-from rlbench_suite.evaluation.reading import cell_folder, read_run, read_runs
+from rlbench_suite.evaluation.run import cell_folder, read_run, read_runs
 from rlbench_suite.evaluation.runner import in_process, plan
-from rlbench_suite.evaluation.store import Run
+from rlbench_suite.evaluation.store import OpenRun
 from rlbench_suite.registry import card
 
 duckdb = pytest.importorskip("duckdb")
@@ -27,7 +27,7 @@ def paths(toys: Path, tmp_path: Path) -> list[Path]:
     """Two runs, one of which was not merged."""
     paths = [tmp_path / "one", tmp_path / "two"]
     for path, seeds in zip(paths, (2, 1), strict=True):
-        with Run.open(path, plan("toy", "ToyWalk-v0,ToyDrift-v0", seeds, "smoke")) as run, run.sitting():
+        with OpenRun.open(path, plan("toy", "ToyWalk-v0,ToyDrift-v0", seeds, "smoke")) as run, run.sitting():
             for event in in_process(run):
                 assert event.kind != "failed", event.value
             if seeds == 2:
@@ -43,7 +43,7 @@ def test_cells_of_ids_with_keywords_are_found(tmp_path: Path):
     wrong.rename(wrong.with_name("ToyWalk-v0,difficulty=hard"))
     (cell,) = read_run(made).cells
     assert cell["task"] == f"{task}?difficulty=hard"
-    with Run.open(tmp_path / "real", plan("noop", "SAT-v0?difficulty=hard", 1, "smoke")) as run:
+    with OpenRun.open(tmp_path / "real", plan("noop", "SAT-v0?difficulty=hard", 1, "smoke")) as run:
         real = Cell("noop", card("SAT-v0?difficulty=hard").id, 0)
         assert cell_folder(run.path, real.agent, real.task, real.seed) == run.cell_path(real)
 
@@ -62,22 +62,28 @@ def test_a_manifest_that_names_cells_elsewhere_is_damaged(tmp_path: Path):
 @pytest.mark.parametrize(
     ("name", "changed", "words"),
     [
-        ("manifest.json", {"seeds": "5"}, "its 'seeds' is '5', not a whole number"),
-        ("manifest.json", {"hyperparameters": [1]}, r"its 'hyperparameters' is \[1\], not a table"),
+        ("manifest.json", {"seeds": "5"}, "its 'seeds' is '5': Input should be a valid integer"),
+        ("manifest.json", {"hyperparameters": [1]}, r"its 'hyperparameters' is \[1\]: Input should be an object"),
         ("manifest.json", {"hyperparameters": {"toy": {"ToyWalk-v0": {}}}}, "'ToyWalk-v0' is not the id of a task"),
         ("manifest.json", {"hyperparameters": {"\x1b]0;mine\x07": {}}}, "characters that cannot be printed"),
-        ("manifest.json", {"references": {"rlsuite/ToyWalk-v0": {"random": {}}}}, "its 'mean' is None, not a number"),
-        ("result.json", {"score": float("nan")}, "its 'score' is nan, not a number up to 1e100"),
-        ("result.json", {"score": 1e200}, "its 'score' is 1e\\+200, not a number up to 1e100"),
-        ("result.json", {"score": "high"}, "its 'score' is 'high'"),
-        ("result.json", {"episodes": True}, "its 'episodes' is True, not a whole number"),
+        (
+            "manifest.json",
+            {"references": {"rlsuite/ToyWalk-v0": {"random": {}}}},
+            "it has no 'references.*.mean'",
+        ),
+        ("result.json", {"score": float("nan")}, "its 'score' is nan: not a number up to 1e.100"),
+        ("result.json", {"score": 1e200}, "its 'score' is 1e.200: not a number up to 1e.100"),
+        ("result.json", {"score": "high"}, "its 'score' is 'high': Input should be a valid number"),
+        ("result.json", {"episodes": True}, "its 'episodes' is True: Input should be a valid integer"),
     ],
 )
 def test_runs_of_strangers_are_refused_in_one_sentence(tmp_path: Path, name: str, changed: dict, words: str):
     made = make_run(tmp_path / "run", {"toy": {"rlsuite/ToyWalk-v0": [0.5]}})
     file = next(made.rglob(name))
     file.write_text(json.dumps(json.loads(file.read_text()) | changed))
-    with pytest.raises(ValueError, match=f"{name} is damaged.*{words}"):
+    with pytest.raises(
+        ValueError, match=f"{name} is {'not a manifest' if name == 'manifest.json' else 'damaged'}.*{words}"
+    ):
         read_run(made)
 
 
@@ -85,7 +91,7 @@ def test_runs_of_strangers_take_no_longer_than_their_cells(tmp_path: Path):
     made = make_run(tmp_path / "run", {"toy": {"rlsuite/ToyWalk-v0": [0.5, 0.25]}})
     file = made / "manifest.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"seeds": 10**12}))
-    assert [cell["seed"] for cell in read_run(made).cells] == [0, 1]
+    assert [result.seed for result in read_run(made).results()] == [0, 1]
     (result := next(made.rglob("result.json"))).write_text("[" * 100_000)
     with pytest.raises(ValueError, match="is damaged"):
         read_run(made)

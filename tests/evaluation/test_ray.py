@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from rlbench_suite.evaluation import ray_executor
-from rlbench_suite.evaluation.protocol import Cell
+from rlbench_suite.evaluation.manifest import Cell, CellSpec
 from rlbench_suite.evaluation.ray_executor import CRASHES, Resources, in_cluster
 from rlbench_suite.evaluation.runner import Event, in_pool, in_process, plan
-from rlbench_suite.evaluation.store import Run
+from rlbench_suite.evaluation.store import OpenRun
 
 ray = pytest.importorskip("ray")
 SUITE = "ToyWalk-v0,ToyDrift-v0"
@@ -68,7 +68,7 @@ def kinds(events: list[Event], cell: Cell) -> list[str]:
 @pytest.fixture
 def alone(toys: Path, tmp_path: Path) -> bytes:
     """Return the bytes of the episodes that one process finds."""
-    with Run.open(tmp_path / "alone", plan("toy", SUITE, 2, "smoke")) as run, run.sitting():
+    with OpenRun.open(tmp_path / "alone", plan("toy", SUITE, 2, "smoke")) as run, run.sitting():
         list(in_process(run))
         run.merge()
     return (tmp_path / "alone" / "episodes.parquet").read_bytes()
@@ -77,7 +77,7 @@ def alone(toys: Path, tmp_path: Path) -> bytes:
 def test_two_workers_two_nodes_and_a_lost_node_give_the_same_bytes(machines: TwoNodes, alone: bytes, tmp_path: Path):
     manifest = plan("toy", SUITE, 2, "smoke")
     for name in ("pool", "whole", "lost"):
-        with Run.open(tmp_path / name, manifest) as run, run.sitting():
+        with OpenRun.open(tmp_path / name, manifest) as run, run.sitting():
             events: list[Event] = []
             for event in in_pool(run, 2) if name == "pool" else in_cluster(run, Resources(), machines.address):
                 events.append(event)
@@ -91,7 +91,7 @@ def test_two_workers_two_nodes_and_a_lost_node_give_the_same_bytes(machines: Two
 
 
 def test_a_cell_that_crashes_three_times_is_reported_and_the_rest_goes_on(machines: TwoNodes, tmp_path: Path):
-    with Run.open(tmp_path, plan("toy-crash,toy-die", "ToyWalk-v0", 3, "smoke")) as run, run.sitting():
+    with OpenRun.open(tmp_path, plan("toy-crash,toy-die", "ToyWalk-v0", 3, "smoke")) as run, run.sitting():
         events = list(in_cluster(run, Resources(), machines.address))
         for agent in ("toy-crash", "toy-die"):
             assert [kinds(events, Cell(agent, WALK, seed))[-1] for seed in range(3)] == [
@@ -106,20 +106,20 @@ def test_a_cell_that_crashes_three_times_is_reported_and_the_rest_goes_on(machin
 
 def test_another_executor_finishes_what_a_cluster_began(machines: TwoNodes, alone: bytes, tmp_path: Path):
     manifest = plan("toy", SUITE, 2, "smoke")
-    with Run.open(tmp_path / "run", manifest) as run, run.sitting():
+    with OpenRun.open(tmp_path / "run", manifest) as run, run.sitting():
         events = in_cluster(run, Resources(), machines.address)
         assert "finished" in (event.kind for event in events)
         events.close()
         assert not ray.is_initialized()
         assert 1 <= len(run.missing()) <= 3
-    with Run.open(tmp_path / "run", manifest, resume=True) as run, run.sitting():
+    with OpenRun.open(tmp_path / "run", manifest, resume=True) as run, run.sitting():
         list(in_process(run))
         run.merge()
     assert (tmp_path / "run" / "episodes.parquet").read_bytes() == alone
 
 
 def test_a_cluster_that_is_not_there_or_too_small_is_refused(machines: TwoNodes, tmp_path: Path):
-    with Run.open(tmp_path, plan("toy", SUITE, 2, "smoke")) as run:
+    with OpenRun.open(tmp_path, plan("toy", SUITE, 2, "smoke")) as run:
         with pytest.raises(OSError, match=r"Cannot connect to a Ray cluster at 127.0.0.1:1: Connection refused\."):
             in_cluster(run, Resources(), "127.0.0.1:1")
         with pytest.raises(OSError, match=r"for a cell: 1 CPUs, 2 GPUs, .* The largest node has 1 CPUs, 0 GPUs,"):
@@ -150,7 +150,7 @@ def test_a_run_that_no_node_has_room_for_keeps_its_name_free(tmp_path: Path):
 
 
 def test_a_driver_that_is_busy_does_not_take_its_workers_for_silent(machines: TwoNodes, tmp_path: Path):
-    with Run.open(tmp_path, plan("toy", SUITE, 2, "smoke")) as run, run.sitting():
+    with OpenRun.open(tmp_path, plan("toy", SUITE, 2, "smoke")) as run, run.sitting():
         kinds, slept = [], 0
         for event in in_cluster(run, Resources(), machines.address, silence=2.0):
             kinds.append(event.kind)
@@ -167,7 +167,7 @@ class NoPlayer:
     def __init__(self, *_: object) -> None:
         raise ImportError("the node has no package for this")
 
-    def perform(self, cell: Cell) -> Iterator[None]:
+    def perform(self, spec: CellSpec) -> Iterator[None]:
         yield
 
 
@@ -175,7 +175,7 @@ def test_a_worker_that_cannot_start_is_not_called_a_lost_node(
     machines: TwoNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(ray_executor, "_Player", NoPlayer)
-    with Run.open(tmp_path, plan("toy", "ToyWalk-v0", 1, "smoke")) as run, run.sitting():
+    with OpenRun.open(tmp_path, plan("toy", "ToyWalk-v0", 1, "smoke")) as run, run.sitting():
         *retried, failed = in_cluster(run, Resources(), machines.address)
     assert [event.kind for event in retried] == ["retried"] * (CRASHES - 1)
     assert failed.kind == "failed"
@@ -187,7 +187,7 @@ def test_a_cell_that_waits_for_room_is_not_blamed_for_a_lost_node(
 ):
     monkeypatch.setattr(ray_executor, "_LOSSES", 1)
     machines.kill(machines.nodes[-1].node_id)
-    with Run.open(tmp_path, plan("toy", "ToyWalk-v0", 2, "smoke")) as run, run.sitting():
+    with OpenRun.open(tmp_path, plan("toy", "ToyWalk-v0", 2, "smoke")) as run, run.sitting():
         ended: dict[int, Event] = {}
         lost = None  # seed of the cell that runs when the node is lost; either may be the first
         for event in in_cluster(run, Resources(), machines.address, workers=2):

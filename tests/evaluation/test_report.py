@@ -18,20 +18,23 @@ from rlbench_suite.evaluation import chart, protocol
 from rlbench_suite.evaluation.exports import latex, tidy_csv
 from rlbench_suite.evaluation.intervals import Estimate
 from rlbench_suite.evaluation.machine import energy_text
-from rlbench_suite.evaluation.reading import read_runs
 from rlbench_suite.evaluation.remarks import _on_intervals, _unequal_training
 from rlbench_suite.evaluation.report import Report, print_report, write_html
 from rlbench_suite.evaluation.report_rows import Row, row_of
+from rlbench_suite.evaluation.run import read_runs
 from rlbench_suite.evaluation.runner import in_process, plan
 from rlbench_suite.evaluation.statistics import mean, with_error
-from rlbench_suite.evaluation.store import Run
+from rlbench_suite.evaluation.store import OpenRun
 from rlbench_suite.registry import card
 from rlbench_suite.scale import Scale, Score
 
 
 @pytest.fixture
 def report(toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Report:
-    with Run.open(tmp_path, plan("toy,toy-host,toy-picky", "ToyWalk-v0,ToyDrift-v0", 4, "smoke")) as run, run.sitting():
+    with (
+        OpenRun.open(tmp_path, plan("toy,toy-host,toy-picky", "ToyWalk-v0,ToyDrift-v0", 4, "smoke")) as run,
+        run.sitting(),
+    ):
         for event in in_process(run):
             assert event.kind != "failed", event.value
         costs = [r.mean_cost for r in run.results() if (r.agent, r.task) == ("toy", "rlsuite/ToyDrift-v0")]
@@ -143,7 +146,10 @@ def test_a_broken_constraint_is_shown_in_every_terminal_and_on_the_page(
     limit = card("ToyDrift-v0").constraint
     assert limit
     monkeypatch.setitem(vars(limit), "limit", 6.0)
-    with Run.open(tmp_path / "two", plan("toy,toy-picky", "ToyWalk-v0,ToyDrift-v0", 2, "smoke")) as run, run.sitting():
+    with (
+        OpenRun.open(tmp_path / "two", plan("toy,toy-picky", "ToyWalk-v0,ToyDrift-v0", 2, "smoke")) as run,
+        run.sitting(),
+    ):
         assert [event.kind for event in in_process(run)].count("failed") == 0
         report = Report.of(run)
     walk, drift = (
@@ -162,7 +168,7 @@ def test_a_broken_constraint_is_shown_in_every_terminal_and_on_the_page(
     column = header.index("constrained")
     assert walk_cells[column] == "-"  # the task has no constraint
     assert drift_cells[column].startswith("0.000")
-    with Run.open(tmp_path / "alone", plan("toy", "ToyWalk-v0,ToyDrift-v0", 2, "smoke")) as alone, alone.sitting():
+    with OpenRun.open(tmp_path / "alone", plan("toy", "ToyWalk-v0,ToyDrift-v0", 2, "smoke")) as alone, alone.sitting():
         list(in_process(alone))
         together = shown(Report.of(alone), 200).split("Together")[1]
     (row,) = (line for line in together.splitlines() if line.startswith(" toy "))
@@ -266,7 +272,7 @@ def test_unequal_training_is_said(toys: Path):
 
 def test_a_failed_cell_is_not_a_gap(toys: Path, tmp_path: Path):
     """An agent that raises on a seed has no mean over the others: in the terminal, on the page and in no aggregate."""
-    with Run.open(tmp_path, plan("toy,toy-crash", "ToyWalk-v0", 3, "smoke")) as run, run.sitting():
+    with OpenRun.open(tmp_path, plan("toy,toy-crash", "ToyWalk-v0", 3, "smoke")) as run, run.sitting():
         assert [event.kind for event in in_process(run)].count("failed") == 1
         assert [str(cell) for cell in run.failures()] == ["toy-crash on rlsuite/ToyWalk-v0, seed 1"]
         report = Report.of(run)
@@ -289,7 +295,7 @@ def test_a_failed_cell_is_not_a_gap(toys: Path, tmp_path: Path):
     assert "toy-crash, seed 0" in page
     assert "toy-crash, mean" not in page
     (read,) = read_runs([tmp_path])
-    assert [(cell["agent"], cell["seed"]) for cell in read.failed] == [("toy-crash", 1)]
+    assert [(cell.agent, cell.seed) for cell in read.failures()] == [("toy-crash", 1)]
     assert "RuntimeError" in read.failed[0]["error"]
     assert "toy-crash,1,,,,,,,,,True" in tidy_csv(read)
     assert "toy-crash has failed cells" in latex(read)
@@ -305,7 +311,7 @@ def test_returns_that_are_not_finite_count_as_the_floor(toys: Path, tmp_path: Pa
         total[:10] = np.nan
         return record._replace(total=total)
 
-    with Run.open(tmp_path, plan("toy", "ToyWalk-v0", 2, "smoke")) as run, run.sitting():
+    with OpenRun.open(tmp_path, plan("toy", "ToyWalk-v0", 2, "smoke")) as run, run.sitting():
         monkeypatch.setattr(protocol, "evaluate", diverging)
         assert [event.kind for event in in_process(run)].count("failed") == 0
         report = Report.of(run)

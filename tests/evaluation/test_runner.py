@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from rlbench_suite.evaluation.protocol import Cell
+from rlbench_suite.evaluation.manifest import Cell
 from rlbench_suite.evaluation.runner import Event, in_pool, in_process, plan
-from rlbench_suite.evaluation.store import Run
+from rlbench_suite.evaluation.store import OpenRun
 
 WALK = "rlsuite/ToyWalk-v0"
 
@@ -30,7 +30,7 @@ def outcomes(events: list[Event]) -> dict[Cell, list[str]]:
 def test_the_pool_gives_the_numbers_of_one_process(tmp_path: Path):
     manifest = plan("toy,toy-host", "ToyWalk-v0,ToyDrift-v0", 2, "smoke")
     for name in ("alone", "pool"):
-        with Run.open(tmp_path / name, manifest) as run, run.sitting():
+        with OpenRun.open(tmp_path / name, manifest) as run, run.sitting():
             events = list(in_process(run) if name == "alone" else in_pool(run, 2))
             assert outcomes(events) == {cell: ["started", "finished"] for cell in manifest.cells()}
             assert sum(event.kind == "progress" for event in events) == 4 * 4
@@ -43,7 +43,7 @@ def test_the_pool_gives_the_numbers_of_one_process(tmp_path: Path):
 
 def test_a_crash_and_a_death_are_reported_and_the_rest_goes_on(tmp_path: Path):
     manifest = plan("toy-crash,toy-die", "ToyWalk-v0", 3, "smoke")
-    with Run.open(tmp_path, manifest) as run, run.sitting():
+    with OpenRun.open(tmp_path, manifest) as run, run.sitting():
         events = list(in_pool(run, 2))
         kinds = outcomes(events)
         for agent in ("toy-crash", "toy-die"):
@@ -58,7 +58,7 @@ def test_a_crash_and_a_death_are_reported_and_the_rest_goes_on(tmp_path: Path):
 
 def test_a_stuck_cell_is_killed_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TOY_MARKS", str(tmp_path))
-    with Run.open(tmp_path / "run", plan("toy-hang", "ToyWalk-v0", 2, "smoke")) as run, run.sitting():
+    with OpenRun.open(tmp_path / "run", plan("toy-hang", "ToyWalk-v0", 2, "smoke")) as run, run.sitting():
         next(event for event in in_process(run) if event.kind == "finished")  # seed 0; seed 1 hangs
         events = list(in_pool(run, 1, silence=10))
         assert outcomes(events) == {Cell("toy-hang", WALK, 1): ["started", "retried", "started", "finished"]}
@@ -68,7 +68,7 @@ def test_a_stuck_cell_is_killed_and_tried_again(tmp_path: Path, monkeypatch: pyt
 
 def test_leaving_early_leaves_no_process_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TOY_PAUSE", "30")
-    with Run.open(tmp_path, plan("toy", "ToyWalk-v0,ToyDrift-v0", 1, "smoke")) as run, run.sitting():
+    with OpenRun.open(tmp_path, plan("toy", "ToyWalk-v0,ToyDrift-v0", 1, "smoke")) as run, run.sitting():
         events = in_pool(run, 2)
         assert next(events).kind == "started"
         assert len(multiprocessing.active_children()) == 2

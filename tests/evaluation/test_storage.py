@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from rlbench_suite.evaluation import storage
-from rlbench_suite.evaluation.reading import read_runs
+from rlbench_suite.evaluation.run import read_runs
 from rlbench_suite.evaluation.runner import in_process, plan
-from rlbench_suite.evaluation.store import Run
+from rlbench_suite.evaluation.store import OpenRun
 from rlbench_suite.evaluation.writing import CannotWrite
 
 pytest.importorskip("s3fs")
@@ -55,7 +55,7 @@ def bucket(server: str, toys: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def play(out: str, *, until: int = 100) -> None:
     """Run cells in this process, and stop after some."""
-    with storage.opened(out) as place, Run.open(place.path, plan("toy", SUITE, 2, "smoke")) as run, run.sitting():
+    with storage.opened(out) as place, OpenRun.open(place.path, plan("toy", SUITE, 2, "smoke")) as run, run.sitting():
         finished = 0
         for event in place.keeping(in_process(run), run):
             finished += event.kind == "finished"

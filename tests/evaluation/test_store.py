@@ -17,15 +17,18 @@ from rlbench_suite.adapters.rollout import replay
 from rlbench_suite.episode import scalar_return
 from rlbench_suite.evaluation import store
 from rlbench_suite.evaluation.machine import Machine
-from rlbench_suite.evaluation.protocol import Cell, Outcome, evaluation_seeds, run_cell
+from rlbench_suite.evaluation.manifest import Cell, Manifest
+from rlbench_suite.evaluation.protocol import Outcome, evaluation_seeds, resolve_cell, run_cell
+from rlbench_suite.evaluation.run import read_manifest
 from rlbench_suite.evaluation.runner import in_process, plan
-from rlbench_suite.evaluation.store import EPISODES, Manifest, Run, read_manifest
+from rlbench_suite.evaluation.store import OpenRun
+from rlbench_suite.evaluation.tables import EPISODES
 
 WALK, DRIFT = "rlsuite/ToyWalk-v0", "rlsuite/ToyDrift-v0"
 
 
 def finish(path: Path, manifest: Manifest) -> None:
-    with Run.open(path, manifest) as run, run.sitting():
+    with OpenRun.open(path, manifest) as run, run.sitting():
         for event in in_process(run):
             assert event.kind != "failed", event.value
         run.merge()
@@ -46,7 +49,7 @@ def test_a_clock_that_is_set_back_gives_no_negative_times(
     toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store, "datetime", Clock)
-    with Run.open(tmp_path, plan("toy", WALK, 1, "smoke")) as run, run.sitting():
+    with OpenRun.open(tmp_path, plan("toy", WALK, 1, "smoke")) as run, run.sitting():
         pass
     (sitting,) = read_manifest(tmp_path).sittings
     assert sitting.finished is not None
@@ -73,7 +76,7 @@ def done(toys: Path, finished: Path, tmp_path: Path) -> Path:
 
 
 def test_tables_say_what_the_episodes_were(done: Path, toys: Path):
-    with Run.open(done, plan("toy", "ToyWalk-v0,ToyDrift-v0", 2, "smoke")) as run:
+    with OpenRun.open(done, plan("toy", "ToyWalk-v0,ToyDrift-v0", 2, "smoke")) as run:
         assert run.missing() == []
         results = {result.cell: result for result in run.results()}
         assert list(results) == [Cell("toy", task, seed) for task in (WALK, DRIFT) for seed in (0, 1)]
@@ -137,7 +140,7 @@ def test_more_seeds_widen_a_run_and_leave_what_is_there(done: Path, toys: Path):
     assert before.items() <= after.items()
     assert {path.split("/")[2] for path in after.keys() - before.keys()} == {"2"}
     assert read_manifest(done).seeds == 3
-    with Run.open(done, plan("toy", "ToyWalk-v0", 1, "smoke")) as run:
+    with OpenRun.open(done, plan("toy", "ToyWalk-v0", 1, "smoke")) as run:
         assert run.missing() == []
         assert len(run.results()) == 6  # a smaller question forgets nothing
 
@@ -162,7 +165,10 @@ def test_more_seeds_widen_a_run_and_leave_what_is_there(done: Path, toys: Path):
 def test_what_does_not_compare_is_not_mixed(done: Path, toys: Path, change: dict[str, Any], words: list[str]):
     plain = plan("toy", "ToyWalk-v0", 2, "smoke").model_dump(mode="json")
     before = contents(done)
-    with pytest.raises(ValueError, match="choose another --out") as refusal, Run.open(done, Manifest(**plain | change)):
+    with (
+        pytest.raises(ValueError, match="choose another --out") as refusal,
+        OpenRun.open(done, Manifest(**plain | change)),
+    ):
         pass
     assert all(word in str(refusal.value) for word in words)
     assert "\n" not in str(refusal.value)
@@ -211,7 +217,7 @@ CELL_DAMAGE = {
 def test_half_written_and_foreign_files_are_refused_in_one_sentence(done: Path, toys: Path, how: str):
     damage(done, how)
     before = contents(done)
-    with pytest.raises(ValueError, match="run") as refusal, Run.open(done, plan("toy", "ToyWalk-v0", 2, "smoke")):
+    with pytest.raises(ValueError, match="run") as refusal, OpenRun.open(done, plan("toy", "ToyWalk-v0", 2, "smoke")):
         pass
     assert "\n" not in str(refusal.value)
     assert str(done) in str(refusal.value)
@@ -231,7 +237,7 @@ def test_damage_inside_a_table_is_named(done: Path, toys: Path, name: str):
     content = bytearray(file.read_bytes())
     content[len(content) // 8] ^= 0xFF  # in a column, not in the footer, which holds what its schema is
     file.write_bytes(content)
-    with Run.open(done, plan("toy", "ToyWalk-v0", 2, "smoke")) as run:
+    with OpenRun.open(done, plan("toy", "ToyWalk-v0", 2, "smoke")) as run:
         with pytest.raises(ValueError, match="is damaged") as refusal:
             run.merge()
         assert str(refusal.value).startswith(f"{file} is damaged (")
@@ -243,11 +249,14 @@ def test_directories_that_are_no_runs_are_refused(toys: Path, tmp_path: Path):
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter1.tex").touch()
     for path in (tmp_path / "thesis", tmp_path / "thesis" / "chapter1.tex"):
-        with pytest.raises(ValueError, match="is not a run directory"), Run.open(path, manifest):
+        with pytest.raises(ValueError, match="is not a run directory"), OpenRun.open(path, manifest):
             pass
-    with pytest.raises(OSError, match="Cannot write"), Run.open(tmp_path / "thesis" / "chapter1.tex" / "run", manifest):
+    with (
+        pytest.raises(OSError, match="Cannot write"),
+        OpenRun.open(tmp_path / "thesis" / "chapter1.tex" / "run", manifest),
+    ):
         pass
-    with pytest.raises(ValueError, match="no run to resume"), Run.open(tmp_path / "new", manifest, resume=True):
+    with pytest.raises(ValueError, match="no run to resume"), OpenRun.open(tmp_path / "new", manifest, resume=True):
         pass
     assert not (tmp_path / "new").exists()
 
@@ -255,23 +264,23 @@ def test_directories_that_are_no_runs_are_refused(toys: Path, tmp_path: Path):
 def test_one_program_at_a_time(toys: Path, tmp_path: Path):
     manifest = plan("toy", "ToyWalk-v0", 1, "smoke")
     refused = pytest.raises(OSError, match="another program")
-    with Run.open(tmp_path, manifest), refused, Run.open(tmp_path, manifest):
+    with OpenRun.open(tmp_path, manifest), refused, OpenRun.open(tmp_path, manifest):
         pass
-    with Run.open(tmp_path, manifest):
+    with OpenRun.open(tmp_path, manifest):
         pass
 
 
 def test_a_cell_is_stored_whole_or_not_at_all(toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     agent, cell = registry.agent("toy"), Cell("toy", WALK, 0)
     task = registry.card(WALK).build()
-    *_, outcome = run_cell(agent, task, 0, "smoke")
+    *_, outcome = run_cell(agent, task, resolve_cell(agent, task, 0, "smoke"))
     assert isinstance(outcome, Outcome)
     manifest = plan("toy", WALK, 1, "smoke")
 
     def full(policy: Any, path: str) -> None:
         raise OSError(28, "No space left on device")
 
-    with Run.open(tmp_path, manifest) as run, run.sitting():
+    with OpenRun.open(tmp_path, manifest) as run, run.sitting():
         monkeypatch.setattr(agent, "save", full)
         with pytest.raises(OSError, match="No space"):
             run.write(cell, outcome, agent, task, "cpu")
@@ -279,7 +288,7 @@ def test_a_cell_is_stored_whole_or_not_at_all(toys: Path, tmp_path: Path, monkey
         assert run.result(cell) is None
         assert os.listdir(tmp_path / "cells/toy/ToyWalk-v0") == []
         (tmp_path / "cells/toy/ToyWalk-v0/.rlsuite-killed").mkdir()
-    with Run.open(tmp_path, manifest) as run:
+    with OpenRun.open(tmp_path, manifest) as run:
         assert os.listdir(tmp_path / "cells/toy/ToyWalk-v0") == []  # the leftover was swept up
         monkeypatch.undo()
         stored = run.write(cell, outcome, agent, task, "cpu")
@@ -306,7 +315,7 @@ def test_a_cell_has_its_name_only_after_its_contents_are_on_the_disk(
 
     monkeypatch.setattr(os, "fsync", note_flush)
     monkeypatch.setattr(Path, "replace", note_rename)
-    with Run.open(tmp_path / "runs" / "new", plan("toy", "ToyWalk-v0", 1, "smoke")) as run:
+    with OpenRun.open(tmp_path / "runs" / "new", plan("toy", "ToyWalk-v0", 1, "smoke")) as run:
         assert done == [folder.stat().st_ino for folder in (tmp_path / "runs", tmp_path)]
         list(in_process(run))
     cell = tmp_path / "runs" / "new" / "cells" / "toy" / "ToyWalk-v0" / "0"

@@ -18,7 +18,8 @@ from rlbench_suite.cli.sweep import _multiples
 from rlbench_suite.envs.offline.point_maze import MASS
 from rlbench_suite.evaluation import runner, sweeping
 from rlbench_suite.evaluation.protocol import EPISODES, evaluate, evaluation_seeds
-from rlbench_suite.evaluation.store import Run, read_manifest
+from rlbench_suite.evaluation.run import Run
+from rlbench_suite.evaluation.store import OpenRun
 from rlbench_suite.policy import reference_player
 from rlbench_suite.registry import agent as find_agent
 
@@ -33,10 +34,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Any:
         patch.setitem(EPISODES, "smoke", 8)
         patch.setattr(configuration, "training_steps", lambda *_: 2_048)
         for agents, task in (("ppo,reference,random", DRIVE), ("reference,random", MAZE), ("reference", SHEET)):
-            with Run.open(path, runner.plan(agents, task, 2, "smoke")) as run, run.sitting():
+            with OpenRun.open(path, runner.plan(agents, task, 2, "smoke")) as run, run.sitting():
                 for event in runner.in_process(run):
                     assert event.kind != "failed", event.value
-        yield Run(path, read_manifest(path), ())
+        yield Run.read(path)
 
 
 def own_scores(run: Run, task: str) -> dict[str, list[float]]:

@@ -24,11 +24,13 @@ from rich.console import Console
 
 from rlbench_suite.cli import evaluate, suite
 from rlbench_suite.evaluation.language_model import LanguageModel, transcripts_path
+from rlbench_suite.evaluation.manifest import Cell
 from rlbench_suite.evaluation.passing import pass_at_k, pass_hat_k, passing
-from rlbench_suite.evaluation.protocol import Cell, evaluation_seeds
+from rlbench_suite.evaluation.protocol import evaluation_seeds
 from rlbench_suite.evaluation.report import Report, print_report, write_html
+from rlbench_suite.evaluation.run import read_manifest
 from rlbench_suite.evaluation.runner import in_process, plan
-from rlbench_suite.evaluation.store import Run, read_manifest
+from rlbench_suite.evaluation.store import OpenRun
 from rlbench_suite.language import chat
 from rlbench_suite.language.chat import ChatError, Endpoint
 from rlbench_suite.language.playing import Game, Transcript, TranscriptFile, play_all, rejudge
@@ -71,7 +73,7 @@ def model(server: ModelServer, **settings: Any) -> LanguageModel:
 
 
 def run_all(path: Path, player: LanguageModel, tasks: str = ",".join(PUZZLES), seeds: int = 2) -> Report:
-    with Run.open(path, plan("", tasks, seeds, "smoke", model=player)) as run, run.sitting():
+    with OpenRun.open(path, plan("", tasks, seeds, "smoke", model=player)) as run, run.sitting():
         for event in in_process(run, player):
             assert event.kind != "failed", event.value
         run.merge()

@@ -16,7 +16,7 @@ from rlbench_suite import registry
 from rlbench_suite.episode import scalar_return
 from rlbench_suite.evaluation.runner import in_process, plan
 from rlbench_suite.evaluation.statistics import iqm, mean
-from rlbench_suite.evaluation.store import Run
+from rlbench_suite.evaluation.store import OpenRun
 from rlbench_suite.leaderboard.archive import write_archive, write_table
 from rlbench_suite.leaderboard.pack import fingerprint
 
@@ -26,7 +26,7 @@ Groups = list[dict[str, np.ndarray]]
 
 def run_agents(path: Path, agents: str, suite: str, seeds: int) -> Path:
     """A finished run."""
-    with Run.open(path, plan(agents, suite, seeds, "smoke")) as run, run.sitting():
+    with OpenRun.open(path, plan(agents, suite, seeds, "smoke")) as run, run.sitting():
         for event in in_process(run):
             assert event.kind != "failed", event.value
         run.merge()

@@ -20,7 +20,7 @@ from scipy.stats import trim_mean
 from rlbench_suite import registry
 from rlbench_suite.evaluation.machine import Machine
 from rlbench_suite.evaluation.protocol import evaluation_seeds
-from rlbench_suite.evaluation.store import Run, read_manifest
+from rlbench_suite.evaluation.run import Run
 from rlbench_suite.leaderboard import verify as judge
 from rlbench_suite.leaderboard.pack import pack
 from rlbench_suite.leaderboard.schema import Entry, Rejected, Submission
@@ -33,7 +33,7 @@ def test_an_honest_archive_is_accepted_and_gives_the_runs_own_numbers(honest: Pa
     verdict = verify(honest)
     assert verdict.problems == ()
     assert verdict.exact
-    run = Run(toy_run, read_manifest(toy_run), ())
+    run = Run.read(toy_run)
     stored = {result.cell: result for result in run.results() if result.agent == "toy"}
     assert len(verdict.cells) == len(stored) == 4
     for result in stored.values():

@@ -7,7 +7,7 @@ import yaml
 from made_runs import make_run
 
 from rlbench_suite.evaluation.exports import huggingface
-from rlbench_suite.evaluation.reading import read_run
+from rlbench_suite.evaluation.run import read_run
 
 hub = pytest.importorskip("huggingface_hub", reason="needs the extra huggingface")
 

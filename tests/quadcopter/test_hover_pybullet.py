@@ -32,10 +32,10 @@ from rlbench_suite.envs.quadcopter.physics.dynamics import Quadcopter, Rotors
 from rlbench_suite.envs.quadcopter.physics.rigid_body import GRAVITY, RigidBody
 from rlbench_suite.envs.quadcopter.tasks import hover_pybullet
 from rlbench_suite.evaluation import protocol, runner
-from rlbench_suite.evaluation.protocol import Cell
+from rlbench_suite.evaluation.manifest import Cell
 from rlbench_suite.evaluation.report import Report, print_report, write_html
 from rlbench_suite.evaluation.statistics import means
-from rlbench_suite.evaluation.store import Run
+from rlbench_suite.evaluation.store import OpenRun
 from rlbench_suite.leaderboard.pack import pack
 from rlbench_suite.leaderboard.schema import Entry
 from rlbench_suite.leaderboard.verify import verify
@@ -313,7 +313,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_agents_train_in_the_pure_task_and_are_judged_here(small: None, tmp_path: Path) -> None:
     manifest = runner.plan("ppo", f"{PURE},{HOST}", seeds=2, budget="smoke")
     assert manifest.hyperparameters["ppo"][HOST] == manifest.hyperparameters["ppo"][PURE]
-    with Run.open(tmp_path / "run", manifest) as run, run.sitting():
+    with OpenRun.open(tmp_path / "run", manifest) as run, run.sitting():
         assert [event.kind for event in runner.in_process(run) if event.kind == "failed"] == []
         cells = {name: [run.result(Cell("ppo", name, seed)) for seed in range(2)] for name in (PURE, HOST)}
         weights = {
@@ -351,7 +351,7 @@ def test_agents_train_in_the_pure_task_and_are_judged_here(small: None, tmp_path
     # A cell that was lost is made again as it was.
     before = pq.read_table(tmp_path / "run" / "episodes.parquet")
     shutil.rmtree(tmp_path / "run" / "cells" / "ppo" / card(HOST).name / "1")
-    with Run.open(tmp_path / "run", manifest, resume=True) as run, run.sitting():
+    with OpenRun.open(tmp_path / "run", manifest, resume=True) as run, run.sitting():
         assert run.missing() == [Cell("ppo", HOST, 1)]
         list(runner.in_process(run))
         run.merge()
@@ -362,7 +362,7 @@ def test_without_the_task_of_training_a_report_says_what_it_lacks(
     small: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(runner, "_agent", lambda name: RandomAgent())
-    with Run.open(tmp_path, runner.plan("random", HOST, seeds=1, budget="smoke")) as run, run.sitting():
+    with OpenRun.open(tmp_path, runner.plan("random", HOST, seeds=1, budget="smoke")) as run, run.sitting():
         list(runner.in_process(run))
         report = Report.of(run)
     assert report.transfers == []

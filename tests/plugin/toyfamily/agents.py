@@ -1,10 +1,11 @@
 """Agents that learn, refuse, crash, hang and die. ``TOY_PAUSE`` slows training down, ``TOY_MARKS`` is a folder for
-what must be remembered from one process to the next, ``TOY_FULL`` leaves no room for their policies."""
+what must be remembered from one process to the next, ``TOY_FULL`` leaves no room for their policies. ``TOY_RATE`` and
+``TOY_STEPS`` are hyperparameters, as a file of settings has them."""
 
 import errno
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,18 +37,22 @@ class Inclined(NamedTuple):
 class Learner:
     name = "toy"
     learns = True
-    steps = 1000
 
     def check(self, task: Task[Any, Any]) -> None:
         pass
 
     def hyperparameters(self, task: Task[Any, Any], budget: str) -> dict[str, Any]:
-        return {"steps": self.steps, "rate": float(os.environ.get("TOY_RATE", "0.5")), "sizes": (4, 4)}
+        steps, rate = int(os.environ.get("TOY_STEPS", "1000")), float(os.environ.get("TOY_RATE", "0.5"))
+        return {"steps": steps, "rate": rate, "sizes": (4, 4)}
 
-    def train(self, task: Task[Any, Any], *, seed: int, budget: str) -> Iterator[Any]:
+    def train(
+        self, task: Task[Any, Any], *, seed: int, budget: str, hyperparameters: Mapping[str, Any] | None = None
+    ) -> Iterator[Any]:
+        total: int = (hyperparameters or self.hyperparameters(task, budget))["steps"]
         for part in range(1, 5):
             time.sleep(float(os.environ.get("TOY_PAUSE", "0")))
-            yield Progress(part * 250, self.steps, 0.25 * part, 1.0, float("nan") if part == 1 else part + 0.1 * seed)
+            steps = part * total // 4
+            yield Progress(steps, total, 0.25 * part, 1.0, float("nan") if part == 1 else part + 0.1 * seed)
         yield self.policy(seed)
 
     def policy(self, seed: int) -> Any:
@@ -82,7 +87,9 @@ class Sampler:
 class OnHost(Learner):
     name = "toy-host"
 
-    def train(self, task: Task[Any, Any], *, seed: int, budget: str) -> Iterator[Any]:
+    def train(
+        self, task: Task[Any, Any], *, seed: int, budget: str, hyperparameters: Mapping[str, Any] | None = None
+    ) -> Iterator[Any]:
         yield Sampler(task, seed)
 
     def save(self, policy: Any, path: str) -> None:
