@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 
 import yaml
 
-from rlbench_suite.card import TaskCard, unknown
+from rlbench_suite.task_card import TaskCard, unknown
 
 BUDGETS = ("smoke", "quick", "full")
 FOLDER = Path(__file__).parent / "hyperparameters"

@@ -32,7 +32,6 @@ import numpy as np
 from gymnasium import spaces
 from yardsticks import OF_CHOICES, TEST_SEEDS, TRAINING_SEEDS, interval
 
-from rlbench_suite.card import TaskCard
 from rlbench_suite.episode import Draw, scalar_return, seed_key
 from rlbench_suite.evaluation.open_loop import Played, whole_episode
 from rlbench_suite.policy import Policy, View, reference_player
@@ -40,6 +39,7 @@ from rlbench_suite.process import precision
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.registry import cards
 from rlbench_suite.task import Task
+from rlbench_suite.task_card import TaskCard
 
 MOST_CHOICES = 512
 """Largest number of choices that are all tried at a step."""

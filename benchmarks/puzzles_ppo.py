@@ -11,9 +11,9 @@ import time
 from typing import Any
 
 from rlbench_suite import registry
-from rlbench_suite.card import Score
 from rlbench_suite.evaluation.one_shot import interval
 from rlbench_suite.evaluation.protocol import evaluate, evaluation_seeds
+from rlbench_suite.task_card import Score
 
 
 def main() -> None:

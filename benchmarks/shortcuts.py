@@ -32,12 +32,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from rlbench_suite.card import ONE_SHOT_FILE, Score, TaskCard
 from rlbench_suite.evaluation.calibration import write_scores
 from rlbench_suite.evaluation.one_shot import interval
 from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.puzzle import Puzzle
 from rlbench_suite.registry import cards
+from rlbench_suite.task_card import ONE_SHOT_FILE, Score, TaskCard
 
 FEW = 100
 """Largest number of different answers that are predicted as a whole."""

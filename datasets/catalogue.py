@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from rlbench_suite import registry
-from rlbench_suite.card import TaskCard, unknown
+from rlbench_suite.task_card import TaskCard, unknown
 
 NAMESPACE = "rlsuite"
 RECIPES = Path(__file__).with_name("catalogue.yaml")

@@ -41,8 +41,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rlbench_suite.card import unknown
 from rlbench_suite.evaluation.writing import replacing, writing
+from rlbench_suite.task_card import unknown
 
 from . import storage
 from .building import Show

@@ -8,8 +8,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.context import REWARD, Constant
+from rlbench_suite.task_card import TaskCard, unknown
 
 from .alternating_bands import alternating_bands
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from rlbench_suite.card import TaskCard
 from rlbench_suite.evaluation.chart import number
 from rlbench_suite.evaluation.intervals import Estimate
 from rlbench_suite.evaluation.protocol import EPISODES
 from rlbench_suite.evaluation.statistics import Comparison, Summary, compare, error_of_mean, iqm, mean, with_error
 from rlbench_suite.registry import GENERALISATION, cards, suites
+from rlbench_suite.task_card import TaskCard
 
 from .copies import copied_tasks, episodes, is_copy, shared
 from .schema import Submission

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from rlbench_suite.card import unknown
 from rlbench_suite.evaluation.manifest import Cell, CellResult
 from rlbench_suite.evaluation.run import Run, read_manifest
 from rlbench_suite.evaluation.statistics import iqm, mean
@@ -18,6 +17,7 @@ from rlbench_suite.evaluation.writing import replacing, writing
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.registry import cards, resolve_suite
 from rlbench_suite.task import Task
+from rlbench_suite.task_card import unknown
 
 from .archive import write_archive, write_table
 from .copies import digest

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import rlbench_suite
-from rlbench_suite.card import TaskCard
 from rlbench_suite.evaluation import chart
 from rlbench_suite.evaluation.intervals import Estimate
 from rlbench_suite.evaluation.page import render
@@ -22,6 +21,7 @@ from rlbench_suite.evaluation.statistics import mean, with_error
 from rlbench_suite.evaluation.unseen import on_unseen
 from rlbench_suite.registry import cards
 from rlbench_suite.scale import Scale
+from rlbench_suite.task_card import TaskCard
 
 from .boards import LEAST_SEEDS, Board, Standing, carrying
 from .schema import Submission

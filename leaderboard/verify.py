@@ -16,7 +16,6 @@ from pydantic import AwareDatetime
 
 import rlbench_suite
 from rlbench_suite.adapters.rollout import Record, replay
-from rlbench_suite.card import TaskCard
 from rlbench_suite.episode import scalar_return
 from rlbench_suite.evaluation import statistics
 from rlbench_suite.evaluation.machine import Machine
@@ -25,6 +24,7 @@ from rlbench_suite.evaluation.protocol import EPISODES, evaluation_seeds
 from rlbench_suite.registry import cards
 from rlbench_suite.scale import Scale
 from rlbench_suite.task import Task
+from rlbench_suite.task_card import TaskCard
 
 from .archive import Archive
 from .copies import Actions, Fingerprints, by_episode

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlbench_suite.card import SPLITS
 from rlbench_suite.puzzle import Puzzle
+from rlbench_suite.task_card import SPLITS
 
 STOP = -1
 """Mark of the end of a plan that is shorter than the longest plan of its bank."""

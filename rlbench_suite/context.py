@@ -34,10 +34,10 @@ from typing import Any, NamedTuple
 import yaml
 
 from rlbench_suite.bank import cache_folder
-from rlbench_suite.card import LONGEST_GIVEN, unknown
 from rlbench_suite.document import Document, read_document
 from rlbench_suite.numerals import read_real
 from rlbench_suite.plain_yaml import fault, read_plain_yaml, read_small_file
+from rlbench_suite.task_card import LONGEST_GIVEN, unknown
 from rlbench_suite.time_series import Record, Series, read_record, refuse_other_steps, sha256_of
 
 SUFFIXES = (".yaml", ".yml", ".json")

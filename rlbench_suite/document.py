@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rlbench_suite.card import LONGEST_GIVEN
 from rlbench_suite.plain_yaml import fault
+from rlbench_suite.task_card import LONGEST_GIVEN
 from rlbench_suite.time_series import Record, sha256_of
 
 LARGEST = 2**24

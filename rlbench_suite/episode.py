@@ -20,11 +20,11 @@ from gymnasium import spaces
 
 from rlbench_suite.bit_exact import compile_apart, computed_once, exact_vmap
 from rlbench_suite.bitset import BitSet
-from rlbench_suite.card import SPLITS, unknown
 from rlbench_suite.contract import as_declared, as_flag, as_info, check_spaces, keep_shapes
 from rlbench_suite.keys import fold_in
 from rlbench_suite.scale import Scale
 from rlbench_suite.task import Described, Observation, Split, Task
+from rlbench_suite.task_card import SPLITS, unknown
 
 NO_LIMIT = np.int32(np.iinfo(np.int32).max // 8)
 """Largest number of steps of an episode: the eight draws of each step must have distinct 32-bit numbers."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar, r
 
 import jax
 
-from rlbench_suite.card import load
+from rlbench_suite.task_card import load
 
 if TYPE_CHECKING:
     from rlbench_suite.task import Task

@@ -27,8 +27,8 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from rlbench_suite.card import SPLITS, unknown
 from rlbench_suite.dice import Dice, stream_of
+from rlbench_suite.task_card import SPLITS, unknown
 
 Instance = TypeVar("Instance", bound=tuple[Any, ...])
 """A ``NamedTuple`` of NumPy arrays (or NumPy integers) whose shapes and dtypes depend on the tier only."""

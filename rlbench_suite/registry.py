@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium
 
-from rlbench_suite.card import NEAREST, Constraint, TaskCard, load, one_of, unknown
+from rlbench_suite.task_card import NEAREST, Constraint, TaskCard, load, one_of, unknown
 
 if TYPE_CHECKING:
     from rlbench_suite.agent import Agent

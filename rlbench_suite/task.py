@@ -22,11 +22,11 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite import keys
-from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Components, KeyFigure, Signals, named, signals
 from rlbench_suite.context import Constant
 from rlbench_suite.document import Document
 from rlbench_suite.numerals import read_integer, read_real
+from rlbench_suite.task_card import TaskCard
 from rlbench_suite.time_series import Series
 
 Params = TypeVar("Params")

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rlbench_suite.card import LONGEST_GIVEN
+from rlbench_suite.task_card import LONGEST_GIVEN
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,9 +18,9 @@ import pytest
 from selection import Selection, is_of_variants
 
 from rlbench_suite import registry
-from rlbench_suite.card import TaskCard
 from rlbench_suite.cli import prepare_jax
 from rlbench_suite.registry import cards
+from rlbench_suite.task_card import TaskCard
 
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 os.environ.setdefault("MPLBACKEND", "Agg")

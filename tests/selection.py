@@ -19,8 +19,8 @@ from pathlib import Path
 
 import pytest
 
-from rlbench_suite.card import TaskCard
 from rlbench_suite.registry import SMOKE, cards
+from rlbench_suite.task_card import TaskCard
 
 ROOT = Path(__file__).parents[1]
 CORE_PART = 6

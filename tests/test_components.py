@@ -12,9 +12,9 @@ import pytest
 from gymnasium import spaces
 
 from rlbench_suite import registry
-from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, action_in_words, named, rows, signals, unit_of_measure
 from rlbench_suite.task import Task
+from rlbench_suite.task_card import TaskCard
 
 
 def variations(card: TaskCard) -> Iterator[tuple[str, Any]]:

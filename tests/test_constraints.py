@@ -16,11 +16,11 @@ from gymnasium.wrappers import TimeLimit
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.adapters.text import TextEnv
-from rlbench_suite.card import Constraint, TaskCard
 from rlbench_suite.contract import ContractError
 from rlbench_suite.registry import all_cards, cards, constraint
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.scale import ZERO_PLAYERS
+from rlbench_suite.task_card import Constraint, TaskCard
 from rlbench_suite.trial import random_action
 
 sys.path += [str(Path(__file__).parent / "baselines")]

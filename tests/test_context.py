@@ -11,11 +11,11 @@ from typing import Any
 import gymnasium
 import pytest
 
-from rlbench_suite.card import TaskCard
 from rlbench_suite.context import Constant, read_context, template
 from rlbench_suite.evaluation.suite_file import read_suite_file
 from rlbench_suite.plain_yaml import LARGEST
 from rlbench_suite.registry import card
+from rlbench_suite.task_card import TaskCard
 
 ID = "rlsuite/PMSMTorque-v0"
 SERVO = """

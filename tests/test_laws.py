@@ -14,9 +14,9 @@ from typing import Any, get_origin, get_type_hints
 import pytest
 
 from rlbench_suite import registry
-from rlbench_suite.card import TaskCard, load
 from rlbench_suite.host import HostTask
 from rlbench_suite.task import Task
+from rlbench_suite.task_card import TaskCard, load
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ("rlbench_suite", "envs", "datasets", "baselines", "leaderboard")

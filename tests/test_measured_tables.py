@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rlbench_suite import registry
-from rlbench_suite.card import TaskCard
+from rlbench_suite.task_card import TaskCard
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from rlbench_suite.card import TaskCard
 from rlbench_suite.evaluation.calibration import LARGEST_ERROR, too_uncertain
 from rlbench_suite.scale import Scale, Score
+from rlbench_suite.task_card import TaskCard
 
 
 def score(mean: float, half_width: float = 0.0) -> Score:

@@ -24,8 +24,8 @@ from selection import (
     variants,
 )
 
-from rlbench_suite.card import TaskCard
 from rlbench_suite.registry import SMOKE, cards
+from rlbench_suite.task_card import TaskCard
 
 
 def at(*changed: str, commit: str = "abc", every: bool = False) -> Selection:

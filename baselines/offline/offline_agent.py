@@ -21,10 +21,10 @@ from gymnasium import spaces
 
 from rlbench_suite import registry
 from rlbench_suite.agent import CannotPlay
-from rlbench_suite.card import unknown
 from rlbench_suite.episode import seed_key
 from rlbench_suite.policy import ActingParameters, View
 from rlbench_suite.task import Task
+from rlbench_suite.task_card import unknown
 
 from ..flat_task import FlatTask, flatten_task
 from ..learning_agent import LearningAgent

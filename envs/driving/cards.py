@@ -1,6 +1,6 @@
 """Cards of the family ``driving``."""
 
-from rlbench_suite.card import Constraint, TaskCard
+from rlbench_suite.task_card import Constraint, TaskCard
 
 DENSITIES = {"medium": 16.0, "easy": 10.0, "hard": 25.0}
 """Vehicles per kilometre and lane."""

@@ -39,10 +39,10 @@ import numpy as np
 from gymnasium import spaces
 from jax import lax
 
-from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, singles
 from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
+from rlbench_suite.task_card import TaskCard
 
 from .. import bit_cells
 from ..bit_cells import SIDE

@@ -56,8 +56,8 @@ import jax.numpy as jnp
 import numpy as np
 from PIL import Image, ImageDraw
 
-from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
+from rlbench_suite.task_card import TaskCard
 
 from ..runge_kutta import rk4
 from ..signal_temporal_logic import Memory, written

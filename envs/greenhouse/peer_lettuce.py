@@ -32,9 +32,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.task import Task
+from rlbench_suite.task_card import TaskCard
 
 from ..runge_kutta import rk4
 from .lettuce import (

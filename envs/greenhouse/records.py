@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.card import TaskCard
+from rlbench_suite.task_card import TaskCard
 from rlbench_suite.time_series import Column, Series
 
 from ..own_constants import OwnConstants, begin_in_record

@@ -22,8 +22,8 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
+from rlbench_suite.task_card import TaskCard
 
 from .glasshouse import Scalar
 from .records import DAY

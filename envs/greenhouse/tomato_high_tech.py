@@ -34,9 +34,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.context import Constant, weights
+from rlbench_suite.task_card import TaskCard
 from rlbench_suite.time_series import Column, Series
 
 from . import heat_store, high_tech_glasshouse, root_zone

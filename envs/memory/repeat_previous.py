@@ -29,9 +29,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, singles
 from rlbench_suite.policy import View
+from rlbench_suite.task_card import TaskCard
 
 from .symbols import COLOURS, Params, SymbolTask, Tally, counted, drawn, empty, look, no_answers, push
 

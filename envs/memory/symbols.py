@@ -16,10 +16,10 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite import keys
-from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.component import Component, singles
 from rlbench_suite.policy import View
 from rlbench_suite.task import Task
+from rlbench_suite.task_card import TaskCard, unknown
 
 COLOURS = ("red", "green", "blue", "yellow", "purple", "orange", "cyan", "grey")
 """Names of the symbols."""

@@ -28,11 +28,11 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.component import Component, singles
 from rlbench_suite.evaluation.pareto import non_dominated
 from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
+from rlbench_suite.task_card import TaskCard, unknown
 
 ROWS, COLUMNS = 11, 11
 MOVES = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}

@@ -43,10 +43,10 @@ import numpy as np
 from gymnasium import spaces
 from PIL import Image, ImageDraw
 
-from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.context import Constant
 from rlbench_suite.task import Task
+from rlbench_suite.task_card import TaskCard
 from rlbench_suite.time_series import Column, Series
 
 from ..alternating_bands import alternating_bands

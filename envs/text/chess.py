@@ -42,9 +42,9 @@ import numpy as np
 from gymnasium import spaces
 from jax import lax
 
-from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.task import Split, Task
+from rlbench_suite.task_card import TaskCard
 
 from .chess_notation import SQUARE, SQUARES, drawn, ends, fen, members, move_name, pieces, printed, read_move
 from .chess_players import FREEDOM, MATE, TIES, material, over, promise

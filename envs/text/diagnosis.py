@@ -35,9 +35,9 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.component import Component
 from rlbench_suite.task import Task
+from rlbench_suite.task_card import TaskCard, unknown
 
 DISEASES = (
     "arvenosis", "boltitis", "corrinosis", "dulacia", "eskeritis", "farrowosis", "gillemia", "haskitis", "irinosis",

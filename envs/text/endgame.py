@@ -47,10 +47,10 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Split, Task
+from rlbench_suite.task_card import TaskCard
 
 from .chess_notation import SQUARE, SQUARES, drawn, printed
 from .endgame_tables import (

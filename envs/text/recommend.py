@@ -36,9 +36,9 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.component import Component
 from rlbench_suite.task import Task
+from rlbench_suite.task_card import TaskCard, unknown
 
 ATTRIBUTES = (
     "light", "waterproof", "cheap", "colourful", "quiet", "foldable", "fast", "wireless", "handmade", "retro",

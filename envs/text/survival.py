@@ -42,9 +42,9 @@ from gymnasium import spaces
 from rlbench_suite.batch_last import few_in_one_kernel
 from rlbench_suite.bit_exact import computed_once
 from rlbench_suite.bitset import flags_and_numbers
-from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.component import Component, singles
 from rlbench_suite.task import Task
+from rlbench_suite.task_card import TaskCard, unknown
 
 from ..alternating_bands import split_bits
 from .survival_actions import RIPE, act, live

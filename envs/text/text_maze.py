@@ -42,10 +42,10 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.component import Component, singles
 from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Split, Task
+from rlbench_suite.task_card import TaskCard, unknown
 
 from ..alternating_bands import split_bits
 

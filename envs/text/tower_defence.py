@@ -51,10 +51,10 @@ from gymnasium import spaces
 
 from rlbench_suite.bit_exact import computed_once
 from rlbench_suite.bitset import flags_and_numbers, joined_bits
-from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.component import Component
 from rlbench_suite.reductions import summed
 from rlbench_suite.task import Task
+from rlbench_suite.task_card import TaskCard, unknown
 
 from .tower_defence_maps import (
     LENGTH,

@@ -22,7 +22,6 @@ from rlbench_suite.adapters.one_thread import OneThread
 from rlbench_suite.adapters.reward_space import VectorReward, shown_reward_space, with_resets
 from rlbench_suite.adapters.task_env import RENDER_MODES, TaskEnv
 from rlbench_suite.bit_exact import exact_vmap
-from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.component import Signals
 from rlbench_suite.contract import check_spaces
 from rlbench_suite.episode import (
@@ -41,6 +40,7 @@ from rlbench_suite.episode import (
 from rlbench_suite.process import CACHED_TASKS, precision, refuse_after_fork
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
+from rlbench_suite.task_card import TaskCard, unknown
 from rlbench_suite.waiting import announce_first_call, compiling
 
 BACKENDS = ("numpy", "jax")

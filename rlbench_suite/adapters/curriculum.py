@@ -8,8 +8,8 @@ from typing import Any, SupportsFloat
 
 import gymnasium
 
-from rlbench_suite.card import unknown
 from rlbench_suite.registry import card as find_card
+from rlbench_suite.task_card import unknown
 
 ORDER = ("easy", "medium", "hard")
 

@@ -18,8 +18,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from rlbench_suite import registry
-from rlbench_suite.card import unknown
 from rlbench_suite.cli import App, check_at_least, check_positive, compare, prepare_jax, results, sweep
+from rlbench_suite.task_card import unknown
 
 if TYPE_CHECKING:
     from rlbench_suite.evaluation.checkpoint import Checkpoint

@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from rlbench_suite import registry
-from rlbench_suite.card import load
 from rlbench_suite.cli import App, prepare_jax
+from rlbench_suite.task_card import load
 from rlbench_suite.whole_table import Table
 
 if TYPE_CHECKING:

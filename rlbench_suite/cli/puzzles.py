@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from rlbench_suite import registry
-from rlbench_suite.card import SPLITS, TaskCard, load
 from rlbench_suite.cli import HELP, check_at_least
+from rlbench_suite.task_card import SPLITS, TaskCard, load
 
 app = typer.Typer(
     help="Show, export and verify puzzles as questions with one answer.",

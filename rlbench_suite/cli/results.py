@@ -12,10 +12,10 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 
-from rlbench_suite.card import unknown
 from rlbench_suite.cli import prepare_jax
 from rlbench_suite.cli.compare import finite
 from rlbench_suite.evaluation.writing import check_file, replacing, writing
+from rlbench_suite.task_card import unknown
 from rlbench_suite.whole_table import Table
 
 if TYPE_CHECKING:

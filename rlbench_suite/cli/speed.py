@@ -15,9 +15,9 @@ from gymnasium import spaces
 from rlbench_suite import registry
 from rlbench_suite.adapters.entry_points import make, make_vec
 from rlbench_suite.adapters.rollout import Stream, open_stream, step_stream
-from rlbench_suite.card import TaskCard
 from rlbench_suite.episode import Draw, Role, draw_key, seed_key
 from rlbench_suite.policy import View
+from rlbench_suite.task_card import TaskCard
 
 _CHUNK = 32
 _ACTIONS = 1000

@@ -17,7 +17,6 @@ from rich.console import Console
 from rich.markup import escape
 
 from rlbench_suite import registry
-from rlbench_suite.card import load, unknown
 from rlbench_suite.cli import (
     App,
     check,
@@ -32,13 +31,14 @@ from rlbench_suite.cli import (
 )
 from rlbench_suite.component import action_in_words, component_tables
 from rlbench_suite.scale import ANCHORS, Scale
+from rlbench_suite.task_card import load, unknown
 from rlbench_suite.whole_table import Table
 
 if TYPE_CHECKING:
-    from rlbench_suite.card import TaskCard
     from rlbench_suite.component import KeyFigure, Row, Signal
     from rlbench_suite.episode import Episode
     from rlbench_suite.task import Task
+    from rlbench_suite.task_card import TaskCard
 
 app = App(help="List and show tasks, play them, check them, measure their speed and their reference scores.")
 app.add_typer(puzzles.app, name="puzzles")
@@ -519,10 +519,10 @@ def calibrate(
     for card in cards:
         card.check_difficulty(difficulty)
     prepare_jax()
-    from rlbench_suite.card import ONE_SHOT_FILE
     from rlbench_suite.evaluation.calibration import measure, remark, too_uncertain, write_scores
     from rlbench_suite.evaluation.one_shot import measure_one_shot
     from rlbench_suite.language.rows import puzzle_of
+    from rlbench_suite.task_card import ONE_SHOT_FILE
 
     for card in cards:
         for tier in (difficulty,) if difficulty else card.difficulties or (None,):

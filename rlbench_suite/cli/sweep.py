@@ -115,8 +115,8 @@ def _multiples(given: str) -> tuple[str, list[float]]:
     Raises:
         ValueError: it is not of this form.
     """
-    from rlbench_suite.card import LONGEST_GIVEN
     from rlbench_suite.numerals import read_integer, read_real
+    from rlbench_suite.task_card import LONGEST_GIVEN
 
     name, _, spread = given.partition("=")
     try:

@@ -9,7 +9,7 @@ from rlbench_suite import registry
 from rlbench_suite.cli import check_at_least, prepare_jax
 
 if TYPE_CHECKING:
-    from rlbench_suite.card import TaskCard
+    from rlbench_suite.task_card import TaskCard
 
 RunCell = Annotated[
     tuple[Path, str] | None,

@@ -13,13 +13,13 @@ import numpy as np
 
 from rlbench_suite import registry
 from rlbench_suite.agent import CannotPlay
-from rlbench_suite.card import SCORES_FILE, TaskCard
 from rlbench_suite.episode import scalar_return
 from rlbench_suite.evaluation.protocol import calibration_seeds, evaluate
 from rlbench_suite.evaluation.writing import replacing
 from rlbench_suite.policy import player_for
 from rlbench_suite.scale import NORMAL_QUANTILE, ZERO_PLAYERS, Scale, Score
 from rlbench_suite.task import Task
+from rlbench_suite.task_card import SCORES_FILE, TaskCard
 
 SOLVED_BY_NOOP = 0.9
 """Part of the way from random play to the reference at which doing nothing is about as good as the reference."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rlbench_suite.card import file_name_of, unknown
 from rlbench_suite.evaluation.manifest import Cell
 from rlbench_suite.evaluation.players import find_player
 from rlbench_suite.evaluation.protocol import training_task
 from rlbench_suite.evaluation.run import Run
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
+from rlbench_suite.task_card import file_name_of, unknown
 
 
 def find_cell(path: Path, name: str) -> tuple[Run, Cell]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from rlbench_suite import registry
-from rlbench_suite.card import unknown
 from rlbench_suite.evaluation.pairing import several
 from rlbench_suite.evaluation.run import Run, agent_names
+from rlbench_suite.task_card import unknown
 
 
 def chosen(runs: Sequence[Run], agents: str | None = None, tasks: str | None = None) -> list[Run]:

@@ -18,7 +18,6 @@ import numpy as np
 
 from rlbench_suite.adapters.record import Record
 from rlbench_suite.agent import CannotPlay
-from rlbench_suite.card import Score, TaskCard
 from rlbench_suite.evaluation.manifest import Cell, CellResult, CellSpec
 from rlbench_suite.evaluation.protocol import EPISODES, Outcome, evaluation_seeds
 from rlbench_suite.evaluation.store import OpenRun
@@ -27,6 +26,7 @@ from rlbench_suite.language.chat import Endpoint
 from rlbench_suite.language.playing import Game, Result, Transcript, TranscriptFile, play_all, rejudge
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
+from rlbench_suite.task_card import Score, TaskCard
 
 NAME = "llm"
 FOLDER = "transcripts"

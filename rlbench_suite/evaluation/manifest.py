@@ -281,7 +281,7 @@ class CellResult(BaseModel):
 
     @property
     def constrained_score(self) -> float:
-        """Normalised score as :meth:`~rlbench_suite.card.Constraint.constrained` counts it."""
+        """Normalised score as :meth:`~rlbench_suite.task_card.Constraint.constrained` counts it."""
         limit = constraint(self.task)
         return limit.constrained(self.score, self.mean_cost) if limit else self.score
 

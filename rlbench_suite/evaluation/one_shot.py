@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from rlbench_suite.card import Score
 from rlbench_suite.dice import Dice, stream_of
 from rlbench_suite.evaluation.statistics import mean
 from rlbench_suite.puzzle import Puzzle
+from rlbench_suite.task_card import Score
 
 PLAYERS = {
     "nothing": "the empty answer",

@@ -26,8 +26,8 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.agent import CannotPlay
-from rlbench_suite.card import LONGEST_GIVEN, unknown
 from rlbench_suite.task import Task
+from rlbench_suite.task_card import LONGEST_GIVEN, unknown
 
 NAME = "onnx"
 SUFFIX = ".onnx"

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 from rlbench_suite import registry
 from rlbench_suite.agent import Agent
-from rlbench_suite.card import TaskCard
 from rlbench_suite.evaluation import onnx_policy, shared_library
 from rlbench_suite.evaluation.checkpoint import Checkpoint, SavedAgent
 from rlbench_suite.evaluation.language_model import LanguageModel
 from rlbench_suite.evaluation.run import Run
 from rlbench_suite.scale import Score
+from rlbench_suite.task_card import TaskCard
 
 _MEMBERS = ("check", "hyperparameters", "train", "save")
 

@@ -14,7 +14,6 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.text import Text
 
-from rlbench_suite.card import TaskCard
 from rlbench_suite.evaluation import chart, efficiency
 from rlbench_suite.evaluation.intervals import Estimate, Method
 from rlbench_suite.evaluation.machine import energy_text
@@ -36,6 +35,7 @@ from rlbench_suite.evaluation.statistics import (
 from rlbench_suite.evaluation.writing import replacing, writing
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.scale import Score
+from rlbench_suite.task_card import TaskCard
 from rlbench_suite.whole_table import Table
 
 AGGREGATES = {"iqm": "IQM", "mean": "Mean", "median": "Median", "optimality_gap": "Optimality gap"}

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rlbench_suite.card import TaskCard
 from rlbench_suite.evaluation import chart
 from rlbench_suite.evaluation.intervals import Estimate, Method
 from rlbench_suite.evaluation.manifest import CellResult
@@ -17,6 +16,7 @@ from rlbench_suite.evaluation.statistics import means
 from rlbench_suite.evaluation.unseen import proportion_interval
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.scale import Scale
+from rlbench_suite.task_card import TaskCard
 
 
 @dataclass(frozen=True)

@@ -26,13 +26,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from pydantic import ValidationError
 
-from rlbench_suite.card import file_name_of, unknown
 from rlbench_suite.evaluation.checkpoint import Checkpoint
 from rlbench_suite.evaluation.manifest import Cell, CellResult, FailedCell, Manifest, first_fault
 from rlbench_suite.evaluation.storage import Source
 from rlbench_suite.evaluation.writing import FAILED
 from rlbench_suite.registry import constraint
 from rlbench_suite.scale import Scale
+from rlbench_suite.task_card import file_name_of, unknown
 
 if TYPE_CHECKING:
     import pyarrow as pa

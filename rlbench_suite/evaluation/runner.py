@@ -21,7 +21,6 @@ from typing import Any
 
 from rlbench_suite import registry
 from rlbench_suite.agent import CannotPlay, Progress
-from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.evaluation.checkpoint import Checkpoint
 from rlbench_suite.evaluation.execution import LOG, SILENCE, Event, Worker, supervise
 from rlbench_suite.evaluation.language_model import LanguageModel
@@ -32,6 +31,7 @@ from rlbench_suite.evaluation.store import OpenRun
 from rlbench_suite.evaluation.writing import CannotWrite
 from rlbench_suite.language.chat import ChatError
 from rlbench_suite.scale import ANCHORS
+from rlbench_suite.task_card import TaskCard, unknown
 
 _ATTEMPTS = 2
 """Faults of its workers after which a cell is reported as failed."""

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from rlbench_suite.card import unknown
 from rlbench_suite.evaluation.writing import FAILED, CannotWrite
+from rlbench_suite.task_card import unknown
 
 if TYPE_CHECKING:  # commands on results read runs at URLs without JAX
     from rlbench_suite.evaluation.runner import Event

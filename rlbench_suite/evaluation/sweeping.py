@@ -28,7 +28,6 @@ import pyarrow.parquet as pq
 from gymnasium import spaces
 
 from rlbench_suite.agent import Agent, HostPolicy
-from rlbench_suite.card import TaskCard, load, unknown
 from rlbench_suite.context import times
 from rlbench_suite.evaluation import chart
 from rlbench_suite.evaluation.manifest import Cell, CellSpec
@@ -42,6 +41,7 @@ from rlbench_suite.policy import Policy, View, is_privileged
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Split, Task
+from rlbench_suite.task_card import TaskCard, load, unknown
 
 INTERVAL = "decision interval"
 """Name of what :func:`sweep_frequency` varies: the number of steps for which a policy holds each action."""

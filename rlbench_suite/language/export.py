@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rlbench_suite.card import unknown
 from rlbench_suite.language.rows import METADATA, Row
+from rlbench_suite.task_card import unknown
 
 if TYPE_CHECKING:
     from rlbench_suite.language.dataset import Dataset

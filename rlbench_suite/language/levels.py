@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from rlbench_suite.card import SPLITS, TaskCard, unknown
 from rlbench_suite.language.rows import Row, kept_puzzle, make_row, puzzle_of
 from rlbench_suite.registry import card as find_card
+from rlbench_suite.task_card import SPLITS, TaskCard, unknown
 
 
 class Levels:

@@ -15,8 +15,8 @@ import pytest
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.card import TaskCard
 from rlbench_suite.registry import agent
+from rlbench_suite.task_card import TaskCard
 
 sys.path.insert(0, str(Path(__file__).parent))
 from trajectories import flat, random_actions

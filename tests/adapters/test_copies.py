@@ -16,7 +16,7 @@ import numpy as np
 import pettingzoo
 import pytest
 
-from rlbench_suite.card import TaskCard
+from rlbench_suite.task_card import TaskCard
 
 sys.path.insert(0, str(Path(__file__).parent))
 from trajectories import flat, random_actions

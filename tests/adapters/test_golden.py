@@ -15,9 +15,9 @@ from typing import Any
 import gymnasium
 import pytest
 
-from rlbench_suite.card import TaskCard
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.registry import cards
+from rlbench_suite.task_card import TaskCard
 
 sys.path.insert(0, str(Path(__file__).parent))
 from trajectories import differences, trajectory

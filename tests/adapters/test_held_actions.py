@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from rlbench_suite.card import TaskCard
+from rlbench_suite.task_card import TaskCard
 
 EPISODES, STEPS = 64, 60
 

@@ -14,13 +14,13 @@ import pytest
 
 from rlbench_suite import bit_exact
 from rlbench_suite.adapters import rollout
-from rlbench_suite.card import TaskCard, load
 from rlbench_suite.checking import check_task
 from rlbench_suite.episode import Draw, reset_where
 from rlbench_suite.policy import reference_player
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.registry import cards
+from rlbench_suite.task_card import TaskCard, load
 
 ENTRIES = 4
 DRAW = Draw(np.int32(0), np.int32(-1))

@@ -15,8 +15,8 @@ from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, see
 
 from rlbench_suite import registry
 from rlbench_suite.adapters.parallel import TaskParallelEnv, agent_spaces
-from rlbench_suite.card import TaskCard
 from rlbench_suite.task import Task
+from rlbench_suite.task_card import TaskCard
 
 IDS = [card.id for card in registry.cards().values() if card.agents > 1]
 

@@ -19,10 +19,10 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import TimeLimit
 
 from rlbench_suite.adapters.entry_points import make, make_vec
-from rlbench_suite.card import TaskCard
 from rlbench_suite.episode import NO_LIMIT, Draw, action_sizes, advance, begin, seed_key
 from rlbench_suite.process import precision
 from rlbench_suite.registry import cards
+from rlbench_suite.task_card import TaskCard
 
 sys.path.insert(0, str(Path(__file__).parent))
 from trajectories import digest, flat, random_actions

@@ -15,10 +15,10 @@ from gymnasium import spaces
 from hostile_replies import HOSTILE, MAX_READING_SECONDS
 
 from rlbench_suite.adapters.text import MAX_ACTION_CHARACTERS
-from rlbench_suite.card import TaskCard
 from rlbench_suite.numerals import read_integer, read_real
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.registry import cards
+from rlbench_suite.task_card import TaskCard
 from rlbench_suite.trial import random_action
 
 FORGED_NUMBERS = ("٣", "１", "²", "1_0", "0x1", "+-1", "--1", "1e", "infinity", "-inf", "NaN", "")

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from rlbench_suite import registry
-from rlbench_suite.card import TaskCard
 from rlbench_suite.cli import suite
+from rlbench_suite.task_card import TaskCard
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.card import load
 from rlbench_suite.envs.driving.tasks import highway
 from rlbench_suite.envs.driving.tasks.highway import ACTIONS, IDLE, LANE_LEFT, LANE_RIGHT, SLOWER, State
 from rlbench_suite.envs.driving.traffic import traffic
@@ -24,6 +23,7 @@ from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.policy import View, reference_player
 from rlbench_suite.process import precision
 from rlbench_suite.registry import agent, card
+from rlbench_suite.task_card import load
 
 sys.path.insert(0, str(Path(__file__).parent))
 import plain_traffic

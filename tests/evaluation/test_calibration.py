@@ -9,8 +9,8 @@ import pytest
 from killing import die_at_call, killed
 
 from rlbench_suite import registry
-from rlbench_suite.card import Score
 from rlbench_suite.evaluation.calibration import remark, write_scores
+from rlbench_suite.task_card import Score
 
 
 def near(mean: float, half: float) -> Score:

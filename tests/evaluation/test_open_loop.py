@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from rlbench_suite.card import TaskCard
 from rlbench_suite.evaluation.open_loop import KNOTS, LIMIT, BlindPlayer, BlindSearch, Played, next_legal
 from rlbench_suite.policy import View
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.registry import cards, suites
+from rlbench_suite.task_card import TaskCard
 
 PAGE = Path(__file__).parents[2] / "docs" / "open_loop.md"
 ROW = re.compile(r"^\| ([\w?=&-]+) \| (-?[\d.]+) \+- ([\d.]+) \|.*\| ([\w ]+) \|$", re.MULTILINE)

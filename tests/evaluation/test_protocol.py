@@ -11,7 +11,6 @@ from rlbench_suite import registry
 from rlbench_suite.adapters.entry_points import make
 from rlbench_suite.adapters.rollout import Record, play, replay
 from rlbench_suite.agent import Progress
-from rlbench_suite.card import TaskCard
 from rlbench_suite.episode import scalar_return
 from rlbench_suite.evaluation.manifest import CellSpec
 from rlbench_suite.evaluation.protocol import (
@@ -26,6 +25,7 @@ from rlbench_suite.evaluation.protocol import (
 )
 from rlbench_suite.policy import reference_player
 from rlbench_suite.task import Task
+from rlbench_suite.task_card import TaskCard
 
 TOYS = ("ToyWalk-v0", "ToyDrift-v0")
 CELLS = 100

@@ -13,11 +13,11 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from rlbench_suite.adapters.frame_rate import frame_rate, pace_in_words
-from rlbench_suite.card import TaskCard
 from rlbench_suite.cli.evaluate import app as evaluate
 from rlbench_suite.cli.suite import app
 from rlbench_suite.evaluation.video import SUFFIXES, Scene, side_by_side, write
 from rlbench_suite.registry import card as find_card
+from rlbench_suite.task_card import TaskCard
 
 TASK = "DeepSeaTreasure-v0"
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.card import load
 from rlbench_suite.envs.greenhouse import tomato
 from rlbench_suite.envs.greenhouse.climates import Sky
 from rlbench_suite.envs.greenhouse.glasshouse import Air, Control, Glasshouse, House, Outside, co2_density, saturated
@@ -20,6 +19,7 @@ from rlbench_suite.envs.greenhouse.weather import Site
 from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.policy import View
 from rlbench_suite.registry import card
+from rlbench_suite.task_card import load
 
 CONTEXT = Params(Site(0.9, 0.0, 0.0, 0.0), Prices(1.0, 0.05, 0.2), Glasshouse(), Variety())
 

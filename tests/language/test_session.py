@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from hostile_replies import HOSTILE, MAX_READING_SECONDS
 
-from rlbench_suite.card import TaskCard
 from rlbench_suite.envs.memory.t_maze import ACTIONS
 from rlbench_suite.envs.text.knowledge import spoken
 from rlbench_suite.language.rows import puzzle_of
@@ -23,6 +22,7 @@ from rlbench_suite.policy import View
 from rlbench_suite.puzzle import CLOSING, OPENING
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Described
+from rlbench_suite.task_card import TaskCard
 
 TEXTS = [
     ("Wordle-v0", None),

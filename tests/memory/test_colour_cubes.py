@@ -15,9 +15,9 @@ import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.card import load
 from rlbench_suite.envs.memory.colour_cubes import AROUND, Wanderer, most_taken
 from rlbench_suite.registry import card
+from rlbench_suite.task_card import load
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from memoryless_cubes import value

@@ -13,7 +13,6 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from rlbench_suite.adapters.rollout import play, replay
-from rlbench_suite.card import TaskCard
 from rlbench_suite.context import template, times
 from rlbench_suite.envs.motor.control.cascade import Cascade
 from rlbench_suite.envs.motor.plants.catalogue import PLANTS
@@ -21,6 +20,7 @@ from rlbench_suite.envs.motor.plants.data_sheet import constants, own_plant
 from rlbench_suite.envs.motor.plants.three_phase import PMSM
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card, cards
+from rlbench_suite.task_card import TaskCard
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from random_plants import DRAWS, data_sheet, judged, stable

@@ -14,8 +14,6 @@ from jax.flatten_util import ravel_pytree
 from scipy.integrate import solve_ivp
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.card import TaskCard
-from rlbench_suite.card import load as loaded
 from rlbench_suite.envs.motor.control.cascade import Cascade
 from rlbench_suite.envs.motor.machines.frames import DQ, AlphaBeta
 from rlbench_suite.envs.motor.machines.induction import Currents, Electrical
@@ -27,6 +25,8 @@ from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.policy import View
 from rlbench_suite.process import precision
 from rlbench_suite.registry import agent, card, cards
+from rlbench_suite.task_card import TaskCard
+from rlbench_suite.task_card import load as loaded
 
 DRIVES = [one for one in cards().values() if one.entry_point.endswith(":Drive")]
 CONTINUOUS = [one for one in DRIVES if one.settings["control"] == "continuous"]

@@ -15,7 +15,6 @@ import pytest
 from hostile_replies import MAX_READING_SECONDS
 
 from rlbench_suite.bank import STOP, bank_of_both_splits, build_bank, load_bank
-from rlbench_suite.card import SPLITS, TaskCard
 from rlbench_suite.dice import Dice
 from rlbench_suite.evaluation.one_shot import best_constant, interval
 from rlbench_suite.language.dataset import PuzzleDataset
@@ -23,6 +22,7 @@ from rlbench_suite.language.lenient import judge_answer
 from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.language.trl import environment_factory
 from rlbench_suite.puzzle import CLOSING, LONGEST_ANSWER, OPENING, Puzzle
+from rlbench_suite.task_card import SPLITS, TaskCard
 
 pytestmark = pytest.mark.every_puzzle
 every_tier = pytest.mark.parametrize("tier", ["easy", "medium", "hard"])

@@ -15,7 +15,6 @@ from scipy import stats
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Uniform
-from rlbench_suite.card import load
 from rlbench_suite.envs.puzzles.formulas.clause_picture import ALARM
 from rlbench_suite.envs.puzzles.formulas.dimacs import (
     Clause,
@@ -40,6 +39,7 @@ from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.policy import reference_player
 from rlbench_suite.registry import card
 from rlbench_suite.task import Split
+from rlbench_suite.task_card import load
 
 TIERS = ("easy", "medium", "hard")
 

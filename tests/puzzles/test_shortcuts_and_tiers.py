@@ -11,13 +11,13 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from rlbench_suite.card import Score, TaskCard
 from rlbench_suite.evaluation import calibration
 from rlbench_suite.language.dataset import PuzzleDataset
 from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.language.session import begin
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.registry import cards
+from rlbench_suite.task_card import Score, TaskCard
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import tiers

@@ -15,7 +15,6 @@ import pytest
 
 from rlbench_suite.adapters.record import Record
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.card import Score, TaskCard
 from rlbench_suite.envs.text.chess_notation import fen, move_name
 from rlbench_suite.envs.text.diagnosis import COST, PERCENT
 from rlbench_suite.envs.text.endgame import LOST_PIECE, STALEMATED
@@ -33,6 +32,7 @@ from rlbench_suite.envs.tools.sql import instance as question
 from rlbench_suite.policy import View, player_for
 from rlbench_suite.registry import card, cards
 from rlbench_suite.task import Split
+from rlbench_suite.task_card import Score, TaskCard
 
 pytestmark = pytest.mark.of_variants
 

@@ -11,9 +11,9 @@ import numpy as np
 from gymnasium import spaces
 from PIL import Image, ImageDraw
 
-from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, singles
 from rlbench_suite.task import Task
+from rlbench_suite.task_card import TaskCard
 
 from ...alternating_bands import alternating_bands, split_units
 from ...named_actions import NamedActions

@@ -10,8 +10,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.card import TaskCard
 from rlbench_suite.context import Constant, weights
+from rlbench_suite.task_card import TaskCard
 
 from ...alternating_bands import alternating_bands
 from ...own_constants import OwnConstants

@@ -31,10 +31,10 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.bit_exact import computed_once
-from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Example, Puzzle, Verdict, wrong
+from rlbench_suite.task_card import TaskCard
 
 from ..shared.board import FILLED, GIVEN, INK, Board
 from ..shared.puzzle_task import Params, PuzzleTask

@@ -21,10 +21,10 @@ import numpy as np
 
 from rlbench_suite.bit_exact import computed_once
 from rlbench_suite.bitset import unpack_bits
-from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import Example
+from rlbench_suite.task_card import TaskCard
 
 from ..shared.board import Board
 from ..shared.grid_filling import FillTask, Grid, GridPuzzle

@@ -32,10 +32,10 @@ from gymnasium import spaces
 
 from rlbench_suite.bank import Bank, bank_of_both_splits
 from rlbench_suite.bit_exact import computed_once
-from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
+from rlbench_suite.task_card import TaskCard
 
 from ..shared.puzzle_task import Params, PuzzleTask
 from .clause_picture import picture_of

@@ -29,13 +29,13 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.bank import Bank
-from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.keys import bits
 from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.puzzle import RIGHT, Example, Puzzle, Verdict, wrong
 from rlbench_suite.task import Task
+from rlbench_suite.task_card import TaskCard
 
 from ..shared import parsing
 from ..shared.board import FILLED, INK, Board

@@ -21,8 +21,8 @@ import numpy as np
 from jax import lax
 
 from rlbench_suite.bitset import unpack_bits
-from rlbench_suite.card import TaskCard
 from rlbench_suite.dice import Dice
+from rlbench_suite.task_card import TaskCard
 
 from ..shared.grid_filling import FillTask, Grid, GridPuzzle, rows_as_bits
 from ..shared.symmetry import least, relabelled, square_symmetries

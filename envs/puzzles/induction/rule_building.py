@@ -31,8 +31,8 @@ from jax import lax
 from PIL import Image, ImageDraw, ImageFont
 
 from rlbench_suite.bank import Bank, bank_of_both_splits
-from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, singles
+from rlbench_suite.task_card import TaskCard
 
 from ..shared import parsing
 from ..shared.board import FILLED, GIVEN, INK, LINE, PAPER

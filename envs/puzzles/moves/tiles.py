@@ -32,10 +32,10 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.bit_exact import computed_once
-from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
 from rlbench_suite.reductions import summed
+from rlbench_suite.task_card import TaskCard
 
 from ..shared import parsing
 from ..shared.board import Board

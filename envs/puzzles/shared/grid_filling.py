@@ -29,11 +29,11 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.bit_exact import computed_once
-from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Example, Instance, Malformed, Puzzle, Verdict, wrong
 from rlbench_suite.reductions import summed
+from rlbench_suite.task_card import TaskCard
 
 from . import parsing
 from .board import Board

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.bank import STOP, Bank, bank_of_both_splits
-from rlbench_suite.card import TaskCard
 from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.puzzle import Puzzle
 from rlbench_suite.task import Task
+from rlbench_suite.task_card import TaskCard
 
 State = TypeVar("State")
 

@@ -26,10 +26,10 @@ import numpy as np
 from gymnasium import spaces
 from PIL import ImageFont
 
-from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import Example, Instance, Malformed, Puzzle, agreement, items_of
+from rlbench_suite.task_card import TaskCard
 
 from ..shared import parsing
 from ..shared.board import Board

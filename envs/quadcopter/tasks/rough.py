@@ -30,9 +30,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Components
 from rlbench_suite.policy import View, privileged_player
+from rlbench_suite.task_card import TaskCard
 
 from ...alternating_bands import alternating_bands
 from ..control.disturbance_observer import Observed, Rates, nothing_seen, observe

@@ -47,8 +47,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
+from rlbench_suite.task_card import TaskCard
 
 from ...signal_temporal_logic import Memory
 from ...specifications import (

@@ -60,9 +60,9 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from rlbench_suite.bit_exact import computed_once
-from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.task import Task
+from rlbench_suite.task_card import TaskCard
 
 from ....alternating_bands import alternating_bands
 from ...arrays import Scalar
