@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
+from gymnasium.envs.registration import EnvSpec
 
 from rlbench_suite.task_card import NEAREST, Constraint, TaskCard, load, one_of, unknown
 
@@ -274,22 +275,65 @@ def datasets() -> Any:
     return importlib.import_module(DATASETS)
 
 
+def tasks() -> tuple[str, ...]:
+    """Return the ids of all tasks, variants included; ``suites()["all"]`` has those that are no variants."""
+    return tuple(cards())
+
+
+def make(task_id: str, **keywords: Any) -> gymnasium.Env[Any, Any]:
+    """Make an environment of a task: ``gymnasium.make`` with its keywords, for names as :func:`card` reads them.
+
+    Args:
+        task_id: id of a task; ``rlsuite/`` may be left out, and settings may follow: ``PMSMSpeed-v0?noise=0.01``.
+        keywords: ``split``, ``difficulty``, ``view``, ``dtype``, ``render_mode``, ``weights`` and settings of the task
+            (:func:`rlbench_suite.adapters.entry_points.make`), and Gymnasium's own, such as ``max_episode_steps``.
+
+    Raises:
+        ValueError: a value is unknown, or has no meaning for this task.
+    """
+    spec = EnvSpec(
+        **_registration(card(task_id))
+    )  # not its id, because Gymnasium knows neither settings nor unlisted ids
+    return gymnasium.make(spec, **keywords)
+
+
+def make_vec(task_id: str, num_envs: int = 1, **keywords: Any) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
+    """Make a batch of environments: ``gymnasium.make_vec`` with its keywords, for names as :func:`card` reads them.
+
+    Args:
+        task_id: id of a task, as in :func:`make`.
+        num_envs: number of episodes that run side by side.
+        keywords: those of :class:`rlbench_suite.adapters.batch.TaskVectorEnv`, settings of the task, and Gymnasium's
+            own, such as ``vectorization_mode``.
+
+    Raises:
+        ValueError: a value is unknown, out of range, or has no meaning for this task.
+    """
+    spec = EnvSpec(**_registration(card(task_id)))
+    return gymnasium.make_vec(spec, num_envs, **keywords)
+
+
+def _registration(card: TaskCard) -> dict[str, Any]:
+    """Return what Gymnasium registers of a card, by the names of its arguments."""
+    return {
+        "id": card.registered_id,
+        "entry_point": "rlbench_suite.adapters.entry_points:make",
+        "vector_entry_point": "rlbench_suite.adapters.entry_points:make_vec",
+        "max_episode_steps": card.horizon,
+        "kwargs": {"task_id": card.id},
+        # The environment itself does the work of both wrappers. They would cost a tenth of the time of a step.
+        "order_enforce": False,
+        "disable_env_checker": True,
+    }
+
+
 def register() -> None:
     """Register every id with Gymnasium, and the ids of several agents with PettingZoo too."""
     import pettingzoo
 
     for card in cards().values():
         if card.id not in gymnasium.registry:
-            gymnasium.register(
-                id=card.id,
-                entry_point="rlbench_suite.adapters.entry_points:make",
-                vector_entry_point="rlbench_suite.adapters.entry_points:make_vec",
-                max_episode_steps=card.horizon,
-                kwargs={"task_id": card.id},
-                # The environment itself does the work of both wrappers. They would cost a tenth of the time of a step.
-                order_enforce=False,
-                disable_env_checker=True,
-            )
+            gymnasium.register(**_registration(card))
         if card.agents == 1:
             continue
         for kind, factory, table in (

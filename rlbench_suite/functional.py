@@ -1,0 +1,163 @@
+"""Tasks as pure functions in gymnax's form, for the user's own ``jit``, ``vmap``, ``scan`` and ``grad``.
+
+::
+
+    env, params = rlbench_suite.functional.make("PMSMCurrent-v0")
+    observation, state = env.reset(key, params)
+    observation, state, reward, done, info = env.step(key, state, action, params)
+
+Functions take and return one episode; ``jax.vmap`` makes batches. An episode is that of ``gymnasium.make(id)``:
+``env.reset(jax.random.key(7), params)`` begins the one that ``reset(seed=7)`` begins there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from gymnasium import spaces
+
+from rlbench_suite.episode import VECTORS, Draw, Episode, advance, begin, scalar_return
+from rlbench_suite.registry import card as find_card
+from rlbench_suite.task import Task
+from rlbench_suite.task_card import unexpected
+
+__all__ = ["EnvParams", "FunctionalEnv", "make"]
+
+
+class EnvParams(NamedTuple):
+    """What may vary between calls of one compiled program; ``_replace`` changes it."""
+
+    max_steps_in_episode: Any
+    """Time limit in steps, int32 ``()``."""
+    contexts: Draw
+    """Where the contexts of episodes come from: ``Draw.parse("test", env.task)`` for those of the test split."""
+
+
+class FunctionalEnv:
+    """A task as pure functions of a key, a state and an action. The state is a pytree: save it, branch from it.
+
+    ``params`` may be left out everywhere; they are then ``default_params``.
+
+    Attributes:
+        task: the task.
+        default_params: time limit of the card, contexts of the split.
+    """
+
+    def __init__(self, task: Task[Any, Any], split: str | int = "train") -> None:
+        self.task = task
+        self.default_params = EnvParams(task.card.horizon, Draw.parse(split, task))
+
+    def reset(self, key: jax.Array, params: EnvParams | None = None) -> tuple[Any, Episode]:
+        """Begin an episode.
+
+        Args:
+            key: random key; ``jax.random.key(s)`` begins the first episode of seed ``s``.
+            params: time limit and source of contexts.
+
+        Returns:
+            The first observation, shaped like the observation space, and the state.
+
+        Raises:
+            ValueError: the key is not one of JAX's default kind, threefry.
+        """
+        seed = jax.random.key_data(key)
+        if seed.shape != (2,):
+            raise ValueError(f"reset takes one threefry key, whose data are uint32 (2,); this key's are {seed.shape}.")
+        episode, first = begin(self.task, seed, 0, (params or self.default_params).contexts)
+        return first.observation, episode
+
+    def step(
+        self, key: jax.Array, state: Episode, action: jax.Array, params: EnvParams | None = None
+    ) -> tuple[Any, Episode, jax.Array, jax.Array, dict[str, Any]]:
+        """Step once, and begin the next episode at once if this one has ended.
+
+        Args:
+            key: random key of the next episode. The step itself draws from the key of its own episode.
+            state: the running episode.
+            action: an action of the action space; numbers outside the bounds of a Box are clipped to them.
+            params: time limit and source of contexts.
+
+        Returns:
+            Observation and state, those of the next episode where this one has ended; then of the step just made: the
+            reward ``()`` (objectives weighted as the card says, agents averaged), ``done`` bool ``()``, and ``info``
+            with scalars: ``terminated``, ``truncated``, ``success``, the score so far, and the measures of the task. If
+            the task has objectives, ``vector_reward`` has the reward of each, ``(n_objectives,)``.
+        """
+        last_observation, last_state, reward, done, info = self.step_env(key, state, action, params)
+        last = last_observation, last_state
+        first = self.reset(key, params)
+        observation, state = jax.tree.map(lambda new, old: jnp.where(done, new, old), first, last)
+        return observation, state, reward, done, info
+
+    def step_env(
+        self, key: jax.Array, state: Episode, action: jax.Array, params: EnvParams | None = None
+    ) -> tuple[Any, Episode, jax.Array, jax.Array, dict[str, Any]]:
+        """Step once and begin no other episode: as :meth:`step`, with the last observation and state of this one.
+
+        An algorithm that estimates the value of what follows a time limit needs this observation.
+        """
+        del key
+        limit = (params or self.default_params).max_steps_in_episode
+        episode, result = advance(self.task, state, self._as_action(action), limit)
+        info = {name: value for name, value in result.info.items() if name not in VECTORS}
+        info |= {"terminated": result.terminated, "truncated": result.truncated}
+        if self.task.card.objectives:
+            info["vector_reward"] = result.reward
+        reward = scalar_return(self.task, result.reward)
+        return result.observation, episode, reward, result.terminated | result.truncated, info
+
+    def _as_action(self, action: jax.Array) -> jax.Array:
+        space = self.task.action_space
+        action = jnp.asarray(action).astype(jax.dtypes.canonicalize_dtype(space.dtype))
+        return jnp.clip(action, space.low, space.high) if isinstance(space, spaces.Box) else action
+
+    def action_mask(self, state: Episode) -> jax.Array | None:
+        """Return which actions are legal now, bool ``(n_actions,)``, or None if every action always is.
+
+        A step with an action that is not legal changes nothing but the time.
+        """
+        return self.task.action_mask(state.state, state.params)
+
+    def observation_space(self, params: EnvParams | None = None) -> spaces.Space[Any]:
+        """Return the space of observations, as Gymnasium has it."""
+        return self.task.observation_space
+
+    def action_space(self, params: EnvParams | None = None) -> spaces.Space[Any]:
+        """Return the space of actions, as Gymnasium has it."""
+        return self.task.action_space
+
+
+def make(
+    task_id: str,
+    *,
+    split: str | int = "train",
+    difficulty: str | float | None = None,
+    dtype: str = "float32",
+    **settings: Any,
+) -> tuple[FunctionalEnv, EnvParams]:
+    """Return a task as pure functions, and its default params, as ``gymnax.make`` does.
+
+    Args:
+        task_id: id of a card; ``rlsuite/`` may be left out.
+        split: ``"train"``, ``"test"``, or the number of one training context.
+        difficulty: a tier's name or the number that defines it.
+        dtype: ``"float32"``, or ``"float64"`` inside of ``jax.enable_x64(True)``.
+        settings: settings of the card, as ``gymnasium.make`` takes them, and ``context``.
+
+    Raises:
+        ValueError: a value is unknown or has no meaning here, or a simulator of the host computes the task.
+    """
+    card = find_card(task_id)
+    known = [*card.settings, "context"]
+    for name in settings:
+        if name not in known:
+            raise unexpected(card.id, name, ["split", "difficulty", "dtype", *known])
+    if card.host:
+        raise ValueError(
+            f"{card.id} is computed by a simulator of the host, which has no pure functions. Use rlbench_suite.make or "
+            f"rlbench_suite.make_vec."
+        )
+    env = FunctionalEnv(find_card(task_id, **settings).build(difficulty=difficulty, dtype=dtype), split)
+    return env, env.default_params
