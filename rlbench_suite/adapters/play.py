@@ -113,6 +113,7 @@ class _CompiledPlayer:
     def __init__(self, task: Task[Any, Any], name: str) -> None:
         agent = registry.agent(name)
         agent.check(task)
+        policy: Any  # one with pure functions: none of these players runs on the host
         (policy,) = agent.train(task, seed=0, budget="smoke")
 
         def act(memory: Any, episode: Episode, observation: Any, mask: Any) -> tuple[jax.Array, Any]:
