@@ -44,7 +44,7 @@ def loss(actor: tuple[Linear, ...], batch: Batch) -> jax.Array:
 
 
 class Cloning:
-    """The algorithm."""
+    """The two functions of an :class:`offline_agent.Algorithm`."""
 
     def start(self, flat: FlatTask, config: Config, seed: int) -> LearnerState:
         """Return the initial state, with a random actor."""

@@ -111,7 +111,7 @@ def actor_loss(actor: tuple[Linear, ...], critics: Critics, batch: Batch, alpha:
 
 
 class TD3WithCloning:
-    """The algorithm."""
+    """The two functions of an :class:`offline_agent.Algorithm`."""
 
     def start(self, flat: FlatTask, config: Config, seed: int) -> LearnerState:
         """Return the initial state, with random networks and equal targets."""
