@@ -35,7 +35,7 @@ class Camera(NamedTuple):
         right = right / length if length > 1e-9 else np.array([1.0, 0.0, 0.0])
         return np.stack([right, np.cross(right, forward), forward])
 
-    def points_in_view(self, points: np.ndarray) -> np.ndarray:
+    def to_camera(self, points: np.ndarray) -> np.ndarray:
         """Return points ``(..., 3)`` in the camera's frame (m): right, up and forward, which is the depth."""
         points_in_view: np.ndarray = (points - np.array(self.position)) @ self.axes().T
         return points_in_view
