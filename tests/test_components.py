@@ -177,7 +177,7 @@ def test_a_drive_shows_what_is_named() -> None:
         angle=1.0,
         reference=(50.0,),
         applied=(0.0, 1.0, 1.0),  # of phases c, b, a
-        parts=state.parts._replace(link=state.parts.link._replace(voltage=0.9), waiting=jnp.int32(0b100)),
+        memories=state.memories._replace(link=state.memories.link._replace(voltage=0.9), waiting=jnp.int32(0b100)),
     )
     seen = shown(task, state, params)
     torque = float(params.machine.torque(state.electrical))

@@ -159,7 +159,7 @@ def summarise(episodes: Sequence[Sequence[Tracked]]) -> list[Summary]:
     for together in named.values():
         answers = np.array([response for one in together for response in responses(one)]).reshape(-1, 4)
         rise, overshoot, settling, ripple = (_median(column) for column in answers.T)
-        errors = np.concatenate([one.value - one.reference for one in together])
+        errors = np.concatenate([one.value - one.setpoint for one in together])
         found.append(
             Summary(
                 together[0].name, together[0].unit, len(answers), rise, overshoot, settling,

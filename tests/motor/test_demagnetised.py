@@ -31,7 +31,7 @@ def test_transition_equals_the_equations_by_scipy(onset: float) -> None:
     m = jax.tree.map(float, params.machine)
     kept = 1.0 if onset else 1 - m.loss
     state = episode.state._replace(
-        speed=np.float64(120.0), electrical=episode.state.electrical._replace(kept=np.float64(kept))
+        speed=np.float64(120.0), electrical=episode.state.electrical._replace(flux_share=np.float64(kept))
     )
     step, rng, current, electrical = jax.jit(task.transition), np.random.default_rng(0), np.zeros(2), 360.0
     for k in range(30):
@@ -48,7 +48,7 @@ def test_transition_equals_the_equations_by_scipy(onset: float) -> None:
             ]
 
         current = solve_ivp(rate, (0, 1e-4), current, "DOP853", rtol=1e-11, atol=1e-11).y[:, -1]
-    assert float(state.electrical.kept) == pytest.approx(kept, abs=1e-15)
+    assert float(state.electrical.flux_share) == pytest.approx(kept, abs=1e-15)
     np.testing.assert_allclose([state.electrical.d, state.electrical.q], current, atol=1e-5 * 400)
     torque = 4.5 * (m.magnet_flux * kept + (m.inductance_d - m.inductance_q) * current[0]) * current[1]
     assert float(task.controlled(state, params)[0]) == pytest.approx(torque, abs=2e-3)
@@ -82,7 +82,9 @@ def test_the_loss_shows_in_what_is_privileged_only() -> None:
     key = jax.random.key(0)
     episode = jax.jit(partial(begin, task))(seed_key(2), 0, Draw(np.int32(0), np.int32(-1)))[0]
     electrical = episode.state.electrical._replace(d=np.float32(-40.0), q=np.float32(90.0))
-    whole, weak = (episode.state._replace(electrical=electrical._replace(kept=np.float32(kept))) for kept in (1.0, 0.5))
+    whole, weak = (
+        episode.state._replace(electrical=electrical._replace(flux_share=np.float32(kept))) for kept in (1.0, 0.5)
+    )
     seen = [task.observation(state, key, episode.params) for state in (whole, weak)]
     np.testing.assert_array_equal(*seen)
     assert task.describe(whole, episode.params) == task.describe(weak, episode.params)

@@ -65,7 +65,7 @@ def test_transition_equals_scipy(one: TaskCard) -> None:
     if task.kind == "position":
         state = state._replace(speed=state.speed + 20)  # away from the friction's corner
     start = (state.electrical, state.speed, state.speed * 0)
-    given: Any = state.parts.waiting  # under a delay: what the first period applies
+    given: Any = state.memories.waiting  # under a delay: what the first period applies
     with precision(task):
         step = jax.jit(task.transition)
         for k in range(30):

@@ -52,7 +52,7 @@ def with_dopri5(env: Environment, inputs: np.ndarray, rtol: float) -> np.ndarray
     begin, unravel = ravel_pytree(env.initial())
     applied = jax.jit(lambda y, u: env.applied(unravel(y), u))
     rate = jax.jit(lambda y, voltage: ravel_pytree(env.rate(unravel(y), voltage))[0])
-    shown = jax.jit(lambda y, y1, terminals, voltage: env.shown(terminals, voltage, unravel(y), unravel(y1)))
+    shown = jax.jit(lambda y, y1, terminals, voltage: env.observe(terminals, voltage, unravel(y), unravel(y1)))
     solver = ode(lambda t, y, voltage: np.asarray(rate(y, voltage))).set_integrator("dopri5", rtol=rtol, atol=1e-12)
     solver.set_initial_value(np.asarray(begin), 0.0)
     seen = []

@@ -84,7 +84,7 @@ def test_recorded_episodes(drive: Any) -> None:
         actions = np.stack([act(task.action_space, n) for n in range(PUSH)])
         shown, rewards, ends = map(np.asarray, played(actions, setpoints, keys))
         size = len(task.env.state_names)
-        np.testing.assert_allclose(start.shown, episode["reset"], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(start.observed, episode["reset"], rtol=0, atol=1e-12)
         np.testing.assert_allclose(rewards[:steps], episode["rewards"], rtol=0, atol=integrator_error(name))
         np.testing.assert_allclose(shown[steps - 1, :size], episode["last"], rtol=0, atol=integrator_error(name))
         assert ends[:steps].tolist() == [False] * (steps - 1) + [episode["terminated"]]
@@ -169,13 +169,15 @@ def test_sub_episodes_of_setpoints() -> None:
     wide = Wiener(-1e3, 1e3, 1e-3, 1e-1)
     walks = walked(wide, 200, 12_000)
     changed = np.diff(walks.deviation) != 0
-    assert (changed == (walks.left[:, :-1] == 0)).all()  # a new deviation begins where the last one has no steps left
+    assert (
+        changed == (walks.steps_left[:, :-1] == 0)
+    ).all()  # a new deviation begins where the last one has no steps left
     ends = [np.flatnonzero(row) for row in changed]
     lengths = np.concatenate([np.diff(row) for row in ends])
     assert len(lengths) > 1000
     assert 500 <= lengths.min() < 510
-    assert 1990 < walks.left.max() + 1 <= 1999
-    first = 1 + walks.left[:, 0]
+    assert 1990 < walks.steps_left.max() + 1 <= 1999
+    first = 1 + walks.steps_left[:, 0]
     assert stats.kstest((first - 500) / 1500, "uniform").pvalue > 1e-3
     paces = np.log10(walks.deviation[:, 0] / 1e-3) / 2
     assert stats.kstest(paces, "uniform").pvalue > 1e-3

@@ -45,14 +45,14 @@ def test_commands_take_effect_one_period_later() -> None:
     late: Any = card("PMSMSpeedIndustrial-v0").build()
     episode = first(late)
     state, params = episode.state, episode.params
-    now = state._replace(parts=plain.initial(jax.random.key(0), params).parts)
+    now = state._replace(memories=plain.initial(jax.random.key(0), params).memories)
     actions = np.random.default_rng(0).uniform(-0.2, 0.2, (6, 2)).astype(np.float32)
-    shifted = [jnp.stack(state.parts.waiting), *actions[:-1]]
+    shifted = [jnp.stack(state.memories.waiting), *actions[:-1]]
     with jax.disable_jit():
         for ours, theirs in zip(actions, shifted, strict=True):
             state = late.transition(state, jnp.asarray(ours), jax.random.key(1), params)
             now = plain.transition(now, jnp.asarray(theirs), jax.random.key(1), params)
-            assert jax.tree.leaves(state._replace(parts=())) == jax.tree.leaves(now._replace(parts=()))
+            assert jax.tree.leaves(state._replace(memories=())) == jax.tree.leaves(now._replace(memories=()))
 
 
 def test_speed_is_a_difference_of_counts() -> None:
@@ -62,7 +62,7 @@ def test_speed_is_a_difference_of_counts() -> None:
     episode = first(task, 3)
     state, params, steps = episode.state, episode.params, 200
     quantum, speed = 2 * np.pi / (COUNTS * 1e-4), float(params.speed)
-    begun, total = float(state.parts.instruments.fraction), 0.0
+    begun, total = float(state.memories.instruments.fraction), 0.0
     with precision(task):
         step, seen = jax.jit(task.transition), jax.jit(task.observation)
         for n in range(1, steps + 1):
@@ -111,14 +111,14 @@ def test_exact_instruments_show_the_state(name: str) -> None:
     with precision(task):
         observation = jax.jit(task.observation)(episode.state, jax.random.key(0), episode.params)
         shown, state = task.shown_state(observation), episode.state
-        for ours, theirs in ((shown, state), (shown.parts.link, state.parts.link)):
+        for ours, theirs in ((shown, state), (shown.memories.link, state.memories.link)):
             for field in ("speed", "setpoint", "applied", "voltage"):
                 if hasattr(ours, field):
                     np.testing.assert_allclose(getattr(ours, field), getattr(theirs, field), rtol=1e-12)
         seen = task.plant.measured(shown.electrical)
         np.testing.assert_allclose(seen, task.plant.measured(state.electrical), rtol=1e-9, atol=1e-12)
         if task.delayed:
-            assert shown.parts.waiting == state.parts.waiting
+            assert shown.memories.waiting == state.memories.waiting
 
 
 @pytest.mark.parametrize("name", IDS)

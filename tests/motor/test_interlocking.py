@@ -80,7 +80,7 @@ def test_a_delayed_drive_is_the_other_one_period_later(name: str) -> None:
     params, state = episode.params, delayed.state
     rng = np.random.default_rng(0)
     with precision(plain):
-        waited = state.parts.waiting
+        waited = state.memories.waiting
         actions = rng.integers(0, 8, 20) if plain.finite else rng.uniform(-0.05, 0.05, (20, 1))
         given = [waited if plain.finite else np.array(waited), *actions[:-1]]
         now = episode.state

@@ -70,13 +70,13 @@ def test_a_drive_under_random_torque_slows_by_it() -> None:
         step = jax.jit(task.driven)
         holding = (params.machine.magnet_flux * state.speed / 60,)
         pushed, free = (
-            step(state._replace(parts=state.parts._replace(load=jnp.float64(torque))), holding, params)
+            step(state._replace(memories=state.memories._replace(load=jnp.float64(torque))), holding, params)
             for torque in (2.5, 0.0)
         )
         inertia = params.machine.inertia + params.load.inertia
         # what the current does against the change of speed within the step is of second order
         assert float(pushed.speed - free.speed) == pytest.approx(-2.5 * task.period / float(inertia), rel=0.02)
-    torques = [float(first(task, seed).state.parts.load) for seed in range(40)]
+    torques = [float(first(task, seed).state.memories.load) for seed in range(40)]
     assert 0.5 < np.std(torques) / (0.1 * 16) < 1.5
 
 
@@ -88,7 +88,7 @@ def test_a_bench_moves_its_speed_along_a_sine_within_its_range() -> None:
         step = jax.jit(task.driven)
         for seed in range(3):
             episode = first(task, seed)
-            wave, state = episode.state.parts.load, episode.state
+            wave, state = episode.state.memories.load, episode.state
             assert float(state.speed) == pytest.approx(float(wave.at(SHAPES["sinus"])), abs=1e-9)
             speeds = []
             for _ in range(50):

@@ -83,7 +83,7 @@ def test_only_chosen_parts_remember(options: dict[str, str], remembers: tuple[st
     task = card("PMSMTorque-v0", **options).build()
     key = jax.random.key(0)
     state = jax.eval_shape(lambda: task.initial(key, task.sample_params(key, np.int32(0))))
-    assert tuple(name for name, memory in state.parts._asdict().items() if jax.tree.leaves(memory)) == remembers
+    assert tuple(name for name, memory in state.memories._asdict().items() if jax.tree.leaves(memory)) == remembers
 
 
 def test_every_choice_is_tried_and_a_wrong_one_refused() -> None:

@@ -126,7 +126,7 @@ def test_switched_setpoints_do_each_kind_in_turn() -> None:
 
         def body(now: Any, t: Any) -> Any:
             after = setpoint.step(*now, RANGES, jnp.float64(0.3), jax.random.fold_in(key, t))
-            return after, (after[0][0], after[1][0].kind, after[1][0].left)
+            return after, (after[0][0], after[1][0].kind, after[1][0].steps_left)
 
         return jax.lax.scan(body, begun, jnp.arange(2000))[1]
 

@@ -85,7 +85,7 @@ def test_a_drive_on_an_rc_link_is_stepped_by_the_exponential_of_both() -> None:
         for k in range(3):
             state = task.transition(state, jnp.asarray(action), jax.random.key(k), params)
             truth = expm(augmented(rate, 3) * task.period) @ truth
-        ours = [*state.electrical, plant.link * state.parts.link.voltage]
+        ours = [*state.electrical, plant.link * state.memories.link.voltage]
     np.testing.assert_allclose(ours, truth[:3], rtol=1e-12)
 
 

@@ -72,8 +72,8 @@ def test_drives_on_a_link_equal_scipy(name: str) -> None:
     with precision(task):
         episode = jax.jit(partial(begin, task))(seed_key(0), 0, TEST)[0]
         params, state = episode.params, episode.state
-        low = state.parts.link._replace(voltage=jnp.float64(0.9 if kind == "ac1" else 1.152))
-        state = state._replace(parts=state.parts._replace(link=low))
+        low = state.memories.link._replace(voltage=jnp.float64(0.9 if kind == "ac1" else 1.152))
+        state = state._replace(memories=state.memories._replace(link=low))
         flat, unravel = ravel_pytree((state.electrical, state.speed))
 
         @jax.jit
@@ -91,7 +91,7 @@ def test_drives_on_a_link_equal_scipy(name: str) -> None:
             if kind == "rc":
                 source = (link - volts) / resistance
             else:
-                phase = float(state.parts.link.phase) + 50 * t - (1 / 12 if kind == "ac3" else 0)
+                phase = float(state.memories.link.phase) + 50 * t - (1 / 12 if kind == "ac3" else 0)
                 source = max(link * float(rectified(kind, np.array([phase]))[0]) - volts, 0) / resistance
                 braking = 10 * max(volts - BRAKING_FROM * link, 0) / resistance
             return np.append(np.asarray(moving), (source - braking - float(power) / volts) / capacitance)
@@ -113,9 +113,9 @@ def test_drives_on_a_link_equal_scipy(name: str) -> None:
                 max_step=0.25 * task.period,
             ).y[:, -1]
             begun = step(begun, action, jax.random.key(k), params)
-            voltages.append(float(begun.parts.link.voltage))
+            voltages.append(float(begun.memories.link.voltage))
         truth, speed = unravel(jnp.asarray(y[:-1]))
-        ours = [*plant.measured(begun.electrical), begun.speed / plant.speed_limit, begun.parts.link.voltage]
+        ours = [*plant.measured(begun.electrical), begun.speed / plant.speed_limit, begun.memories.link.voltage]
         theirs = [*plant.measured(truth), speed / plant.speed_limit, y[-1] / link]
     assert np.ptp(voltages) > 1e-3, "the link's voltage moves"
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-5)

@@ -47,7 +47,7 @@ def test_curriculum_is_the_code_s_product_of_factors() -> None:
     """Weights multiplied stage after stage and capped, as training does; from stage 14 on all are at their caps."""
     place, motion = 5.0, 0.01
     for stage in range(17):
-        weights = Weights.after(stage)
+        weights = Weights.after_stages(stage)
         assert weights.position == pytest.approx(place)
         assert weights.motion == pytest.approx(motion)
         assert (weights == Weights(40, 1)) is (stage >= 14)

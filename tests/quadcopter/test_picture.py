@@ -44,14 +44,14 @@ def test_a_level_camera_shows_points_where_similar_triangles_say(point: tuple[fl
     """Ninety degrees over 100 rows: one metre is 50 pixels by metre of distance."""
     x, y, z = point
     expected = (100 + 50 * x / (y + 5), 50 - 50 * (z - 2) / (y + 5))
-    shown = LEVEL.pixels(LEVEL.seen(np.array([point])), 200, 100)
+    shown = LEVEL.pixels(LEVEL.to_camera(np.array([point])), 200, 100)
     np.testing.assert_allclose(shown, [expected], atol=1e-12)
 
 
 def test_an_oblique_camera_measures_angles_between_its_axis_and_points() -> None:
     """The distance of a pixel from the middle is the focal length times the tangent of the angle from the axis."""
     points = np.random.default_rng(0).uniform(-1, 1, (50, 3))
-    shown = OBLIQUE.pixels(OBLIQUE.seen(points), 320, 200) - (160, 100)
+    shown = OBLIQUE.pixels(OBLIQUE.to_camera(points), 320, 200) - (160, 100)
     axis, ways = (np.array(end) - OBLIQUE.position for end in (OBLIQUE.target, points))
     cosine = ways @ axis / np.linalg.norm(axis) / np.linalg.norm(ways, axis=1)
     focal_length = 100 / math.tan(math.radians(20))
@@ -66,12 +66,12 @@ def test_into_the_camera_and_back(camera: Camera) -> None:
     assert axes[0, 2] == pytest.approx(0, abs=1e-12)
     assert axes[1, 2] > 0 or camera.position[:2] == camera.target[:2]
     points = np.random.default_rng(1).normal(size=(20, 3))
-    np.testing.assert_allclose(camera.seen(points) @ axes + camera.position, points, atol=1e-12)
+    np.testing.assert_allclose(camera.to_camera(points) @ axes + camera.position, points, atol=1e-12)
     depth = 7.0
     ends = camera.position + depth * camera.rays(60, 40)
     rows, columns = np.indices((40, 60))
     middles = np.stack([columns + 0.5, rows + 0.5], -1)
-    np.testing.assert_allclose(camera.pixels(camera.seen(ends), 60, 40), middles, atol=1e-9)
+    np.testing.assert_allclose(camera.pixels(camera.to_camera(ends), 60, 40), middles, atol=1e-9)
 
 
 def test_the_horizon_is_level_and_where_the_pitch_says() -> None:
@@ -80,7 +80,7 @@ def test_the_horizon_is_level_and_where_the_pitch_says() -> None:
     for pitch in (0.0, 0.3):
         camera = Camera((0.0, 0.0, 2.0), (math.cos(pitch), 0.0, 2 - math.sin(pitch)), math.radians(60))
         far = 1e9 * np.stack([np.cos(angles), np.sin(angles), 0 * angles], 1)
-        rows = camera.pixels(camera.seen(far), 400, 200)[:, 1]
+        rows = camera.pixels(camera.to_camera(far), 400, 200)[:, 1]
         np.testing.assert_allclose(rows, 100 - 100 / math.tan(math.radians(30)) * math.tan(pitch), atol=1e-5)
     image = np.asarray(render([], [], Floor(0.0, 0.0, 0.0, 1.0, 1e6), LEVEL, 80, 60))
     assert (image[:30] == SKY).all()
@@ -92,7 +92,7 @@ def test_floor_tiles_are_where_they_belong() -> None:
     image = np.asarray(render([], [], floor, OBLIQUE, 320, 200))
     for column, row in ((-2, 0), (-1, 1), (0, 0), (0, 1), (1, -2)):
         middle = (0.5 + (column + 0.5) * 0.5, 0.25 + (row + 0.5) * 0.5, 0.0)
-        x, y = OBLIQUE.pixels(OBLIQUE.seen(np.array(middle)), 320, 200)
+        x, y = OBLIQUE.pixels(OBLIQUE.to_camera(np.array(middle)), 320, 200)
         assert tuple(image[int(y), int(x)]) == (DARK if (column + row) % 2 else LIGHT)
 
 

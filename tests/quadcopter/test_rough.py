@@ -14,7 +14,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from rlbench_suite.adapters.rollout import play, replay
-from rlbench_suite.envs.quadcopter.control.disturbance_observer import Rates, nothing_seen, observe
+from rlbench_suite.envs.quadcopter.control.disturbance_observer import Rates, initial_estimate, observe
 from rlbench_suite.envs.quadcopter.physics import battery, dynamics, wind
 from rlbench_suite.envs.quadcopter.physics.dynamics import NOMINAL, STEP, Quadcopter, Rotors
 from rlbench_suite.envs.quadcopter.physics.payload import Payload
@@ -191,7 +191,7 @@ def test_the_observer_finds_a_force_and_a_torque() -> None:
     share = Rates(*(jnp.float64(0.2),) * 6)
 
     def estimate(**disturbed: Any) -> Rates:
-        vehicle, memory = Quadcopter(RigidBody(*jnp.zeros(13))._replace(qw=jnp.float64(1)), rotors), nothing_seen()
+        vehicle, memory = Quadcopter(RigidBody(*jnp.zeros(13))._replace(qw=jnp.float64(1)), rotors), initial_estimate()
         step = jax.jit(lambda v: dynamics.step(v, rotors, NOMINAL, STEP, **disturbed))
         for _ in range(60):
             memory = observe(memory, vehicle, NOMINAL, share)

@@ -110,11 +110,11 @@ class Cascade(eqx.Module):
 
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
         """Return voltages, or a switch state."""
-        state: State = self._met(view.state, view.state.parts.waiting)
-        wanted, torque = self._currents(memory.torque, state, view.params)
+        state: State = self._met(view.state, view.state.memories.waiting)
+        currents, torque = self._currents(memory.torque, state, view.params)
         if self.task.finite:
-            return self._switch_state(wanted, state), Memory(memory.voltage, torque)
-        action, voltage = self._voltages(wanted, memory.voltage, state, view.state)
+            return self._switch_state(currents, state), Memory(memory.voltage, torque)
+        action, voltage = self._voltages(currents, memory.voltage, state, view.state)
         return jnp.stack(action), Memory(voltage, torque)
 
     def _met(self, state: State, waiting: Any) -> State:
@@ -128,14 +128,14 @@ class Cascade(eqx.Module):
         voltage = task.actuator.voltage(applied, state.electrical, state.angle)
         ahead = task.machine_after(state.electrical, state.speed, self._from_link(voltage, state), nominal)
         angle = state.angle
-        if task.angle.seen and task.kind != "position":
+        if task.angle.is_shown and task.kind != "position":
             angle = angle + task.plant.pole_pairs * task.period * state.speed
         return state._replace(electrical=ahead, angle=angle)
 
     def _from_link(self, voltage: Any, state: State) -> Any:
         """Scale a voltage on a nominal link, V, with the link's own."""
         link = self.task.link
-        return link.given(voltage, link.voltage(state.parts.link))
+        return link.machine_voltage(voltage, link.voltage(state.memories.link))
 
     def _currents(self, integral: Scalar, state: State, params: Params) -> tuple[Values, Scalar]:
         """Return the currents to reach, A, and the integrator's next value."""
@@ -151,16 +151,16 @@ class Cascade(eqx.Module):
         learning = 0.1 / SPEED_PERIODS * (task.period / task.goal.period)
         bounds = task.goals["torque"]
         if task.kind == "position":
-            away = setpoint - value
-            approach = jnp.abs(away) * (1 / (POSITION_PERIODS * task.goal.period))
-            braking = jnp.sqrt(jnp.abs(away) * (bounds.high[0] / inertia))
-            speed = jnp.sign(away) * jnp.minimum(approach, braking)
+            gap = setpoint - value
+            approach = jnp.abs(gap) * (1 / (POSITION_PERIODS * task.goal.period))
+            braking = jnp.sqrt(jnp.abs(gap) * (bounds.high[0] / inertia))
+            speed = jnp.sign(gap) * jnp.minimum(approach, braking)
             torque = jnp.clip(gain * (speed - state.speed), bounds.low[0], bounds.high[0])
             return self._for_torque(torque, state), integral
-        asked = gain * (setpoint - value) + integral
+        requested = gain * (setpoint - value) + integral
         low, high = task.plant.speed_torques(state.electrical) or (bounds.low[0], bounds.high[0])
-        torque = jnp.clip(asked, low, high)
-        within = (asked > low) & (asked < high)
+        torque = jnp.clip(requested, low, high)
+        within = (requested > low) & (requested < high)
         integral = integral + jnp.where(within, learning * gain * (setpoint - value), 0.0)
         return self._for_torque(torque, state), integral
 
@@ -168,11 +168,13 @@ class Cascade(eqx.Module):
         """Return currents, A, for an inner torque, N m, on the data sheet's machine."""
         return self.task.plant.currents_within(self.task.period, torque, state.electrical)
 
-    def _voltages(self, wanted: Values, integrals: Values, state: State, now: State) -> tuple[Values, Values]:
+    def _voltages(
+        self, goal_currents: Values, integrals: Values, state: State, measured_state: State
+    ) -> tuple[Values, Values]:
         """Return the action at a state, and the integrators' next values from the present measurements."""
         plant = self.task.plant
         currents = self._measured(state)
-        errors = tuple(w - i for w, i in zip(wanted, currents, strict=False))
+        errors = tuple(w - i for w, i in zip(goal_currents, currents, strict=False))
         # A voltage without a current of its own has no error and no integral.
         integral = (*integrals, *[0.0] * (plant.inputs - len(integrals)))
         resistive = [resistance * current for resistance, current in zip(plant.resistances(), currents, strict=True)]
@@ -181,17 +183,17 @@ class Cascade(eqx.Module):
         wished = plant.changing(errors, self.task.period, state.speed)
         changing = self._together(wished, holding)
         units = self._from_link(plant.units, state)
-        parts = tuple(
+        shares = tuple(
             jnp.clip((held + change) * (1 / unit), -3, 3)
             for held, change, unit in zip(holding, changing, units, strict=True)
         )
-        action = tuple(jnp.clip(part, -1, 1) for part in plant.within_reach(parts))
+        action = tuple(jnp.clip(share, -1, 1) for share in plant.within_reach(shares))
         if self.task.delayed:  # a prediction hides the unknown part, which the integrators are to learn
-            errors = tuple(w - i for w, i in zip(wanted, self._measured(now), strict=False))
-            changing = self._together(plant.changing(errors, self.task.period, now.speed), holding)
+            errors = tuple(w - i for w, i in zip(goal_currents, self._measured(measured_state), strict=False))
+            changing = self._together(plant.changing(errors, self.task.period, measured_state.speed), holding)
         lacking = tuple(
-            (held + wish) * (1 / unit) - part
-            for held, wish, unit, part in zip(holding, wished, units, action, strict=True)
+            (held + wish) * (1 / unit) - share
+            for held, wish, unit, share in zip(holding, wished, units, action, strict=True)
         )
         return action, learn(integrals, changing, plant.waiting(lacking))
 
@@ -204,7 +206,7 @@ class Cascade(eqx.Module):
         plant = self.task.plant
         return [value * plant.current_limit for value in plant.measured(state.electrical)[: plant.inputs]]
 
-    def _switch_state(self, wanted: Values, state: State) -> jax.Array:
+    def _switch_state(self, currents: Values, state: State) -> jax.Array:
         """Choose the best switch state by simulating one period of the data sheet's machine."""
         task = self.task
         plant, halving = task.plant, task.goals["current"].halving
@@ -214,7 +216,7 @@ class Cascade(eqx.Module):
             voltage = self._from_link(plant.switched(number, state.electrical, state.angle), state)
             ahead = task.machine_after(state.electrical, state.speed, voltage, nominal)
             total: Scalar = 100.0 * jnp.maximum(plant.length(ahead) - 0.95, 0)
-            for value, setpoint, unit in zip(plant.measured(ahead), wanted, halving, strict=False):
+            for value, setpoint, unit in zip(plant.measured(ahead), currents, halving, strict=False):
                 error = (value * plant.current_limit - setpoint) * (1 / unit)
                 total = total + error * error
             return total
@@ -271,25 +273,25 @@ class ObservingCascade(Cascade):
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
         """Return voltages, or a switch state, from the observation alone."""
         task = self.task
-        shown, started = task.shown_state(view.observation), memory.steps > 0
-        learnt, electrical = self._currents_seen(memory, shown)
-        speed, load, covariance = self._speed_seen(memory, shown.speed)
-        angle = shown.angle
+        measured, started = task.shown_state(view.observation), memory.steps > 0
+        learnt, electrical = self._observe_currents(memory, measured)
+        speed, load, covariance = self._observe_speed(memory, measured.speed)
+        angle = measured.angle
         if task.kind == "position":
             turned = memory.state.angle + task.period * memory.state.speed
             angle = turned + self.POSITION * (angle - turned)
-        observed = learnt, load, covariance, shown._replace(electrical=electrical, speed=speed, angle=angle)
-        begun = memory.voltage, memory.torque, memory.covariance, shown
-        learnt, load, covariance, state = jax.tree.map(lambda a, b: jnp.where(started, a, b), observed, begun)
+        observed = learnt, load, covariance, measured._replace(electrical=electrical, speed=speed, angle=angle)
+        first = memory.voltage, memory.torque, memory.covariance, measured
+        learnt, load, covariance, state = jax.tree.map(lambda a, b: jnp.where(started, a, b), observed, first)
         nominal = Params(task.plant.nominal, None, state.speed, state.speed)
-        met = self._met(state, self._less(state.parts.waiting, learnt, state))
+        met = self._met(state, self._less(state.memories.waiting, learnt, state))
         if task.kind == "torque":
             met = met._replace(setpoint=(met.setpoint[0] - self._unknown_torque(learnt, state),))
-        wanted, _ = self._currents(load, met, nominal)
+        currents, _ = self._currents(load, met, nominal)
         if task.finite:
-            action = self._switch_state(wanted, met)
+            action = self._switch_state(currents, met)
         else:
-            action = jnp.stack(self._voltages(wanted, learnt, met, state)[0])
+            action = jnp.stack(self._voltages(currents, learnt, met, state)[0])
         return action, Observed(learnt, load, covariance, state, memory.steps + 1)
 
     def _unknown_torque(self, learnt: Values, state: State) -> Scalar:
@@ -307,7 +309,7 @@ class ObservingCascade(Cascade):
             return applied
         units = self._from_link(self.task.plant.units, state)
         learnt = (*learnt, *[0.0] * (len(applied) - len(learnt)))
-        return tuple(part - volts * (1 / unit) for part, volts, unit in zip(applied, learnt, units, strict=True))
+        return tuple(share - volts * (1 / unit) for share, volts, unit in zip(applied, learnt, units, strict=True))
 
     @property
     def _current_gain(self) -> float:
@@ -330,40 +332,40 @@ class ObservingCascade(Cascade):
         assert isinstance(instruments, NoisyInstruments)
         return instruments.deviation
 
-    def _currents_seen(self, memory: Observed, shown: State) -> tuple[Values, Any]:
+    def _observe_currents(self, memory: Observed, measured_state: State) -> tuple[Values, Any]:
         """Return the learnt voltages, and the electrical state."""
-        task, plant, before, gain = self.task, self.task.plant, memory.state, self._current_gain
-        applied = self._less(task.actuator.choice(shown.applied), memory.voltage, before)
-        seen = plant.measured(shown.electrical)
-        expected = plant.measured(self._ahead(before, applied).electrical)
-        off = tuple(s - e for s, e in zip(seen, expected, strict=True))
+        task, plant, previous, gain = self.task, self.task.plant, memory.state, self._current_gain
+        applied = self._less(task.actuator.choice(measured_state.applied), memory.voltage, previous)
+        measured = plant.measured(measured_state.electrical)
+        expected = plant.measured(self._ahead(previous, applied).electrical)
+        off = tuple(s - e for s, e in zip(measured, expected, strict=True))
         electrical = plant.electrical_of(
             tuple(e + gain * o for e, o in zip(expected, off, strict=True)),
-            plant.directions(shown.electrical, shown.angle),
+            plant.directions(measured_state.electrical, measured_state.angle),
         )
         amperes = tuple(o * plant.current_limit for o in off[: len(plant.currents)])
-        changing = plant.changing(amperes, task.period, shown.speed)
+        changing = plant.changing(amperes, task.period, measured_state.speed)
         rate = self.LEARNING * gain
         learnt = tuple(volts - rate * more for volts, more in zip(memory.voltage, changing, strict=False))
         return learnt, electrical
 
-    def _speed_seen(self, memory: Observed, shown: Scalar) -> tuple[Scalar, Scalar, Values]:
+    def _observe_speed(self, memory: Observed, measured: Scalar) -> tuple[Scalar, Scalar, Values]:
         """Return speed, load and their covariance, by one step of a Kalman filter."""
-        task, plant, before = self.task, self.task.plant, memory.state
+        task, plant, previous = self.task, self.task.plant, memory.state
         per = task.period / (1.5 * plant.nominal.inertia) if task.loaded else 0.0
-        most = task.goals["torque"].high[0]
-        unknown = self.UNKNOWN_LOAD * per * most
+        max_torque = task.goals["torque"].high[0]
+        unknown = self.UNKNOWN_LOAD * per * max_torque
         if isinstance(task.load, Profile):
             unknown = task.period * task.design.steady_acceleration
-        pushed = per * (plant.nominal.torque(before.electrical) - memory.torque)
+        pushed = per * (plant.nominal.torque(previous.electrical) - memory.torque)
         first, joint, second = memory.covariance
         first = first - 2 * per * joint + per * per * second + unknown**2
         joint = joint - per * second
-        second = second + (self.LOAD * most) ** 2 * (1 / task.card.horizon)
+        second = second + (self.LOAD * max_torque) ** 2 * (1 / task.card.horizon)
         share = 1 / (first + self._speed_noise**2)
-        off, gain, load_gain = shown - (before.speed + pushed), first * share, joint * share
+        off, gain, load_gain = measured - (previous.speed + pushed), first * share, joint * share
         covariance = (1 - gain) * first, (1 - gain) * joint, second - load_gain * joint
-        return before.speed + pushed + gain * off, memory.torque + load_gain * off, covariance
+        return previous.speed + pushed + gain * off, memory.torque + load_gain * off, covariance
 
 
 def _gain(change: float, noise: float) -> float:

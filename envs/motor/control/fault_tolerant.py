@@ -25,7 +25,7 @@ from ..machines.frames import DQ, Phases, Scalar, inverse_clarke, inverse_park
 from ..machines.open_phase import Currents
 from ..tasks.faulty import FaultyDrive, phases_of
 
-ASKED, CARRIED = 15.0, 3.0
+REQUESTED, CARRIED = 15.0, 3.0
 """Currents, A. A phase is suspected if more than the first is requested and it carries less than the second."""
 STEPS = 5.0
 """Number of consecutive steps of suspicion after which a phase is taken to be open."""
@@ -34,7 +34,7 @@ STEPS = 5.0
 class Suspicion(NamedTuple):
     """Memory: the requested currents, A, and the number of steps for which each phase has been suspected."""
 
-    wanted: Phases
+    requested: Phases
     steps: Phases
 
 
@@ -63,31 +63,35 @@ class FaultTolerant(eqx.Module):
     def suspected(self, memory: Suspicion, carried: Phases) -> Phases:
         """Count the steps for which each phase is suspected. A phase that was taken to be open stays so."""
 
-        def longer(wanted: Scalar, carried: Scalar, steps: Scalar) -> Scalar:
-            silent = (jnp.abs(wanted) > ASKED) & (jnp.abs(carried) < CARRIED)
+        def longer(requested: Scalar, carried: Scalar, steps: Scalar) -> Scalar:
+            silent = (jnp.abs(requested) > REQUESTED) & (jnp.abs(carried) < CARRIED)
             return jnp.where((steps >= STEPS) | silent, steps + 1, 0)
 
-        return Phases(*map(longer, memory.wanted, carried, memory.steps))
+        return Phases(*map(longer, memory.requested, carried, memory.steps))
 
     def act(self, memory: Suspicion, view: View, key: jax.Array) -> tuple[jax.Array, Suspicion]:
         """Return three phase voltages."""
         task, plant, state = self.task, self.task.plant, view.state
-        machine, now = plant.nominal, state.electrical
-        steps = self.suspected(memory, Phases(now.a, now.b, now.c))
-        off = task.controlled(state, view.params)[0] - machine.inner_torque(now.currents)
-        d, q = plant.currents_for(state.setpoint[0] - off, now)
+        machine, electrical_state = plant.nominal, state.electrical
+        steps = self.suspected(memory, Phases(electrical_state.a, electrical_state.b, electrical_state.c))
+        off = task.controlled(state, view.params)[0] - machine.inner_torque(electrical_state.currents)
+        d, q = plant.currents_for(state.setpoint[0] - off, electrical_state)
         electrical = machine.pole_pairs * state.speed
-        middle, after = state.angle + 0.5 * task.period * electrical, state.angle + task.period * electrical
-        own = inverse_clarke(inverse_park(DQ(d, q), after))
+        middle_angle, end_angle = state.angle + 0.5 * task.period * electrical, state.angle + task.period * electrical
+        phases = inverse_clarke(inverse_park(DQ(d, q), end_angle))
         zero: Scalar = 0.0
-        for count, alone in zip(steps, own, strict=True):
+        for count, alone in zip(steps, phases, strict=True):
             zero = jnp.where(count >= STEPS, -alone, zero)
         rate = 1 / task.period
-        u_d = machine.resistance * now.d - electrical * machine.inductance_q * now.q
-        u_q = machine.resistance * now.q + electrical * (machine.inductance_d * now.d + machine.magnet_flux)
-        u_d = u_d + machine.inductance_d * rate * (d - now.d)
-        u_q = u_q + machine.inductance_q * rate * (q - now.q)
-        u_zero = machine.resistance * now.zero + machine.inductance_zero * rate * (zero - now.zero)
-        volts = inverse_clarke(inverse_park(DQ(u_d, u_q), middle))
+        u_d = machine.resistance * electrical_state.d - electrical * machine.inductance_q * electrical_state.q
+        u_q = machine.resistance * electrical_state.q + electrical * (
+            machine.inductance_d * electrical_state.d + machine.magnet_flux
+        )
+        u_d = u_d + machine.inductance_d * rate * (d - electrical_state.d)
+        u_q = u_q + machine.inductance_q * rate * (q - electrical_state.q)
+        u_zero = machine.resistance * electrical_state.zero + machine.inductance_zero * rate * (
+            zero - electrical_state.zero
+        )
+        volts = inverse_clarke(inverse_park(DQ(u_d, u_q), middle_angle))
         action = tuple(jnp.clip((volt + u_zero) * (1 / plant.unit), -1, 1) for volt in volts)
-        return jnp.stack(action), Suspicion(phases_of(Currents(d, q, zero), after), steps)
+        return jnp.stack(action), Suspicion(phases_of(Currents(d, q, zero), end_angle), steps)

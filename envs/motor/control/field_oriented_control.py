@@ -56,10 +56,10 @@ class FieldOrientedControl(NamedTuple):
         integral_gain = machine.resistance / doubled  # K_p / T_n, the same on both axes
         error = DQ(state.setpoint.d - state.current.d, state.setpoint.q - state.current.q)
         induced = pmsm.steady_voltage(state.current, view.params.speed, machine._replace(resistance=0.0))
-        wanted = DQ(induced.d + gain.d * error.d + memory.d, induced.q + gain.q * error.q + memory.q)
-        action = within_unit_circle(DQ(wanted.d / VOLTAGE_LIMIT, wanted.q / VOLTAGE_LIMIT))
+        voltages = DQ(induced.d + gain.d * error.d + memory.d, induced.q + gain.q * error.q + memory.q)
+        action = within_unit_circle(DQ(voltages.d / VOLTAGE_LIMIT, voltages.q / VOLTAGE_LIMIT))
         # Back-calculation: the part that the inverter could not give is subtracted from the integrated error.
-        short = DQ(wanted.d - VOLTAGE_LIMIT * action.d, wanted.q - VOLTAGE_LIMIT * action.q)
+        short = DQ(voltages.d - VOLTAGE_LIMIT * action.d, voltages.q - VOLTAGE_LIMIT * action.q)
         memory = DQ(
             memory.d + STEP * integral_gain * (error.d - short.d / gain.d),
             memory.q + STEP * integral_gain * (error.q - short.q / gain.q),

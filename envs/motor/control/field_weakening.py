@@ -50,7 +50,7 @@ FLUX_GAIN = 5.0
 """Gain of an induction machine's flux, in parts of the current that holds it."""
 
 
-def weakened(machine: PermanentMagnet, torque: Scalar, least: DQ, flux: Scalar, most: Scalar) -> DQ:
+def weakened(machine: PermanentMagnet, torque: Scalar, free_current: DQ, flux: Scalar, max_current: Scalar) -> DQ:
     """Return the currents, A, within a flux and a current that come nearest to a torque.
 
     With the flux at an angle delta from the d axis, L_d i_d + psi = flux cos(delta) and L_q i_q = flux sin(delta). Both
@@ -67,7 +67,7 @@ def weakened(machine: PermanentMagnet, torque: Scalar, least: DQ, flux: Scalar, 
     magnets, per_d, per_q = machine.magnet_flux, 1 / machine.inductance_d, 1 / machine.inductance_q
     a, b = magnets * machine.inductance_q * per_d, (1 - machine.inductance_q * per_d) * flux
     steepest = 2 * b / jnp.maximum(a + jnp.sqrt(a * a + 8 * b * b), 1e-12)
-    wanted = jnp.abs(torque)
+    magnitude = jnp.abs(torque)
 
     def at(angle: Scalar) -> DQ:
         return DQ((flux * jnp.cos(angle) - magnets) * per_d, flux * jnp.sin(angle) * per_q)
@@ -76,15 +76,17 @@ def weakened(machine: PermanentMagnet, torque: Scalar, least: DQ, flux: Scalar, 
         low, high = ends
         middle = 0.5 * (low + high)
         current = at(middle)
-        below = (machine.torque(current) < wanted) & (current.d * current.d + current.q * current.q < most * most)
+        below = (machine.torque(current) < magnitude) & (
+            current.d * current.d + current.q * current.q < max_current * max_current
+        )
         return jnp.where(below, middle, low), jnp.where(below, high, middle)
 
-    begun = jnp.arccos(jnp.minimum(magnets / flux, 1.0)) if magnets else 0.0 * flux
-    found = at(jax.lax.fori_loop(0, HALVINGS, halved, (begun, jnp.arccos(jnp.clip(steepest, -1, 1))))[0])
-    linked = machine.flux(least)
+    first_angle = jnp.arccos(jnp.minimum(magnets / flux, 1.0)) if magnets else 0.0 * flux
+    best = at(jax.lax.fori_loop(0, HALVINGS, halved, (first_angle, jnp.arccos(jnp.clip(steepest, -1, 1))))[0])
+    linked = machine.flux(free_current)
     inside = (linked.d * linked.d + linked.q * linked.q) <= flux * flux
     sign = jnp.where(torque < 0, -1.0, 1.0)
-    return DQ(jnp.where(inside, least.d, found.d), jnp.where(inside, least.q, sign * found.q))
+    return DQ(jnp.where(inside, free_current.d, best.d), jnp.where(inside, free_current.q, sign * best.q))
 
 
 def voltage_for_flux(plant: Plant, resistance: float, electrical: Any, speed: Scalar) -> Scalar:
@@ -111,16 +113,16 @@ class WeakeningCascade(Cascade):
 
     def initial(self, params: Params) -> Any:
         """Begin with the data sheet."""
-        begun = super().initial(params)
-        return Memory(begun.voltage, begun.torque, jnp.ones_like(params.speed))
+        start = super().initial(params)
+        return Memory(start.voltage, start.torque, jnp.ones_like(params.speed))
 
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
         """Return voltages."""
         state: State = view.state
         applied = jnp.sqrt(state.applied[0] * state.applied[0] + state.applied[1] * state.applied[1])
         share = jnp.clip(memory.share + VOLTAGE_GAIN * (1 - MARGIN - applied), LEAST_SHARE, 1.0)
-        wanted, torque = self._asked(memory.torque, share, state)
-        action, voltage = self._voltages(wanted, memory.voltage, state, state)
+        currents, torque = self._limited_currents(memory.torque, share, state)
+        action, voltage = self._voltages(currents, memory.voltage, state, state)
         return jnp.stack(action), Memory(voltage, torque, share)
 
     @classmethod
@@ -134,37 +136,37 @@ class WeakeningCascade(Cascade):
             raise TypeError(f"WeakeningCascade controls wide-speed drives, got {type(task).__name__}.")
         return cls(task)
 
-    def _asked(self, integral: Scalar, share: Scalar, state: State) -> tuple[Values, Scalar]:
+    def _limited_currents(self, integral: Scalar, share: Scalar, state: State) -> tuple[Values, Scalar]:
         """Return the currents to reach, A, and the integrator's next value."""
         task = self.task
         base = task.plant.base()
         assert base is not None
-        most = MOST_CURRENT * base.torque
+        max_torque = MOST_CURRENT * base.torque
         gain = 1.5 * task.plant.nominal.inertia / (SPEED_PERIODS * task.period)
         off = gain * (state.setpoint[0] - state.speed)
-        torque = jnp.clip(off + integral, -most, most)
-        wanted, made = self._weakened(torque, share, state)
-        within = jnp.abs(off + integral - made) < 0.01 * most
-        return wanted, integral + jnp.where(within, 0.1 / SPEED_PERIODS * off, 0.0)
+        torque = jnp.clip(off + integral, -max_torque, max_torque)
+        currents, torque_given = self._weakened(torque, share, state)
+        within = jnp.abs(off + integral - torque_given) < 0.01 * max_torque
+        return currents, integral + jnp.where(within, 0.1 / SPEED_PERIODS * off, 0.0)
 
     def _weakened(self, torque: Scalar, share: Scalar, state: State) -> tuple[Values, Scalar]:
         """Return currents, A, and their torque, N m."""
         plant, electrical = self.task.plant, state.electrical
         turning = jnp.maximum(plant.pole_pairs * jnp.abs(state.speed), 1.0)
-        most = MOST_CURRENT * plant.nominal_current
+        max_current = MOST_CURRENT * plant.nominal_current
         if isinstance(plant, SCIM):
-            return self._induction(plant, torque, share, state, most)
+            return self._induction(plant, torque, share, state, max_current)
         flux = share * voltage_for_flux(plant, plant.nominal.resistance, electrical, state.speed) / turning
         machine = plant.nominal.without_magnets() if isinstance(plant, SynRM) else plant.nominal
-        current = weakened(machine, torque, DQ(*plant.currents_for(torque, electrical)), flux, most)
+        current = weakened(machine, torque, DQ(*plant.currents_for(torque, electrical)), flux, max_current)
         return tuple(current), machine.torque(current)
 
     def _induction(
-        self, plant: SCIM, torque: Scalar, share: Scalar, state: State, most: float
+        self, plant: SCIM, torque: Scalar, share: Scalar, state: State, max_current: float
     ) -> tuple[Values, Scalar]:
         """Lower the flux to what the voltage holds besides i_q, and control it by i_d."""
         machine, nominal = plant.nominal, plant.nominal_flux
-        current, flux = plant.seen(state.electrical.current, state.electrical), plant.field(state.electrical)[0]
+        current, flux = plant.to_field(state.electrical.current, state.electrical), plant.field(state.electrical)[0]
         coupling = machine.mutual_inductance / machine.rotor_inductance()
         flux = jnp.maximum(flux, 0.1 * nominal)
         slip = machine.rotor_resistance * coupling * current.q / flux
@@ -173,14 +175,14 @@ class WeakeningCascade(Cascade):
         across = machine.transient_inductance() * current.q
         along = jnp.sqrt(jnp.maximum(held * held - across * across, (0.1 * nominal) ** 2))
         aim = jnp.minimum(along * (machine.mutual_inductance / machine.stator_inductance()), nominal)
-        d = jnp.clip((aim + FLUX_GAIN * (aim - flux)) * (1 / machine.mutual_inductance), 0.0, 0.8 * most)
+        d = jnp.clip((aim + FLUX_GAIN * (aim - flux)) * (1 / machine.mutual_inductance), 0.0, 0.8 * max_current)
         per = 1.5 * plant.pole_pairs * coupling * flux
-        reach = jnp.sqrt(most * most - d * d)
+        reach = jnp.sqrt(max_current * max_current - d * d)
         q = jnp.clip(torque / per, -reach, reach)
         return (d, q), q * per
 
     def _together(self, changing: Values, holding: Values) -> Values:
         """Shorten the change to what the holding voltage leaves."""
         per = 1 / self.task.plant.unit
-        share = room([(tuple(part * per for part in holding), tuple(part * per for part in changing))])
+        share = room([(tuple(volts * per for volts in holding), tuple(volts * per for volts in changing))])
         return tuple(volts * share for volts in changing)

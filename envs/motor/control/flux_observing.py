@@ -52,12 +52,12 @@ class FluxObserving(Cascade):
         """Return voltages."""
         plant, state = self.task.plant, view.state
         electrical, flux = plant.pole_pairs * state.speed, plant.nominal.magnet_flux
-        seen = memory.voltage[1] * electrical / (electrical * electrical + self.HARDLY**2)
-        seen = jnp.clip(seen, self.BELIEVED[0] * flux, self.BELIEVED[1] * flux)
-        lost = memory.lost + self.SMOOTHING * (seen - memory.lost)
+        observed_flux = memory.voltage[1] * electrical / (electrical * electrical + self.HARDLY**2)
+        observed_flux = jnp.clip(observed_flux, self.BELIEVED[0] * flux, self.BELIEVED[1] * flux)
+        lost = memory.lost + self.SMOOTHING * (observed_flux - memory.lost)
         off = 1.5 * plant.pole_pairs * lost * state.electrical.q
-        wanted = plant.currents_for(state.setpoint[0] - off, state.electrical)
-        action, voltage = self._voltages(wanted, memory.voltage, state, state)
+        currents = plant.currents_for(state.setpoint[0] - off, state.electrical)
+        action, voltage = self._voltages(currents, memory.voltage, state, state)
         return jnp.stack(action), Observed(voltage, lost)
 
     @classmethod

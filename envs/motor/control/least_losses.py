@@ -38,8 +38,8 @@ def least_losses() -> DQ:
     machine, flux_map = plant.nominal, plant.nominal_map
     across = np.arange(0.0, 401.0, 1.0)
     grid = DQ(*np.meshgrid(WEAKENING, across, indexing="ij"))
-    made = machine.inner_torque(flux_map.flux(grid), grid)
-    i_q = np.array([np.interp(TORQUES, torque, across) for torque in made])  # (weakening, torques)
+    torques = machine.inner_torque(flux_map.flux(grid), grid)
+    i_q = np.array([np.interp(TORQUES, torque, across) for torque in torques])  # (weakening, torques)
     current = DQ(np.broadcast_to(WEAKENING[:, None], i_q.shape), i_q)
     flux = flux_map.flux(current)
     copper = machine.copper_losses(current, WINDING)[..., None]
@@ -47,9 +47,9 @@ def least_losses() -> DQ:
     iron = (flux.d**2 + flux.q**2)[..., None] * (IronLosses().hysteresis + IronLosses().eddy * electrical) * electrical
     losses = copper + iron  # (weakening, torques, speeds)
     best = losses.argmin(0).clip(1, WEAKENING.size - 2)
-    before, here, after = (np.take_along_axis(losses, best[None] + k, 0)[0] for k in (-1, 0, 1))
+    lower, middle, upper = (np.take_along_axis(losses, best[None] + k, 0)[0] for k in (-1, 0, 1))
     # The lowest point of the parabola through the best entry and its neighbours, which lie 2 A apart.
-    i_d = np.minimum(WEAKENING[best] + (before - after) / (before - 2 * here + after), 0)
+    i_d = np.minimum(WEAKENING[best] + (lower - upper) / (lower - 2 * middle + upper), 0)
     rows = np.arange(TORQUES.size)
     columns = [[np.interp(i_d[row, k], WEAKENING, i_q[:, row]) for k in range(SPEEDS.size)] for row in rows]
     return DQ(i_d, np.array(columns))
@@ -62,5 +62,5 @@ class LeastLosses(RealCascade):
         """Look up the currents of least losses, A."""
         table: Any = least_losses()
         place = [jnp.abs(torque) * (1 / TORQUE_STEP), jnp.abs(state.speed) * (1 / SPEED_STEP)]
-        d, q = (map_coordinates(jnp.asarray(part), place, order=1, mode="nearest") for part in table)
+        d, q = (map_coordinates(jnp.asarray(axis), place, order=1, mode="nearest") for axis in table)
         return d, jnp.sign(torque) * q

@@ -56,21 +56,26 @@ class RealCascade(Cascade):
             (d, q), integral = super()._currents(integral, state, params)
         cool, hot = DERATED
         allowed = jnp.clip((hot - state.electrical.winding) * (1 / (hot - cool)), 0, 1)
-        most = plant.nominal_current * jnp.sqrt(allowed)
-        share = most / jnp.maximum(jnp.sqrt(d * d + q * q), jnp.maximum(most, 1.0))
+        max_current = plant.nominal_current * jnp.sqrt(allowed)
+        share = max_current / jnp.maximum(jnp.sqrt(d * d + q * q), jnp.maximum(max_current, 1.0))
         return (d * share, q * share), integral
 
-    def _voltages(self, wanted: Values, integrals: Values, state: State, now: State) -> tuple[Values, Values]:
+    def _voltages(
+        self, currents: Values, integrals: Values, state: State, measured_state: State
+    ) -> tuple[Values, Values]:
         """Return the action, and the integrators' next values."""
         plant: Any = self.task.plant
         current = DQ(state.electrical.d, state.electrical.q)
-        here, there = plant.nominal_map.flux(current), plant.nominal_map.flux(DQ(*wanted))
+        flux, goal_flux = plant.nominal_map.flux(current), plant.nominal_map.flux(DQ(*currents))
         ohm = thermal.resistance(plant.nominal.resistance, state.electrical.winding)
         turning = plant.pole_pairs * state.speed
-        holding = ohm * current.d - turning * here.q, ohm * current.q + turning * here.d
-        changing = tuple((goal - now) * (1 / self.task.period) for goal, now in zip(there, here, strict=True))
-        asked = [h + c + integral for h, c, integral in zip(holding, changing, integrals, strict=True)]
-        parts = tuple(jnp.clip(volts * (1 / plant.unit), -3, 3) for volts in asked)
-        action = tuple(jnp.clip(part, -1, 1) for part in plant.within_reach(parts))
-        lacking = tuple(volts * (1 / plant.unit) - part for volts, part in zip(asked, action, strict=True))
+        holding = ohm * current.d - turning * flux.q, ohm * current.q + turning * flux.d
+        changing = tuple(
+            (goal - measured_state) * (1 / self.task.period)
+            for goal, measured_state in zip(goal_flux, flux, strict=True)
+        )
+        voltages = [h + c + integral for h, c, integral in zip(holding, changing, integrals, strict=True)]
+        shares = tuple(jnp.clip(volts * (1 / plant.unit), -3, 3) for volts in voltages)
+        action = tuple(jnp.clip(share, -1, 1) for share in plant.within_reach(shares))
+        lacking = tuple(volts * (1 / plant.unit) - share for volts, share in zip(voltages, action, strict=True))
         return action, learn(integrals, changing, lacking)

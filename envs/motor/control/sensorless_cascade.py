@@ -68,11 +68,11 @@ class SensorlessCascade(Cascade):
         """Return voltages, from the observation alone."""
         task: Any = self.task
         count = len(task.axes)
-        seen = [view.observation[i] for i in range(count + 1 + count)]
-        currents = tuple(value * task.plant.current_limit for value in seen[:count])
-        volts = [part * task.plant.unit for part in seen[count + 1 :]]
+        entries = [view.observation[i] for i in range(count + 1 + count)]
+        currents = tuple(value * task.plant.current_limit for value in entries[:count])
+        volts = [voltage * task.plant.unit for voltage in entries[count + 1 :]]
         rotor = self._observed(memory, volts, currents)
-        torque, integral = self._torque(memory.torque, seen[count] * task.goal.scale, rotor.speed)
+        torque, integral = self._torque(memory.torque, entries[count] * task.goal.scale, rotor.speed)
         electrical: Any = Armature(currents[0])
         if isinstance(task, SensorlessPMSM):
             electrical = park(AlphaBeta(*currents), rotor.angle)
@@ -82,7 +82,7 @@ class SensorlessCascade(Cascade):
             middle = rotor.angle + 0.5 * task.period * task.plant.pole_pairs * rotor.speed
             action = tuple(inverse_park(DQ(*action), middle))
         started = memory.steps > 0  # in the first step there is no voltage, and nothing to integrate
-        action = tuple(jnp.where(started, part, 0.0) for part in action)
+        action = tuple(jnp.where(started, value, 0.0) for value in action)
         voltage, integral = jax.tree.map(
             lambda new, old: jnp.where(started, new, old), (voltage, integral), (memory.voltage, memory.torque)
         )
@@ -94,12 +94,12 @@ class SensorlessCascade(Cascade):
         machine, period = task.plant.nominal, task.period
         if not isinstance(task, SensorlessPMSM):
             pair = memory.currents[0], currents[0]
-            shown = induced_speed(machine, volts[0], pair, period)
+            measured_speed = induced_speed(machine, volts[0], pair, period)
             share = jnp.where(memory.steps > 1, FILTER, 1.0)
-            return memory.rotor._replace(speed=memory.rotor.speed + share * (shown - memory.rotor.speed))
-        now = AlphaBeta(*currents)
-        tracked = locked(memory.rotor, machine, AlphaBeta(*volts), (AlphaBeta(*memory.currents), now), period)
-        first = short_circuited(now, machine, period)
+            return memory.rotor._replace(speed=memory.rotor.speed + share * (measured_speed - memory.rotor.speed))
+        current = AlphaBeta(*currents)
+        tracked = locked(memory.rotor, machine, AlphaBeta(*volts), (AlphaBeta(*memory.currents), current), period)
+        first = short_circuited(current, machine, period)
         return Rotor(
             *(
                 jnp.where(memory.steps > 1, later, jnp.where(memory.steps > 0, early, 0.0))

@@ -56,22 +56,22 @@ def short_circuited(current: AlphaBeta, machine: PermanentMagnet, period: float)
     length = jnp.sqrt(current.alpha * current.alpha + current.beta * current.beta)
     electrical = length * (machine.inductance_q / (machine.magnet_flux * period))
     # i_q falls as the step goes on and draws i_d after it: to first order by p w T L_q / (2 L_d) of i_q.
-    drawn = 0.5 * period * electrical * (machine.inductance_q / machine.inductance_d)
-    return Rotor(wrapped(jnp.arctan2(current.alpha, -current.beta) + drawn), electrical / machine.pole_pairs)
+    magnet_current = 0.5 * period * electrical * (machine.inductance_q / machine.inductance_d)
+    return Rotor(wrapped(jnp.arctan2(current.alpha, -current.beta) + magnet_current), electrical / machine.pole_pairs)
 
 
 def locked(
-    before: Rotor,
+    previous: Rotor,
     machine: PermanentMagnet,
     voltage: AlphaBeta,
     currents: tuple[AlphaBeta, AlphaBeta],
     period: float,
 ) -> Rotor:
     """Update the estimate by a step of ``voltage`` (V, constant) from the first of ``currents`` (A) to the second."""
-    turned = machine.pole_pairs * before.speed * period
-    first, last = park(currents[0], before.angle), park(currents[1], before.angle + turned)
-    driving = park(voltage, before.angle + 0.5 * turned)
-    electrical, saliency = machine.pole_pairs * before.speed, machine.inductance_d - machine.inductance_q
+    turned = machine.pole_pairs * previous.speed * period
+    first, last = park(currents[0], previous.angle), park(currents[1], previous.angle + turned)
+    driving = park(voltage, previous.angle + 0.5 * turned)
+    electrical, saliency = machine.pole_pairs * previous.speed, machine.inductance_d - machine.inductance_q
     d, q = 0.5 * (first.d + last.d), 0.5 * (first.q + last.q)
     slope_d, slope_q = (last.d - first.d) / period, (last.q - first.q) / period
     off = driving.d - machine.resistance * d - machine.inductance_d * slope_d + electrical * machine.inductance_q * q
@@ -79,6 +79,6 @@ def locked(
     error = jnp.clip(-off * force / (force * force + LEAST_EMF * LEAST_EMF), -1, 1)
     pole = BANDWIDTH * period
     return Rotor(
-        wrapped(before.angle + turned + 2 * pole * error),
-        before.speed + pole * pole / (machine.pole_pairs * period) * error,
+        wrapped(previous.angle + turned + 2 * pole * error),
+        previous.speed + pole * pole / (machine.pole_pairs * period) * error,
     )

@@ -59,7 +59,7 @@ class State(NamedTuple):
     """State of the peer's drive, its observation, and set points."""
 
     drive: environment.State
-    shown: jax.Array
+    observed: jax.Array
     """All that the peer shows, shape ``(len(state_names),)``, in parts of the limits"""
     setpoints: tuple[Walk, ...]
 
@@ -93,7 +93,9 @@ class GemDrive(Task[Params, State]):
         self.wieners = [
             setpoint.setpoint(self.peer, name, env.low[i]) for name, i in zip(env.weights, self.controlled, strict=True)
         ]
-        self.near = [(0.01 if name == "omega" else 0.05) * setpoint.nominal(machine, name) for name in env.weights]
+        self.tolerances = [
+            (0.01 if name == "omega" else 0.05) * setpoint.nominal(machine, name) for name in env.weights
+        ]
         bounds = [self._bounds(name) for name in env.state_names]
         bounds += [(wiener.low, wiener.high) for wiener in self.wieners]
         self.observation_space = self.box(*zip(*bounds, strict=True))
@@ -130,33 +132,35 @@ class GemDrive(Task[Params, State]):
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Make the peer's step, then draw the next set points."""
-        drive, shown = self.env.step(state.drive, jnp.atleast_1d(action))
-        return State(drive, shown, setpoint.step(self.wieners, state.setpoints, key))
+        drive, observed = self.env.step(state.drive, jnp.atleast_1d(action))
+        return State(drive, observed, setpoint.step(self.wieners, state.setpoints, key))
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Show the state and the set points; see the table."""
-        return jnp.concatenate([state.shown, self.stack(*(walk.value for walk in state.setpoints))])
+        return jnp.concatenate([state.observed, self.stack(*(walk.value for walk in state.setpoints))])
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Compare with the set points that the action was chosen for."""
-        asked = {name: walk.value for name, walk in zip(self.env.weights, state.setpoints, strict=True)}
-        return self.env.reward(next_state.shown, asked)
+        setpoints = {name: walk.value for name, walk in zip(self.env.weights, state.setpoints, strict=True)}
+        return self.env.reward(next_state.observed, setpoints)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Tell whether a guarded current is beyond its limit."""
-        return self.env.violated(state.shown)
+        return self.env.violated(state.observed)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
         errors = [
-            jnp.abs(state.shown[i] - walk.value) for i, walk in zip(self.controlled, state.setpoints, strict=True)
+            jnp.abs(state.observed[i] - walk.value) for i, walk in zip(self.controlled, state.setpoints, strict=True)
         ]
-        near = jnp.stack([error < most for error, most in zip(errors, self.near, strict=True)]).all()
+        tolerances = jnp.stack(
+            [error < tolerance for error, tolerance in zip(errors, self.tolerances, strict=True)]
+        ).all()
         return {
-            "success": near & ~self.env.violated(state.shown),
+            "success": tolerances & ~self.env.violated(state.observed),
             "error": jnp.stack(errors).max(),
-            "current": jnp.sqrt(jnp.stack(self.env.guarded(state.shown)).max()),
-            "torque": state.shown[1] * self.limits["torque"],
+            "current": jnp.sqrt(jnp.stack(self.env.guarded(state.observed)).max()),
+            "torque": state.observed[1] * self.limits["torque"],
             "speed": state.drive.speed,
         }
 
@@ -164,7 +168,7 @@ class GemDrive(Task[Params, State]):
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Name the currents that tripped it."""
-        squares, names = max(zip(self.env.guarded(state.shown), self.env.system.guarded, strict=True))
+        squares, names = max(zip(self.env.guarded(state.observed), self.env.system.guarded, strict=True))
         return f"over-current: {', '.join(names)} at {float(squares) ** 0.5:.3f} of the limit"
 
     def observation_components(self) -> tuple[Component, ...]:
@@ -192,30 +196,30 @@ class GemDrive(Task[Params, State]):
         if self.env.finite:
             return tuple(Component(name, f"switch state: {components.STATES[count]}") for name, count in states)
         half, full = f"{self.env.supply / 2:g} V", f"{self.env.supply:g} V"
-        found = []
+        entries = []
         for kind, name in terminals:
             if kind == "bridge":
                 meaning = "duty of phase {}: its voltage against the middle of the link"
-                found += [Component(f"{name}_{phase}", meaning.format(phase), half) for phase in "abc"]
+                entries += [Component(f"{name}_{phase}", meaning.format(phase), half) for phase in "abc"]
             else:
-                found.append(Component(name, "duty of a direct-current converter: its voltage", full))
-        return tuple(found)
+                entries.append(Component(name, "duty of a direct-current converter: its voltage", full))
+        return tuple(entries)
 
-    def _in_units(self, name: str, part: Any) -> str:
+    def _in_units(self, name: str, value: Any) -> str:
         unit = UNITS.get(name) or UNITS[name[0]]
-        return f"{name} {float(part) * self.limits[name]:+.4g} {unit}"
+        return f"{name} {float(value) * self.limits[name]:+.4g} {unit}"
 
     def describe(self, state: State, params: Params) -> str:
         """Describe all that is shown, with units."""
-        asked = "; ".join(
+        setpoints = "; ".join(
             self._in_units(name, walk.value) for name, walk in zip(self.env.weights, state.setpoints, strict=True)
         )
-        shown = ", ".join(self._in_units(*pair) for pair in zip(self.env.state_names, state.shown, strict=True))
-        return f"Set points: {asked}. Measured: {shown}."
+        observed = ", ".join(self._in_units(*pair) for pair in zip(self.env.state_names, state.observed, strict=True))
+        return f"Set points: {setpoints}. Measured: {observed}."
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw currents and gauges; see ``scope.py``."""
-        at = dict(zip(self.env.state_names, np.asarray(state.shown, float), strict=True))
+        at = dict(zip(self.env.state_names, np.asarray(state.observed, float), strict=True))
         gauges = [
             scope.Gauge(
                 f"{name} ({UNITS.get(name) or UNITS[name[0]]})",
@@ -227,6 +231,6 @@ class GemDrive(Task[Params, State]):
             for name, walk, wiener in zip(self.env.weights, state.setpoints, self.wieners, strict=True)
         ]
         vector = (at["i_sd"], at["i_sq"]) if "i_sd" in at else None
-        share = float(max(self.env.guarded(state.shown))) ** 0.5
+        share = float(max(self.env.guarded(state.observed))) ** 0.5
         voltages = tuple(at[name] * self.limits[name] / self.env.supply for name in self.env.system.voltages)
         return scope.picture(vector, share, 1.1, gauges, voltages)

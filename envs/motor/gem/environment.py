@@ -69,7 +69,7 @@ class System(NamedTuple):
     """Currents that current control rewards, with their weights."""
     voltage: Callable[[list[Scalar], State], Any]
     """The machine's voltage from the converters', at the start of a step."""
-    shown: Callable[[list[Scalar], Any, State, State], Values]
+    observe: Callable[[list[Scalar], Any, State, State], Values]
     """Currents, voltages and angle after a step from the first state to the second."""
     derivative: Callable[[Any, Any, Scalar], Any]
     torque: Callable[[Any], Scalar]
@@ -104,7 +104,7 @@ class Environment(NamedTuple):
         terminals: list[Scalar] = []
         for kind in self.system.terminals:
             terminals += [-0.5 * self.supply] * 3 if kind == "bridge" else [0.0]
-        return self.shown(terminals, self.system.voltage(terminals, start), start, start)
+        return self.observe(terminals, self.system.voltage(terminals, start), start, start)
 
     def step(self, state: State, action: Any) -> tuple[State, jax.Array]:
         """Return the next state, and all it shows in parts of the limits, shape ``(len(state_names),)``.
@@ -113,16 +113,18 @@ class Environment(NamedTuple):
         """
         terminals, voltage = self.applied(state, action)
         count = SUBSTEPS[state.speed.dtype.name]
-        after = jax.lax.fori_loop(
-            0, count, lambda _, now: rk4(lambda _, at: self.rate(at, voltage), now, self.tau / count), state
+        next_state = jax.lax.fori_loop(
+            0, count, lambda _, present: rk4(lambda _, at: self.rate(at, voltage), present, self.tau / count), state
         )
-        shown = self.shown(terminals, voltage, state, after)
-        return after._replace(angle=wrapped(after.angle)), shown  # the peer's episodes are long: digits are kept
+        observed = self.observe(terminals, voltage, state, next_state)
+        return next_state._replace(
+            angle=wrapped(next_state.angle)
+        ), observed  # the peer's episodes are long: digits are kept
 
     def applied(self, state: State, action: Any) -> tuple[list[Scalar], Any]:
         """Return the voltages of the converters' terminals, and of the machine over the step that begins here."""
-        parts = _terminal_voltages(self.system.terminals, action, self.finite)
-        terminals = [self.supply * part for part in parts]
+        duties = _terminal_voltages(self.system.terminals, action, self.finite)
+        terminals = [self.supply * duty for duty in duties]
         return terminals, self.system.voltage(terminals, state)
 
     def rate(self, state: State, voltage: Any) -> State:
@@ -134,43 +136,43 @@ class Environment(NamedTuple):
             system.pole_pairs * state.speed,
         )
 
-    def shown(self, terminals: list[Scalar], voltage: Any, before: State, after: State) -> jax.Array:
+    def observe(self, terminals: list[Scalar], voltage: Any, state: State, next_state: State) -> jax.Array:
         """Return all that the peer shows after a step from the first state to the second, in parts of the limits."""
-        values = self.system.shown(terminals, voltage, before, after)
-        values |= {"omega": after.speed, "torque": self.system.torque(after.electrical), "u_sup": self.supply}
-        dtype = after.speed.dtype
-        parts = zip(self.state_names, self.limits, strict=True)
-        return jnp.stack([jnp.asarray(values[name], dtype) * (1 / limit) for name, limit in parts])
+        values = self.system.observe(terminals, voltage, state, next_state)
+        values |= {"omega": next_state.speed, "torque": self.system.torque(next_state.electrical), "u_sup": self.supply}
+        dtype = next_state.speed.dtype
+        limits = zip(self.state_names, self.limits, strict=True)
+        return jnp.stack([jnp.asarray(values[name], dtype) * (1 / limit) for name, limit in limits])
 
-    def guarded(self, shown: Any) -> list[Scalar]:
+    def guarded(self, observed: Any) -> list[Scalar]:
         """Return the sum of squares of the quantities of each limit that the peer guards."""
-        at = dict(zip(self.state_names, shown, strict=True))
+        at = dict(zip(self.state_names, observed, strict=True))
         return [sum(at[name] * at[name] for name in names) for names in self.system.guarded]
 
-    def violated(self, shown: jax.Array) -> jax.Array:
+    def violated(self, observed: jax.Array) -> jax.Array:
         """Tell whether an observation is beyond a limit, which ends the peer's episode."""
-        return jnp.stack([squares > 1 for squares in self.guarded(shown)]).any()
+        return jnp.stack([squares > 1 for squares in self.guarded(observed)]).any()
 
-    def reward(self, shown: jax.Array, setpoint: dict[str, Scalar]) -> jax.Array:
+    def reward(self, observed: jax.Array, setpoint: dict[str, Scalar]) -> jax.Array:
         """Return minus the weighted errors in parts of each quantity's range, or the price of a violation."""
         error: Scalar = 0.0
         for name, weight in self.weights.items():
             i = self.state_names.index(name)
-            error = error + weight * jnp.abs(shown[i] - setpoint[name]) / (self.high[i] - self.low[i])
-        return jnp.where(self.violated(shown), self.violation_reward, -error)
+            error = error + weight * jnp.abs(observed[i] - setpoint[name]) / (self.high[i] - self.low[i])
+        return jnp.where(self.violated(observed), self.violation_reward, -error)
 
 
 def _terminal_voltages(terminals: tuple[str, ...], action: Any, finite: bool) -> list[Scalar]:
     """Return the voltages of all terminals in parts of the supply, phase by phase."""
-    parts: list[Scalar] = []
+    voltages: list[Scalar] = []
     rest = list(action)
     for kind in terminals:
         if kind == "bridge":
             duty = converter.bridge_state(rest.pop(0)) if finite else None
-            parts += duty or converter.bridge(Phases(rest.pop(0), rest.pop(0), rest.pop(0)))
+            voltages += duty or converter.bridge(Phases(rest.pop(0), rest.pop(0), rest.pop(0)))
         else:
-            parts.append(converter.four_quadrant_state(rest.pop(0)) if finite else rest.pop(0))
-    return parts
+            voltages.append(converter.four_quadrant_state(rest.pop(0)) if finite else rest.pop(0))
+    return voltages
 
 
 # -- the kinds of machines -----------------------------------------------------------------------------------------
@@ -181,7 +183,7 @@ _DC_LIMITS |= dict.fromkeys(("i", "i_a", "i_e", "i_sum"), 210.0) | dict.fromkeys
 
 def _direct_current(machine: Any, currents: tuple[str, ...], voltages: tuple[str, ...], controlled: Any) -> System:
     still: Any = dc.Armature(0.0) if len(currents) == 1 else dc.Windings(0.0, 0.0)
-    given = dc.Armature if len(voltages) == 1 else dc.Windings
+    voltage_kind = dc.Armature if len(voltages) == 1 else dc.Windings
     return System(
         machine,
         still,
@@ -192,11 +194,11 @@ def _direct_current(machine: Any, currents: tuple[str, ...], voltages: tuple[str
         _DC_LIMITS,
         tuple((name,) for name in currents),
         controlled,
-        lambda terminals, state: given(*terminals),
-        lambda terminals, voltage, before, after: (
-            dict(zip(currents, after.electrical, strict=True))
+        lambda terminals, state: voltage_kind(*terminals),
+        lambda terminals, voltage, state, next_state: (
+            dict(zip(currents, next_state.electrical, strict=True))
             | dict(zip(voltages, terminals, strict=True))
-            | {"i_sum": sum(after.electrical)}
+            | {"i_sum": sum(next_state.electrical)}
         ),
         machine.derivative,
         machine.torque,
@@ -221,11 +223,11 @@ def _synchronous(machine: Any, omega: float, torque: float, current: float, volt
         turned = park(clarke(Phases(*terminals[:3])), state.angle)
         return synchronous.Excited(*turned, terminals[3]) if excited else turned
 
-    def shown(terminals: list[Scalar], voltage: Any, before: State, after: State) -> Values:
-        phases = inverse_clarke(inverse_park(DQ(*after.electrical[:2]), before.angle))
-        return dict(zip(currents + voltages, (*phases, *after.electrical, *terminals[:3], *voltage), strict=True)) | {
-            "epsilon": wrapped(after.angle)
-        }
+    def observe(terminals: list[Scalar], voltage: Any, state: State, next_state: State) -> Values:
+        phases = inverse_clarke(inverse_park(DQ(*next_state.electrical[:2]), state.angle))
+        return dict(
+            zip(currents + voltages, (*phases, *next_state.electrical, *terminals[:3], *voltage), strict=True)
+        ) | {"epsilon": wrapped(next_state.angle)}
 
     return System(
         machine,
@@ -238,7 +240,7 @@ def _synchronous(machine: Any, omega: float, torque: float, current: float, volt
         (_STATOR, ("i_e",)) if excited else (_STATOR,),
         dict.fromkeys((*_STATOR, *(("i_e",) * excited)), 1 / 3 if excited else 0.5),
         vector,
-        shown,
+        observe,
         machine.derivative,
         machine.torque,
     )
@@ -262,18 +264,18 @@ def _induction(machine: induction.Induction, omega: float, current: float, volta
         rotor = DQ(*clarke(Phases(*terminals[3:])))
         return induction.Voltages(stator, inverse_park(rotor, state.angle))
 
-    def shown(terminals: list[Scalar], voltage: induction.Voltages, before: State, after: State) -> Values:
-        angle = field_angle(before)
-        values: Values = {"epsilon": wrapped(after.angle)}
-        rotor = machine.rotor_current(after.electrical)
-        for i, (winding, flowing, given, ahead) in enumerate(
+    def observe(terminals: list[Scalar], voltage: induction.Voltages, state: State, next_state: State) -> Values:
+        angle = field_angle(state)
+        values: Values = {"epsilon": wrapped(next_state.angle)}
+        rotor = machine.rotor_current(next_state.electrical)
+        for i, (winding, flowing, winding_voltage, ahead) in enumerate(
             (
-                ("s", after.electrical.current, voltage.stator, 0.0),
-                ("r", rotor, voltage.rotor, before.angle),
+                ("s", next_state.electrical.current, voltage.stator, 0.0),
+                ("r", rotor, voltage.rotor, state.angle),
             )[: len(windings)]
         ):
             phases = inverse_clarke(AlphaBeta(*park(flowing, ahead)))
-            shown_axes = (*phases, *park(flowing, angle), *terminals[3 * i : 3 * i + 3], *park(given, angle))
+            shown_axes = (*phases, *park(flowing, angle), *terminals[3 * i : 3 * i + 3], *park(winding_voltage, angle))
             names = [f"{kind}_{winding}{axis}" for kind in ("i", "u") for axis in axes]
             values |= dict(zip(names, shown_axes, strict=True))
         return values
@@ -289,7 +291,7 @@ def _induction(machine: induction.Induction, omega: float, current: float, volta
         (_STATOR,),
         dict.fromkeys(_STATOR, 0.5),
         vectors,
-        shown,
+        observe,
         machine.derivative,
         machine.torque,
     )
@@ -299,10 +301,10 @@ def _six_phase(machine: synchronous.SixPhase) -> System:
     axes = ("a1", "b1", "c1", "a2", "b2", "c2", "sd", "sq", "sx", "sy")
     currents, voltages = tuple(f"i_{axis}" for axis in axes), tuple(f"u_{axis}" for axis in axes)
 
-    def shown(terminals: list[Scalar], voltage: Any, before: State, after: State) -> Values:
-        first, second = synchronous.six_phases(after.electrical, before.angle)
-        values = (*first, *second, *after.electrical, *terminals, *voltage)
-        return dict(zip(currents + voltages, values, strict=True)) | {"epsilon": wrapped(after.angle)}
+    def observe(terminals: list[Scalar], voltage: Any, state: State, next_state: State) -> Values:
+        first, second = synchronous.six_phases(next_state.electrical, state.angle)
+        values = (*first, *second, *next_state.electrical, *terminals, *voltage)
+        return dict(zip(currents + voltages, values, strict=True)) | {"epsilon": wrapped(next_state.angle)}
 
     return System(
         machine,
@@ -317,7 +319,7 @@ def _six_phase(machine: synchronous.SixPhase) -> System:
         lambda terminals, state: synchronous.six_phase_vector(
             Phases(*terminals[:3]), Phases(*terminals[3:]), state.angle
         ),
-        shown,
+        observe,
         # The peer's defects: the speed is not made electrical, and the torque is a three-phase machine's.
         lambda current, voltage, speed: machine.derivative(current, voltage, speed / machine.pole_pairs),
         lambda current: 0.5 * machine.torque(current),
@@ -328,19 +330,19 @@ def machines() -> dict[str, System]:
     """Return the peer's ten machines by their part of an id."""
     magnet, excited = synchronous.PermanentMagnet(), synchronous.ExternallyExcited()
     angle = synchronous.most_torque_angle(magnet, 240.0)
-    most = float(magnet.torque(DQ(-240 * math.sin(angle), 240 * math.cos(angle))))
+    rated_torque = float(magnet.torque(DQ(-240 * math.sin(angle), 240 * math.cos(angle))))
     # The peer's own choice for the excited machine: d and q of its nominal 120 A, with the field's limit.
     saliency = excited.inductance_d - excited.inductance_q
     half = 0.25 * excited.magnetising_inductance() * 120 / saliency
     d = -half + math.sqrt(half**2 + 120**2 / 2)
     most_excited = float(excited.torque(synchronous.Excited(d, math.sqrt(120**2 - d**2), 150.0)))
-    windings, both = ("i_a", "i_e"), ("u_a", "u_e")
+    windings, winding_voltages = ("i_a", "i_e"), ("u_a", "u_e")
     return {
         "PermExDc": _direct_current(dc.PermanentlyExcited(), ("i",), ("u",), {"i": 1.0}),
-        "ExtExDc": _direct_current(dc.ExternallyExcited(), windings, both, dict.fromkeys(windings, 0.5)),
+        "ExtExDc": _direct_current(dc.ExternallyExcited(), windings, winding_voltages, dict.fromkeys(windings, 0.5)),
         "SeriesDc": _direct_current(dc.Series(), ("i",), ("u",), {"i": 1.0}),
         "ShuntDc": _direct_current(dc.Shunt(), windings, ("u",), {"i_a": 1.0}),
-        "PMSM": _synchronous(magnet, 4000 * RPM, most, 400.0, 300.0),
+        "PMSM": _synchronous(magnet, 4000 * RPM, rated_torque, 400.0, 300.0),
         "SynRM": _synchronous(
             synchronous.Reluctance(), 4300 * RPM, float(synchronous.Reluctance().torque(DQ(1.0, 1.0))) * 162, 18.0, 80.0
         ),

@@ -57,7 +57,7 @@ class Walk(NamedTuple):
     value: Scalar
     deviation: Scalar
     """Deviation of the moves in this sub-episode"""
-    left: Scalar
+    steps_left: Scalar
     """int32: steps that the sub-episode still has"""
 
 
@@ -78,10 +78,10 @@ class Wiener(NamedTuple):
 
         ``move`` is standard normal; ``length`` and ``pace``, of a new sub-episode, uniform in [0, 1).
         """
-        over = walk.left == 0
-        drawn = self.slowest * jnp.exp(math.log(self.fastest / self.slowest) * pace)
-        deviation = jnp.where(over, drawn, walk.deviation)
-        steps = jnp.where(over, jnp.int32(SHORTEST + (LONGEST - SHORTEST) * length), walk.left)
+        over = walk.steps_left == 0
+        sampled = self.slowest * jnp.exp(math.log(self.fastest / self.slowest) * pace)
+        deviation = jnp.where(over, sampled, walk.deviation)
+        steps = jnp.where(over, jnp.int32(SHORTEST + (LONGEST - SHORTEST) * length), walk.steps_left)
         return Walk(jnp.clip(walk.value + deviation * move, self.low, self.high), deviation, steps - 1)
 
 
@@ -121,6 +121,6 @@ def setpoint(name: str, quantity: str, low: float) -> Wiener:
         low: -1, or 0 where the peer gives the quantity one sign only.
     """
     control, goal, machine, _ = name.split("-")
-    most = nominal(machine, quantity)
-    ends = _MARGINS.get((name, quantity), (low * most, most))
+    max_value = nominal(machine, quantity)
+    ends = _MARGINS.get((name, quantity), (low * max_value, max_value))
     return Wiener(*ends, *_DEVIATIONS.get((control, goal, machine), (1e-3, 1e-1)))

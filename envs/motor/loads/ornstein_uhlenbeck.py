@@ -14,5 +14,5 @@ from ..machines.frames import Scalar
 
 def ahead(value: Scalar, normal: Scalar, deviation: float, time_constant: float, step: float) -> Scalar:
     """Return the value ``step`` s later; ``normal``: standard normal; ``time_constant``: T, s; ``deviation``: s."""
-    kept = math.exp(-step / time_constant)
-    return kept * value + (deviation * math.sqrt(1 - kept * kept)) * normal
+    decay = math.exp(-step / time_constant)
+    return decay * value + (deviation * math.sqrt(1 - decay * decay)) * normal

@@ -124,8 +124,8 @@ class Shunt(NamedTuple):
 
     def derivative(self, current: Windings, voltage: Armature, speed: Scalar) -> Windings:
         """Return dI/dt, A/s."""
-        both = Windings(voltage.armature, voltage.armature)
-        return ExternallyExcited(*self).derivative(current, both, speed)
+        windings = Windings(voltage.armature, voltage.armature)
+        return ExternallyExcited(*self).derivative(current, windings, speed)
 
     def torque(self, current: Windings) -> Scalar:
         """Return the torque, N m."""

@@ -112,9 +112,11 @@ class DoublyFed(Induction):
 
     def with_flux(self, state: Currents) -> Electrical:
         """Return the state of :class:`Induction`."""
-        mutual, own = self.mutual_inductance, self.rotor_inductance()
+        mutual, rotor_inductance = self.mutual_inductance, self.rotor_inductance()
         stator, rotor = state
-        flux = AlphaBeta(mutual * stator.alpha + own * rotor.alpha, mutual * stator.beta + own * rotor.beta)
+        flux = AlphaBeta(
+            mutual * stator.alpha + rotor_inductance * rotor.alpha, mutual * stator.beta + rotor_inductance * rotor.beta
+        )
         return Electrical(stator, flux)
 
     def derivative(  # type: ignore[override]  # of another state

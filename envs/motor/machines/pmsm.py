@@ -64,7 +64,7 @@ def derivative(current: DQ, voltage: DQ, speed: Scalar, machine: Machine) -> DQ:
 
 def step(current: DQ, voltage: DQ, speed: Scalar, machine: Machine, duration: float) -> DQ:
     """Return currents ``duration`` s later, under a voltage and a speed that stay constant in rotor coordinates."""
-    return rk4(lambda _, now: derivative(now, voltage, speed, machine), current, duration)
+    return rk4(lambda _, present: derivative(present, voltage, speed, machine), current, duration)
 
 
 def torque(current: DQ, machine: Machine) -> Scalar:

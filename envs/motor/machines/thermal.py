@@ -64,11 +64,11 @@ class Network(NamedTuple):
     in_magnets: Scalar = 0.1
     """Share of the iron losses that warms the magnets"""
 
-    def rate(self, now: Temperatures, copper: Scalar, iron: Scalar) -> Temperatures:
+    def rate(self, temperatures: Temperatures, copper: Scalar, iron: Scalar) -> Temperatures:
         """Return the rates, K/s, under copper and iron losses, W."""
-        from_winding = self.winding_to_iron * (now.winding - now.iron)
-        from_magnets = self.magnets_to_iron * (now.magnets - now.iron)
-        away = self.iron_to_coolant * (now.iron - self.coolant)
+        from_winding = self.winding_to_iron * (temperatures.winding - temperatures.iron)
+        from_magnets = self.magnets_to_iron * (temperatures.magnets - temperatures.iron)
+        away = self.iron_to_coolant * (temperatures.iron - self.coolant)
         return Temperatures(
             (copper - from_winding) / self.winding,
             (iron * (1 - self.in_magnets) + from_winding + from_magnets - away) / self.iron,

@@ -44,17 +44,17 @@ class Voltages:
         """Return the voltages applied before a delayed first action takes effect. They hold the currents."""
         return self.plant.holding(electrical, speed)
 
-    def shown(self, chosen: Any) -> Values:
+    def observe(self, chosen: Any) -> Values:
         """Return the numbers by which a choice is observed."""
         return tuple(chosen)
 
-    def choice(self, shown: Values) -> Any:
-        """Invert :meth:`shown`."""
-        return shown
+    def choice(self, observed: Values) -> Any:
+        """Invert :meth:`observe`."""
+        return observed
 
     @property
     def width(self) -> int:
-        """Length of :meth:`shown`."""
+        """Length of :meth:`observe`."""
         return self.plant.inputs
 
     def voltage(self, chosen: Any, electrical: Any, angle: Scalar) -> Any:
@@ -70,9 +70,12 @@ class Voltages:
         return moved(state, voltage, 1.0)._replace(applied=chosen)
 
     def components(self, name: str, when: str) -> list[Component]:
-        """Describe each entry of :meth:`shown`, as it is applied ``when``."""
-        parts = components.voltages(self.plant, self.machine)
-        return [replace(part, name=f"{name}_{part.name}", meaning=f"{part.meaning}, {when}") for part in parts]
+        """Describe each entry of :meth:`observe`, as it is applied ``when``."""
+        voltages = components.voltages(self.plant, self.machine)
+        return [
+            replace(voltage, name=f"{name}_{voltage.name}", meaning=f"{voltage.meaning}, {when}")
+            for voltage in voltages
+        ]
 
     def actions(self) -> tuple[Component, ...]:
         """Describe each part of an action, or each action."""
@@ -80,8 +83,8 @@ class Voltages:
 
     def how_to_act(self) -> str:
         """Tell a text player in one line what an action looks like."""
-        parts = zip(self.plant.voltages, self.plant.units, strict=True)
-        axes = ", ".join(f"{name} in parts of {unit:.1f} V" for name, unit in parts)
+        voltages = zip(self.plant.voltages, self.plant.units, strict=True)
+        axes = ", ".join(f"{name} in parts of {unit:.1f} V" for name, unit in voltages)
         return f"Answer with {self.width} number(s) from {self.plant.lowest:.0f} to 1: {axes}."
 
 
@@ -102,13 +105,13 @@ class SwitchStates(Voltages):
         """Return the state with all legs low."""
         return jnp.int32(0)
 
-    def shown(self, chosen: Any) -> Values:
+    def observe(self, chosen: Any) -> Values:
         """Return 0 or 1 for each leg at the lower or upper end of the link."""
         return self.plant.legs(chosen)
 
-    def choice(self, shown: Values) -> jax.Array:
+    def choice(self, observed: Values) -> jax.Array:
         """Return the switch state of these legs."""
-        return sum((jnp.int32(leg) << bit for bit, leg in enumerate(shown)), jnp.int32(0))
+        return sum((jnp.int32(leg) << bit for bit, leg in enumerate(observed)), jnp.int32(0))
 
     @property
     def width(self) -> int:
@@ -141,7 +144,7 @@ class SwitchStates(Voltages):
         """Tell how the number is made up of the converters' states."""
         converters = self.plant.converters
         first, *second = (f"0 to {states - 1} of the {fed}" for fed, states in converters)
-        sum_of = "".join(f": {first} plus {converters[0][1]} times {other}" for other in second)
+        sum_of = "".join(f": {first} plus {converters[0][1]} times {second_name}" for second_name in second)
         return f"Answer with the switch state, a whole number from 0 to {self.plant.states - 1}{sum_of}."
 
 

@@ -15,9 +15,9 @@ from . import components
 class Angle:
     """An angle without effect: it stays at its first value."""
 
-    def __init__(self, plant: Plant, seen: bool) -> None:
+    def __init__(self, plant: Plant, is_shown: bool) -> None:
         self.plant = plant
-        self.seen = seen
+        self.is_shown = is_shown
         """True if the observation shows the directions that the effect of a switch state depends on"""
 
     def begin(self, unit: Scalar, zero: Scalar) -> Scalar:
@@ -32,7 +32,7 @@ class Angle:
         """Return the rate of :meth:`integrated`, rad/s."""
         return ()
 
-    def after(self, angle: Scalar, integrated: Any, speed: Scalar, duration: float) -> Scalar:
+    def advance(self, angle: Scalar, integrated: Any, speed: Scalar, duration: float) -> Scalar:
         """Return the angle ``duration`` s later, from the speed before (rad/s)."""
         return angle
 
@@ -40,17 +40,17 @@ class Angle:
         """Return the rotor's electrical angle, rad."""
         return angle
 
-    def shown(self, electrical: Any, angle: Scalar) -> Values:
+    def observe(self, electrical: Any, angle: Scalar) -> Values:
         """Return cosine and sine of each angle on which the effect of a switch state depends."""
-        return self.plant.directions(electrical, self.electrical(angle)) if self.seen else ()
+        return self.plant.directions(electrical, self.electrical(angle)) if self.is_shown else ()
 
     def components(self) -> list[Component]:
-        """Describe each entry of :meth:`shown`."""
-        return components.turning(self.plant) if self.seen else []
+        """Describe each entry of :meth:`observe`."""
+        return components.turning(self.plant) if self.is_shown else []
 
     def words(self, angle: Scalar) -> str:
         """Tell the rotor's angle."""
-        return f" Angle {float(self.electrical(angle)):+.3f} rad." if self.seen else ""
+        return f" Angle {float(self.electrical(angle)):+.3f} rad." if self.is_shown else ""
 
 
 class RotorAngle(Angle):
@@ -60,7 +60,7 @@ class RotorAngle(Angle):
         """Return any angle."""
         return 2 * math.pi * (unit - 0.5)
 
-    def after(self, angle: Scalar, integrated: Any, speed: Scalar, duration: float) -> Scalar:
+    def advance(self, angle: Scalar, integrated: Any, speed: Scalar, duration: float) -> Scalar:
         """Turn by the speed before."""
         return wrapped(angle + (self.plant.pole_pairs * duration) * speed)
 
@@ -76,7 +76,7 @@ class ShaftAngle(Angle):
         """Return the speed."""
         return speed
 
-    def after(self, angle: Scalar, integrated: Scalar, speed: Scalar, duration: float) -> Scalar:
+    def advance(self, angle: Scalar, integrated: Scalar, speed: Scalar, duration: float) -> Scalar:
         """Return the integrated angle."""
         return integrated
 

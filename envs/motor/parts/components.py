@@ -32,7 +32,7 @@ AXES = {
 WINDINGS = {"s": "stator", "r": "rotor"}
 NUMBERS = {"1": "first", "2": "second"}
 ARMATURE = "of the armature"
-WHOLE = {"SeriesDc": "of armature and field winding in series", "ShuntDc": "of both windings in parallel"}
+TERMINALS = {"SeriesDc": "of armature and field winding in series", "ShuntDc": "of both windings in parallel"}
 """Part to which a voltage or current without a place belongs, if it is not the armature."""
 BY_NAME = {"e": "of the field winding", "sum": "of both windings together", "sup": "of the supply", "r": "of the rotor"}
 
@@ -43,7 +43,7 @@ def electrical(name: str, machine: str) -> str:
     if place in BY_NAME:
         return f"{KINDS[kind]} {BY_NAME[place]}"
     if machine.endswith("Dc"):
-        return f"{KINDS[kind]} {WHOLE.get(machine, ARMATURE) if place == '' else ARMATURE}"
+        return f"{KINDS[kind]} {TERMINALS.get(machine, ARMATURE) if place == '' else ARMATURE}"
     winding = ""
     if place[-1] in NUMBERS:
         place, winding = place[:-1], f" of the {NUMBERS[place[-1]]} winding"
@@ -56,11 +56,11 @@ def electrical(name: str, machine: str) -> str:
 def measured(plant: Plant, machine: str, error: str = "") -> list[Component]:
     """Describe the measured electrical quantities, then the speed; ``error``: added to each meaning."""
     flux = {"psi_r": (plant.nominal_flux, "V s")} if isinstance(plant, SCIM) else {}
-    shown = [
+    entries = [
         scaled(name, electrical(name, machine) + error, *flux.get(name, (plant.current_limit, "A")))
         for name in plant.measured_names
     ]
-    return [*shown, scaled("speed", f"mechanical speed of the shaft{error}", plant.speed_limit, "rad/s")]
+    return [*entries, scaled("speed", f"mechanical speed of the shaft{error}", plant.speed_limit, "rad/s")]
 
 
 def energy(quantities: Mapping[str, np.ndarray], voltages: tuple[str, ...], period: float) -> float | None:
@@ -92,11 +92,11 @@ def turning(plant: Plant) -> list[Component]:
 
 def legs(plant: Plant) -> list[tuple[str, str]]:
     """Return name and meaning of each leg of the converters, from a switch state's lowest bit to its highest."""
-    found = []
+    pairs = []
     for fed, states in plant.converters:
         names = {8: ("c", "b", "a"), 4: ("forward", "backward"), 2: ("only",)}[states]
-        found += [(f"{fed.replace(' ', '_')}_{name}", _leg(name, fed)) for name in names]
-    return found
+        pairs += [(f"{fed.replace(' ', '_')}_{name}", _leg(name, fed)) for name in names]
+    return pairs
 
 
 def _leg(name: str, fed: str) -> str:
@@ -118,8 +118,8 @@ def voltage_actions(plant: Plant, machine: str) -> tuple[Component, ...]:
     """Describe each voltage as a part of an action."""
     circle = "" if isinstance(plant, DirectCurrent) else "; a vector beyond the inverter's reach is shortened to it"
     return tuple(
-        replace(part, meaning=part.meaning + ("" if part.name == "u_e" else circle))
-        for part in voltages(plant, machine)
+        replace(voltage, meaning=voltage.meaning + ("" if voltage.name == "u_e" else circle))
+        for voltage in voltages(plant, machine)
     )
 
 
@@ -134,10 +134,10 @@ STATES = {
 
 def switch_states(converters: tuple[tuple[str, int], ...]) -> tuple[Component, ...]:
     """Describe each state of one converter, or of two; the first one's counts fastest."""
-    (first, count), *others = converters
-    if not others:
+    (first, count), *rest = converters
+    if not rest:
         return tuple(Component(*_state(state, count, first)) for state in range(count))
-    [(second, more)] = others
+    [(second, more)] = rest
     if count * more <= MOST_NAMED:
         pairs = [
             (_state(low, count, first), _state(high, more, second)) for high in range(more) for low in range(count)

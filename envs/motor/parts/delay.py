@@ -37,9 +37,9 @@ class Delay(NoDelay):
         """Apply the waiting action; the action chosen now waits."""
         return memory, chosen
 
-    def shown(self, memory: Any) -> Values:
+    def observe(self, memory: Any) -> Values:
         """Return what waits, in the form of what was applied."""
-        return self.actuator.shown(memory)
+        return self.actuator.observe(memory)
 
     def components(self) -> list[Component]:
         """Describe what waits."""
@@ -47,4 +47,4 @@ class Delay(NoDelay):
 
     def words(self, memory: Any) -> str:
         """List what waits."""
-        return f" Waiting: {', '.join(f'{float(part):+.3f}' for part in self.shown(memory))}."
+        return f" Waiting: {', '.join(f'{float(number):+.3f}' for number in self.observe(memory))}."

@@ -30,7 +30,7 @@ class Instruments:
         """Return the memory at the start."""
         return ()
 
-    def ahead(self, memory: Any, before: Scalar, after: Scalar) -> Any:
+    def ahead(self, memory: Any, first_speed: Scalar, last_speed: Scalar) -> Any:
         """Return the memory one period later, in which the speed (rad/s) went from ``before`` to ``after``."""
         return memory
 
@@ -62,8 +62,8 @@ class NoisyInstruments(Instruments):
         """Add the errors."""
         errors = self.deviation * jax.random.normal(key, (len(measured) + 1,), self.design.dtype)
         noisy = [value + errors[i] for i, value in enumerate(measured)]
-        shown = quantity.estimated(self.with_speed(noisy, memory))
-        return shown, quantity.read(shown, values, errors)
+        readings = quantity.estimated(self.with_speed(noisy, memory))
+        return readings, quantity.read(readings, values, errors)
 
     def with_speed(self, measured: list[Scalar], memory: Any) -> list[Scalar]:
         """Return the measured quantities with the speed that is shown."""
@@ -72,8 +72,8 @@ class NoisyInstruments(Instruments):
     def components(self, quantity: Quantity) -> list[Component]:
         """Describe each measured quantity with its error, and the estimated torque."""
         estimated = [
-            replace(one, meaning=f"{one.meaning} of the data sheet at the measured currents")
-            for one in quantity.components()
+            replace(component, meaning=f"{component.meaning} of the data sheet at the measured currents")
+            for component in quantity.components()
         ]
         return [*components.measured(self.plant, self.design.machine, self.note), *estimated]
 
@@ -103,9 +103,9 @@ class EncoderAndNoise(NoisyInstruments):
         fraction = jax.random.uniform(key, (), self.design.dtype)
         return Counts(fraction, -jnp.floor(fraction - speed * (1 / self.quantum)))
 
-    def ahead(self, memory: Counts, before: Scalar, after: Scalar) -> Counts:
+    def ahead(self, memory: Counts, first_speed: Scalar, last_speed: Scalar) -> Counts:
         """Count the edges of a period."""
-        place = memory.fraction + (before + after) * (0.5 / self.quantum)
+        place = memory.fraction + (first_speed + last_speed) * (0.5 / self.quantum)
         counted = jnp.floor(place)
         return Counts(place - counted, counted)
 
@@ -116,6 +116,6 @@ class EncoderAndNoise(NoisyInstruments):
 
     def components(self, quantity: Quantity) -> list[Component]:
         """Describe the speed by its source."""
-        shown, at = super().components(quantity), len(self.plant.measured_names)
+        measured, at = super().components(quantity), len(self.plant.measured_names)
         meaning = f"mechanical speed of the shaft, by an encoder's counts in a period of {self.quantum:.4g} rad/s each"
-        return [*shown[:at], replace(shown[at], meaning=meaning), *shown[at + 1 :]]
+        return [*measured[:at], replace(measured[at], meaning=meaning), *measured[at + 1 :]]

@@ -40,8 +40,8 @@ class OverCurrent(Limit):
 
     def cost(self, state: Any) -> Values:
         """Return the excess over the nominal current, in parts of it."""
-        part = self.plant.current_limit / self.plant.nominal_current
-        return (jnp.maximum(self.plant.length(state.electrical) * part - 1, 0),)
+        ratio = self.plant.current_limit / self.plant.nominal_current
+        return (jnp.maximum(self.plant.length(state.electrical) * ratio - 1, 0),)
 
     def words(self, state: Any, info: dict[str, Any]) -> str:
         """Name both in A."""

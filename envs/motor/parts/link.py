@@ -25,11 +25,11 @@ class IdealLink(Part):
         """Return what a step integrates: the voltage in parts of the nominal one, if it varies."""
         return ()
 
-    def memory(self, shown: Values) -> Any:
+    def memory(self, observe: Values) -> Any:
         """Return the memory, as far as the observation shows it."""
         return ()
 
-    def given(self, voltage: Any, link: Any) -> Any:
+    def machine_voltage(self, voltage: Any, link: Any) -> Any:
         """Return the machine's voltage, V, from that on a nominal link; ``link``: as by :meth:`voltage`."""
         return voltage
 
@@ -37,7 +37,7 @@ class IdealLink(Part):
         """Return dv/dt, 1/s, ``passed`` s into a step, under that voltage on a nominal link (V)."""
         return ()
 
-    def after(self, memory: Any, link: Any, duration: float) -> Any:
+    def advance(self, memory: Any, link: Any, duration: float) -> Any:
         """Return the memory ``duration`` s later, with the integrated voltage."""
         return memory
 
@@ -56,24 +56,24 @@ class SuppliedLink(IdealLink):
         """Return the voltage in parts of the nominal one."""
         return memory.voltage
 
-    def memory(self, shown: Values) -> Link:
+    def memory(self, observe: Values) -> Link:
         """Return a link of this voltage; the phase of the mains is not shown."""
-        return Link(shown[0], 0.0 * shown[0])
+        return Link(observe[0], 0.0 * observe[0])
 
-    def given(self, voltage: Any, link: Scalar) -> Any:
+    def machine_voltage(self, voltage: Any, link: Scalar) -> Any:
         """Scale the voltages with the link's."""
         return jax.tree.map(lambda volts: link * volts, voltage)
 
     def rate(self, memory: Link, link: Scalar, passed: float, voltage: Any, electrical: Any) -> Scalar:
         """Charge from the supply, and discharge by the power that the machine takes."""
-        drawn = self.plant.power(voltage, electrical) * (1 / self.plant.rating)
-        return self.supply.rate(link, self.supply.ahead(memory.phase, passed), drawn)
+        current = self.plant.power(voltage, electrical) * (1 / self.plant.rating)
+        return self.supply.rate(link, self.supply.ahead(memory.phase, passed), current)
 
-    def after(self, memory: Link, link: Scalar, duration: float) -> Link:
+    def advance(self, memory: Link, link: Scalar, duration: float) -> Link:
         """Return the link with the mains' phase moved on."""
         return Link(link, self.supply.ahead(memory.phase, duration))
 
-    def shown(self, memory: Link) -> Values:
+    def observe(self, memory: Link) -> Values:
         """Return the voltage."""
         return (memory.voltage,)
 

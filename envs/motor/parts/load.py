@@ -28,7 +28,7 @@ STEPPED, BETWEEN = 0.2, 0.05
 SINUS = SHAPES["sinus"]
 
 
-def near(nominal: float, tolerance: float, unit: Scalar) -> Scalar:
+def within_tolerance(nominal: float, tolerance: float, unit: Scalar) -> Scalar:
     """Return a number within a relative tolerance of a nominal one; ``unit``: uniform in [0, 1)."""
     return nominal * (1 - tolerance + 2 * tolerance * unit)
 
@@ -99,7 +99,9 @@ class Friction(Bench):
     def resistance(self, unit: Scalar, inertia: Scalar) -> Any:
         """Return the load that resists the shaft; ``unit``: uniform in [0, 1)."""
         friction, zero = self.design.goal.friction, jnp.zeros((), self.design.dtype)
-        return Polynomial(near(friction.coulomb, 0.5, unit), near(friction.viscous, 0.5, unit), zero, inertia)
+        return Polynomial(
+            within_tolerance(friction.coulomb, 0.5, unit), within_tolerance(friction.viscous, 0.5, unit), zero, inertia
+        )
 
     def integrated(self, speed: Scalar) -> Scalar:
         """Return the speed."""
@@ -159,8 +161,8 @@ class Stepped(Friction):
     def ahead(self, memory: Any, key: jax.Array) -> Scalar:
         """Draw another torque now and then."""
         u = self.design.uniform(jax.random.fold_in(key, 1), 2)
-        most = STEPPED * self.design.torques[1]
-        return jnp.where(u[0] < self.design.period / BETWEEN, most * (2 * u[1] - 1), memory)
+        max_torque = STEPPED * self.design.torques[1]
+        return jnp.where(u[0] < self.design.period / BETWEEN, max_torque * (2 * u[1] - 1), memory)
 
 
 class RecordedFriction(NamedTuple):

@@ -21,12 +21,12 @@ STEADY = 0.4
 class Part:
     """A part that is absent: it remembers nothing and shows nothing. The parts of a drive derive from it."""
 
-    def shown(self, memory: Any) -> Values:
+    def observe(self, memory: Any) -> Values:
         """Return what the observation shows of the memory."""
         return ()
 
     def components(self) -> list[Component]:
-        """Describe each entry of :meth:`shown`."""
+        """Describe each entry of :meth:`observe`."""
         return []
 
     def words(self, memory: Any) -> str:

@@ -87,9 +87,9 @@ class Current(Quantity):
         """Keep the stator's d and q current within the nominal circle."""
         if not isinstance(self.plant, ThreePhase):
             return setpoint
-        d, q, *others = setpoint
-        most = jnp.sqrt(self.plant.nominal_current**2 - d * d)
-        return d, jnp.clip(q, -most, most), *others
+        d, q, *rest = setpoint
+        max_q = jnp.sqrt(self.plant.nominal_current**2 - d * d)
+        return d, jnp.clip(q, -max_q, max_q), *rest
 
     def joint_range(self) -> tuple[KeyFigure, ...]:
         """Return the length of the vector of d and q current."""
@@ -182,5 +182,5 @@ class Position(Quantity):
         return (jnp.clip(jnp.zeros_like(speed) + away, self.goal.low[0], self.goal.high[0]),)
 
 
-QUANTITIES: dict[str, type[Quantity]] = {one.__name__.lower(): one for one in (Current, Torque, Speed, Position)}
+QUANTITIES: dict[str, type[Quantity]] = {kind.__name__.lower(): kind for kind in (Current, Torque, Speed, Position)}
 """Quantities by the goal's name in ``card.settings``."""

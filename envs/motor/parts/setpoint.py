@@ -86,7 +86,7 @@ class SetPoint(Part, abc.ABC):
 
     def bounds(self, ranges: tuple[Range, ...]) -> list[tuple[float, float]]:
         """Return the lowest and the highest value that each set point may have."""
-        return [(one.low, one.high) for one in ranges]
+        return [(quantity_range.low, quantity_range.high) for quantity_range in ranges]
 
     @abc.abstractmethod
     def begin(self, values: Values, ranges: tuple[Range, ...], pace: Scalar, key: jax.Array) -> Any:
@@ -178,7 +178,7 @@ class SubEpisode(NamedTuple):
     wave: Wave
     kind: Scalar
     """int32: a walk, a walk of Laplace's law, or a wave by its place in :data:`SHAPES` plus two"""
-    left: Scalar
+    steps_left: Scalar
     """int32: steps until the next one"""
 
 
@@ -195,18 +195,20 @@ class Switched(SetPoint):
     ) -> tuple[Values, Any]:
         """Move each value by itself."""
         u = jax.random.uniform(key, (len(values), 6), values[0].dtype)
-        both = [
-            self._one(at, now, r, pace, tuple(u[i, k] for k in range(6)))
-            for i, (at, now, r) in enumerate(zip(values, memory, ranges, strict=True))
+        pairs = [
+            self._step_one(at, wave_memory, r, pace, tuple(u[i, k] for k in range(6)))
+            for i, (at, wave_memory, r) in enumerate(zip(values, memory, ranges, strict=True))
         ]
-        return tuple(value for value, _ in both), tuple(now for _, now in both)
+        return tuple(value for value, _ in pairs), tuple(wave_memory for _, wave_memory in pairs)
 
-    def _one(self, value: Scalar, now: SubEpisode, r: Range, pace: Scalar, u: Values) -> tuple[Scalar, SubEpisode]:
-        over = now.left == 0
-        kind = jnp.where(over, jnp.int32(u[0] * (2 + len(SHAPES))), now.kind)
+    def _step_one(
+        self, value: Scalar, wave_memory: SubEpisode, r: Range, pace: Scalar, u: Values
+    ) -> tuple[Scalar, SubEpisode]:
+        over = wave_memory.steps_left == 0
+        kind = jnp.where(over, jnp.int32(u[0] * (2 + len(SHAPES))), wave_memory.kind)
         steps = jnp.int32(self.horizon * (SHORTEST + (LONGEST - SHORTEST) * u[1]))
-        left = jnp.where(over, jnp.maximum(steps, 1), now.left) - 1
-        wave = now.wave
+        steps_left = jnp.where(over, jnp.maximum(steps, 1), wave_memory.steps_left) - 1
+        wave = wave_memory.wave
         for number, name in enumerate(SHAPES, 2):
             new = r.wave(name, value, pace, (u[2], u[3], u[4]))
             wave = Wave(*(jnp.where(over & (kind == number), a, b) for a, b in zip(new, wave, strict=True)))
@@ -215,17 +217,17 @@ class Switched(SetPoint):
         centred = jnp.clip(2 * u[5] - 1, -1 + 1e-6, 1 - 1e-6)
         normal = math.sqrt(2) * jax.lax.erf_inv(centred)
         laplace = -math.sqrt(0.5) * jnp.sign(centred) * jnp.log1p(-jnp.abs(centred))
-        after = r.moved(value, pace, jnp.where(kind == 0, normal, laplace))
+        next_value = r.moved(value, pace, jnp.where(kind == 0, normal, laplace))
         for number, shape in enumerate(SHAPES.values(), 2):
-            after = jnp.where(kind == number, jnp.clip(wave.at(shape), r.low, r.high), after)
-        return after, SubEpisode(wave, kind, left)
+            next_value = jnp.where(kind == number, jnp.clip(wave.at(shape), r.low, r.high), next_value)
+        return next_value, SubEpisode(wave, kind, steps_left)
 
 
 class Ramp(NamedTuple):
     """Memory of :class:`Ramps`."""
 
     level: Scalar
-    left: Scalar
+    steps_left: Scalar
     """int32: steps until the next level"""
 
 
@@ -241,20 +243,20 @@ class Ramps(SetPoint):
     ) -> tuple[Values, Any]:
         """Move each value towards its level."""
         u = jax.random.uniform(key, (len(values), 3), values[0].dtype)
-        both = [
-            self._one(at, now, r, pace, (u[i, 0], u[i, 1], u[i, 2]))
-            for i, (at, now, r) in enumerate(zip(values, memory, ranges, strict=True))
+        pairs = [
+            self._step_one(at, ramp, r, pace, (u[i, 0], u[i, 1], u[i, 2]))
+            for i, (at, ramp, r) in enumerate(zip(values, memory, ranges, strict=True))
         ]
-        return tuple(value for value, _ in both), tuple(now for _, now in both)
+        return tuple(value for value, _ in pairs), tuple(ramp for _, ramp in pairs)
 
-    def _one(self, value: Scalar, now: Ramp, r: Range, pace: Scalar, u: Values) -> tuple[Scalar, Ramp]:
+    def _step_one(self, value: Scalar, ramp: Ramp, r: Range, pace: Scalar, u: Values) -> tuple[Scalar, Ramp]:
         middle, away = 0.5 * (r.low + r.high), 0.25 * (r.high - r.low) * (1 + u[1])
         side = jnp.where(u[0] < STILL, 0.0, jnp.where(u[0] < 0.5 * (1 + STILL), -1.0, 1.0))
         steps = jnp.int32(self.horizon * (SHORTEST + (LONGEST - SHORTEST) * u[2]))
-        over = now.left == 0
-        level = jnp.where(over, middle + side * away, now.level)
+        over = ramp.steps_left == 0
+        level = jnp.where(over, middle + side * away, ramp.level)
         slope = r.steepest * jnp.exp(r.quicker * (pace - 1))
-        return value + jnp.clip(level - value, -slope, slope), Ramp(level, jnp.where(over, steps, now.left) - 1)
+        return value + jnp.clip(level - value, -slope, slope), Ramp(level, jnp.where(over, steps, ramp.steps_left) - 1)
 
 
 class Recorded(SetPoint):

@@ -43,7 +43,7 @@ _PARAMETERS = {
 """Unit and meaning of each parameter of a machine."""
 _SHORTEST = 1e-6
 """s: shortest period; no controller is faster"""
-_MOST_MOVED = 2.0
+_MAX_CHANGE = 2.0
 """Largest part of the current limit by which full voltage may move a current in a period (shipped: up to 1.5)."""
 
 
@@ -123,26 +123,28 @@ def scaled(goals: Mapping[str, Goal], kind: str, shipped: Plant, plant: Plant, c
         ValueError: full voltage moves a current too far in a period of the context.
     """
     ratios = _ratios(shipped, plant, context, goals[kind].period)
-    own = {name: _scaled(goal, name, ratios) for name, goal in goals.items()}
-    moved, most = _base(plant).current_rate * own[kind].period, _MOST_MOVED * plant.current_limit
-    if moved > most:
+    scaled_goals = {name: _scaled(goal, name, ratios) for name, goal in goals.items()}
+    period = scaled_goals[kind].period
+    change = _base(plant).current_rate * period
+    max_change = _MAX_CHANGE * plant.current_limit
+    if change > max_change:
         raise ValueError(
-            f"The period {own[kind].period:.3g} s of context {context.label} is too long: full voltage moves a current "
-            f"by {moved:.3g} A in it, and at most {most:.3g} A, twice its limit, can be controlled."
+            f"The period {period:.3g} s of context {context.label} is too long: full voltage moves a current "
+            f"by {change:.3g} A in it, and at most {max_change:.3g} A, twice its limit, can be controlled."
         )
-    if own[kind].period < _SHORTEST:
+    if period < _SHORTEST:
         raise ValueError(
-            f"The period {own[kind].period:.3g} s of context {context.label} is too short: at least {_SHORTEST:g} s. "
+            f"The period {period:.3g} s of context {context.label} is too short: at least {_SHORTEST:g} s. "
             "It follows from inductance, link_voltage and nominal_current, unless period is given."
         )
-    gained = _base(plant).torque / plant.nominal.inertia * own[kind].period
+    gained = _base(plant).torque / plant.nominal.inertia * scaled_goals[kind].period
     if kind in ("speed", "position") and gained > plant.speed_limit:
         raise ValueError(
             f"The inertia {plant.nominal.inertia:.3g} kg m^2 of context {context.label} is too small: the torque "
             f"of the nominal current changes the speed by {gained:.3g} rad/s in a period, and speed_limit is "
             f"{plant.speed_limit:g} rad/s."
         )
-    return own
+    return scaled_goals
 
 
 class _Ratios(NamedTuple):
@@ -165,7 +167,7 @@ class _Ratios(NamedTuple):
 def _ratios(shipped: Plant, plant: Plant, context: Context, period: float) -> _Ratios:
     usual, base = _base(shipped), _base(plant)
     current, limit = plant.nominal_current / shipped.nominal_current, plant.speed_limit / shipped.speed_limit
-    given = context.get("period")
+    context_period = context.get("period")
     return _Ratios(
         current,
         plant.current_limit / shipped.current_limit,
@@ -173,7 +175,7 @@ def _ratios(shipped: Plant, plant: Plant, context: Context, period: float) -> _R
         min(base.speed / usual.speed, limit),
         limit,
         plant.nominal.inertia / shipped.nominal.inertia,
-        given[0] / period if given else current / (base.current_rate / usual.current_rate),
+        context_period[0] / period if context_period else current / (base.current_rate / usual.current_rate),
     )
 
 

@@ -46,7 +46,7 @@ class DirectCurrent(Plant):
 
     def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> Any:
         """Return the voltage of each converter."""
-        return self.terminals(*(self.unit * part for part in applied))
+        return self.terminals(*(self.unit * share for share in applied))
 
     def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
         """Return the voltage between the legs of each converter, or from its only leg to the link's lower end."""
@@ -59,7 +59,7 @@ class DirectCurrent(Plant):
         if self.converter.legs == 2:
             return super().interlocked(applied, electrical, angle, share)
         lost = interlocking.lost(self.leg_currents(electrical, angle), share)
-        legs = tuple(jnp.clip(part + change, 0, 1) for part, change in zip(applied, lost, strict=True))
+        legs = tuple(jnp.clip(duty + change, 0, 1) for duty, change in zip(applied, lost, strict=True))
         return self.across(legs, electrical, angle)
 
     def line_currents(self, electrical: Any) -> Values:
@@ -85,7 +85,7 @@ class DirectCurrent(Plant):
         """Keep a converter of one or two quadrants from voltages below zero."""
         if self.lowest < 0:
             return action
-        return tuple(jnp.maximum(part, self.lowest) for part in action)
+        return tuple(jnp.maximum(share, self.lowest) for share in action)
 
     def attainable(self, goal: Goal, kind: str) -> Goal:
         """Limit the goal to fast forward speeds, where the induced voltage lowers currents, and to possible signs."""
@@ -106,8 +106,8 @@ class DirectCurrent(Plant):
 
     def power(self, voltage: Any, electrical: Any) -> Scalar:
         """Return the power of all converters."""
-        first, *others = (u * i for u, i in zip(voltage, self.line_currents(electrical), strict=True))
-        return sum(others, first)
+        first, *rest = (u * i for u, i in zip(voltage, self.line_currents(electrical), strict=True))
+        return sum(rest, first)
 
 
 class PermExDc(DirectCurrent):
@@ -198,8 +198,8 @@ class ShuntDc(DirectCurrent):
         """
         reverse = jnp.minimum(electrical.armature + electrical.field, 0)
         armature, field = machine.armature_inductance, machine.field_inductance
-        part = reverse / (armature + field)
-        return dc.Windings(electrical.armature - part * field, electrical.field - part * armature)
+        share = reverse / (armature + field)
+        return dc.Windings(electrical.armature - share * field, electrical.field - share * armature)
 
     def resistances(self) -> tuple[float, ...]:
         """Return the armature's."""
@@ -224,8 +224,8 @@ class ShuntDc(DirectCurrent):
         The torque task has smaller ones that any field can make, of one sign. A controller that kept to them could not
         brake.
         """
-        most = self.nominal_current * self.nominal.rotation_inductance * jnp.maximum(electrical.field, 0)
-        return -most if self.converter.reverses else 0 * most, most
+        max_torque = self.nominal_current * self.nominal.rotation_inductance * jnp.maximum(electrical.field, 0)
+        return -max_torque if self.converter.reverses else 0 * max_torque, max_torque
 
 
 class ExtExDc(DirectCurrent):

@@ -63,7 +63,7 @@ class SCIM(ThreePhase):
         """Return the direction of the rotor's flux: the stator's switches meet it, not the rotor."""
         return self.field(electrical)[1:]
 
-    def seen(self, vector: AlphaBeta, electrical: Any) -> DQ:
+    def to_field(self, vector: AlphaBeta, electrical: Any) -> DQ:
         """Return a vector of the stator's coordinates in field coordinates."""
         _, cos, sin = self.field(electrical)
         return DQ(cos * vector.alpha + sin * vector.beta, cos * vector.beta - sin * vector.alpha)
@@ -76,7 +76,7 @@ class SCIM(ThreePhase):
 
     def measured(self, electrical: Any) -> Values:
         """Return the currents and the rotor's flux."""
-        current, per = self.seen(electrical.current, electrical), 1 / self.current_limit
+        current, per = self.to_field(electrical.current, electrical), 1 / self.current_limit
         return current.d * per, current.q * per, self.field(electrical)[0] * (1 / self.nominal_flux)
 
     def electrical_of(self, measured: Values, directions: Values = ()) -> Any:
@@ -120,7 +120,7 @@ class SCIM(ThreePhase):
 
     def induced(self, electrical: Any, speed: Scalar) -> Values:
         """Return the voltage by the rotor's flux and the turning of the coordinates."""
-        machine, current = self.nominal, self.seen(electrical.current, electrical)
+        machine, current = self.nominal, self.to_field(electrical.current, electrical)
         flux = self.field(electrical)[0]
         coupling = machine.mutual_inductance / machine.rotor_inductance()
         slip = machine.rotor_resistance * coupling * current.q / jnp.maximum(flux, 0.1 * self.nominal_flux)
@@ -174,8 +174,10 @@ class DFIM(SCIM, Coupled):
     def flux(self, electrical: Any) -> AlphaBeta:
         """Return the flux, V s, by the data sheet's inductances."""
         machine, (stator, rotor) = self.nominal, electrical
-        mutual, own = machine.mutual_inductance, machine.rotor_inductance()
-        return AlphaBeta(mutual * stator.alpha + own * rotor.alpha, mutual * stator.beta + own * rotor.beta)
+        mutual, rotor_inductance = machine.mutual_inductance, machine.rotor_inductance()
+        return AlphaBeta(
+            mutual * stator.alpha + rotor_inductance * rotor.alpha, mutual * stator.beta + rotor_inductance * rotor.beta
+        )
 
     def directions(self, electrical: Any, angle: Scalar) -> Values:
         """Return the directions of the rotor's flux and of the rotor, whose switches turn with it."""
@@ -183,7 +185,7 @@ class DFIM(SCIM, Coupled):
 
     def measured(self, electrical: Any) -> Values:
         """Return the currents of stator and rotor, and the rotor's flux."""
-        stator, rotor = self.seen(electrical.current, electrical), self.seen(electrical.rotor, electrical)
+        stator, rotor = self.to_field(electrical.current, electrical), self.to_field(electrical.rotor, electrical)
         per = 1 / self.current_limit
         flux = self.field(electrical)[0] * (1 / self.nominal_flux)
         return stator.d * per, stator.q * per, rotor.d * per, rotor.q * per, flux
@@ -226,9 +228,9 @@ class DFIM(SCIM, Coupled):
         rotor, current = voltage.rotor, electrical.rotor
         return super().power(voltage, electrical) + 1.5 * (rotor.alpha * current.alpha + rotor.beta * current.beta)
 
-    def parts(self, volts: Values) -> tuple[Values, Values]:
+    def shares(self, volts: Values) -> tuple[Values, Values]:
         """Return the stator's and the rotor's."""
-        d, q, rotor_d, rotor_q = (part * (1 / self.unit) for part in volts)
+        d, q, rotor_d, rotor_q = (share * (1 / self.unit) for share in volts)
         return (d, q), (rotor_d, rotor_q)
 
     def resistances(self) -> tuple[float, ...]:
@@ -250,9 +252,9 @@ class DFIM(SCIM, Coupled):
     def induced(self, electrical: Any, speed: Scalar) -> Values:
         """Return the voltages in a field that turns half as fast as the rotor, so that both bridges bear the same."""
         half, machine = 0.5 * self.pole_pairs * speed, self.nominal
-        stator, rotor = self.seen(electrical.current, electrical), self.seen(electrical.rotor, electrical)
-        mutual, own = machine.mutual_inductance, machine.stator_inductance()
-        linked = DQ(own * stator.d + mutual * rotor.d, own * stator.q + mutual * rotor.q)
+        stator, rotor = self.to_field(electrical.current, electrical), self.to_field(electrical.rotor, electrical)
+        mutual, stator_inductance = machine.mutual_inductance, machine.stator_inductance()
+        linked = DQ(stator_inductance * stator.d + mutual * rotor.d, stator_inductance * stator.q + mutual * rotor.q)
         return -half * linked.q, half * linked.d, 0.0 * speed, -half * self.field(electrical)[0]
 
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:

@@ -115,13 +115,15 @@ class RealPermanentMagnet(NamedTuple):
             voltage.q - ohm * current.q - electrical * flux.d,
         )
 
-    def heated(self, now: Warm, after: DQ, current: DQ, speed: Scalar, duration: Scalar) -> Warm:
+    def heated(self, electrical: Warm, next_flux: DQ, current: DQ, speed: Scalar, duration: Scalar) -> Warm:
         """Return the flux ``after``, its ``current``, and the temperatures after this many seconds of their losses."""
-        copper = self.copper_losses(current, now.winding)
-        iron = self.iron_torque(after, speed) * speed
-        rate = Network(coolant=self.coolant).rate(now.temperatures, copper, iron)
+        copper = self.copper_losses(current, electrical.winding)
+        iron = self.iron_torque(next_flux, speed) * speed
+        rate = Network(coolant=self.coolant).rate(electrical.temperatures, copper, iron)
         return Warm(
-            *current, *after, *(t + duration * change for t, change in zip(now.temperatures, rate, strict=True))
+            *current,
+            *next_flux,
+            *(t + duration * change for t, change in zip(electrical.temperatures, rate, strict=True)),
         )
 
 

@@ -83,12 +83,12 @@ class Coupled(ThreePhase):
     """Windings of two converters on one flux. If one lacks voltage for its share, the other's current runs away."""
 
     @abc.abstractmethod
-    def parts(self, volts: Values) -> tuple[Values, Values]:
+    def shares(self, volts: Values) -> tuple[Values, Values]:
         """Return each converter's voltage in parts of its largest."""
 
     def together(self, changing: Values, holding: Values) -> Values:
         """Scale all by one share, the largest that keeps both converters within their limits."""
-        share = room(zip(self.parts(holding), self.parts(changing), strict=True))
+        share = room(zip(self.shares(holding), self.shares(changing), strict=True))
         return tuple(volts * share for volts in changing)
 
     def waiting(self, lacking: Values) -> Values:
@@ -96,10 +96,10 @@ class Coupled(ThreePhase):
 
         A voltage that one winding alone has learnt is large for the flux that they share.
         """
-        most: Scalar = 0.0
+        largest: Scalar = 0.0
         for lack in lacking:
-            most = jnp.maximum(most, jnp.abs(lack))
-        return (most,) * len(lacking)
+            largest = jnp.maximum(largest, jnp.abs(lack))
+        return (largest,) * len(lacking)
 
 
 def room(voltages: Iterable[tuple[Values, Values]]) -> Scalar:
@@ -119,10 +119,10 @@ def room(voltages: Iterable[tuple[Values, Values]]) -> Scalar:
     return share
 
 
-def _product(left: Values, right: Values) -> Scalar:
+def _product(first_values: Values, second_values: Values) -> Scalar:
     """Return the scalar product of two vectors."""
-    first, *others = (a * b for a, b in zip(left, right, strict=True))
-    return sum(others, first)
+    first, *rest = (a * b for a, b in zip(first_values, second_values, strict=True))
+    return sum(rest, first)
 
 
 class Synchronous(ThreePhase):
@@ -146,7 +146,7 @@ class Synchronous(ThreePhase):
 
     def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> Any:
         """Return a voltage that is constant in rotor coordinates over a step."""
-        return self.vector(*(unit * part for unit, part in zip(self.units, applied, strict=True)))
+        return self.vector(*(unit * share for unit, share in zip(self.units, applied, strict=True)))
 
     def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
         """Return the voltage in rotor coordinates."""
@@ -204,12 +204,12 @@ class PMSM(Synchronous):
         if not saliency:
             return 0.0 * torque, torque / (1.5 * self.pole_pairs * machine.magnet_flux)
         half = machine.magnet_flux / (2 * saliency)
-        wanted = torque * (1 / (1.5 * self.pole_pairs))
-        i_q = wanted / machine.magnet_flux
+        q_flux = torque * (1 / (1.5 * self.pole_pairs))
+        i_q = q_flux / machine.magnet_flux
         for _ in range(5):
             root = jnp.sqrt(half * half + i_q * i_q)
             linked = machine.magnet_flux - saliency * (half - root)
-            i_q = i_q - (linked * i_q - wanted) / (linked + saliency * i_q * i_q / root)
+            i_q = i_q - (linked * i_q - q_flux) / (linked + saliency * i_q * i_q / root)
         return half - jnp.sqrt(half * half + i_q * i_q), i_q
 
 
@@ -260,9 +260,9 @@ class EESM(Synchronous, Coupled):
     vector = synchronous.Excited
     FIELD = 60.0
     """A, of the field at the start."""
-    LEAST = 40.0
+    MIN_FIELD = 40.0
     """A: least requested field current, so that torque responds quickly."""
-    MOST = 110.0
+    MAX_FIELD = 110.0
     """A: largest requested i_q."""
 
     @property
@@ -295,9 +295,9 @@ class EESM(Synchronous, Coupled):
         """Return the power of stator and field."""
         return super().power(voltage, electrical) + voltage.field * electrical.field
 
-    def parts(self, volts: Values) -> tuple[Values, Values]:
+    def shares(self, volts: Values) -> tuple[Values, Values]:
         """Return the stator's and the field's."""
-        d, q, field = (part * (1 / unit) for part, unit in zip(volts, self.units, strict=True))
+        d, q, field = (volt * (1 / unit) for volt, unit in zip(volts, self.units, strict=True))
         return (d, q), (field,)
 
     def resistances(self) -> tuple[float, ...]:
@@ -334,15 +334,15 @@ class EESM(Synchronous, Coupled):
         copper = 1.5 * machine.resistance
         balance = math.sqrt(ratio * ratio + machine.field_resistance / copper)  # i_q / i_e
         constant = 1.5 * self.pole_pairs * per_field
-        field = jnp.maximum(jnp.sqrt(jnp.abs(torque) * (1 / (constant * balance))), self.LEAST)
+        field = jnp.maximum(jnp.sqrt(jnp.abs(torque) * (1 / (constant * balance))), self.MIN_FIELD)
         return ratio * field, self._across(torque, self._turned_by(electrical.d, electrical.field)), field
 
     def currents_within(self, period: float, torque: Scalar, electrical: Any) -> Values:
         """Take i_q at the flux of one period later, which full voltage bounds: at the present one a rise overshoots."""
         d, _, field = self.currents_for(torque, electrical)
-        now, then = self._turned_by(electrical.d, electrical.field), self._turned_by(d, field)
+        present_turn, then = self._turned_by(electrical.d, electrical.field), self._turned_by(d, field)
         reach = self.unit * period
-        return d, self._across(torque, jnp.clip(then, now - reach, now + reach)), field
+        return d, self._across(torque, jnp.clip(then, present_turn - reach, present_turn + reach)), field
 
     def _turned_by(self, d: Scalar, field: Scalar) -> Scalar:
         """Return the flux, V s, that makes torque with i_q: 3/2 p psi i_q."""
@@ -351,8 +351,8 @@ class EESM(Synchronous, Coupled):
 
     def _across(self, torque: Scalar, flux: Scalar) -> Scalar:
         """Return i_q, A, for a torque at a flux (V s), or at that of the least field if it is more."""
-        flux = jnp.maximum(flux, self.nominal.mutual_inductance * self.LEAST)
-        return jnp.clip(torque / (1.5 * self.pole_pairs * flux), -self.MOST, self.MOST)
+        flux = jnp.maximum(flux, self.nominal.mutual_inductance * self.MIN_FIELD)
+        return jnp.clip(torque / (1.5 * self.pole_pairs * flux), -self.MAX_FIELD, self.MAX_FIELD)
 
 
 class SixPhasePMSM(Synchronous):

@@ -23,10 +23,10 @@ def lost(currents: tuple[Scalar, ...], share: float) -> tuple[Scalar, ...]:
 
 
 def freewheeling(
-    before: tuple[Scalar, ...], after: tuple[Scalar, ...], currents: tuple[Scalar, ...]
+    old_legs: tuple[Scalar, ...], new_legs: tuple[Scalar, ...], currents: tuple[Scalar, ...]
 ) -> tuple[Scalar, ...]:
     """Return the ends (0 or 1) at which the legs are while interlocked, on their way between two switch states."""
     return tuple(
         jnp.where(old == new, new, (current < 0).astype(old.dtype))
-        for old, new, current in zip(before, after, currents, strict=True)
+        for old, new, current in zip(old_legs, new_legs, currents, strict=True)
     )

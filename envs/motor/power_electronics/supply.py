@@ -60,7 +60,7 @@ class Supply(abc.ABC):
         """Begin at nominal voltage; ``place`` uniform in [0, 1)."""
 
     @abc.abstractmethod
-    def rate(self, voltage: Scalar, phase: Any, drawn: Scalar) -> Scalar:
+    def rate(self, voltage: Scalar, phase: Any, current: Scalar) -> Scalar:
         """Return dv/dt, 1/s, while the converters draw this power in parts of S, at v = 1."""
 
     def ahead(self, phase: Any, duration: float) -> Any:
@@ -75,9 +75,9 @@ class RC(Supply):
         """Begin charged."""
         return Link(jnp.ones_like(place))
 
-    def rate(self, voltage: Scalar, phase: Any, drawn: Scalar) -> Scalar:
+    def rate(self, voltage: Scalar, phase: Any, current: Scalar) -> Scalar:
         """Charge towards the source's voltage."""
-        return (1 - voltage - DROP * drawn) * (1 / TIME_CONSTANT)
+        return (1 - voltage - DROP * current) * (1 / TIME_CONSTANT)
 
 
 class Rectifier(Supply):
@@ -91,11 +91,11 @@ class Rectifier(Supply):
         """Begin charged, at any phase."""
         return Link(jnp.ones_like(place), place)
 
-    def rate(self, voltage: Scalar, phase: Any, drawn: Scalar) -> Scalar:
+    def rate(self, voltage: Scalar, phase: Any, current: Scalar) -> Scalar:
         """Let current pass the diodes one way only."""
         passing = jnp.maximum(self.source(phase) - voltage, 0)
         braking = BRAKING * jnp.maximum(voltage - BRAKING_FROM, 0)
-        return (passing - braking - DROP * drawn) * (1 / TIME_CONSTANT)
+        return (passing - braking - DROP * current) * (1 / TIME_CONSTANT)
 
     def ahead(self, phase: Any, duration: float) -> Any:
         """Turn the phase by the mains' frequency."""

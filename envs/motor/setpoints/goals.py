@@ -221,14 +221,14 @@ _JUMPS = {
 
 def _position(machine: str, jump: float) -> Goal:
     """Return small moves about standstill, with the friction of the speed task."""
-    halving, most = jump / 20, 2 * jump
+    halving, max_angle = jump / 20, 2 * jump
     return Goal(
-        (-most,),
-        (most,),
+        (-max_angle,),
+        (max_angle,),
         (halving / 200,),
         (halving / 20,),
         (halving,),
-        most,
+        max_angle,
         (0.0, 0.0),
         friction=GOALS[machine, "speed"].friction,
         jump=jump,

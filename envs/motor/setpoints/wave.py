@@ -23,7 +23,7 @@ import jax.numpy as jnp
 
 from ..machines.frames import Scalar
 
-LEAST = 0.2
+MIN_AMPLITUDE = 0.2
 """Least amplitude, in parts of the largest: a smaller wave would turn too fast."""
 
 
@@ -107,17 +107,17 @@ def through(
     """
     shape, (low, high) = SHAPES[name], bounds
     largest = 0.5 * min(high - low, jump) if shape.jumps else 0.5 * (high - low)
-    amplitude = largest * (LEAST + (1 - LEAST) * size)
+    amplitude = largest * (MIN_AMPLITUDE + (1 - MIN_AMPLITUDE) * size)
     if name == "step":  # the value is one of the two levels; the bounds may decide which
         below, above = value - low, high - value
         amplitude = jnp.minimum(amplitude, 0.5 * jnp.maximum(below, above))
         upper = jnp.where(jnp.minimum(below, above) >= 2 * amplitude, place < 0.5, below > above)
-        part = jnp.where(upper, 1.0, -1.0).astype(amplitude.dtype)
-        middle = value - part * amplitude
+        height = jnp.where(upper, 1.0, -1.0).astype(amplitude.dtype)
+        middle = value - height * amplitude
     else:
         lowest = jnp.maximum(low + amplitude, value - amplitude)
         highest = jnp.minimum(high - amplitude, value + amplitude)
         middle = lowest + (highest - lowest) * place
-        part = jnp.clip((value - middle) / amplitude, -1, 1)
-    phase = shape.phase(part, branch)
+        height = jnp.clip((value - middle) / amplitude, -1, 1)
+    phase = shape.phase(height, branch)
     return Wave(middle, amplitude, phase, slope / (shape.steepness * amplitude))

@@ -18,7 +18,7 @@ _MACHINES = {
 }
 
 
-_SHOWN = (
+_HEADLINE = (
     "rlsuite/PermExDcSpeed-v0",
     "rlsuite/PMSMTorque-v0",
     "rlsuite/PMSMPosition-v0",
@@ -104,10 +104,13 @@ def _converters(machine: str, goal: str) -> dict[str, tuple[str, ...]]:
     """Return the converters of a direct-current machine that have enough quadrants for the goal."""
     if not machine.endswith("Dc"):
         return {}
-    few = goal != "position" and (machine, goal) != ("ExtExDc", "current")  # a field of 34 ms decays too slowly
-    two = few and machine != "SeriesDc"
-    one = few and (goal != "speed" or machine in _ONE_SIGN)
-    return {"converter": ("4qc", *["2qc"] * two, *["1qc"] * one)}
+    any_quadrants = goal != "position" and (machine, goal) != (
+        "ExtExDc",
+        "current",
+    )  # a field of 34 ms decays too slowly
+    two_quadrants = any_quadrants and machine != "SeriesDc"
+    one_quadrant = any_quadrants and (goal != "speed" or machine in _ONE_SIGN)
+    return {"converter": ("4qc", *["2qc"] * two_quadrants, *["1qc"] * one_quadrant)}
 
 
 def _choices(machine: str, goal: str) -> dict[str, tuple[str, ...]]:
@@ -154,7 +157,7 @@ def _drive(machine: str, goal: str, control: str, horizon: int) -> TaskCard:
         reference="rlbench_suite.envs.motor.control.cascade:Cascade",
         horizon=horizon,
         settings=_settings(machine, goal, control),
-        variant=task_id not in _SHOWN,
+        variant=task_id not in _HEADLINE,
         replay_tolerance=0.02,
         tags=("discrete" if finite else "continuous", "tracking"),
         choices=_choices(machine, goal),

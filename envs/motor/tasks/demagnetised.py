@@ -36,7 +36,7 @@ from ..setpoints.goals import Goal
 from . import scope
 from .drive import ENDS, Drive, Params, State
 
-_WHOLE = synchronous.PermanentMagnet()
+_HEALTHY = synchronous.PermanentMagnet()
 
 
 class Magnetised(NamedTuple):
@@ -46,7 +46,7 @@ class Magnetised(NamedTuple):
     """A"""
     q: Scalar
     """A"""
-    kept: Scalar
+    flux_share: Scalar
     """Part of the flux that the magnets began with"""
     clock: Scalar
     """s, since the start"""
@@ -55,39 +55,39 @@ class Magnetised(NamedTuple):
 class Demagnetisable(NamedTuple):
     """Parameters."""
 
-    resistance: Scalar = _WHOLE.resistance
+    resistance: Scalar = _HEALTHY.resistance
     """Ohm, of a phase"""
-    inductance_d: Scalar = _WHOLE.inductance_d
+    inductance_d: Scalar = _HEALTHY.inductance_d
     """H"""
-    inductance_q: Scalar = _WHOLE.inductance_q
+    inductance_q: Scalar = _HEALTHY.inductance_q
     """H"""
-    magnet_flux: Scalar = _WHOLE.magnet_flux
+    magnet_flux: Scalar = _HEALTHY.magnet_flux
     """V s, at the start"""
-    pole_pairs: Scalar = _WHOLE.pole_pairs
-    inertia: Scalar = _WHOLE.inertia
+    pole_pairs: Scalar = _HEALTHY.pole_pairs
+    inertia: Scalar = _HEALTHY.inertia
     """kg m^2"""
     loss: Scalar = 0.35
     """Part of the flux"""
     onset: Scalar = 0.02
     """s, from the start: when it is lost"""
 
-    def _present(self, kept: Scalar) -> synchronous.PermanentMagnet:
-        whole = synchronous.PermanentMagnet(*self[: len(_WHOLE)])
-        return whole._replace(magnet_flux=whole.magnet_flux * kept)
+    def _present(self, flux_share: Scalar) -> synchronous.PermanentMagnet:
+        healthy = synchronous.PermanentMagnet(*self[: len(_HEALTHY)])
+        return healthy._replace(magnet_flux=healthy.magnet_flux * flux_share)
 
     def flux(self, electrical: Magnetised) -> DQ:
         """Return flux linkages, V s."""
-        return self._present(electrical.kept).flux(DQ(electrical.d, electrical.q))
+        return self._present(electrical.flux_share).flux(DQ(electrical.d, electrical.q))
 
     def derivative(self, electrical: Magnetised, voltage: DQ, speed: Scalar) -> Magnetised:
         """Return rates per s, under a voltage (V) at a mechanical speed (rad/s)."""
         current = DQ(electrical.d, electrical.q)
-        rate = self._present(electrical.kept).derivative(current, voltage, speed)
-        return Magnetised(*rate, jnp.zeros_like(electrical.kept), jnp.ones_like(electrical.clock))
+        rate = self._present(electrical.flux_share).derivative(current, voltage, speed)
+        return Magnetised(*rate, jnp.zeros_like(electrical.flux_share), jnp.ones_like(electrical.clock))
 
     def torque(self, electrical: Magnetised) -> Scalar:
         """Return the torque, N m."""
-        return self._present(electrical.kept).torque(DQ(electrical.d, electrical.q))
+        return self._present(electrical.flux_share).torque(DQ(electrical.d, electrical.q))
 
 
 class DemagnetisablePMSM(PMSM):
@@ -113,7 +113,7 @@ class DemagnetisablePMSM(PMSM):
 
     def induced(self, electrical: Any, speed: Scalar) -> Values:
         """Return the voltage that whole magnets of the data sheet would induce."""
-        return super().induced(electrical._replace(kept=1.0), speed)
+        return super().induced(electrical._replace(flux_share=1.0), speed)
 
 
 class DemagnetisedDrive(Drive):
@@ -135,13 +135,13 @@ class DemagnetisedDrive(Drive):
 
     def moved(self, state: State, voltage: Any, params: Params, duration: float) -> State:
         """Return currents ``duration`` s later; then the magnets may fail."""
-        after = super().moved(state, voltage, params, duration)
-        lost = jnp.where(after.electrical.clock > params.machine.onset, params.machine.loss, 0)
-        return after._replace(electrical=after.electrical._replace(kept=(1 - lost).astype(self.dtype)))
+        next_state = super().moved(state, voltage, params, duration)
+        lost = jnp.where(next_state.electrical.clock > params.machine.onset, params.machine.loss, 0)
+        return next_state._replace(electrical=next_state.electrical._replace(flux_share=(1 - lost).astype(self.dtype)))
 
     def _flux(self, state: State, params: Params) -> Scalar:
         """Return the magnets' flux by its nominal value."""
-        return params.machine.magnet_flux * state.electrical.kept * (1 / self.plant.nominal.magnet_flux)
+        return params.machine.magnet_flux * state.electrical.flux_share * (1 / self.plant.nominal.magnet_flux)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Show currents, speed, set point and voltages; see the table."""
@@ -151,7 +151,7 @@ class DemagnetisedDrive(Drive):
     def observation_components(self) -> tuple[Component, ...]:
         """Describe each entry, in the order of :meth:`observation`."""
         applied = self.actuator.components("applied", "in the last step")
-        return *components.measured(self.plant, self.design.machine), *self._asked(), *applied
+        return *components.measured(self.plant, self.design.machine), *self._setpoint_components(), *applied
 
     def privileged(self, state: State, params: Params) -> jax.Array:
         """Show flux and torque; see the table."""
@@ -164,7 +164,7 @@ class DemagnetisedDrive(Drive):
     def describe(self, state: State, params: Params) -> str:
         """Describe what is shown, with units."""
         d, q = (float(value) * self.plant.current_limit for value in self.plant.measured(state.electrical))
-        applied = ", ".join(f"{float(part):+.3f}" for part in state.applied)
+        applied = ", ".join(f"{float(voltage):+.3f}" for voltage in state.applied)
         return (
             f"Asked for: torque {float(state.setpoint[0]):+.4g} N m. Measured: i_d {d:+.4g} A, i_q {q:+.4g} A, speed "
             f"{float(state.speed):+.4g} rad/s. Last voltage: {applied}."
@@ -172,9 +172,9 @@ class DemagnetisedDrive(Drive):
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw currents and the requested torque; see ``scope.py``."""
-        asked, goal = float(state.setpoint[0]), self.goal
-        gauge = scope.Gauge("torque asked for (N m)", asked, asked, goal.low[0], goal.high[0])
+        setpoint, goal = float(state.setpoint[0]), self.goal
+        gauge = scope.Gauge("torque asked for (N m)", setpoint, setpoint, goal.low[0], goal.high[0])
         d, q = (float(value) for value in self.plant.measured(state.electrical))
         share = float(self.plant.length(state.electrical))
-        voltages = tuple(float(part) for part in state.applied)
+        voltages = tuple(float(voltage) for voltage in state.applied)
         return scope.picture((d, q), share, 1.1, [gauge], voltages, ("i_d", "i_q"))

@@ -88,7 +88,7 @@ from ..machines.frames import Scalar, Values
 from ..parts import components
 from ..parts.assembly import DriveSettings, Records, assemble
 from ..parts.limit import Limit, OverCurrent, OverSpeed
-from ..parts.load import near
+from ..parts.load import within_tolerance
 from ..parts.part import Design, Part
 from ..parts.quantity import QUANTITIES, range_and_accuracy
 from ..parts.setpoint import Range
@@ -123,7 +123,7 @@ class Params(NamedTuple):
     """0..1: how fast set points move, from the goal's slowest to its fastest"""
 
 
-class Parts(NamedTuple):
+class Memories(NamedTuple):
     """Memories of the parts of a drive; empty if a part is the usual one."""
 
     setpoint: Any = ()
@@ -162,7 +162,7 @@ class State(NamedTuple):
     """A, N m, rad/s or rad"""
     applied: Values
     """Choice of the last step: voltages in parts of the largest, or the state of each switch as 0 or 1"""
-    parts: Parts = Parts()
+    memories: Memories = Memories()
 
 
 class Drive(Task[Params, State]):
@@ -181,7 +181,7 @@ class Drive(Task[Params, State]):
         settings = DriveSettings.parse(card)
         self.kind, self.finite, self.delayed = settings.goal, settings.finite, settings.delayed
         self.goals = {kind: goal for (machine, kind), goal in GOALS.items() if machine == settings.machine}
-        self.own = self._read_data_sheet(card)
+        self.context_values = self._read_data_sheet(card)
         self.goal: Goal = self.chosen_goal(self.plant.attainable(self.goals[self.kind], self.kind))
         self.period = self.goal.finite_period if self.finite else self.goal.period
         torque = self.goals["torque"]
@@ -190,16 +190,21 @@ class Drive(Task[Params, State]):
         self.names, self.loaded = self.quantity.names, self.quantity.loaded
         self.jump = self.goal.jump * (0.5 if self.finite else 1)  # episodes of switch states are shorter, in s
         self.ranges = self._ranges()
-        parts = assemble(settings, self.design, self._records(), card.horizon)
-        self.setpoints, self.load, self.link, self.delay = parts.setpoints, parts.load, parts.link, parts.delay
-        self.actuator, self.instruments, self.angle = parts.actuator, parts.instruments, parts.angle
-        self.solve = parts.solve
+        memories = assemble(settings, self.design, self._records(), card.horizon)
+        self.setpoints, self.load, self.link, self.delay = (
+            memories.setpoints,
+            memories.load,
+            memories.link,
+            memories.delay,
+        )
+        self.actuator, self.instruments, self.angle = memories.actuator, memories.instruments, memories.angle
+        self.solve = memories.solve
         self.limits: tuple[Limit, ...] = OverCurrent(self.plant), OverSpeed(self.plant)
         self.observation_space = self.box(-ENDS, ENDS, (len(self.observation_components()),))
         self.action_space = self.actuator.space(self.box)
         self.max_overload = self.plant.current_limit / self.plant.nominal_current - 1
-        penalty = (1 + ROUNDING) * self.own.weight("overload") * self.max_overload
-        self.reward_space = self.box(0 - penalty, self.own.weight("tracking"))
+        penalty = (1 + ROUNDING) * self.context_values.weight("overload") * self.max_overload
+        self.reward_space = self.box(0 - penalty, self.context_values.weight("tracking"))
 
     def _read_data_sheet(self, card: TaskCard) -> OwnConstants:
         """Put the machine and the goals of a context's data sheet in place of the task's; return its constants."""
@@ -219,7 +224,7 @@ class Drive(Task[Params, State]):
         if type(self) is not Drive or self.card.settings["supply"] != "ideal":
             return ()
         sheet = data_sheet.constants(self.plant, self.goal.period)
-        return (*sheet, *self.own.present(TERMS)) if sheet else ()
+        return (*sheet, *self.context_values.present(TERMS)) if sheet else ()
 
     def series(self) -> tuple[Series, ...]:
         """Return what is to be followed, within the goal's range, and the load's torque; both at the drive's period."""
@@ -292,7 +297,9 @@ class Drive(Task[Params, State]):
         """Return a machine within its tolerances, at a speed or with a load in the bands of the split."""
         nominal, tolerance = self.plant.nominal, self.plant.tolerance
         u = self.uniform(key, len(nominal) + 4)
-        machine = type(nominal)(*(near(n, t, u[i]) for i, (n, t) in enumerate(zip(nominal, tolerance, strict=True))))
+        machine = type(nominal)(
+            *(within_tolerance(n, t, u[i]) for i, (n, t) in enumerate(zip(nominal, tolerance, strict=True)))
+        )
         load, speed = self.load.sample(u, split)
         return Params(machine, load, speed, self.setpoints.pace(u[-2], split))
 
@@ -307,32 +314,34 @@ class Drive(Task[Params, State]):
         angle = self.angle.begin(u[-1], zero)
         still = self.plant.still(params.machine)
         setpoint = self.quantity.attainable(self.setpoints.first(setpoint, params.pace))
-        parts = Parts(
+        memories = Memories(
             self.setpoints.begin(setpoint, self.ranges, params.pace, jax.random.fold_in(key, 1)),
             self.link.begin(jax.random.fold_in(key, 2), self.dtype),
             self.delay.begin(still, params.speed),
             self.load.begin(params.speed, jax.random.fold_in(key, 3)),
             self.instruments.begin(params.speed, jax.random.fold_in(key, 4)),
         )
-        return State(still, params.speed, angle, setpoint, (zero,) * self.actuator.width, parts)
+        return State(still, params.speed, angle, setpoint, (zero,) * self.actuator.width, memories)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Move the drive by one period; then draw new set points."""
-        given, waiting = self.delay.exchange(state.parts.waiting, self.actuator.chosen(action))
-        after = self.driven(state, given, params)
-        setpoint, memory = self.setpoints.step(state.setpoint, state.parts.setpoint, self.ranges, params.pace, key)
-        load = self.load.ahead(after.parts.load, key)
-        read = self.instruments.ahead(after.parts.instruments, state.speed, after.speed)
-        parts = after.parts._replace(setpoint=memory, waiting=waiting, load=load, instruments=read)
-        return after._replace(setpoint=self.quantity.attainable(setpoint), parts=parts)
+        applied, waiting = self.delay.exchange(state.memories.waiting, self.actuator.chosen(action))
+        next_state = self.driven(state, applied, params)
+        setpoint, memory = self.setpoints.step(state.setpoint, state.memories.setpoint, self.ranges, params.pace, key)
+        load = self.load.ahead(next_state.memories.load, key)
+        instrument_memory = self.instruments.ahead(next_state.memories.instruments, state.speed, next_state.speed)
+        memories = next_state.memories._replace(
+            setpoint=memory, waiting=waiting, load=load, instruments=instrument_memory
+        )
+        return next_state._replace(setpoint=self.quantity.attainable(setpoint), memories=memories)
 
-    def driven(self, state: State, given: Any, params: Params) -> State:
-        """Return the drive one period later; ``given``: voltages that the converters give, or a switch state."""
+    def driven(self, state: State, applied: Any, params: Params) -> State:
+        """Return the drive one period later; ``applied``: voltages that the converters give, or a switch state."""
         return self.actuator.apply(
-            given,
+            applied,
             state,
             self.electrical_angle(state),
-            lambda now, voltage, share: self.moved(now, voltage, params, share * self.period),
+            lambda present, voltage, share: self.moved(present, voltage, params, share * self.period),
         )
 
     def moved(self, state: State, voltage: Any, params: Params, duration: float) -> State:
@@ -340,30 +349,38 @@ class Drive(Task[Params, State]):
 
         ``voltage``: V, for a nominal link; it is constant over this time except for the link's variation.
         """
-        machine, held, linked, loaded = params.machine, state.speed, state.parts.link, state.parts.load
+        machine = params.machine
+        first_speed = state.speed
+        link_memory, load_memory = state.memories.link, state.memories.load
         load, link, angle, turns = self.load, self.link, self.angle, duration / self.period
 
-        def rate(part: float, now: Moving) -> Moving:
-            electrical = self.plant.conducting(now.electrical, machine)
-            speed = load.speed(loaded, held, now.speed, part * turns)
+        def rate(share: float, present: Moving) -> Moving:
+            electrical = self.plant.conducting(present.electrical, machine)
+            speed = load.speed(load_memory, first_speed, present.speed, share * turns)
             torque = machine.torque(electrical)
-            acceleration = load.acceleration(params.load, loaded, speed, torque, machine.inertia)
-            charging = link.rate(linked, now.link, part * duration, voltage, electrical)
-            given = link.given(voltage, now.link)
-            return Moving(machine.derivative(electrical, given, speed), acceleration, angle.rate(speed), charging)
+            acceleration = load.acceleration(params.load, load_memory, speed, torque, machine.inertia)
+            charging = link.rate(link_memory, present.link, share * duration, voltage, electrical)
+            machine_voltage = link.machine_voltage(voltage, present.link)
+            return Moving(
+                machine.derivative(electrical, machine_voltage, speed), acceleration, angle.rate(speed), charging
+            )
 
-        begun = Moving(state.electrical, load.integrated(held), angle.integrated(state.angle), link.voltage(linked))
-        after = self.solve(rate, begun, duration)
-        speed = load.speed(loaded, held, after.speed, turns)
-        turned = angle.after(state.angle, after.angle, held, duration)
-        parts = state.parts._replace(link=link.after(linked, after.link, duration), load=load.moved(loaded, turns))
-        electrical = self.plant.conducting(after.electrical, machine)
-        return state._replace(electrical=electrical, speed=speed, angle=turned, parts=parts)
+        start = Moving(
+            state.electrical, load.integrated(first_speed), angle.integrated(state.angle), link.voltage(link_memory)
+        )
+        end = self.solve(rate, start, duration)
+        speed = load.speed(load_memory, first_speed, end.speed, turns)
+        next_angle = angle.advance(state.angle, end.angle, first_speed, duration)
+        memories = state.memories._replace(
+            link=link.advance(link_memory, end.link, duration), load=load.moved(load_memory, turns)
+        )
+        electrical = self.plant.conducting(end.electrical, machine)
+        return state._replace(electrical=electrical, speed=speed, angle=next_angle, memories=memories)
 
     def machine_after(self, electrical: Any, speed: Scalar, voltage: Any, params: Params) -> Any:
         """Return the electrical state one period later at a constant speed."""
-        after = rk4(lambda _, now: params.machine.derivative(now, voltage, speed), electrical, self.period)
-        return self.plant.conducting(after, params.machine)
+        end = rk4(lambda _, present: params.machine.derivative(present, voltage, speed), electrical, self.period)
+        return self.plant.conducting(end, params.machine)
 
     def electrical_angle(self, state: State) -> Scalar:
         """Return the rotor's electrical angle, rad."""
@@ -378,30 +395,34 @@ class Drive(Task[Params, State]):
         measured = [*self.plant.measured(state.electrical), state.speed * (1 / self.plant.speed_limit)]
         controlled = self.controlled(state, params)
         measured += self.quantity.instruments(controlled)
-        measured, controlled = self.instruments.read(measured, controlled, self.quantity, state.parts.instruments, key)
+        measured, controlled = self.instruments.read(
+            measured, controlled, self.quantity, state.memories.instruments, key
+        )
         setpoints = [setpoint * (1 / self.goal.scale) for setpoint in state.setpoint]
         errors = [
             (setpoint - value) * (1 / (ERROR_UNIT * halving))
             for setpoint, value, halving in zip(state.setpoint, controlled, self.goal.halving, strict=True)
         ]
-        turning = self.angle.shown(state.electrical, state.angle)
-        parts = (value for part, memory in self._parts(state.parts) for value in part.shown(memory))
-        shown = self.stack(*measured, *setpoints, *errors, *turning, *state.applied, *parts)
-        return jnp.clip(shown, -ENDS, ENDS)
+        turning = self.angle.observe(state.electrical, state.angle)
+        memory_entries: list[Scalar] = []
+        for part, memory in self._parts_with_memories(state.memories):
+            memory_entries += part.observe(memory)
+        entries = self.stack(*measured, *setpoints, *errors, *turning, *state.applied, *memory_entries)
+        return jnp.clip(entries, -ENDS, ENDS)
 
-    def _parts(self, memories: Parts) -> list[tuple[Part, Any]]:
+    def _parts_with_memories(self, memories: Memories) -> list[tuple[Part, Any]]:
         """Return each part that remembers, with its memory."""
-        parts: list[Part] = [self.setpoints, self.link, self.delay, self.load]
-        return list(zip(parts, memories, strict=False))
+        remembering: list[Part] = [self.setpoints, self.link, self.delay, self.load]
+        return list(zip(remembering, memories, strict=False))
 
     def shown_state(self, observation: jax.Array) -> State:
         """Return the state as far as an observation shows it. An angle that nothing shows is zero."""
-        seen = iter([observation[i] for i in range(len(self.observation_components()))])
+        entries = iter([observation[i] for i in range(len(self.observation_components()))])
 
         def next_ones(count: int) -> Values:
-            return tuple(next(seen) for _ in range(count))
+            return tuple(next(entries) for _ in range(count))
 
-        measured, speed = next_ones(len(self.plant.measured_names)), next(seen) * self.plant.speed_limit
+        measured, speed = next_ones(len(self.plant.measured_names)), next(entries) * self.plant.speed_limit
         next_ones(len(self.quantity.components()))
         setpoint = tuple(value * self.goal.scale for value in next_ones(len(self.names)))
         errors = next_ones(len(self.names))
@@ -411,8 +432,8 @@ class Drive(Task[Params, State]):
             angle = setpoint[0] - errors[0] * (ERROR_UNIT * self.goal.halving[0])
         link = self.link.memory(next_ones(len(self.link.components())))
         waiting = self.actuator.choice(next_ones(self.actuator.width)) if self.delayed else ()
-        parts = Parts(link=link, waiting=waiting)
-        return State(self.plant.electrical_of(measured, directions), speed, angle, setpoint, applied, parts)
+        memories = Memories(link=link, waiting=waiting)
+        return State(self.plant.electrical_of(measured, directions), speed, angle, setpoint, applied, memories)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return a reward for the quantities' distance from the set points that the action was chosen for.
@@ -424,10 +445,10 @@ class Drive(Task[Params, State]):
         for setpoint, value, halving in zip(state.setpoint, values, self.goal.halving, strict=True):
             total = total + halving / (halving + jnp.abs(value - setpoint))
         tracking = total * (1 / len(values))
-        if not self.own.reweighted:
+        if not self.context_values.reweighted:
             return tracking
         overload = jnp.minimum(self.cost(state, action, next_state, params), self.max_overload)
-        return self.own.weight("tracking") * tracking - self.own.weight("overload") * overload
+        return self.context_values.weight("tracking") * tracking - self.context_values.weight("overload") * overload
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Tell whether a limit is exceeded."""
@@ -461,7 +482,7 @@ class Drive(Task[Params, State]):
         """Describe each entry, in the order of :meth:`observation`."""
         return (
             *self.instruments.components(self.quantity),
-            *self._asked(),
+            *self._setpoint_components(),
             *(
                 scaled(
                     f"error_{name}", f"set point of {name} minus its value", ERROR_UNIT * halving, self.quantity.unit
@@ -470,15 +491,15 @@ class Drive(Task[Params, State]):
             ),
             *self.angle.components(),
             *self.actuator.components("applied", "in the last step"),
-            *(component for part, _ in self._parts(Parts()) for component in part.components()),
+            *(component for part, _ in self._parts_with_memories(Memories()) for component in part.components()),
         )
 
     def key_figures(self) -> tuple[KeyFigure, ...]:
         """Return the range of each set point and its halving error."""
         ranges = self.setpoints.bounds(self.ranges)
         named = zip(self.names, ranges, self.goal.halving, strict=True)
-        each = (range_and_accuracy(name, self.quantity.unit, *ends, halving) for name, ends, halving in named)
-        return *chain.from_iterable(each), *self.quantity.joint_range()
+        figures = (range_and_accuracy(name, self.quantity.unit, *ends, halving) for name, ends, halving in named)
+        return *chain.from_iterable(figures), *self.quantity.joint_range()
 
     def energy(self, quantities: Mapping[str, np.ndarray]) -> float | None:
         """Return the electrical energy, J; None where actions are not the machine's voltages."""
@@ -487,7 +508,7 @@ class Drive(Task[Params, State]):
             return None
         return components.energy(quantities, self.plant.voltages, self.period)
 
-    def _asked(self) -> list[Component]:
+    def _setpoint_components(self) -> list[Component]:
         return [
             scaled(f"setpoint_{name}", f"what {name} should be now", self.goal.scale, self.quantity.unit)
             for name in self.names
@@ -510,20 +531,20 @@ class Drive(Task[Params, State]):
         measured = [float(value) for value in self.plant.measured(state.electrical)]
         names = self.plant.measured_names
         scales = [self.plant.current_limit if name.startswith("i") else 1.0 for name in names]
-        shown = ", ".join(
+        measurements = ", ".join(
             f"{name} {value * scale:+.4g} {'A' if scale != 1 else 'of nominal'}"
             for name, value, scale in zip(names, measured, scales, strict=True)
         )
         values, unit = [float(value) for value in self.controlled(state, params)], self.quantity.unit
-        asked = "; ".join(
+        controlled = "; ".join(
             f"{name} {value:+.4g} {unit}, set point {float(setpoint):+.4g} {unit}"
             for name, value, setpoint in zip(self.names, values, state.setpoint, strict=True)
         )
-        applied = ", ".join(f"{float(part):+.3f}" for part in state.applied)
-        parts = "".join(part.words(memory) for part, memory in self._parts(state.parts))
+        applied = ", ".join(f"{float(voltage):+.3f}" for voltage in state.applied)
+        memory_text = "".join(part.words(memory) for part, memory in self._parts_with_memories(state.memories))
         return (
-            f"Controlled: {asked}. Measured: {shown}. Speed {float(state.speed):+.4g} rad/s."
-            f"{self.angle.words(state.angle)}{parts} Last {self.actuator.noun}: {applied}."
+            f"Controlled: {controlled}. Measured: {measurements}. Speed {float(state.speed):+.4g} rad/s."
+            f"{self.angle.words(state.angle)}{memory_text} Last {self.actuator.noun}: {applied}."
         )
 
     def draw(self, state: State, params: Params) -> np.ndarray:
@@ -536,5 +557,5 @@ class Drive(Task[Params, State]):
             )
         ]
         vector = (measured[0], measured[1]) if isinstance(self.plant, ThreePhase) else None
-        voltages = tuple(float(part) for part in state.applied)
+        voltages = tuple(float(voltage) for voltage in state.applied)
         return scope.picture(vector, float(self.plant.length(state.electrical)), 1.1, gauges, voltages)

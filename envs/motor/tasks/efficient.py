@@ -28,7 +28,7 @@ from .real import RealDrive
 
 LOSSES = 4000.0
 """W, that count as much as all of tracking."""
-MOST = 3.0
+MAX_LOSSES = 3.0
 """Times ``LOSSES`` that are counted."""
 
 
@@ -40,7 +40,7 @@ class EfficientDrive(RealDrive):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        self.reward_space = self.box([0, -MOST], [1, 0])
+        self.reward_space = self.box([0, -MAX_LOSSES], [1, 0])
 
     def chosen_goal(self, goal: Goal) -> Goal:
         """Ask for less torque at higher speeds."""
@@ -48,14 +48,14 @@ class EfficientDrive(RealDrive):
 
     def losses(self, state: State, params: Params) -> Scalar:
         """Return the losses, W."""
-        machine, now = params.machine, state.electrical
-        iron = machine.iron_torque(now.flux, state.speed) * state.speed
-        return machine.copper_losses(DQ(now.d, now.q), now.winding) + iron
+        machine, electrical = params.machine, state.electrical
+        iron = machine.iron_torque(electrical.flux, state.speed) * state.speed
+        return machine.copper_losses(DQ(electrical.d, electrical.q), electrical.winding) + iron
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return (tracking, efficiency), ``(2,)``."""
         tracking = super().reward(state, action, next_state, key, params)
-        return self.stack(tracking, -jnp.minimum(self.losses(next_state, params) * (1 / LOSSES), MOST))
+        return self.stack(tracking, -jnp.minimum(self.losses(next_state, params) * (1 / LOSSES), MAX_LOSSES))
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""

@@ -68,8 +68,8 @@ class Broken(NamedTuple):
 
 def phases_of(currents: Currents, angle: Scalar) -> Phases:
     """Return phase currents, A, with the rotor at an electrical angle (rad)."""
-    own = inverse_clarke(inverse_park(DQ(currents.d, currents.q), angle))
-    return Phases(own.a + currents.zero, own.b + currents.zero, own.c + currents.zero)
+    winding = inverse_clarke(inverse_park(DQ(currents.d, currents.q), angle))
+    return Phases(winding.a + currents.zero, winding.b + currents.zero, winding.c + currents.zero)
 
 
 def from_phase(phases: Phases, first: Scalar) -> Phases:
@@ -111,7 +111,7 @@ class NeutralPMSM(PMSM):
 
     def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> Phases:
         """Return the voltages, V."""
-        return Phases(*(self.unit * part for part in applied))
+        return Phases(*(self.unit * share for share in applied))
 
 
 class FaultyDrive(Drive):
@@ -140,21 +140,21 @@ class FaultyDrive(Drive):
 
     def moved(self, state: State, voltage: Phases, params: Params, duration: float) -> State:
         """Return the drive ``duration`` s later, in coordinates along the phase that may break; then it may."""
-        machine, now = params.machine, state.electrical
+        machine, electrical = params.machine, state.electrical
         driving, speed = from_phase(voltage, machine.phase), state.speed
         start = state.angle - THIRD * machine.phase
         turned = self.plant.pole_pairs * duration * speed
 
         def rate(passed: float, currents: Currents) -> Currents:
-            return machine.derivative(currents, driving, start + passed * turned, speed, now.broken)
+            return machine.derivative(currents, driving, start + passed * turned, speed, electrical.broken)
 
-        currents = rk4(rate, now.currents, duration)
-        clock, before = now.clock + duration, phases_of(now.currents, start).a
-        after = phases_of(currents, start + turned).a
-        opens = (clock > machine.onset) & (before * after <= 0)
-        broken = jnp.maximum(now.broken, jnp.where(opens, 1.0, 0.0).astype(self.dtype))
+        currents = rk4(rate, electrical.currents, duration)
+        clock, start_current = electrical.clock + duration, phases_of(electrical.currents, start).a
+        end_current = phases_of(currents, start + turned).a
+        opens = (clock > machine.onset) & (start_current * end_current <= 0)
+        broken = jnp.maximum(electrical.broken, jnp.where(opens, 1.0, 0.0).astype(self.dtype))
         # The remaining current of a phase that opens is less than a step's change. Its later drift is rounding.
-        currents = currents._replace(zero=currents.zero - broken * after)
+        currents = currents._replace(zero=currents.zero - broken * end_current)
         angle = wrapped(state.angle + turned)
         a, b, c = phases_of(currents, angle)
         return state._replace(
@@ -168,8 +168,8 @@ class FaultyDrive(Drive):
     def action_components(self) -> tuple[Component, ...]:
         """Describe the voltages of three half bridges, which give the requested voltages."""
         return tuple(
-            replace(part, meaning=f"{part.meaning}, against the neutral point")
-            for part in components.voltages(self.plant, self.design.machine)
+            replace(voltage, meaning=f"{voltage.meaning}, against the neutral point")
+            for voltage in components.voltages(self.plant, self.design.machine)
         )
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
@@ -186,6 +186,6 @@ class FaultyDrive(Drive):
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw as for any drive, with the rotor's currents in its plane."""
-        seen = state.electrical
-        at_rotor = state._replace(electrical=seen._replace(a=seen.d, b=seen.q))
+        electrical = state.electrical
+        at_rotor = state._replace(electrical=electrical._replace(a=electrical.d, b=electrical.q))
         return super().draw(at_rotor, params)

@@ -107,15 +107,15 @@ class PMSMCurrent(Task[Params, State]):
         """Return a machine within its tolerances, at a speed in the bands of the split."""
         resistance, inductance_d, inductance_q, flux, speed, deviation = self.uniform(key, 6)
 
-        def near(nominal: float, spread: float, unit: Scalar) -> Scalar:
+        def within_tolerance(nominal: float, spread: float, unit: Scalar) -> Scalar:
             return nominal * (1 - spread + 2 * spread * unit)
 
         return Params(
             Machine(
-                near(pmsm.RESISTANCE, 0.2, resistance),
-                near(pmsm.INDUCTANCE_D, 0.15, inductance_d),
-                near(pmsm.INDUCTANCE_Q, 0.15, inductance_q),
-                near(pmsm.MAGNET_FLUX, 0.1, flux),
+                within_tolerance(pmsm.RESISTANCE, 0.2, resistance),
+                within_tolerance(pmsm.INDUCTANCE_D, 0.15, inductance_d),
+                within_tolerance(pmsm.INDUCTANCE_Q, 0.15, inductance_q),
+                within_tolerance(pmsm.MAGNET_FLUX, 0.1, flux),
             ),
             speed=alternating_bands(speed, split, -SPEED_LIMIT, SPEED_LIMIT, bands=40),
             deviation=SLOWEST * jnp.exp(math.log(FASTEST / SLOWEST) * deviation),
@@ -135,8 +135,8 @@ class PMSMCurrent(Task[Params, State]):
         current = pmsm.step(state.current, voltage, params.speed, params.machine, STEP)
         move = params.deviation * self.normal(key, 2)
         d = jnp.clip(state.setpoint.d + move[0], -pmsm.NOMINAL_CURRENT, 0)
-        most = jnp.sqrt(pmsm.NOMINAL_CURRENT**2 - d * d)
-        q = jnp.clip(state.setpoint.q + move[1], -most, most)
+        max_q = jnp.sqrt(pmsm.NOMINAL_CURRENT**2 - d * d)
+        q = jnp.clip(state.setpoint.q + move[1], -max_q, max_q)
         return State(current, DQ(d, q), applied)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -170,9 +170,9 @@ class PMSMCurrent(Task[Params, State]):
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
         error_d, error_q = state.current.d - state.setpoint.d, state.current.q - state.setpoint.q
-        near = (jnp.abs(error_d) < HALVING_ERROR) & (jnp.abs(error_q) < HALVING_ERROR)
+        is_near = (jnp.abs(error_d) < HALVING_ERROR) & (jnp.abs(error_q) < HALVING_ERROR)
         return {
-            "success": near & ~self._tripped(state),
+            "success": is_near & ~self._tripped(state),
             "error_d": error_d,
             "error_q": error_q,
             "torque": pmsm.torque(state.current, params.machine),
@@ -193,29 +193,33 @@ class PMSMCurrent(Task[Params, State]):
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe each entry, in the order of :meth:`observation`."""
-        most, at = pmsm.CURRENT_LIMIT, {"d": "along the rotor (d axis)", "q": "across the rotor (q axis)"}
+        limit, at = pmsm.CURRENT_LIMIT, {"d": "along the rotor (d axis)", "q": "across the rotor (q axis)"}
         return (
-            *(scaled(f"i_{axis}", f"current {where}", most, "A") for axis, where in at.items()),
+            *(scaled(f"i_{axis}", f"current {where}", limit, "A") for axis, where in at.items()),
             scaled("speed", "mechanical speed of the shaft", SPEED_LIMIT, "rad/s"),
-            *(scaled(f"setpoint_i_{axis}", f"what i_{axis} should be now", most, "A") for axis in at),
+            *(scaled(f"setpoint_i_{axis}", f"what i_{axis} should be now", limit, "A") for axis in at),
             *(
-                replace(part, name=f"applied_{part.name}", meaning=f"{part.meaning} that was applied in the last step")
-                for part in self._voltages()
+                replace(
+                    component,
+                    name=f"applied_{component.name}",
+                    meaning=f"{component.meaning} that was applied in the last step",
+                )
+                for component in self._voltages()
             ),
         )
 
     def action_components(self) -> tuple[Component, ...]:
         """Describe the two voltages."""
         meaning = "; a vector longer than one is shortened to it"
-        return tuple(replace(part, meaning=part.meaning + meaning) for part in self._voltages())
+        return tuple(replace(component, meaning=component.meaning + meaning) for component in self._voltages())
 
     def key_figures(self) -> tuple[KeyFigure, ...]:
         """Return the ranges of the set points, and the halving error."""
-        most = pmsm.NOMINAL_CURRENT
+        nominal = pmsm.NOMINAL_CURRENT
         return (
-            *range_and_accuracy("i_d", "A", -most, 0.0, HALVING_ERROR),
-            *range_and_accuracy("i_q", "A", -most, most, HALVING_ERROR),
-            joint_length("i_d", "i_q", most),
+            *range_and_accuracy("i_d", "A", -nominal, 0.0, HALVING_ERROR),
+            *range_and_accuracy("i_q", "A", -nominal, nominal, HALVING_ERROR),
+            joint_length("i_d", "i_q", nominal),
         )
 
     def energy(self, quantities: Mapping[str, np.ndarray]) -> float | None:

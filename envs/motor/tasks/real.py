@@ -62,8 +62,8 @@ class OverTemperature(Limit):
     def words(self, state: State, info: dict[str, Any]) -> str:
         """Name both in degrees Celsius."""
         winding = float(state.electrical.winding)
-        told = f"over-temperature: a winding of {winding:.1f} degrees Celsius, the limit is {TRIP:.0f}"
-        return told if winding > TRIP else ""
+        text = f"over-temperature: a winding of {winding:.1f} degrees Celsius, the limit is {TRIP:.0f}"
+        return text if winding > TRIP else ""
 
 
 class RealDrive(Drive):
@@ -103,20 +103,20 @@ class RealDrive(Drive):
 
     def moved(self, state: State, voltage: DQ, params: Params, duration: float) -> State:
         """Return flux and speed ``duration`` s later at the temperatures of the beginning; then update these."""
-        machine, now = params.machine, state.electrical
-        iron = machine.flux_map(now.magnets)
+        machine, electrical = params.machine, state.electrical
+        iron = machine.flux_map(electrical.magnets)
 
         def rate(_: float, at: tuple[DQ, Scalar]) -> tuple[DQ, Scalar]:
             flux, speed = at
             current = iron.current(flux)
             torque = machine.inner_torque(flux, current) - machine.iron_torque(flux, speed)
             return (
-                machine.flux_rate(flux, current, voltage, speed, now.winding),
+                machine.flux_rate(flux, current, voltage, speed, electrical.winding),
                 params.load.acceleration(speed, torque, machine.inertia),
             )
 
-        flux, speed = rk4(rate, (now.flux, state.speed), duration)
-        warm = machine.heated(now, flux, iron.current(flux), speed, self.heating * duration)
+        flux, speed = rk4(rate, (electrical.flux, state.speed), duration)
+        warm = machine.heated(electrical, flux, iron.current(flux), speed, self.heating * duration)
         return state._replace(electrical=warm, speed=speed)
 
     def controlled(self, state: State, params: Params) -> Values:

@@ -45,11 +45,11 @@ def picture(
     _plane(canvas, vector, share, over, axes)
     pitch = min(30, 100 // len(voltages))
     for i, voltage in enumerate(voltages):
-        left = PLANE + 20 + i * pitch
-        right = left + 2 * pitch // 3
-        canvas.rectangle((left, 20, right, 160), outline="black")
+        x_offset = PLANE + 20 + i * pitch
+        right = x_offset + 2 * pitch // 3
+        canvas.rectangle((x_offset, 20, right, 160), outline="black")
         middle = 90 - 70 * max(-1.0, min(1.0, voltage))
-        canvas.rectangle((left + 2, min(middle, 90), right - 2, max(middle, 90)), fill="cornflowerblue")
+        canvas.rectangle((x_offset + 2, min(middle, 90), right - 2, max(middle, 90)), fill="cornflowerblue")
     canvas.text((PLANE + 20, 4), "u", fill="gray")
     height = min(36, 108 // len(gauges))
     for i, gauge in enumerate(gauges):

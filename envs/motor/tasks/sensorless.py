@@ -80,21 +80,21 @@ class Sensorless(Drive):
         """Ask for speeds at which it can be observed."""
         return goal._replace(**self.range)
 
-    def seen(self, state: State) -> Values:
+    def measure(self, state: State) -> Values:
         """Return the currents at the terminals, in parts of the limit."""
         return self.plant.measured(state.electrical)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Show currents, set point and voltages; see the table."""
-        shown = self.stack(*self.seen(state), state.setpoint[0] * (1 / self.goal.scale), *state.applied)
-        return jnp.clip(shown, -ENDS, ENDS)
+        entries = self.stack(*self.measure(state), state.setpoint[0] * (1 / self.goal.scale), *state.applied)
+        return jnp.clip(entries, -ENDS, ENDS)
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe each entry, in the order of :meth:`observation`."""
         machine, limit = self.design.machine, self.plant.current_limit
         return (
             *(scaled(name, components.electrical(name, machine), limit, "A") for name in self.axes),
-            *self._asked(),
+            *self._setpoint_components(),
             *self.actuator.components("applied", "in the last step"),
         )
 
@@ -107,19 +107,19 @@ class Sensorless(Drive):
         """Describe what is shown, with units."""
         currents = ", ".join(
             f"{name} {float(value) * self.plant.current_limit:+.4g} A"
-            for name, value in zip(self.axes, self.seen(state), strict=True)
+            for name, value in zip(self.axes, self.measure(state), strict=True)
         )
-        applied = ", ".join(f"{float(part):+.3f}" for part in state.applied)
+        applied = ", ".join(f"{float(voltage):+.3f}" for voltage in state.applied)
         setpoint = float(state.setpoint[0])
         return f"Asked for: speed {setpoint:+.4g} rad/s. Measured: {currents}. Last voltage: {applied}."
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw currents and the requested speed; see ``scope.py``."""
-        asked, goal = float(state.setpoint[0]), self.goal
-        gauge = scope.Gauge("speed asked for (rad/s)", asked, asked, goal.low[0], goal.high[0])
-        seen = tuple(float(value) for value in self.seen(state))
-        vector = (seen[0], seen[1]) if len(seen) > 1 else None
-        voltages = tuple(float(part) for part in state.applied)
+        setpoint, goal = float(state.setpoint[0]), self.goal
+        gauge = scope.Gauge("speed asked for (rad/s)", setpoint, setpoint, goal.low[0], goal.high[0])
+        currents = tuple(float(value) for value in self.measure(state))
+        vector = (currents[0], currents[1]) if len(currents) > 1 else None
+        voltages = tuple(float(voltage) for voltage in state.applied)
         share = float(self.plant.length(state.electrical))
         return scope.picture(vector, share, 1.1, [gauge], voltages, ("i_alpha", "i_beta"))
 
@@ -136,7 +136,7 @@ class SensorlessPMSM(Sensorless):
         unit = self.uniform(jax.random.fold_in(key, 1), 1)[0]
         return super().initial(key, params)._replace(angle=2 * math.pi * (unit - 0.5))
 
-    def seen(self, state: State) -> Values:
+    def measure(self, state: State) -> Values:
         """Return the currents in the stator's coordinates."""
         per = 1 / self.plant.current_limit
         current = inverse_park(DQ(*state.electrical), state.angle)
@@ -146,8 +146,8 @@ class SensorlessPMSM(Sensorless):
         """Return currents, speed and angle ``duration`` s later: the rotor turns under a voltage that does not."""
         machine = params.machine
 
-        def rate(_: float, now: tuple[DQ, Scalar, Scalar]) -> tuple[DQ, Scalar, Scalar]:
-            current, speed, angle = now
+        def rate(_: float, present: tuple[DQ, Scalar, Scalar]) -> tuple[DQ, Scalar, Scalar]:
+            current, speed, angle = present
             return (
                 machine.derivative(current, park(voltage, angle), speed),
                 params.load.acceleration(speed, machine.torque(current), machine.inertia),

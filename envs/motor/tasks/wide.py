@@ -30,7 +30,7 @@ from .drive import Drive
 class Wide(NamedTuple):
     """One machine's task."""
 
-    most: float
+    max_speed: float
     """rad/s, of a set point"""
     friction: Polynomial
     slope: float
@@ -59,7 +59,11 @@ class WideDrive(Drive):
         """Ask for more speed, nearly from standstill."""
         wide = self.wide
         return goal._replace(
-            low=(-wide.most,), high=(wide.most,), speeds=(-self.START, self.START), friction=wide.friction, jump=0.0
+            low=(-wide.max_speed,),
+            high=(wide.max_speed,),
+            speeds=(-self.START, self.START),
+            friction=wide.friction,
+            jump=0.0,
         )
 
     def _ranges(self) -> tuple[Range, ...]:

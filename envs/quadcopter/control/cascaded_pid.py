@@ -89,7 +89,7 @@ def command(
     ay = c11 * r13 + c21 * r23 + c31 * r33 - (c13 * r11 + c23 * r21 + c33 * r31)
     az = c22 * r21 + c32 * r31 - (c11 * r12 + c21 * r22 + c31 * r32)
     roll, pitch, yaw = jnp.arctan2(r32, r33), jnp.arcsin(jnp.clip(-r31, -1, 1)), jnp.arctan2(r21, r11)
-    rates = [(before - now) / period for before, now in zip(memory[6:], (roll, pitch, yaw), strict=True)]
+    rates = [(previous - angle) / period for previous, angle in zip(memory[6:], (roll, pitch, yaw), strict=True)]
     jx = jnp.clip(memory.jx - period * ax, -1, 1)
     jy = jnp.clip(memory.jy - period * ay, -1, 1)
     jz = jnp.clip(memory.jz - period * az, -1500, 1500)

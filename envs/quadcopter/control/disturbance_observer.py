@@ -37,7 +37,7 @@ class Rates(NamedTuple):
 class Observed(NamedTuple):
     """The observer's memory between steps."""
 
-    begun: Scalar
+    has_started: Scalar
     """0 before the first step, then 1."""
     velocity: Rates
     """Velocity at the last step."""
@@ -47,7 +47,7 @@ class Observed(NamedTuple):
     """Estimate: the acceleration that the model does not explain."""
 
 
-def nothing_seen() -> Observed:
+def initial_estimate() -> Observed:
     """Return the memory before the first step."""
     still = Rates(*jnp.zeros(6))
     return Observed(jnp.zeros(()), still, still, still)
@@ -61,11 +61,13 @@ def observe(observed: Observed, vehicle: Quadcopter, airframe: Airframe, share: 
     expected = Rates(*derivative(vehicle.body, wrench, airframe.inertia)[7:])
     velocity = Rates(*vehicle.body[7:])
 
-    def nearer(estimate: Scalar, share: Scalar, now: Scalar, before: Scalar, model: Scalar, earlier: Scalar) -> Scalar:
-        seen = (now - before) / STEP - 0.5 * (model + earlier)
-        return estimate + observed.begun * share * (seen - estimate)
+    def correct(
+        estimate: Scalar, share: Scalar, value: Scalar, previous: Scalar, model: Scalar, previous_model: Scalar
+    ) -> Scalar:
+        unexplained = (value - previous) / STEP - 0.5 * (model + previous_model)
+        return estimate + observed.has_started * share * (unexplained - estimate)
 
     disturbance = jax.tree.map(
-        nearer, observed.disturbance, share, velocity, observed.velocity, expected, observed.expected
+        correct, observed.disturbance, share, velocity, observed.velocity, expected, observed.expected
     )
-    return Observed(jnp.ones_like(observed.begun), velocity, expected, disturbance)
+    return Observed(jnp.ones_like(observed.has_started), velocity, expected, disturbance)

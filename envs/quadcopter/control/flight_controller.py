@@ -102,8 +102,8 @@ def towards_body_rates(vehicle: Quadcopter, goal: BodyRates, airframe: Airframe)
     tx = jx * kx * (goal.wx - wx) + (jz - jy) * wy * wz
     ty = jy * ky * (goal.wy - wy) + (jx - jz) * wz * wx
     tz = jz * kz * (goal.wz - wz) + (jy - jx) * wx * wy
-    wanted = prioritise_tilt(vehicle.rotors, airframe, mass * goal.thrust, tx, ty, tz)
-    return compensate_lag(vehicle, airframe, wanted)
+    forces = prioritise_tilt(vehicle.rotors, airframe, mass * goal.thrust, tx, ty, tz)
+    return compensate_lag(vehicle, airframe, forces)
 
 
 def prioritise_tilt(rotors: Rotors, airframe: Airframe, thrust: Scalar, tx: Scalar, ty: Scalar, tz: Scalar) -> Rotors:
@@ -115,19 +115,19 @@ def prioritise_tilt(rotors: Rotors, airframe: Airframe, thrust: Scalar, tx: Scal
     decay = jnp.exp(-STEP / airframe.motor_time_constant)
     rise = (1 - decay) * dynamics.ROTOR_SPEED_LIMIT
     coefficient = airframe.thrust_coefficient
-    least = [coefficient * (decay * speed) ** 2 for speed in rotors]
-    most = [coefficient * (decay * speed + rise) ** 2 for speed in rotors]
+    lowest = [coefficient * (decay * speed) ** 2 for speed in rotors]
+    highest = [coefficient * (decay * speed + rise) ** 2 for speed in rotors]
 
     tilting = dynamics.allocate(0.0, tx, ty, 0.0, airframe)
-    low = _largest([bound - force for bound, force in zip(least, tilting, strict=True)])
-    high = _smallest([bound - force for bound, force in zip(most, tilting, strict=True)])
+    low = _largest([bound - force for bound, force in zip(lowest, tilting, strict=True)])
+    high = _smallest([bound - force for bound, force in zip(highest, tilting, strict=True)])
     # If low exceeds high, rotors cannot even give roll and pitch; both ends then miss by the same amount.
-    each = jnp.where(low > high, 0.5 * (low + high), jnp.clip(0.25 * thrust, low, high))
-    pushing = [each + force for force in tilting]
+    mean_force = jnp.where(low > high, 0.5 * (low + high), jnp.clip(0.25 * thrust, low, high))
+    pushing = [mean_force + force for force in tilting]
 
     signs = (-1.0, 1.0, -1.0, 1.0)
-    down = [bound - force for bound, force in zip(least, pushing, strict=True)]
-    up = [bound - force for bound, force in zip(most, pushing, strict=True)]
+    down = [bound - force for bound, force in zip(lowest, pushing, strict=True)]
+    up = [bound - force for bound, force in zip(highest, pushing, strict=True)]
     low = _largest([low if sign > 0 else -high for sign, low, high in zip(signs, down, up, strict=True)])
     high = _smallest([high if sign > 0 else -low for sign, low, high in zip(signs, down, up, strict=True)])
     turning = jnp.clip(0.25 * tz / airframe.torque_coefficient, jnp.minimum(low, 0), jnp.maximum(high, 0))
@@ -135,10 +135,10 @@ def prioritise_tilt(rotors: Rotors, airframe: Airframe, thrust: Scalar, tx: Scal
 
 
 def _largest(values: list[Scalar]) -> Scalar:
-    one, two, three, four = values
-    return jnp.maximum(jnp.maximum(one, two), jnp.maximum(three, four))
+    first, second, third, fourth = values
+    return jnp.maximum(jnp.maximum(first, second), jnp.maximum(third, fourth))
 
 
 def _smallest(values: list[Scalar]) -> Scalar:
-    one, two, three, four = values
-    return jnp.minimum(jnp.minimum(one, two), jnp.minimum(three, four))
+    first, second, third, fourth = values
+    return jnp.minimum(jnp.minimum(first, second), jnp.minimum(third, fourth))

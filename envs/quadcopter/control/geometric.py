@@ -191,7 +191,7 @@ def rotor_commands(
 
 
 def compensate_lag(
-    state: Quadcopter, airframe: Airframe, wanted: Rotors, limit: Scalar = dynamics.ROTOR_SPEED_LIMIT
+    state: Quadcopter, airframe: Airframe, forces: Rotors, limit: Scalar = dynamics.ROTOR_SPEED_LIMIT
 ) -> jax.Array:
     """Return commands ``(4,)`` in [-1, 1] by which rotors reach these thrusts (N) after one step, against their lag.
 
@@ -203,5 +203,5 @@ def compensate_lag(
         goal = jnp.sqrt(jnp.maximum(force, 0) / airframe.thrust_coefficient)
         return rotor_action((goal - speed * decay) / (1 - decay), limit)
 
-    commands = jnp.stack([command(force, speed) for force, speed in zip(wanted, state.rotors, strict=True)])
+    commands = jnp.stack([command(force, speed) for force, speed in zip(forces, state.rotors, strict=True)])
     return jnp.clip(commands, -1, 1)

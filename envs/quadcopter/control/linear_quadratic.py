@@ -62,10 +62,10 @@ def riccati_gain(a: np.ndarray, b: np.ndarray, q: np.ndarray, r: np.ndarray) -> 
     cost = q
     while True:
         gain = np.linalg.solve(r + b.T @ cost @ b, b.T @ cost @ a)
-        after = q + a.T @ cost @ (a - b @ gain)
-        if np.abs(after - cost).max() <= 1e-12 * np.abs(after).max():
+        next_cost = q + a.T @ cost @ (a - b @ gain)
+        if np.abs(next_cost - cost).max() <= 1e-12 * np.abs(next_cost).max():
             return gain
-        cost = after
+        cost = next_cost
 
 
 @privileged_player

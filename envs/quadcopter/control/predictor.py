@@ -35,11 +35,11 @@ class Sums(NamedTuple):
     products: Scalar
     squares: Scalar
 
-    def with_one(self, model: tuple[Scalar, ...], measured: tuple[Scalar, ...], weight: Scalar) -> Sums:
+    def add(self, model: tuple[Scalar, ...], measured: tuple[Scalar, ...], weight: Scalar) -> Sums:
         """Add one measurement."""
         products, squares = self
-        for one, other in zip(model, measured, strict=True):
-            products, squares = products + weight * one * other, squares + weight * one * one
+        for predicted, observed in zip(model, measured, strict=True):
+            products, squares = products + weight * predicted * observed, squares + weight * predicted * predicted
         return Sums(products, squares)
 
     @property
@@ -62,9 +62,9 @@ class Motion(NamedTuple):
 class Learned(NamedTuple):
     """Knowledge of the vehicle's constants."""
 
-    begun: Scalar
+    has_started: Scalar
     """0 before the first step, then 1"""
-    before: Motion
+    previous: Motion
     thrust: Sums
     tilting: Sums
     yawing: Sums
@@ -76,22 +76,20 @@ class Learned(NamedTuple):
         sums = (Sums(jnp.full((), weight), jnp.full((), weight)) for weight in CONFIDENCE)
         return cls(jnp.zeros(()), Motion(still, still, still, still), *sums)
 
-    def after(self, vehicle: Quadcopter, sheet: DataSheet) -> Learned:
-        """Return what is known one step later."""
-        now, before = predicted_motion(vehicle, sheet), self.before
-        accelerated = tuple((a - b) / STEP for a, b in zip(now.velocity, before.velocity, strict=True))
-        spun = tuple((a - b) / STEP for a, b in zip(now.rates, before.rates, strict=True))
-        pushed, turned = (
-            tuple(0.5 * (a + b) for a, b in zip(one, other, strict=True))
-            for one, other in ((now.pushed, before.pushed), (now.turned, before.turned))
-        )
+    def update(self, vehicle: Quadcopter, sheet: DataSheet) -> Learned:
+        """Return the estimates after a step that ends with this vehicle."""
+        current, previous = predicted_motion(vehicle, sheet), self.previous
+        accelerated = tuple((a - b) / STEP for a, b in zip(current.velocity, previous.velocity, strict=True))
+        spun = tuple((a - b) / STEP for a, b in zip(current.rates, previous.rates, strict=True))
+        pushed = tuple(0.5 * (a + b) for a, b in zip(current.pushed, previous.pushed, strict=True))
+        turned = tuple(0.5 * (a + b) for a, b in zip(current.turned, previous.turned, strict=True))
         ax, ay, az = accelerated
         return Learned(
-            jnp.ones_like(self.begun),
-            now,
-            self.thrust.with_one(pushed, (ax, ay, az + GRAVITY), self.begun),
-            self.tilting.with_one(turned[:2], spun[:2], self.begun),
-            self.yawing.with_one(turned[2:], spun[2:], self.begun),
+            jnp.ones_like(self.has_started),
+            current,
+            self.thrust.add(pushed, (ax, ay, az + GRAVITY), self.has_started),
+            self.tilting.add(turned[:2], spun[:2], self.has_started),
+            self.yawing.add(turned[2:], spun[2:], self.has_started),
         )
 
     def airframe(self, sheet: DataSheet) -> Airframe:
@@ -137,7 +135,7 @@ class Predictor(eqx.Module):
         state, params, flight = view.state.inner, view.params, self.task.inner
         if self.task.noisy:
             vehicle = self.task.observed_vehicle(view.observation, state, params)
-            learned = learned.after(vehicle, flight.sheet)
+            learned = learned.update(vehicle, flight.sheet)
             state = flight.with_vehicle(state, vehicle)
             params = flight.with_airframe(params, learned.airframe(flight.sheet))
         for command in view.state.commands:

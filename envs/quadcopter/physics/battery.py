@@ -83,10 +83,10 @@ def full_speed(voltage: Scalar) -> Scalar:
 
 def discharge(battery: Battery, power: Scalar, duration: float) -> Battery:
     """Return the cell after it gave this power (W) for ``duration`` seconds; an empty cell stays empty."""
-    drawn = current(battery, power)
+    amperes = current(battery, power)
     decay = math.exp(-duration / TIME_CONSTANT)
-    settled = POLARISATION_RESISTANCE * drawn
+    final_polarisation = POLARISATION_RESISTANCE * amperes
     return Battery(
-        charge=jnp.maximum(battery.charge - duration / CAPACITY * drawn, 0),
-        polarisation=settled + (battery.polarisation - settled) * decay,
+        charge=jnp.maximum(battery.charge - duration / CAPACITY * amperes, 0),
+        polarisation=final_polarisation + (battery.polarisation - final_polarisation) * decay,
     )

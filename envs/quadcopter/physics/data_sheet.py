@@ -65,8 +65,8 @@ class DataSheet(NamedTuple):
         Of the nominal vehicle; with ``side`` 1 or -1 of the quickest or the slowest one.
         """
         moments = [
-            moment * (1 - side * part)
-            for moment, part in zip(self.nominal.inertia[1:3], self.spread.inertia[1:3], strict=True)
+            moment * (1 - side * spread)
+            for moment, spread in zip(self.nominal.inertia[1:3], self.spread.inertia[1:3], strict=True)
         ]
         return 0.5 * self._full_thrust(side) * self.arm / max(moments)
 
@@ -99,7 +99,7 @@ SHIPPED = DataSheet(
 def constants(sheet: DataSheet = SHIPPED) -> tuple[Constant, ...]:
     """Return the constants that a context may set, with the values of a data sheet."""
 
-    def drawn(name: str, unit: str, middle: float, spread: float, meaning: str, bands: int = 0) -> Constant:
+    def sampled(name: str, unit: str, middle: float, spread: float, meaning: str, bands: int = 0) -> Constant:
         low, high = (float(f"{middle * (1 + sign * spread):.6g}") for sign in (-1, 1))
         return Constant(name, unit, low, high, meaning, bands=bands)
 
@@ -111,14 +111,14 @@ def constants(sheet: DataSheet = SHIPPED) -> tuple[Constant, ...]:
     (mass_spread, *sides), thrust_spread, torque_spread, lag_spread, _ = sheet.spread
     axes = zip("xyz", ("ahead", "left", "up"), moments, sides, strict=True)
     return (
-        drawn("mass", "kg", mass, mass_spread, "of everything that flies", BANDS),
+        sampled("mass", "kg", mass, mass_spread, "of everything that flies", BANDS),
         *(
-            drawn(f"inertia_{axis}", "kg m^2", moment, side, f"about the body's {axis} axis ({where})")
+            sampled(f"inertia_{axis}", "kg m^2", moment, side, f"about the body's {axis} axis ({where})")
             for axis, where, moment, side in axes
         ),
-        drawn("thrust_coefficient", "N s^2", thrust, thrust_spread, "thrust of a rotor by its squared speed (rad/s)"),
-        drawn("torque_coefficient", "m", torque, torque_spread, "reaction torque of a rotor by its thrust"),
-        drawn("motor_time_constant", "s", lag, lag_spread, "lag of a rotor's speed behind its command"),
+        sampled("thrust_coefficient", "N s^2", thrust, thrust_spread, "thrust of a rotor by its squared speed (rad/s)"),
+        sampled("torque_coefficient", "m", torque, torque_spread, "reaction torque of a rotor by its thrust"),
+        sampled("motor_time_constant", "s", lag, lag_spread, "lag of a rotor's speed behind its command"),
         fixed("arm_length", "m", math.sqrt(2) * sheet.arm, "from the centre to a rotor; the rotors form an X"),
         fixed("rotor_speed_limit", "rad/s", sheet.speed_limit, "a rotor's full speed, command 1"),
         fixed("drag_xy", "kg", sheet.air.drag_xy, "drag by airspeed and sum of rotor speeds, across the rotor axes"),

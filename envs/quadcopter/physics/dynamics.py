@@ -129,7 +129,7 @@ def step(
     speeds = {0.0: vehicle.rotors, 0.5: middle, 1.0: end}
     forces = {passed: rotor_forces(rotors, airframe) for passed, rotors in speeds.items()}
     loads = {passed: thrust_and_torques(pushing, airframe, arm) for passed, pushing in forces.items()}
-    whole = None if payload is None else loaded(airframe.inertia, payload)
+    combined = None if payload is None else loaded(airframe.inertia, payload)
 
     def motion(passed: float, body: RigidBody) -> RigidBody:
         thrust, tx, ty, tz = loads[passed]
@@ -148,7 +148,9 @@ def step(
             dx, dy, dz, dtx, dty, dtz = disturbance
             fx, fy, fz, tx, ty, tz = fx + dx, fy + dy, fz + dz, tx + dtx, ty + dty, tz + dtz
         wrench = Wrench(fx, fy, fz, tx, ty, tz)
-        return derivative(body, wrench, airframe.inertia) if whole is None else loaded_derivative(body, wrench, whole)
+        if combined is None:
+            return derivative(body, wrench, airframe.inertia)
+        return loaded_derivative(body, wrench, combined)
 
     return Quadcopter(normalised(integrated(motion, vehicle.body, duration)), end)
 
@@ -158,11 +160,11 @@ def lag(speeds: Rotors, command: Rotors, decay: Scalar, falling_decay: Scalar) -
     ``decay``.
     """
 
-    def after(speed: Scalar, goal: Scalar) -> Scalar:
+    def approach(speed: Scalar, goal: Scalar) -> Scalar:
         factor = decay if decay is falling_decay else jnp.where(goal > speed, decay, falling_decay)
         return goal + (speed - goal) * factor
 
-    return jax.tree.map(after, speeds, command)
+    return jax.tree.map(approach, speeds, command)
 
 
 def rotor_forces(rotors: Rotors, airframe: Airframe) -> Rotors:

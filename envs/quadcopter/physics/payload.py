@@ -63,12 +63,12 @@ def loaded(inertia: Inertia, payload: Payload) -> LoadedInertia:
     )
 
 
-def loaded_derivative(body: RigidBody, wrench: Wrench, whole: LoadedInertia) -> RigidBody:
+def loaded_derivative(body: RigidBody, wrench: Wrench, inertia: LoadedInertia) -> RigidBody:
     """Return the time derivative of the state of the common centre of mass.
 
     The force of ``wrench`` acts at the vehicle's own centre.
     """
-    _, x, y, z, jxx, jyy, jzz, jxy, jxz, jyz = whole
+    _, x, y, z, jxx, jyy, jzz, jxy, jxz, jyz = inertia
     fx, fy, fz, tx, ty, tz = wrench
     wx, wy, wz = body.wx, body.wy, body.wz
     r11, r12, r13, r21, r22, r23, r31, r32, r33 = rotation_matrix(body)
@@ -86,7 +86,7 @@ def loaded_derivative(body: RigidBody, wrench: Wrench, whole: LoadedInertia) -> 
     a, b, c = jyy * jzz - jyz * jyz, jxz * jyz - jxy * jzz, jxy * jyz - jxz * jyy
     d, e, f = jxx * jzz - jxz * jxz, jxy * jxz - jxx * jyz, jxx * jyy - jxy * jxy
     per_determinant = 1 / (jxx * a + jxy * b + jxz * c)
-    moved = derivative(body, wrench, Inertia(whole.mass, jxx, jyy, jzz))
+    moved = derivative(body, wrench, Inertia(inertia.mass, jxx, jyy, jzz))
     return moved._replace(
         wx=(a * ux + b * uy + c * uz) * per_determinant,
         wy=(b * ux + d * uy + e * uz) * per_determinant,

@@ -104,21 +104,21 @@ def integrated(motion: Callable[[float, RigidBody], RigidBody], body: RigidBody,
     values: in stage one, ``h k = 2 (y1 - y)``. Positions are the integral of velocities.
     """
 
-    def stage(passed: float, now: RigidBody, time: float) -> RigidBody:
-        def after() -> tuple[Scalar, ...]:
-            return tuple(value + time * rate for value, rate in zip(body[3:], motion(passed, now)[3:], strict=True))
+    def stage(passed: float, state: RigidBody, time: float) -> RigidBody:
+        def next_values() -> tuple[Scalar, ...]:
+            return tuple(value + time * rate for value, rate in zip(body[3:], motion(passed, state)[3:], strict=True))
 
-        position = body.x + time * now.vx, body.y + time * now.vy, body.z + time * now.vz
-        return RigidBody(*position, *computed_once(after)())
+        position = body.x + time * state.vx, body.y + time * state.vy, body.z + time * state.vz
+        return RigidBody(*position, *computed_once(next_values)())
 
-    one = stage(0.0, body, 0.5 * duration)
-    two = stage(0.5, one, 0.5 * duration)
-    three = stage(0.5, two, duration)
+    first = stage(0.0, body, 0.5 * duration)
+    second = stage(0.5, first, 0.5 * duration)
+    third = stage(0.5, second, duration)
 
     def end() -> RigidBody:
-        velocities = zip(body[7:10], one[7:10], two[7:10], three[7:10], strict=True)
+        velocities = zip(body[7:10], first[7:10], second[7:10], third[7:10], strict=True)
         travelled = (duration / 6 * (a + 2 * (b + c) + d) for a, b, c, d in velocities)
-        stages = zip(body[3:], one[3:], two[3:], three[3:], motion(1.0, three)[3:], strict=True)
+        stages = zip(body[3:], first[3:], second[3:], third[3:], motion(1.0, third)[3:], strict=True)
         return RigidBody(
             *(value + way for value, way in zip(body[:3], travelled, strict=True)),
             *(a + ((b - a) + 2 * (c - a) + (d - a)) / 3 + duration / 6 * rate for a, b, c, d, rate in stages),

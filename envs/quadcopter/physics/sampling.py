@@ -24,7 +24,7 @@ def sample_airframe(units: jax.Array, split: jax.Array, sheet: DataSheet = SHIPP
     nominal, spread = sheet.nominal, sheet.spread
     mass, inertia, thrust, torque, lag = units
 
-    def near(nominal: float, spread: float, unit: Scalar) -> Scalar:
+    def sample_around(nominal: float, spread: float, unit: Scalar) -> Scalar:
         return nominal * (1 - spread + 2 * spread * unit)
 
     middle, *moments = nominal.inertia
@@ -32,18 +32,18 @@ def sample_airframe(units: jax.Array, split: jax.Array, sheet: DataSheet = SHIPP
     return Airframe(
         inertia=Inertia(
             alternating_bands(mass, split, (1 - side) * middle, (1 + side) * middle, bands=BANDS),
-            *(moment * near(1.0, part, inertia) for moment, part in zip(moments, sides, strict=True)),
+            *(moment * sample_around(1.0, relative, inertia) for moment, relative in zip(moments, sides, strict=True)),
         ),
-        thrust_coefficient=near(nominal.thrust_coefficient, spread.thrust_coefficient, thrust),
-        torque_coefficient=near(nominal.torque_coefficient, spread.torque_coefficient, torque),
-        motor_time_constant=near(nominal.motor_time_constant, spread.motor_time_constant, lag),
+        thrust_coefficient=sample_around(nominal.thrust_coefficient, spread.thrust_coefficient, thrust),
+        torque_coefficient=sample_around(nominal.torque_coefficient, spread.torque_coefficient, torque),
+        motor_time_constant=sample_around(nominal.motor_time_constant, spread.motor_time_constant, lag),
     )
 
 
-def random_attitude(units: jax.Array, most: float) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+def random_attitude(units: jax.Array, max_angle: float) -> tuple[Scalar, Scalar, Scalar, Scalar]:
     """Return a unit quaternion drawn by three numbers in [0, 1): any axis, an angle up to ``most`` (rad)."""
     # An axis uniform on the sphere (Archimedes: its height is uniform), and an angle.
-    height, longitude, angle = 2 * units[0] - 1, 2 * math.pi * units[1], most * units[2]
+    height, longitude, angle = 2 * units[0] - 1, 2 * math.pi * units[1], max_angle * units[2]
     across, sine = jnp.sqrt(1 - height * height), jnp.sin(0.5 * angle)
     return (
         jnp.cos(0.5 * angle),

@@ -106,7 +106,7 @@ def held(
     body: RigidBody, speeds: Four, vehicle: Vehicle, gravity: float, steps: int, effects: Effects = DYN
 ) -> RigidBody:
     """Return the body after ``steps`` steps with the same rotor speeds: one control period."""
-    return jax.lax.fori_loop(0, steps, lambda _, now: step(now, speeds, vehicle, gravity, effects), body)
+    return jax.lax.fori_loop(0, steps, lambda _, state: step(state, speeds, vehicle, gravity, effects), body)
 
 
 def _length(x: Scalar, y: Scalar, z: Scalar) -> Scalar:

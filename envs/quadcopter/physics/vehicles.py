@@ -152,11 +152,11 @@ def thrust_and_torques(forces: Four, vehicle: Vehicle) -> tuple[Scalar, Scalar, 
 def lag(speeds: Four, command: Four, vehicle: Vehicle, duration: float) -> Four:
     """Return rotor speeds ``duration`` seconds later under constant commands: a first-order lag, slower downwards."""
 
-    def after(speed: Scalar, goal: Scalar) -> Scalar:
+    def approach(speed: Scalar, goal: Scalar) -> Scalar:
         constant = jnp.where(goal > speed, vehicle.rising, vehicle.falling)
         return goal + (speed - goal) * jnp.exp(-duration / jnp.maximum(constant, 1e-6))
 
-    return jax.tree.map(after, speeds, command)
+    return jax.tree.map(approach, speeds, command)
 
 
 def hover_speed(vehicle: Vehicle, gravity: float = GRAVITY) -> Scalar:

@@ -117,10 +117,10 @@ def _second_order(
     m0, m1, m2 = (_moment(power, passed) for power in range(3))
     root = jnp.sqrt(m0)
     shared = m1 / jnp.maximum(root, 1e-30)
-    own = jnp.sqrt(jnp.maximum(m2 - shared * shared, 0))
+    independent = jnp.sqrt(jnp.maximum(m2 - shared * shared, 0))
     return (
         decay * lag + intensity * root * first,
-        decay * (lagged + passed * lag) + intensity * (shared * first + own * second),
+        decay * (lagged + passed * lag) + intensity * (shared * first + independent * second),
     )
 
 

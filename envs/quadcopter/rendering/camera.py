@@ -35,20 +35,20 @@ class Camera(NamedTuple):
         right = right / length if length > 1e-9 else np.array([1.0, 0.0, 0.0])
         return np.stack([right, np.cross(right, forward), forward])
 
-    def seen(self, points: np.ndarray) -> np.ndarray:
+    def to_camera(self, points: np.ndarray) -> np.ndarray:
         """Return points ``(..., 3)`` in the camera's frame (m): right, up and forward, which is the depth."""
-        seen: np.ndarray = (points - np.array(self.position)) @ self.axes().T
-        return seen
+        points_in_view: np.ndarray = (points - np.array(self.position)) @ self.axes().T
+        return points_in_view
 
     def focal_length(self, height: int) -> float:
         """Return the focal length of a picture ``height`` pixels high, in pixels."""
         return 0.5 * height / math.tan(0.5 * self.field_of_view)
 
-    def pixels(self, seen: np.ndarray, width: int, height: int) -> np.ndarray:
+    def pixels(self, points: np.ndarray, width: int, height: int) -> np.ndarray:
         """Project points ahead of the camera, in its own frame, to pixels from the left and from the top, ``(...,
         2)``.
         """
-        slopes = self.focal_length(height) * seen[..., :2] / seen[..., 2:]
+        slopes = self.focal_length(height) * points[..., :2] / points[..., 2:]
         return np.stack([0.5 * width + slopes[..., 0], 0.5 * height - slopes[..., 1]], -1)
 
     def rays(self, width: int, height: int) -> np.ndarray:

@@ -133,13 +133,13 @@ def draw(shot: Shot) -> np.ndarray:
         views.append(("side", Camera((x, y - AFAR * reach, z), centre, TELESCOPE), (WIDTH, half), (INSET, half)))
     image = Image.new("RGB", (WIDTH + INSET, HEIGHT), SKY)
     canvas = ImageDraw.Draw(image)
-    for title, camera, (left, above), size in views:
-        image.paste(render(shadows, standing, floor, camera, *size), (left, above))
-        canvas.text((left + 6, above + 4), title, fill="gray")
+    for title, camera, (x_offset, y_offset), size in views:
+        image.paste(render(shadows, standing, floor, camera, *size), (x_offset, y_offset))
+        canvas.text((x_offset + 6, y_offset + 4), title, fill="gray")
     if on_board is not None:
         height = INSET * on_board.shape[0] // on_board.shape[1]
-        seen = Image.fromarray(on_board).resize((INSET, height), Image.Resampling.NEAREST)
-        image.paste(seen, (WIDTH, HEIGHT - height))
+        view = Image.fromarray(on_board).resize((INSET, height), Image.Resampling.NEAREST)
+        image.paste(view, (WIDTH, HEIGHT - height))
         canvas.text((WIDTH + 6, half + 2), "camera", fill="gray")
     canvas.line((WIDTH, 0, WIDTH, HEIGHT), fill="silver")
     canvas.line((WIDTH, half, WIDTH + INSET, half), fill="silver")

@@ -78,7 +78,7 @@ class Floor(NamedTuple):
     """m from the centre, beyond which it fades."""
 
 
-class Seen(NamedTuple):
+class Projection(NamedTuple):
     """A thing in a camera's view."""
 
     thing: Thing
@@ -96,31 +96,35 @@ def render(
     canvas, focal_length = ImageDraw.Draw(image), camera.focal_length(image.height)
     below = project(lying, camera, *image.size)
     above = project(standing, camera, *image.size)
-    for thing, pixels, depth in below + sorted(above, key=lambda seen: -seen.depth):
+    for thing, pixels, depth in below + sorted(above, key=lambda projection: -projection.depth):
         paint(canvas, thing, pixels, focal_length / depth)
     return image.reduce(FINER)
 
 
-def project(things: Sequence[Thing], camera: Camera, width: int, height: int) -> list[Seen]:
+def project(things: Sequence[Thing], camera: Camera, width: int, height: int) -> list[Projection]:
     """Project the parts of things that are ahead of the camera, for a picture of this size."""
     if not things:
         return []
-    points = camera.seen(np.concatenate([thing.points for thing in things]))
+    points = camera.to_camera(np.concatenate([thing.points for thing in things]))
     lengths = np.array([len(thing.points) for thing in things])
     starts = np.cumsum(lengths) - lengths
     depths = (np.add.reduceat(points[:, 2], starts) / lengths).tolist()
-    whole = (np.minimum.reduceat(points[:, 2], starts) >= NEAREST).tolist()
+    in_front = (np.minimum.reduceat(points[:, 2], starts) >= NEAREST).tolist()
     # All points at once: projecting them one by one would take longer than drawing.
     pixels = camera.pixels(np.maximum(points, [-np.inf, -np.inf, NEAREST]), width, height).ravel().tolist()
-    shown = []
-    for thing, start, length, depth, here in zip(things, starts.tolist(), lengths.tolist(), depths, whole, strict=True):
-        if here:
-            shown.append(Seen(thing, pixels[2 * start : 2 * (start + length)], depth))
+    projections = []
+    for thing, start, length, depth, is_in_front in zip(
+        things, starts.tolist(), lengths.tolist(), depths, in_front, strict=True
+    ):
+        if is_in_front:
+            projections.append(Projection(thing, pixels[2 * start : 2 * (start + length)], depth))
             continue
-        part = ahead(points[start : start + length], closed=isinstance(thing, Face))
-        if len(part):
-            shown.append(Seen(thing, camera.pixels(part, width, height).ravel().tolist(), float(part[:, 2].mean())))
-    return shown
+        clipped = ahead(points[start : start + length], closed=isinstance(thing, Face))
+        if len(clipped):
+            projections.append(
+                Projection(thing, camera.pixels(clipped, width, height).ravel().tolist(), float(clipped[:, 2].mean()))
+            )
+    return projections
 
 
 def paint(canvas: ImageDraw.ImageDraw, thing: Thing, pixels: list[float], scale: float) -> None:
@@ -139,14 +143,14 @@ def paint(canvas: ImageDraw.ImageDraw, thing: Thing, pixels: list[float], scale:
 
 def ahead(points: np.ndarray, closed: bool) -> np.ndarray:
     """Clip a polygon or line ``(n, 3)`` to the part ahead of the camera (Sutherland & Hodgman 1974, one plane)."""
-    kept: list[np.ndarray] = []
-    for i, (before, point) in enumerate(zip(np.roll(points, 1, 0), points, strict=True)):
-        if (before[2] < NEAREST) != (point[2] < NEAREST) and (closed or i > 0):
-            share = (NEAREST - before[2]) / (point[2] - before[2])
-            kept.append(before + share * (point - before))
+    clipped: list[np.ndarray] = []
+    for i, (previous, point) in enumerate(zip(np.roll(points, 1, 0), points, strict=True)):
+        if (previous[2] < NEAREST) != (point[2] < NEAREST) and (closed or i > 0):
+            share = (NEAREST - previous[2]) / (point[2] - previous[2])
+            clipped.append(previous + share * (point - previous))
         if point[2] >= NEAREST:
-            kept.append(point)
-    return np.array(kept)
+            clipped.append(point)
+    return np.array(clipped)
 
 
 @lru_cache(maxsize=32)

@@ -84,9 +84,9 @@ def channels(
     red = sphere(rays, (ball[0] - body.x, ball[1] - body.y, ball[2] - body.z), radius)
     blue = Hit(jnp.full((ROWS, COLUMNS), NEVER, rays[0].dtype), jnp.zeros((ROWS, COLUMNS), rays[0].dtype))
     for x, y in pillars:
-        other = cylinder(rays, (x - body.x, y - body.y), wide)
-        nearer = other.depth < blue.depth
-        blue = Hit(jnp.where(nearer, other.depth, blue.depth), jnp.where(nearer, other.facing, blue.facing))
+        pillar = cylinder(rays, (x - body.x, y - body.y), wide)
+        nearer = pillar.depth < blue.depth
+        blue = Hit(jnp.where(nearer, pillar.depth, blue.depth), jnp.where(nearer, pillar.facing, blue.facing))
     depth, brightness = floor(rays, body)
     is_red = (red.depth < blue.depth) & (red.depth < depth)
     is_blue = ~is_red & (blue.depth < depth)
@@ -140,9 +140,9 @@ def floor(rays: tuple[jax.Array, ...], body: RigidBody) -> tuple[jax.Array, jax.
     x, y, z = rays
     below = z < -1e-6
     depth = jnp.where(below, body.z / jnp.where(below, -z, 1), NEVER)
-    near = jnp.where(below, depth, 0)
-    pattern = jnp.clip(4 * triangle_wave(body.x + near * x) * triangle_wave(body.y + near * y), -1, 1)
-    contrast = CONTRAST / (1 + near * near * (1 / HAZE**2))
+    distance = jnp.where(below, depth, 0)
+    pattern = jnp.clip(4 * triangle_wave(body.x + distance * x) * triangle_wave(body.y + distance * y), -1, 1)
+    contrast = CONTRAST / (1 + distance * distance * (1 / HAZE**2))
     return depth, jnp.where(below, FLOOR + contrast * pattern, SKY)
 
 

@@ -82,8 +82,8 @@ class Commanded(FreeFlight[Params, State]):
 
     def commands(self, state: State, action: jax.Array, params: Params) -> jax.Array:
         """Return rotor commands by a controller that knows the rotor speed at which its vehicle hovers."""
-        taken = flight_controller.assumed_airframe(dynamics.hover_speed(self.airframe(params)))
-        return self.rotors(self.vehicle(state), action, taken)
+        nominal_airframe = flight_controller.assumed_airframe(dynamics.hover_speed(self.airframe(params)))
+        return self.rotors(self.vehicle(state), action, nominal_airframe)
 
     def noop_action(self) -> np.ndarray:
         """Return zeros: set points of a hover."""

@@ -54,7 +54,13 @@ def tour_info(state: Any, course: Any, count: int) -> dict[str, jax.Array]:
 
 
 def weighted_reward(
-    own: OwnConstants, away: Scalar, now: Scalar, *, prize: Scalar, over: Scalar, lost: float
+    context_values: OwnConstants,
+    previous_distance: Scalar,
+    distance: Scalar,
+    *,
+    prize: Scalar,
+    over: Scalar,
+    lost: float,
 ) -> Scalar:
     """Return the reward by the weights of a context.
 
@@ -66,14 +72,14 @@ def weighted_reward(
         over: whether the episode is over.
         lost: distance at which the vehicle is lost (m).
     """
-    missed = own.weight("loss") * jnp.maximum(lost - away, 0)
-    return jnp.where(over, -missed, own.weight("progress") * (away - now)) + prize
+    missed = context_values.weight("loss") * jnp.maximum(lost - previous_distance, 0)
+    return jnp.where(over, -missed, context_values.weight("progress") * (previous_distance - distance)) + prize
 
 
-def reward_range(own: OwnConstants, *, nearer: float, lost: float) -> tuple[float, float]:
+def reward_range(context_values: OwnConstants, *, nearer: float, lost: float) -> tuple[float, float]:
     """Return the least and the largest reward of a step on a course; ``nearer``: largest progress (m)."""
-    moved = own.weight("progress") * nearer
-    return -max(own.weight("loss") * lost, moved), own.weight("prize") + moved
+    moved = context_values.weight("progress") * nearer
+    return -max(context_values.weight("loss") * lost, moved), context_values.weight("prize") + moved
 
 
 def progress_reward(
@@ -85,14 +91,14 @@ def progress_reward(
     reached: Scalar,
     over: Scalar,
     lost: float,
-    own: OwnConstants | None = None,
+    context_values: OwnConstants | None = None,
 ) -> jax.Array:
     """Return the metres by which a vehicle came nearer to point ``number``, plus ``BONUS`` if the point is reached.
 
     A vehicle whose episode is over counts as ``lost`` m away from the point. ``own``: weights of a context.
     """
-    away, now = (distance_to_point(vehicle, number, course) for vehicle in (before, after))
-    if own is not None and own.reweighted:
-        prize = jnp.where(reached, own.weight("prize"), 0)
-        return weighted_reward(own, away, now, prize=prize, over=over, lost=lost)
-    return away + jnp.where(reached, BONUS, 0) - jnp.where(over, lost, now)
+    previous_distance, distance = (distance_to_point(vehicle, number, course) for vehicle in (before, after))
+    if context_values is not None and context_values.reweighted:
+        prize = jnp.where(reached, context_values.weight("prize"), 0)
+        return weighted_reward(context_values, previous_distance, distance, prize=prize, over=over, lost=lost)
+    return previous_distance + jnp.where(reached, BONUS, 0) - jnp.where(over, lost, distance)

@@ -52,14 +52,18 @@ class Flight(Pictured, Task[Params, State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.sheet = data_sheet.own_sheet(card.context, self.shipped) if card.context else self.shipped
-        self.own = OwnConstants(card, (*data_sheet.constants(self.shipped), *self.terms))
+        self.context_values = OwnConstants(card, (*data_sheet.constants(self.shipped), *self.terms))
         self.action_space = self.box([-1] * 4, [1] * 4)
         self.speed_ratio = (self.sheet.strongest / self.shipped.strongest) ** 0.5
         """Highest speed over a distance, by that of the shipped vehicle"""
 
     def constants(self) -> tuple[Constant, ...]:
         """Return the constants of the vehicle, and the weights of the reward's terms."""
-        return (*data_sheet.constants(self.sheet), *self.own.present(self.terms)) if self.takes_data_sheet else ()
+        return (
+            (*data_sheet.constants(self.sheet), *self.context_values.present(self.terms))
+            if self.takes_data_sheet
+            else ()
+        )
 
     def noop_action(self) -> np.ndarray:
         """Return the nominal vehicle's hover command: with rotors at standstill it would fall."""

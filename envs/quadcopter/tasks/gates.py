@@ -115,13 +115,13 @@ class QuadcopterGates(Flight[Track, State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        one, other = (
+        gate_bound, next_gate_bound = (
             [bound + (self.speed_ratio - 1) * SLACK] * 3 + [1 + motion.ROUNDING] * 2
             for bound in (DISTANCE_BOUND, NEXT_BOUND)
         )
-        bound = np.array(one + other + self.body_observation_bound(VELOCITY_BOUND))
+        bound = np.array(gate_bound + next_gate_bound + self.body_observation_bound(VELOCITY_BOUND))
         self.observation_space = self.box(-bound, bound)
-        self.reward_space = self.box(*reward_range(self.own, nearer=0.5 * self.speed_ratio, lost=LOST), ())
+        self.reward_space = self.box(*reward_range(self.context_values, nearer=0.5 * self.speed_ratio, lost=LOST), ())
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Track:
         """Draw a vehicle and a ring of gates."""
@@ -143,11 +143,12 @@ class QuadcopterGates(Flight[Track, State]):
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Track) -> State:
         """Make a Runge-Kutta step under constant commands, then check where it crossed the gate's plane, if it did."""
         vehicle = self.step_vehicle(state.vehicle, action, params.airframe, air=self.sheet.air)
-        before, after = (crossing(moving, state.passed, params) for moving in (state.vehicle, vehicle))
-        forwards, backwards = (before.along < 0) & (after.along >= 0), (before.along >= 0) & (after.along < 0)
+        previous, current = (crossing(moving, state.passed, params) for moving in (state.vehicle, vehicle))
+        forwards, backwards = (previous.along < 0) & (current.along >= 0), (previous.along >= 0) & (current.along < 0)
         # The point at which the straight line between the two crossed it.
-        part = before.along / jnp.where(forwards | backwards, before.along - after.along, 1)
-        left, up = before.left + part * (after.left - before.left), before.up + part * (after.up - before.up)
+        fraction = previous.along / jnp.where(forwards | backwards, previous.along - current.along, 1)
+        left = previous.left + fraction * (current.left - previous.left)
+        up = previous.up + fraction * (current.up - previous.up)
         off = jnp.maximum(jnp.abs(left), jnp.abs(up))
         hit = (forwards | backwards) & (off >= OPENING) & (off < FRAME)
         return State(vehicle, state.passed + (forwards & (off < OPENING)), hit)
@@ -159,18 +160,18 @@ class QuadcopterGates(Flight[Track, State]):
 
     def observation(self, state: State, key: jax.Array, params: Track) -> jax.Array:
         """Return shape ``(29,)``; see the table."""
-        seen: list[Scalar] = []
+        gates: list[Scalar] = []
         for number in (state.passed, state.passed + 1):
             heading = params.heading[number % COUNT]
-            seen += [*offset_to_point(state.vehicle, number, params), jnp.cos(heading), jnp.sin(heading)]
-        return self.stack(*seen, *self.body_observation(state.vehicle))
+            gates += [*offset_to_point(state.vehicle, number, params), jnp.cos(heading), jnp.sin(heading)]
+        return self.stack(*gates, *self.body_observation(state.vehicle))
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
         gates = (
-            part
+            component
             for name, which in (("gate", "the next gate"), ("next_gate", "the gate after it"))
-            for part in (
+            for component in (
                 motion.offset(name, f"from the vehicle to the middle of {which}"),
                 Component(
                     f"{name}_direction", f"direction of passage through {which}, along x and y of the world", "1", (2,)
@@ -183,7 +184,14 @@ class QuadcopterGates(Flight[Track, State]):
         """Return progress, plus a prize for a gate, minus the cost of a crash."""
         reached, over = next_state.passed > state.passed, self.terminal(next_state, key, params)
         return progress_reward(
-            state.vehicle, next_state.vehicle, state.passed, params, reached=reached, over=over, lost=LOST, own=self.own
+            state.vehicle,
+            next_state.vehicle,
+            state.passed,
+            params,
+            reached=reached,
+            over=over,
+            lost=LOST,
+            context_values=self.context_values,
         )
 
     def terminal(self, state: State, key: jax.Array, params: Track) -> jax.Array:
@@ -230,8 +238,11 @@ class QuadcopterGates(Flight[Track, State]):
             left, up = np.array([-math.sin(heading), math.cos(heading), 0.0]), np.array([0.0, 0.0, 1.0])
             corners = [a * left + b * up for a, b in ((1, 1), (1, -1), (-1, -1), (-1, 1))]
             colour = picture.GOAL if i == int(state.passed) % COUNT else picture.LATER
-            for one, other in zip(corners, corners[1:] + corners[:1], strict=True):
-                bar = [middle + part for part in (OPENING * one, FRAME * one, FRAME * other, OPENING * other)]
+            for corner, next_corner in zip(corners, corners[1:] + corners[:1], strict=True):
+                bar = [
+                    middle + point
+                    for point in (OPENING * corner, FRAME * corner, FRAME * next_corner, OPENING * next_corner)
+                ]
                 bars.append(Face(np.array(bar), colour, "gray"))
         return Shot(state.vehicle, 2.5, bars, below=1.1)
 
@@ -291,10 +302,10 @@ class GatePilot(NamedTuple):
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return four rotor commands, shape ``(4,)``, in [-1, 1]."""
         vehicle, track, number = view.state.vehicle, view.params, view.state.passed
-        seen = crossing(vehicle, number, track)
-        off = jnp.sqrt(seen.left * seen.left + seen.up * seen.up)
+        position = crossing(vehicle, number, track)
+        off = jnp.sqrt(position.left * position.left + position.up * position.up)
         # Beyond the plane without passing the gate: return to the front first.
-        point = jnp.where(seen.along > 0, -1.2, self.behind - jnp.minimum(self.lining_up * off, 1.2))
+        point = jnp.where(position.along > 0, -1.2, self.behind - jnp.minimum(self.lining_up * off, 1.2))
         heading = track.heading[number % COUNT]
         x, y, z = offset_to_point(vehicle, number, track)
         x, y = x + point * jnp.cos(heading), y + point * jnp.sin(heading)

@@ -132,7 +132,7 @@ class QuadcopterHover(FreeFlight[Airframe, Quadcopter]):
         """Return exp(-cost) of the state after the step."""
         body = next_state.body
         effort = [action[rotor] - self.sheet.hover_action for rotor in range(4)]
-        weight = self.own.weight
+        weight = self.context_values.weight
         cost = (
             weight("position") * squared_length(body.x, body.y, body.z)
             + weight("attitude") * squared_length(body.qx, body.qy, body.qz)  # 1 - q_w^2 of a unit quaternion

@@ -97,7 +97,7 @@ class Weights(NamedTuple):
     """Weight of velocity and action"""
 
     @classmethod
-    def after(cls, stages: float) -> Weights:
+    def after_stages(cls, stages: float) -> Weights:
         """Return the weights after this number of stages of the curriculum."""
         return cls(min(5 * 1.2**stages, 40.0), min(0.01 * 1.4**stages, 1.0))
 
@@ -122,7 +122,7 @@ class HoverLearningToFly(Flight[Wrench, State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        self.weights = Weights.after(difficulty or 0)
+        self.weights = Weights.after_stages(difficulty or 0)
         self.deviation = np.array([PLACE_NOISE] * 12 + [MOTION_NOISE] * 6, self.dtype)
         motion = [POSITION_BOUND] * 3 + attitude_and_rates_bound(VELOCITY_BOUND)[:15]
         bound = np.concatenate([np.array(motion) + LARGEST_NOISE * self.deviation, np.ones(4 * HISTORY)])
@@ -137,9 +137,12 @@ class HoverLearningToFly(Flight[Wrench, State]):
         u = 2 * self.uniform(key, 6) - 1
         vertical = 2 * alternating_bands(0.5 * (u[2] + 1), split, 0.0, 1.0, bands=FORCE_BANDS) - 1
         # Within six deviations single precision tells quantiles from 0 and 1.
-        normal = [jnp.clip(math.sqrt(2) * jax.lax.erf_inv(part), -6, 6) for part in (u[0], u[1], vertical, *u[3:])]
+        normal = [
+            jnp.clip(math.sqrt(2) * jax.lax.erf_inv(quantile), -6, 6) for quantile in (u[0], u[1], vertical, *u[3:])
+        ]
         return Wrench(
-            *(FORCE_DEVIATION * part for part in normal[:3]), *(TORQUE_DEVIATION * part for part in normal[3:])
+            *(FORCE_DEVIATION * quantile for quantile in normal[:3]),
+            *(TORQUE_DEVIATION * quantile for quantile in normal[3:]),
         )
 
     def initial(self, key: jax.Array, params: Wrench) -> State:
@@ -149,7 +152,7 @@ class HoverLearningToFly(Flight[Wrench, State]):
         x, y, z = (jnp.where(guided, 0, 0.2 * (2 * unit - 1)) for unit in u[0:3])
         motion = (2 * unit - 1 for unit in u[3:9])
         turned = random_attitude(jnp.stack([u[9], u[10], haar_angle(u[11], HIGHEST_TURN) / HIGHEST_TURN]), HIGHEST_TURN)
-        attitude = (jnp.where(guided, level, part) for level, part in zip((1, 0, 0, 0), turned, strict=True))
+        attitude = (jnp.where(guided, level, component) for level, component in zip((1, 0, 0, 0), turned, strict=True))
         half = jnp.asarray(0.5 * dynamics.ROTOR_SPEED_LIMIT, self.dtype)
         body = RigidBody(x, y, z, *attitude, *motion)
         return State(Quadcopter(body, Rotors(half, half, half, half)), jnp.zeros(4 * HISTORY, self.dtype))
@@ -167,8 +170,8 @@ class HoverLearningToFly(Flight[Wrench, State]):
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
         noisy = (
-            replace(part, meaning=f"{part.meaning}, with Gaussian noise of deviation {noise:g}")
-            for part, noise in zip(
+            replace(component, meaning=f"{component.meaning}, with Gaussian noise of deviation {noise:g}")
+            for component, noise in zip(
                 (offset("position", "from the goal to the vehicle"), *MOTION),
                 (PLACE_NOISE, PLACE_NOISE, MOTION_NOISE, MOTION_NOISE),
                 strict=True,
@@ -182,7 +185,7 @@ class HoverLearningToFly(Flight[Wrench, State]):
         motion = self._motion(state)
         rotors = [speed / dynamics.ROTOR_SPEED_LIMIT for speed in state.vehicle.rotors]
         forces, torques = params[:3], params[3:]
-        disturbance = [part / FORCE_DEVIATION for part in forces] + [part / TORQUE_DEVIATION for part in torques]
+        disturbance = [load / FORCE_DEVIATION for load in forces] + [load / TORQUE_DEVIATION for load in torques]
         return jnp.concatenate([motion, self.stack(*rotors, *disturbance)])
 
     def _motion(self, state: State) -> jax.Array:
@@ -231,17 +234,17 @@ class HoverLearningToFly(Flight[Wrench, State]):
         return Shot(state.vehicle, ARENA, [picture.goal((0.0, 0.0, 0.0), 0.025)])
 
 
-def haar_angle(unit: Scalar, most: float) -> Scalar:
+def haar_angle(unit: Scalar, max_angle: float) -> Scalar:
     """Return the angle (rad) of a rotation drawn uniformly from those of SO(3) that turn by at most ``most``.
 
     Its distribution is (a - sin a) / (most - sin most). That is Kepler's equation of eccentricity one; Newton's method
     solves it, starting from the root of its first term, the cube.
     """
-    mean = unit * (most - math.sin(most))
+    mean = unit * (max_angle - math.sin(max_angle))
     angle = jnp.cbrt(6 * mean)
     for _ in range(3):
         angle = angle - (angle - jnp.sin(angle) - mean) / jnp.maximum(1 - jnp.cos(angle), 1e-6)
-    return jnp.clip(angle, 0, most)
+    return jnp.clip(angle, 0, max_angle)
 
 
 @privileged_player
@@ -267,7 +270,7 @@ class LearningToFlyPilot(NamedTuple):
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return four rotor commands, shape ``(4,)``, in [-1, 1]."""
         vehicle = view.state.vehicle
-        wanted = prioritise_tilt(
+        forces = prioritise_tilt(
             vehicle.rotors, AIRFRAME, *self.control.thrust_and_torques(vehicle, AIRFRAME, SetPoint())
         )
-        return compensate_lag(vehicle, AIRFRAME, wanted), memory
+        return compensate_lag(vehicle, AIRFRAME, forces), memory

@@ -98,14 +98,14 @@ class Bullet:
         return Quadcopter(body, dynamics.lag(vehicle.rotors, command, end, end))
 
     def _put(self, body: RigidBody, inertia: Inertia) -> None:
-        api, which, here = self._api, self.body, {"physicsClientId": self.client}
+        api, which, client_arguments = self._api, self.body, {"physicsClientId": self.client}
         mass, *moments = inertia
         r11, r12, r13, r21, r22, r23, r31, r32, r33 = rotation_matrix(body)
         wx, wy, wz = body.wx, body.wy, body.wz
         spin = (r11 * wx + r12 * wy + r13 * wz, r21 * wx + r22 * wy + r23 * wz, r31 * wx + r32 * wy + r33 * wz)
-        api.changeDynamics(which, -1, mass=mass, localInertiaDiagonal=moments, **here)
-        api.resetBasePositionAndOrientation(which, body[:3], (body.qx, body.qy, body.qz, body.qw), **here)
-        api.resetBaseVelocity(which, (body.vx, body.vy, body.vz), spin, **here)
+        api.changeDynamics(which, -1, mass=mass, localInertiaDiagonal=moments, **client_arguments)
+        api.resetBasePositionAndOrientation(which, body[:3], (body.qx, body.qy, body.qz, body.qw), **client_arguments)
+        api.resetBaseVelocity(which, (body.vx, body.vy, body.vz), spin, **client_arguments)
 
     def _push(self, loads: list[list[float]]) -> None:
         """Return the thrust and the torques of each of Bullet's steps, in the frame of the body."""
@@ -116,9 +116,9 @@ class Bullet:
             api.stepSimulation(physicsClientId=client)
 
     def _get(self) -> RigidBody:
-        api, which, here = self._api, self.body, {"physicsClientId": self.client}
-        (x, y, z), (qx, qy, qz, qw) = api.getBasePositionAndOrientation(which, **here)
-        (vx, vy, vz), (wx, wy, wz) = api.getBaseVelocity(which, **here)
+        api, which, client_arguments = self._api, self.body, {"physicsClientId": self.client}
+        (x, y, z), (qx, qy, qz, qw) = api.getBasePositionAndOrientation(which, **client_arguments)
+        (vx, vy, vz), (wx, wy, wz) = api.getBaseVelocity(which, **client_arguments)
         body = RigidBody(x, y, z, qw, qx, qy, qz, vx, vy, vz, wx, wy, wz)
         r11, r12, r13, r21, r22, r23, r31, r32, r33 = rotation_matrix(body)
         return body._replace(
@@ -164,11 +164,11 @@ class BulletHover(gymnasium.Env[np.ndarray, np.ndarray]):
         """
         if self.bullet is None:
             raise gymnasium.error.Error("This simulator was closed; make a new one.")
-        before, airframe, sheet = self.vehicle, jax.tree.map(float, self.airframe), self.task.sheet
-        command = Rotors(*(dynamics.rotor_speed(float(part), sheet.speed_limit) for part in action))
-        self.vehicle = self.bullet.fly(before, command, airframe, sheet.arm)
-        observation, reward, terminated, told = self.task.judge(before, action, self.vehicle, airframe)
-        return observation, reward, terminated, False, told
+        vehicle, airframe, sheet = self.vehicle, jax.tree.map(float, self.airframe), self.task.sheet
+        command = Rotors(*(dynamics.rotor_speed(float(entry), sheet.speed_limit) for entry in action))
+        self.vehicle = self.bullet.fly(vehicle, command, airframe, sheet.arm)
+        observation, reward, terminated, results = self.task.judge(vehicle, action, self.vehicle, airframe)
+        return observation, reward, terminated, False, results
 
     def close(self) -> None:
         """Release the connection."""
@@ -188,7 +188,7 @@ class QuadcopterHoverPyBullet(Pictured, HostTask[Quadcopter]):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.pure = QuadcopterHover(card, difficulty=difficulty, dtype=dtype)
         self.sheet = self.pure.sheet
-        self._told = ("reward", "over", "success", *self.measures)
+        self._result_names = ("reward", "over", "success", *self.measures)
         self.observation_space = self.pure.observation_space
         self.action_space = self.pure.action_space
         self.reward_space = self.pure.reward_space
@@ -218,43 +218,44 @@ class QuadcopterHoverPyBullet(Pictured, HostTask[Quadcopter]):
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """Return the context, start and first observation of the pure task for the same seed, episode and split."""
         refuse_after_fork()
-        drawn = programs(self.pure)
-        episode, step = drawn.layout.unpack_numpy(np.asarray(drawn.begin(order(key, index, draw)))[0])
+        pure_programs = programs(self.pure)
+        episode, step = pure_programs.layout.unpack_numpy(np.asarray(pure_programs.begin(order(key, index, draw)))[0])
         simulator.put(episode.state, episode.params)
         return step.observation, step.info
 
     def judge(
-        self, before: Quadcopter, action: np.ndarray, after: Quadcopter, airframe: Airframe
+        self, vehicle: Quadcopter, action: np.ndarray, next_vehicle: Quadcopter, airframe: Airframe
     ) -> tuple[np.ndarray, float, bool, dict[str, Any]]:
         """Return observation, reward, whether the task is over, and measures, by the pure task's own functions."""
-        numbers = np.array(jax.tree.leaves((before, after, airframe)), self.dtype)
+        numbers = np.array(jax.tree.leaves((vehicle, next_vehicle, airframe)), self.dtype)
         with precision(self.pure):
             answer = np.asarray(self._judged(numbers, action))
-        told = dict(zip(self._told, answer.tolist(), strict=False))
-        return answer[len(self._told) :], told["reward"], bool(told["over"]), told
+        results = dict(zip(self._result_names, answer.tolist(), strict=False))
+        return answer[len(self._result_names) :], results["reward"], bool(results["over"]), results
 
     @cached_property
     def _judged(self) -> Callable[[np.ndarray, np.ndarray], jax.Array]:
         """Compute all of these from one packed vector into another: a value that crosses alone costs more than the
         arithmetic.
         """
-        pure, vehicle = self.pure, Quadcopter(RigidBody(*[0.0] * 13), Rotors(*[0.0] * 4))
-        tree = jax.tree.structure((vehicle, vehicle, dynamics.NOMINAL))
+        pure = self.pure
+        template = Quadcopter(RigidBody(*[0.0] * 13), Rotors(*[0.0] * 4))
+        tree = jax.tree.structure((template, template, dynamics.NOMINAL))
 
         def judged(numbers: jax.Array, action: jax.Array) -> jax.Array:
-            before, after, airframe = jax.tree.unflatten(tree, list(numbers))
+            vehicle, next_vehicle, airframe = jax.tree.unflatten(tree, list(numbers))
             key: Any = None  # nothing here is random
-            told = pure.info(after, airframe)
-            told["reward"] = pure.reward(before, action, after, key, airframe)
-            told["over"] = pure.terminal(after, key, airframe)
-            shown = pure.observation(after, key, airframe)
-            return jnp.concatenate([pure.stack(*(told[name] for name in self._told)), shown])
+            results = pure.info(next_vehicle, airframe)
+            results["reward"] = pure.reward(vehicle, action, next_vehicle, key, airframe)
+            results["over"] = pure.terminal(next_vehicle, key, airframe)
+            observation = pure.observation(next_vehicle, key, airframe)
+            return jnp.concatenate([pure.stack(*(results[name] for name in self._result_names)), observation])
 
         return jax.jit(judged, out_shardings=SingleDeviceSharding(calling_thread_device()))
 
-    def info(self, simulator: Any, told: dict[str, Any]) -> dict[str, Any]:
+    def info(self, simulator: Any, results: dict[str, Any]) -> dict[str, Any]:
         """Return ``success`` and the measures."""
-        return {"success": bool(told["success"])} | {name: float(told[name]) for name in self.measures}
+        return {"success": bool(results["success"])} | {name: float(results[name]) for name in self.measures}
 
     def get_state(self, simulator: Any) -> Quadcopter:
         """Return the vehicle."""

@@ -64,7 +64,7 @@ CEILING = 2.5
 LOST = 3.0
 """m: distance from the pad that any end counts as."""
 PRIZE = 12.0
-SOFT, STRAIGHT, NEAR = 0.5, math.radians(20), 0.3
+PRIZE_SPEED, PRIZE_TILT, PRIZE_DISTANCE = 0.5, math.radians(20), 0.3
 """m/s, rad, m: scales of the prize."""
 SOFTLY, LEVEL, ON_THE_PAD = 0.3, math.radians(10), 0.15
 """m/s, rad, m: limits of success."""
@@ -100,7 +100,7 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         bound = np.array([self.speed_ratio * POSITION_BOUND] * 3 + self.body_observation_bound(VELOCITY_BOUND))
         self.observation_space = self.box(-bound, bound)
-        weight = self.own.weight
+        weight = self.context_values.weight
         moved = weight("progress") * self.speed_ratio * VELOCITY_BOUND * STEP
         self.reward_space = self.box(-max(weight("loss") * LOST, moved), max(weight("prize"), moved), ())
 
@@ -149,12 +149,12 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
         """Return progress, and the value of the end."""
         body = next_state.body
         speed, tilt, miss = squared_length(body.vx, body.vy, body.vz), _tilt(body), squared_length(body.x, body.y, 0.0)
-        cost = speed * (1 / SOFT**2) + tilt * tilt * (1 / STRAIGHT**2) + miss * (1 / NEAR**2)
-        prize = jnp.where(self.touches(body), self.own.weight("prize") * jnp.exp(-cost), 0)
+        cost = speed * (1 / PRIZE_SPEED**2) + tilt * tilt * (1 / PRIZE_TILT**2) + miss * (1 / PRIZE_DISTANCE**2)
+        prize = jnp.where(self.touches(body), self.context_values.weight("prize") * jnp.exp(-cost), 0)
         over = self.terminal(next_state, key, params)
-        if self.own.reweighted:
+        if self.context_values.reweighted:
             away, now = distance(state.body), distance(body)
-            return weighted_reward(self.own, away, now, prize=prize, over=over, lost=LOST)
+            return weighted_reward(self.context_values, away, now, prize=prize, over=over, lost=LOST)
         return distance(state.body) - jnp.where(over, LOST, distance(body)) + prize
 
     def terminal(self, state: Quadcopter, key: jax.Array, params: Params) -> jax.Array:

@@ -127,7 +127,7 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
     ) -> jax.Array:
         """Return exp(-cost) of the state after the step."""
         body = next_state.body
-        weight = self.own.weight
+        weight = self.context_values.weight
         cost = (
             weight("tilt") * (1 - rotation_matrix(body)[8])
             + weight("velocity") * squared_length(body.vx, body.vy, body.vz)
@@ -226,8 +226,8 @@ class RecoveryControl(eqx.Module):
         fz = jnp.clip(mass * (GRAVITY - self.velocity * body.vz), 0.4 * mass * GRAVITY, 0.9 * full)
         fx, fy = -mass * self.velocity * body.vx, -mass * self.velocity * body.vy
         side = jnp.sqrt(fx * fx + fy * fy)
-        most = jnp.minimum(self.lean * fz, jnp.sqrt(full * full - fz * fz))
-        share = jnp.minimum(1, most / (side + 1e-9))
+        max_side = jnp.minimum(self.lean * fz, jnp.sqrt(full * full - fz * fz))
+        share = jnp.minimum(1, max_side / (side + 1e-9))
         fx, fy = share * fx, share * fy
         thrust = jnp.maximum(fx * r13 + fy * r23 + fz * r33, self.least_thrust * mass * GRAVITY)
 

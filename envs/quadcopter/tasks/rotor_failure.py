@@ -330,14 +330,14 @@ class SpinningControl(NamedTuple):
             r31 * ax + r32 * ay + r33 * az
         )
         thrust = mass * jnp.clip(upright / az, 0.5 * GRAVITY, 1.5 * GRAVITY)
-        wanted = allocate(thrust, tx, ty, jz * yaw, airframe, ARM)
+        forces = allocate(thrust, tx, ty, jz * yaw, airframe, ARM)
         # A torque about z changes rotors 1, 3 and 2, 4 alike. This one makes the failed rotor's share zero.
-        missing, spin = of_the_lost(wanted), of_the_lost(REACTION)
+        missing, spin = of_the_lost(forces), of_the_lost(REACTION)
         decay = jnp.exp(-STEP / airframe.motor_time_constant)
 
         def command(force: Scalar, reaction: float, speed: Scalar) -> Scalar:
             goal = jnp.sqrt(jnp.maximum(force - reaction * spin * missing, 0) / airframe.thrust_coefficient)
             return dynamics.rotor_action((goal - speed * decay) / (1 - decay), ROTOR_SPEED_LIMIT)
 
-        commands = [command(*parts) for parts in zip(wanted, REACTION, rotors, strict=True)]
+        commands = [command(*rotor) for rotor in zip(forces, REACTION, rotors, strict=True)]
         return jnp.clip(jnp.stack(commands), -1, 1), memory

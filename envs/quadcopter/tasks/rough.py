@@ -35,7 +35,7 @@ from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task_card import TaskCard
 
 from ...alternating_bands import alternating_bands
-from ..control.disturbance_observer import Observed, Rates, nothing_seen, observe
+from ..control.disturbance_observer import Observed, Rates, initial_estimate, observe
 from ..control.geometric import GeometricControl, rotor_commands
 from ..physics import battery, dynamics, wind
 from ..physics.battery import Battery
@@ -261,7 +261,7 @@ class RoughPilot(NamedTuple):
 
     def initial(self, params: Params) -> Observed:
         """Return an observer that has seen nothing."""
-        return nothing_seen()
+        return initial_estimate()
 
     def act(self, memory: Observed, view: View, key: jax.Array) -> tuple[jax.Array, Observed]:
         """Return four rotor commands, shape ``(4,)``, in [-1, 1]."""

@@ -86,12 +86,12 @@ class SpecificationPilot(NamedTuple):
         stage = memory.stage + ((depths[goal] > self.inside) & (memory.stage < last) & ~stays)
         goal = memory.order[jnp.minimum(stage, 2)]
         done = stage >= last
-        near = RADIUS - depths[goal]
-        wanted = jnp.where(stays, jnp.minimum(self.fastest, 1.5 * jnp.maximum(near - 0.1, 0.0)), self.fastest)
+        distance = RADIUS - depths[goal]
+        speed = jnp.where(stays, jnp.minimum(self.fastest, 1.5 * jnp.maximum(distance - 0.1, 0.0)), self.fastest)
         rise = jnp.where(done, 0.0, self.climbing * (params.region_z[goal] - body.z))
         rise = jnp.clip(rise, -STEEPEST, STEEPEST)
 
-        vx, vy = wanted * jnp.asarray(VELOCITIES, body.x.dtype)
+        vx, vy = speed * jnp.asarray(VELOCITIES, body.x.dtype)
         cost = jnp.where(done, jnp.sqrt(vx * vx + vy * vy), 0.0)
         clear = jnp.ones_like(cost, bool)
         x, y = body.x, body.y
@@ -100,8 +100,8 @@ class SpecificationPilot(NamedTuple):
             x = body.x + vx * time + (body.vx - vx) * slip
             y = body.y + vy * time + (body.vy - vy) * slip
             z = body.z + rise * time + (body.vz - rise) * slip
-            there = predicates(x, y, z, params)
-            crashed = clear & (clearance(there, params.specification, stage) < self.margin)
+            values_there = predicates(x, y, z, params)
+            crashed = clear & (clearance(values_there, params.specification, stage) < self.margin)
             cost = cost + jnp.where(crashed, UNREACHABLE * (len(LOOK) - number), 0.0)
             clear = clear & ~crashed
         way = memory.ways[jnp.minimum(stage, 2)]

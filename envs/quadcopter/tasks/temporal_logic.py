@@ -160,12 +160,12 @@ class TemporalLogicQuadcopter(SpecifiedTask[Params, State], ByRates[Params, Stat
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         arena = [SIDE, SIDE, CEILING]
         balls = HAZARDS - PILLARS
-        felt = self.body_observation_bound(VELOCITY_BOUND)
+        motion_bound = self.body_observation_bound(VELOCITY_BOUND)
         offsets = arena * REGIONS + [SIDE] * 2 * PILLARS + arena * balls
         values = [SIDE] * (MEMORY + 2)
-        high = [*arena, *felt, *offsets, *[LARGEST] * HAZARDS, *[1.0] * len(MONITORS), *values, 1.0]
+        high = [*arena, *motion_bound, *offsets, *[LARGEST] * HAZARDS, *[1.0] * len(MONITORS), *values, 1.0]
         none = [0.0] * (HAZARDS + len(MONITORS))
-        low = [0.0] * 3 + [-part for part in felt + offsets] + none + [-part for part in values] + [0.0]
+        low = [0.0] * 3 + [-bound for bound in motion_bound + offsets] + none + [-bound for bound in values] + [0.0]
         self.observation_space = self.box(low, high)
         self.reward_space = self.box(-3, 3)
 
@@ -227,14 +227,14 @@ class TemporalLogicQuadcopter(SpecifiedTask[Params, State], ByRates[Params, Stat
         regions = params.region_x - body.x, params.region_y - body.y, params.region_z - body.z
         pillars = params.hazard_x[:PILLARS] - body.x, params.hazard_y[:PILLARS] - body.y
         balls = params.hazard_x[PILLARS:] - body.x, params.hazard_y[PILLARS:] - body.y, params.ball_z - body.z
-        shown = jnp.concatenate([
+        entries = jnp.concatenate([
             self.stack(body.x, body.y, body.z, *self.body_observation(state.vehicle)),
-            *(jnp.stack(part, 1).ravel() for part in (regions, pillars, balls)),
+            *(jnp.stack(offsets, 1).ravel() for offsets in (regions, pillars, balls)),
             params.hazard_radius,
             *self.monitored(state, params, 1.0),
         ])  # fmt: skip
         low, high = self.observation_space.low, self.observation_space.high  # type: ignore[attr-defined]
-        return jnp.clip(shown, low, high)
+        return jnp.clip(entries, low, high)
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
@@ -255,7 +255,7 @@ class TemporalLogicQuadcopter(SpecifiedTask[Params, State], ByRates[Params, Stat
         regions = zip("ABC", params.region_x, params.region_y, params.region_z, strict=True)
         places = ", ".join(f"{name} {motion.format_point(tuple(place))}" for name, *place in regions)
         hazards = [
-            [float(part) for part in hazard]
+            [float(number) for number in hazard]
             for hazard in zip(params.hazard_x, params.hazard_y, params.hazard_radius, strict=True)
         ]
         pillars = ", ".join(f"x {x:.3f}, y {y:.3f}, radius {radius:.3f}" for x, y, radius in hazards[:PILLARS])

@@ -184,7 +184,7 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(40,)``; see the table."""
         body = state.vehicle.body
-        preview = [part for later in PREVIEW for part in self._ahead(state, params, later)]
+        preview = [coordinate for later in PREVIEW for coordinate in self._ahead(state, params, later)]
         vx, vy, vz = velocity(params.path, self._time(state))
         slip = (vx - body.vx, vy - body.vy, vz - body.vz)
         return self.stack(*preview, *slip, *self.body_observation(state.vehicle))

@@ -126,10 +126,10 @@ class QuadcopterVision(Pictured, Task[Params, State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        felt = [1 + motion.ROUNDING] * 3 + [VELOCITY_BOUND] * 3 + [ANGULAR_VELOCITY_BOUND] * 3 + [HEIGHT_BOUND]
-        bound = np.array(felt)
-        seen = spaces.Box(0, 255, (ROWS, COLUMNS, 3), np.uint8)
-        self.observation_space = spaces.Dict({"felt": self.box(-bound, bound), "picture": seen})
+        motion_bound = [1 + motion.ROUNDING] * 3 + [VELOCITY_BOUND] * 3 + [ANGULAR_VELOCITY_BOUND] * 3 + [HEIGHT_BOUND]
+        bound = np.array(motion_bound)
+        pixels = spaces.Box(0, 255, (ROWS, COLUMNS, 3), np.uint8)
+        self.observation_space = spaces.Dict({"felt": self.box(-bound, bound), "picture": pixels})
         self.action_space = self.box([-1] * 4, [1] * 4)
         self.reward_space = self.box(-CRASH, BONUS + VELOCITY_BOUND * SUBSTEPS * STEP, ())
 
@@ -174,8 +174,8 @@ class QuadcopterVision(Pictured, Task[Params, State]):
             return dynamics.step(vehicle, speeds, params.airframe, STEP, CRAZYFLIE_AIR), heading
 
         vehicle, heading = jax.lax.fori_loop(0, SUBSTEPS, fly, (state.vehicle, state.heading))
-        near = squared_length(*offset_to_point(vehicle, state.reached, params)) < REACHED**2
-        return State(vehicle, heading, state.reached + near)
+        reaches_ball = squared_length(*offset_to_point(vehicle, state.reached, params)) < REACHED**2
+        return State(vehicle, heading, state.reached + reaches_ball)
 
     def camera(self, state: State, params: Params) -> jax.Array:
         """Return the camera's image, uint8 ``(24, 32, 3)``."""
@@ -190,19 +190,19 @@ class QuadcopterVision(Pictured, Task[Params, State]):
 
     def observation(self, state: State, key: jax.Array, params: Params) -> dict[str, jax.Array]:
         """Return picture and measurements; see the table."""
-        return {"felt": self.stack(*felt(state)), "picture": self.camera(state, params)}
+        return {"felt": self.stack(*body_measurements(state)), "picture": self.camera(state, params)}
 
     def observation_components(self) -> dict[str, tuple[Component, ...]]:
         """List measurements and picture."""
         axes = "along x (ahead), y (left), z (up) of the body"
-        felt = (
+        motion_components = (
             Component("up", f"the world's upward direction, {axes}", "1", (3,)),
             Component("velocity", f"velocity {axes}", "m/s", (3,)),
             Component("angular_velocity", f"angular velocity {axes.replace('along', 'about')}", "rad/s", (3,)),
             Component("height", "height over the floor", "m"),
         )
         picture = "[row, column, channel]: what the camera sees, from the top and from the left; red, green, blue"
-        return {"felt": felt, "picture": (Component("picture", picture, shape=(ROWS, COLUMNS, 3)),)}
+        return {"felt": motion_components, "picture": (Component("picture", picture, shape=(ROWS, COLUMNS, 3)),)}
 
     def action_components(self) -> tuple[Component, ...]:
         """List a velocity and a rate of turn."""
@@ -242,7 +242,7 @@ class QuadcopterVision(Pictured, Task[Params, State]):
         image = self.photograph(state, params)
         letters = np.where(is_like(image, RED), "R", np.where(is_like(image, BLUE), "B", "."))
         letters = np.where(image.min(-1) == int(255 * onboard_camera.SKY), " ", letters)
-        up, velocity, rates = (motion.format_point(felt(state)[i : i + 3]) for i in (0, 3, 6))
+        up, velocity, rates = (motion.format_point(body_measurements(state)[i : i + 3]) for i in (0, 3, 6))
         rows = "\n".join("".join(row) for row in letters)
         return (
             f"{int(state.reached)} balls reached. Ahead, 90 degrees wide (R ball, B pillar, . floor):\n{rows}\n"
@@ -284,7 +284,7 @@ def wrapped(angle: Scalar) -> Scalar:
     return angle - 2 * math.pi * ((angle > math.pi).astype(angle.dtype) - (angle < -math.pi).astype(angle.dtype))
 
 
-def felt(state: State) -> tuple[Scalar, ...]:
+def body_measurements(state: State) -> tuple[Scalar, ...]:
     """Return up, velocity and angular velocity in the body frame, and height: ten numbers."""
     body = state.vehicle.body
     r = rotation_matrix(body)
@@ -310,9 +310,9 @@ def lost(body: RigidBody) -> Scalar:
 def is_like(image: Any, colour: tuple[float, float, float]) -> Any:
     """Say whether pixels ``(..., 3)`` have a hue: their ratios are those of the colour within a half."""
     strongest = int(np.argmax(colour))
-    others = (i for i in range(3) if i != strongest)
-    one, other = (image[..., strongest] > 1.5 * image[..., i] for i in others)
-    return one & other
+    other_channels = (i for i in range(3) if i != strongest)
+    first_dominates, second_dominates = (image[..., strongest] > 1.5 * image[..., i] for i in other_channels)
+    return first_dominates & second_dominates
 
 
 class VisionPilot(NamedTuple):
@@ -364,15 +364,16 @@ class VisionPilot(NamedTuple):
         pixels = in_the_way.sum()
         on_the_left = 2 * (in_the_way & (away > 0)).sum() > pixels
         pillar = 2 * PILLAR / (0.5 * jnp.maximum(pixels, 1) * PIXEL)
-        near = jnp.where((pixels > 0) & (pillar < depth), jnp.maximum(self.wary - pillar, 0), 0)
-        evasion = self.aside * near * jnp.where(on_the_left, -1, 1)
+        encroachment = jnp.where((pixels > 0) & (pillar < depth), jnp.maximum(self.wary - pillar, 0), 0)
+        evasion = self.aside * encroachment * jnp.where(on_the_left, -1, 1)
 
         pace = self.speed / far
         seeking = pace * forward, pace * sideways + evasion, pace * rise, self.turning * jnp.arctan2(sideways, forward)
         waiting = memory + 1
         searching = jnp.where(waiting > self.patience, 0.5, 0), 0.0, self.search_height - feels[-1], LIMITS[3]
         command = [
-            jnp.where(sees, one, other) / limit for one, other, limit in zip(seeking, searching, LIMITS, strict=True)
+            jnp.where(sees, seek, search) / limit
+            for seek, search, limit in zip(seeking, searching, LIMITS, strict=True)
         ]
         return jnp.clip(jnp.stack(command), -1, 1), jnp.where(sees, 0, waiting)
 

@@ -115,7 +115,9 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
             [DISTANCE_BOUND + more] * 3 + [NEXT_BOUND + more] * 3 + self.body_observation_bound(VELOCITY_BOUND),
         )
         self.observation_space = self.box(-bound, bound)
-        self.reward_space = self.box(*course.reward_range(self.own, nearer=0.5 * self.speed_ratio, lost=LOST), ())
+        self.reward_space = self.box(
+            *course.reward_range(self.context_values, nearer=0.5 * self.speed_ratio, lost=LOST), ()
+        )
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Tour:
         """Draw a vehicle and its waypoints."""
@@ -135,8 +137,8 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
 
     def next_state(self, state: State, vehicle: Quadcopter, params: Tour) -> State:
         """Return the vehicle, and count the waypoint if it is reached."""
-        near = squared_length(*offset_to_point(vehicle, state.reached, params)) < REACHED**2
-        return State(vehicle, state.reached + near)
+        is_reached = squared_length(*offset_to_point(vehicle, state.reached, params)) < REACHED**2
+        return State(vehicle, state.reached + is_reached)
 
     def place(self, observation: jax.Array, state: Any, params: Any) -> tuple[Scalar, Scalar, Scalar]:
         """Return the place (m) from which the waypoint is seen there."""
@@ -146,8 +148,8 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
     def observation(self, state: State, key: jax.Array, params: Tour) -> jax.Array:
         """Return shape ``(25,)``; see the table."""
         goal = offset_to_point(state.vehicle, state.reached, params)
-        after = offset_to_point(state.vehicle, state.reached + 1, params)
-        return self.stack(*goal, *after, *self.body_observation(state.vehicle))
+        following = offset_to_point(state.vehicle, state.reached + 1, params)
+        return self.stack(*goal, *following, *self.body_observation(state.vehicle))
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
@@ -169,7 +171,7 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
             reached=reached,
             over=over,
             lost=LOST,
-            own=self.own,
+            context_values=self.context_values,
         )
 
     def terminal(self, state: State, key: jax.Array, params: Tour) -> jax.Array:
@@ -189,15 +191,15 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
 
     def describe(self, state: State, params: Tour) -> str:
         """Describe the waypoints ahead, attitude, velocities and rotor speeds, with units."""
-        goal, after = (offset_to_point(state.vehicle, state.reached + later, params) for later in (0, 1))
+        goal, following = (offset_to_point(state.vehicle, state.reached + index, params) for index in (0, 1))
         return (
             f"{int(state.reached)} waypoints reached. From here the next is at {motion.format_point(goal)} m, "
-            f"the one after it at {motion.format_point(after)} m. {self.describe_vehicle(state.vehicle)}"
+            f"the one after it at {motion.format_point(following)} m. {self.describe_vehicle(state.vehicle)}"
         )
 
     def shot(self, state: State, params: Tour) -> Shot:
         """Show the vehicle, the waypoints (the next one in green) and the way between them."""
-        points = np.stack([np.asarray(part, float) for part in (params.x, params.y, params.z)], 1)
+        points = np.stack([np.asarray(coordinate, float) for coordinate in (params.x, params.y, params.z)], 1)
         goal = int(state.reached) % COUNT
         balls = [picture.goal(point, 0.1, now=i == goal) for i, point in enumerate(points)]
         return Shot(state.vehicle, 1.6, [*balls, *picture.path(np.vstack([points, points[:1]]))], below=1.2)

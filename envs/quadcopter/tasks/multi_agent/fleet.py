@@ -52,7 +52,7 @@ COLLISION = 0.13
 """m between centres: twice the arm, 0.0397 m, and the propeller's radius, 0.0231 m."""
 FORMED = 0.2
 """m below a vehicle at which its wake is fully formed."""
-MOST_WAKES = 3.0
+MAX_WAKES = 3.0
 """Hardest push of all wakes on a vehicle, in weights."""
 NEIGHBOURS = 4
 """Most neighbours that a vehicle sees."""
@@ -92,10 +92,10 @@ class Fleet(Pictured, Task[Params, State]):
         (m/s).
         """
         n = self.card.agents
-        self.seen = min(NEIGHBOURS, n - 1)
-        own = [to_goal] * 3 + motion.attitude_and_rates_bound(speed) + [1.0]
-        near = [2 * reach] * 3 + [2 * speed] * 3
-        bound = np.array([own + near * self.seen] * n)
+        self.neighbour_count = min(NEIGHBOURS, n - 1)
+        self_bound = [to_goal] * 3 + motion.attitude_and_rates_bound(speed) + [1.0]
+        neighbour_bound = [2 * reach] * 3 + [2 * speed] * 3
+        bound = np.array([self_bound + neighbour_bound * self.neighbour_count] * n)
         self.observation_space = self.box(-bound, bound)
         self.action_space = self.box(-1, 1, (n, 4))
         self.reward_space = self.box(0, 1, (n,))
@@ -115,8 +115,8 @@ class Fleet(Pictured, Task[Params, State]):
         """
         # Level, because programs may round the rotation matrix of any other attitude differently.
         n = self.card.agents
-        one, zero = jnp.ones(n, self.dtype), jnp.zeros(n, self.dtype)
-        body = RigidBody(*places, one, zero, zero, zero, *rates)
+        ones, zeros = jnp.ones(n, self.dtype), jnp.zeros(n, self.dtype)
+        body = RigidBody(*places, ones, zeros, zeros, zeros, *rates)
         hover = jnp.broadcast_to(dynamics.hover_speed(params.airframe), (n,))
         return State(Quadcopter(body, Rotors(hover, hover, hover, hover)), jnp.zeros(n, bool))
 
@@ -125,32 +125,34 @@ class Fleet(Pictured, Task[Params, State]):
         wrecked = state.wrecked
         command = Rotors(*(dynamics.rotor_speed(action[:, rotor]) for rotor in range(4)))
         push = wakes(state.vehicles.body, wrecked, params.airframe)
-        moved = dynamics.step(state.vehicles, command, params.airframe, STEP, CRAZYFLIE_AIR, push=push)
-        vehicles = jax.tree.map(lambda now, after: jnp.where(wrecked, now, after), state.vehicles, moved)
+        stepped = dynamics.step(state.vehicles, command, params.airframe, STEP, CRAZYFLIE_AIR, push=push)
+        vehicles = jax.tree.map(lambda frozen, moving: jnp.where(wrecked, frozen, moving), state.vehicles, stepped)
         body = vehicles.body
         lost = self.astray(body, params) | motion.spins_too_fast(body)
-        near = nearest_approaches(state.vehicles.body, body) < COLLISION**2
-        hit = (near & ~wrecked[:, None] & ~wrecked).any(0)
+        too_close = nearest_approaches(state.vehicles.body, body) < COLLISION**2
+        hit = (too_close & ~wrecked[:, None] & ~wrecked).any(0)
         return State(vehicles, wrecked | hit | lost)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the observation of each vehicle, ``(n, m)``; see the table."""
         vehicles, wrecked = state.vehicles, state.wrecked
         body = vehicles.body
-        own = [*to_goals(body, params), *motion.attitude_and_rates(vehicles), wrecked]
+        self_entries = [*to_goals(body, params), *motion.attitude_and_rates(vehicles), wrecked]
         unseen = wrecked[:, None] | np.eye(self.card.agents, dtype=bool)
-        apart, which = nearest(jnp.where(unseen, jnp.inf, squared_length(*separations(body))), self.seen)
+        all_distances = jnp.where(unseen, jnp.inf, squared_length(*separations(body)))
+        squared_distances, neighbours = nearest(all_distances, self.neighbour_count)
         moving = jnp.stack([body.x, body.y, body.z, body.vx, body.vy, body.vz], 1)
-        near = jnp.where((apart < jnp.inf)[:, :, None], moving[which] - moving[:, None], 0)
-        shown = jnp.stack([jnp.asarray(value, self.dtype) for value in own], 1)
-        return jnp.concatenate([shown, near.reshape(self.card.agents, 6 * self.seen)], 1)
+        relative_motion = jnp.where((squared_distances < jnp.inf)[:, :, None], moving[neighbours] - moving[:, None], 0)
+        self_observation = jnp.stack([jnp.asarray(value, self.dtype) for value in self_entries], 1)
+        relative_motion = relative_motion.reshape(self.card.agents, 6 * self.neighbour_count)
+        return jnp.concatenate([self_observation, relative_motion], 1)
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of each vehicle."""
         neighbours = (
-            part
-            for rank in range(1, self.seen + 1)
-            for part in (
+            component
+            for rank in range(1, self.neighbour_count + 1)
+            for component in (
                 motion.offset(f"neighbour_{rank}", f"from the vehicle to its neighbour number {rank} by distance"),
                 Component(f"neighbour_{rank}_velocity", "velocity of that neighbour minus its own", "m/s", (3,)),
             )
@@ -201,17 +203,17 @@ class Fleet(Pictured, Task[Params, State]):
         ]
         vehicles, wrecked = jax.tree.map(np.asarray, (state.vehicles, state.wrecked))
         body = vehicles.body
-        goals = np.stack([np.asarray(part) for part in to_goals(body, params)])
+        goals = np.stack([np.asarray(coordinate) for coordinate in to_goals(body, params)])
         turned, rotors = np.array(rotation_matrix(body)), dynamics.rotor_action(np.array(vehicles.rotors))
-        shown = np.concatenate([np.array(body[:3]), goals, np.array(body[7:10]), turned, np.array(body[10:]), rotors])
-        for i, values in enumerate(shown.T):
+        columns = np.concatenate([np.array(body[:3]), goals, np.array(body[7:10]), turned, np.array(body[10:]), rotors])
+        for i, values in enumerate(columns.T):
             words = " ".join(f"{value:.2f}" for value in values)
             lines.append(f"agent_{i}{' (wrecked)' if wrecked[i] else ''}: {words}")
         return "\n".join(lines)
 
     def shot(self, state: State, params: Params) -> Shot:
         """Show the vehicles (wrecks black), their goals in the same colours, and lines between them."""
-        goals, places = (np.array(parts, float).T for parts in (params[1:], state.vehicles.body[:3]))
+        goals, places = (np.array(points, float).T for points in (params[1:], state.vehicles.body[:3]))
         colours = [picture.COLOURS[i % len(picture.COLOURS)] for i in range(len(goals))]
         things: list[Thing] = [Ball(goal[None], colour, 0.06) for goal, colour in zip(goals, colours, strict=True)]
         things += [Line(np.stack(ends), "silver") for ends in zip(places, goals, strict=True)]
@@ -231,7 +233,7 @@ def distances(body: RigidBody, params: Params) -> Scalar:
 
 def separations(body: RigidBody) -> tuple[Scalar, Scalar, Scalar]:
     """Return vectors ``(n, n)`` (m): entry ``[i, j]`` leads from vehicle ``j`` to vehicle ``i``."""
-    return tuple(part[:, None] - part for part in (body.x, body.y, body.z))
+    return tuple(coordinate[:, None] - coordinate for coordinate in (body.x, body.y, body.z))
 
 
 def wakes(body: RigidBody, wrecked: jax.Array, airframe: Airframe) -> jax.Array:
@@ -241,36 +243,36 @@ def wakes(body: RigidBody, wrecked: jax.Array, airframe: Airframe) -> jax.Array:
     force = share * downwash(dx, dy, jnp.maximum(dz, FORMED), CRAZYFLIE_AIR)
     weight = airframe.inertia.mass * GRAVITY
     force = jnp.where(wrecked[:, None], 0, jnp.maximum(force, -weight))
-    return jnp.maximum(ordered_sum(force), -MOST_WAKES * weight)
+    return jnp.maximum(ordered_sum(force), -MAX_WAKES * weight)
 
 
-def nearest(apart: jax.Array, count: int) -> tuple[jax.Array, jax.Array]:
+def nearest(squared_distances: jax.Array, count: int) -> tuple[jax.Array, jax.Array]:
     """Find the least squared distances of each column of ``(n, n)`` and their rows, ``(n, count)``, nearest first.
 
     ``jax.lax.top_k`` does the same, but sorts row by row on CPUs; here all columns are searched side by side.
     """
-    rows = np.arange(apart.shape[0], dtype=np.int32)[:, None]
-    found = []
+    rows = np.arange(squared_distances.shape[0], dtype=np.int32)[:, None]
+    pairs = []
     for _ in range(count):
-        least = apart.min(0)
-        which = jnp.where(apart == least, rows, apart.shape[0]).min(0)
-        apart = jnp.where(rows == which, jnp.inf, apart)
-        found.append((least, which))
-    distances, numbers = zip(*found, strict=True)
-    return jnp.stack(distances, 1), jnp.stack(numbers, 1)
+        smallest = squared_distances.min(0)
+        row = jnp.where(squared_distances == smallest, rows, squared_distances.shape[0]).min(0)
+        squared_distances = jnp.where(rows == row, jnp.inf, squared_distances)
+        pairs.append((smallest, row))
+    smallest_distances, numbers = zip(*pairs, strict=True)
+    return jnp.stack(smallest_distances, 1), jnp.stack(numbers, 1)
 
 
-def nearest_approaches(before: RigidBody, after: RigidBody) -> jax.Array:
+def nearest_approaches(start: RigidBody, end: RigidBody) -> jax.Array:
     """Return the least squared distance (m^2) between every two vehicles that move straight and evenly, ``(n, n)``.
 
     A vehicle's distance to itself is infinite.
     """
-    (x, y, z), end = separations(before), separations(after)
-    dx, dy, dz = end[0] - x, end[1] - y, end[2] - z
-    moved = squared_length(dx, dy, dz)
-    when = jnp.clip(-(x * dx + y * dy + z * dz) / jnp.maximum(moved, 1e-20), 0, 1)
-    apart = squared_length(x + when * dx, y + when * dy, z + when * dz)
-    return jnp.where(np.eye(apart.shape[0], dtype=bool), jnp.inf, apart)
+    (x, y, z), end_offset = separations(start), separations(end)
+    dx, dy, dz = end_offset[0] - x, end_offset[1] - y, end_offset[2] - z
+    squared_path = squared_length(dx, dy, dz)
+    when = jnp.clip(-(x * dx + y * dy + z * dz) / jnp.maximum(squared_path, 1e-20), 0, 1)
+    squared_distances = squared_length(x + when * dx, y + when * dy, z + when * dz)
+    return jnp.where(np.eye(squared_distances.shape[0], dtype=bool), jnp.inf, squared_distances)
 
 
 def ordered_sum(values: jax.Array) -> jax.Array:

@@ -46,7 +46,7 @@ ASIDE = 0.04
 """m along x and y, of goals from the column's axis"""
 ARENA = 0.6
 """m from the goal along each axis"""
-NEAR, SLOW = 0.1, 0.1
+MAX_DISTANCE, MAX_SPEED = 0.1, 0.1
 """m, m/s: of success"""
 
 
@@ -85,7 +85,7 @@ class QuadcopterMultiHover(Fleet):
         """Start every vehicle near its goal, not yet at rest."""
         n = self.card.agents
         u = 2 * self.uniform(key, 9 * n).reshape(9, n) - 1
-        x, y, z = (goal + 0.2 * part for part, goal in zip(u[:3], params[1:], strict=True))
+        x, y, z = (goal + 0.2 * offset for offset, goal in zip(u[:3], params[1:], strict=True))
         return self.level_start((x, y, z), 0.5 * u[3:], params)
 
     def astray(self, body: RigidBody, params: Params) -> jax.Array:
@@ -96,8 +96,8 @@ class QuadcopterMultiHover(Fleet):
         """Return ``success`` and the measures."""
         n, body = self.card.agents, state.vehicles.body
         distance = distances(body, params)
-        slow = squared_length(body.vx, body.vy, body.vz) < SLOW**2
-        holding = (distance < NEAR) & slow & ~state.wrecked
+        slow = squared_length(body.vx, body.vy, body.vz) < MAX_SPEED**2
+        holding = (distance < MAX_DISTANCE) & slow & ~state.wrecked
         return {
             "success": holding.all(),
             "wrecks": state.wrecked.sum(),

@@ -75,8 +75,16 @@ class QuadcopterSwarm(Fleet):
         """Draw a vehicle and the sphere's rotation."""
         u = self.uniform(key, 8)
         # A uniform rotation: Shoemake 1992, doi:10.1016/B978-0-08-050755-2.50036-1.
-        one, other, first, second = jnp.sqrt(1 - u[5]), jnp.sqrt(u[5]), 2 * math.pi * u[6], 2 * math.pi * u[7]
-        quaternion = one * jnp.sin(first), one * jnp.cos(first), other * jnp.sin(second), other * jnp.cos(second)
+        length1 = jnp.sqrt(1 - u[5])
+        length2 = jnp.sqrt(u[5])
+        angle1 = 2 * math.pi * u[6]
+        angle2 = 2 * math.pi * u[7]
+        quaternion = (
+            length1 * jnp.sin(angle1),
+            length1 * jnp.cos(angle1),
+            length2 * jnp.sin(angle2),
+            length2 * jnp.cos(angle2),
+        )
         zero = jnp.zeros((), self.dtype)
         rows = rotation_matrix(RigidBody(zero, zero, zero, *quaternion, *(zero,) * 6))
         x, y, z = self.places.T.astype(self.dtype)
@@ -88,7 +96,7 @@ class QuadcopterSwarm(Fleet):
         n = self.card.agents
         u = self.uniform(key, 9 * n).reshape(9, n)
         jitter, slow = JITTER * (2 * u[:3] - 1), 0.1 * (2 * u[3:] - 1)
-        x, y, z = (part - goal for part, goal in zip(jitter, params[1:], strict=True))
+        x, y, z = (offset - goal for offset, goal in zip(jitter, params[1:], strict=True))
         return self.level_start((x, y, z), slow, params)
 
     def astray(self, body: RigidBody, params: Params) -> jax.Array:
