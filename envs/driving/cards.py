@@ -2,12 +2,12 @@
 
 from rlbench_suite.card import Constraint, TaskCard
 
-DENSITIES = {"medium": 16.0, "easy": 10.0, "hard": 25.0}
-"""Vehicles per kilometre and lane."""
+DENSITIES = {"medium": 16.0, "easy": 10.0, "hard": 25.0}  # Vehicles per kilometre and lane
+# s: time without new cars in each cycle of the traffic lights up the road.
 GAPS = {"medium": 9.0, "easy": 10.0, "hard": 8.0}
-"""s: time without new cars in each cycle of the traffic lights up the road."""
+# s: the same before the roundabout, where cars of two lanes that drive at different speeds fill the
+# gaps.
 RING_GAPS = {"medium": 10.0, "easy": 11.0, "hard": 9.0}
-"""s: the same before the roundabout, where cars of two lanes that drive at different speeds fill the gaps."""
 SOURCE = (
     "Leurent 2018, highway-env; Treiber et al. 2000, doi:10.1103/PhysRevE.62.1805; Kesting et al. 2007, "
     "doi:10.3141/1999-10; Polack et al. 2017, doi:10.1109/IVS.2017.7995816"
@@ -15,8 +15,7 @@ SOURCE = (
 INTERSECTIONS = (
     "Jayawardana et al. 2025, IntersectionZoo, arXiv:2410.15221; Treiber et al. 2000, doi:10.1103/PhysRevE.62.1805"
 )
-PENETRATIONS = {"medium": 0.5, "easy": 1.0, "hard": 0.2}
-"""Share of cars that are controlled."""
+PENETRATIONS = {"medium": 0.5, "easy": 1.0, "hard": 0.2}  # Share of cars that are controlled
 DELAY = Constraint(
     counts="delay at the stop line against human drivers, s per car",
     limit=1.0,

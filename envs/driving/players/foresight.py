@@ -22,8 +22,7 @@ from ..traffic import junction
 from ..traffic.replay import Vehicles
 
 PEDALS = (1.0, 0.5, 0.0, -0.25, -0.5, -1.0)
-FORESEEN = 60
-"""Steps of foresight at most."""
+FORESEEN = 60  # Steps of foresight at most
 
 
 @privileged_player
@@ -31,14 +30,10 @@ class Foresight(eqx.Module):
     """Player of :class:`..tasks.own_roads.OwnRoads`."""
 
     task: OwnRoads = eqx.field(static=True)
-    margin: Any = 0.7
-    """m around the ego's body"""
-    growth: Any = 0.05
-    """m that the margin grows in a second"""
-    horizon: Any = 9.0
-    """s of foresight"""
-    brake: Any = -0.2
-    """pedal with which it expects to stop"""
+    margin: Any = 0.7  # m around the ego's body
+    growth: Any = 0.05  # m that the margin grows in a second
+    horizon: Any = 9.0  # s of foresight
+    brake: Any = -0.2  # pedal with which it expects to stop
 
     @classmethod
     def for_task(cls, task: OwnRoads) -> Foresight:

@@ -22,24 +22,19 @@ class SpeedAdvice(NamedTuple):
     Its numbers are the best of a random search on training episodes (``benchmarks/yardsticks.py``).
     """
 
-    headway: Any = 1.8
-    """s"""
-    start: Any = 2.0
-    """s after green begins"""
+    headway: Any = 1.8  # s
+    start: Any = 2.0  # s after green begins
+    # s: so much later it reaches the line, because a driver brakes for a red light that is about to
+    # change
     reserve: Any = 2.2
-    """s: so much later it reaches the line, because a driver brakes for a red light that is about to change"""
+    # s^2/m: time that a speed below the limit costs, by the square of the difference and the limit
     pickup: Any = 0.17
-    """s^2/m: time that a speed below the limit costs, by the square of the difference and the limit"""
-    patience: Any = 2.6
-    """s: shorter waits need no gliding"""
-    gain: Any = 0.34
-    """1/s: acceleration for a speed that is wrong by 1 m/s"""
+    patience: Any = 2.6  # s: shorter waits need no gliding
+    gain: Any = 0.34  # 1/s: acceleration for a speed that is wrong by 1 m/s
+    # m/s^2: no glide begins harder; beyond about 0.6 the engine idles and kinetic energy is lost
     braking: Any = 0.8
-    """m/s^2: no glide begins harder; beyond about 0.6 the engine idles and kinetic energy is lost"""
-    slowest: Any = 1.8
-    """m/s: no glide is slower"""
-    grace: Any = 2.1
-    """s: so long after the end of green a car still crosses"""
+    slowest: Any = 1.8  # m/s: no glide is slower
+    grace: Any = 2.1  # s: so long after the end of green a car still crosses
 
     @classmethod
     def for_task(cls, task: EcoDriving) -> SpeedAdvice:

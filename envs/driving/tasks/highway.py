@@ -81,43 +81,32 @@ from ..vehicle.bicycle import Pose
 
 LANE_LEFT, IDLE, LANE_RIGHT, FASTER, SLOWER = range(5)
 ACTIONS = ("LANE_LEFT", "IDLE", "LANE_RIGHT", "FASTER", "SLOWER")
-LEVELS = 5
-"""Number of target speeds."""
+LEVELS = 5  # Number of target speeds
 LEVEL_STEP = (MAX_TARGET_SPEED - MIN_TARGET_SPEED) / (LEVELS - 1)
-SPEED_TIME = 0.6
-"""s: time constant of the ego's speed control, highway-env's."""
+SPEED_TIME = 0.6  # s: time constant of the ego's speed control, highway-env's
+# Speed of the others at the start: at most this fraction of the desired one, and m/s.
 START_SPEED_FRACTION, MAX_START_SPEED = 0.95, 25.0
-"""Speed of the others at the start: at most this fraction of the desired one, and m/s."""
-SIGHT = 150.0
-"""m, ahead and behind."""
-TIME_TO_COLLISION = 1.5
-"""s: a shorter time to collision is a near miss."""
-MAX_TTC = 100.0
-"""s: time to collision (TTC) if none is ahead."""
-SECOND = round(1 / SUBSTEP)
-"""Sub-steps in a second."""
+SIGHT = 150.0  # m, ahead and behind
+TIME_TO_COLLISION = 1.5  # s: a shorter time to collision is a near miss
+MAX_TTC = 100.0  # s: time to collision (TTC) if none is ahead
+SECOND = round(1 / SUBSTEP)  # Sub-steps in a second
+# Sub-steps between the look to the left and that to the right; one less from there to the next
+# second.
 FIRST_HALF = 8
-"""Sub-steps between the look to the left and that to the right; one less from there to the next second."""
 
 
 class State(NamedTuple):
     """The road, and the ego's record so far."""
 
     traffic: Traffic
-    travelled: Scalar
-    """m, covered by the ego along the road."""
-    level: Scalar
-    """int32: target speed, 0 to LEVELS - 1."""
-    lane_changes: Scalar
-    """int32: lines the ego has crossed."""
+    travelled: Scalar  # m, covered by the ego along the road
+    level: Scalar  # int32: target speed, 0 to LEVELS - 1
+    lane_changes: Scalar  # int32: lines the ego has crossed
+    # int32: vehicles that the ego has overtaken minus those that have overtaken it.
     overtaken: Scalar
-    """int32: vehicles that the ego has overtaken minus those that have overtaken it."""
-    earned: Scalar
-    """Return so far."""
-    crashed: Scalar
-    """bool"""
-    steps: Scalar
-    """int32"""
+    earned: Scalar  # Return so far
+    crashed: Scalar  # bool
+    steps: Scalar  # int32
 
 
 def ego_pose(state: State) -> Pose:

@@ -74,54 +74,41 @@ from .lane_keeping import (
 )
 from .winding_lane import BEAMS, COLUMNS, RANGE, ROWS, Discs
 
+# m from the lane's centre: edges of the road, and the farthest place of the car's centre.
 EDGE, MAX_OFFSET = 4.0, 3.0
-"""m from the lane's centre: edges of the road, and the farthest place of the car's centre."""
+# m from the centre of gravity to the ends and sides of the car.
 NOSE, TAIL, HALF_WIDTH = 2.0, 2.5, 1.0
-"""m from the centre of gravity to the ends and sides of the car."""
+# Number of obstacles; m from one to the next, and to and fro.
 OBSTACLES, SPACING, JITTER = 6, 45.0, 5.0
-"""Number of obstacles; m from one to the next, and to and fro."""
-MIN_RADIUS, MAX_RADIUS = 0.8, 1.3
-"""m: radii."""
+MIN_RADIUS, MAX_RADIUS = 0.8, 1.3  # m: radii
+# m by which an inner edge lies beyond the lane's centre or short of it, at most.
 BEYOND, SHORT = 0.3, 0.6
-"""m by which an inner edge lies beyond the lane's centre or short of it, at most."""
-NEAR_MISS = 0.3
-"""m"""
-NUM_SHOWN = 2
-"""Obstacles that ``"state"`` shows."""
+NEAR_MISS = 0.3  # m
+NUM_SHOWN = 2  # Obstacles that ``"state"`` shows
+# m along the lane beyond which obstacles are taken to be there: too far to touch, too far to see.
 TOUCHING_WAY, SEEN_WAY = 12.0, 60.0
-"""m along the lane beyond which obstacles are taken to be there: too far to touch, too far to see."""
 
 
 class Params(NamedTuple):
     """The context."""
 
     lane: lane_keeping.Params
-    s: jax.Array
-    """``(6,)`` m along the lane, ascending"""
-    d: jax.Array
-    """``(6,)`` m to the left of the lane's centre"""
-    radius: jax.Array
-    """``(6,)`` m"""
+    s: jax.Array  # ``(6,)`` m along the lane, ascending
+    d: jax.Array  # ``(6,)`` m to the left of the lane's centre
+    radius: jax.Array  # ``(6,)`` m
 
 
 class State(NamedTuple):
     """The car, and its record so far."""
 
     car: Car
-    wheel: Scalar
-    """rad: last angle of the front wheels"""
-    earned: Scalar
-    """Return so far."""
-    strayed: Scalar
-    """m: sum over the steps of the distance from the centre"""
-    steps: Scalar
-    """int32"""
-    previous_d: Scalar
-    """m: d a step ago"""
-    integral: Scalar
-    """m s: of d, within +-3"""
-    gap: Scalar
-    """m: least distance from an obstacle during the last step"""
+    wheel: Scalar  # rad: last angle of the front wheels
+    earned: Scalar  # Return so far
+    strayed: Scalar  # m: sum over the steps of the distance from the centre
+    steps: Scalar  # int32
+    previous_d: Scalar  # m: d a step ago
+    integral: Scalar  # m s: of d, within +-3
+    gap: Scalar  # m: least distance from an obstacle during the last step
 
 
 def discs(car: Car, params: Params, farthest: float) -> Discs:
@@ -397,18 +384,12 @@ class StanleyAround(NamedTuple):
     polynomial of fifth order whose slope and curvature are zero at both ends.
     """
 
-    margin: Any = 0.44
-    """m from an obstacle"""
-    ramp: Any = 0.79
-    """s from the centre to the place beside"""
-    flat: Any = 1.05
-    """m along the lane beside an obstacle, to and fro"""
-    gain: Any = 4.8
-    """1/s: of the distance of the front axle"""
-    damping: Any = 0.03
-    """s: of the yaw rate against that of the path"""
-    preview: Any = 0.145
-    """s: way ahead at which the curvature is taken"""
+    margin: Any = 0.44  # m from an obstacle
+    ramp: Any = 0.79  # s from the centre to the place beside
+    flat: Any = 1.05  # m along the lane beside an obstacle, to and fro
+    gain: Any = 4.8  # 1/s: of the distance of the front axle
+    damping: Any = 0.03  # s: of the yaw rate against that of the path
+    preview: Any = 0.145  # s: way ahead at which the curvature is taken
 
     @classmethod
     def for_task(cls, task: LaneKeepingObstacles) -> StanleyAround:

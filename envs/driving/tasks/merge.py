@@ -42,14 +42,12 @@ from ..traffic.traffic import LANE_WIDTH, Fleet, Rules, lane_centre
 from ..vehicle.bicycle import Pose
 from .highway import LANE_LEFT, LEVELS, MAX_TTC, SIGHT, Highway, State
 
+# m, from the start: where the ego may begin to merge, and where the ramp ends.
 MERGING, BARRIER = 150.0, 400.0
-"""m, from the start: where the ego may begin to merge, and where the ramp ends."""
-FLOWING, MAIN_LANES = 40, 2
-"""Vehicles on the highway, and its lanes."""
-VEHICLES = FLOWING + 2
-"""With the ego, number 0, and the barrier, number 1."""
+FLOWING, MAIN_LANES = 40, 2  # Vehicles on the highway, and its lanes
+VEHICLES = FLOWING + 2  # With the ego, number 0, and the barrier, number 1
+# Gaps that the reference takes on the ramp
 ON_RAMP = Manner(0.238, 1.0, closing=7.0, closing_second=4.4, ahead=2.14, until=2.84, behind=1.57, warned=0.9)
-"""Gaps that the reference takes on the ramp"""
 
 
 def rules_of(state: State) -> Rules:
@@ -152,10 +150,10 @@ class MergingDriver(NamedTuple):
 
     road: GapTestingDriver
     ramp: Manner
-    slack: Any = 2.35
-    """m/s, on the ramp: as that of the highway"""
+    slack: Any = 2.35  # m/s, on the ramp: as that of the highway
+    # m, behind the place for merging: from here on it drives no faster than it may in the lane
+    # beside it
     aligned: Any = 110.0
-    """m, behind the place for merging: from here on it drives no faster than it may in the lane beside it"""
 
     @classmethod
     def for_task(cls, task: Merge) -> MergingDriver:

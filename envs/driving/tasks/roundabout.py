@@ -53,24 +53,22 @@ from ..traffic import junction
 from ..traffic.junction import Layout
 from .crossing_task import Crossing, Demand
 
-RADII = np.array([20.0, 24.0])
-"""m: of the inner and of the outer lane."""
+RADII = np.array([20.0, 24.0])  # m: of the inner and of the outer lane
+# Angle between an arm and the places where its cars enter and leave the ring.
 NODE = math.radians(24)
-"""Angle between an arm and the places where its cars enter and leave the ring."""
+# m from the axis of an arm to its lanes, and to the second lane that comes from the west.
 BESIDE, SECOND = 2.0, 6.0
-"""m from the axis of an arm to its lanes, and to the second lane that comes from the west."""
+# m: radii of the bends into the ring and out of it, which touch a lane of the ring at its node, and
+# one of the arm.
 BENDS = (RADII * math.sin(NODE) - BESIDE) / (1 - math.sin(NODE))
-"""m: radii of the bends into the ring and out of it, which touch a lane of the ring at its node, and one of the arm."""
-ACCESS, LINE = 60.0, 31.0
-"""m: length of an arm, to the line; and from the line to the centre."""
-TURNS = 3
-"""Routes of an arm: first, second, third exit."""
+ACCESS, LINE = 60.0, 31.0  # m: length of an arm, to the line; and from the line to the centre
+TURNS = 3  # Routes of an arm: first, second, third exit
+# m behind the line in which cars of one arm still follow each other, whatever their lanes.
 DIVERGING = 8.0
-"""m behind the line in which cars of one arm still follow each other, whatever their lanes."""
+# m before it enters a lane, and after it leaves one, in which a car counts as in it, for its body
+# reaches into it.
 ENTERING, LEAVING = 5.0, 8.0
-"""m before it enters a lane, and after it leaves one, in which a car counts as in it, for its body reaches into it."""
-JOINING = 15.0
-"""m before the exit's straight part in which cars of both lanes follow each other."""
+JOINING = 15.0  # m before the exit's straight part in which cars of both lanes follow each other
 
 
 def roundabout() -> Layout:

@@ -43,14 +43,11 @@ from ..traffic.traffic import Fleet, Rules, lane_centre
 from ..vehicle.bicycle import Pose
 from .highway import FASTER, IDLE, LANE_LEFT, LANE_RIGHT, LEVELS, Highway, State
 
+# Vehicles in either lane. The first are numbered first, the ego 0.
 NUM_SAME_WAY, NUM_ONCOMING = 12, 5
-"""Vehicles in either lane. The first are numbered first, the ego 0."""
-SIGHT = 600.0
-"""m: overtaking needs more foresight than a highway."""
-UNHURRIED = 0.65
-"""Desired speed, as a fraction of that on a highway."""
-MIN_ONCOMING_SPEED, MAX_ONCOMING_SPEED = 18.0, 22.0
-"""m/s"""
+SIGHT = 600.0  # m: overtaking needs more foresight than a highway
+UNHURRIED = 0.65  # Desired speed, as a fraction of that on a highway
+MIN_ONCOMING_SPEED, MAX_ONCOMING_SPEED = 18.0, 22.0  # m/s
 
 
 def comes_towards() -> np.ndarray:
@@ -103,27 +100,19 @@ class OvertakingDriver(NamedTuple):
     """
 
     manner: Manner = Manner(0.27, 1.46, closing=3.89, closing_second=4.85, ahead=6.0, until=2.2)
+    # m/s above the possible speed from which it takes the next lower target speed
     slack: Any = 2.39
-    """m/s above the possible speed from which it takes the next lower target speed"""
-    margin: Any = 1.5
-    """s: time to spare with the oncoming vehicle"""
-    overtaking_gap: Any = 60.0
-    """m: gap to the vehicle ahead from which it overtakes"""
-    room: Any = 35.0
-    """m: gap between two vehicles in which it may turn back; else it passes both"""
-    clearance: Any = 5.0
-    """m: gap to the passed vehicle when the ego's body is back on the right"""
-    back: Any = 1.0
-    """s: time until then"""
+    margin: Any = 1.5  # s: time to spare with the oncoming vehicle
+    overtaking_gap: Any = 60.0  # m: gap to the vehicle ahead from which it overtakes
+    room: Any = 35.0  # m: gap between two vehicles in which it may turn back; else it passes both
+    clearance: Any = 5.0  # m: gap to the passed vehicle when the ego's body is back on the right
+    back: Any = 1.0  # s: time until then
+    # s: time to collision with the vehicle ahead at which it still changes lanes
     warning: Any = 2.33
-    """s: time to collision with the vehicle ahead at which it still changes lanes"""
-    waiting: Any = 17.3
-    """m: gap to the vehicle ahead at which it waits"""
-    acceleration: Any = 0.9 * MAX_ACCELERATION
-    """m/s^2, from one target speed to the next"""
+    waiting: Any = 17.3  # m: gap to the vehicle ahead at which it waits
+    acceleration: Any = 0.9 * MAX_ACCELERATION  # m/s^2, from one target speed to the next
     fastest: Any = MAX_TARGET_SPEED
-    top_speed: Any = TOP_SPEED
-    """m/s; by the second one the observation divides the ego's speed"""
+    top_speed: Any = TOP_SPEED  # m/s; by the second one the observation divides the ego's speed
 
     @classmethod
     def for_task(cls, task: TwoWay) -> OvertakingDriver:

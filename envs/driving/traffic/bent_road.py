@@ -29,18 +29,14 @@ from ..vehicle.collision import Sweep
 from . import traffic
 from .traffic import LANE_WIDTH, SUBSTEP, Fleet, Leaders, Traffic, lane_centre
 
-RADII = 20.0, 24.0
-"""m: of the inner (left) and of the outer lane, as in highway-env."""
-RADIUS = 0.5 * sum(RADII)
-"""m: of the line between them."""
-BEND = math.pi * RADIUS
-"""m: its length in a half circle."""
-EDGE = LANE_WIDTH
-"""m: from that line to an edge of the road."""
+RADII = 20.0, 24.0  # m: of the inner (left) and of the outer lane, as in highway-env
+RADIUS = 0.5 * sum(RADII)  # m: of the line between them
+BEND = math.pi * RADIUS  # m: its length in a half circle
+EDGE = LANE_WIDTH  # m: from that line to an edge of the road
+# m/s: highest speed of the ego in a bend. It needs 65 % of the lateral acceleration that
+# ``bicycle.py`` allows.
 BEND_SPEED = 8.0
-"""m/s: highest speed of the ego in a bend. It needs 65 % of the lateral acceleration that ``bicycle.py`` allows."""
-EASING = 2.0
-"""m/s^2: braking before a bend."""
+EASING = 2.0  # m/s^2: braking before a bend
 
 
 def half_straight(circumference: Scalar) -> Scalar:

@@ -87,48 +87,33 @@ from .eco_driving import (
 APPROACHES = 2
 NAMES = ("south", "west")
 WAYS = ("right", "straight on", "left")
-MIN_SHARE, MAX_SHARE = 0.05, 0.3
-"""Share of a turn."""
-DETOUR = 300.0
-"""m"""
-MAX_REWARD = 400.0
-"""g per car: no step emits more, and none saves more."""
+MIN_SHARE, MAX_SHARE = 0.05, 0.3  # Share of a turn
+DETOUR = 300.0  # m
+MAX_REWARD = 400.0  # g per car: no step emits more, and none saves more
 
 
 class LanesParams(NamedTuple):
     """The context. Fields of drivers and cars are ``(approaches, slots)``."""
 
-    approach: Scalar
-    """m from the entry to the stop line"""
-    limit: Scalar
-    """m/s"""
+    approach: Scalar  # m from the entry to the stop line
+    limit: Scalar  # m/s
     plan: Plan
     driver: Driver
-    arrival: Scalar
-    """int32: tick at which the car reaches the entry, or NEVER"""
-    controlled: Scalar
-    """bool"""
-    cars: Scalar
-    """Cars of the episode, at least 1."""
-    way: Scalar
-    """int32: RIGHT, STRAIGHT or LEFT"""
+    arrival: Scalar  # int32: tick at which the car reaches the entry, or NEVER
+    controlled: Scalar  # bool
+    cars: Scalar  # Cars of the episode, at least 1
+    way: Scalar  # int32: RIGHT, STRAIGHT or LEFT
 
 
 class LanesState(NamedTuple):
     """The twin (index 0) and the fleet (index 1), and their records so far."""
 
-    traffic: LaneTraffic
-    """Each field ``(2, approaches, slots)``."""
-    tick: Scalar
-    """int32"""
-    co2: Scalar
-    """mg of both, int32 ``(2,)``"""
-    fuel: Scalar
-    """ul of both, int32 ``(2,)``"""
-    delay: Scalar
-    """s of all cars, int32"""
-    changes: Scalar
-    """Lane changes of both, int32 ``(2,)``."""
+    traffic: LaneTraffic  # Each field ``(2, approaches, slots)``
+    tick: Scalar  # int32
+    co2: Scalar  # mg of both, int32 ``(2,)``
+    fuel: Scalar  # ul of both, int32 ``(2,)``
+    delay: Scalar  # s of all cars, int32
+    changes: Scalar  # Lane changes of both, int32 ``(2,)``
 
 
 class EcoDrivingLanes(EcoDriving):
