@@ -23,11 +23,11 @@ from ..arrays import Scalar
 class Route(NamedTuple):
     """A centre line; arrays ``(pieces,)``."""
 
-    start: Any  # m along the route at the beginning of each piece; 0 of the first
-    x: Any  # m, of the beginning
-    y: Any
-    heading: Any  # rad, of the beginning
-    curvature: Any  # 1/m, to the left
+    start: Scalar  # m along the route at the beginning of each piece; 0 of the first
+    x: Scalar  # m, of the beginning
+    y: Scalar
+    heading: Scalar  # rad, of the beginning
+    curvature: Scalar  # 1/m, to the left
 
 
 class Place(NamedTuple):

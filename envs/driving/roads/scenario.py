@@ -168,7 +168,8 @@ def _first_fault(error: ValidationError) -> str:
                 named = [kind for kind in StrictModel.__subclasses__() if f".{kind.__name__}" in annotation]
                 model = named[0] if named else model
         return f"{where}: {unknown('field', str(first['loc'][-1]), model.model_fields)}"
-    message, value = f"{where}: {first['msg'][0].lower()}{first['msg'][1:]}", first["input"]
+    message = f"{where}: {first['msg'][0].lower()}{first['msg'][1:]}"
+    value = first["input"]
     if first["type"] == "missing" or isinstance(value, list | dict):
         return message
     return f"{message}, got {(repr(value) if isinstance(value, str) else str(value))[:LONGEST_GIVEN]}"
@@ -282,7 +283,9 @@ def route_of(scenario: Scenario) -> tuple[Route, np.ndarray, float, float]:
     """Return the way of the ego: its centre line, the speed limit of each piece (m/s), and the ego's start and goal
     along it, m; plain NumPy.
     """
-    rows, limits, begin = [], [], 0.0
+    rows = []
+    limits = []
+    begin = 0.0
     way = way_of(scenario)
     for name in way:
         lane = lane_of(scenario, name)

@@ -254,7 +254,8 @@ class Crossing(NamedActions, Task[Params, State]):
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(84,)``; see the table."""
-        cars, middle = state.cars, 0.5 * (self.turns - 1)
+        cars = state.cars
+        middle = 0.5 * (self.turns - 1)
         pose = junction.poses(junction.routes_of(cars, self.layout), cars)
         order = self.nearest(pose, cars.present)
         c, s = jnp.cos(pose.heading), jnp.sin(pose.heading)
@@ -342,7 +343,8 @@ class Crossing(NamedActions, Task[Params, State]):
 
     def describe(self, state: State, params: Params) -> str:
         """Describe the ego and the cars that the observation shows, with units."""
-        pose, cars = self.host_poses(state), state.cars
+        pose = self.host_poses(state)
+        cars = state.cars
         way = float(self.layout.line[self.ego_route]) - HALF - float(cars.s[0])
         where = f"{way:.1f} m before the line of the junction" if way > 0 else f"{-way:.1f} m behind the line"
         lines = [

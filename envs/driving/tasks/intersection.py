@@ -91,7 +91,8 @@ def intersection() -> Layout:
     leaving = np.where(same_target[..., None], leaving, nowhere)
     priority = np.where(arm % 2 == 1, 3, 1) - (turn == 2)
     # Drivers on the main road do not look for cars that have to yield to them.
-    yields_to, looks_for = priority > priority[:, None], np.broadcast_to(priority[:, None] <= 1, (count, count))
+    yields_to = priority > priority[:, None]
+    looks_for = np.broadcast_to(priority[:, None] <= 1, (count, count))
     return Layout(
         pieces=pieces,
         line=line,

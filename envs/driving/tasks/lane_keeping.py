@@ -106,7 +106,8 @@ def slopes(car: Car, wheel: Scalar, params: Params, slides: bool = False) -> Car
 
     With ``slides``, the force of an axle is at most the friction times its load: tyres that are asked for more slide.
     """
-    u, stiffness = params.speed, STIFFNESS * params.friction
+    u = params.speed
+    stiffness = STIFFNESS * params.friction
     front = stiffness * (wheel - (car.v + FRONT * car.r) / u)
     rear = -stiffness * (car.v - REAR * car.r) / u
     if slides:
@@ -287,12 +288,12 @@ class LaneKeeping(Task[Params, State]):
 class Stanley(NamedTuple):
     """Player of ``LaneKeeping``: Stanley's law with the curve ahead fed forward."""
 
-    gain: Any = 2.5  # 1/s: of the distance of the front axle
-    damping: Any = 0.1  # s: of the yaw rate against that of the curve
-    preview: Any = 0.1  # s: way ahead at which the curvature is taken
+    gain: Scalar = 2.5  # 1/s: of the distance of the front axle
+    damping: Scalar = 0.1  # s: of the yaw rate against that of the curve
+    preview: Scalar = 0.1  # s: way ahead at which the curvature is taken
     # rad s^2/m: of the data sheet
-    understeer: Any = MASS * (REAR - FRONT) / (STIFFNESS * (FRONT + REAR))
-    wheelbase: Any = FRONT + REAR  # m
+    understeer: Scalar = MASS * (REAR - FRONT) / (STIFFNESS * (FRONT + REAR))
+    wheelbase: Scalar = FRONT + REAR  # m
 
     @classmethod
     def for_task(cls, task: LaneKeeping) -> Stanley:

@@ -352,7 +352,8 @@ class LaneKeepingObstacles(Task[Params, State]):
         image = Image.fromarray(np.asarray(_compiled_photograph(self, state.car, params)))
         pixels = np.array(image.resize((width, height), Image.Resampling.BILINEAR))
         scale = height / ROWS
-        bottom, middle = height - winding_lane.BACK * scale, 0.5 * width
+        bottom = height - winding_lane.BACK * scale
+        middle = 0.5 * width
         rows = slice(round(bottom - NOSE * scale), round(bottom + TAIL * scale))
         crashed = bool(has_failed(state.car, state.gap))
         pixels[rows, round(middle - HALF_WIDTH * scale) : round(middle + HALF_WIDTH * scale)] = (
@@ -384,12 +385,12 @@ class StanleyAround(NamedTuple):
     polynomial of fifth order whose slope and curvature are zero at both ends.
     """
 
-    margin: Any = 0.44  # m from an obstacle
-    ramp: Any = 0.79  # s from the centre to the place beside
-    flat: Any = 1.05  # m along the lane beside an obstacle, to and fro
-    gain: Any = 4.8  # 1/s: of the distance of the front axle
-    damping: Any = 0.03  # s: of the yaw rate against that of the path
-    preview: Any = 0.145  # s: way ahead at which the curvature is taken
+    margin: Scalar = 0.44  # m from an obstacle
+    ramp: Scalar = 0.79  # s from the centre to the place beside
+    flat: Scalar = 1.05  # m along the lane beside an obstacle, to and fro
+    gain: Scalar = 4.8  # 1/s: of the distance of the front axle
+    damping: Scalar = 0.03  # s: of the yaw rate against that of the path
+    preview: Scalar = 0.145  # s: way ahead at which the curvature is taken
 
     @classmethod
     def for_task(cls, task: LaneKeepingObstacles) -> StanleyAround:
@@ -405,7 +406,8 @@ class StanleyAround(NamedTuple):
         side = jnp.sign(params.d)
         inner = jnp.abs(params.d) - params.radius
         shift = -side * jnp.maximum(HALF_WIDTH + self.margin - inner, 0.0)
-        way, ramp = s - params.s, self.ramp * params.lane.speed
+        way = s - params.s
+        ramp = self.ramp * params.lane.speed
         share = jnp.clip((jnp.abs(way) - self.flat) / ramp, 0, 1)
         rest = 1 - share
         height = 1 - share**3 * (10 - 15 * share + 6 * share**2)
@@ -421,7 +423,8 @@ class StanleyAround(NamedTuple):
         """Return the steering, shape ``(1,)``."""
         params: Params = view.params
         car: Car = view.state.car
-        u, wheelbase = params.lane.speed, FRONT + REAR
+        u = params.lane.speed
+        wheelbase = FRONT + REAR
         soon = car.s + self.preview * u
         kappa = curvature(soon, params.lane) + self.path(soon, params)[2]
         forward = kappa * (wheelbase + MASS * (REAR - FRONT) / (STIFFNESS * wheelbase) * u * u)

@@ -229,7 +229,8 @@ class OwnRoads(Task[Params, State]):
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(74,)``; see the table."""
-        ego, vehicles = self.pose(state.s, state.speed), self.recorded_vehicles(state, params)
+        ego = self.pose(state.s, state.speed)
+        vehicles = self.recorded_vehicles(state, params)
         c, s = jnp.cos(ego.heading), jnp.sin(ego.heading)
 
         def from_ego(x: Scalar, y: Scalar, scale: float) -> tuple[Scalar, Scalar]:

@@ -156,7 +156,8 @@ class Parking(Task[Params, State]):
         """Draw spot, nose and direction of the start."""
         u = self.uniform(key, 3)
         spot = jnp.floor(2 * SPOTS * u[0])
-        column, row = spot % SPOTS, jnp.where(spot < SPOTS, 1.0, -1.0)
+        column = spot % SPOTS
+        row = jnp.where(spot < SPOTS, 1.0, -1.0)
         nose = jnp.where(u[1] < 0.5, row, -row)
         x = SPOT_WIDTH * (column - 0.5 * (SPOTS - 1))
         start = alternating_bands(u[2], split, -math.pi, math.pi, bands=40)
@@ -337,10 +338,10 @@ class ParkingDriver(NamedTuple):
     """Player of ``Parking``: follows the shortest path of a car that reverses, planned anew at each step."""
 
     # rad: angle of the front wheels in curves; some is left to correct
-    wheel: Any = math.radians(43)
-    speed: Any = 5.0  # m/s
-    braking: Any = 2.1  # m/s^2, towards the end of a stretch
-    stop_share: Any = 0.9  # Share of the tolerances within which it stops
+    wheel: Scalar = math.radians(43)
+    speed: Scalar = 5.0  # m/s
+    braking: Scalar = 2.1  # m/s^2, towards the end of a stretch
+    stop_share: Scalar = 0.9  # Share of the tolerances within which it stops
 
     @classmethod
     def for_task(cls, task: Parking) -> ParkingDriver:

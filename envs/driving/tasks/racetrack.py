@@ -115,13 +115,16 @@ def closed_track(radii: list[Scalar], sense: Scalar) -> tuple[Route, Scalar]:
     room = [ROUND * jnp.minimum(edge[i], edge[i - 1]) for i in range(CORNERS)]
     radius = [jnp.minimum(a / t, MAX_RADIUS) for a, t in zip(room, tangent, strict=True)]
     cut = [r * t for r, t in zip(radius, tangent, strict=True)]
-    rows, way, heading = [], 0.0 * radii[0], direction[0]
+    rows = []
+    way = 0.0 * radii[0]
+    heading = direction[0]
     rows.append((way, x[0] + 0.5 * dx[0], y[0] + 0.5 * dy[0], heading, 0.0 * way))
     way = way + 0.5 * edge[0] - cut[1]
     for i in (*range(1, CORNERS), 0):
         back = cut[i] / edge[i - 1]
         rows.append((way, x[i] - back * dx[i - 1], y[i] - back * dy[i - 1], heading, jnp.sign(turn[i]) / radius[i]))
-        way, heading = way + jnp.abs(turn[i]) * radius[i], heading + turn[i]
+        way = way + jnp.abs(turn[i]) * radius[i]
+        heading = heading + turn[i]
         on = cut[i] / edge[i]
         rows.append((way, x[i] + on * dx[i], y[i] + on * dy[i], heading, 0.0 * way))
         way = way + edge[i] * (0.5 if i == 0 else 1.0) - cut[i] - (0.0 if i == 0 else cut[(i + 1) % CORNERS])
@@ -370,10 +373,10 @@ class TrackDriver(NamedTuple):
     """Player of ``Racetrack``: it steers along the nearer lane, and along the other one past a car ahead."""
 
     # m: gap to the next car, centre to centre, at which it chooses the other lane
-    notice: Any = 20.0
-    lateral_time: Any = 0.7  # s: time constant of the lateral loop
-    heading_time: Any = 0.35  # s: time constant of the heading loop
-    preview: Any = 0.15  # s: way ahead at which the curvature is taken
+    notice: Scalar = 20.0
+    lateral_time: Scalar = 0.7  # s: time constant of the lateral loop
+    heading_time: Scalar = 0.35  # s: time constant of the heading loop
+    preview: Scalar = 0.15  # s: way ahead at which the curvature is taken
 
     @classmethod
     def for_task(cls, task: Racetrack) -> TrackDriver:

@@ -80,7 +80,9 @@ def roundabout() -> Layout:
     count = 5 * TURNS
     arm, turn = np.arange(count) // TURNS, np.arange(count) % TURNS
     outer = ((turn == 0) | (arm == 4)).astype(int)
-    radius, bend, beside = RADII[outer], BENDS[outer], np.where(arm == 4, SECOND, BESIDE)
+    radius = RADII[outer]
+    bend = BENDS[outer]
+    beside = np.where(arm == 4, SECOND, BESIDE)
     arm = np.minimum(arm, 3)
     c, s = np.array([1, 0, -1, 0]), np.array([0, 1, 0, -1])
 
@@ -95,7 +97,8 @@ def roundabout() -> Layout:
     ways = ACCESS + LINE - begins, bend * (math.pi / 2 - node), radius * (last - first), bend * (math.pi / 2 - NODE)
     start = np.cumsum([0 * bend, *ways], 0)
     entry, leave = start[2], start[3]
-    line, out = np.full(count, ACCESS), start[4] + ends.max() - ends
+    line = np.full(count, ACCESS)
+    out = start[4] + ends.max() - ends
     x, y = (
         np.stack(coordinates, 1)
         for coordinates in zip(
@@ -115,7 +118,8 @@ def roundabout() -> Layout:
         heading=np.stack([heading[0], heading[0], first + math.pi / 2, last + math.pi / 2, heading[1]], 1),
         curvature=np.stack([0 * bend, -1 / bend, 1 / radius, -1 / bend, 0 * bend], 1),
     )
-    same_lane, same_source = outer[:, None] == outer, np.arange(count)[:, None] // TURNS == np.arange(count) // TURNS
+    same_lane = outer[:, None] == outer
+    same_source = np.arange(count)[:, None] // TURNS == np.arange(count) // TURNS
     target = (arm + 1 + turn) % 4
     nowhere = np.array([np.inf, -np.inf, 0.0])
 

@@ -27,7 +27,7 @@ Source: Leurent 2018, highway-env, https://github.com/Farama-Foundation/HighwayE
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -101,18 +101,18 @@ class OvertakingDriver(NamedTuple):
 
     manner: Manner = Manner(0.27, 1.46, closing=3.89, closing_second=4.85, ahead=6.0, until=2.2)
     # m/s above the possible speed from which it takes the next lower target speed
-    slack: Any = 2.39
-    margin: Any = 1.5  # s: time to spare with the oncoming vehicle
-    overtaking_gap: Any = 60.0  # m: gap to the vehicle ahead from which it overtakes
-    room: Any = 35.0  # m: gap between two vehicles in which it may turn back; else it passes both
-    clearance: Any = 5.0  # m: gap to the passed vehicle when the ego's body is back on the right
-    back: Any = 1.0  # s: time until then
+    slack: Scalar = 2.39
+    margin: Scalar = 1.5  # s: time to spare with the oncoming vehicle
+    overtaking_gap: Scalar = 60.0  # m: gap to the vehicle ahead from which it overtakes
+    room: Scalar = 35.0  # m: gap between two vehicles in which it may turn back; else it passes both
+    clearance: Scalar = 5.0  # m: gap to the passed vehicle when the ego's body is back on the right
+    back: Scalar = 1.0  # s: time until then
     # s: time to collision with the vehicle ahead at which it still changes lanes
-    warning: Any = 2.33
-    waiting: Any = 17.3  # m: gap to the vehicle ahead at which it waits
-    acceleration: Any = 0.9 * MAX_ACCELERATION  # m/s^2, from one target speed to the next
-    fastest: Any = MAX_TARGET_SPEED
-    top_speed: Any = TOP_SPEED  # m/s; by the second one the observation divides the ego's speed
+    warning: Scalar = 2.33
+    waiting: Scalar = 17.3  # m: gap to the vehicle ahead at which it waits
+    acceleration: Scalar = 0.9 * MAX_ACCELERATION  # m/s^2, from one target speed to the next
+    fastest: Scalar = MAX_TARGET_SPEED
+    top_speed: Scalar = TOP_SPEED  # m/s; by the second one the observation divides the ego's speed
 
     @classmethod
     def for_task(cls, task: TwoWay) -> OvertakingDriver:
@@ -133,11 +133,14 @@ class OvertakingDriver(NamedTuple):
         """Return one of the five actions."""
         ego = see_ego(view.observation, TwoWay.own_entries)
         lanes = see_lanes(view.observation, TwoWay.speed_scale, SIGHT)
-        speed, level = ego.speed * self.top_speed, ego.speed_to_keep * (LEVELS - 1)
-        on_right, settled = ego.target_lane == 0, ego.changing == 0
+        speed = ego.speed * self.top_speed
+        level = ego.speed_to_keep * (LEVELS - 1)
+        on_right = ego.target_lane == 0
+        settled = ego.changing == 0
         vehicle = jnp.where(on_right, EGO_LANE, RIGHT)
         """Lane of the vehicles that it overtakes"""
-        gap, closing = lanes.gap[vehicle, AHEAD], jnp.maximum(0, -lanes.gain[vehicle, AHEAD])
+        gap = lanes.gap[vehicle, AHEAD]
+        closing = jnp.maximum(0, -lanes.gain[vehicle, AHEAD])
         meets = self.time_to_meet(lanes, speed, jnp.where(on_right, LEFT, EGO_LANE))
         enough = meets > self.time_to_pass(lanes, speed, vehicle) + self.margin
         passes = enough & lanes.occupied[vehicle, AHEAD] & (gap < self.overtaking_gap)

@@ -66,7 +66,8 @@ def holds(traffic: Traffic, light: Lights, line: Scalar) -> jax.Array:
 
 def intention(traffic: Traffic, ahead: Ahead, driver: Driver, line: Scalar) -> jax.Array:
     """Return the acceleration that the drivers choose by themselves, m/s^2, unlimited, given who is held."""
-    v, way = traffic.v, jnp.maximum(line - traffic.x, 0)
+    v = traffic.v
+    way = jnp.maximum(line - traffic.x, 0)
     wall = jnp.where(traffic.held, gap_ratio(driver, v, way, 0), 0)
     crowded = jnp.maximum(gap_ratio(driver, v, ahead.gap, ahead.v), wall)
     return acceleration_at_ratio(driver, v, crowded)

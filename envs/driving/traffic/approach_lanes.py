@@ -220,7 +220,8 @@ def changes_lane(traffic: LaneTraffic, way: Scalar, driver: Driver, line: Scalar
     """Return who changes, to the left or else to the right lane."""
     x, v = traffic.x, traffic.v
     lane = on_lanes(traffic, line)
-    number, current = order_number(lane, x), traffic.left.astype(jnp.int32)
+    number = order_number(lane, x)
+    current = traffic.left.astype(jnp.int32)
     in_lane, in_other_lane = order_number(current, x), order_number(1 - current, x)
     wall = jnp.where(traffic.held, gap_ratio(driver, v, jnp.maximum(line - x, 0), 0), 0)
 

@@ -95,7 +95,7 @@ class Rules(NamedTuple):
     # all lanes.
     edges: Callable[[Scalar, Scalar], tuple[Scalar, Scalar]] | None = None
     # Marks of vehicles that keep speed and direction, ``(vehicles,)`` bool; None if there are none.
-    steady: Any = None
+    steady: Scalar = None
 
 
 HIGHWAY = Rules()

@@ -34,14 +34,16 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
+from ..arrays import Scalar
+
 
 class Engine(NamedTuple):
     """Coefficients of CO2."""
 
-    idle: Any  # mg/s
-    kinetic: Any  # mg s^2/m^2
-    linear: Any  # mg/m
-    square: Any  # mg s/m^2
+    idle: Scalar  # mg/s
+    kinetic: Scalar  # mg s^2/m^2
+    linear: Scalar  # mg/m
+    square: Scalar  # mg s/m^2
 
 
 CAR = Engine(9449 / 3.6, 938.4 / 3.6, -467.1 / 3.6, 28.26 / 3.6)

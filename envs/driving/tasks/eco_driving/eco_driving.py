@@ -231,7 +231,8 @@ class EcoDriving(Task[Params, State]):
     def drive(self, state: State, off: jax.Array, params: Params) -> State:
         """Return the state a tick later; agents accelerate by ``off`` less, ``(lanes, slots)`` m/s^2."""
         line = params.approach
-        traffic, light = state.traffic, self.lights(params, state.tick)
+        traffic = state.traffic
+        light = self.lights(params, state.tick)
         traffic = traffic._replace(held=holds(traffic, light, line))
         ahead, intended = self.look_ahead(traffic, params)
         inside = (traffic.x >= 0) & (traffic.x < line + EXIT)
@@ -256,7 +257,8 @@ class EcoDriving(Task[Params, State]):
         """Return the state a tick later, with what this tick emits."""
         out = params.approach + EXIT
         inside = (traffic.x >= 0) & (traffic.x < out)
-        speed, acceleration = 0.5 * (traffic.v + next_traffic.v), (next_traffic.v - traffic.v) * (1 / TICK)
+        speed = 0.5 * (traffic.v + next_traffic.v)
+        acceleration = (next_traffic.v - traffic.v) * (1 / TICK)
         waits = (traffic.x < 0) & (params.arrival <= state.tick)
         leaves = inside & (next_traffic.x >= out)
         engine = self.engines(params)
@@ -284,10 +286,12 @@ class EcoDriving(Task[Params, State]):
     def car_observations(self, state: State, params: Params) -> jax.Array:
         """Return what each car observes if it is controlled, ``(lanes * slots, 20)``."""
         fleet = jax.tree.map(lambda value: value[1], state.traffic)
-        light, line = self.lights(params, state.tick), params.approach
+        light = self.lights(params, state.tick)
+        line = params.approach
         fleet = fleet._replace(held=holds(fleet, light, line))
         around = self.around(fleet, params)
-        cycle, seconds = params.plan.cycle, TICK / TIME
+        cycle = params.plan.cycle
+        seconds = TICK / TIME
         green = self.per_lane(jnp.stack([params.plan.first, params.plan.second]))
         agent = (fleet.x >= 0) & (fleet.x < line + EXIT) & params.controlled
         ego_columns = (

@@ -212,7 +212,7 @@ class CityAdvice(NamedTuple):
     advice: SpeedAdvice = SpeedAdvice(
         headway=2.05, start=2.3, reserve=2.6, patience=3.3, braking=0.59, slowest=1.1, grace=1.8
     )
-    truck_headway: Any = 1.4  # s more than a car
+    truck_headway: Scalar = 1.4  # s more than a car
 
     @classmethod
     def for_task(cls, task: EcoDrivingCity) -> CityAdvice:
