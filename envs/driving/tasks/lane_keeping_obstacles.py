@@ -55,24 +55,11 @@ from rlbench_suite.task import Task
 from ...alternating_bands import alternating_bands
 from ...runge_kutta import rk4
 from ..arrays import Scalar
-from . import lane_keeping, winding_lane
-from .lane_keeping import (
-    AHEAD,
-    CLOSE,
-    FRONT,
-    MASS,
-    MAX_CURVATURE,
-    MAX_STEERING,
-    REAR,
-    SPEED_SCALE,
-    STEP,
-    STIFFNESS,
-    SUBSTEPS,
-    Car,
-    curvature,
-    slopes,
-)
-from .winding_lane import BEAMS, COLUMNS, RANGE, ROWS, Discs
+from ..roads import winding_lane
+from ..roads.winding_lane import BEAMS, COLUMNS, RANGE, ROWS, Discs
+from ..vehicle import dynamic_bicycle
+from ..vehicle.dynamic_bicycle import FRONT, MASS, REAR, STIFFNESS, Car, curvature, slopes
+from .lane_keeping import AHEAD, CLOSE, MAX_CURVATURE, MAX_STEERING, SPEED_SCALE, STEP, SUBSTEPS
 
 # m from the lane's centre: edges of the road, and the farthest place of the car's centre.
 EDGE, MAX_OFFSET = 4.0, 3.0
@@ -92,7 +79,7 @@ TOUCHING_WAY, SEEN_WAY = 12.0, 60.0
 class Params(NamedTuple):
     """The context."""
 
-    lane: lane_keeping.Params
+    lane: dynamic_bicycle.Params
     s: jax.Array  # ``(6,)`` m along the lane, ascending
     d: jax.Array  # ``(6,)`` m to the left of the lane's centre
     radius: jax.Array  # ``(6,)`` m
@@ -161,7 +148,7 @@ class LaneKeepingObstacles(Task[Params, State]):
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw speed, car, curves and obstacles."""
         u = self.uniform(key, 6 + 4 * OBSTACLES)
-        lane = lane_keeping.Params(
+        lane = dynamic_bicycle.Params(
             speed=10 + 4 * u[0],
             mass=1300 + 600 * u[1],
             friction=0.7 + 0.4 * u[2],

@@ -1,6 +1,6 @@
 """A winding lane as a car on it sees it: places in the car's frame, a lidar, a picture from above.
 
-The lane's centre has the curvature of ``lane_keeping.py``, so its direction is a closed form, and its places are
+The lane's centre has the curvature of ``dynamic_bicycle.py``, so its direction is a closed form, and its places are
 integrals of the direction's cosine and sine, by Gauss-Legendre quadrature with eight points.
 Edges of the road are polylines of 2 m, at most 2 cm from the curves; the picture's lane is one of 4 m.
 
@@ -19,7 +19,7 @@ import numpy as np
 from rlbench_suite.bit_exact import computed_once
 
 from ..arrays import Scalar
-from .lane_keeping import Car, Params
+from ..vehicle.dynamic_bicycle import Car, Params
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
 # m along the lane from the car: beginning, end and pieces of polylines.
