@@ -13,8 +13,7 @@ from rlbench_suite.task_card import TaskCard, unknown
 
 from .alternating_bands import alternating_bands
 
-BANDS = 20
-"""Number of bands of a range that keeps train and test apart in place of the shipped one."""
+BANDS = 20  # Number of bands of a range that keeps train and test apart in place of the shipped one
 
 
 class OwnConstants:

@@ -17,30 +17,26 @@ import numpy as np
 
 from .specifications import REGIONS, SPECS
 
-POINTS = 40
-"""Points of a map along each side."""
+POINTS = 40  # Points of a map along each side
 SWEEPS = 80
-UNREACHABLE = 100.0
-"""m: length of a way that does not exist or is not free."""
+UNREACHABLE = 100.0  # m: length of a way that does not exist or is not free
+# Regions of each specification in the order of the visits, ``(specifications, 3)``; the last one
+# again at the end.
 ORDERS = np.array([["ABC".index(region) for region in spec.visit.ljust(REGIONS, spec.visit[-1])] for spec in SPECS])
-"""Regions of each specification in the order of the visits, ``(specifications, 3)``; the last one again at the end."""
 LENGTHS = np.array([len(spec.visit) for spec in SPECS])
+# Specifications in which A and B may change places: then the nearer one comes first.
 EITHER_ORDER = np.array([spec.either_order for spec in SPECS])
-"""Specifications in which A and B may change places: then the nearer one comes first."""
 STAYS = np.array([spec.stay for spec in SPECS])
+# Number of first stages in which each specification forbids A, B, C.
 FORBIDDEN_STAGES = np.array([[spec.avoid.get(region, 0) for region in "ABC"] for spec in SPECS])
-"""Number of first stages in which each specification forbids A, B, C."""
 
 
 class Plan(NamedTuple):
     """Plan and progress."""
 
-    order: jax.Array
-    """int32 ``(3,)``"""
-    ways: jax.Array
-    """``(3, 40, 40)`` m to each of them, [y, x]."""
-    stage: jax.Array
-    """int32: regions that are done."""
+    order: jax.Array  # int32 ``(3,)``
+    ways: jax.Array  # ``(3, 40, 40)`` m to each of them, [y, x]
+    stage: jax.Array  # int32: regions that are done
 
 
 def map_spacing(side: float) -> float:

@@ -43,30 +43,24 @@ from .signal_temporal_logic import (
 Scalar = Any
 
 STEPS = 150
-LEAD_IN = 10
-"""Samples before the first action."""
+LEAD_IN = 10  # Samples before the first action
 REGIONS, HAZARDS = 3, 4
-ROW = 4
-"""Cells of the arena along each side."""
+ROW = 4  # Cells of the arena along each side
 A, B, C = (In(name) for name in "ABC")
 SAFE = Always(In("free"))
+# Numbers of stages from the start on; a region is visited in each stage.
 FIRST_STAGE, ALL_STAGES = 1, REGIONS
-"""Numbers of stages from the start on; a region is visited in each stage."""
 
 
 class Spec(NamedTuple):
     """A specification, and a plan that satisfies it."""
 
-    terms: tuple[Formula, ...]
-    """What is to hold besides :data:`SAFE`."""
-    visit: str
-    """Regions in the order in which the plan visits them."""
+    terms: tuple[Formula, ...]  # What is to hold besides :data:`SAFE`
+    visit: str  # Regions in the order in which the plan visits them
+    # Regions that the terms forbid, each with the number of stages for which they do.
     avoid: Mapping[str, int] = MappingProxyType({})
-    """Regions that the terms forbid, each with the number of stages for which they do."""
-    either_order: bool = False
-    """True if A and B may change places in the plan."""
-    stay: bool = False
-    """True if the vehicle has to stay in the last region."""
+    either_order: bool = False  # True if A and B may change places in the plan
+    stay: bool = False  # True if the vehicle has to stay in the last region
 
     @property
     def formula(self) -> Formula:
@@ -139,8 +133,7 @@ class SpecifiedTask(Task[Params, State], abc.ABC):
     ``safety``, the least value of ``free``, both so far, and ``steps``.
     """
 
-    unit: ClassVar[float]
-    """m of robustness that pay 1."""
+    unit: ClassVar[float]  # m of robustness that pay 1
     ends_in_failure = False
 
     def reward(self, state: Any, action: jax.Array, next_state: Any, key: jax.Array, params: Any) -> jax.Array:

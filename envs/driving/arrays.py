@@ -4,5 +4,4 @@ from __future__ import annotations
 
 from typing import Any
 
-Scalar = Any
-"""A scalar array, or an array with one entry a vehicle; on the host a float."""
+Scalar = Any  # A scalar array, or an array with one entry a vehicle; on the host a float

@@ -91,7 +91,7 @@ def test_only_arrival_pays(hostile: Record) -> None:
 
 def test_who_drives_blindly_scores_less_than_three_tenths_of_the_reference() -> None:
     """The measured scores: the reference arrives and keeps the cost's limit, blind players do not."""
-    folder = Path(str(sys.modules[Intersection.__module__].__file__)).parents[1]
+    folder = Path(str(sys.modules[Intersection.__module__].__file__)).parent
     scores = json.loads((folder / "reference_scores.json").read_text())
     limit = card("Intersection-v1").constraint.limit
     for line in scores["rlsuite/Intersection-v1"].values():

@@ -108,7 +108,7 @@ def test_bodies_touch_only_where_one_yields_or_follows() -> None:
 
 def test_who_drives_blindly_scores_less_than_three_tenths_of_the_reference() -> None:
     """The measured scores: the reference arrives and keeps the cost's limit, blind players do not."""
-    folder = Path(str(sys.modules[Roundabout.__module__].__file__)).parents[1]
+    folder = Path(str(sys.modules[Roundabout.__module__].__file__)).parent
     scores = json.loads((folder / "reference_scores.json").read_text())
     limit = card("Roundabout-v1").constraint.limit
     for line in scores["rlsuite/Roundabout-v1"].values():

@@ -226,15 +226,15 @@ class Impostor(eqx.Module):
         ones = jnp.ones(CARS)
         typical = params._replace(driver=Driver(ones * params.limit, ones * 1.4, ones * 2.25, ones * 1.2, ones * 1.6))
         drive = lambda driver, random: ring_road.human_acceleration(ring, driver, random)[1:] / BRAKING  # noqa: E731
-        real = drive(traffic_sim.obedient(params), random)
+        real = drive(traffic_sim.obedient_drivers(params), random)
         mean = (state.record.speed.mean() - ring.v[1:]) / (TICK * BRAKING)
         rammed = (jnp.arange(AGENTS) == 5) & (state.steps >= 100)
         ways = {
             "the population": real,
-            "it, without randomness": drive(traffic_sim.obedient(params), 0.0),
+            "it, without randomness": drive(traffic_sim.obedient_drivers(params), 0.0),
             "it, deaf to commands": drive(params.driver, random),
             "it, with a car that would ram another at the end": jnp.where(rammed, 1, real),
-            "an average driver in every car": drive(traffic_sim.obedient(typical), random),
+            "an average driver in every car": drive(traffic_sim.obedient_drivers(typical), random),
             "everyone at the mean speed": jnp.clip(mean, -1, 1),
             "everyone brakes to a stop": -0.25 * ones[1:],
             "random accelerations alone": random[1:] / BRAKING,

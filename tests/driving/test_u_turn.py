@@ -202,7 +202,7 @@ def test_the_ring_closes_and_its_lanes_have_the_stated_radii() -> None:
 
 def test_who_never_looks_scores_less_than_a_fifth_of_the_reference() -> None:
     """Random play and IDLE at every difficulty, every constant action; the reference keeps the cost's limit."""
-    folder = Path(str(sys.modules[UTurn.__module__].__file__)).parents[1]
+    folder = Path(str(sys.modules[UTurn.__module__].__file__)).parent
     scores = json.loads((folder / "reference_scores.json").read_text())["rlsuite/UTurn-v1"]
     limit = card("UTurn-v1").constraint.limit
     for line in scores.values():

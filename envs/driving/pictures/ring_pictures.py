@@ -34,14 +34,17 @@ def draw_ring(
         canvas.ellipse(box, outline=road, width=round(3.2 * half))
         for car, behind in enumerate(place[world]):
             angle = -2 * math.pi * behind - math.pi / 2
-            ahead, out = np.array([-math.sin(angle), math.cos(angle)]), np.array([math.cos(angle), math.sin(angle)])
+            ahead = np.array([-math.sin(angle), math.cos(angle)])
+            out = np.array([math.cos(angle), math.sin(angle)])
             centre = middle + radius * out
             corners = [
                 centre + a * half * ahead + b * 0.6 * half * out for a, b in ((1, 1), (1, -1), (-1, -1), (-1, 1))
             ]
             colour = "red" if not car else "orange" if commanded[car] else "lime" if world else "lightgray"
             canvas.polygon([tuple(corner) for corner in corners], fill=colour, outline="black")
-    top, high, wide = 24.0, (size - 24.0) / len(names), size - 40.0
+    top = 24.0
+    high = (size - 24.0) / len(names)
+    wide = size - 40.0
     for i, name in enumerate(names):
         y = top + high * i
         canvas.text((size + 20, y - 14), name, fill="black")

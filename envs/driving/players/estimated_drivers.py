@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from rlbench_suite.policy import View
 
+from ..arrays import Scalar
 from ..tasks.traffic_sim import CHANCE, COMMAND, GAP, RANDOM, SPEED, Entry, TrafficSim
 from ..traffic.car_following import Driver, acceleration
 from ..traffic.ring_road import BRAKING, safe_acceleration
@@ -30,30 +31,19 @@ class EstimatedDrivers(NamedTuple):
     Its numbers are the best of a random search on training episodes.
     """
 
-    jam_gap: Any = 2.11
-    """m"""
-    acceleration: Any = 1.17
-    """m/s^2"""
-    deceleration: Any = 1.69
-    """m/s^2"""
-    desired_speed: Any = 0.94
-    """by the speed limit, but at least ``faster`` than the mean that was watched"""
-    faster: Any = 1.0
-    """m/s"""
-    time_gap: Any = 0.97
-    """by the one in equilibrium"""
-    longest: Any = 2.5
-    """s: no driver keeps a longer time gap"""
-    random: Any = 0.88
-    """Random accelerations by those watched, which waves of traffic make larger."""
-    commanded_gap: Any = 1.83
-    """m; this and the next two are those of an agent with a command"""
-    commanded_acceleration: Any = 2.13
-    """m/s^2"""
-    commanded_deceleration: Any = 1.85
-    """m/s^2"""
-    commanded_speed: Any = 2.7
-    """by the speed limit"""
+    jam_gap: Scalar = 2.11  # m
+    acceleration: Scalar = 1.17  # m/s^2
+    deceleration: Scalar = 1.69  # m/s^2
+    # by the speed limit, but at least ``faster`` than the mean that was watched
+    desired_speed: Scalar = 0.94
+    faster: Scalar = 1.0  # m/s
+    time_gap: Scalar = 0.97  # by the one in equilibrium
+    longest: Scalar = 2.5  # s: no driver keeps a longer time gap
+    random: Scalar = 0.88  # Random accelerations by those watched, which waves of traffic make larger
+    commanded_gap: Scalar = 1.83  # m; this and the next two are those of an agent with a command
+    commanded_acceleration: Scalar = 2.13  # m/s^2
+    commanded_deceleration: Scalar = 1.85  # m/s^2
+    commanded_speed: Scalar = 2.7  # by the speed limit
 
     @classmethod
     def for_task(cls, task: TrafficSim) -> EstimatedDrivers:

@@ -7,8 +7,6 @@ which one way is free, and else brakes.
 
 from __future__ import annotations
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -22,8 +20,7 @@ from ..traffic import junction
 from ..traffic.replay import Vehicles
 
 PEDALS = (1.0, 0.5, 0.0, -0.25, -0.5, -1.0)
-FORESEEN = 60
-"""Steps of foresight at most."""
+FORESEEN = 60  # Steps of foresight at most
 
 
 @privileged_player
@@ -31,14 +28,10 @@ class Foresight(eqx.Module):
     """Player of :class:`..tasks.own_roads.OwnRoads`."""
 
     task: OwnRoads = eqx.field(static=True)
-    margin: Any = 0.7
-    """m around the ego's body"""
-    growth: Any = 0.05
-    """m that the margin grows in a second"""
-    horizon: Any = 9.0
-    """s of foresight"""
-    brake: Any = -0.2
-    """pedal with which it expects to stop"""
+    margin: Scalar = 0.7  # m around the ego's body
+    growth: Scalar = 0.05  # m that the margin grows in a second
+    horizon: Scalar = 9.0  # s of foresight
+    brake: Scalar = -0.2  # pedal with which it expects to stop
 
     @classmethod
     def for_task(cls, task: OwnRoads) -> Foresight:
@@ -69,7 +62,8 @@ class Foresight(eqx.Module):
             pull = self.task.control(s, speed, jnp.where(k == 0, pedal, then))
             s, speed = junction.roll(s, speed, pull, STEP)
             time = (k + 1).astype(s.dtype) * STEP
-            ego, wider = self.task.pose(s, speed), 2 * (self.margin + self.growth * time)
+            ego = self.task.pose(s, speed)
+            wider = 2 * (self.margin + self.growth * time)
             hit = self.task.touches(ego, drift(vehicles, time), wider)
             return (s, speed), hit & (time <= self.horizon) & (s < self.task.goal)
 

@@ -20,10 +20,8 @@ from ..tasks.crossing_task import FASTER, IDLE, LEVELS, SLOWER, Crossing, State
 from ..traffic import junction
 from ..traffic.junction import HALF, Layout
 
-STEP, COUNT = 0.2, 50
-"""s, number: steps in which the player foresees its own way."""
-JAM_GAP = 2.0
-"""m, to a car ahead that stands"""
+STEP, COUNT = 0.2, 50  # s, number: steps in which the player foresees its own way
+JAM_GAP = 2.0  # m, to a car ahead that stands
 
 
 @privileged_player
@@ -31,18 +29,12 @@ class GapAcceptance(NamedTuple):
     """Player of :class:`..tasks.crossing_task.Crossing`."""
 
     layout: Layout
-    route: Any
-    """the ego's"""
-    time_before: Any = 0.3
-    """s: to leave a zone before another car comes"""
-    time_after: Any = 0.1
-    """s: to enter a zone after another car has left it"""
-    rest: Any = 2.5
-    """m behind the line at which its front stops at the latest"""
-    spare: Any = 0.3
-    """m: to the nearest zone, for a stop behind the line"""
-    headway: Any = 1.2
-    """s: time gap to a car ahead"""
+    route: Scalar  # the ego's
+    time_before: Scalar = 0.3  # s: to leave a zone before another car comes
+    time_after: Scalar = 0.1  # s: to enter a zone after another car has left it
+    rest: Scalar = 2.5  # m behind the line at which its front stops at the latest
+    spare: Scalar = 0.3  # m: to the nearest zone, for a stop behind the line
+    headway: Scalar = 1.2  # s: time gap to a car ahead
 
     @classmethod
     def for_task(cls, task: Crossing) -> GapAcceptance:

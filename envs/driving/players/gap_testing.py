@@ -36,8 +36,7 @@ from ..traffic.traffic import LANE_WIDTH, LANES, lane_centre
 
 RIGHT, EGO_LANE, LEFT = range(3)
 AHEAD, BEHIND = 0, 2
-FREE = MAX_TARGET_SPEED + 1
-"""m/s: speed of an empty lane. Faster lanes are not better."""
+FREE = MAX_TARGET_SPEED + 1  # m/s: speed of an empty lane. Faster lanes are not better.
 
 
 class Ego(NamedTuple):
@@ -56,12 +55,9 @@ class Ego(NamedTuple):
 class Lanes(NamedTuple):
     """Neighbours as the observation shows them: lanes to the right, own, left, by nearest and second ahead, behind."""
 
-    occupied: jax.Array
-    """bool ``(3, 3)``"""
-    gap: jax.Array
-    """``(3, 3)``, m; ``SIGHT`` for nobody"""
-    gain: jax.Array
-    """``(3, 3)``, m/s: speed relative to the ego; 0 for nobody"""
+    occupied: jax.Array  # bool ``(3, 3)``
+    gap: jax.Array  # ``(3, 3)``, m; ``SIGHT`` for nobody
+    gain: jax.Array  # ``(3, 3)``, m/s: speed relative to the ego; 0 for nobody
 
 
 def see_ego(observation: jax.Array, count: int) -> Ego:
@@ -79,22 +75,14 @@ def see_lanes(observation: jax.Array, speed_scale: float, sight: float = SIGHT) 
 class Manner(NamedTuple):
     """Gaps that a driver takes."""
 
-    time_gap: Any = 0.283
-    """s, to the vehicle ahead"""
-    jam_gap: Any = 1.75
-    """m, to it if it stands"""
-    closing: Any = 2.76
-    """s in which it closes up"""
-    closing_second: Any = 3.77
-    """s in which it closes up to the second vehicle ahead"""
-    ahead: Any = 3.16
-    """m: gap in another lane that remains after ``until``"""
-    until: Any = 1.53
-    """s"""
-    behind: Any = 0.78
-    """m: gap in another lane that remains after ``warned``"""
-    warned: Any = 1.32
-    """s"""
+    time_gap: Scalar = 0.283  # s, to the vehicle ahead
+    jam_gap: Scalar = 1.75  # m, to it if it stands
+    closing: Scalar = 2.76  # s in which it closes up
+    closing_second: Scalar = 3.77  # s in which it closes up to the second vehicle ahead
+    ahead: Scalar = 3.16  # m: gap in another lane that remains after ``until``
+    until: Scalar = 1.53  # s
+    behind: Scalar = 0.78  # m: gap in another lane that remains after ``warned``
+    warned: Scalar = 1.32  # s
 
     def for_task(self, task: Road) -> Manner:
         """Return the manner of an ego with the limits of a task: with weaker brakes it closes up more slowly."""
@@ -130,16 +118,13 @@ class GapTestingDriver(NamedTuple):
     """Player of ``Highway``: it takes free gaps in faster lanes, and returns to the right where that is no slower."""
 
     manner: Manner = ONCE_A_SECOND
-    slack: Any = 2.85
-    """m/s above the possible speed from which it takes the next lower target speed"""
-    faster: Any = 1.2
-    """m/s by which a lane to the left must be faster"""
-    slower: Any = 0.74
-    """m/s by which a lane to the right may be slower"""
-    top_speed: Any = TOP_SPEED
-    """m/s, by which the observation divides the ego's speed"""
-    lanes: Any = LANES
-    right_lane: Any = 0
+    # m/s above the possible speed from which it takes the next lower target speed
+    slack: Scalar = 2.85
+    faster: Scalar = 1.2  # m/s by which a lane to the left must be faster
+    slower: Scalar = 0.74  # m/s by which a lane to the right may be slower
+    top_speed: Scalar = TOP_SPEED  # m/s, by which the observation divides the ego's speed
+    lanes: Scalar = LANES
+    right_lane: Scalar = 0
 
     @classmethod
     def for_task(cls, task: Highway) -> GapTestingDriver:
@@ -156,7 +141,8 @@ class GapTestingDriver(NamedTuple):
         """Return one of the five actions."""
         ego = see_ego(view.observation, Highway.own_entries)
         lanes = see_lanes(view.observation, Highway.speed_scale)
-        speeds, free = self.manner.speeds(lanes, ego.speed * self.top_speed), self.manner.free(lanes)
+        speeds = self.manner.speeds(lanes, ego.speed * self.top_speed)
+        free = self.manner.free(lanes)
         lane = jnp.round(ego.target_lane * (self.lanes - 1))
         drive = pace(ego.speed_to_keep * (LEVELS - 1), speeds[EGO_LANE], self.slack)
         may = (ego.changing == 0) & (drive != SLOWER)
@@ -169,25 +155,17 @@ class GapTestingPedals(NamedTuple):
     """Player of ``HighwayContinuous``: it remembers its target lane, and steers towards that lane's centre."""
 
     manner: Manner = WITH_PEDALS
-    faster: Any = 0.5
-    """m/s by which a lane to the left must be faster"""
-    slower: Any = 0.5
-    """m/s by which a lane to the right may be slower"""
-    gain: Any = 1.2
-    """1/s: acceleration by the difference to the possible speed"""
-    approach: Any = 1.0
-    """1/s: lateral speed by the distance from the centre of the lane"""
-    sharpest: Any = 0.2
-    """rad: largest heading in a change of lanes"""
-    between: Any = 0.15
-    """part of a lane's width, to the centre of its lane, from which it counts in the next one, too"""
-    turn: Any = 15.0
-    """1/rad: steering by the difference to the heading that it wants"""
-    acceleration: Any = MAX_ACCELERATION
-    braking: Any = MAX_BRAKING
-    """m/s^2: limits of the ego"""
-    top_speed: Any = TOP_SPEED
-    """m/s, by which the observation divides the ego's speed"""
+    faster: Scalar = 0.5  # m/s by which a lane to the left must be faster
+    slower: Scalar = 0.5  # m/s by which a lane to the right may be slower
+    gain: Scalar = 1.2  # 1/s: acceleration by the difference to the possible speed
+    approach: Scalar = 1.0  # 1/s: lateral speed by the distance from the centre of the lane
+    sharpest: Scalar = 0.2  # rad: largest heading in a change of lanes
+    # part of a lane's width, to the centre of its lane, from which it counts in the next one, too
+    between: Scalar = 0.15
+    turn: Scalar = 15.0  # 1/rad: steering by the difference to the heading that it wants
+    acceleration: Scalar = MAX_ACCELERATION
+    braking: Scalar = MAX_BRAKING  # m/s^2: limits of the ego
+    top_speed: Scalar = TOP_SPEED  # m/s, by which the observation divides the ego's speed
 
     @classmethod
     def for_task(cls, task: HighwayContinuous) -> GapTestingPedals:
@@ -206,7 +184,9 @@ class GapTestingPedals(NamedTuple):
         speed = ego.speed * self.top_speed
         y = ego.y * (LANES * LANE_WIDTH)
         heading = ego.heading * (math.pi / 2)
-        speeds, free, lane = self.manner.speeds(lanes, speed), self.manner.free(lanes), lane_of(y)
+        speeds = self.manner.speeds(lanes, speed)
+        free = self.manner.free(lanes)
+        lane = lane_of(y)
         target = jnp.where(memory < 0, lane, memory)
         settled = jnp.abs(y - lane_centre(target)) < 0.15 * LANE_WIDTH
         left = settled & free[LEFT] & (lane < LANES - 1) & (speeds[LEFT] > speeds[EGO_LANE] + self.faster)

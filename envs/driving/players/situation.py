@@ -19,18 +19,17 @@ from ..traffic.car_following import Driver
 from ..traffic.fleet import TOP_SPEED
 from ..traffic.traffic import Fleet, Rules
 
+# Driver of the target speeds. Those end at 30 m/s; a desired speed far beyond that keeps the ego
+# eager until then.
 HURRIED = Driver(desired_speed=80.0, time_gap=0.475, jam_gap=1.3, acceleration=3.0, deceleration=4.0)
-"""Driver of the target speeds. Those end at 30 m/s; a desired speed far beyond that keeps the ego eager until then."""
 USUAL = Driver(desired_speed=27.0, time_gap=1.4, jam_gap=2.0, acceleration=1.4, deceleration=2.0)
 
 
 class Situation(NamedTuple):
     """The driver's view of the road."""
 
-    acceleration: Scalar
-    """Acceleration by IDM, m/s^2."""
-    left: Scalar
-    """Incentive to change to the left, m/s^2; minus infinity if unsafe or impossible."""
+    acceleration: Scalar  # Acceleration by IDM, m/s^2
+    left: Scalar  # Incentive to change to the left, m/s^2; minus infinity if unsafe or impossible
     right: Scalar
 
 

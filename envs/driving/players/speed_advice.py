@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from rlbench_suite.policy import View
 
+from ..arrays import Scalar
 from ..tasks.eco_driving.eco_driving import EASE, PEDAL, SLOTS, SPEED, TIME, WAY, EcoDriving, Entry
 
 
@@ -22,24 +23,19 @@ class SpeedAdvice(NamedTuple):
     Its numbers are the best of a random search on training episodes (``benchmarks/yardsticks.py``).
     """
 
-    headway: Any = 1.8
-    """s"""
-    start: Any = 2.0
-    """s after green begins"""
-    reserve: Any = 2.2
-    """s: so much later it reaches the line, because a driver brakes for a red light that is about to change"""
-    pickup: Any = 0.17
-    """s^2/m: time that a speed below the limit costs, by the square of the difference and the limit"""
-    patience: Any = 2.6
-    """s: shorter waits need no gliding"""
-    gain: Any = 0.34
-    """1/s: acceleration for a speed that is wrong by 1 m/s"""
-    braking: Any = 0.8
-    """m/s^2: no glide begins harder; beyond about 0.6 the engine idles and kinetic energy is lost"""
-    slowest: Any = 1.8
-    """m/s: no glide is slower"""
-    grace: Any = 2.1
-    """s: so long after the end of green a car still crosses"""
+    headway: Scalar = 1.8  # s
+    start: Scalar = 2.0  # s after green begins
+    # s: so much later it reaches the line, because a driver brakes for a red light that is about to
+    # change
+    reserve: Scalar = 2.2
+    # s^2/m: time that a speed below the limit costs, by the square of the difference and the limit
+    pickup: Scalar = 0.17
+    patience: Scalar = 2.6  # s: shorter waits need no gliding
+    gain: Scalar = 0.34  # 1/s: acceleration for a speed that is wrong by 1 m/s
+    # m/s^2: no glide begins harder; beyond about 0.6 the engine idles and kinetic energy is lost
+    braking: Scalar = 0.8
+    slowest: Scalar = 1.8  # m/s: no glide is slower
+    grace: Scalar = 2.1  # s: so long after the end of green a car still crosses
 
     @classmethod
     def for_task(cls, task: EcoDriving) -> SpeedAdvice:

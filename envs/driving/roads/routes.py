@@ -23,15 +23,11 @@ from ..arrays import Scalar
 class Route(NamedTuple):
     """A centre line; arrays ``(pieces,)``."""
 
-    start: Any
-    """m along the route at the beginning of each piece; 0 of the first"""
-    x: Any
-    """m, of the beginning"""
-    y: Any
-    heading: Any
-    """rad, of the beginning"""
-    curvature: Any
-    """1/m, to the left"""
+    start: Scalar  # m along the route at the beginning of each piece; 0 of the first
+    x: Scalar  # m, of the beginning
+    y: Scalar
+    heading: Scalar  # rad, of the beginning
+    curvature: Scalar  # 1/m, to the left
 
 
 class Place(NamedTuple):
@@ -39,8 +35,7 @@ class Place(NamedTuple):
 
     x: Scalar
     y: Scalar
-    heading: Scalar
-    """rad, not wrapped: it grows by the turns along the route"""
+    heading: Scalar  # rad, not wrapped: it grows by the turns along the route
     curvature: Scalar
 
 

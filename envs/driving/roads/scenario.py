@@ -21,14 +21,14 @@ from rlbench_suite.task_card import LONGEST_GIVEN, unknown
 
 from .routes import Route, points
 
+# Lanes, pieces of a lane, trajectories, and points of all of them.
 MAX_LANES, MAX_PIECES, MAX_VEHICLES, MAX_POINTS = 500, 200, 2000, 200_000
-"""Lanes, pieces of a lane, trajectories, and points of all of them."""
-MAX_COORDINATE, MAX_SPEED = 1e5, 100.0
-"""m, m/s"""
+MAX_COORDINATE, MAX_SPEED = 1e5, 100.0  # m, m/s
+# Largest difference between the speed of a trajectory and that of its places, as a part of the
+# former and 2 m/s
 MISMATCH = 0.5
-"""Largest difference between the speed of a trajectory and that of its places, as a part of the former and 2 m/s"""
+# m, rad: largest distance and angle between the end of a lane and the beginning of the next one.
 JOINT, TURN = 0.1, 0.05
-"""m, rad: largest distance and angle between the end of a lane and the beginning of the next one."""
 SHIPPED = Path(__file__).parent / "scenarios" / "intersection.json"
 
 Coordinate = Annotated[float, Field(ge=-MAX_COORDINATE, le=MAX_COORDINATE, allow_inf_nan=False)]
@@ -58,8 +58,8 @@ class Piece(StrictModel):
     """A straight, or an arc."""
 
     length: Annotated[float, Field(ge=0.1, le=MAX_COORDINATE, allow_inf_nan=False)]
+    # m of an arc, positive to the left, negative to the right; None for a straight
     radius: Coordinate | None = None
-    """m of an arc, positive to the left, negative to the right; None for a straight"""
 
 
 class Lane(StrictModel):
@@ -69,18 +69,15 @@ class Lane(StrictModel):
     start: Beginning
     pieces: Annotated[list[Piece], Field(min_length=1, max_length=MAX_PIECES)]
     speed_limit: Annotated[float, Field(ge=1, le=MAX_SPEED, allow_inf_nan=False)]
-    width: Annotated[float, Field(ge=1, le=10, allow_inf_nan=False)] = 3.5
-    """m, of the picture"""
-    next: list[Name] = []
-    """lanes that begin where it ends"""
+    width: Annotated[float, Field(ge=1, le=10, allow_inf_nan=False)] = 3.5  # m, of the picture
+    next: list[Name] = []  # lanes that begin where it ends
 
 
 class OnLane(StrictModel):
     """A place on a lane."""
 
     lane: Name
-    s: Annotated[float, Field(ge=0, le=MAX_COORDINATE, allow_inf_nan=False)]
-    """m from its beginning"""
+    s: Annotated[float, Field(ge=0, le=MAX_COORDINATE, allow_inf_nan=False)]  # m from its beginning
 
 
 class Ego(StrictModel):
@@ -111,8 +108,8 @@ class Scenario(StrictModel):
     units: Literal["m, s, rad"]
     name: Name
     description: Annotated[str, Field(max_length=2000)] = ""
+    # s of the recording, which begins at 0
     duration: Annotated[float, Field(gt=0, le=MAX_COORDINATE, allow_inf_nan=False)]
-    """s of the recording, which begins at 0"""
     lanes: Annotated[list[Lane], Field(min_length=1, max_length=MAX_LANES)]
     ego: Ego
     trajectories: Annotated[list[Trajectory], Field(max_length=MAX_VEHICLES)] = []
@@ -171,7 +168,8 @@ def _first_fault(error: ValidationError) -> str:
                 named = [kind for kind in StrictModel.__subclasses__() if f".{kind.__name__}" in annotation]
                 model = named[0] if named else model
         return f"{where}: {unknown('field', str(first['loc'][-1]), model.model_fields)}"
-    message, value = f"{where}: {first['msg'][0].lower()}{first['msg'][1:]}", first["input"]
+    message = f"{where}: {first['msg'][0].lower()}{first['msg'][1:]}"
+    value = first["input"]
     if first["type"] == "missing" or isinstance(value, list | dict):
         return message
     return f"{message}, got {(repr(value) if isinstance(value, str) else str(value))[:LONGEST_GIVEN]}"
@@ -285,7 +283,9 @@ def route_of(scenario: Scenario) -> tuple[Route, np.ndarray, float, float]:
     """Return the way of the ego: its centre line, the speed limit of each piece (m/s), and the ego's start and goal
     along it, m; plain NumPy.
     """
-    rows, limits, begin = [], [], 0.0
+    rows = []
+    limits = []
+    begin = 0.0
     way = way_of(scenario)
     for name in way:
         lane = lane_of(scenario, name)

@@ -9,21 +9,18 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-TICK = 0.5
-"""s"""
-AMBER, CLEARANCE = 6, 4
-"""Ticks: 3 s, and 2 s of all red."""
+from ..arrays import Scalar
+
+TICK = 0.5  # s
+AMBER, CLEARANCE = 6, 4  # Ticks: 3 s, and 2 s of all red
 
 
 class Plan(NamedTuple):
     """A signal plan in ticks, int32."""
 
-    first: Any
-    """Green of phase 0."""
-    second: Any
-    """Green of phase 1."""
-    offset: Any
-    """Ticks into the cycle at the start of the episode."""
+    first: Scalar  # Green of phase 0
+    second: Scalar  # Green of phase 1
+    offset: Scalar  # Ticks into the cycle at the start of the episode
 
     @property
     def cycle(self) -> Any:
@@ -39,14 +36,10 @@ class Plan(NamedTuple):
 class Lights(NamedTuple):
     """Lights of both phases, each field ``(2,)``."""
 
-    green: Any
-    """bool"""
-    amber: Any
-    """bool"""
-    to_green: Any
-    """Ticks until the next green begins, 0 at green, int32."""
-    to_amber: Any
-    """Ticks until this green ends, or else the next one, int32."""
+    green: Scalar  # bool
+    amber: Scalar  # bool
+    to_green: Scalar  # Ticks until the next green begins, 0 at green, int32
+    to_amber: Scalar  # Ticks until this green ends, or else the next one, int32
 
 
 def lights(plan: Plan, tick: Any) -> Lights:

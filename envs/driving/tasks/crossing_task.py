@@ -28,76 +28,54 @@ from ..traffic.traffic import SUBSTEP
 
 SLOWER, IDLE, FASTER = range(3)
 ACTIONS = ("SLOWER", "IDLE", "FASTER")
-LEVELS = (0.0, 4.5, 9.0)
-"""m/s: target speeds."""
-SPEED_TIME = 0.6
-"""s: time constant of the ego's speed control, highway-env's."""
-ACCELERATION, BRAKING = 3.0, 6.0
-"""m/s^2: limits of the ego."""
-SECOND = round(1 / SUBSTEP)
-"""Sub-steps in a step of 1 s."""
-FIRST_HALF = 8
-"""Sub-steps between two looks; one less from there to the next second."""
+LEVELS = (0.0, 4.5, 9.0)  # m/s: target speeds
+SPEED_TIME = 0.6  # s: time constant of the ego's speed control, highway-env's
+ACCELERATION, BRAKING = 3.0, 6.0  # m/s^2: limits of the ego
+SECOND = round(1 / SUBSTEP)  # Sub-steps in a step of 1 s
+FIRST_HALF = 8  # Sub-steps between two looks; one less from there to the next second
+# m behind the junction: where the others leave, and where the ego has arrived.
 LEAVING, ARRIVING = 30.0, 25.0
-"""m behind the junction: where the others leave, and where the ego has arrived."""
-ROOM = 15.0
-"""m: free road that a car needs to enter."""
-USUAL = 8.0
-"""m/s: the others' mean desired speed, at which they enter."""
-CELL = 17.0
-"""m: road of a car at the start."""
-LATE = 0.25
-"""Points that a second costs on arrival, of 100."""
-NUM_SEEN = 10
-"""Other cars in the observation."""
-SIGHT, SPEED = 100.0, 10.0
-"""m, m/s: scales of the observation."""
+ROOM = 15.0  # m: free road that a car needs to enter
+USUAL = 8.0  # m/s: the others' mean desired speed, at which they enter
+CELL = 17.0  # m: road of a car at the start
+LATE = 0.25  # Points that a second costs on arrival, of 100
+NUM_SEEN = 10  # Other cars in the observation
+SIGHT, SPEED = 100.0, 10.0  # m, m/s: scales of the observation
+# s: cycle of the traffic lights up the road, and the longest time for which they are red.
 MIN_CYCLE, MAX_CYCLE, MAX_GAP = 45.0, 55.0, 30.0
-"""s: cycle of the traffic lights up the road, and the longest time for which they are red."""
+# s: a shorter time is a near miss; interval at which bodies are tested for it.
 TIME_TO_COLLISION, SAMPLE = 1.5, 0.25
-"""s: a shorter time is a near miss; interval at which bodies are tested for it."""
 
 
 class Demand(NamedTuple):
     """Traffic that comes on an arm."""
 
-    entering: float
-    """probability that a car comes in a second"""
-    turns: tuple[float, ...]
-    """shares of the turns"""
-    cars: int = 0
-    """largest number of them on the road"""
+    entering: float  # probability that a car comes in a second
+    turns: tuple[float, ...]  # shares of the turns
+    cars: int = 0  # largest number of them on the road
+    # whether a traffic light up the road holds them back at the end of each cycle
     platoons: bool = False
-    """whether a traffic light up the road holds them back at the end of each cycle"""
 
 
 class Params(NamedTuple):
     """The context."""
 
-    driver: Driver
-    """``(cars,)``; the ego's are those that a driver expects of others"""
-    cycle: Scalar
-    """s, of the traffic lights up the road"""
-    gap: Scalar
-    """s at the end of each cycle in which they are red"""
-    phase: Scalar
-    """s: time since a cycle began, at the start"""
+    driver: Driver  # ``(cars,)``; the ego's are those that a driver expects of others
+    cycle: Scalar  # s, of the traffic lights up the road
+    gap: Scalar  # s at the end of each cycle in which they are red
+    phase: Scalar  # s: time since a cycle began, at the start
 
 
 class State(NamedTuple):
     """The cars, and the ego's record so far."""
 
     cars: Cars
-    level: Scalar
-    """int32: target speed, 0 to 2"""
-    crashed: Scalar
-    """bool"""
-    arrived: Scalar
-    """bool"""
+    level: Scalar  # int32: target speed, 0 to 2
+    crashed: Scalar  # bool
+    arrived: Scalar  # bool
+    # bool: whether it would soon touch another car at the speeds after the last step
     near_miss: Scalar
-    """bool: whether it would soon touch another car at the speeds after the last step"""
-    steps: Scalar
-    """int32"""
+    steps: Scalar  # int32
 
 
 def ego_control(speed: Scalar, level: Scalar, fastest: Scalar) -> Scalar:
@@ -276,7 +254,8 @@ class Crossing(NamedActions, Task[Params, State]):
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(84,)``; see the table."""
-        cars, middle = state.cars, 0.5 * (self.turns - 1)
+        cars = state.cars
+        middle = 0.5 * (self.turns - 1)
         pose = junction.poses(junction.routes_of(cars, self.layout), cars)
         order = self.nearest(pose, cars.present)
         c, s = jnp.cos(pose.heading), jnp.sin(pose.heading)
@@ -364,7 +343,8 @@ class Crossing(NamedActions, Task[Params, State]):
 
     def describe(self, state: State, params: Params) -> str:
         """Describe the ego and the cars that the observation shows, with units."""
-        pose, cars = self.host_poses(state), state.cars
+        pose = self.host_poses(state)
+        cars = state.cars
         way = float(self.layout.line[self.ego_route]) - HALF - float(cars.s[0])
         where = f"{way:.1f} m before the line of the junction" if way > 0 else f"{-way:.1f} m behind the line"
         lines = [

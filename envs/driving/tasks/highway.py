@@ -81,43 +81,32 @@ from ..vehicle.bicycle import Pose
 
 LANE_LEFT, IDLE, LANE_RIGHT, FASTER, SLOWER = range(5)
 ACTIONS = ("LANE_LEFT", "IDLE", "LANE_RIGHT", "FASTER", "SLOWER")
-LEVELS = 5
-"""Number of target speeds."""
+LEVELS = 5  # Number of target speeds
 LEVEL_STEP = (MAX_TARGET_SPEED - MIN_TARGET_SPEED) / (LEVELS - 1)
-SPEED_TIME = 0.6
-"""s: time constant of the ego's speed control, highway-env's."""
+SPEED_TIME = 0.6  # s: time constant of the ego's speed control, highway-env's
+# Speed of the others at the start: at most this fraction of the desired one, and m/s.
 START_SPEED_FRACTION, MAX_START_SPEED = 0.95, 25.0
-"""Speed of the others at the start: at most this fraction of the desired one, and m/s."""
-SIGHT = 150.0
-"""m, ahead and behind."""
-TIME_TO_COLLISION = 1.5
-"""s: a shorter time to collision is a near miss."""
-MAX_TTC = 100.0
-"""s: time to collision (TTC) if none is ahead."""
-SECOND = round(1 / SUBSTEP)
-"""Sub-steps in a second."""
+SIGHT = 150.0  # m, ahead and behind
+TIME_TO_COLLISION = 1.5  # s: a shorter time to collision is a near miss
+MAX_TTC = 100.0  # s: time to collision (TTC) if none is ahead
+SECOND = round(1 / SUBSTEP)  # Sub-steps in a second
+# Sub-steps between the look to the left and that to the right; one less from there to the next
+# second.
 FIRST_HALF = 8
-"""Sub-steps between the look to the left and that to the right; one less from there to the next second."""
 
 
 class State(NamedTuple):
     """The road, and the ego's record so far."""
 
     traffic: Traffic
-    travelled: Scalar
-    """m, covered by the ego along the road."""
-    level: Scalar
-    """int32: target speed, 0 to LEVELS - 1."""
-    lane_changes: Scalar
-    """int32: lines the ego has crossed."""
+    travelled: Scalar  # m, covered by the ego along the road
+    level: Scalar  # int32: target speed, 0 to LEVELS - 1
+    lane_changes: Scalar  # int32: lines the ego has crossed
+    # int32: vehicles that the ego has overtaken minus those that have overtaken it.
     overtaken: Scalar
-    """int32: vehicles that the ego has overtaken minus those that have overtaken it."""
-    earned: Scalar
-    """Return so far."""
-    crashed: Scalar
-    """bool"""
-    steps: Scalar
-    """int32"""
+    earned: Scalar  # Return so far
+    crashed: Scalar  # bool
+    steps: Scalar  # int32
 
 
 def ego_pose(state: State) -> Pose:
@@ -173,7 +162,8 @@ class Road(Task[Fleet, State]):
         self.sheet = OwnConstants(card, self.constants())
         self.car_length, self.truck_length = self.sheet.value("car_length"), self.sheet.value("truck_length")
         self.acceleration, self.braking = self.sheet.value("acceleration"), self.sheet.value("braking")
-        self.top_speed, self.keep_right = self.sheet.value("top_speed"), self.sheet.weight("keep_right")
+        self.top_speed = self.sheet.value("top_speed")
+        self.keep_right = self.sheet.weight("keep_right")
         self.start_gap = start_gap(card, self.sheet, *self.flowing)
         self.first_level = int((first_speed(self.sheet) - self.slowest) // self.level_step)
         self.first_speed = self.slowest + self.level_step * self.first_level
@@ -305,7 +295,8 @@ class Road(Task[Fleet, State]):
 
     def see(self, state: State, params: Fleet, lane: Scalar) -> list[Scalar]:
         """Return the 45 entries about the others around a lane that counts as the ego's own."""
-        pose, ego = state.traffic.pose, ego_pose(state)
+        pose = state.traffic.pose
+        ego = ego_pose(state)
         forward = traffic.forward_speed(pose)
         sideways = pose.speed * jnp.sin(pose.heading)
         place = traffic.ranks(pose.x)
@@ -449,7 +440,8 @@ class Road(Task[Fleet, State]):
         ego = jax.tree.map(float, ego_pose(state))
         pose = Pose(*(np.asarray(value, np.float64) for value in state.traffic.pose))
         lanes, targets = np.asarray(state.traffic.lane), np.asarray(state.traffic.target)
-        turn, side = abs(math.degrees(ego.heading)), "left" if ego.heading >= 0 else "right"
+        turn = abs(math.degrees(ego.heading))
+        side = "left" if ego.heading >= 0 else "right"
         lines = [
             f"You drive {ego.speed:.1f} m/s at {ego.y:.1f} m from the right edge of a road of {self.lanes} lanes of "
             f"{LANE_WIDTH:.0f} m (lane 0 is the right one), heading {turn:.1f} degrees to the {side}. "
@@ -483,7 +475,8 @@ class Road(Task[Fleet, State]):
         height, width, _ = self.picture_shape
         image = Image.new("RGB", (width, height), "darkseagreen")
         canvas = ImageDraw.Draw(image)
-        scale, middle = 4.0, 0.35 * width  # pixels a metre
+        scale = 4.0
+        middle = 0.35 * width  # pixels a metre
 
         def pixel(x: float, y: float) -> tuple[float, float]:
             return middle + scale * x, height / 2 - scale * (y - self.road_width / 2)
@@ -556,7 +549,8 @@ class Highway(NamedActions, Road):
             lane=jnp.where(ego & (direction != 0), new_lane, state.traffic.lane),
             target=jnp.where(ego, new_target, state.traffic.target),
         )
-        y, speed = lane_centre(new_target), self.slowest + self.level_step * level
+        y = lane_centre(new_target)
+        speed = self.slowest + self.level_step * level
 
         def control(pose: Pose) -> tuple[Scalar, Scalar]:
             acceleration = (speed - pose.speed) * (1 / SPEED_TIME)

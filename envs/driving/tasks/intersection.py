@@ -49,13 +49,11 @@ from ..traffic import junction
 from ..traffic.junction import Layout
 from .crossing_task import Crossing, Demand
 
-ACCESS, BOX = 100.0, 11.0
-"""m: length of an arm, and from the centre to its end."""
+ACCESS, BOX = 100.0, 11.0  # m: length of an arm, and from the centre to its end
 RIGHT_RADIUS, LEFT_RADIUS = 9.0, 13.0  # m, of the bends
-TURNS = 3
-"""Routes of an arm: right, straight, left."""
+TURNS = 3  # Routes of an arm: right, straight, left
+# m behind the line in which cars of one arm that turn differently still follow each other.
 DIVERGING = 8.0
-"""m behind the line in which cars of one arm that turn differently still follow each other."""
 
 
 def intersection() -> Layout:
@@ -93,7 +91,8 @@ def intersection() -> Layout:
     leaving = np.where(same_target[..., None], leaving, nowhere)
     priority = np.where(arm % 2 == 1, 3, 1) - (turn == 2)
     # Drivers on the main road do not look for cars that have to yield to them.
-    yields_to, looks_for = priority > priority[:, None], np.broadcast_to(priority[:, None] <= 1, (count, count))
+    yields_to = priority > priority[:, None]
+    looks_for = np.broadcast_to(priority[:, None] <= 1, (count, count))
     return Layout(
         pieces=pieces,
         line=line,
@@ -108,8 +107,7 @@ def intersection() -> Layout:
     )
 
 
-MAIN = Demand(0.9, (0.15, 0.85, 0.0), cars=9, platoons=True)
-"""Main road: no car turns left."""
+MAIN = Demand(0.9, (0.15, 0.85, 0.0), cars=9, platoons=True)  # Main road: no car turns left
 
 
 class Intersection(Crossing):

@@ -52,101 +52,24 @@ from rlbench_suite.task_card import TaskCard
 from ...alternating_bands import alternating_bands
 from ...runge_kutta import rk4
 from ..arrays import Scalar
+from ..vehicle.dynamic_bicycle import FRONT, MASS, REAR, STIFFNESS, Car, Params, curvature, slopes
 
-STEP, SUBSTEPS = 0.1, 4
-"""s; Runge-Kutta steps in it"""
-FRONT, REAR = 1.1, 1.58
-"""m: a and b, from the centre of gravity to the axles."""
-MASS, INERTIA = 1573.0, 2873.0
-"""kg, kg m^2 of the data sheet; the inertia grows with the mass."""
-STIFFNESS = 160_000.0
-"""N/rad: C_f and C_r, of the two tyres of an axle each, at friction 1."""
-GRAVITY = 9.81
-"""m/s^2"""
-MAX_STEERING = 0.35
-"""rad"""
-LANE, LINE = 2.0, 1.0
-"""m from the centre: where the episode ends, and where a wheel is on the line."""
-CLOSE = 0.5
-"""m: distance at which a step pays half."""
-AHEAD = (0.0, 5.0, 10.0, 20.0, 40.0)
-"""m: places where the curvature is seen."""
-MAX_CURVATURE, SPEED_SCALE = 0.03, 25.0
-"""1/m, m/s: scales."""
-
-
-class Params(NamedTuple):
-    """The context."""
-
-    speed: Scalar
-    """u, m/s"""
-    mass: Scalar
-    """kg"""
-    friction: Scalar
-    sharpness: Scalar
-    """K, 1/m"""
-    wavelength: Scalar
-    """W, m"""
-    phase: Scalar
-    """rad"""
-
-
-class Car(NamedTuple):
-    """The car on the lane."""
-
-    s: Scalar
-    """m"""
-    d: Scalar
-    """m"""
-    e: Scalar
-    """rad"""
-    v: Scalar
-    """m/s"""
-    r: Scalar
-    """rad/s"""
+STEP, SUBSTEPS = 0.1, 4  # s; Runge-Kutta steps in it
+MAX_STEERING = 0.35  # rad
+LANE, LINE = 2.0, 1.0  # m from the centre: where the episode ends, and where a wheel is on the line
+CLOSE = 0.5  # m: distance at which a step pays half
+AHEAD = (0.0, 5.0, 10.0, 20.0, 40.0)  # m: places where the curvature is seen
+MAX_CURVATURE, SPEED_SCALE = 0.03, 25.0  # 1/m, m/s: scales
 
 
 class State(NamedTuple):
     """The car, and its record so far."""
 
     car: Car
-    wheel: Scalar
-    """rad: last angle of the front wheels"""
-    earned: Scalar
-    """Return so far."""
-    strayed: Scalar
-    """m: sum over the steps of the distance from the centre"""
-    steps: Scalar
-    """int32"""
-
-
-def curvature(s: Scalar, params: Params) -> Scalar:
-    """Return kappa, 1/m, to the left."""
-    return params.sharpness * jnp.sin(2 * math.pi * s / params.wavelength + params.phase)
-
-
-def slopes(car: Car, wheel: Scalar, params: Params, slides: bool = False) -> Car:
-    """Return the time derivatives of the docstring's equations.
-
-    With ``slides``, the force of an axle is at most the friction times its load: tyres that are asked for more slide.
-    """
-    u, stiffness = params.speed, STIFFNESS * params.friction
-    front = stiffness * (wheel - (car.v + FRONT * car.r) / u)
-    rear = -stiffness * (car.v - REAR * car.r) / u
-    if slides:
-        axle_limit = params.friction * params.mass * (GRAVITY / (FRONT + REAR))
-        front = jnp.clip(front, -axle_limit * REAR, axle_limit * REAR)
-        rear = jnp.clip(rear, -axle_limit * FRONT, axle_limit * FRONT)
-    kappa = curvature(car.s, params)
-    cosine, sine = jnp.cos(car.e), jnp.sin(car.e)
-    along = (u * cosine - car.v * sine) / (1 - car.d * kappa)
-    return Car(
-        along,
-        u * sine + car.v * cosine,
-        car.r - kappa * along,
-        (front + rear) / params.mass - u * car.r,
-        (FRONT * front - REAR * rear) / (params.mass * (INERTIA / MASS)),
-    )
+    wheel: Scalar  # rad: last angle of the front wheels
+    earned: Scalar  # Return so far
+    strayed: Scalar  # m: sum over the steps of the distance from the centre
+    steps: Scalar  # int32
 
 
 class LaneKeeping(Task[Params, State]):
@@ -311,16 +234,12 @@ class LaneKeeping(Task[Params, State]):
 class Stanley(NamedTuple):
     """Player of ``LaneKeeping``: Stanley's law with the curve ahead fed forward."""
 
-    gain: Any = 2.5
-    """1/s: of the distance of the front axle"""
-    damping: Any = 0.1
-    """s: of the yaw rate against that of the curve"""
-    preview: Any = 0.1
-    """s: way ahead at which the curvature is taken"""
-    understeer: Any = MASS * (REAR - FRONT) / (STIFFNESS * (FRONT + REAR))
-    """rad s^2/m: of the data sheet"""
-    wheelbase: Any = FRONT + REAR
-    """m"""
+    gain: Scalar = 2.5  # 1/s: of the distance of the front axle
+    damping: Scalar = 0.1  # s: of the yaw rate against that of the curve
+    preview: Scalar = 0.1  # s: way ahead at which the curvature is taken
+    # rad s^2/m: of the data sheet
+    understeer: Scalar = MASS * (REAR - FRONT) / (STIFFNESS * (FRONT + REAR))
+    wheelbase: Scalar = FRONT + REAR  # m
 
     @classmethod
     def for_task(cls, task: LaneKeeping) -> Stanley:

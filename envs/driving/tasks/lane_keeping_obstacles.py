@@ -55,73 +55,47 @@ from rlbench_suite.task_card import TaskCard
 from ...alternating_bands import alternating_bands
 from ...runge_kutta import rk4
 from ..arrays import Scalar
-from . import lane_keeping, winding_lane
-from .lane_keeping import (
-    AHEAD,
-    CLOSE,
-    FRONT,
-    MASS,
-    MAX_CURVATURE,
-    MAX_STEERING,
-    REAR,
-    SPEED_SCALE,
-    STEP,
-    STIFFNESS,
-    SUBSTEPS,
-    Car,
-    curvature,
-    slopes,
-)
-from .winding_lane import BEAMS, COLUMNS, RANGE, ROWS, Discs
+from ..roads import winding_lane
+from ..roads.winding_lane import BEAMS, COLUMNS, RANGE, ROWS, Discs
+from ..vehicle import dynamic_bicycle
+from ..vehicle.dynamic_bicycle import FRONT, MASS, REAR, STIFFNESS, Car, curvature, slopes
+from .lane_keeping import AHEAD, CLOSE, MAX_CURVATURE, MAX_STEERING, SPEED_SCALE, STEP, SUBSTEPS
 
+# m from the lane's centre: edges of the road, and the farthest place of the car's centre.
 EDGE, MAX_OFFSET = 4.0, 3.0
-"""m from the lane's centre: edges of the road, and the farthest place of the car's centre."""
+# m from the centre of gravity to the ends and sides of the car.
 NOSE, TAIL, HALF_WIDTH = 2.0, 2.5, 1.0
-"""m from the centre of gravity to the ends and sides of the car."""
+# Number of obstacles; m from one to the next, and to and fro.
 OBSTACLES, SPACING, JITTER = 6, 45.0, 5.0
-"""Number of obstacles; m from one to the next, and to and fro."""
-MIN_RADIUS, MAX_RADIUS = 0.8, 1.3
-"""m: radii."""
+MIN_RADIUS, MAX_RADIUS = 0.8, 1.3  # m: radii
+# m by which an inner edge lies beyond the lane's centre or short of it, at most.
 BEYOND, SHORT = 0.3, 0.6
-"""m by which an inner edge lies beyond the lane's centre or short of it, at most."""
-NEAR_MISS = 0.3
-"""m"""
-NUM_SHOWN = 2
-"""Obstacles that ``"state"`` shows."""
+NEAR_MISS = 0.3  # m
+NUM_SHOWN = 2  # Obstacles that ``"state"`` shows
+# m along the lane beyond which obstacles are taken to be there: too far to touch, too far to see.
 TOUCHING_WAY, SEEN_WAY = 12.0, 60.0
-"""m along the lane beyond which obstacles are taken to be there: too far to touch, too far to see."""
 
 
 class Params(NamedTuple):
     """The context."""
 
-    lane: lane_keeping.Params
-    s: jax.Array
-    """``(6,)`` m along the lane, ascending"""
-    d: jax.Array
-    """``(6,)`` m to the left of the lane's centre"""
-    radius: jax.Array
-    """``(6,)`` m"""
+    lane: dynamic_bicycle.Params
+    s: jax.Array  # ``(6,)`` m along the lane, ascending
+    d: jax.Array  # ``(6,)`` m to the left of the lane's centre
+    radius: jax.Array  # ``(6,)`` m
 
 
 class State(NamedTuple):
     """The car, and its record so far."""
 
     car: Car
-    wheel: Scalar
-    """rad: last angle of the front wheels"""
-    earned: Scalar
-    """Return so far."""
-    strayed: Scalar
-    """m: sum over the steps of the distance from the centre"""
-    steps: Scalar
-    """int32"""
-    previous_d: Scalar
-    """m: d a step ago"""
-    integral: Scalar
-    """m s: of d, within +-3"""
-    gap: Scalar
-    """m: least distance from an obstacle during the last step"""
+    wheel: Scalar  # rad: last angle of the front wheels
+    earned: Scalar  # Return so far
+    strayed: Scalar  # m: sum over the steps of the distance from the centre
+    steps: Scalar  # int32
+    previous_d: Scalar  # m: d a step ago
+    integral: Scalar  # m s: of d, within +-3
+    gap: Scalar  # m: least distance from an obstacle during the last step
 
 
 def discs(car: Car, params: Params, farthest: float) -> Discs:
@@ -174,7 +148,7 @@ class LaneKeepingObstacles(Task[Params, State]):
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw speed, car, curves and obstacles."""
         u = self.uniform(key, 6 + 4 * OBSTACLES)
-        lane = lane_keeping.Params(
+        lane = dynamic_bicycle.Params(
             speed=10 + 4 * u[0],
             mass=1300 + 600 * u[1],
             friction=0.7 + 0.4 * u[2],
@@ -365,7 +339,8 @@ class LaneKeepingObstacles(Task[Params, State]):
         image = Image.fromarray(np.asarray(_compiled_photograph(self, state.car, params)))
         pixels = np.array(image.resize((width, height), Image.Resampling.BILINEAR))
         scale = height / ROWS
-        bottom, middle = height - winding_lane.BACK * scale, 0.5 * width
+        bottom = height - winding_lane.BACK * scale
+        middle = 0.5 * width
         rows = slice(round(bottom - NOSE * scale), round(bottom + TAIL * scale))
         crashed = bool(has_failed(state.car, state.gap))
         pixels[rows, round(middle - HALF_WIDTH * scale) : round(middle + HALF_WIDTH * scale)] = (
@@ -397,18 +372,12 @@ class StanleyAround(NamedTuple):
     polynomial of fifth order whose slope and curvature are zero at both ends.
     """
 
-    margin: Any = 0.44
-    """m from an obstacle"""
-    ramp: Any = 0.79
-    """s from the centre to the place beside"""
-    flat: Any = 1.05
-    """m along the lane beside an obstacle, to and fro"""
-    gain: Any = 4.8
-    """1/s: of the distance of the front axle"""
-    damping: Any = 0.03
-    """s: of the yaw rate against that of the path"""
-    preview: Any = 0.145
-    """s: way ahead at which the curvature is taken"""
+    margin: Scalar = 0.44  # m from an obstacle
+    ramp: Scalar = 0.79  # s from the centre to the place beside
+    flat: Scalar = 1.05  # m along the lane beside an obstacle, to and fro
+    gain: Scalar = 4.8  # 1/s: of the distance of the front axle
+    damping: Scalar = 0.03  # s: of the yaw rate against that of the path
+    preview: Scalar = 0.145  # s: way ahead at which the curvature is taken
 
     @classmethod
     def for_task(cls, task: LaneKeepingObstacles) -> StanleyAround:
@@ -424,7 +393,8 @@ class StanleyAround(NamedTuple):
         side = jnp.sign(params.d)
         inner = jnp.abs(params.d) - params.radius
         shift = -side * jnp.maximum(HALF_WIDTH + self.margin - inner, 0.0)
-        way, ramp = s - params.s, self.ramp * params.lane.speed
+        way = s - params.s
+        ramp = self.ramp * params.lane.speed
         share = jnp.clip((jnp.abs(way) - self.flat) / ramp, 0, 1)
         rest = 1 - share
         height = 1 - share**3 * (10 - 15 * share + 6 * share**2)
@@ -440,7 +410,8 @@ class StanleyAround(NamedTuple):
         """Return the steering, shape ``(1,)``."""
         params: Params = view.params
         car: Car = view.state.car
-        u, wheelbase = params.lane.speed, FRONT + REAR
+        u = params.lane.speed
+        wheelbase = FRONT + REAR
         soon = car.s + self.preview * u
         kappa = curvature(soon, params.lane) + self.path(soon, params)[2]
         forward = kappa * (wheelbase + MASS * (REAR - FRONT) / (STIFFNESS * wheelbase) * u * u)

@@ -49,14 +49,10 @@ from ..traffic.traffic import LANES, Fleet
 from . import highway
 from .highway import LANE_LEFT, LANE_RIGHT, LEVEL_STEP, LEVELS, MIN_TARGET_SPEED, Highway, ego_pose
 
-PATIENCE = 15
-"""Steps from one wish to the next."""
-SPEED_TOLERANCE = 2.0
-"""m/s: largest difference from the wanted speed."""
-SPEEDS = 4
-"""Number of speeds that are wanted: the slowest of the target speeds."""
-LANE_ONLY, SPEED_ONLY = 0.4, 0.3
-"""Probabilities of wishes for a lane alone and for a speed alone."""
+PATIENCE = 15  # Steps from one wish to the next
+SPEED_TOLERANCE = 2.0  # m/s: largest difference from the wanted speed
+SPEEDS = 4  # Number of speeds that are wanted: the slowest of the target speeds
+LANE_ONLY, SPEED_ONLY = 0.4, 0.3  # Probabilities of wishes for a lane alone and for a speed alone
 WORDINGS = 9
 _ORDINALS = ("first", "second", "third", "fourth")
 _UNITS = (("m/s", 1.0), ("km/h", 3.6), ("mph", 3600 / 1609.344))
@@ -66,26 +62,19 @@ LANE_WORDS = (
     lambda lane: f"take the {_ORDINALS[LANES - 1 - lane]} lane from the left",
 )
 NONE = -1
-RELATIVE = Highway.speed_scale
-"""m/s, by which the observation divides relative speeds."""
+RELATIVE = Highway.speed_scale  # m/s, by which the observation divides relative speeds
 
 
 class State(NamedTuple):
     """The road, and what the passenger wants."""
 
     road: highway.State
-    lane: Scalar
-    """int32: wanted lane; -1 if any will do."""
-    level: Scalar
-    """int32: number of the wanted speed; -1 if any will do."""
-    wording: Scalar
-    """int32"""
-    fulfilled: Scalar
-    """bool: the present wish was fulfilled at some time."""
-    wishes: Scalar
-    """int32: wishes fulfilled so far, the present one included."""
-    obeyed: Scalar
-    """int32: seconds at whose end the wish was fulfilled."""
+    lane: Scalar  # int32: wanted lane; -1 if any will do
+    level: Scalar  # int32: number of the wanted speed; -1 if any will do
+    wording: Scalar  # int32
+    fulfilled: Scalar  # bool: the present wish was fulfilled at some time
+    wishes: Scalar  # int32: wishes fulfilled so far, the present one included
+    obeyed: Scalar  # int32: seconds at whose end the wish was fulfilled
 
 
 def speed_of_level(level: Any) -> Any:
@@ -167,7 +156,8 @@ class LanguageDriving(Task[Fleet, State]):
 
     def _wish(self, state: State, u: jax.Array) -> State:
         """Return the state with a new wish, for nothing that the ego keeps, from four uniform numbers."""
-        target, level = state.road.traffic.target[0], state.road.level
+        target = state.road.traffic.target[0]
+        level = state.road.level
         other_lane = (target + 1 + jnp.floor(u[1] * (LANES - 1)).astype(jnp.int32)) % LANES
         other_speeds = jnp.where(level < SPEEDS, SPEEDS - 1, SPEEDS)
         speed = jnp.floor(u[2] * other_speeds).astype(jnp.int32)
@@ -299,18 +289,12 @@ class ObedientDriver(NamedTuple):
     """
 
     manner: Manner = Manner()
-    slack: Any = 0.5
-    """m/s above the possible speed of a target speed that it still takes"""
-    cruise: Any = 20.0
-    """m/s at which it looks for a gap if no speed is wanted: about the traffic's"""
-    away: Any = 7.0
-    """m/s by which it is slower to fall behind"""
-    push: Any = 4.0
-    """m/s by which it is faster to pass"""
-    faster: Any = 1.0
-    """m/s by which another lane must be faster"""
-    top_speed: Any = TOP_SPEED
-    """m/s, by which the observation divides the ego's speed"""
+    slack: Scalar = 0.5  # m/s above the possible speed of a target speed that it still takes
+    cruise: Scalar = 20.0  # m/s at which it looks for a gap if no speed is wanted: about the traffic's
+    away: Scalar = 7.0  # m/s by which it is slower to fall behind
+    push: Scalar = 4.0  # m/s by which it is faster to pass
+    faster: Scalar = 1.0  # m/s by which another lane must be faster
+    top_speed: Scalar = TOP_SPEED  # m/s, by which the observation divides the ego's speed
 
     @classmethod
     def for_task(cls, task: LanguageDriving) -> ObedientDriver:
@@ -329,7 +313,9 @@ class ObedientDriver(NamedTuple):
         speed = ego.speed * self.top_speed
         level = jnp.round(ego.speed_to_keep * (LEVELS - 1))
         lane = ego.target_lane * (LANES - 1)
-        speeds, free, settled = self.manner.speeds(lanes, speed), self.manner.free(lanes), ego.changing == 0
+        speeds = self.manner.speeds(lanes, speed)
+        free = self.manner.free(lanes)
+        settled = ego.changing == 0
         lanes_to_go = jnp.where(lane_wanted > 0, jnp.round(wanted_lane * (LANES - 1) - lane), 0)
         side = jnp.where(lanes_to_go > 0, LEFT, RIGHT)
         ahead, behind = (speed + lanes.gain[side, place] for place in (AHEAD, BEHIND))

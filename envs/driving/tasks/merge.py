@@ -27,7 +27,7 @@ Source: Leurent 2018, highway-env, https://github.com/Farama-Foundation/HighwayE
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -42,14 +42,12 @@ from ..traffic.traffic import LANE_WIDTH, Fleet, Rules, lane_centre
 from ..vehicle.bicycle import Pose
 from .highway import LANE_LEFT, LEVELS, MAX_TTC, SIGHT, Highway, State
 
+# m, from the start: where the ego may begin to merge, and where the ramp ends.
 MERGING, BARRIER = 150.0, 400.0
-"""m, from the start: where the ego may begin to merge, and where the ramp ends."""
-FLOWING, MAIN_LANES = 40, 2
-"""Vehicles on the highway, and its lanes."""
-VEHICLES = FLOWING + 2
-"""With the ego, number 0, and the barrier, number 1."""
+FLOWING, MAIN_LANES = 40, 2  # Vehicles on the highway, and its lanes
+VEHICLES = FLOWING + 2  # With the ego, number 0, and the barrier, number 1
+# Gaps that the reference takes on the ramp
 ON_RAMP = Manner(0.238, 1.0, closing=7.0, closing_second=4.4, ahead=2.14, until=2.84, behind=1.57, warned=0.9)
-"""Gaps that the reference takes on the ramp"""
 
 
 def rules_of(state: State) -> Rules:
@@ -152,10 +150,10 @@ class MergingDriver(NamedTuple):
 
     road: GapTestingDriver
     ramp: Manner
-    slack: Any = 2.35
-    """m/s, on the ramp: as that of the highway"""
-    aligned: Any = 110.0
-    """m, behind the place for merging: from here on it drives no faster than it may in the lane beside it"""
+    slack: Scalar = 2.35  # m/s, on the ramp: as that of the highway
+    # m, behind the place for merging: from here on it drives no faster than it may in the lane
+    # beside it
+    aligned: Scalar = 110.0
 
     @classmethod
     def for_task(cls, task: Merge) -> MergingDriver:
@@ -170,9 +168,11 @@ class MergingDriver(NamedTuple):
         """Return one of the five actions."""
         ego = see_ego(view.observation, Merge.own_entries)
         way_to_merging = view.observation[Merge.own_entries] * SIGHT
-        on_ramp, speed = ego.target_lane == 0, ego.speed * self.road.top_speed
+        on_ramp = ego.target_lane == 0
+        speed = ego.speed * self.road.top_speed
         lanes = see_lanes(view.observation, Merge.speed_scale)
-        speeds, free = self.ramp.speeds(lanes, speed), self.ramp.free(lanes)[LEFT]
+        speeds = self.ramp.speeds(lanes, speed)
+        free = self.ramp.free(lanes)[LEFT]
         beside = jnp.where(free, speeds[LEFT], jnp.minimum(speeds[LEFT], speed))
         max_speed = jnp.where(way_to_merging < -self.aligned, jnp.minimum(speeds[EGO_LANE], beside), speeds[EGO_LANE])
         merge = free & (way_to_merging <= 0) & (ego.changing == 0)

@@ -45,12 +45,11 @@ from ..vehicle.bicycle import Pose
 from .highway import LANE_LEFT, LANE_RIGHT, LEVELS, MIN_TARGET_SPEED, SIGHT, Road, State, ego_pose, lane_of
 from .merge import Merge
 
+# m, from the start: where the exit lane begins, and where it parts from the highway.
 EXIT, GORE = 250.0, 420.0
-"""m, from the start: where the exit lane begins, and where it parts from the highway."""
-FLOWING, MAIN_LANES = 49, 3
-"""Vehicles on the highway, with the ego, and its lanes."""
+FLOWING, MAIN_LANES = 49, 3  # Vehicles on the highway, with the ego, and its lanes
+# Gaps that the reference takes
 GAPS = Manner(0.28, 1.6, closing=2.8, closing_second=3.8, ahead=3.0, until=2.2, behind=0.8, warned=1.3)
-"""Gaps that the reference takes"""
 
 
 def rules_of(state: State) -> Rules:
@@ -61,7 +60,8 @@ def rules_of(state: State) -> Rules:
         return ((lane > 0) & (new > 0)) | ((place >= EXIT) & (place < GORE))
 
     def edges(x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
-        parted, right = x + place > GORE, y < LANE_WIDTH
+        parted = x + place > GORE
+        right = y < LANE_WIDTH
         beside = (x + place < EXIT) | (parted & ~right)
         left_edge = LANE_WIDTH * (MAIN_LANES + 1)
         return jnp.where(beside, LANE_WIDTH, 0), jnp.where(parted & right, LANE_WIDTH, left_edge)
@@ -149,22 +149,16 @@ class ExitingDriver(NamedTuple):
     """Player of ``Exit``: it tests gaps, and the nearer the exit, the slower a lane to the right may be."""
 
     manner: Manner
-    slack: Any = 1.3
-    """m/s above the possible speed from which it takes the next lower target speed"""
-    faster: Any = 4.4
-    """m/s by which a lane to the left must be faster"""
-    slower: Any = 3.5
-    """m/s by which a lane to the right may be slower"""
-    relaxed: Any = 60.0
-    """m, from the start: from here on that may be more, and it changes to the left no longer"""
-    urgency: Any = 0.2
-    """1/s: how much more, by the way since then"""
-    aligned: Any = 150.0
-    """m, from the start: from here on it drives no faster than it may in the lane to the right"""
-    yielding: Any = 1.0
-    """m/s by which it slows down where the gap to the right does not last"""
-    top_speed: Any = TOP_SPEED
-    """m/s, by which the observation divides the ego's speed"""
+    slack: Scalar = 1.3  # m/s above the possible speed from which it takes the next lower target speed
+    faster: Scalar = 4.4  # m/s by which a lane to the left must be faster
+    slower: Scalar = 3.5  # m/s by which a lane to the right may be slower
+    # m, from the start: from here on that may be more, and it changes to the left no longer
+    relaxed: Scalar = 60.0
+    urgency: Scalar = 0.2  # 1/s: how much more, by the way since then
+    # m, from the start: from here on it drives no faster than it may in the lane to the right
+    aligned: Scalar = 150.0
+    yielding: Scalar = 1.0  # m/s by which it slows down where the gap to the right does not last
+    top_speed: Scalar = TOP_SPEED  # m/s, by which the observation divides the ego's speed
 
     @classmethod
     def for_task(cls, task: Exit) -> ExitingDriver:
@@ -181,8 +175,10 @@ class ExitingDriver(NamedTuple):
         ego = see_ego(view.observation, Exit.own_entries)
         lanes = see_lanes(view.observation, Exit.speed_scale)
         speed = ego.speed * self.top_speed
-        speeds, free = self.manner.speeds(lanes, speed), self.manner.free(lanes)
-        lane, settled = jnp.round(ego.target_lane * MAIN_LANES), ego.changing == 0
+        speeds = self.manner.speeds(lanes, speed)
+        free = self.manner.free(lanes)
+        lane = jnp.round(ego.target_lane * MAIN_LANES)
+        settled = ego.changing == 0
         beside = jnp.where(free[RIGHT], speeds[RIGHT], jnp.minimum(speeds[RIGHT], speed - self.yielding))
         hurried = (place > self.aligned) & (lane > 1) & settled
         max_speed = jnp.minimum(speeds[EGO_LANE], jnp.maximum(beside, MIN_TARGET_SPEED))

@@ -59,50 +59,37 @@ from ..vehicle import collision
 from ..vehicle.bicycle import LATERAL_ACCELERATION, Pose
 from ..vehicle.collision import Body
 
-STEP, SUBSTEPS = 0.2, 4
-"""s, and samples of a step at which bodies are tested."""
-HORIZON = 300
-"""Steps of an episode."""
+STEP, SUBSTEPS = 0.2, 4  # s, and samples of a step at which bodies are tested
+HORIZON = 300  # Steps of an episode
+# m/s^2: braking of the limiter; share of the lateral acceleration that it allows in bends.
 EASING, LATERAL = 2.0, 0.65
-"""m/s^2: braking of the limiter; share of the lateral acceleration that it allows in bends."""
-LIMITER_TIME = 0.6
-"""s: time constant of the limiter."""
-LATE = 0.5
-"""Points that a second costs."""
+LIMITER_TIME = 0.6  # s: time constant of the limiter
+LATE = 0.5  # Points that a second costs
+# Vehicles in the observation; m and m/s by which it is divided.
 NUM_SEEN, SIGHT, SPEED = 8, 100.0, 20.0
-"""Vehicles in the observation; m and m/s by which it is divided."""
-AHEAD = (10.0, 20.0, 40.0)
-"""m: points of the way in the observation."""
+AHEAD = (10.0, 20.0, 40.0)  # m: points of the way in the observation
+# s: a shorter time is a near miss; interval at which bodies are tested for it.
 TIME_TO_COLLISION, SAMPLE = 1.5, 0.25
-"""s: a shorter time is a near miss; interval at which bodies are tested for it."""
-DRAWS = 16
-"""Times of the recording, of which one begins an episode."""
+DRAWS = 16  # Times of the recording, of which one begins an episode
 
 
 class Params(NamedTuple):
     """The context."""
 
-    begin: Scalar
-    """s of the recording"""
-    speed: Scalar
-    """m/s at the start"""
+    begin: Scalar  # s of the recording
+    speed: Scalar  # m/s at the start
 
 
 class State(NamedTuple):
     """The ego, and what it has met."""
 
-    s: Scalar
-    """m along its way"""
-    speed: Scalar
-    """m/s"""
-    crashed: Scalar
-    """bool"""
-    arrived: Scalar
-    """bool"""
+    s: Scalar  # m along its way
+    speed: Scalar  # m/s
+    crashed: Scalar  # bool
+    arrived: Scalar  # bool
+    # bool: whether it would soon touch another vehicle at its speed after the last step
     near_miss: Scalar
-    """bool: whether it would soon touch another vehicle at its speed after the last step"""
-    steps: Scalar
-    """int32"""
+    steps: Scalar  # int32
 
 
 class OwnRoads(Task[Params, State]):
@@ -242,7 +229,8 @@ class OwnRoads(Task[Params, State]):
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(74,)``; see the table."""
-        ego, vehicles = self.pose(state.s, state.speed), self.recorded_vehicles(state, params)
+        ego = self.pose(state.s, state.speed)
+        vehicles = self.recorded_vehicles(state, params)
         c, s = jnp.cos(ego.heading), jnp.sin(ego.heading)
 
         def from_ego(x: Scalar, y: Scalar, scale: float) -> tuple[Scalar, Scalar]:

@@ -54,43 +54,33 @@ from ..arrays import Scalar
 from ..vehicle import bicycle, reeds_shepp
 from ..vehicle.bicycle import Pose
 
-STEP = 0.2
-"""s"""
-ACCELERATION, SPEED = 3.0, 5.0
-"""m/s^2, m/s: limits of the car."""
-LENGTH, WIDTH = 5.0, 2.0
-"""m"""
-HALF_X, HALF_Y = 35.0, 21.0
-"""m: half of the lot."""
+STEP = 0.2  # s
+ACCELERATION, SPEED = 3.0, 5.0  # m/s^2, m/s: limits of the car
+LENGTH, WIDTH = 5.0, 2.0  # m
+HALF_X, HALF_Y = 35.0, 21.0  # m: half of the lot
+# Spots of a row; m; m from the middle of the lot to the middle of a row.
 SPOTS, SPOT_WIDTH, ROW = 14, 4.0, 10.0
-"""Spots of a row; m; m from the middle of the lot to the middle of a row."""
-ALONG, ACROSS, TURN, REST = 0.5, 0.3, 0.1, 0.1
-"""m, m, rad, m/s: tolerances of parking."""
+ALONG, ACROSS, TURN, REST = 0.5, 0.3, 0.1, 0.1  # m, m, rad, m/s: tolerances of parking
+# Largest reward of a car that is not parked; m in which it falls to 1/e; m that count as much as a
+# radian.
 NEARNESS, REACH, RADIAN = 0.05, 5.0, 2.0
-"""Largest reward of a car that is not parked; m in which it falls to 1/e; m that count as much as a radian."""
 
 
 class Params(NamedTuple):
     """The context."""
 
-    x: Scalar
-    """m, of the goal"""
+    x: Scalar  # m, of the goal
     y: Scalar
-    heading: Scalar
-    """rad, of the goal"""
-    start: Scalar
-    """rad, heading at the start"""
+    heading: Scalar  # rad, of the goal
+    start: Scalar  # rad, heading at the start
 
 
 class State(NamedTuple):
     """The car."""
 
-    pose: Pose
-    """of its centre, in m from the middle of the lot; the speed is negative backwards"""
-    earned: Scalar
-    """Return so far."""
-    crashed: Scalar
-    """bool"""
+    pose: Pose  # of its centre, in m from the middle of the lot; the speed is negative backwards
+    earned: Scalar  # Return so far
+    crashed: Scalar  # bool
 
 
 def roll(pose: Pose, acceleration: Scalar, slip: Scalar, duration: float) -> Pose:
@@ -166,7 +156,8 @@ class Parking(Task[Params, State]):
         """Draw spot, nose and direction of the start."""
         u = self.uniform(key, 3)
         spot = jnp.floor(2 * SPOTS * u[0])
-        column, row = spot % SPOTS, jnp.where(spot < SPOTS, 1.0, -1.0)
+        column = spot % SPOTS
+        row = jnp.where(spot < SPOTS, 1.0, -1.0)
         nose = jnp.where(u[1] < 0.5, row, -row)
         x = SPOT_WIDTH * (column - 0.5 * (SPOTS - 1))
         start = alternating_bands(u[2], split, -math.pi, math.pi, bands=40)
@@ -346,14 +337,11 @@ class Parking(Task[Params, State]):
 class ParkingDriver(NamedTuple):
     """Player of ``Parking``: follows the shortest path of a car that reverses, planned anew at each step."""
 
-    wheel: Any = math.radians(43)
-    """rad: angle of the front wheels in curves; some is left to correct"""
-    speed: Any = 5.0
-    """m/s"""
-    braking: Any = 2.1
-    """m/s^2, towards the end of a stretch"""
-    stop_share: Any = 0.9
-    """Share of the tolerances within which it stops"""
+    # rad: angle of the front wheels in curves; some is left to correct
+    wheel: Scalar = math.radians(43)
+    speed: Scalar = 5.0  # m/s
+    braking: Scalar = 2.1  # m/s^2, towards the end of a stretch
+    stop_share: Scalar = 0.9  # Share of the tolerances within which it stops
 
     @classmethod
     def for_task(cls, task: Parking) -> ParkingDriver:

@@ -58,70 +58,45 @@ from ..vehicle import bicycle, collision, reeds_shepp
 from ..vehicle.bicycle import Motion, Pose
 from ..vehicle.collision import Sweep
 
-SUBSTEPS = 3
-"""Sub-steps of a step of 0.2 s."""
-LENGTH, WIDTH = 5.0, 2.0
-"""m: body of every car."""
-LANE = 5.0
-"""m: width of a lane, as in highway-env."""
+SUBSTEPS = 3  # Sub-steps of a step of 0.2 s
+LENGTH, WIDTH = 5.0, 2.0  # m: body of every car
+LANE = 5.0  # m: width of a lane, as in highway-env
 CORNERS = 6
-DENT, CORNER = (20.0, 30.0), (60.0, 90.0)
-"""m: distance of the corners from the middle."""
-ROUND, MAX_RADIUS = 0.46, 60.0
-"""Share of the shorter edge that a bend may take, and m."""
-MIN_SPEED, MAX_SPEED = 7.0, 8.0
-"""m/s"""
-CLOSE = 0.5
-"""m: distance from the middle of a lane at which a step pays half."""
-AHEAD = (0.0, 5.0, 10.0, 20.0, 30.0)
-"""m: places where the curvature is seen."""
+DENT, CORNER = (20.0, 30.0), (60.0, 90.0)  # m: distance of the corners from the middle
+ROUND, MAX_RADIUS = 0.46, 60.0  # Share of the shorter edge that a bend may take, and m
+MIN_SPEED, MAX_SPEED = 7.0, 8.0  # m/s
+CLOSE = 0.5  # m: distance from the middle of a lane at which a step pays half
+AHEAD = (0.0, 5.0, 10.0, 20.0, 30.0)  # m: places where the curvature is seen
+# 1/m, m, m: scales of the observation, and how far behind another car is seen.
 MAX_CURVATURE, SIGHT, BEHIND = 0.06, 60.0, 8.0
-"""1/m, m, m: scales of the observation, and how far behind another car is seen."""
-NEAR_MISS, CARS = 1.5, 6
-"""s; most other cars."""
+NEAR_MISS, CARS = 1.5, 6  # s; most other cars
 
 
 class Params(NamedTuple):
     """The context; arrays ``(cars,)`` of the others."""
 
-    track: Route
-    """its centre, ``(13,)`` pieces"""
-    lap: Scalar
-    """m"""
-    speed: Scalar
-    """m/s"""
-    pace: Scalar
-    """m/s, of the others along the track's centre"""
-    first: Scalar
-    """m, of the others at the start"""
-    across: Scalar
-    """m, d of the others"""
-    side: Scalar
-    """d of the ego at the start, m"""
+    track: Route  # its centre, ``(13,)`` pieces
+    lap: Scalar  # m
+    speed: Scalar  # m/s
+    pace: Scalar  # m/s, of the others along the track's centre
+    first: Scalar  # m, of the others at the start
+    across: Scalar  # m, d of the others
+    side: Scalar  # d of the ego at the start, m
 
 
 class State(NamedTuple):
     """The ego, the others, and the record so far."""
 
-    pose: Pose
-    """of the ego's centre"""
-    s: Scalar
-    """m, of the ego, within a lap"""
-    d: Scalar
-    """m"""
-    other_s: Scalar
-    """s of the others, m, ``(cars,)``"""
-    covered: Scalar
-    """m, along the track's centre"""
-    strayed: Scalar
-    """m: sum over the steps of the distance from the middle of a lane"""
+    pose: Pose  # of the ego's centre
+    s: Scalar  # m, of the ego, within a lap
+    d: Scalar  # m
+    other_s: Scalar  # s of the others, m, ``(cars,)``
+    covered: Scalar  # m, along the track's centre
+    strayed: Scalar  # m: sum over the steps of the distance from the middle of a lane
     earned: Scalar
-    crashed: Scalar
-    """bool"""
-    left_track: Scalar
-    """bool: by leaving the track or turning away from its direction"""
-    steps: Scalar
-    """int32"""
+    crashed: Scalar  # bool
+    left_track: Scalar  # bool: by leaving the track or turning away from its direction
+    steps: Scalar  # int32
 
 
 def closed_track(radii: list[Scalar], sense: Scalar) -> tuple[Route, Scalar]:
@@ -140,13 +115,16 @@ def closed_track(radii: list[Scalar], sense: Scalar) -> tuple[Route, Scalar]:
     room = [ROUND * jnp.minimum(edge[i], edge[i - 1]) for i in range(CORNERS)]
     radius = [jnp.minimum(a / t, MAX_RADIUS) for a, t in zip(room, tangent, strict=True)]
     cut = [r * t for r, t in zip(radius, tangent, strict=True)]
-    rows, way, heading = [], 0.0 * radii[0], direction[0]
+    rows = []
+    way = 0.0 * radii[0]
+    heading = direction[0]
     rows.append((way, x[0] + 0.5 * dx[0], y[0] + 0.5 * dy[0], heading, 0.0 * way))
     way = way + 0.5 * edge[0] - cut[1]
     for i in (*range(1, CORNERS), 0):
         back = cut[i] / edge[i - 1]
         rows.append((way, x[i] - back * dx[i - 1], y[i] - back * dy[i - 1], heading, jnp.sign(turn[i]) / radius[i]))
-        way, heading = way + jnp.abs(turn[i]) * radius[i], heading + turn[i]
+        way = way + jnp.abs(turn[i]) * radius[i]
+        heading = heading + turn[i]
         on = cut[i] / edge[i]
         rows.append((way, x[i] + on * dx[i], y[i] + on * dy[i], heading, 0.0 * way))
         way = way + edge[i] * (0.5 if i == 0 else 1.0) - cut[i] - (0.0 if i == 0 else cut[(i + 1) % CORNERS])
@@ -394,14 +372,11 @@ class Racetrack(Task[Params, State]):
 class TrackDriver(NamedTuple):
     """Player of ``Racetrack``: it steers along the nearer lane, and along the other one past a car ahead."""
 
-    notice: Any = 20.0
-    """m: gap to the next car, centre to centre, at which it chooses the other lane"""
-    lateral_time: Any = 0.7
-    """s: time constant of the lateral loop"""
-    heading_time: Any = 0.35
-    """s: time constant of the heading loop"""
-    preview: Any = 0.15
-    """s: way ahead at which the curvature is taken"""
+    # m: gap to the next car, centre to centre, at which it chooses the other lane
+    notice: Scalar = 20.0
+    lateral_time: Scalar = 0.7  # s: time constant of the lateral loop
+    heading_time: Scalar = 0.35  # s: time constant of the heading loop
+    preview: Scalar = 0.15  # s: way ahead at which the curvature is taken
 
     @classmethod
     def for_task(cls, task: Racetrack) -> TrackDriver:

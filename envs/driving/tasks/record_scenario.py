@@ -23,10 +23,8 @@ from .crossing_task import SLOWER
 from .intersection import Intersection
 
 SECONDS, SEED = 400, 0
-GAP = 10.0
-"""s: time without new cars in each cycle of the traffic lights up the main road."""
-SPEED_LIMIT = 9.0
-"""m/s: the ego's highest target speed in the junction's task."""
+GAP = 10.0  # s: time without new cars in each cycle of the traffic lights up the main road
+SPEED_LIMIT = 9.0  # m/s: the ego's highest target speed in the junction's task
 
 
 class MainRoad(Intersection):

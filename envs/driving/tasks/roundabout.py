@@ -53,24 +53,22 @@ from ..traffic import junction
 from ..traffic.junction import Layout
 from .crossing_task import Crossing, Demand
 
-RADII = np.array([20.0, 24.0])
-"""m: of the inner and of the outer lane."""
+RADII = np.array([20.0, 24.0])  # m: of the inner and of the outer lane
+# Angle between an arm and the places where its cars enter and leave the ring.
 NODE = math.radians(24)
-"""Angle between an arm and the places where its cars enter and leave the ring."""
+# m from the axis of an arm to its lanes, and to the second lane that comes from the west.
 BESIDE, SECOND = 2.0, 6.0
-"""m from the axis of an arm to its lanes, and to the second lane that comes from the west."""
+# m: radii of the bends into the ring and out of it, which touch a lane of the ring at its node, and
+# one of the arm.
 BENDS = (RADII * math.sin(NODE) - BESIDE) / (1 - math.sin(NODE))
-"""m: radii of the bends into the ring and out of it, which touch a lane of the ring at its node, and one of the arm."""
-ACCESS, LINE = 60.0, 31.0
-"""m: length of an arm, to the line; and from the line to the centre."""
-TURNS = 3
-"""Routes of an arm: first, second, third exit."""
+ACCESS, LINE = 60.0, 31.0  # m: length of an arm, to the line; and from the line to the centre
+TURNS = 3  # Routes of an arm: first, second, third exit
+# m behind the line in which cars of one arm still follow each other, whatever their lanes.
 DIVERGING = 8.0
-"""m behind the line in which cars of one arm still follow each other, whatever their lanes."""
+# m before it enters a lane, and after it leaves one, in which a car counts as in it, for its body
+# reaches into it.
 ENTERING, LEAVING = 5.0, 8.0
-"""m before it enters a lane, and after it leaves one, in which a car counts as in it, for its body reaches into it."""
-JOINING = 15.0
-"""m before the exit's straight part in which cars of both lanes follow each other."""
+JOINING = 15.0  # m before the exit's straight part in which cars of both lanes follow each other
 
 
 def roundabout() -> Layout:
@@ -82,7 +80,9 @@ def roundabout() -> Layout:
     count = 5 * TURNS
     arm, turn = np.arange(count) // TURNS, np.arange(count) % TURNS
     outer = ((turn == 0) | (arm == 4)).astype(int)
-    radius, bend, beside = RADII[outer], BENDS[outer], np.where(arm == 4, SECOND, BESIDE)
+    radius = RADII[outer]
+    bend = BENDS[outer]
+    beside = np.where(arm == 4, SECOND, BESIDE)
     arm = np.minimum(arm, 3)
     c, s = np.array([1, 0, -1, 0]), np.array([0, 1, 0, -1])
 
@@ -97,7 +97,8 @@ def roundabout() -> Layout:
     ways = ACCESS + LINE - begins, bend * (math.pi / 2 - node), radius * (last - first), bend * (math.pi / 2 - NODE)
     start = np.cumsum([0 * bend, *ways], 0)
     entry, leave = start[2], start[3]
-    line, out = np.full(count, ACCESS), start[4] + ends.max() - ends
+    line = np.full(count, ACCESS)
+    out = start[4] + ends.max() - ends
     x, y = (
         np.stack(coordinates, 1)
         for coordinates in zip(
@@ -117,7 +118,8 @@ def roundabout() -> Layout:
         heading=np.stack([heading[0], heading[0], first + math.pi / 2, last + math.pi / 2, heading[1]], 1),
         curvature=np.stack([0 * bend, -1 / bend, 1 / radius, -1 / bend, 0 * bend], 1),
     )
-    same_lane, same_source = outer[:, None] == outer, np.arange(count)[:, None] // TURNS == np.arange(count) // TURNS
+    same_lane = outer[:, None] == outer
+    same_source = np.arange(count)[:, None] // TURNS == np.arange(count) // TURNS
     target = (arm + 1 + turn) % 4
     nowhere = np.array([np.inf, -np.inf, 0.0])
 

@@ -74,33 +74,26 @@ from ..traffic.sampled_distribution import BINS, Grid, below, distance, spread
 
 CARS = 24
 AGENTS = CARS - 1
+# Ticks that humans drive before the episode, and how many of them are watched, at the end.
 WARM_UP, WATCHED = 120, 40
-"""Ticks that humans drive before the episode, and how many of them are watched, at the end."""
-WISH, WISHES = 20, 12
-"""Ticks until the ego changes its wish, and how many it has."""
-EVERY = 6
-"""Every sixth car has a command."""
-GRACE = 40
-"""Ticks of an episode in which commands do not count yet."""
-JAM = 2.0
-"""m: gap that a command adds to the time gap"""
-STRICT = 2.5
-"""Obedience that is lost by a relative error of 1."""
+WISH, WISHES = 20, 12  # Ticks until the ego changes its wish, and how many it has
+EVERY = 6  # Every sixth car has a command
+GRACE = 40  # Ticks of an episode in which commands do not count yet
+JAM = 2.0  # m: gap that a command adds to the time gap
+STRICT = 2.5  # Obedience that is lost by a relative error of 1
+# Desired speed of humans who obey, so that they can close up, relative to the speed limit.
 KEEN = 1.3
-"""Desired speed of humans who obey, so that they can close up, relative to the speed limit."""
+# Relative errors are counted in thousandths, so that sums do not depend on their order.
 PRECISION = 1000
-"""Relative errors are counted in thousandths, so that sums do not depend on their order."""
-FINE = 1024
-"""The return so far is a multiple of 1 / 1024, so that rewards add up without rounding."""
-SLIGHT = 0.1
-"""m/s^2: a car that asks for more than this beyond what is safe is overruled."""
+FINE = 1024  # The return so far is a multiple of 1 / 1024, so that rewards add up without rounding
+SLIGHT = 0.1  # m/s^2: a car that asks for more than this beyond what is safe is overruled
+# Least realism and obedience of a success. The humans themselves, under other random numbers, reach
+# it in 98 % of the episodes, an average driver in every car in 8 % at medium difficulty.
 ENOUGH = 2 / 3
-"""Least realism and obedience of a success. The humans themselves, under other random numbers, reach it in 98 % of the
-episodes, an average driver in every car in 8 % at medium difficulty."""
+# m/s, m, s, m/s^2 and standard deviations that are shown as 1.
 SPEED, GAP, COMMAND, RANDOM, CHANCE = 40.0, 100.0, 3.0, 1.0, 4.0
-"""m/s, m, s, m/s^2 and standard deviations that are shown as 1."""
+# Bins of what is compared, in m/s, m and m/s^2.
 GRIDS = {"speed": Grid(0.0, 0.5), "gap": Grid(0.0, 2.0), "acceleration": Grid(-BRAKING, 0.125)}
-"""Bins of what is compared, in m/s, m and m/s^2."""
 
 
 class Entry(IntEnum):
@@ -125,49 +118,33 @@ class Entry(IntEnum):
 class Params(NamedTuple):
     """The context."""
 
-    limit: Scalar
-    """m/s"""
-    gap: Scalar
-    """m: mean gap, and that of every car 60 s before the episode"""
-    driver: Driver
-    """Each field ``(cars,)``; car 0 is the ego."""
-    random: Scalar
-    """m/s^2: standard deviation of random accelerations"""
-    wishes: Scalar
-    """m/s: speeds that the ego wishes in turn, ``(WISHES,)``"""
-    command: Scalar
-    """s: commanded time gap, 0 without a command, ``(cars,)``"""
+    limit: Scalar  # m/s
+    gap: Scalar  # m: mean gap, and that of every car 60 s before the episode
+    driver: Driver  # Each field ``(cars,)``; car 0 is the ego
+    random: Scalar  # m/s^2: standard deviation of random accelerations
+    wishes: Scalar  # m/s: speeds that the ego wishes in turn, ``(WISHES,)``
+    command: Scalar  # s: commanded time gap, 0 without a command, ``(cars,)``
 
 
 class Record(NamedTuple):
     """Behaviour of each driver while watched, ``(cars,)``."""
 
-    speed: Scalar
-    """m/s, mean"""
-    gap: Scalar
-    """m, mean"""
-    change: Scalar
-    """m^2/s^4: mean square of the change of acceleration from tick to tick"""
-    fastest: Scalar
-    """m/s"""
+    speed: Scalar  # m/s, mean
+    gap: Scalar  # m, mean
+    change: Scalar  # m^2/s^4: mean square of the change of acceleration from tick to tick
+    fastest: Scalar  # m/s
 
 
 class State(NamedTuple):
     """The twin (index 0) and the agents' road (index 1), and their records so far."""
 
-    ring: Ring
-    """Each field ``(2, cars)``."""
-    acceleration: Scalar
-    """m/s^2 in the last tick, ``(2, cars)``"""
+    ring: Ring  # Each field ``(2, cars)``
+    acceleration: Scalar  # m/s^2 in the last tick, ``(2, cars)``
     record: Record
-    below: Scalar
-    """int32 ``(2, 3, BINS - 1)``: values of all steps below the end of each bin"""
-    error: Scalar
-    """int32: sum of relative errors of commanded gaps, in thousandths"""
-    overruled: Scalar
-    """int32: how often cars braked by themselves"""
-    steps: Scalar
-    """int32"""
+    below: Scalar  # int32 ``(2, 3, BINS - 1)``: values of all steps below the end of each bin
+    error: Scalar  # int32: sum of relative errors of commanded gaps, in thousandths
+    overruled: Scalar  # int32: how often cars braked by themselves
+    steps: Scalar  # int32
 
 
 class TrafficSim(Task[Params, State]):
@@ -199,8 +176,10 @@ class TrafficSim(Task[Params, State]):
         """Draw population, road, commands and wishes."""
         u = self.uniform(key, 5 + WISHES + 7 * CARS)
         cars = u[5 + WISHES :].reshape(7, CARS)
-        number, ego = np.arange(CARS), np.arange(CARS) == 0
-        limit, mean = 20 + 10 * u[1], alternating_bands(u[0], split, 1.0, 1.8, bands=8)
+        number = np.arange(CARS)
+        ego = np.arange(CARS) == 0
+        limit = 20 + 10 * u[1]
+        mean = alternating_bands(u[0], split, 1.0, 1.8, bands=8)
         differs = self.heterogeneity * (2 * cars[:2] - 1)
         commanded = ~ego & (number % EVERY == jnp.floor(EVERY * u[2]).astype(jnp.int32))
         command = jnp.where(cars[5] < 0.5, 0.7 + 0.2 * cars[6], 2.4 + 0.6 * cars[6])
@@ -262,10 +241,12 @@ class TrafficSim(Task[Params, State]):
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Drive for a tick."""
         twin, fleet = (Ring(state.ring.gap[i], state.ring.v[i]) for i in (0, 1))
-        drivers, tick = obedient_drivers(params), WARM_UP + state.steps
+        drivers = obedient_drivers(params)
+        tick = WARM_UP + state.steps
         twin_pedal = self.humans(twin, drivers, self.normal(key, CARS), tick, params)
         ego_pedal = self.humans(fleet, drivers, jnp.zeros(CARS, self.dtype), tick, params)[:1]
-        requested, safe_pedal = BRAKING * action[:, 0], safe_acceleration(fleet.gap, fleet.v, leader_value(fleet.v))[1:]
+        requested = BRAKING * action[:, 0]
+        safe_pedal = safe_acceleration(fleet.gap, fleet.v, leader_value(fleet.v))[1:]
         pedal = jnp.stack([twin_pedal, jnp.concatenate([ego_pedal, jnp.minimum(requested, safe_pedal)])])
         ring = move(state.ring, pedal)
         acceleration = (ring.v - state.ring.v) * (1 / TICK)
@@ -321,7 +302,8 @@ class TrafficSim(Task[Params, State]):
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
-        realism, obedience = self.realism(state), self.obedience(state, params)
+        realism = self.realism(state)
+        obedience = self.obedience(state, params)
         far = self.distances(state)[0].astype(self.dtype) / (AGENTS * jnp.maximum(state.steps, 1))
         return {
             "success": (realism >= ENOUGH).all() & (obedience >= ENOUGH) & (state.steps > GRACE),
@@ -333,7 +315,9 @@ class TrafficSim(Task[Params, State]):
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the observation of each car, ``(23, 14)``; see the table."""
-        ring, acceleration, record = Ring(state.ring.gap[1], state.ring.v[1]), state.acceleration[1], state.record
+        ring = Ring(state.ring.gap[1], state.ring.v[1])
+        acceleration = state.acceleration[1]
+        record = state.record
         columns = (
             ring.v * (1 / SPEED),
             ring.gap * (1 / GAP),
@@ -389,10 +373,12 @@ class TrafficSim(Task[Params, State]):
     def describe(self, state: State, params: Params) -> str:
         """Describe every car, its driver while watched, and its command."""
         gap, v, acceleration = (np.asarray(values[1]) for values in (*state.ring, state.acceleration))
-        record, command = Record(*map(np.asarray, state.record)), np.asarray(params.command)
+        record = Record(*map(np.asarray, state.record))
+        command = np.asarray(params.command)
         lines = [f"Speed limit {float(params.limit):.1f} m/s; {TICK * int(state.steps):g} s since the start."]
         for car in range(CARS):
-            who, leader = (f"agent_{car - 1}" if car else "ego"), (f"agent_{(car or CARS) - 2}" if car != 1 else "ego")
+            who = f"agent_{car - 1}" if car else "ego"
+            leader = f"agent_{(car or CARS) - 2}" if car != 1 else "ego"
             lines.append(f"{who}: {v[car]:.1f} m/s, {acceleration[car]:+.2f} m/s^2, {gap[car]:.1f} m behind {leader}")
             if car:
                 random = float(np.sqrt(0.5 * record.change[car]))
@@ -418,7 +404,8 @@ class TrafficSim(Task[Params, State]):
 
 def obedient_drivers(params: Params) -> Driver:
     """Return the drivers, of whom those with commands obey."""
-    driver, commanded = params.driver, params.command > 0
+    driver = params.driver
+    commanded = params.command > 0
     return driver._replace(
         desired_speed=jnp.where(commanded, KEEN * params.limit, driver.desired_speed),
         time_gap=jnp.where(commanded, params.command, driver.time_gap),

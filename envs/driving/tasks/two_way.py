@@ -27,7 +27,7 @@ Source: Leurent 2018, highway-env, https://github.com/Farama-Foundation/HighwayE
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -43,14 +43,11 @@ from ..traffic.traffic import Fleet, Rules, lane_centre
 from ..vehicle.bicycle import Pose
 from .highway import FASTER, IDLE, LANE_LEFT, LANE_RIGHT, LEVELS, Highway, State
 
+# Vehicles in either lane. The first are numbered first, the ego 0.
 NUM_SAME_WAY, NUM_ONCOMING = 12, 5
-"""Vehicles in either lane. The first are numbered first, the ego 0."""
-SIGHT = 600.0
-"""m: overtaking needs more foresight than a highway."""
-UNHURRIED = 0.65
-"""Desired speed, as a fraction of that on a highway."""
-MIN_ONCOMING_SPEED, MAX_ONCOMING_SPEED = 18.0, 22.0
-"""m/s"""
+SIGHT = 600.0  # m: overtaking needs more foresight than a highway
+UNHURRIED = 0.65  # Desired speed, as a fraction of that on a highway
+MIN_ONCOMING_SPEED, MAX_ONCOMING_SPEED = 18.0, 22.0  # m/s
 
 
 def comes_towards() -> np.ndarray:
@@ -103,27 +100,19 @@ class OvertakingDriver(NamedTuple):
     """
 
     manner: Manner = Manner(0.27, 1.46, closing=3.89, closing_second=4.85, ahead=6.0, until=2.2)
-    slack: Any = 2.39
-    """m/s above the possible speed from which it takes the next lower target speed"""
-    margin: Any = 1.5
-    """s: time to spare with the oncoming vehicle"""
-    overtaking_gap: Any = 60.0
-    """m: gap to the vehicle ahead from which it overtakes"""
-    room: Any = 35.0
-    """m: gap between two vehicles in which it may turn back; else it passes both"""
-    clearance: Any = 5.0
-    """m: gap to the passed vehicle when the ego's body is back on the right"""
-    back: Any = 1.0
-    """s: time until then"""
-    warning: Any = 2.33
-    """s: time to collision with the vehicle ahead at which it still changes lanes"""
-    waiting: Any = 17.3
-    """m: gap to the vehicle ahead at which it waits"""
-    acceleration: Any = 0.9 * MAX_ACCELERATION
-    """m/s^2, from one target speed to the next"""
-    fastest: Any = MAX_TARGET_SPEED
-    top_speed: Any = TOP_SPEED
-    """m/s; by the second one the observation divides the ego's speed"""
+    # m/s above the possible speed from which it takes the next lower target speed
+    slack: Scalar = 2.39
+    margin: Scalar = 1.5  # s: time to spare with the oncoming vehicle
+    overtaking_gap: Scalar = 60.0  # m: gap to the vehicle ahead from which it overtakes
+    room: Scalar = 35.0  # m: gap between two vehicles in which it may turn back; else it passes both
+    clearance: Scalar = 5.0  # m: gap to the passed vehicle when the ego's body is back on the right
+    back: Scalar = 1.0  # s: time until then
+    # s: time to collision with the vehicle ahead at which it still changes lanes
+    warning: Scalar = 2.33
+    waiting: Scalar = 17.3  # m: gap to the vehicle ahead at which it waits
+    acceleration: Scalar = 0.9 * MAX_ACCELERATION  # m/s^2, from one target speed to the next
+    fastest: Scalar = MAX_TARGET_SPEED
+    top_speed: Scalar = TOP_SPEED  # m/s; by the second one the observation divides the ego's speed
 
     @classmethod
     def for_task(cls, task: TwoWay) -> OvertakingDriver:
@@ -144,11 +133,14 @@ class OvertakingDriver(NamedTuple):
         """Return one of the five actions."""
         ego = see_ego(view.observation, TwoWay.own_entries)
         lanes = see_lanes(view.observation, TwoWay.speed_scale, SIGHT)
-        speed, level = ego.speed * self.top_speed, ego.speed_to_keep * (LEVELS - 1)
-        on_right, settled = ego.target_lane == 0, ego.changing == 0
+        speed = ego.speed * self.top_speed
+        level = ego.speed_to_keep * (LEVELS - 1)
+        on_right = ego.target_lane == 0
+        settled = ego.changing == 0
         vehicle = jnp.where(on_right, EGO_LANE, RIGHT)
         """Lane of the vehicles that it overtakes"""
-        gap, closing = lanes.gap[vehicle, AHEAD], jnp.maximum(0, -lanes.gain[vehicle, AHEAD])
+        gap = lanes.gap[vehicle, AHEAD]
+        closing = jnp.maximum(0, -lanes.gain[vehicle, AHEAD])
         meets = self.time_to_meet(lanes, speed, jnp.where(on_right, LEFT, EGO_LANE))
         enough = meets > self.time_to_pass(lanes, speed, vehicle) + self.margin
         passes = enough & lanes.occupied[vehicle, AHEAD] & (gap < self.overtaking_gap)

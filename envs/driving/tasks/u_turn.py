@@ -64,13 +64,11 @@ from .highway import (
 )
 
 VEHICLES, LANES = 26, 2
+# Least return of a success. Who overtakes nobody earns less in about half of the episodes.
+# Vehicles overtaken are no measure here: who drives well hangs back in bends, where no speed pays.
 EARNED = 6.0
-"""Least return of a success. Who overtakes nobody earns less in about half of the episodes.
-
-Vehicles overtaken are no measure here: who drives well hangs back in bends, where no speed pays.
-"""
+# Desired speed, as a fraction of that on a highway, and that in bends, as a fraction of it.
 UNHURRIED, CAREFUL = 0.45, 0.55
-"""Desired speed, as a fraction of that on a highway, and that in bends, as a fraction of it."""
 
 
 def bend_speeds(params: Fleet) -> Scalar:
@@ -88,7 +86,8 @@ class UTurn(Highway):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        self.first_level, self.first_speed = 1, self.slowest + self.level_step
+        self.first_level = 1
+        self.first_speed = self.slowest + self.level_step
 
     def constants(self) -> tuple[Constant, ...]:
         """Return the constants of the highway, without trucks, whose noses swing into the other lane in bends."""
@@ -191,17 +190,12 @@ class UTurnDriver(NamedTuple):
     """
 
     mind: Driver = HURRIED
-    preview: Any = 0.95
-    """s: how far ahead the speed of IDM is predicted."""
-    haste: Any = 1.19
-    """Speed levels that are added before the next lower level is taken."""
-    politeness: Any = 0.07
-    keep_right: Any = 1.5
-    """m/s^2: incentive to change to the right"""
-    hang_back_from: Any = 15.0
-    """m: way to the beginning of a bend at which it begins to hang back"""
-    hang_back_until: Any = 10.0
-    """m: way to the end of a bend at which it drives on"""
+    preview: Scalar = 0.95  # s: how far ahead the speed of IDM is predicted
+    haste: Scalar = 1.19  # Speed levels that are added before the next lower level is taken
+    politeness: Scalar = 0.07
+    keep_right: Scalar = 1.5  # m/s^2: incentive to change to the right
+    hang_back_from: Scalar = 15.0  # m: way to the beginning of a bend at which it begins to hang back
+    hang_back_until: Scalar = 10.0  # m: way to the end of a bend at which it drives on
 
     @classmethod
     def for_task(cls, task: Road) -> UTurnDriver:

@@ -26,36 +26,26 @@ from ..roads.signal_plan import TICK, Lights
 from ..vehicle.bicycle import TYRE_BRAKING
 from .car_following import Driver, acceleration_at_ratio, gap_ratio, safe_speed
 
-LENGTH = 5.0
-"""m of a car"""
-EXIT = 150.0
-"""m from the stop line to the exit"""
-FREE = 1e6
-"""m: gap of the first vehicle of a lane"""
-OUTSIDE = -1.0
-"""m: position of a vehicle that has not entered"""
-GENTLE_STOP = 3.0
-"""m/s^2: drivers who need more to stop at amber drive on"""
+LENGTH = 5.0  # m of a car
+EXIT = 150.0  # m from the stop line to the exit
+FREE = 1e6  # m: gap of the first vehicle of a lane
+OUTSIDE = -1.0  # m: position of a vehicle that has not entered
+GENTLE_STOP = 3.0  # m/s^2: drivers who need more to stop at amber drive on
 
 
 class Traffic(NamedTuple):
     """Vehicles of every lane in their order, each field ``(..., lanes, slots)``."""
 
-    x: Scalar
-    """m from the entry"""
-    v: Scalar
-    """m/s"""
-    held: Scalar
-    """bool: stops for the light"""
+    x: Scalar  # m from the entry
+    v: Scalar  # m/s
+    held: Scalar  # bool: stops for the light
 
 
 class Ahead(NamedTuple):
     """The leader of every vehicle."""
 
-    gap: Scalar
-    """m from bumper to bumper; FREE without a leader"""
-    v: Scalar
-    """m/s; 0 without one"""
+    gap: Scalar  # m from bumper to bumper; FREE without a leader
+    v: Scalar  # m/s; 0 without one
 
 
 def leaders(x: Scalar, v: Scalar, front: Scalar, length: Scalar = LENGTH) -> Ahead:
@@ -76,7 +66,8 @@ def holds(traffic: Traffic, light: Lights, line: Scalar) -> jax.Array:
 
 def intention(traffic: Traffic, ahead: Ahead, driver: Driver, line: Scalar) -> jax.Array:
     """Return the acceleration that the drivers choose by themselves, m/s^2, unlimited, given who is held."""
-    v, way = traffic.v, jnp.maximum(line - traffic.x, 0)
+    v = traffic.v
+    way = jnp.maximum(line - traffic.x, 0)
     wall = jnp.where(traffic.held, gap_ratio(driver, v, way, 0), 0)
     crowded = jnp.maximum(gap_ratio(driver, v, ahead.gap, ahead.v), wall)
     return acceleration_at_ratio(driver, v, crowded)

@@ -47,50 +47,35 @@ from .approach import FREE, LENGTH, OUTSIDE, Ahead, admit, intention
 from .car_following import Driver, acceleration_at_ratio, gap_ratio
 from .lane_changing import Prospect, is_safe, wants_to_change
 
-RIGHT, STRAIGHT, LEFT = 0, 1, 2
-"""Ways."""
-SOLID = 30.0
-"""m before the line in which nobody changes lanes"""
-LANE_END = 10.0
-"""m behind the line at which the rear of a car leaves the lane for its own way"""
-CRAWL = 2.0
-"""m/s: least speed of a car that changes lanes"""
-POLITENESS = 0.3
-"""p of MOBIL."""
-LATERAL = 3.0
-"""m/s^2"""
-RADII = np.array([9.0, 0.0, 13.0])
-"""m, of each way; 0 for straight on"""
+RIGHT, STRAIGHT, LEFT = 0, 1, 2  # Ways
+SOLID = 30.0  # m before the line in which nobody changes lanes
+LANE_END = 10.0  # m behind the line at which the rear of a car leaves the lane for its own way
+CRAWL = 2.0  # m/s: least speed of a car that changes lanes
+POLITENESS = 0.3  # p of MOBIL
+LATERAL = 3.0  # m/s^2
+RADII = np.array([9.0, 0.0, 13.0])  # m, of each way; 0 for straight on
+# m/s, of each way; more than anyone drives for straight on
 TURN_SPEEDS = np.where(RADII > 0, np.sqrt(LATERAL * RADII), 100.0)
-"""m/s, of each way; more than anyone drives for straight on"""
-BENDS = math.pi / 2 * RADII
-"""m, of each way"""
+BENDS = math.pi / 2 * RADII  # m, of each way
+# Bits of a slot and of a place, of which there are 64 in a metre: up to 65 km.
 SLOT_BITS, PLACE_BITS, PLACES = 5, 22, 64.0
-"""Bits of a slot and of a place, of which there are 64 in a metre: up to 65 km."""
-ABSENT = 15
-"""Group of those who are nobody's neighbours."""
+ABSENT = 15  # Group of those who are nobody's neighbours
 
 
 class LaneTraffic(NamedTuple):
     """Vehicles of every approach, each field ``(..., approaches, slots)``."""
 
-    x: Scalar
-    """m from the entry"""
-    v: Scalar
-    """m/s"""
-    held: Scalar
-    """bool: stops for the light"""
-    left: Scalar
-    """bool: in the left lane"""
+    x: Scalar  # m from the entry
+    v: Scalar  # m/s
+    held: Scalar  # bool: stops for the light
+    left: Scalar  # bool: in the left lane
 
 
 class Neighbour(NamedTuple):
     """A neighbour of every vehicle."""
 
-    exists: Scalar
-    """bool"""
-    slot: Scalar
-    """int32"""
+    exists: Scalar  # bool
+    slot: Scalar  # int32
 
 
 # -- ways ----------------------------------------------------------------------------------------------------------
@@ -235,7 +220,8 @@ def changes_lane(traffic: LaneTraffic, way: Scalar, driver: Driver, line: Scalar
     """Return who changes, to the left or else to the right lane."""
     x, v = traffic.x, traffic.v
     lane = on_lanes(traffic, line)
-    number, current = order_number(lane, x), traffic.left.astype(jnp.int32)
+    number = order_number(lane, x)
+    current = traffic.left.astype(jnp.int32)
     in_lane, in_other_lane = order_number(current, x), order_number(1 - current, x)
     wall = jnp.where(traffic.held, gap_ratio(driver, v, jnp.maximum(line - x, 0), 0), 0)
 

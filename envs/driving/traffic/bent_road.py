@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -29,18 +28,14 @@ from ..vehicle.collision import Sweep
 from . import traffic
 from .traffic import LANE_WIDTH, SUBSTEP, Fleet, Leaders, Traffic, lane_centre
 
-RADII = 20.0, 24.0
-"""m: of the inner (left) and of the outer lane, as in highway-env."""
-RADIUS = 0.5 * sum(RADII)
-"""m: of the line between them."""
-BEND = math.pi * RADIUS
-"""m: its length in a half circle."""
-EDGE = LANE_WIDTH
-"""m: from that line to an edge of the road."""
+RADII = 20.0, 24.0  # m: of the inner (left) and of the outer lane, as in highway-env
+RADIUS = 0.5 * sum(RADII)  # m: of the line between them
+BEND = math.pi * RADIUS  # m: its length in a half circle
+EDGE = LANE_WIDTH  # m: from that line to an edge of the road
+# m/s: highest speed of the ego in a bend. It needs 65 % of the lateral acceleration that
+# ``bicycle.py`` allows.
 BEND_SPEED = 8.0
-"""m/s: highest speed of the ego in a bend. It needs 65 % of the lateral acceleration that ``bicycle.py`` allows."""
-EASING = 2.0
-"""m/s^2: braking before a bend."""
+EASING = 2.0  # m/s^2: braking before a bend
 
 
 def half_straight(circumference: Scalar) -> Scalar:
@@ -66,7 +61,8 @@ def centre_line(circumference: Scalar) -> Route:
 
 def next_bend(s: Scalar, circumference: Scalar) -> tuple[Scalar, Scalar]:
     """Return the way to the beginning of the next bend (0 in a bend) and to its end, m."""
-    half, lap = half_straight(circumference), 0.5 * circumference
+    half = half_straight(circumference)
+    lap = 0.5 * circumference
     place = jnp.mod(s, lap)
     begin = jnp.where(place >= half + BEND, half + lap, half) - place
     return jnp.maximum(begin, 0), begin + BEND
@@ -105,7 +101,8 @@ def substep(
         control: acceleration (m/s^2) and sine of the slip angle, to which that of the bend is added, of the ego, given
             its pose (the heading is its course) and its highest speed.
     """
-    pose, ring = road.pose, fleet.circumference
+    pose = road.pose
+    ring = fleet.circumference
     route = centre_line(ring)
     s = jnp.mod(travelled + pose.x, ring)
     limit = speed_before(next_bend(s, ring)[0], bend_speed)
@@ -147,7 +144,7 @@ def ego_crashes(route: Route, s: Scalar, start: Pose, motion: Motion, fleet: Fle
 
 def corners_beside(route: Route, s: Scalar, ego: Sweep) -> Scalar:
     """Return the distances of the ego's corners from the line between both lanes at the end of a step, ``(4,)``."""
-    end: Any = ego.motion.end
+    end: Scalar = ego.motion.end
     c, sine = jnp.cos(end.heading), jnp.sin(end.heading)
     ahead = 0.5 * ego.length * np.array([1, 1, -1, -1], np.float32)
     beside = 0.5 * ego.width * np.array([1, -1, 1, -1], np.float32)

@@ -18,23 +18,18 @@ import jax.numpy as jnp
 
 from ..arrays import Scalar
 
+# m: shorter gaps, and bodies that overlap, count as this one, so that braking stays finite.
 MIN_GAP = 0.1
-"""m: shorter gaps, and bodies that overlap, count as this one, so that braking stays finite."""
 
 
 class Driver(NamedTuple):
     """The five parameters of the model."""
 
-    desired_speed: Scalar
-    """v0, m/s"""
-    time_gap: Scalar
-    """T, s"""
-    jam_gap: Scalar
-    """s0, m: gap of standing vehicles"""
-    acceleration: Scalar
-    """a, m/s^2: the largest one"""
-    deceleration: Scalar
-    """b, m/s^2: the comfortable one, positive"""
+    desired_speed: Scalar  # v0, m/s
+    time_gap: Scalar  # T, s
+    jam_gap: Scalar  # s0, m: gap of standing vehicles
+    acceleration: Scalar  # a, m/s^2: the largest one
+    deceleration: Scalar  # b, m/s^2: the comfortable one, positive
 
 
 def desired_gap(driver: Driver, speed: Scalar, leader_speed: Scalar) -> Scalar:

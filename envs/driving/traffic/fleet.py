@@ -23,19 +23,18 @@ from .traffic import Fleet
 MIN_TARGET_SPEED, MAX_TARGET_SPEED = 10.0, 30.0  # m/s
 MAX_ACCELERATION, MAX_BRAKING = 3.0, 6.0  # m/s^2, of the ego
 TOP_SPEED = 40.0  # m/s, of the ego
+# s of the best driving that a crash takes back at most: a whole episode of the usual length.
 CRASH_SECONDS = 40.0
-"""s of the best driving that a crash takes back at most: a whole episode of the usual length."""
 CAR_LENGTH, TRUCK_LENGTH = 5.0, 12.0  # m
-DENSITY_SPREAD = (0.9, 1.1)
-"""Range of an episode's density, as fractions of the difficulty's."""
+DENSITY_SPREAD = (0.9, 1.1)  # Range of an episode's density, as fractions of the difficulty's
 DENSITY_BANDS = 20
+# m: part of a vehicle's slot of road at the start that is left beyond the longest vehicle.
 START_ROOM = 8.0
-"""m: part of a vehicle's slot of road at the start that is left beyond the longest vehicle."""
 MAX_FIRST_SPEED = 20.0  # m/s, of the ego; it pays nothing
+# Gap at the start, as a fraction of the desired one: it sets how fast vehicles drive at first.
 START_GAP_FRACTION = 0.7
-"""Gap at the start, as a fraction of the desired one: it sets how fast vehicles drive at first."""
+# Others do not know how the ego will drive: they take it for this driver.
 USUAL_DRIVER = Driver(desired_speed=MAX_TARGET_SPEED, time_gap=1.4, jam_gap=2.0, acceleration=1.4, deceleration=2.0)
-"""Others do not know how the ego will drive: they take it for this driver."""
 
 
 def road_constants(density: float) -> tuple[Constant, ...]:

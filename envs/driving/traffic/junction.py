@@ -32,48 +32,36 @@ from ..vehicle.collision import Sweep
 from . import car_following
 from .car_following import Driver
 
-LENGTH, WIDTH = 5.0, 2.0
-"""m: body of every car."""
-HALF = 0.5 * LENGTH
-"""m"""
+LENGTH, WIDTH = 5.0, 2.0  # m: body of every car
+HALF = 0.5 * LENGTH  # m
+# m: distance of two lines below which bodies on them may touch; 0.7 m for corners in bends.
 TOUCH = WIDTH + 0.7
-"""m: distance of two lines below which bodies on them may touch; 0.7 m for corners in bends."""
-MARGIN = 1.5
-"""s: between two cars in a zone."""
-STARTING = 5.0
-"""m/s: mean speed of a slower car that starts."""
-CRAWL = 1.0
-"""m/s: slower cars are expected to leave a zone at this speed."""
-FIRM = 4.0
-"""m/s^2: braking for which drivers are ready; a car that would need more does not stop."""
-BEFORE_BEND = 12.0
-"""m: way before a bend at which drivers begin to slow down."""
+MARGIN = 1.5  # s: between two cars in a zone
+STARTING = 5.0  # m/s: mean speed of a slower car that starts
+CRAWL = 1.0  # m/s: slower cars are expected to leave a zone at this speed
+FIRM = 4.0  # m/s^2: braking for which drivers are ready; a car that would need more does not stop
+BEFORE_BEND = 12.0  # m: way before a bend at which drivers begin to slow down
 
 
 class Layout(NamedTuple):
     """The routes of a junction; plain NumPy."""
 
-    pieces: Route
-    """``(routes, pieces)``"""
-    line: np.ndarray
-    """m along each route: the line before the junction"""
-    out: np.ndarray
-    """m along each route: the beginning of the arm by which it leaves"""
-    fastest: np.ndarray
-    """m/s: speed in its narrowest bend; see :func:`speed_in_bend`"""
+    pieces: Route  # ``(routes, pieces)``
+    line: np.ndarray  # m along each route: the line before the junction
+    out: np.ndarray  # m along each route: the beginning of the arm by which it leaves
+    fastest: np.ndarray  # m/s: speed in its narrowest bend; see :func:`speed_in_bend`
+    # ``(routes, routes)``, bool: cars on the first route yield to those on the second one
     yields_to: np.ndarray
-    """``(routes, routes)``, bool: cars on the first route yield to those on the second one"""
+    # ``(routes, routes)``, bool: they yield to those that are in the junction already, even if they
+    # go first otherwise
     looks_for: np.ndarray
-    """``(routes, routes)``, bool: they yield to those that are in the junction already, even if they go first otherwise
-    """
+    # ``(routes, routes, parts, 3)``: parts of the second route that lie on the first one, from and
+    # to (m along the second), and m to add for the place along the first
     shared: np.ndarray
-    """``(routes, routes, parts, 3)``: parts of the second route that lie on the first one, from and to (m along the
-    second), and m to add for the place along the first
-    """
+    # ``(routes, routes, 4)``: where cars of the first route that yield may touch those on the
+    # second: from and to, m along the first, and from and to, m along the second; infinitely far
+    # for nowhere
     zones: np.ndarray
-    """``(routes, routes, 4)``: where cars of the first route that yield may touch those on the second: from and to, m
-    along the first, and from and to, m along the second; infinitely far for nowhere
-    """
 
     def route(self, number: int) -> Route:
         """Return one route; plain NumPy."""
@@ -83,38 +71,28 @@ class Layout(NamedTuple):
 class Cars(NamedTuple):
     """All cars; arrays ``(cars,)``."""
 
-    route: Scalar
-    """int32"""
-    s: Scalar
-    """m along the route, of the body's centre"""
-    speed: Scalar
-    """m/s"""
-    present: Scalar
-    """bool: others are away"""
+    route: Scalar  # int32
+    s: Scalar  # m along the route, of the body's centre
+    speed: Scalar  # m/s
+    present: Scalar  # bool: others are away
 
 
 class CarRoutes(NamedTuple):
     """Everybody's route; ``(cars,)`` each."""
 
-    pieces: Route
-    """``(cars, pieces)``"""
-    line: Scalar
-    """m along the route"""
-    out: Scalar
-    """m along the route"""
-    fastest: Scalar
-    """m/s: speed in bends"""
+    pieces: Route  # ``(cars, pieces)``
+    line: Scalar  # m along the route
+    out: Scalar  # m along the route
+    fastest: Scalar  # m/s: speed in bends
 
 
 class Ahead(NamedTuple):
     """Leaders and lines that everybody heeds until the next look; ``(cars,)`` each."""
 
-    leader: Scalar
-    """int32"""
+    leader: Scalar  # int32
+    # m: with it the leader's place is one along the own route; infinite for no leader
     offset: Scalar
-    """m: with it the leader's place is one along the own route; infinite for no leader"""
-    stop: Scalar
-    """m: the line at which to stop; infinite for none"""
+    stop: Scalar  # m: the line at which to stop; infinite for none
 
 
 def speed_in_bend(radius: np.ndarray) -> np.ndarray:

@@ -18,27 +18,19 @@ from typing import NamedTuple
 
 from ..arrays import Scalar
 
-SAFE_BRAKING = 4.0
-"""b_safe, m/s^2"""
-THRESHOLD = 0.1
-"""m/s^2"""
+SAFE_BRAKING = 4.0  # b_safe, m/s^2
+THRESHOLD = 0.1  # m/s^2
 
 
 class Prospect(NamedTuple):
     """Accelerations before and after a change, m/s^2."""
 
-    own_before: Scalar
-    """a_c"""
-    own_after: Scalar
-    """a~_c"""
-    new_follower: Scalar
-    """a_n"""
-    new_follower_after: Scalar
-    """a~_n"""
-    old_follower: Scalar
-    """a_o"""
-    old_follower_after: Scalar
-    """a~_o"""
+    own_before: Scalar  # a_c
+    own_after: Scalar  # a~_c
+    new_follower: Scalar  # a_n
+    new_follower_after: Scalar  # a~_n
+    old_follower: Scalar  # a_o
+    old_follower_after: Scalar  # a~_o
 
 
 def is_safe(prospect: Prospect) -> Scalar:

@@ -26,19 +26,13 @@ from ..vehicle.bicycle import Pose
 class Recording(NamedTuple):
     """Slots; arrays ``(slots, points)``, plain NumPy. Times behind the last point of a slot are infinite."""
 
-    time: np.ndarray
-    """s"""
-    x: np.ndarray
-    """m"""
+    time: np.ndarray  # s
+    x: np.ndarray  # m
     y: np.ndarray
-    heading: np.ndarray
-    """rad"""
-    speed: np.ndarray
-    """m/s"""
-    joined: np.ndarray
-    """bool: the vehicle of a point goes on to the next one"""
-    length: np.ndarray
-    """m, of the vehicle of each point"""
+    heading: np.ndarray  # rad
+    speed: np.ndarray  # m/s
+    joined: np.ndarray  # bool: the vehicle of a point goes on to the next one
+    length: np.ndarray  # m, of the vehicle of each point
     width: np.ndarray
 
 
@@ -48,8 +42,7 @@ class Vehicles(NamedTuple):
     pose: Pose
     length: Scalar
     width: Scalar
-    present: Scalar
-    """bool"""
+    present: Scalar  # bool
 
 
 def recording_of(trajectories: Sequence[Trajectory]) -> Recording:

@@ -19,21 +19,16 @@ import jax.numpy as jnp
 from ..arrays import Scalar
 from .car_following import Driver, acceleration, safe_speed
 
-TICK = 0.5
-"""s"""
-BRAKING = 4.0
-"""m/s^2: the hardest braking, and the largest acceleration"""
-LENGTH = 5.0
-"""m of a car"""
+TICK = 0.5  # s
+BRAKING = 4.0  # m/s^2: the hardest braking, and the largest acceleration
+LENGTH = 5.0  # m of a car
 
 
 class Ring(NamedTuple):
     """All cars in their order; arrays ``(..., cars)``."""
 
-    gap: Scalar
-    """m from bumper to bumper"""
-    v: Scalar
-    """m/s"""
+    gap: Scalar  # m from bumper to bumper
+    v: Scalar  # m/s
 
 
 def leader_value(values: Scalar) -> Scalar:

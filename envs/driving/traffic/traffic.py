@@ -31,90 +31,71 @@ from . import car_following, lane_changing
 from .car_following import Driver
 from .lane_changing import Prospect
 
-LANES = 4
-"""Number of lanes of the highway."""
-LANE_WIDTH = 4.0
-"""m"""
-VEHICLES = 50
-"""Number of vehicles of the highway, with the ego."""
-SUBSTEP = 1 / 15
-"""s"""
-INDEX_BITS = 6
-"""Bits of a vehicle's index: there are at most 64 vehicles."""
-WORD = 32
-"""Bits of a word of a set."""
-MAX_LANES = 8
-"""Lanes of the widest road."""
+LANES = 4  # Number of lanes of the highway
+LANE_WIDTH = 4.0  # m
+VEHICLES = 50  # Number of vehicles of the highway, with the ego
+SUBSTEP = 1 / 15  # s
+INDEX_BITS = 6  # Bits of a vehicle's index: there are at most 64 vehicles
+WORD = 32  # Bits of a word of a set
+MAX_LANES = 8  # Lanes of the widest road
 
 
 class Fleet(NamedTuple):
     """Properties constant during an episode; arrays ``(vehicles,)`` unless said otherwise."""
 
-    driver: Driver
-    """Parameters of each driver; the ego's are those that others assume."""
-    length: Scalar
-    """m"""
-    width: Scalar
-    """m"""
-    politeness: Scalar
-    """p of MOBIL, scalar."""
-    circumference: Scalar
-    """m, scalar"""
+    driver: Driver  # Parameters of each driver; the ego's are those that others assume
+    length: Scalar  # m
+    width: Scalar  # m
+    politeness: Scalar  # p of MOBIL, scalar
+    circumference: Scalar  # m, scalar
 
 
 class Traffic(NamedTuple):
     """Poses and lanes of all vehicles; arrays ``(vehicles,)``."""
 
-    pose: Pose
-    """x relative to the ego at the last look; within half a circumference then."""
-    lane: Scalar
-    """int32: the lane a vehicle comes from, or is in."""
-    target: Scalar
-    """int32: the lane it goes to, or is in."""
+    pose: Pose  # x relative to the ego at the last look; within half a circumference then
+    lane: Scalar  # int32: the lane a vehicle comes from, or is in
+    target: Scalar  # int32: the lane it goes to, or is in
 
 
 class Leaders(NamedTuple):
     """Leader of each vehicle until the next look; ``(vehicles,)`` each."""
 
+    # int32: the nearest ahead in ``lane``; a vehicle alone in its lane follows itself, once around.
     index: Scalar
-    """int32: the nearest ahead in ``lane``; a vehicle alone in its lane follows itself, once around."""
-    offset: Scalar
-    """m, added to the difference of both x it gives the bumper-to-bumper gap."""
-    target_index: Scalar
-    """int32: the nearest ahead in ``target``."""
+    offset: Scalar  # m, added to the difference of both x it gives the bumper-to-bumper gap
+    target_index: Scalar  # int32: the nearest ahead in ``target``
     target_offset: Scalar
 
 
 class Order(NamedTuple):
     """Order of all vehicles along the road, int32 ``(vehicles,)`` each."""
 
-    rank: Scalar
-    """Rank of each vehicle, 0 for the last."""
-    index: Scalar
-    """Vehicle of each rank."""
+    rank: Scalar  # Rank of each vehicle, 0 for the last
+    index: Scalar  # Vehicle of each rank
 
 
 class Occupied(NamedTuple):
     """Vehicles that count in each lane, as sets of ranks, uint32 ``(MAX_LANES,)`` each."""
 
-    low: Scalar
-    """Bit k is rank k."""
-    high: Scalar
-    """Bit k is rank 32 + k."""
+    low: Scalar  # Bit k is rank k
+    high: Scalar  # Bit k is rank 32 + k
 
 
 class Rules(NamedTuple):
     """Rules of a road at one moment; positions are relative to the ego."""
 
     lanes: int = LANES
+    # Function of a lane: may the others change to it?
     others_may: Callable[[Scalar], Any] = lambda new: True
-    """Function of a lane: may the others change to it?"""
+    # Function of two neighbouring lanes: may the ego, where it is, change from the one to the
+    # other?
     ego_may: Callable[[Scalar, Scalar], Any] = lambda lane, new: True
-    """Function of two neighbouring lanes: may the ego, where it is, change from the one to the other?"""
+    # Function of x and y of the ego that gives the edges of the road there, m; by default those of
+    # all lanes.
     edges: Callable[[Scalar, Scalar], tuple[Scalar, Scalar]] | None = None
-    """Function of x and y of the ego that gives the edges of the road there, m; by default those of all lanes."""
-    steady: Any = None
-    """Marks of vehicles that keep speed and direction, ``(vehicles,)`` bool; None if there are none."""
+    # Marks of vehicles that keep speed and direction, ``(vehicles,)`` bool; None if there are none.
+    steady: Scalar = None
 
 
 HIGHWAY = Rules()
@@ -305,8 +286,8 @@ def look(traffic: Traffic, fleet: Fleet, direction: Scalar, rules: Rules = HIGHW
 
 # -- driving -------------------------------------------------------------------------------------------------------
 
+# Function of the ego's pose that gives its acceleration (m/s^2) and sine of the slip angle.
 Control = Callable[[Pose], tuple[Scalar, Scalar]]
-"""Function of the ego's pose that gives its acceleration (m/s^2) and sine of the slip angle."""
 
 
 def follow(traffic: Traffic, fleet: Fleet, leaders: Leaders) -> Scalar:

@@ -20,52 +20,38 @@ import jax.numpy as jnp
 
 from ..arrays import Scalar
 
-WHEELBASE = 0.6
-"""Distance of the axles, as a fraction of a vehicle's length."""
-STEERING_LIMIT = math.pi / 4
-"""rad, largest angle of the front wheels."""
+WHEELBASE = 0.6  # Distance of the axles, as a fraction of a vehicle's length
+STEERING_LIMIT = math.pi / 4  # rad, largest angle of the front wheels
+# Sine of the slip angle at the steering limit.
 SLIP_LIMIT = math.sin(math.atan(0.5 * math.tan(STEERING_LIMIT)))
-"""Sine of the slip angle at the steering limit."""
+# m/s^2: limit of tyres on a dry road; no driver brakes harder, whatever the model asks for.
 TYRE_BRAKING = 9.0
-"""m/s^2: limit of tyres on a dry road; no driver brakes harder, whatever the model asks for."""
-LATERAL_ACCELERATION = 0.5 * 1.0 * 9.81
-"""m/s^2: half of friction coefficient 1 times gravity."""
+LATERAL_ACCELERATION = 0.5 * 1.0 * 9.81  # m/s^2: half of friction coefficient 1 times gravity
 
-HEADING_TIME = 0.2
-"""s: time constant of the heading loop."""
+HEADING_TIME = 0.2  # s: time constant of the heading loop
+# s: time constant of the lateral loop. It is more than four times the heading's, so that a lane
+# change never overshoots.
 LATERAL_TIME = 1.0
-"""s: time constant of the lateral loop. It is more than four times the heading's, so that a lane change never
-overshoots.
-"""
-LATERAL_SPEED = 2.0
-"""m/s: highest speed across a lane."""
-MAX_HEADING = 0.4
-"""rad: largest heading that the lateral loop asks for."""
-CRAWL = 1.0
-"""m/s: slower vehicles are steered as if they drove at this speed."""
+LATERAL_SPEED = 2.0  # m/s: highest speed across a lane
+MAX_HEADING = 0.4  # rad: largest heading that the lateral loop asks for
+CRAWL = 1.0  # m/s: slower vehicles are steered as if they drove at this speed
 
 
 class Pose(NamedTuple):
     """Place, heading and speed of a vehicle."""
 
-    x: Scalar
-    """m, along the road, of the body's centre."""
-    y: Scalar
-    """m, to the left, from the right edge of the road."""
-    heading: Scalar
-    """rad, to the left."""
-    speed: Scalar
-    """m/s, never negative."""
+    x: Scalar  # m, along the road, of the body's centre
+    y: Scalar  # m, to the left, from the right edge of the road
+    heading: Scalar  # rad, to the left
+    speed: Scalar  # m/s, never negative
 
 
 class Motion(NamedTuple):
     """Effect of a step on a vehicle."""
 
     end: Pose
-    middle_heading: Scalar
-    """rad, half way along the arc."""
-    cosine: Scalar
-    """Cosine of the middle heading."""
+    middle_heading: Scalar  # rad, half way along the arc
+    cosine: Scalar  # Cosine of the middle heading
     sine: Scalar
 
 

@@ -26,10 +26,8 @@ class Sweep(NamedTuple):
 
     start: Pose
     motion: Motion
-    length: Scalar
-    """m"""
-    width: Scalar
-    """m"""
+    length: Scalar  # m
+    width: Scalar  # m
 
 
 def turn_margin(sweep: Sweep) -> Scalar:
@@ -81,13 +79,10 @@ def collided(first: Sweep, second: Sweep, duration: float) -> Scalar:
 class Body(NamedTuple):
     """A rectangle at a moment, or an array of them."""
 
-    x: Scalar
-    """m, of the centre"""
+    x: Scalar  # m, of the centre
     y: Scalar
-    heading: Scalar
-    """rad"""
-    length: Scalar
-    """m"""
+    heading: Scalar  # rad
+    length: Scalar  # m
     width: Scalar
 
 

@@ -34,34 +34,28 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
+from ..arrays import Scalar
+
 
 class Engine(NamedTuple):
     """Coefficients of CO2."""
 
-    idle: Any
-    """mg/s"""
-    kinetic: Any
-    """mg s^2/m^2"""
-    linear: Any
-    """mg/m"""
-    square: Any
-    """mg s/m^2"""
+    idle: Scalar  # mg/s
+    kinetic: Scalar  # mg s^2/m^2
+    linear: Scalar  # mg/m
+    square: Scalar  # mg s/m^2
 
 
 CAR = Engine(9449 / 3.6, 938.4 / 3.6, -467.1 / 3.6, 28.26 / 3.6)
 TRUCK = Engine(24290 / 3.6, 7180 / 3.6, 1835 / 3.6, 0.0)
-JOURNEY = 12.0
-"""km"""
-FUEL_IDLE, FUEL_LINEAR, FUEL_SQUARE = 7.8e-4, 1.9556e-5, 1e-6
-"""L/s, L/kJ and L s/kJ^2."""
-MASS = 1430.0
-"""kg"""
+JOURNEY = 12.0  # km
+FUEL_IDLE, FUEL_LINEAR, FUEL_SQUARE = 7.8e-4, 1.9556e-5, 1e-6  # L/s, L/kJ and L s/kJ^2
+MASS = 1430.0  # kg
+# kg/m: half the density of air, drag coefficient, correction for altitude, frontal area in m^2.
 DRAG = 0.6128 * 0.6 * 0.98 * 3.28
-"""kg/m: half the density of air, drag coefficient, correction for altitude, frontal area in m^2."""
+# N and kg/s: rolling resistance and its growth with speed.
 ROLLING, ROLLING_SPEED = 9.8066 * MASS * 0.00175 * 4.575, 9.8066 * MASS * 0.00175 * 0.0328 * 3.6
-"""N and kg/s: rolling resistance and its growth with speed."""
-INERTIA, EFFICIENCY = 1.04 * MASS, 0.92
-"""kg, rotating parts included; of the driveline."""
+INERTIA, EFFICIENCY = 1.04 * MASS, 0.92  # kg, rotating parts included; of the driveline
 
 
 def co2(speed: Any, acceleration: Any, engine: Engine = CAR) -> Any:

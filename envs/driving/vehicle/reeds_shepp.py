@@ -21,23 +21,17 @@ import numpy as np
 from ..arrays import Scalar
 
 LEFT_TURN, STRAIGHT, RIGHT_TURN = 1, 0, -1
-SHORT = 0.02
-"""Pieces shorter than this, in radii, are skipped at the beginning."""
-CUSP = 0.5
-"""Length, in radii, that a change of direction counts for."""
+SHORT = 0.02  # Pieces shorter than this, in radii, are skipped at the beginning
+CUSP = 0.5  # Length, in radii, that a change of direction counts for
 
 
 class Plan(NamedTuple):
     """A path: three pieces."""
 
-    turns: tuple[Scalar, Scalar, Scalar]
-    """1 to the left, 0 straight, -1 to the right"""
-    lengths: tuple[Scalar, Scalar, Scalar]
-    """In radii; negative backwards"""
-    direction: Scalar
-    """1 if it begins forwards, -1 backwards"""
-    stretch: Scalar
-    """Length up to the first change of direction, in radii"""
+    turns: tuple[Scalar, Scalar, Scalar]  # 1 to the left, 0 straight, -1 to the right
+    lengths: tuple[Scalar, Scalar, Scalar]  # In radii; negative backwards
+    direction: Scalar  # 1 if it begins forwards, -1 backwards
+    stretch: Scalar  # Length up to the first change of direction, in radii
 
     def curvature(self, covered: Scalar) -> Scalar:
         """Return the mean curvature over the next length ``covered``, in radii."""

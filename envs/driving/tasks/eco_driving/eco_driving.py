@@ -72,31 +72,20 @@ from ...traffic.car_following import Driver
 from ...vehicle.emissions import CAR, Engine, co2, fuel
 
 LANES, SLOTS = 4, 12
-TICKS = 2
-"""Ticks of a step."""
-EASE = 1.5
-"""m/s^2"""
-INFLOW = 100.0
-"""s: no car arrives later"""
-MIN_HEADWAY = 2.0
-"""s"""
-NEVER = 1_000_000
-"""Tick of arrival of an empty slot."""
+TICKS = 2  # Ticks of a step
+EASE = 1.5  # m/s^2
+INFLOW = 100.0  # s: no car arrives later
+MIN_HEADWAY = 2.0  # s
+NEVER = 1_000_000  # Tick of arrival of an empty slot
+# Least saving of a success, % of the emission of a car for each controlled car, and its largest
+# delay, s per car.  The share of controlled cars bounds what the fleet can save, so that a fixed
+# part of the whole would be a matter of luck where few cars are controlled.
 SAVED, DELAYED = 3.0, 1.0
-"""Least saving of a success, % of the emission of a car for each controlled car, and its largest delay, s per car.
-
-The share of controlled cars bounds what the fleet can save, so that a fixed part of the whole would be a matter of luck
-where few cars are controlled.
-"""
-SPEED, WAY, TIME, PEDAL = 15.0, 250.0, 90.0, 4.5
-"""m/s, m, s and m/s^2 that are shown as 1."""
+SPEED, WAY, TIME, PEDAL = 15.0, 250.0, 90.0, 4.5  # m/s, m, s and m/s^2 that are shown as 1
 NAMES = ("north", "south", "east", "west")
-GRAM = 1e-3
-"""g in a mg"""
-MAX_REWARD = 60.0
-"""g per car: no step emits more, and none saves more."""
-FREE_GAP = 2 * WAY
-"""m: gap to a follower that does not exist; shown as 1."""
+GRAM = 1e-3  # g in a mg
+MAX_REWARD = 60.0  # g per car: no step emits more, and none saves more
+FREE_GAP = 2 * WAY  # m: gap to a follower that does not exist; shown as 1
 
 
 class Entry(IntEnum):
@@ -127,52 +116,36 @@ class Entry(IntEnum):
 class Params(NamedTuple):
     """The context. Fields of drivers and cars are ``(lanes, slots)``."""
 
-    approach: Scalar
-    """m from the entry to the stop line"""
-    limit: Scalar
-    """m/s"""
+    approach: Scalar  # m from the entry to the stop line
+    limit: Scalar  # m/s
     plan: Plan
     driver: Driver
-    arrival: Scalar
-    """int32: tick at which the car reaches the entry, or NEVER"""
-    controlled: Scalar
-    """bool"""
-    cars: Scalar
-    """Cars of the episode, at least 1."""
+    arrival: Scalar  # int32: tick at which the car reaches the entry, or NEVER
+    controlled: Scalar  # bool
+    cars: Scalar  # Cars of the episode, at least 1
 
 
 class State(NamedTuple):
     """The twin (index 0) and the fleet (index 1), and their records so far."""
 
-    traffic: Traffic
-    """Each field ``(2, lanes, slots)``."""
-    tick: Scalar
-    """int32"""
+    traffic: Traffic  # Each field ``(2, lanes, slots)``
+    tick: Scalar  # int32
+    # mg of both, int32 ``(2,)``: whole numbers, so that sums do not depend on their order
     co2: Scalar
-    """mg of both, int32 ``(2,)``: whole numbers, so that sums do not depend on their order"""
-    fuel: Scalar
-    """ul (1e-6 L) of both, int32 ``(2,)``"""
-    delay: Scalar
-    """s of all cars, int32"""
+    fuel: Scalar  # ul (1e-6 L) of both, int32 ``(2,)``
+    delay: Scalar  # s of all cars, int32
 
 
 class Around(NamedTuple):
     """Surroundings of every car, each field ``(lanes, slots)``."""
 
-    gap: Scalar
-    """m to the leader"""
-    leader_speed: Scalar
-    """m/s; 0 without one"""
-    led: Scalar
-    """bool: the leader is controlled"""
-    gap_behind: Scalar
-    """m to the follower; FREE_GAP without one"""
-    follower_speed: Scalar
-    """m/s; 0 without one"""
-    chosen: Scalar
-    """m/s^2: acceleration that the driver chooses"""
-    between: Scalar
-    """Cars between it and the line."""
+    gap: Scalar  # m to the leader
+    leader_speed: Scalar  # m/s; 0 without one
+    led: Scalar  # bool: the leader is controlled
+    gap_behind: Scalar  # m to the follower; FREE_GAP without one
+    follower_speed: Scalar  # m/s; 0 without one
+    chosen: Scalar  # m/s^2: acceleration that the driver chooses
+    between: Scalar  # Cars between it and the line
 
 
 class EcoDriving(Task[Params, State]):
@@ -258,7 +231,8 @@ class EcoDriving(Task[Params, State]):
     def drive(self, state: State, off: jax.Array, params: Params) -> State:
         """Return the state a tick later; agents accelerate by ``off`` less, ``(lanes, slots)`` m/s^2."""
         line = params.approach
-        traffic, light = state.traffic, self.lights(params, state.tick)
+        traffic = state.traffic
+        light = self.lights(params, state.tick)
         traffic = traffic._replace(held=holds(traffic, light, line))
         ahead, intended = self.look_ahead(traffic, params)
         inside = (traffic.x >= 0) & (traffic.x < line + EXIT)
@@ -283,7 +257,8 @@ class EcoDriving(Task[Params, State]):
         """Return the state a tick later, with what this tick emits."""
         out = params.approach + EXIT
         inside = (traffic.x >= 0) & (traffic.x < out)
-        speed, acceleration = 0.5 * (traffic.v + next_traffic.v), (next_traffic.v - traffic.v) * (1 / TICK)
+        speed = 0.5 * (traffic.v + next_traffic.v)
+        acceleration = (next_traffic.v - traffic.v) * (1 / TICK)
         waits = (traffic.x < 0) & (params.arrival <= state.tick)
         leaves = inside & (next_traffic.x >= out)
         engine = self.engines(params)
@@ -311,10 +286,12 @@ class EcoDriving(Task[Params, State]):
     def car_observations(self, state: State, params: Params) -> jax.Array:
         """Return what each car observes if it is controlled, ``(lanes * slots, 20)``."""
         fleet = jax.tree.map(lambda value: value[1], state.traffic)
-        light, line = self.lights(params, state.tick), params.approach
+        light = self.lights(params, state.tick)
+        line = params.approach
         fleet = fleet._replace(held=holds(fleet, light, line))
         around = self.around(fleet, params)
-        cycle, seconds = params.plan.cycle, TICK / TIME
+        cycle = params.plan.cycle
+        seconds = TICK / TIME
         green = self.per_lane(jnp.stack([params.plan.first, params.plan.second]))
         agent = (fleet.x >= 0) & (fleet.x < line + EXIT) & params.controlled
         ego_columns = (

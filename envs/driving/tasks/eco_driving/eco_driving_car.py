@@ -51,15 +51,13 @@ from .eco_driving import (
     bounds,
 )
 
-SAVED = 10.0
-"""% of the emission of a car: least saving of a success."""
-RED_LEFT = 10
-"""Ticks of red that a car at its desired speed finds left, at least."""
+SAVED = 10.0  # % of the emission of a car: least saving of a success
+RED_LEFT = 10  # Ticks of red that a car at its desired speed finds left, at least
+# Entries of an agent's observation that are about other agents.
 OF_OTHERS = "leader_controlled", "penetration"
-"""Entries of an agent's observation that are about other agents."""
 # Of 32 bits: JAX keeps an array of 64 bits as it first saw it, so indexing fails in float64 after a run in float32.
+# Entries of an agent's observation that are shown: all but those of OF_OTHERS.
 OWN_ENTRIES = np.delete(np.arange(len(Entry), dtype=np.int32), [Entry.LEADER_CONTROLLED, Entry.PENETRATION])
-"""Entries of an agent's observation that are shown: all but those of OF_OTHERS."""
 
 
 class EcoDrivingCar(EcoDriving):

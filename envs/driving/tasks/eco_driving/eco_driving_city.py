@@ -50,6 +50,8 @@ from ...traffic.car_following import Driver
 from ...vehicle.emissions import CAR, TRUCK, Engine, cold_ratio, cold_share, fuel
 from .eco_driving import LANES, NEVER, SLOTS, EcoDriving, Entry, State, arrivals, bounds, drivers
 
+# Approach in m, speed limit in km/h, cycle in s, share of the first green, vehicles an hour on a
+# lane of each direction, share of trucks, temperature in degrees Celsius.
 CITIES = np.array(
     [
         (170, 40, 50, 0.50, 200, 200, 0.02, 12),
@@ -70,45 +72,28 @@ CITIES = np.array(
         (260, 50, 60, 0.40, 260, 360, 0.15, 6),
     ]
 )
-"""Approach in m, speed limit in km/h, cycle in s, share of the first green, vehicles an hour on a lane of each
-direction, share of trucks, temperature in degrees Celsius."""
-GREENS, FIRST = 20, 6
-"""Ticks by which the sum of greens and the first green differ from the city's."""
-TRUCKS_BETWEEN = len(Entry) + 2
-"""Entry of the observation: trucks between a vehicle and the line."""
-TRUCK_LENGTH = 10.0
-"""m"""
-TEMPERATURE_SCALE = 40.0
-"""Degrees Celsius that are shown as 1."""
-MAX_REWARD = 400.0
-"""g per car: no step emits more, and none saves more."""
+GREENS, FIRST = 20, 6  # Ticks by which the sum of greens and the first green differ from the city's
+TRUCKS_BETWEEN = len(Entry) + 2  # Entry of the observation: trucks between a vehicle and the line
+TRUCK_LENGTH = 10.0  # m
+TEMPERATURE_SCALE = 40.0  # Degrees Celsius that are shown as 1
+MAX_REWARD = 400.0  # g per car: no step emits more, and none saves more
 
 
 class CityParams(NamedTuple):
     """The context. Fields of drivers and vehicles are ``(lanes, slots)``."""
 
-    city: Scalar
-    """int32: row of CITIES"""
-    approach: Scalar
-    """m from the entry to the stop line"""
-    limit: Scalar
-    """m/s"""
+    city: Scalar  # int32: row of CITIES
+    approach: Scalar  # m from the entry to the stop line
+    limit: Scalar  # m/s
     plan: Plan
     driver: Driver
-    arrival: Scalar
-    """int32: tick at which the vehicle reaches the entry, or NEVER"""
-    controlled: Scalar
-    """bool"""
-    cars: Scalar
-    """Vehicles of the episode, at least 1."""
-    truck: Scalar
-    """bool"""
-    cold: Scalar
-    """bool: a car with a cold engine"""
-    temperature: Scalar
-    """Degrees Celsius"""
-    trucks: Scalar
-    """Share of trucks."""
+    arrival: Scalar  # int32: tick at which the vehicle reaches the entry, or NEVER
+    controlled: Scalar  # bool
+    cars: Scalar  # Vehicles of the episode, at least 1
+    truck: Scalar  # bool
+    cold: Scalar  # bool: a car with a cold engine
+    temperature: Scalar  # Degrees Celsius
+    trucks: Scalar  # Share of trucks
 
 
 class EcoDrivingCity(EcoDriving):
@@ -227,8 +212,7 @@ class CityAdvice(NamedTuple):
     advice: SpeedAdvice = SpeedAdvice(
         headway=2.05, start=2.3, reserve=2.6, patience=3.3, braking=0.59, slowest=1.1, grace=1.8
     )
-    truck_headway: Any = 1.4
-    """s more than a car"""
+    truck_headway: Scalar = 1.4  # s more than a car
 
     @classmethod
     def for_task(cls, task: EcoDrivingCity) -> CityAdvice:

@@ -87,48 +87,33 @@ from .eco_driving import (
 APPROACHES = 2
 NAMES = ("south", "west")
 WAYS = ("right", "straight on", "left")
-MIN_SHARE, MAX_SHARE = 0.05, 0.3
-"""Share of a turn."""
-DETOUR = 300.0
-"""m"""
-MAX_REWARD = 400.0
-"""g per car: no step emits more, and none saves more."""
+MIN_SHARE, MAX_SHARE = 0.05, 0.3  # Share of a turn
+DETOUR = 300.0  # m
+MAX_REWARD = 400.0  # g per car: no step emits more, and none saves more
 
 
 class LanesParams(NamedTuple):
     """The context. Fields of drivers and cars are ``(approaches, slots)``."""
 
-    approach: Scalar
-    """m from the entry to the stop line"""
-    limit: Scalar
-    """m/s"""
+    approach: Scalar  # m from the entry to the stop line
+    limit: Scalar  # m/s
     plan: Plan
     driver: Driver
-    arrival: Scalar
-    """int32: tick at which the car reaches the entry, or NEVER"""
-    controlled: Scalar
-    """bool"""
-    cars: Scalar
-    """Cars of the episode, at least 1."""
-    way: Scalar
-    """int32: RIGHT, STRAIGHT or LEFT"""
+    arrival: Scalar  # int32: tick at which the car reaches the entry, or NEVER
+    controlled: Scalar  # bool
+    cars: Scalar  # Cars of the episode, at least 1
+    way: Scalar  # int32: RIGHT, STRAIGHT or LEFT
 
 
 class LanesState(NamedTuple):
     """The twin (index 0) and the fleet (index 1), and their records so far."""
 
-    traffic: LaneTraffic
-    """Each field ``(2, approaches, slots)``."""
-    tick: Scalar
-    """int32"""
-    co2: Scalar
-    """mg of both, int32 ``(2,)``"""
-    fuel: Scalar
-    """ul of both, int32 ``(2,)``"""
-    delay: Scalar
-    """s of all cars, int32"""
-    changes: Scalar
-    """Lane changes of both, int32 ``(2,)``."""
+    traffic: LaneTraffic  # Each field ``(2, approaches, slots)``
+    tick: Scalar  # int32
+    co2: Scalar  # mg of both, int32 ``(2,)``
+    fuel: Scalar  # ul of both, int32 ``(2,)``
+    delay: Scalar  # s of all cars, int32
+    changes: Scalar  # Lane changes of both, int32 ``(2,)``
 
 
 class EcoDrivingLanes(EcoDriving):
@@ -234,7 +219,8 @@ class EcoDrivingLanes(EcoDriving):
     def observation(self, state: Any, key: jax.Array, params: Any) -> jax.Array:
         """Return the observation of each car, ``(48, 31)``; see the docstring of this file."""
         shared_entries = self.car_observations(state, params)
-        fleet, line = jax.tree.map(lambda value: value[1], state.traffic), params.approach
+        fleet = jax.tree.map(lambda value: value[1], state.traffic)
+        line = params.approach
         approaching = (fleet.x >= 0) & (fleet.x < line)
         number, from_number = relations(fleet, params.way, line)
         way = expected_way(fleet, params.way, line)
@@ -292,7 +278,8 @@ class EcoDrivingLanes(EcoDriving):
     def describe(self, state: Any, params: Any) -> str:
         """Describe the lights, and every car on the road."""
         x, v, _, in_left = (np.asarray(value[1]) for value in state.traffic)
-        line, way = float(params.approach), np.asarray(params.way)
+        line = float(params.approach)
+        way = np.asarray(params.way)
         light = jax.tree.map(np.asarray, lights(params.plan, state.tick))
         lines = [
             f"Speed limit {float(params.limit):.1f} m/s; {line:.0f} m from entry to stop line, {SOLID:g} m of solid "
@@ -323,14 +310,16 @@ class EcoDrivingLanes(EcoDriving):
         image = Image.new("RGB", (width, height), "darkseagreen")
         canvas = ImageDraw.Draw(image)
         line = float(params.approach)
-        scale, lane_width = (width - 40) / (line + EXIT), 18
+        scale = (width - 40) / (line + EXIT)
+        lane_width = 18
         light = lights(params.plan, state.tick)
         x, in_left = np.asarray(state.traffic.x), np.asarray(state.traffic.left)
         way = np.asarray(params.way)
         goes = np.asarray(expected_way(state.traffic, params.way, line))
         for approach, name in enumerate(NAMES):
             for world, top in ((1, 22 + 205 * approach), (0, 128 + 205 * approach)):
-                at_line, half = 20 + scale * line, 7 if world else 4
+                at_line = 20 + scale * line
+                half = 7 if world else 4
                 wide = lane_width if world else 11
                 road = "dimgray" if world else "gray"
                 canvas.rectangle((0, top + wide, at_line, top + 3 * wide), fill=road)
@@ -351,7 +340,8 @@ class EcoDrivingLanes(EcoDriving):
                         lane += goes[world, approach, slot] == RIGHT
                         lane -= goes[world, approach, slot] == LEFT
                     colour_of_car = "lime" if params.controlled[approach, slot] else "deepskyblue"
-                    right, y = 20 + scale * place, top + wide * lane
+                    right = 20 + scale * place
+                    y = top + wide * lane
                     box = (right - scale * LENGTH, y - half, right, y + half)
                     canvas.rectangle(box, fill=colour_of_car if world else "lightgray", outline="black")
                     if way[approach, slot] != STRAIGHT and place < line + BENDS[way[approach, slot]]:

@@ -1,6 +1,6 @@
 """A winding lane as a car on it sees it: places in the car's frame, a lidar, a picture from above.
 
-The lane's centre has the curvature of ``lane_keeping.py``, so its direction is a closed form, and its places are
+The lane's centre has the curvature of ``dynamic_bicycle.py``, so its direction is a closed form, and its places are
 integrals of the direction's cosine and sine, by Gauss-Legendre quadrature with eight points.
 Edges of the road are polylines of 2 m, at most 2 cm from the curves; the picture's lane is one of 4 m.
 
@@ -19,28 +19,26 @@ import numpy as np
 from rlbench_suite.bit_exact import computed_once
 
 from ..arrays import Scalar
-from .lane_keeping import Car, Params
+from ..vehicle.dynamic_bicycle import Car, Params
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
+# m along the lane from the car: beginning, end and pieces of polylines.
 BEHIND, FARTHEST, PIECE = -10.0, 54.0, 2.0
-"""m along the lane from the car: beginning, end and pieces of polylines."""
 WAYS = np.arange(BEHIND, FARTHEST + PIECE, PIECE)
-COARSER = 2
-"""Factor by which pieces are longer in the picture."""
+COARSER = 2  # Factor by which pieces are longer in the picture
+# Number of the lidar's beams, from 90 degrees to the right to 90 degrees to the left, and their
+# range (m).
 BEAMS, RANGE = 32, 50.0
-"""Number of the lidar's beams, from 90 degrees to the right to 90 degrees to the left, and their range (m)."""
 ANGLES = np.linspace(-0.5 * math.pi, 0.5 * math.pi, BEAMS)
-ROWS, COLUMNS, BACK = 48, 24, 4.0
-"""Pixels of the picture, 1 m each; m behind the car that it shows."""
+ROWS, COLUMNS, BACK = 48, 24, 4.0  # Pixels of the picture, 1 m each; m behind the car that it shows
+# Red, green and blue in [0, 1].
 GROUND, ROAD, OBSTACLE = (0.35, 0.55, 0.3), (0.45, 0.45, 0.45), (0.9, 0.1, 0.1)
-"""Red, green and blue in [0, 1]."""
 
 
 class Discs(NamedTuple):
     """Obstacles in the car's frame."""
 
-    x: jax.Array
-    """m, as y and radius"""
+    x: jax.Array  # m, as y and radius
     y: jax.Array
     radius: jax.Array
 
