@@ -41,8 +41,8 @@ def test_cells_of_ids_with_keywords_are_found(tmp_path: Path):
     made = make_run(tmp_path / "run", {"toy": {f"{task}?difficulty=hard": [0.5]}})
     (wrong,) = (made / "cells" / "toy").iterdir()
     wrong.rename(wrong.with_name("ToyWalk-v0,difficulty=hard"))
-    (cell,) = read_run(made).cells
-    assert cell["task"] == f"{task}?difficulty=hard"
+    (cell,) = read_run(made).results()
+    assert cell.task == f"{task}?difficulty=hard"
     with OpenRun.open(tmp_path / "real", plan("noop", "SAT-v0?difficulty=hard", 1, "smoke")) as run:
         real = Cell("noop", card("SAT-v0?difficulty=hard").id, 0)
         assert cell_folder(run.path, real.agent, real.task, real.seed) == run.cell_path(real)

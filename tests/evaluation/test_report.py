@@ -296,7 +296,7 @@ def test_a_failed_cell_is_not_a_gap(toys: Path, tmp_path: Path):
     assert "toy-crash, mean" not in page
     (read,) = read_runs([tmp_path])
     assert [(cell.agent, cell.seed) for cell in read.failures()] == [("toy-crash", 1)]
-    assert "RuntimeError" in read.failed[0]["error"]
+    assert "RuntimeError" in read.failures()[0].error
     assert "toy-crash,1,,,,,,,,,True" in tidy_csv(read)
     assert "toy-crash has failed cells" in latex(read)
 
