@@ -93,7 +93,7 @@ class FormationControl(NamedTuple):
     def for_task(cls, task: FlockFormation) -> FormationControl:
         """Make the controller for the air and the limits of a task."""
         agents = np.zeros(task.card.agents, task.dtype)
-        if not task.own.own:
+        if not task.own.changed:
             return cls(agents)
         limits = np.array([task.horizontal, task.horizontal, task.vertical], np.float32)
         lag = task.own.range("lag")

@@ -12,12 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite import registry
-from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.bit_exact import exact_vmap
 from rlbench_suite.contract import as_action, keep_memory
 from rlbench_suite.episode import Episode, Role, draw_key
 from rlbench_suite.policy import View
-from rlbench_suite.process import KEPT, on_the_cpu, precision
+from rlbench_suite.process import CACHED_TASKS, on_the_cpu, precision
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import unknown
 
@@ -135,4 +135,4 @@ def _as_in_a_batch(function: Callable[..., Any], *args: Any) -> Any:
     return jax.tree.map(lambda leaf: leaf[0], exact_vmap(function, *pair))
 
 
-_compiled_player = lru_cache(KEPT)(_CompiledPlayer)
+_compiled_player = lru_cache(CACHED_TASKS)(_CompiledPlayer)
