@@ -106,7 +106,7 @@ def test_the_count_of_tasks_on_which_ppo_beats_zero_is_that_of_the_table() -> No
 
 
 def test_every_id_is_audited_or_listed_as_not_audited() -> None:
-    results, unaudited = (DOCS / "yardsticks.md").read_text().split("## Not audited yet")
+    results, unaudited = (DOCS / "audits" / "yardsticks.md").read_text().split("## Not audited yet")
     audit, look_ahead = results.split("## One step of look-ahead")
     audited = re.findall(r"^\| (\w+-v\d+) \|", audit, re.MULTILINE)
     listed = ID.findall(unaudited.replace("that of `Tomato-v1`", ""))
@@ -115,7 +115,7 @@ def test_every_id_is_audited_or_listed_as_not_audited() -> None:
 
 
 def test_successes_of_references_in_the_audit_are_those_of_the_cards() -> None:
-    audit = (DOCS / "yardsticks.md").read_text().partition("## One step of look-ahead")[0]
+    audit = (DOCS / "audits" / "yardsticks.md").read_text().partition("## One step of look-ahead")[0]
     apart = []
     for task, *cells in table_rows(audit):
         if ID.fullmatch(task) and " / " in cells[4]:
@@ -182,15 +182,15 @@ def test_links_lead_to_files_of_a_clone(page: Path) -> None:
     assert not dead
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
-def test_every_extra_is_listed(page: str) -> None:
+def test_every_extra_is_listed() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    listed = {name for row in table_rows((ROOT / page).read_text()) for name in re.findall(r"`([\w-]+)`", row[0])}
+    rows = table_rows((DOCS / "index.md").read_text())
+    listed = {name for row in rows for name in re.findall(r"`([\w-]+)`", row[0])}
     assert extras.keys() <= listed
 
 
 def test_pages_other_than_the_first_install_extras_by_name() -> None:
-    """README and the start page explain both forms; one that needs a clone, as the tests of peers do, may use `-e`."""
+    """The start page explains both forms; one that needs a clone, as the tests of peers do, may use `-e`."""
     clones = {"README.md", "CONTRIBUTING.md", "index.md", "other_libraries.md"}
     assert [page.name for page in PAGES if "pip install -e" in page.read_text() and page.name not in clones] == []
 
