@@ -93,7 +93,7 @@ def test_transcripts_end_with_the_scale_of_the_text_view() -> None:
 
 
 def test_the_count_of_tasks_on_which_ppo_beats_zero_is_that_of_the_table() -> None:
-    text = section("agents.md", "PPO on words, tools and memories")
+    text = section("audits/ppo.md", "PPO on words, tools and memories")
     scores = {row[0].strip("`"): row[5] for row in table_rows(text) if ID.fullmatch(row[0].strip("`"))}
     scored = {task: score for task, score in scores.items() if score != "not measured"}
     lows = {task: re.search(r"\[(-?[\d.]+),", score) for task, score in scored.items()}
@@ -129,7 +129,7 @@ def test_successes_of_references_in_the_audit_are_those_of_the_cards() -> None:
 
 def test_the_table_of_limits_has_every_constraint() -> None:
     limits: dict[str, float] = {}
-    for tasks, _, limit in table_rows(section("evaluation.md", "Constraints"))[1:]:
+    for tasks, _, limit in table_rows(section("audits/constraints.md", "Limits"))[1:]:
         number = re.match(r"[\d.]+", limit)
         limits |= {task: float(number[0]) for task in ID.findall(tasks) if number}
     constrained = {card.name: card for card in registry.cards().values() if card.constraint}
@@ -141,13 +141,13 @@ def test_the_table_of_limits_has_every_constraint() -> None:
 
 
 def test_hot_windings_are_named_in_the_table_of_limits() -> None:
-    rows = table_rows(section("evaluation.md", "Constraints"))
+    rows = table_rows(section("audits/constraints.md", "Limits"))
     named = {task for tasks, cost, _ in rows if "winding" in cost for task in ID.findall(tasks)}
     assert named == {c.name for c in registry.cards().values() if c.constraint and "winding" in c.constraint.counts}
 
 
 def test_ceilings_of_memory_tasks_are_on_the_present_scale() -> None:
-    rows = table_rows(section("memory.md", "Memories of PPO compared"))[1:]
+    rows = table_rows(section("audits/ppo.md", "Memories of PPO compared"))[1:]
     ceilings = {ID.search(row[0])[1]: row[1] for row in rows}
     assert len(ceilings) == len(registry.resolve_suite("memory"))
     for name, ceiling in ceilings.items():
