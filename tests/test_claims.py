@@ -189,6 +189,15 @@ def test_every_extra_is_listed() -> None:
     assert extras.keys() <= listed
 
 
+def test_the_tasks_of_the_suite_all_are_counted() -> None:
+    count = len(registry.suites()["all"])
+    assert f"The suite `all` has **{count} tasks**. The other ids, of {len(registry.cards())} in all," in words(
+        ROOT / "README.md"
+    )
+    for page in ("index.md", "concepts.md"):
+        assert f"The suite `all` has {count} tasks" in words(DOCS / page)
+
+
 def test_pages_other_than_the_first_install_extras_by_name() -> None:
     """The start page explains both forms; one that needs a clone, as the tests of peers do, may use `-e`."""
     clones = {"README.md", "CONTRIBUTING.md", "index.md", "other_libraries.md"}
