@@ -5,7 +5,7 @@
 
 Scores are drawn from known distributions, for one task and for ten. Intervals are those of both methods themselves,
 without what a report widens them by; ``score_shapes.py`` measures that, on the shapes that scores have. It prints the
-tables of docs/reading_a_report.md. The truth is the statistic of infinitely many seeds. The interquartile mean (IQM) of
+tables of docs/audits/coverage.md. The truth is the statistic of infinitely many seeds. The interquartile mean (IQM) of
 a few skewed scores is biased; the second table shows by how much. The draws of a cell have a seed of their own, so the
 tables do not depend on the number of processes.
 """

@@ -3,7 +3,7 @@
     python benchmarks/score_shapes.py
     python benchmarks/score_shapes.py --part means --draws 2000
 
-It prints the tables of docs/coverage.md:
+It prints the tables of docs/audits/coverage.md:
 
 * means: intervals of the mean over tasks, at 3 to 20 seeds on 1, 6 and 32 tasks.
 * iqm: intervals of the interquartile mean.

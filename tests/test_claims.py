@@ -93,7 +93,7 @@ def test_transcripts_end_with_the_scale_of_the_text_view() -> None:
 
 
 def test_the_count_of_tasks_on_which_ppo_beats_zero_is_that_of_the_table() -> None:
-    text = section("agents.md", "PPO on words, tools and memories")
+    text = section("audits/ppo.md", "PPO on words, tools and memories")
     scores = {row[0].strip("`"): row[5] for row in table_rows(text) if ID.fullmatch(row[0].strip("`"))}
     scored = {task: score for task, score in scores.items() if score != "not measured"}
     lows = {task: re.search(r"\[(-?[\d.]+),", score) for task, score in scored.items()}
@@ -106,7 +106,7 @@ def test_the_count_of_tasks_on_which_ppo_beats_zero_is_that_of_the_table() -> No
 
 
 def test_every_id_is_audited_or_listed_as_not_audited() -> None:
-    results, unaudited = (DOCS / "yardsticks.md").read_text().split("## Not audited yet")
+    results, unaudited = (DOCS / "audits" / "yardsticks.md").read_text().split("## Not audited yet")
     audit, look_ahead = results.split("## One step of look-ahead")
     audited = re.findall(r"^\| (\w+-v\d+) \|", audit, re.MULTILINE)
     listed = ID.findall(unaudited.replace("that of `Tomato-v1`", ""))
@@ -115,7 +115,7 @@ def test_every_id_is_audited_or_listed_as_not_audited() -> None:
 
 
 def test_successes_of_references_in_the_audit_are_those_of_the_cards() -> None:
-    audit = (DOCS / "yardsticks.md").read_text().partition("## One step of look-ahead")[0]
+    audit = (DOCS / "audits" / "yardsticks.md").read_text().partition("## One step of look-ahead")[0]
     apart = []
     for task, *cells in table_rows(audit):
         if ID.fullmatch(task) and " / " in cells[4]:
@@ -129,7 +129,7 @@ def test_successes_of_references_in_the_audit_are_those_of_the_cards() -> None:
 
 def test_the_table_of_limits_has_every_constraint() -> None:
     limits: dict[str, float] = {}
-    for tasks, _, limit in table_rows(section("evaluation.md", "Constraints"))[1:]:
+    for tasks, _, limit in table_rows(section("audits/constraints.md", "Limits"))[1:]:
         number = re.match(r"[\d.]+", limit)
         limits |= {task: float(number[0]) for task in ID.findall(tasks) if number}
     constrained = {card.name: card for card in registry.cards().values() if card.constraint}
@@ -141,13 +141,13 @@ def test_the_table_of_limits_has_every_constraint() -> None:
 
 
 def test_hot_windings_are_named_in_the_table_of_limits() -> None:
-    rows = table_rows(section("evaluation.md", "Constraints"))
+    rows = table_rows(section("audits/constraints.md", "Limits"))
     named = {task for tasks, cost, _ in rows if "winding" in cost for task in ID.findall(tasks)}
     assert named == {c.name for c in registry.cards().values() if c.constraint and "winding" in c.constraint.counts}
 
 
 def test_ceilings_of_memory_tasks_are_on_the_present_scale() -> None:
-    rows = table_rows(section("memory.md", "Memories of PPO compared"))[1:]
+    rows = table_rows(section("audits/ppo.md", "Memories of PPO compared"))[1:]
     ceilings = {ID.search(row[0])[1]: row[1] for row in rows}
     assert len(ceilings) == len(registry.resolve_suite("memory"))
     for name, ceiling in ceilings.items():
@@ -182,15 +182,24 @@ def test_links_lead_to_files_of_a_clone(page: Path) -> None:
     assert not dead
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
-def test_every_extra_is_listed(page: str) -> None:
+def test_every_extra_is_listed() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    listed = {name for row in table_rows((ROOT / page).read_text()) for name in re.findall(r"`([\w-]+)`", row[0])}
+    rows = table_rows((DOCS / "index.md").read_text())
+    listed = {name for row in rows for name in re.findall(r"`([\w-]+)`", row[0])}
     assert extras.keys() <= listed
 
 
+def test_the_tasks_of_the_suite_all_are_counted() -> None:
+    count = len(registry.suites()["all"])
+    assert f"The suite `all` has **{count} tasks**. The other ids, of {len(registry.cards())} in all," in words(
+        ROOT / "README.md"
+    )
+    for page in ("index.md", "concepts.md"):
+        assert f"The suite `all` has {count} tasks" in words(DOCS / page)
+
+
 def test_pages_other_than_the_first_install_extras_by_name() -> None:
-    """README and the start page explain both forms; one that needs a clone, as the tests of peers do, may use `-e`."""
+    """The start page explains both forms; one that needs a clone, as the tests of peers do, may use `-e`."""
     clones = {"README.md", "CONTRIBUTING.md", "index.md", "other_libraries.md"}
     assert [page.name for page in PAGES if "pip install -e" in page.read_text() and page.name not in clones] == []
 

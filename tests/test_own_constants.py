@@ -158,7 +158,7 @@ def test_weights_of_the_reward_change_the_reward_alone() -> None:
 
 
 def test_the_page_names_every_constant() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "contexts.md").read_text()
+    page = (Path(__file__).parents[1] / "docs" / "details" / "contexts.md").read_text()
     for name in OWN:
         task: Any = find_card(name).build()
         for constant in task.constants():

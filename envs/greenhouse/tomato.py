@@ -32,7 +32,7 @@ climate                 a choice: maritime, mediterranean, continental or boreal
 
 Prices are drawn from ranges of this task, which are chosen and not from a market: tomatoes 0.8..1.6 EUR/kg fresh, heat
 0.03..0.08 EUR/kWh, carbon dioxide 0.1..0.25 EUR/kg. A kilogram of fresh tomatoes has 60 g of dry weight.
-docs/greenhouse.md lists which numbers have a source and which are chosen.
+docs/details/greenhouse.md lists which numbers have a source and which are chosen.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ Intervals come from the stratified bootstrap (:mod:`rlbench_suite.evaluation.int
 same tasks. Those of the interquartile mean, the mean and the optimality gap are studentised. Where the seeds show that
 their spread tells too little (gaps, equal scores, tasks that rise and fall together), they are widened
 (:mod:`rlbench_suite.evaluation.unseen`). ``benchmarks/score_shapes.py`` measures how often they cover the truth, for
-the shapes that scores have, and ``docs/coverage.md`` shows it. ``method="percentile"`` gives rliable's intervals, which
-nothing widens, and which cover 79 to 92 % at five seeds of normal or exponential scores.
+the shapes that scores have, and ``docs/audits/coverage.md`` shows it. ``method="percentile"`` gives rliable's
+intervals, which nothing widens, and which cover 79 to 92 % at five seeds of normal or exponential scores.
 
 Other statistics have other intervals:
 

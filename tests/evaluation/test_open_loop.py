@@ -18,7 +18,7 @@ from rlbench_suite.registry import card as find_card
 from rlbench_suite.registry import cards, suites
 from rlbench_suite.task_card import TaskCard
 
-PAGE = Path(__file__).parents[2] / "docs" / "open_loop.md"
+PAGE = Path(__file__).parents[2] / "docs" / "audits" / "open_loop.md"
 ROW = re.compile(r"^\| ([\w?=&-]+) \| (-?[\d.]+) \+- ([\d.]+) \|.*\| ([\w ]+) \|$", re.MULTILINE)
 
 

@@ -83,7 +83,7 @@ def test_verdicts(lead: float, verdict: str) -> None:
 def test_the_claim_of_the_audit_counts_its_rows() -> None:
     """README and the docs say how many ids were audited, and for how long."""
     root = Path(__file__).parents[2]
-    results = (root / "docs" / "yardsticks.md").read_text().partition("## One step of look-ahead")[0]
+    results = (root / "docs" / "audits" / "yardsticks.md").read_text().partition("## One step of look-ahead")[0]
     audited = set(re.findall(r"^\| (\w+-v\d+) \|", results, re.MULTILINE))
     claim = f"{len(audited)} of the {len(registry.cards())} ids, 2 to 60 seconds each"
     for page in ("README.md", "docs/index.md"):

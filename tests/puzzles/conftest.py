@@ -1,7 +1,7 @@
 """Report on how many instances the solvers agree with engines that share no code with them.
 
 ``pytest -m engine tests/puzzles`` runs what compares them, of all puzzles, and ends with the table of
-``docs/puzzles.md``: different instances that were compared, by the number of their tier.
+``docs/audits/puzzles.md``: different instances that were compared, by the number of their tier.
 """
 
 from __future__ import annotations

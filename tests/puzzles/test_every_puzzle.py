@@ -258,7 +258,7 @@ def test_copying_an_example_pays_no_more_than_a_constant(card: TaskCard, tier: s
 
 def test_an_engine_agrees_on_a_thousand_instances(card: TaskCard) -> None:
     """``pytest -m engine`` counts them; here, that the docs say so and name a file with such a test."""
-    docs = (Path(__file__).parents[2] / "docs" / "puzzles.md").read_text()
+    docs = (Path(__file__).parents[2] / "docs" / "audits" / "puzzles.md").read_text()
     name = puzzle_of(card.id).name
     row = re.search(rf"^\| {name} \| ([\d,]+) \| .* \| `(test_\w+\.py)` \|$", docs, re.MULTILINE)
     assert row

@@ -16,7 +16,7 @@ from rlbench_suite.envs.quadcopter.tasks import gates, waypoints
 from rlbench_suite.envs.quadcopter.tasks.with_latency import Delayed
 from rlbench_suite.registry import card
 
-PAGE = Path(__file__).parents[2] / "docs" / "contexts.md"
+PAGE = Path(__file__).parents[2] / "docs" / "details" / "contexts.md"
 COURSE = {"progress": 2.0, "prize": 5.0, "loss": 3.0}
 TASKS = {
     "QuadcopterHover-v0": ("position", "attitude", "velocity", "effort"),

@@ -1,10 +1,10 @@
 """The original Wordle's best play: 7,920 guesses for 2,315 hidden words, by our rules and with lists of the user's.
 
-The original's lists have no licence that lets us ship them (docs/text_games.md). What is best was proven by exhaustive
-search (Bertsimas and Paskov 2022, An exact and interpretable solution to Wordle; Selby 2022, The best strategies for
-Wordle), which takes a core a day or two. The test therefore checks a published strategy: it is one by our rules, and
-needs as many guesses as were proven to be the fewest. That the check counts right is proven on a small list, for which
-exhaustive search takes a moment.
+The original's lists have no licence that lets us ship them (docs/details/text_games.md). What is best was proven by
+exhaustive search (Bertsimas and Paskov 2022, An exact and interpretable solution to Wordle; Selby 2022, The best
+strategies for Wordle), which takes a core a day or two. The test therefore checks a published strategy: it is one by
+our rules, and needs as many guesses as were proven to be the fewest. That the check counts right is proven on a small
+list, for which exhaustive search takes a moment.
 """
 
 from __future__ import annotations
