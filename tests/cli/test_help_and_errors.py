@@ -43,6 +43,36 @@ def test_every_command_explains_itself_by_h(program: str) -> None:
         assert "Usage" in result.output
 
 
+MAX_OPTIONS = 15
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_no_command_shows_more_options_than_a_reader_takes_in(program: str) -> None:
+    """``--help`` does not count. An act that needs more is two acts."""
+    root = typer.main.get_command(PROGRAMS[program])
+    for path in commands(root):
+        command: Any = root
+        for name in path:
+            command = command.commands[name]
+        options = {
+            parameter.name
+            for parameter in command.params
+            if parameter.param_type_name == "option" and parameter.name != "help"
+        }
+        assert len(options) <= MAX_OPTIONS, (path, options)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_suites_and_tasks_are_chosen_by_either_word(program: str) -> None:
+    root = typer.main.get_command(PROGRAMS[program])
+    for path in commands(root):
+        command: Any = root
+        for name in path:
+            command = command.commands[name]
+        flags = {flag for parameter in command.params for flag in parameter.opts}
+        assert "--suite" not in flags or "--task" in flags, path
+
+
 @pytest.mark.parametrize("width", [40, 60, 80])
 def test_no_table_cuts_a_word(width: int) -> None:
     table = Table("task", "interval", "steps")
