@@ -53,14 +53,14 @@ def compare(
 
     * `rlsuite-eval compare runs/a runs/b --agent ppo,sac --suite motor` compares two agents on some tasks
     """
-    from rlbench_suite.cli.finished import finished
+    from rlbench_suite.cli.finished import read_finished_runs
     from rlbench_suite.evaluation.choosing import chosen
     from rlbench_suite.evaluation.comparing import verdicts
     from rlbench_suite.evaluation.pairing import apart, count, gaps
     from rlbench_suite.evaluation.verdict_remarks import remarks
 
     check_file(json_file)
-    with finished(runs) as all_runs:
+    with read_finished_runs(runs) as all_runs:
         selected_runs = chosen(all_runs, agents, options.join_suites(suites))
         comparisons = verdicts(selected_runs)
         sentences = remarks(selected_runs, comparisons)
@@ -125,7 +125,7 @@ def power(
 
     **Example**: `rlsuite-eval power runs/ppo-smoke-smoke --difference 0.05`
     """
-    from rlbench_suite.cli.finished import finished
+    from rlbench_suite.cli.finished import read_finished_runs
     from rlbench_suite.evaluation.choosing import chosen
     from rlbench_suite.evaluation.power import DIFFERENCES, needs
     from rlbench_suite.evaluation.reading import agents, failures
@@ -135,7 +135,7 @@ def power(
     check_at_least("--agents", number_of_agents, 2)
     check_file(json_file)
     console = output_console()
-    with finished([run]) as runs:
+    with read_finished_runs([run]) as runs:
         selected_runs = chosen(runs, tasks=options.join_suites(suites))
     failed_cells = Counter[str]()
     for (agent, _), number in failures(selected_runs).items():

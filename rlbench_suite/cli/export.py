@@ -26,12 +26,12 @@ def export(
     **Example**: `rlsuite-eval export runs/mine --format latex --out scores.tex`
     """
     check_file(out)
-    from rlbench_suite.cli.finished import finished
+    from rlbench_suite.cli.finished import read_finished_runs
     from rlbench_suite.evaluation.exports import FORMATS
 
     if file_format not in FORMATS:
         raise ValueError(unknown("format", file_format, FORMATS))
-    with finished([run]) as [finished_run]:
+    with read_finished_runs([run]) as [finished_run]:
         text = FORMATS[file_format](finished_run)
     if out is None:
         print(text, end="")

@@ -11,7 +11,7 @@ from rlbench_suite.evaluation.storage import fetched
 
 
 @contextmanager
-def finished(runs: Sequence[str], tables: Sequence[str] = ()) -> Iterator[list[FinishedRun]]:
+def read_finished_runs(runs: Sequence[str], tables: Sequence[str] = ()) -> Iterator[list[FinishedRun]]:
     """Yield runs, and say on stderr which of them lack cells. Arguments and errors are those of ``fetched``."""
     with fetched(runs, tables) as sources:
         finished_runs = read_runs(sources)

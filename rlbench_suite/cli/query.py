@@ -44,12 +44,12 @@ def query(
 
     * `rlsuite-eval query "SELECT task, avg(success::INT) FROM episodes GROUP BY task" runs/mine --format csv`
     """
-    from rlbench_suite.cli.finished import finished
+    from rlbench_suite.cli.finished import read_finished_runs
     from rlbench_suite.evaluation.query import FILES, Database
 
     if " " not in sql.strip() and any(" " in run and not Path(run).exists() for run in runs):
         raise ValueError(f'SQL comes first, then the runs: rlsuite-eval query "SELECT ..." {sql}')
-    with finished(runs, tuple(FILES.values())) as finished_runs:
+    with read_finished_runs(runs, tuple(FILES.values())) as finished_runs:
         answer = Database(finished_runs).ask(sql)
     _print_answer(answer, file_format)
 
@@ -59,10 +59,10 @@ def tables(runs: Runs, file_format: Format = "table") -> None:
 
     **Example**: `rlsuite-eval tables runs/mine`
     """
-    from rlbench_suite.cli.finished import finished
+    from rlbench_suite.cli.finished import read_finished_runs
     from rlbench_suite.evaluation.query import FILES, TABLES, Answer, Database
 
-    with finished(runs, tuple(FILES.values())) as finished_runs:
+    with read_finished_runs(runs, tuple(FILES.values())) as finished_runs:
         database = Database(finished_runs)
         rows = [
             (table, meaning, column, kind)

@@ -42,6 +42,7 @@ app = App(help="List and show tasks, play and record them, serve them to languag
 app.add_typer(puzzles.app, name="puzzles")
 app.add_typer(dev.app, name="dev")
 app.command()(serve.serve)
+app.command()(serve.mcp)
 app.command()(record.record)
 app.command()(video.video)
 

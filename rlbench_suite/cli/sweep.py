@@ -7,7 +7,7 @@ import typer
 from rich.box import SIMPLE_HEAD
 
 from rlbench_suite.cli import output_console, prepare_jax
-from rlbench_suite.cli.finished import finished
+from rlbench_suite.cli.finished import read_finished_runs
 from rlbench_suite.evaluation.storage import local_folder
 from rlbench_suite.whole_table import Table
 
@@ -99,7 +99,7 @@ def _run_folder(run: str) -> Path:
         ValueError: the run is in an object store.
     """
     if path := local_folder(run):
-        with finished([run]):
+        with read_finished_runs([run]):
             return path
     raise ValueError(
         f"A sweep plays the saved policies of a run and writes into its folder, so {run} must be copied to this "
