@@ -50,22 +50,15 @@ def select_tasks(suite: str, seeds: int | None, budget: str | None) -> Selection
     """
     from rlbench_suite.evaluation.suite_file import names_a_file, read_suite_file
 
-    if not names_a_file(suite):
-        return Selection(
-            title=suite,
-            suite=suite,
-            seeds=_DEFAULT_SEEDS if seeds is None else seeds,
-            budget=budget or _DEFAULT_BUDGET,
-            suite_files={},
-        )
-    file = read_suite_file(Path(suite))
-    return Selection(
-        title=file.name,
-        suite=file.ids,
-        seeds=file.seeds if seeds is None else seeds,
-        budget=budget or file.budget,
-        suite_files={file.name: file.sha256},
-    )
+    selection = Selection(suite, suite, _DEFAULT_SEEDS, _DEFAULT_BUDGET, {})
+    if names_a_file(suite):
+        file = read_suite_file(Path(suite))
+        selection = Selection(file.name, file.ids, file.seeds, file.budget, {file.name: file.sha256})
+    if seeds is not None:
+        selection = selection._replace(seeds=seeds)
+    if budget is not None:
+        selection = selection._replace(budget=budget)
+    return selection
 
 
 def run_directory(player: str, selection: Selection) -> str:

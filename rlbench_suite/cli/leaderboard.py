@@ -184,8 +184,9 @@ def build(
     for name, problems in built.refused.items():
         more = f" And {len(problems) - 1} more." if len(problems) > 1 else ""
         print(f"refused: {name}: {problems[0]}{more}", file=sys.stderr)
-    entries, rankings = len(built.entries), len(built.boards)
-    print(f"{site / 'index.html'}: {_count(entries, 'entry', 'entries')}, {_count(rankings, 'ranking')}.")
+    entries = _count(len(built.entries), "entry", "entries")
+    rankings = _count(len(built.boards), "ranking")
+    print(f"{site / 'index.html'}: {entries}, {rankings}.")
 
 
 def _prepare() -> None:

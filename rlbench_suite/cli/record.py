@@ -59,7 +59,8 @@ def record(
         name, policy = recording.policy_of_cell(task, *run)
     else:
         assert agent
-        name, policy = agent, recording.policy_of_agent(task, agent)
+        name = agent
+        policy = recording.policy_of_agent(task, agent)
     players = {name: policy}
     if card.reference and name != recording.REFERENCE:
         players[recording.REFERENCE] = recording.policy_of_agent(task, recording.REFERENCE)
@@ -135,8 +136,12 @@ def _responses(followed: Any) -> Table:
                 str(summary.steps),
                 seconds(summary.rise),
                 seconds(summary.settling),
-                "" if math.isnan(summary.settled) else f"{summary.settled:.1%}",
-                "" if math.isnan(summary.overshoot) else f"{summary.overshoot:.1%}",
-                "" if math.isnan(summary.ripple) else f"{summary.ripple:.3g} {summary.unit}",
+                _unless_nan(summary.settled, ".1%"),
+                _unless_nan(summary.overshoot, ".1%"),
+                _unless_nan(summary.ripple, ".3g", f" {summary.unit}"),
             )
     return table
+
+
+def _unless_nan(value: float, format_spec: str, unit: str = "") -> str:
+    return "" if math.isnan(value) else f"{value:{format_spec}}{unit}"

@@ -71,7 +71,8 @@ def batched(card: TaskCard, envs: int, seconds: float) -> float:
 
 def fused(card: TaskCard, envs: int, seconds: float) -> float:
     """Measure steps per second of one compiled program that acts at random, steps, and resets finished episodes."""
-    task, limit = card.build(), jnp.int32(card.horizon)
+    task = card.build()
+    limit = jnp.int32(card.horizon)
     player: Any = list(registry.agent("random").train(task, seed=0, budget="smoke"))[-1]
     draw = Draw.parse("train", task)
 

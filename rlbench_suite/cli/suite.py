@@ -82,13 +82,12 @@ def list_tasks(
     for required_tag in tag or ():
         if required_tag not in known_tags:
             raise ValueError(unknown("tag", required_tag, known_tags))
-    chosen = [
-        card
-        for card in listed
-        if family in (None, card.family)
-        and set(tag or ()) <= set(card.tags)
-        and all(word.lower() in " ".join((card.id, card.summary, *card.tags)).lower() for word in words or ())
-    ]
+    chosen = []
+    for card in listed:
+        text = " ".join((card.id, card.summary, *card.tags)).lower()
+        has_words = all(word.lower() in text for word in words or ())
+        if has_words and family in (None, card.family) and set(tag or ()) <= set(card.tags):
+            chosen.append(card)
     if as_json:
         print(json.dumps([_facts(card) for card in chosen], indent=2))
         return
@@ -425,7 +424,8 @@ def _watch(env: Any) -> "Callable[[Episode, Any, dict[str, Any]], Any]":
     from rlbench_suite.episode import Role, draw_key
     from rlbench_suite.policy import View
 
-    task, player = env.task, env.reference()
+    task = env.task
+    player = env.reference()
     memory: Any = None
 
     @jax.jit
