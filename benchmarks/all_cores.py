@@ -1,7 +1,7 @@
 """Measure steps a second on all cores: one fused program in one process for each core.
 
     python benchmarks/all_cores.py                                  # the worlds of text, tools and memory
-    python benchmarks/all_cores.py Survival-v1,motor --envs 256     # suites and ids
+    python benchmarks/all_cores.py Survival-v0,motor --envs 256     # suites and ids
 
 A program acts at random, steps, and resets finished episodes (``rlsuite bench``, column "fused", is the same in one
 process, whose second thread gains little where kernels take some microseconds each). Tasks that a simulator of the host

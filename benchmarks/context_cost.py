@@ -24,7 +24,7 @@ import gymnasium  # noqa: E402 - after the environment is set
 import rlbench_suite  # noqa: E402, F401 - registers the ids
 
 CONSTANTS = {
-    "PointMaze-v1": ("mass", 5.0, 6.0),
+    "PointMaze-v0": ("mass", 5.0, 6.0),
     "PMSMSpeed-v0": ("inertia", 0.02, 0.03),
     "Inventory-v0": ("shop_1_holding", 1.0, 2.0),
     "Lettuce-v0": ("warmth", 1.0, 2.0),

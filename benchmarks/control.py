@@ -119,7 +119,7 @@ def swarm(cores: Cores) -> None:
 
 def swarm_figures(size: int) -> list[float]:
     """Measure the columns of a swarm in this process."""
-    known = card("rlsuite/QuadcopterSwarm32-v1")
+    known = card("rlsuite/QuadcopterSwarm32-v0")
     radius = known.settings["radius"] * math.sqrt(SWARM / known.agents)
     task = replace(
         known, id=f"QuadcopterSwarm{SWARM}", agents=SWARM, settings={"vehicles": SWARM, "radius": radius}

@@ -1,7 +1,7 @@
 """Compare the speed of our roads with that of highway-env's, in one run on one machine.
 
     pip install highway-env && python benchmarks/driving.py                        # every road
-    python benchmarks/driving.py rlsuite/Highway-v2 rlsuite/EcoDriving-v0
+    python benchmarks/driving.py rlsuite/Highway-v0 rlsuite/EcoDriving-v0
 
 Both sides take random actions, resets included. highway-env runs one episode at a time in one process and tests every
 pair of vehicles for collisions. Ours is measured as one environment through ``gymnasium.make``, as a batch with NumPy
@@ -54,24 +54,24 @@ class Road(NamedTuple):
 
 
 ROADS = {
-    "rlsuite/Highway-v2": Road(1024, "highway-v0", 5.9, {"vehicles_count": 49}),  # and the ego
-    "rlsuite/HighwayContinuous-v3": Road(1024),
-    "rlsuite/Merge-v2": Road(1024, "merge-v0", 104),
-    "rlsuite/Exit-v2": Road(1024, "exit-v0", 48),
-    "rlsuite/TwoWay-v1": Road(1024, "two-way-v0", 160),
-    "rlsuite/UTurn-v1": Road(1024, "u-turn-v0", 101),
-    "rlsuite/LanguageDriving-v2": Road(1024),
+    "rlsuite/Highway-v0": Road(1024, "highway-v0", 5.9, {"vehicles_count": 49}),  # and the ego
+    "rlsuite/HighwayContinuous-v0": Road(1024),
+    "rlsuite/Merge-v0": Road(1024, "merge-v0", 104),
+    "rlsuite/Exit-v0": Road(1024, "exit-v0", 48),
+    "rlsuite/TwoWay-v0": Road(1024, "two-way-v0", 160),
+    "rlsuite/UTurn-v0": Road(1024, "u-turn-v0", 101),
+    "rlsuite/LanguageDriving-v0": Road(1024),
     "rlsuite/Parking-v0": Road(4096, "parking-v0", 332),
     "rlsuite/LaneKeeping-v0": Road(4096, "lane-keeping-v0", 8636),
     "rlsuite/Racetrack-v0": Road(4096, "racetrack-v0", 121),
-    "rlsuite/Intersection-v1": Road(1024, "intersection-v0", 33),
-    "rlsuite/Roundabout-v1": Road(1024, "roundabout-v0", 58),
+    "rlsuite/Intersection-v0": Road(1024, "intersection-v0", 33),
+    "rlsuite/Roundabout-v0": Road(1024, "roundabout-v0", 58),
     "rlsuite/EcoDriving-v0": Road(1024),
     "rlsuite/EcoDrivingCar-v0": Road(1024),
     "rlsuite/EcoDrivingCity-v0": Road(1024),
     "rlsuite/EcoDrivingLanes-v0": Road(1024),
-    "rlsuite/TrafficSim-v1": Road(1024),
-    "rlsuite/OwnRoads-v1": Road(1024),
+    "rlsuite/TrafficSim-v0": Road(1024),
+    "rlsuite/OwnRoads-v0": Road(1024),
 }
 
 

@@ -3,7 +3,7 @@
     pip install lettuce-greenhouse-gym==0.1.3 && python benchmarks/greenhouse.py
 
 Both sides take random actions, resets included, and one decision per control interval: half an hour of Lettuce-v0,
-Tomato-v1 and lettuce-greenhouse-gym, a quarter of an hour of gl-gym, whose model has 28 states where ours has ten. A
+Tomato-v0 and lettuce-greenhouse-gym, a quarter of an hour of gl-gym, whose model has 28 states where ours has ten. A
 peer runs one episode at a time in one process. Ours is measured as one environment through ``gymnasium.make``, as
 batches with NumPy arrays in and out, and as fused programs, both in one process for each core (``cores.py``). Figures
 are medians of three interleaved rounds, so that other load on the machine affects all of them.
@@ -23,10 +23,10 @@ from cores import Cores, wait_for_all
 from rlbench_suite.cli import speed
 from rlbench_suite.registry import card
 
-SIZES = {"rlsuite/Lettuce-v0": 4096, "rlsuite/Tomato-v1": 1024}
+SIZES = {"rlsuite/Lettuce-v0": 4096, "rlsuite/Tomato-v0": 1024}
 """Environments of a process"""
 LETTUCE = "lettuce-greenhouse-gym"
-PEERS = {"rlsuite/Lettuce-v0": (LETTUCE, 7010.0), "rlsuite/Tomato-v1": ("gl-gym", 1088.0)}
+PEERS = {"rlsuite/Lettuce-v0": (LETTUCE, 7010.0), "rlsuite/Tomato-v0": ("gl-gym", 1088.0)}
 """Peer of each task, and its cited steps per second: versions 0.1.3 and 0.3.2"""
 ROUNDS = 3
 SECONDS = 3.0

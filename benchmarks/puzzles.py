@@ -61,7 +61,7 @@ SHARED: dict[str, tuple[float | str, str, dict[str, object]]] = {
     "Game24-v0": ("medium", "puzzle24", {}),
     "Countdown-v0": (5, "countdown", {"min_numbers": 5, "max_numbers": 5}),
     "Maze-v0": (5, "maze", {"min_grid_size": 7, "max_grid_size": 7, "min_dist": 5, "max_dist": 10}),
-    "KnightsAndKnaves-v1": (6, "knights_knaves", {"n_people": 6}),
+    "KnightsAndKnaves-v0": (6, "knights_knaves", {"n_people": 6}),
     "Zebra-v0": (4, "zebra_puzzles", {"num_people": 4, "num_characteristics": 4}),
     "ListFunctions-v0": ("medium", "list_functions", {}),
     "Arc1D-v0": ("medium", "arc_1d", {}),

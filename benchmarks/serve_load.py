@@ -1,7 +1,7 @@
 """Play many episodes at once on a server on loopback, and check that each client gets its own.
 
 python benchmarks/serve_load.py                        # 1,000 clients of Game24-v0, then of Wordle-v0
-python benchmarks/serve_load.py --clients 200 OfficeApps-v1
+python benchmarks/serve_load.py --clients 200 OfficeApps-v0
 
 Each client resets to a seed of its own. When all have begun, each plays a script that depends on its seed. Every text,
 reward and score must be those of the same episode played alone in this process.

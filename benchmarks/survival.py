@@ -1,4 +1,4 @@
-"""Compare the speed of Survival-v1 with that of Craftax-Classic, in one run on one machine.
+"""Compare the speed of Survival-v0 with that of Craftax-Classic, in one run on one machine.
 
     pip install craftax && python benchmarks/survival.py [--envs 256,4096]
 
@@ -61,12 +61,12 @@ def main() -> None:
     print(f"{jax.devices()[0]}, {cores.count} processes, steps per second, median of {ROUNDS} rounds")
     for envs in sizes:
         rounds = [
-            (cores.sums(craftax, envs)[0], cores.sums(steps_per_second, "rlsuite/Survival-v1", envs)[0])
+            (cores.sums(craftax, envs)[0], cores.sums(steps_per_second, "rlsuite/Survival-v0", envs)[0])
             for _ in range(ROUNDS)
         ]
         peer, own = (statistics.median(side) for side in zip(*rounds, strict=True))
         print(
-            f"{envs} environments: Craftax-Classic {peer:,.0f}, Survival-v1 {own:,.0f}: {own / peer:.1f} x", flush=True
+            f"{envs} environments: Craftax-Classic {peer:,.0f}, Survival-v0 {own:,.0f}: {own / peer:.1f} x", flush=True
         )
 
 

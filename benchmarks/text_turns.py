@@ -1,7 +1,7 @@
 """Measure turns a second in the text view, resets included.
 
     python benchmarks/text_turns.py             # every id of the suites text, tools and memory
-    python benchmarks/text_turns.py Search-v2   # suites and ids
+    python benchmarks/text_turns.py Search-v0   # suites and ids
 
 A language model's turn costs the reading of the reply, the step, and the words of the answer. One environment plays the
 replies of the reference player over again, in eight episodes (``reference``). In some worlds of tools the reference has
@@ -27,7 +27,7 @@ from rlbench_suite.registry import resolve_suite
 
 SECONDS, ROUNDS, EPISODES = 2.0, 3, 8
 CALLS = {
-    "OfficeApps-v1": (
+    "OfficeApps-v0": (
         "contacts.list()",
         "calendar.list_day(day=monday)",
         "payments.balance()",
@@ -42,13 +42,13 @@ CALLS = {
         "shop_put_in_cart(product=7, quantity=1)",
     ),
     "Routing-v0": ("answer()", "ask(expert=Ada)", "ask(expert=Bruno)"),
-    "SQL-v1": ("schema", "run SELECT 1 + 1 AS two", "run SELECT name FROM products", "run SELECT name FROM books"),
-    "Interpreter-v1": (
+    "SQL-v0": ("schema", "run SELECT 1 + 1 AS two", "run SELECT name FROM products", "run SELECT name FROM books"),
+    "Interpreter-v0": (
         "run\na = read; write a; goto 1",
         "run\nif left == 0 goto 5; a = read; b = b + a; goto 1; write b",
     ),
-    "Search-v2": ("search(person=Barano, relation=heir, page=1)", "judge(document=1, label=current)"),
-    "ServiceDesk-v2": ("ask(what=pin)", "ask(what=wish)", "ask(what=order)", "look_up(order=1)", "look_up(order=2)"),
+    "Search-v0": ("search(person=Barano, relation=heir, page=1)", "judge(document=1, label=current)"),
+    "ServiceDesk-v0": ("ask(what=pin)", "ask(what=wish)", "ask(what=order)", "look_up(order=1)", "look_up(order=2)"),
 }
 
 

@@ -22,7 +22,7 @@ from rlbench_suite.language.session import EpisodeSession, History, begin
 from rlbench_suite.policy import View
 
 EPISODES = 10
-IDS = ("Wordle-v0", "TwentyQuestions-v2", "OfficeApps-v1", "TMaze-v0")
+IDS = ("Wordle-v0", "TwentyQuestions-v0", "OfficeApps-v0", "TMaze-v0")
 
 
 def length(messages: list[dict[str, Any]]) -> int:
@@ -71,7 +71,7 @@ def main() -> None:
     print("| id | player | history | turns | conversation | sent |\n| --- | --- | --- | --- | --- | --- |")
     for name in IDS:
         # Most random calls of OfficeApps have arguments that mean nothing, and so no text.
-        for player in (reference,) if name == "OfficeApps-v1" else (reference, random):
+        for player in (reference,) if name == "OfficeApps-v0" else (reference, random):
             for history in get_args(History):
                 played = []
                 for seed in range(EPISODES):

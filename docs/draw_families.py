@@ -15,17 +15,17 @@ SHOWN = (
     "QuadcopterGates-v0",
     "PMSMCurrent-v0",
     "LightUp-v0",
-    "Highway-v2",
+    "Highway-v0",
     "Hopper-v0",
     "Vicsek-v0",
     "TreasureMaps-v0",
-    "PointMaze-v1",
-    "MarsCoverage-v1",
+    "PointMaze-v0",
+    "MarsCoverage-v0",
     "TMaze-v0",
     "Lettuce-v0",
     "Inventory-v0",
     "Wordle-v0",
-    "OfficeApps-v1",
+    "OfficeApps-v0",
 )
 
 

@@ -218,7 +218,7 @@ def test_a_quadcopter_shows_what_is_named() -> None:
 
 
 def test_a_swarm_shows_each_vehicle_its_neighbour() -> None:
-    task, params, state = begun("QuadcopterSwarm2-v1")
+    task, params, state = begun("QuadcopterSwarm2-v0")
     seen, body = shown(task, state, params), state.vehicles.body
     place = np.stack([body.x, body.y, body.z], 1)
     np.testing.assert_allclose(seen["neighbour_1"], place[::-1] - place, rtol=1e-5)
@@ -256,7 +256,7 @@ def test_small_observations_show_what_is_named() -> None:
         "row": 3,
         "column": 7,
     }
-    task, params, state = begun("MarsCoverage-v1")
+    task, params, state = begun("MarsCoverage-v0")
     seen = shown(task, state._replace(x=jnp.int32(5), y=jnp.int32(9)), params)
     assert (round(float(seen["x"])), round(float(seen["y"]))) == (5, 9)
     task, params, state = begun("Lettuce-v0")
@@ -294,12 +294,12 @@ def installed_tasks() -> Iterator[Task[Any, Any]]:
     [
         ("TreasureMaps-v0", "sink (0)"),
         ("DeepSeaTreasure-v0", "up (0)"),
-        ("Roundabout-v1", "IDLE (1)"),
+        ("Roundabout-v0", "IDLE (1)"),
         ("MagicSquare-v0", "fill[0, 0, 0] (0)"),
-        ("HighwayContinuous-v3", "acceleration 0, steering 0"),
+        ("HighwayContinuous-v0", "acceleration 0, steering 0"),
         ("Vicsek-v0", "turn 0, each agent"),
         ("MarsFleet-v0", "way 0"),
-        ("SQL-v1", "tool 1, query 0"),
+        ("SQL-v0", "tool 1, query 0"),
         ("QuadcopterHoverOne-v0", "rotors 0.334"),
     ],
 )
@@ -313,7 +313,7 @@ def test_actions_in_words_are_those_of_the_space() -> None:
     last = int(maze.action_space.n) - 1
     assert action_in_words(maze, np.array(last)) == f"unsatisfiable ({last})"
     assert action_in_words(maze, np.array(7)) == "flip[7] (7)"
-    car = registry.card("HighwayContinuous-v3").build()
+    car = registry.card("HighwayContinuous-v0").build()
     assert action_in_words(car, np.float32([0.5, -1 / 3])) == "acceleration 0.5, steering -0.3333"
     flock = registry.card("Vicsek-v0").build()
     assert action_in_words(flock, np.float32([[1], *[[0]] * 15])).startswith("[1, 0, 0")  # agents that differ
@@ -330,7 +330,7 @@ def test_every_task_says_what_doing_nothing_and_success_are() -> None:
 
 
 def test_success_is_explained_for_each_kind_of_reward() -> None:
-    maze = registry.card("PointMaze-v1").build()
+    maze = registry.card("PointMaze-v0").build()
     assert maze.success_meaning.startswith("sparse: within 0.5 m of the goal, not later")
     assert maze.success_meaning.endswith("; dense: within 0.5 m of the goal")
     assert registry.card("TMaze-v0").build().success_meaning.startswith("every turn was right and no step was wasted")

@@ -97,7 +97,7 @@ def test_a_task_that_a_player_without_skill_solves_says_why() -> None:
 
 
 def test_chance_is_told_with_its_player_difficulty_and_rate() -> None:
-    roads = find_card("OwnRoads-v1")
+    roads = find_card("OwnRoads-v0")
     idle = roads.scores()["noop"]
     assert idle.success is not None
     assert roads.chance_in_words() == f"doing nothing {100 * idle.success:.0f} %: {roads.chance}"

@@ -184,7 +184,7 @@ def test_what_is_no_context_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_context_of_another_task_is_refused_by_its_name() -> None:
-    dense = card("Highway-v2", context={"density": 40})
+    dense = card("Highway-v0", context={"density": 40})
     assert card(dense.id) == dense
     with pytest.raises(ValueError, match="density"):
         card(f"Vicsek-v0?context={dense.id.partition('context=')[2]}").build()

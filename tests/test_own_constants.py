@@ -63,12 +63,12 @@ def test_a_context_of_the_shipped_values_is_the_shipped_program(card: TaskCard, 
 
 
 OWN: dict[str, dict[str, Any]] = {
-    "PointMaze-v1": {"mass": [6, 8], "force": 60, "damping": 0, "goal_radius": 0.3},
+    "PointMaze-v0": {"mass": [6, 8], "force": 60, "damping": 0, "goal_radius": 0.3},
     "Vicsek-v0": {"density": 2, "speed": [0.1, 0.2], "max_turn": 0.4},
     "Inventory-v0": {"shop_1_demand": [20, 40], "shop_2_demand": 10, "shop_3_lead": 2, "shop_1_penalty": 50},
     "Lettuce-v0": {"planting_day": 100, "warmth": [-3, -1], "heat_price": [0.2, 0.3], "reward": {"violation": 0.1}},
-    "Highway-v2": {"density": 12, "car_speed": [28, 38], "braking": 8, "reward": {"near_miss": 0.5}},
-    "FlockFormation-v1": {"lag": [0.15, 0.25], "wind_x": [3, 4], "turn_rate": [-0.2, 0.8], "level_limit": 6},
+    "Highway-v0": {"density": 12, "car_speed": [28, 38], "braking": 8, "reward": {"near_miss": 0.5}},
+    "FlockFormation-v0": {"lag": [0.15, 0.25], "wind_x": [3, 4], "turn_rate": [-0.2, 0.8], "level_limit": 6},
 }
 """A context of each family, with a sign, a zero, a number and a range."""
 
@@ -79,12 +79,12 @@ def test_ranges_are_kept_and_train_and_test_lie_apart(name: str) -> None:
     keys = jax.random.split(jax.random.key(1), 4000)
     drawn = [jax.vmap(task.sample_params, (0, None))(keys, np.int32(split)) for split in (0, 1)]
     read = {
-        "PointMaze-v1": ("mass", lambda p: p.ball.mass),
+        "PointMaze-v0": ("mass", lambda p: p.ball.mass),
         "Vicsek-v0": ("speed", lambda p: p.speed),
         "Inventory-v0": ("shop_1_demand", lambda p: p.shops[0].demand),
         "Lettuce-v0": ("warmth", lambda p: p.site.warmth),
-        "Highway-v2": ("car_speed", lambda p: p.driver.desired_speed[:, 1:][p.length[:, 1:] == 5]),
-        "FlockFormation-v1": ("wind_x", lambda p: p.wind_x),
+        "Highway-v0": ("car_speed", lambda p: p.driver.desired_speed[:, 1:][p.length[:, 1:] == 5]),
+        "FlockFormation-v0": ("wind_x", lambda p: p.wind_x),
     }
     constant, values = read[name]
     low, high = OWN[name][constant]
@@ -92,7 +92,7 @@ def test_ranges_are_kept_and_train_and_test_lie_apart(name: str) -> None:
     both = np.concatenate([train, test])
     assert low <= both.min() < low + 0.1 * (high - low)
     assert high - 0.1 * (high - low) < both.max() <= high
-    if name == "FlockFormation-v1":  # the distance of the slots keeps its splits apart, as shipped
+    if name == "FlockFormation-v0":  # the distance of the slots keeps its splits apart, as shipped
         train, test = (np.hypot(*np.diff([p.slot_ahead, p.slot_left])[..., 0]) for p in drawn)
     nearest = np.abs(np.subtract.outer(np.unique(train)[:: max(1, len(train) // 4000)], np.unique(test)[:2000])).min()
     assert nearest > 1e-6 * (high - low)
@@ -100,7 +100,7 @@ def test_ranges_are_kept_and_train_and_test_lie_apart(name: str) -> None:
 
 def test_another_ball_moves_as_its_equation_says() -> None:
     """From rest under a constant force without damping: v = F t / m, and x = F t (t + dt) / 2 m by Euler's rule."""
-    task: Any = find_card("PointMaze-v1", context={"mass": 6, "force": 60, "damping": 0}).build(dtype="float64")
+    task: Any = find_card("PointMaze-v0", context={"mass": 6, "force": 60, "damping": 0}).build(dtype="float64")
     with precision(task):
         params = task.sample_params(jax.random.key(0), 0)
         state = State(Motion(*(np.float64(value) for value in (1.3, 1.5, 0, 0))), np.int32(0))
@@ -123,8 +123,8 @@ def test_a_large_demand_is_poisson() -> None:
 @pytest.mark.parametrize(
     ("name", "context", "said"),
     [
-        ("PointMaze-v1", {"speed_limit": 40}, "moves too far between walls in a step of 0.01 s"),
-        ("PointMaze-v1", {"damping": -1}, "damping must be at least 0 and finite, got -1 kg/s"),
+        ("PointMaze-v0", {"speed_limit": 40}, "moves too far between walls in a step of 0.01 s"),
+        ("PointMaze-v0", {"damping": -1}, "damping must be at least 0 and finite, got -1 kg/s"),
         ("Vicsek-v0", {"density": 5}, "density must be above 0 and at most 4"),
         ("Inventory-v0", {"shop_1_demand": 100}, "at most 60"),
         ("Inventory-v0", {"shop_4_demand": 1}, "Did you mean 'shop_3_demand'?"),
@@ -132,8 +132,8 @@ def test_a_large_demand_is_poisson() -> None:
         ("Lettuce-v0", {"coldest": 31}, "coldest is not below warmest"),
         ("Lettuce-v0", {"reward": {"heet": 1}}, "Did you mean 'reward.heat'?"),
         ("Lettuce-v0", {"reward": 1}, "reward is a mapping of terms to weights, got '1'"),
-        ("Highway-v2", {"density": 60}, "a vehicle has 16.0 m of road"),
-        ("FlockFormation-v1", {"lag": 0.01}, "lag must be at least 0.03 and at most 0.5"),
+        ("Highway-v0", {"density": 60}, "a vehicle has 16.0 m of road"),
+        ("FlockFormation-v0", {"lag": 0.01}, "lag must be at least 0.03 and at most 0.5"),
     ],
 )
 def test_what_a_model_cannot_hold_is_refused(name: str, context: dict[str, Any], said: str) -> None:
@@ -172,7 +172,7 @@ def test_the_environment_of_a_dataset_has_its_context() -> None:
     from rlbench_suite.datasets.catalogue import Entry
     from rlbench_suite.datasets.storage import env_spec
 
-    found = find_card("PointMaze-v1", context={"mass": [6, 8]})
+    found = find_card("PointMaze-v0", context={"mass": [6, 8]})
     entry = Entry(
         folder="mine", quality="random", task=found.id, player="random", episodes=1, first_seed=0, replay_tolerance=0.0
     )

@@ -4,7 +4,7 @@ from rlbench_suite.task_card import TaskCard
 
 CARDS = (
     TaskCard(
-        id="rlsuite/MarsCoverage-v1",
+        id="rlsuite/MarsCoverage-v0",
         family="exploration",
         summary="Drive a rover over unknown terrain until its lidar has seen 95 % of the ground.",
         source="Koutras, Kapoutsis, Amanatiadis & Kosmatopoulos 2021 (MarsExplorer), arXiv:2107.09996",
@@ -47,7 +47,7 @@ CARDS = (
         tags=("discrete", "masked", "multi-agent", "navigation", "partially-observed"),
     ),
     TaskCard(
-        id="rlsuite/InformativePath-v1",
+        id="rlsuite/InformativePath-v0",
         family="exploration",
         summary="Walk a grid on a budget and measure a random field where that tells the most about it.",
         source="Krause, Singh & Guestrin 2008, JMLR 9; Nemhauser et al. 1978, doi:10.1007/BF01588971; Cao et al. 2022 "
@@ -60,7 +60,7 @@ CARDS = (
         tags=("discrete", "masked", "navigation"),
     ),
     TaskCard(
-        id="rlsuite/TemporalLogic-v1",
+        id="rlsuite/TemporalLogic-v0",
         family="exploration",
         summary="Drive a car so that a specification in signal temporal logic holds: reach, avoid, order, stay.",
         source="Donze & Maler 2010, doi:10.1007/978-3-642-15297-9_9; Maler & Nickovic 2004, "

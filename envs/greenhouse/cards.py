@@ -5,7 +5,7 @@ from dataclasses import replace
 from rlbench_suite.task_card import Constraint, TaskCard
 
 _TOMATO = TaskCard(
-    id="rlsuite/Tomato-v1",
+    id="rlsuite/Tomato-v0",
     family="greenhouse",
     summary="Earn the most from 160 days of tomatoes under glass: heat, open the vents, dose carbon dioxide.",
     source="Vanthoor 2011, thesis Wageningen; Vanthoor et al. 2011, doi:10.1016/j.biosystemseng.2011.08.005",
@@ -57,7 +57,7 @@ _DISEASE = replace(
 
 _HIGH_TECH = replace(
     _TOMATO,
-    id="rlsuite/TomatoHighTech-v1",
+    id="rlsuite/TomatoHighTech-v0",
     summary="Earn the most from 160 days of tomatoes in a high-tech glasshouse: screen, lamps, heat store, irrigation.",
     source="Vanthoor 2011, thesis Wageningen; Katzin et al. 2020, doi:10.1016/j.biosystemseng.2020.03.010",
     entry_point="rlbench_suite.envs.greenhouse.tomato_high_tech:TomatoHighTech",

@@ -17,7 +17,7 @@ CARDS = (
         tags=("continuous", "multi-agent", "partially-observed"),
     ),
     TaskCard(
-        id="rlsuite/FlockFormation-v1",
+        id="rlsuite/FlockFormation-v0",
         family="marl",
         summary="Quadcopters gather into a formation around a moving, turning leader and do not collide, in wind.",
         source="Turpin, Michael & Kumar 2012, doi:10.1007/s10514-012-9279-y",

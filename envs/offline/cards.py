@@ -4,7 +4,7 @@ from rlbench_suite.task_card import TaskCard
 
 CARDS = (
     TaskCard(
-        id="rlsuite/PointMaze-v1",
+        id="rlsuite/PointMaze-v0",
         family="offline",
         summary="Push a ball through a maze to a goal, with forces, as fast as you can; sparse or dense reward.",
         source="Fu et al. 2020 (D4RL), arXiv:2004.07219, section 5 (Maze2D)",

@@ -42,7 +42,7 @@ CARDS = (
         tags=("discrete", "text", "partially-observed"),
     ),
     TaskCard(
-        id="rlsuite/TwentyQuestions-v2",
+        id="rlsuite/TwentyQuestions-v0",
         family="text",
         summary="Find a hidden thing by yes/no questions, on tables that are made up anew or of the real world.",
         source="Abdulhai et al. 2023, arXiv:2311.18232 (LMRL-Gym); the parlour game",
@@ -76,7 +76,7 @@ CARDS = (
         tags=("discrete", "masked", "text", "partially-observed"),
     ),
     TaskCard(
-        id="rlsuite/CarDealer-v1",
+        id="rlsuite/CarDealer-v0",
         family="text",
         summary="Haggle over a car by alternating offers with somebody of unknown limit and temper.",
         source="Abdulhai et al. 2023, arXiv:2311.18232 (scene); Faratin et al. 1998, "
@@ -111,14 +111,14 @@ CARDS = (
         tags=("discrete", "masked", "text", "partially-observed"),
     ),
     _maze(
-        "TextMaze-v1",
+        "TextMaze-v0",
         "Walk the shortest way through a maze that is shown.",
         "fully",
         {"medium": 5, "easy": 3, "hard": 7},
         chance="the no-op action goes left, and some goals lie straight to the left",
     ),
     _maze(
-        "TextMazePartial-v1",
+        "TextMazePartial-v0",
         "Find the goal of a maze of which only the walls beside the walker are seen.",
         "partially",
         {"medium": 4, "easy": 3, "hard": 5},
@@ -158,7 +158,7 @@ CARDS = (
         tags=("discrete", "masked", "text", "game"),
     ),
     TaskCard(
-        id="rlsuite/GuessMyCity-v2",
+        id="rlsuite/GuessMyCity-v0",
         family="text",
         summary="Find a hidden city of 100 by yes/no questions, or one of a fictional country.",
         source="Abdulhai et al. 2023, arXiv:2311.18232 (LMRL-Gym)",
@@ -204,7 +204,7 @@ CARDS = (
         tags=("discrete", "masked", "text", "partially-observed"),
     ),
     TaskCard(
-        id="rlsuite/Survival-v1",
+        id="rlsuite/Survival-v0",
         family="text",
         summary="Survive in an open world of needs, creatures and nights, and work through its 22 achievements.",
         source="Hafner 2021, arXiv:2109.06780 (Crafter); Tang et al. 2024, arXiv:2410.08126 (Mars: permuted rules)",
@@ -219,7 +219,7 @@ CARDS = (
         tags=("discrete", "text", "open-world"),
     ),
     TaskCard(
-        id="rlsuite/TowerDefence-v1",
+        id="rlsuite/TowerDefence-v0",
         family="text",
         summary="Defend a castle with towers, a hero and reinforcements against twelve waves that are announced.",
         source="TowerMind (github.com/tb6147877/TowerMind; closed rules); rules of our own",

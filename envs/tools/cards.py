@@ -9,7 +9,7 @@ CHANCES = "Experts are right by chance, so that no list of calls is the right on
 
 CARDS = (
     TaskCard(
-        id="rlsuite/OfficeApps-v1",
+        id="rlsuite/OfficeApps-v0",
         family="tools",
         summary="Carry out an instruction by API calls to a phone book, a calendar and a payment account.",
         source="State-based judging after AppWorld: Trivedi et al. 2024, arXiv:2407.18901",
@@ -55,7 +55,7 @@ CARDS = (
         tags=("discrete", "text", "tool-use", "planning"),
     ),
     TaskCard(
-        id="rlsuite/SQL-v1",
+        id="rlsuite/SQL-v0",
         family="tools",
         summary="Answer a question about a database with an SQL query that is right on other rows, too.",
         source="Yu et al. 2018, arXiv:1809.08887 ; Zhong, Yu & Klein 2020, arXiv:2010.02840",
@@ -72,7 +72,7 @@ CARDS = (
         tags=("multi-discrete", "text", "tool-use"),
     ),
     TaskCard(
-        id="rlsuite/Interpreter-v1",
+        id="rlsuite/Interpreter-v0",
         family="tools",
         summary="Write a program in a small language that turns lists into the wanted lists.",
         source="Balog et al. 2017, arXiv:1611.01989 (DeepCoder: programs on lists from examples)",
@@ -88,7 +88,7 @@ CARDS = (
         tags=("multi-discrete", "text", "tool-use", "programs"),
     ),
     TaskCard(
-        id="rlsuite/Search-v2",
+        id="rlsuite/Search-v0",
         family="tools",
         summary="Answer a question of several look-ups from a corpus about fictional people, some of it outdated.",
         source="Jin et al. 2025, arXiv:2503.09516 (Search-R1); Ho et al. 2020, arXiv:2011.01060 (several look-ups)",
@@ -110,7 +110,7 @@ CARDS = (
         tags=("multi-discrete", "text", "tool-use"),
     ),
     TaskCard(
-        id="rlsuite/ServiceDesk-v2",
+        id="rlsuite/ServiceDesk-v0",
         family="tools",
         summary="Help a customer of a shop by its policy, with a database, and with a customer who can act.",
         source="Yao et al. 2024, arXiv:2406.12045; Barres et al. 2025, arXiv:2506.07982 (customers who act)",

@@ -1,4 +1,4 @@
-"""rlsuite/OfficeApps-v1: carry out an instruction by calling the APIs of three apps, and change nothing else.
+"""rlsuite/OfficeApps-v0: carry out an instruction by calling the APIs of three apps, and change nothing else.
 
 A user has a phone book, a calendar and a payment account, and asks for one thing: "Move the review to the first free
 hour on Wed". The player looks things up through 33 APIs, makes the change, and says that it is done; or it refuses, and

@@ -97,7 +97,7 @@ def mcp(
 ) -> None:
     """Serve one episode as tools by MCP, the Model Context Protocol.
 
-    **Example**: `rlsuite mcp OfficeApps-v1 --seed 3`
+    **Example**: `rlsuite mcp OfficeApps-v0 --seed 3`
     """
     check_at_least("--seed", seed, 0)
     _check_port(port)

@@ -49,7 +49,7 @@ def video(
 
     * `rlsuite video --run runs/mine ppo/QuadcopterHover-v0/0 --out hover.gif`
 
-    * `rlsuite video Highway-v2 --reference --out highway.mp4`
+    * `rlsuite video Highway-v0 --reference --out highway.mp4`
     """
     check_at_least("--seed", seed, 0)
     check_at_least("--pictures", pictures, 2)

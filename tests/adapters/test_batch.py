@@ -226,7 +226,7 @@ def test_async_refuses_in_a_forked_worker_that_would_hang() -> None:
 
 def test_the_last_of_an_odd_number_goes_as_its_single_env():
     """Vectorised code leaves one entry after eight to scalar code, which once rounded otherwise."""
-    task_id, count = "rlsuite/Tomato-v1", 9
+    task_id, count = "rlsuite/Tomato-v0", 9
     batch, env = gymnasium.make_vec(task_id, count), gymnasium.make(task_id)
     observed, alone = batch.reset(seed=0)[0][-1], env.reset(seed=count - 1)[0]
     batch.action_space.seed(0)

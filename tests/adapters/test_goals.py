@@ -9,8 +9,8 @@ from rlbench_suite import registry
 from rlbench_suite.checking import check_task
 
 CASES = [
-    ("rlsuite/PointMaze-v1", {}),
-    ("rlsuite/PointMaze-v1", {"difficulty": "medium-dense"}),
+    ("rlsuite/PointMaze-v0", {}),
+    ("rlsuite/PointMaze-v0", {"difficulty": "medium-dense"}),
     ("rlsuite/Parking-v0", {}),
 ]
 BATCH = 8
@@ -78,7 +78,7 @@ def test_an_env_with_goals_follows_gymnasium_robotics(name: str, keywords: dict)
         assert truncated == env.unwrapped.compute_truncated(*goals)
 
 
-@pytest.mark.parametrize("name", ["PointMaze-v1", "Parking-v0"])
+@pytest.mark.parametrize("name", ["PointMaze-v0", "Parking-v0"])
 def test_goals_show_the_same_episode_and_pass_all_checks(name: str) -> None:
     plain, goal = gymnasium.make(f"rlsuite/{name}"), gymnasium.make(f"rlsuite/{name}", goal=True)
     plain.reset(seed=1)
@@ -94,11 +94,11 @@ def test_goals_show_the_same_episode_and_pass_all_checks(name: str) -> None:
 
 
 def test_an_env_without_goals_has_no_compute_reward() -> None:
-    maze, treasure = gymnasium.make("rlsuite/PointMaze-v1"), gymnasium.make("rlsuite/DeepSeaTreasure-v0")
-    batch = gymnasium.make_vec("rlsuite/PointMaze-v1", 2)
+    maze, treasure = gymnasium.make("rlsuite/PointMaze-v0"), gymnasium.make("rlsuite/DeepSeaTreasure-v0")
+    batch = gymnasium.make_vec("rlsuite/PointMaze-v0", 2)
     for env in (maze, treasure, batch):
         assert not hasattr(env.unwrapped, "compute_reward")
-    with pytest.raises(AttributeError, match=r"PointMaze-v1 has no compute_reward: make it with goal=True"):
+    with pytest.raises(AttributeError, match=r"PointMaze-v0 has no compute_reward: make it with goal=True"):
         _ = maze.unwrapped.compute_reward
     with pytest.raises(ValueError, match="Unknown goal"):
-        gymnasium.make("rlsuite/PointMaze-v1", goal="there")
+        gymnasium.make("rlsuite/PointMaze-v0", goal="there")

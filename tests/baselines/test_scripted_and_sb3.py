@@ -122,7 +122,7 @@ def test_a_batch_shows_masks_pictures_and_attributes_as_sb3_asks_for_them() -> N
 
 
 @pytest.mark.parametrize("batched", [False, True])
-@pytest.mark.parametrize("name", ["PointMaze-v1", "Parking-v0"])
+@pytest.mark.parametrize("name", ["PointMaze-v0", "Parking-v0"])
 def test_hindsight_replay_trains_on_goals(name: str, batched: bool) -> None:
     if batched:
         env = sb3.SuiteVecEnv(gymnasium.make_vec(f"rlsuite/{name}", 4, goal=True, autoreset_mode="SameStep"))

@@ -94,7 +94,7 @@ def of_offline(agent: type[offline_agent.OfflineAgent], task: Any) -> tuple[Any,
 TRAININGS: dict[str, Callable[[], tuple[Any, ...]]] = {
     "ppo": lambda: of_ppo(task_of("QuadcopterHover-v0")),
     "ppo masked": lambda: of_ppo(task_of("SAT-v0")),
-    "ppo agents": lambda: of_ppo(task_of("QuadcopterSwarm2-v1")),
+    "ppo agents": lambda: of_ppo(task_of("QuadcopterSwarm2-v0")),
     "ppo recurrent": lambda: of_ppo(Cue()),
     "ppo pixels": lambda: of_ppo(Picture()),
     "mbppo": lambda: of_model_based(task_of("PMSMCurrent-v0")),

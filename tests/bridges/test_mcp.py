@@ -23,7 +23,7 @@ META = "rlbench-suite/episode"
 
 
 def test_the_client_sees_the_task_and_the_tools() -> None:
-    session = begin("OfficeApps-v1", seed=2)
+    session = begin("OfficeApps-v0", seed=2)
 
     async def look() -> None:
         async with Client(server(session)) as client:
@@ -62,7 +62,7 @@ def test_calls_play_the_episode_and_metadata_tell_its_score() -> None:
 
 
 def test_calls_are_those_of_the_session() -> None:
-    theirs, ours = (begin("OfficeApps-v1", seed=4) for _ in range(2))
+    theirs, ours = (begin("OfficeApps-v0", seed=4) for _ in range(2))
     name = ours.tools[0]["function"]["name"]
     required = ours.tools[0]["function"]["parameters"].get("required", [])
     calls = [(name, dict.fromkeys(required, "x")), (name, {"no such": 1}), ("nothing", {}), (name, {"text": [[]]})]

@@ -115,8 +115,8 @@ def test_state_and_observations_keep_the_answer() -> None:
 
 
 def test_their_client_of_tools_lists_and_calls() -> None:
-    with serving(Offer("OfficeApps-v1")) as url:
-        session = begin("OfficeApps-v1", seed=2)
+    with serving(Offer("OfficeApps-v0")) as url:
+        session = begin("OfficeApps-v0", seed=2)
 
         async def play() -> None:
             async with MCPToolClient(base_url=url) as client:
@@ -403,7 +403,7 @@ def test_the_command_serves_six_clients_on_one_database() -> None:
         async with asyncio.timeout(120):
             return await asyncio.gather(*(play(url) for _ in range(6)))
 
-    with command("SQL-v1") as url:
+    with command("SQL-v0") as url:
         assert asyncio.run(play_all(url)) == [60] * 6
 
 

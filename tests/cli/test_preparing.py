@@ -142,10 +142,10 @@ def test_workers_share_it_and_results_do_not_depend_on_it(bare: Path, toys: Path
         (suite.app, ("mcp", "Wordle-v0", "--port", "-1"), "--port must be from 0 to 65535, got -1"),
         (suite.app, ("serve", "Wordle-v0", "--max-sessions", "0"), "--max-sessions must be at least 1, got 0"),
         (suite.app, ("mcp", "Wordle-v0", "--seed", "-1"), "--seed must be at least 0, got -1"),
-        (suite.app, ("puzzles", "show", "Slant-v1", "--seed", "-1"), "--seed must be at least 0, got -1"),
-        (suite.app, ("puzzles", "verify", "Slant-v1", "--seed", "-1"), "--seed must be at least 0, got -1"),
-        (suite.app, ("puzzles", "export", "Slant-v1", "--n", "0"), "--n must be at least 1, got 0"),
-        (suite.app, ("puzzles", "export", "Slant-v1", "--seed", "-1"), "--seed must be at least 0, got -1"),
+        (suite.app, ("puzzles", "show", "Slant-v0", "--seed", "-1"), "--seed must be at least 0, got -1"),
+        (suite.app, ("puzzles", "verify", "Slant-v0", "--seed", "-1"), "--seed must be at least 0, got -1"),
+        (suite.app, ("puzzles", "export", "Slant-v0", "--n", "0"), "--n must be at least 1, got 0"),
+        (suite.app, ("puzzles", "export", "Slant-v0", "--seed", "-1"), "--seed must be at least 0, got -1"),
     ],
 )
 def test_senseless_numbers_are_refused(

@@ -114,8 +114,8 @@ def test_show_tells_what_no_player_without_a_memory_exceeds(call: Callable[..., 
 
 
 def test_show_tells_what_doing_nothing_is_and_how_often_it_succeeds(call: Callable[..., tuple]):
-    noop = registry.card("OwnRoads-v1").scores()["noop"]
-    said = " ".join(call("show", "OwnRoads-v1")[1].split())
+    noop = registry.card("OwnRoads-v0").scores()["noop"]
+    said = " ".join(call("show", "OwnRoads-v0")[1].split())
     assert "no-op action pedal 0 " in said
     assert f"score 0 doing nothing, return {noop.mean:.4g}, success {noop.success:.3g} " in said
     assert f"success by chance doing nothing {100 * noop.success:.0f} %: a car that keeps its speed" in said
@@ -158,11 +158,11 @@ def test_show_tells_the_range_and_the_accuracy_of_setpoints(call: Callable[..., 
 def test_show_explains_entries_beside_their_bounds(call: Callable[..., tuple]):
     _, out, _ = call("show", "PMSMTorque-v0?supply=rc")
     assert "link" in out
-    _, out, _ = call("show", "QuadcopterSwarm2-v1")
+    _, out, _ = call("show", "QuadcopterSwarm2-v0")
     assert "Observation, of each agent" in out
     assert "Key figures" not in out
     [row] = [line.split("│")[1:-1] for line in out.splitlines() if "goal" in line and "0:3" in line]
-    bound = registry.card("QuadcopterSwarm2-v1").build().observation_space.high[0, 0]
+    bound = registry.card("QuadcopterSwarm2-v0").build().observation_space.high[0, 0]
     assert [cell.strip() for cell in row[-3:]] == ["m", f"{-bound:g}", f"{bound:g}"]
 
 

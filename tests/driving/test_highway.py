@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import plain_traffic
 from plain_traffic import PlainTraffic
 
-DISCRETE, CONTINUOUS = "Highway-v2", "HighwayContinuous-v3"
+DISCRETE, CONTINUOUS = "Highway-v0", "HighwayContinuous-v0"
 TRAIN = Draw(np.int32(0), np.int32(-1))
 
 
@@ -351,7 +351,7 @@ def test_a_crash_costs_as_much_as_a_second_of_near_miss() -> None:
 
 def test_an_action_without_effect_is_idle_to_the_bit_and_a_change_can_be_turned_back() -> None:
     """No action stops the world: each of those at a limit makes the step that IDLE makes, and time goes on."""
-    env = gymnasium.make("rlsuite/Highway-v2").unwrapped
+    env = gymnasium.make("rlsuite/Highway-v0").unwrapped
     env.reset(seed=0)
     params, state = empty_road(DISCRETE, y=2.0, speed=25.0)
     env.episode = env.episode._replace(params=params, state=state._replace(level=np.int32(4)))
@@ -390,7 +390,7 @@ def test_an_action_without_effect_is_idle_to_the_bit_and_a_change_can_be_turned_
 
 @pytest.mark.parametrize(("action", "reason"), [((0, 1), "edge"), ((0, -1), "edge"), ((-1, 0), None)])
 def test_leaving_the_road_ends_the_episode_and_standing_still_does_not_pay(action: Any, reason: str | None) -> None:
-    env = gymnasium.make("rlsuite/HighwayContinuous-v3")
+    env = gymnasium.make("rlsuite/HighwayContinuous-v0")
     env.reset(seed=1)
     params, state = empty_road(CONTINUOUS, y=8.0, speed=20.0)
     env.unwrapped.episode = env.unwrapped.episode._replace(params=params, state=state)
@@ -467,7 +467,7 @@ def test_observation_shows_the_nearest_in_three_lanes() -> None:
 
 
 def test_text_names_vehicles_and_takes_names_of_actions() -> None:
-    env = gymnasium.make("rlsuite/Highway-v2", view="text")
+    env = gymnasium.make("rlsuite/Highway-v0", view="text")
     text, _ = env.reset(seed=0)
     assert "m ahead, lane" in text
     assert "You are to keep" in text
@@ -480,7 +480,7 @@ def test_text_names_vehicles_and_takes_names_of_actions() -> None:
 @pytest.mark.parametrize("difficulty", [0, 1, 31, -5])
 def test_densities_that_do_not_fit_are_refused(difficulty: float) -> None:
     with pytest.raises(ValueError, match=r"vehicles a kilometre and lane in \[2, 30\]"):
-        gymnasium.make("rlsuite/Highway-v2", difficulty=difficulty)
+        gymnasium.make("rlsuite/Highway-v0", difficulty=difficulty)
 
 
 def test_card_names_the_reference() -> None:

@@ -46,7 +46,7 @@ def test_words_say_what_is_wanted(wording: int):
 
 
 def test_no_wish_is_for_what_is_kept_and_all_are_as_likely_as_stated():
-    task = card("LanguageDriving-v2").build()
+    task = card("LanguageDriving-v0").build()
     params = task.sample_params(jax.random.key(0), jnp.int32(0))
     state = task.initial(jax.random.key(1), params)
     numbers = jax.random.uniform(jax.random.key(2), (20_000, 4))
@@ -85,7 +85,7 @@ class Obeys(NamedTuple):
 
 def played(seeds: range, until: float = np.inf) -> Record:
     """Play the reference player until some step."""
-    task = card("LanguageDriving-v2").build()
+    task = card("LanguageDriving-v0").build()
     return play(task, Obeys(reference_player(task), jnp.float32(until)), seeds)
 
 
@@ -100,8 +100,8 @@ def wild_moves(view: dict[str, Any], wanted_lane: int, wanted_speed: float, rng:
 
 def test_rewards_and_success_are_those_of_poses_and_words():
     """Play the reference, one that obeys for 30 s, and a wild player; judge each second from pose and words alone."""
-    env = gymnasium.make("rlsuite/LanguageDriving-v2", split="test")
-    text_env = gymnasium.make("rlsuite/LanguageDriving-v2", split="test", view="text")
+    env = gymnasium.make("rlsuite/LanguageDriving-v0", split="test")
+    text_env = gymnasium.make("rlsuite/LanguageDriving-v0", split="test", view="text")
     named = env.unwrapped.task.named
     rng, wishes, ends = np.random.default_rng(0), set(), set()
     reference = played(range(64))
@@ -144,7 +144,7 @@ def test_the_reference_obeys():
     best = played(range(64))
     assert best.total.mean() > 40  # of 60; calibration says 47, and a standard error is 1
     assert best.info["success"].mean() > 0.75
-    assert best.cost.mean() < card("LanguageDriving-v2").constraint.limit
+    assert best.cost.mean() < card("LanguageDriving-v0").constraint.limit
     np.testing.assert_array_equal(best.total, np.where(best.terminated, 0, best.info["obeyed"]))
 
 
@@ -159,7 +159,7 @@ def test_a_crash_takes_back_exactly_all():
 @pytest.mark.parametrize(("obeyed", "loss"), [(0, 0), (41, 41), (59, 59), (150, 60)])
 def test_spaces_hold_all_that_a_crash_takes_back(obeyed: int, loss: int):
     """The last case is an episode with a longer time limit."""
-    task = card("LanguageDriving-v2").build()
+    task = card("LanguageDriving-v0").build()
     params = task.sample_params(jax.random.key(0), jnp.int32(0))
     state = task.initial(jax.random.key(1), params)._replace(obeyed=jnp.int32(obeyed))
     next_state = state._replace(road=state.road._replace(crashed=jnp.bool_(True)))
@@ -172,8 +172,8 @@ def test_spaces_hold_all_that_a_crash_takes_back(obeyed: int, loss: int):
 
 
 def test_a_driver_who_drives_on_earns_nothing():
-    envs = gymnasium.make_vec("rlsuite/LanguageDriving-v2", 32, split="test")
+    envs = gymnasium.make_vec("rlsuite/LanguageDriving-v0", 32, split="test")
     envs.reset(seed=0)
     for _ in range(60):
         assert not envs.step(np.full(32, IDLE))[1].any()
-    assert card("LanguageDriving-v2").horizon % PATIENCE == 0  # the last wish has its whole time
+    assert card("LanguageDriving-v0").horizon % PATIENCE == 0  # the last wish has its whole time

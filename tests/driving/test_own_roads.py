@@ -88,7 +88,7 @@ def document_with(**changes: Any) -> dict[str, Any]:
 
 @cache
 def own_task() -> Any:
-    return card("OwnRoads-v1", context={"scenario": BEND}).build(dtype="float64")
+    return card("OwnRoads-v0", context={"scenario": BEND}).build(dtype="float64")
 
 
 # -- roads ---------------------------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def test_overlap_is_that_of_rectangles() -> None:
 
 def test_every_step_is_that_of_a_plain_simulation() -> None:
     """Places and speeds by closed form, crashes and near misses by rectangles on the recorded curves, random pedals."""
-    task = card("OwnRoads-v1").build(dtype="float64")
+    task = card("OwnRoads-v0").build(dtype="float64")
     route, limits, _, goal = scenario.route_of(task.scenario)
     limits = np.minimum(limits, np.sqrt(0.65 * 0.5 * 9.81 / np.maximum(np.abs(route.curvature), 1e-9)))
     ends = np.append(route.start[1:], np.inf)
@@ -308,7 +308,7 @@ FAULTS = {
 @pytest.mark.parametrize("message", FAULTS)
 def test_bad_scenarios_are_refused_in_one_sentence(message: str) -> None:
     with pytest.raises(ValueError, match=r"scenario|recording") as error:
-        card("OwnRoads-v1", context={"scenario": document_with(**FAULTS[message])}).build()
+        card("OwnRoads-v0", context={"scenario": document_with(**FAULTS[message])}).build()
     assert message in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -328,7 +328,7 @@ def test_bad_scenarios_are_refused_in_one_sentence(message: str) -> None:
 def test_bad_files_are_refused_in_one_sentence(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "town.json").write_text(text)
     with pytest.raises(ValueError, match="scenario") as error:
-        card("OwnRoads-v1", context={"scenario": str(tmp_path / "town.json")})
+        card("OwnRoads-v0", context={"scenario": str(tmp_path / "town.json")})
     assert message in str(error.value)
     assert len(str(error.value)) < 400
 
@@ -337,17 +337,17 @@ def test_a_file_has_an_id_of_its_own_and_the_command_line_refuses_with_2(tmp_pat
     """The hash is that of what the file says, whatever its layout; the cache brings it back by its label."""
     (tmp_path / "town.json").write_text(json.dumps(BEND, indent=3, sort_keys=True))
     (tmp_path / "mine.yaml").write_text("scenario: town.json\n")
-    named = card(f"OwnRoads-v1?context={tmp_path / 'mine.yaml'}")
-    mapped = card("OwnRoads-v1", context={"scenario": BEND})
-    assert named.id.startswith("rlsuite/OwnRoads-v1?context=mine-")
+    named = card(f"OwnRoads-v0?context={tmp_path / 'mine.yaml'}")
+    mapped = card("OwnRoads-v0", context={"scenario": BEND})
+    assert named.id.startswith("rlsuite/OwnRoads-v0?context=mine-")
     assert named.id.rpartition("-")[2] == mapped.id.rpartition("-")[2]
     moved = document_with(duration=201.0)
-    assert card("OwnRoads-v1", context={"scenario": moved}).id.rpartition("-")[2] != named.id.rpartition("-")[2]
+    assert card("OwnRoads-v0", context={"scenario": moved}).id.rpartition("-")[2] != named.id.rpartition("-")[2]
     (tmp_path / "town.json").unlink()
     assert card(named.id).build().goal == mapped.build().goal
     (tmp_path / "town.json").write_text(json.dumps(document_with(lane=[])))
     program = Path(sys.executable).with_name("rlsuite")
-    arguments = "show", f"OwnRoads-v1?context={tmp_path / 'mine.yaml'}"
+    arguments = "show", f"OwnRoads-v0?context={tmp_path / 'mine.yaml'}"
     done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "Did you mean 'lanes'?" in done.stderr
@@ -366,7 +366,7 @@ def test_the_page_shows_a_scenario_and_names_every_field() -> None:
 
 def test_no_held_pedal_earns_a_third_of_what_the_reference_does() -> None:
     """Blind driving meets the recorded traffic; the reference arrives and keeps the cost's limit."""
-    task, own_card = card("OwnRoads-v1").build(), card("OwnRoads-v1")
+    task, own_card = card("OwnRoads-v0").build(), card("OwnRoads-v0")
     best = play(task, reference_player(task), range(40), split="test")
     assert best.info["success"].mean() > 0.9
     assert best.cost.mean() < own_card.constraint.limit
@@ -377,7 +377,7 @@ def test_no_held_pedal_earns_a_third_of_what_the_reference_does() -> None:
 
 def test_a_crash_costs_as_much_as_a_second_of_near_miss() -> None:
     """Otherwise a crash in every episode would keep the limit of one step of 0.2 s."""
-    task = card("OwnRoads-v1").build()
+    task = card("OwnRoads-v0").build()
     params = task.sample_params(jax.random.key(0), jnp.int32(1))
     state = task.initial(jax.random.key(0), params)
     for crashed, near_miss, price in ((False, False, 0), (False, True, 1), (True, False, 5), (True, True, 5)):

@@ -26,7 +26,7 @@ import plain_traffic
 from plain_traffic import PlainTraffic
 
 pytestmark = pytest.mark.of_variants
-ROADS = "Merge-v2", "Exit-v2", "TwoWay-v1"
+ROADS = "Merge-v0", "Exit-v0", "TwoWay-v0"
 TEST = Draw(np.int32(1), np.int32(-1))
 
 
@@ -54,14 +54,14 @@ def hostile_episodes(which: Any, count: int, steps: int) -> Any:
 def plain_step(name: str, params: Any, state: Any, action: np.ndarray) -> PlainTraffic:
     """One step of the task's docstring in plain NumPy."""
     lane, target = state.traffic.lane.copy(), state.traffic.target.copy()
-    lanes, lowest, steady = {"Merge-v2": (3, 1, [1]), "TwoWay-v1": (2, 9, list(range(12, 17)))}[name]
+    lanes, lowest, steady = {"Merge-v0": (3, 1, [1]), "TwoWay-v0": (2, 9, list(range(12, 17)))}[name]
     road = PlainTraffic(
         params, *state.traffic.pose, lane, target, state.travelled, lanes=lanes, lowest=lowest, steady=steady
     )
     aside = np.select([action == LANE_LEFT, action == LANE_RIGHT], [1, -1], 0)
     target_lane, settled = target[:, 0] + aside, lane[:, 0] == target[:, 0]
     allowed = (target_lane >= 0) & (target_lane < lanes) & settled
-    if name == "Merge-v2":
+    if name == "Merge-v0":
         at = state.travelled
         allowed &= (target_lane > 0) & ((target[:, 0] > 0) | ((at >= 150) & (at < 400)))
     back = (aside != 0) & ~settled & (target_lane == lane[:, 0])
@@ -82,7 +82,7 @@ def plain_step(name: str, params: Any, state: Any, action: np.ndarray) -> PlainT
     return road
 
 
-@pytest.mark.parametrize("name", ["Merge-v2", "TwoWay-v1"])
+@pytest.mark.parametrize("name", ["Merge-v0", "TwoWay-v0"])
 def test_every_step_is_that_of_a_plain_simulation(name: str) -> None:
     """Positions to a nanometre, lanes exactly, crashes never missed: brute force in NumPy at float64."""
     steps = 14
@@ -106,10 +106,10 @@ def test_every_step_is_that_of_a_plain_simulation(name: str) -> None:
 
 def test_an_ego_that_stays_on_the_ramp_meets_the_barrier_and_nobody_joins_it() -> None:
     """At 20 m/s the front of the ego reaches 400 m after 19.9 s; lane changes before 150 m do nothing."""
-    played = play(task("Merge-v2"), Constant(jnp.int32(IDLE)), range(20), split="test")
+    played = play(task("Merge-v0"), Constant(jnp.int32(IDLE)), range(20), split="test")
     assert (played.length == 20).all()
     assert played.terminated.all()
-    env = gymnasium.make("rlsuite/Merge-v2").unwrapped
+    env = gymnasium.make("rlsuite/Merge-v0").unwrapped
     env.reset(seed=0)
     for _ in range(7):
         env.step(LANE_LEFT)
@@ -124,13 +124,13 @@ def test_an_ego_that_stays_on_the_ramp_meets_the_barrier_and_nobody_joins_it() -
 
 def test_a_missed_exit_takes_back_all_and_ends_the_episode() -> None:
     """420 m at 20 m/s take 21 s. Only a fast ego in the exit lane succeeds, and an edge lies on either side of it."""
-    played = play(task("Exit-v2"), Constant(jnp.int32(FASTER)), range(40), split="test")
+    played = play(task("Exit-v0"), Constant(jnp.int32(FASTER)), range(40), split="test")
     missed = ~played.info["collision"]
     assert not played.info["success"].any()
     assert played.terminated.all()
     np.testing.assert_allclose(played.total, 0, atol=1e-4)
     assert missed.sum() >= 1
-    env = gymnasium.make("rlsuite/Exit-v2").unwrapped
+    env = gymnasium.make("rlsuite/Exit-v0").unwrapped
     env.reset(seed=1)
     for _ in range(30):
         *_, terminated, _, info = env.step(IDLE)
@@ -138,7 +138,7 @@ def test_a_missed_exit_takes_back_all_and_ends_the_episode() -> None:
             break
     assert env.episode.state.steps == 22
     assert info["end_reason"] == "the ego missed the exit"
-    far = task("Exit-v2")
+    far = task("Exit-v0")
     state = env.episode.state._replace(overtaken=np.int32(1))
     y = state.traffic.pose.y.copy()
     for place, has_left in ((2.0, True), (6.0, False)):
@@ -152,7 +152,7 @@ def test_a_missed_exit_takes_back_all_and_ends_the_episode() -> None:
 
 def test_oncoming_vehicles_keep_one_speed_and_overtaking_counts_only_its_own_lane() -> None:
     """Each of the five is where a uniform motion takes it, and the ego passes none of them in the count."""
-    env = gymnasium.make("rlsuite/TwoWay-v1").unwrapped
+    env = gymnasium.make("rlsuite/TwoWay-v0").unwrapped
     env.reset(seed=2)
     first, ring = env.episode.state, float(env.params.circumference)
     speed = first.traffic.pose.speed[two_way.NUM_SAME_WAY :]

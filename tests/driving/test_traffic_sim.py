@@ -31,7 +31,7 @@ pytestmark = pytest.mark.of_variants
 
 @cache
 def task(heterogeneity: float = 0.4, dtype: str = "float32") -> Any:
-    return card("TrafficSim-v1").build(difficulty=heterogeneity, dtype=dtype)
+    return card("TrafficSim-v0").build(difficulty=heterogeneity, dtype=dtype)
 
 
 # -- the road --------------------------------------------------------------------------------------------------------
@@ -318,4 +318,4 @@ def test_words_and_picture() -> None:
     assert "keep a time gap of" in which.describe(state, params)
     assert which.draw(state, params).shape == which.picture_shape
     with pytest.raises(ValueError, match="heterogeneity of 0 to"):
-        card("TrafficSim-v1").build(difficulty=1.5)
+        card("TrafficSim-v0").build(difficulty=1.5)

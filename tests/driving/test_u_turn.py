@@ -117,7 +117,7 @@ class PlainRing(PlainTraffic):
 @cache
 def hostile_episodes() -> Any:
     """Params, states before, actions and states after of episodes under random actions, at float64."""
-    which = card("UTurn-v1").build(dtype="float64")
+    which = card("UTurn-v0").build(dtype="float64")
 
     def step(episode: Any, actions: Any) -> Any:
         next_episode = jax.vmap(lambda e, a: advance(which, e, a, np.int32(STEPS))[0])(episode, actions)
@@ -203,19 +203,19 @@ def test_the_ring_closes_and_its_lanes_have_the_stated_radii() -> None:
 def test_who_never_looks_scores_less_than_a_fifth_of_the_reference() -> None:
     """Random play and IDLE at every difficulty, every constant action; the reference keeps the cost's limit."""
     folder = Path(str(sys.modules[UTurn.__module__].__file__)).parent
-    scores = json.loads((folder / "reference_scores.json").read_text())["rlsuite/UTurn-v1"]
-    limit = card("UTurn-v1").constraint.limit
+    scores = json.loads((folder / "reference_scores.json").read_text())["rlsuite/UTurn-v0"]
+    limit = card("UTurn-v0").constraint.limit
     for line in scores.values():
         assert max(line[name]["mean"] for name in ("noop", "random")) < 0.2 * line["reference"]["mean"]
         assert line["reference"]["cost"] < limit
     for action in range(len(ACTIONS)):
-        played = play(card("UTurn-v1").build(), Constant(jnp.int32(action)), range(60), split="test")
+        played = play(card("UTurn-v0").build(), Constant(jnp.int32(action)), range(60), split="test")
         assert played.total.mean() < 0.2 * scores["medium"]["reference"]["mean"], ACTIONS[action]
 
 
 def test_a_driver_who_never_hangs_back_in_bends_earns_a_tenth_less() -> None:
     """No speed pays in a bend, so that to hurry through it gains only a place behind slow vehicles."""
-    task: Any = card("UTurn-v1").build()
+    task: Any = card("UTurn-v0").build()
     hurried = UTurnDriver.for_task(task)._replace(hang_back_from=0.0)
     played = play(task, hurried, range(60), split="test")
     assert played.total.mean() < 0.9 * task.scores["reference"].mean
@@ -226,7 +226,7 @@ def test_success_is_a_return_that_hardly_any_follower_earns() -> None:
     driver who follows and overtakes nobody in about half of the episodes.
     """
     for tier in ("medium", "hard"):
-        task: Any = card("UTurn-v1").build(difficulty=tier)
+        task: Any = card("UTurn-v0").build(difficulty=tier)
         driver = UTurnDriver.for_task(task)
         players = driver, Follower(driver), Uniform(task.action_space), Constant(jnp.int32(FASTER))
         reference, follower, random, fast = (play(task, player, range(100), split="test") for player in players)

@@ -114,7 +114,7 @@ def test_hidden_bits_are_those_of_a_plain_play(toys: Path) -> None:
 
 
 def test_a_wrapped_policy_is_as_privileged_as_the_one_inside() -> None:
-    player = reference_player(registry.card("PointMaze-v1").build())
+    player = reference_player(registry.card("PointMaze-v0").build())
     assert not is_privileged(player)
     assert not is_privileged(_Held(player, np.int32(2), np.zeros(2)))
     controller = reference_player(registry.card("PMSMCurrent-v0").build())

@@ -32,7 +32,7 @@ from rlbench_suite.leaderboard.schema import Entry
 from rlbench_suite.leaderboard.verify import verify
 
 DRIVE, TREASURE, GAME, SWARM = (
-    f"rlsuite/{name}" for name in ("PMSMCurrent-v0", "DeepSeaTreasure-v0", "Wordle-v0", "QuadcopterMultiHover-v1")
+    f"rlsuite/{name}" for name in ("PMSMCurrent-v0", "DeepSeaTreasure-v0", "Wordle-v0", "QuadcopterMultiHover-v0")
 )
 FLOAT, BOOL, INT = TensorProto.FLOAT, TensorProto.BOOL, TensorProto.INT64
 

@@ -173,7 +173,7 @@ def test_a_trained_policy_needs_its_run(capsys: pytest.CaptureFixture[str], tmp_
 def test_a_swarm_has_a_row_for_each_vehicle(tmp_path: Path) -> None:
     out = tmp_path / "swarm.parquet"
     with pytest.raises(SystemExit):
-        suite.app(["record", "QuadcopterMultiHover-v1", "--agent", "reference", "--episodes", "1", "--out", str(out)])
+        suite.app(["record", "QuadcopterMultiHover-v0", "--agent", "reference", "--episodes", "1", "--out", str(out)])
     table = pq.read_table(out)
     assert "goal.2 [m]" in table.column_names
     assert set(table["agent"].to_pylist()) == {0, 1}

@@ -41,10 +41,10 @@ def test_a_difficulty_of_an_id_is_the_difficulty_of_its_task_and_of_its_scores()
     assert registry.card("SAT-v0?difficulty=medium") is own
     assert registry.card(hard.id) == hard
     assert hard.file_name == "SAT-v0,difficulty=hard"
-    both = registry.card("HamiltonianCycle-v1?difficulty=hard&answers=solvable")
-    assert both.id == "rlsuite/HamiltonianCycle-v1?answers=solvable&difficulty=hard"
+    both = registry.card("HamiltonianCycle-v0?difficulty=hard&answers=solvable")
+    assert both.id == "rlsuite/HamiltonianCycle-v0?answers=solvable&difficulty=hard"
     assert registry.card(both.id) == both
-    assert both.registered_id == "rlsuite/HamiltonianCycle-v1"
+    assert both.registered_id == "rlsuite/HamiltonianCycle-v0"
 
 
 def test_keywords_of_a_task_lead_to_its_card(tmp_path: Path):

@@ -23,7 +23,7 @@ from rlbench_suite.evaluation.store import OpenRun
 from rlbench_suite.policy import reference_player
 from rlbench_suite.registry import agent as find_agent
 
-DRIVE, MAZE, SHEET = "rlsuite/PMSMCurrent-v0", "rlsuite/PointMaze-v1", "rlsuite/PMSMTorque-v0"
+DRIVE, MAZE, SHEET = "rlsuite/PMSMCurrent-v0", "rlsuite/PointMaze-v0", "rlsuite/PMSMTorque-v0"
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def own_scores(run: Run, task: str) -> dict[str, list[float]]:
 
 
 def test_a_setting_is_swept_with_the_policies_of_the_run(run: Run):
-    found = sweeping.sweep_setting(run.path, "PointMaze-v1", "difficulty", ["umaze", "medium"])
+    found = sweeping.sweep_setting(run.path, "PointMaze-v0", "difficulty", ["umaze", "medium"])
     scores = found.scores()
     assert {agent: table[:, 0].tolist() for agent, table in scores.items()} == own_scores(run, MAZE)  # the default
     medium = registry.card(MAZE).build(difficulty="medium")
@@ -134,7 +134,7 @@ def test_an_agent_with_failed_cells_has_no_curve(
     run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     """Its other seeds are those that went well. The page and the terminal say why it is absent."""
-    folder = run.path / "cells" / "random" / "PointMaze-v1"
+    folder = run.path / "cells" / "random" / "PointMaze-v0"
     record, hidden = folder / "1.failed", folder / "1.away"
     (folder / "1").rename(hidden)
     record.write_text('{"error": "ValueError: diverged"}')
@@ -146,11 +146,11 @@ def test_an_agent_with_failed_cells_has_no_curve(
             assert list(found.curves()) == ["reference"]
             assert found.failed == {"random": 1}
             (note,) = found.notes()
-            assert note.startswith("random has no curve: 1 of its cells on PointMaze-v1 failed")
+            assert note.startswith("random has no curve: 1 of its cells on PointMaze-v0 failed")
             assert note in sweeping.write(found).read_text()
         with pytest.raises(SystemExit):
             program.app(["frequency", str(run.path), "--task", MAZE, "--intervals", "1,2"])
-        assert "random has no curve: 1 of its cells on PointMaze-v1 failed" in " ".join(capsys.readouterr().out.split())
+        assert "random has no curve: 1 of its cells on PointMaze-v0 failed" in " ".join(capsys.readouterr().out.split())
     finally:
         record.unlink()
         hidden.rename(folder / "1")

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import yardsticks
 from yardsticks import Arena, Cheap, Factors, Law, Laws, Line, Played
 
-MAZE = card("PointMaze-v1").build(difficulty="umaze-dense")
+MAZE = card("PointMaze-v0").build(difficulty="umaze-dense")
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from rlbench_suite.policy import View
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
-CARD = card("InformativePath-v1")
+CARD = card("InformativePath-v0")
 
 
 def information(covariance: np.ndarray, cells: Any) -> float:

@@ -31,7 +31,7 @@ from rlbench_suite.policy import View
 from rlbench_suite.registry import card
 from rlbench_suite.task import Split
 
-CARD = card("MarsCoverage-v1")
+CARD = card("MarsCoverage-v0")
 MAKE = jax.jit(terrain.random_ground)
 
 

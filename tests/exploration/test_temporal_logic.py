@@ -34,7 +34,7 @@ from rlbench_suite.policy import View
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
-CARD = card("TemporalLogic-v1")
+CARD = card("TemporalLogic-v0")
 
 
 def prefixes(formula: Formula, trace: Trace) -> list[float]:

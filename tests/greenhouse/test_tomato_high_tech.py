@@ -276,7 +276,7 @@ def test_store_obeys_its_equation_and_its_limits() -> None:
 
 @pytest.fixture(scope="module")
 def task() -> Any:
-    return card("TomatoHighTech-v1").build()
+    return card("TomatoHighTech-v0").build()
 
 
 @pytest.fixture(scope="module")
@@ -368,7 +368,7 @@ FIRST = 3 * DAY
 def priced(electricity: Any) -> Any:
     """Build the task with a record of hourly prices of electricity."""
     prices = {"time": 3600 * HOURS, "electricity": np.broadcast_to(electricity, len(HOURS))}
-    return card("TomatoHighTech-v1", context={"prices": prices}).build()
+    return card("TomatoHighTech-v0", context={"prices": prices}).build()
 
 
 @pytest.fixture(scope="module")
@@ -423,20 +423,20 @@ def test_electricity_costs_what_the_record_says(start: Any, lit: Any, task: Any)
 )  # fmt: skip
 def test_bad_prices_cost_one_sentence(changed: Any, said: str) -> None:
     with pytest.raises(ValueError, match=rf"^.*prices: .*{said}"):
-        card("TomatoHighTech-v1", context={"prices": {"time": 3600 * HOURS, "electricity": DAY_AHEAD} | changed})
+        card("TomatoHighTech-v0", context={"prices": {"time": 3600 * HOURS, "electricity": DAY_AHEAD} | changed})
 
 
 def test_a_price_is_given_once() -> None:
     prices = {"time": 3600 * HOURS, "electricity": DAY_AHEAD}
     with pytest.raises(ValueError, match="electricity_price follows from the record of prices; leave it out"):
-        card("TomatoHighTech-v1", context={"prices": prices, "electricity_price": 0.2}).build()
+        card("TomatoHighTech-v0", context={"prices": prices, "electricity_price": 0.2}).build()
     with pytest.raises(ValueError, match="it has none of the columns tomato, heat, co2"):  # no lamps
-        card("Tomato-v1", context={"prices": prices})
+        card("Tomato-v0", context={"prices": prices})
 
 
 def test_without_the_devices_it_is_nearly_the_house_of_tomato(task: Any) -> None:
     """Ten days of the same weather, heat and vents, screen open: only sky and soil make it colder."""
-    plain = card("Tomato-v1").build()
+    plain = card("Tomato-v0").build()
 
     def days(task: Any, action: Any, key: Any) -> Any:
         episode = begin(task, key, 0, Draw(np.int32(1), np.int32(-1)))[0]

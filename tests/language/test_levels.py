@@ -80,7 +80,7 @@ def test_wrong_arguments_are_named() -> None:
     with pytest.raises(ValueError, match="is empty"):
         Levels({"Sudoku-v0": []})
     with pytest.raises(ValueError, match="no one-shot form"):
-        Levels(["TwentyQuestions-v2"])
+        Levels(["TwentyQuestions-v0"])
     levels = Levels(LADDER)
     with pytest.raises(ValueError, match="Did you mean 'rlsuite/Sudoku-v0'"):
         levels.report("rlsuite/Sudoku4-v0/6/train/0", 1)

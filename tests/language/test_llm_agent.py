@@ -40,7 +40,7 @@ from rlbench_suite.leaderboard.pack import pack
 from rlbench_suite.leaderboard.schema import Entry
 from rlbench_suite.registry import card
 
-PUZZLES = ("SAT-v0", "KnightsAndKnaves-v1")
+PUZZLES = ("SAT-v0", "KnightsAndKnaves-v0")
 EPISODES = 5
 
 

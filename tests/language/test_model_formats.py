@@ -15,7 +15,7 @@ from rlbench_suite.language.session import begin
 from rlbench_suite.puzzle import Puzzle, Verdict
 from rlbench_suite.registry import card
 
-PUZZLES = ("SAT-v0", "KnightsAndKnaves-v1")
+PUZZLES = ("SAT-v0", "KnightsAndKnaves-v0")
 SEED = 2**32
 
 RIGHT = (

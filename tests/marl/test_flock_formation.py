@@ -36,7 +36,7 @@ from rlbench_suite.policy import View
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card
 
-CARD = card("FlockFormation-v1")
+CARD = card("FlockFormation-v0")
 N = CARD.agents
 
 

@@ -30,7 +30,7 @@ from rlbench_suite.process import precision
 from rlbench_suite.registry import card
 from rlbench_suite.task import Split
 
-CARD = card("PointMaze-v1")
+CARD = card("PointMaze-v0")
 FASTEST = Ball().fastest
 SPARSE, DENSE = ("umaze", "medium", "large"), ("umaze-dense", "medium-dense", "large-dense")
 

@@ -153,7 +153,7 @@ def test_lanes_of_the_u_turn(lane: int) -> None:
     """Compare the way from 128 m before a bend to 128 m behind it, on a ring with straights of 256 m."""
     net = network(UTurnEnv)
     ring = 4 * 128 + 2 * bent_road.BEND
-    with precision(card("UTurn-v1").build(dtype="float64")):
+    with precision(card("UTurn-v0").build(dtype="float64")):
         route = Route(*(np.asarray(value) for value in bent_road.centre_line(jnp.float64(ring))))
     begin, d = 0.0, 2 - 4.0 * lane
     shift = np.array([0, -net.get_lane(("b", "c", 0)).center[1], 0])
@@ -190,7 +190,7 @@ def test_drivers_follow_by_the_same_equation() -> None:
     limits = IDMVehicle.COMFORT_ACC_MAX, -IDMVehicle.COMFORT_ACC_MIN
     driver = Driver(15.0, IDMVehicle.TIME_WANTED, IDMVehicle.DISTANCE_WANTED, *limits)
     negative = 0
-    with precision(card("Roundabout-v1").build(dtype="float64")):
+    with precision(card("Roundabout-v0").build(dtype="float64")):
         for speed, other in np.random.default_rng(0).uniform(0, 40, (200, 2)):
             cars = [IDMVehicle(env.road, lane.position(x, 0), lane.heading, v) for x, v in ((0, speed), (40, other))]
             cars[0].target_speed, cars[0].DELTA = driver.desired_speed, 4.0

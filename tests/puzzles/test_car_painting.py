@@ -20,7 +20,7 @@ from rlbench_suite.policy import reference_player
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
-NAME = "CarPainting-v1"
+NAME = "CarPainting-v0"
 
 
 def legal_orders(count: int) -> list[tuple[int, ...]]:

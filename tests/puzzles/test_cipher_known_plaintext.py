@@ -1,4 +1,4 @@
-"""CipherKnownPlaintext-v1: every key that fits decrypts the text alike, by trying all there are where they are few."""
+"""CipherKnownPlaintext-v0: every key that fits decrypts the text alike, by trying all there are where they are few."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def answers_by_hand(prompt: str) -> set[str]:
 @pytest.mark.engine("every key, by hand from the prompt: all that fit give the answer")
 @pytest.mark.parametrize(("tier", "count"), [("easy", 600), ("medium", 300), ("hard", 150)])
 def test_every_key_that_fits_gives_the_answer(tier: str, count: int, compared: Compared) -> None:
-    puzzle: Any = puzzle_of("CipherKnownPlaintext-v1", tier)
+    puzzle: Any = puzzle_of("CipherKnownPlaintext-v0", tier)
     dice, seen = Dice(1, 1), set()
     for seed in range(count):
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
@@ -197,7 +197,7 @@ def test_disguises() -> None:
 def test_tiers_are_in_order() -> None:
     means = []
     for tier in TIERS:
-        puzzle = puzzle_of("CipherKnownPlaintext-v1", tier)
+        puzzle = puzzle_of("CipherKnownPlaintext-v0", tier)
         means.append(fmean(puzzle.difficulty(puzzle.generate(seed)) for seed in range(200)))
     assert means[0] < 0.5 * means[1]
     assert means[1] < 0.75 * means[2]

@@ -26,7 +26,7 @@ from rlbench_suite.policy import reference_player
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
-every_id = pytest.mark.parametrize("name", ["HamiltonianPath-v0", "HamiltonianCycle-v1"])
+every_id = pytest.mark.parametrize("name", ["HamiltonianPath-v0", "HamiltonianCycle-v0"])
 every_tier = pytest.mark.parametrize("tier", ["easy", "medium", "hard"])
 
 Edges = set[frozenset[int]]
@@ -148,7 +148,7 @@ def test_a_verdict_says_what_a_path_is(name: str) -> None:
     "answer", ["", "None", "none ", "1 2 3", "0 1 2 3 4 5 6 7", "1-2-3-4-5-6-7-8", "1 2 3 4 5 6 7 8 1", "none none"]
 )
 def test_other_formats_are_invalid(answer: str) -> None:
-    puzzle = puzzle_of("HamiltonianCycle-v1", "easy")
+    puzzle = puzzle_of("HamiltonianCycle-v0", "easy")
     assert not puzzle.verify(puzzle.generate(0), answer).valid
 
 

@@ -1,4 +1,4 @@
-"""KnightsAndKnaves-v1: prompts are read back as English, and solved by enumerating all assignments."""
+"""KnightsAndKnaves-v0: prompts are read back as English, and solved by enumerating all assignments."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def test_naming_tells_cycles_apart() -> None:
 def test_mask_and_success_are_those_of_the_words(people: int) -> None:
     """Partial assignments in one batch: a kind is forbidden exactly where a sentence all about known people fails."""
     tier = {number: name for name, number in TIERS.items()}[people]
-    task: CellFillTask = card("KnightsAndKnaves-v1").build(difficulty=tier)
+    task: CellFillTask = card("KnightsAndKnaves-v0").build(difficulty=tier)
     puzzle, dice = task.puzzle, Dice(3, 4)
     instances = [puzzle.generate(seed) for seed in range(60)]
     cells = np.array([[dice.below(3) for _ in range(people)] for _ in instances], np.int8)

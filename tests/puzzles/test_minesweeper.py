@@ -1,4 +1,4 @@
-"""Minesweeper-v1 against its definition, and against a SAT solver that counts its solutions."""
+"""Minesweeper-v0 against its definition, and against a SAT solver that counts its solutions."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_solutions_are_counted_right() -> None:
 
 @pytest.mark.parametrize("side", [4, 6, 8])
 def test_verifier_and_task_know_the_rules(side: int) -> None:
-    task = task_of("Minesweeper-v1", side)
+    task = task_of("Minesweeper-v0", side)
     puzzle = task.puzzle
     count = 60 if side == 8 else 300
     instances = [puzzle.generate(seed, ("train", "test")[seed & 1]) for seed in range(count)]
@@ -107,7 +107,7 @@ def test_verifier_and_task_know_the_rules(side: int) -> None:
 
 @pytest.mark.parametrize("side", [4, 6])
 def test_the_mask_forbids_what_the_grid_shows_to_be_wrong(side: int) -> None:
-    task = task_of("Minesweeper-v1", side)
+    task = task_of("Minesweeper-v0", side)
     instances = [task.puzzle.generate(seed) for seed in range(150)]
     grids = partial_grids(task.puzzle, instances)
     for grid, mask in zip(grids, masks_by_task(task, instances, grids), strict=True):
@@ -123,7 +123,7 @@ def test_the_mask_forbids_what_the_grid_shows_to_be_wrong(side: int) -> None:
 
 @pytest.mark.parametrize("side", [4, 6, 8])
 def test_plans_solve(side: int) -> None:
-    task = task_of("Minesweeper-v1", side)
+    task = task_of("Minesweeper-v0", side)
     returns, legal, success = plans_played(task, [task.puzzle.generate(seed) for seed in range(40)])
     assert all(legal)
     assert all(success)

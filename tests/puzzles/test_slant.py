@@ -1,4 +1,4 @@
-"""Slant-v1 against its definition: all fillings of small boards, and a SAT solver that counts those of larger ones."""
+"""Slant-v0 against its definition: all fillings of small boards, and a SAT solver that counts those of larger ones."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_solutions_are_counted_right() -> None:
 
 @pytest.mark.parametrize("side", [3, 5, 6])
 def test_verifier_and_task_know_the_rules(side: int) -> None:
-    task = task_of("Slant-v1", side)
+    task = task_of("Slant-v0", side)
     puzzle = task.puzzle
     count = 40 if side == 6 else 120
     instances = [puzzle.generate(seed, ("train", "test")[seed & 1]) for seed in range(count)]
@@ -121,7 +121,7 @@ def test_verifier_and_task_know_the_rules(side: int) -> None:
 @pytest.mark.parametrize("side", [3, 5])
 def test_loops_are_noticed(side: int) -> None:
     """Break the rule about loops alone, on a board without numbers."""
-    task = task_of("Slant-v1", side)
+    task = task_of("Slant-v0", side)
     puzzle = task.puzzle
     blank = Instance(np.zeros(side**2, np.int8), np.full((side + 1) ** 2, -1, np.int8))
     rng = np.random.default_rng(0)
@@ -139,7 +139,7 @@ def test_loops_are_noticed(side: int) -> None:
 
 @pytest.mark.parametrize("side", [3, 5])
 def test_the_mask_forbids_what_a_corner_shows_to_be_wrong(side: int) -> None:
-    task = task_of("Slant-v1", side)
+    task = task_of("Slant-v0", side)
     instances = [task.puzzle.generate(seed) for seed in range(100)]
     grids = partial_grids(task.puzzle, instances)
     for instance, grid, mask in zip(instances, grids, masks_by_task(task, instances, grids), strict=True):
@@ -166,7 +166,7 @@ def test_the_mask_forbids_what_a_corner_shows_to_be_wrong(side: int) -> None:
 
 @pytest.mark.parametrize("side", [3, 5, 6])
 def test_plans_solve(side: int) -> None:
-    task = task_of("Slant-v1", side)
+    task = task_of("Slant-v0", side)
     returns, legal, success = plans_played(task, [task.puzzle.generate(seed) for seed in range(40)])
     assert all(legal)
     assert all(success)

@@ -22,7 +22,7 @@ from rlbench_suite.policy import reference_player
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
-NAME = "StackPermutation-v1"
+NAME = "StackPermutation-v0"
 
 
 def has_pattern(order: tuple[int, ...]) -> bool:
@@ -211,7 +211,7 @@ def test_other_sizes_are_refused(tier: float) -> None:
 
 def test_words_after_a_broken_rule_are_read_too() -> None:
     """A proof that ends early is well-formed only if all of it is."""
-    puzzle = puzzle_of("StackPermutation-v1")
+    puzzle = puzzle_of("StackPermutation-v0")
     instance = puzzle.generate(0)
     words = 2 * len(instance.order)
     assert not puzzle.verify(instance, " ".join(["pop", *["garbage"] * (words - 1)])).valid

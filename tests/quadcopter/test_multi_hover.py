@@ -23,7 +23,7 @@ from rlbench_suite.policy import View, reference_player
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card
 
-NAMES = ["QuadcopterMultiHover-v1", "QuadcopterMultiHover4-v1"]
+NAMES = ["QuadcopterMultiHover-v0", "QuadcopterMultiHover4-v0"]
 every_size = pytest.mark.parametrize("name", NAMES)
 
 
@@ -161,10 +161,10 @@ def test_observation_stays_inside_the_space(name: str) -> None:
 @every_size
 def test_it_is_a_pettingzoo_environment_and_found_by_the_number_of_vehicles(name: str) -> None:
     n = card(name).agents
-    assert card("QuadcopterMultiHover-v1", vehicles=n).name == name
+    assert card("QuadcopterMultiHover-v0", vehicles=n).name == name
     env = pettingzoo.make("parallel", card(name).id)
     observations, _ = env.reset(seed=0)
     assert list(observations) == [f"agent_{i}" for i in range(n)]
     assert all(env.observation_space(agent).contains(seen) for agent, seen in observations.items())
     with pytest.raises(ValueError, match="vehicles"):
-        card("QuadcopterMultiHover-v1", vehicles=3)
+        card("QuadcopterMultiHover-v0", vehicles=3)

@@ -21,7 +21,7 @@ COURSE = {"progress": 2.0, "prize": 5.0, "loss": 3.0}
 TASKS = {
     "QuadcopterHover-v0": ("position", "attitude", "velocity", "effort"),
     "QuadcopterRecover-v0": ("tilt", "velocity", "angular_velocity"),
-    "QuadcopterWaypoints-v1": tuple(COURSE),
+    "QuadcopterWaypoints-v0": tuple(COURSE),
     "QuadcopterGates-v0": tuple(COURSE),
     "QuadcopterLand-v0": tuple(COURSE),
 }

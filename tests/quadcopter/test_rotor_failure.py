@@ -30,7 +30,7 @@ from rlbench_suite.envs.quadcopter.tasks.rotor_failure import (
 from rlbench_suite.policy import reference_player
 from rlbench_suite.registry import card
 
-CARD = card("QuadcopterRotorFailure-v1")
+CARD = card("QuadcopterRotorFailure-v0")
 MASS, JX, _, JZ = NOMINAL.inertia
 KF, KT = NOMINAL.thrust_coefficient, NOMINAL.torque_coefficient
 

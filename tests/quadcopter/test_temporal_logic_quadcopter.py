@@ -77,7 +77,7 @@ def test_returns_are_final_robustness_of_whole_traces() -> None:
 
 def test_a_step_is_ten_steps_of_waypoints_by_rates() -> None:
     """The same vehicle under the same thrust and rates, in the task whose dynamics are tested against SciPy."""
-    task, other = CARD.build(dtype="float64"), card("QuadcopterWaypointsRates-v1").build(dtype="float64")
+    task, other = CARD.build(dtype="float64"), card("QuadcopterWaypointsRates-v0").build(dtype="float64")
     action = np.array([0.15, 0.2, -0.3, 0.4])
     with jax.enable_x64():
         key = jax.random.key(5)

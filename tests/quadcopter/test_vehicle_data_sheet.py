@@ -63,7 +63,7 @@ def test_a_vehicle_in_other_units_flies_the_same_episodes() -> None:
     The drag coefficients stay: rotor speed and mass are both twice as large. A data sheet rounds the shipped numbers to
     six digits, so the episodes are the same to about that.
     """
-    one = card("QuadcopterWaypoints-v1")
+    one = card("QuadcopterWaypoints-v0")
     sheet = {c.name: (c.low, c.high) for c in one.build().constants()}
 
     def times(name: str, factor: float) -> list[float]:

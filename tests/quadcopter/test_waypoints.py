@@ -20,7 +20,7 @@ TEST = Draw(np.int32(1), np.int32(-1))
 
 @pytest.fixture(scope="module")
 def task() -> Any:
-    return card("QuadcopterWaypoints-v1").build()
+    return card("QuadcopterWaypoints-v0").build()
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from rlbench_suite.policy import View
 from rlbench_suite.registry import card
 from rlbench_suite.task import Split
 
-CARD = card("TwentyQuestions-v2")
+CARD = card("TwentyQuestions-v0")
 
 
 @pytest.mark.parametrize("tier", CARD.difficulties)

@@ -23,7 +23,7 @@ from rlbench_suite.task import Split
 
 pytestmark = pytest.mark.of_variants
 
-CARD = card("GuessMyCity-v2")
+CARD = card("GuessMyCity-v0")
 KNOWN, HOLDS = real_knowledge("cities.txt")
 
 COORDINATES = """

@@ -339,7 +339,7 @@ def agree(plain: Plain, state: Any) -> None:
 @cache
 def contexts(difficulty: int) -> dict[Split, Any]:
     """Return 150 contexts of each split."""
-    task: Any = card("Survival-v1").build(difficulty=difficulty)
+    task: Any = card("Survival-v0").build(difficulty=difficulty)
     draw = jax.jit(jax.vmap(task.sample_params, in_axes=(0, None)))
     keys = jax.random.split(jax.random.key(5), 150)
     return {split: jax.tree.map(np.asarray, draw(keys, int(split))) for split in Split}
@@ -350,7 +350,7 @@ def test_every_step_is_that_of_the_rules() -> None:
 
     It plays usual worlds and permuted ones; the rules are a part of the context, so one environment plays both.
     """
-    env: Any = gymnasium.make("rlsuite/Survival-v1")
+    env: Any = gymnasium.make("rlsuite/Survival-v0")
     task = env.unwrapped.task
     player = reference_player(task)
     choose: Any = jax.jit(lambda state, params: player.act((), View(None, None, state, params), None)[0])
@@ -516,7 +516,7 @@ def test_every_world_has_enough_of_everything_within_reach_on_foot(difficulty: i
 
 
 def test_days_are_those_of_the_closed_form() -> None:
-    env: Any = gymnasium.make("rlsuite/Survival-v1")
+    env: Any = gymnasium.make("rlsuite/Survival-v0")
     observation, info = env.reset(seed=0)
     for t in range(140):
         from_midnight = min((t - 240) % 300, (240 - t) % 300)
@@ -531,8 +531,8 @@ def test_days_are_those_of_the_closed_form() -> None:
 
 
 def test_words_numbers_and_pictures_show_the_same() -> None:
-    env: Any = gymnasium.make("rlsuite/Survival-v1", view="text")
-    numbers: Any = gymnasium.make("rlsuite/Survival-v1")
+    env: Any = gymnasium.make("rlsuite/Survival-v0", view="text")
+    numbers: Any = gymnasium.make("rlsuite/Survival-v0")
     text, _ = env.reset(seed=4)
     flags, _ = numbers.reset(seed=4)
     rng = np.random.default_rng(2)
@@ -574,4 +574,4 @@ def test_words_numbers_and_pictures_show_the_same() -> None:
 
 def test_wrong_difficulties_are_refused() -> None:
     with pytest.raises(ValueError, match="from 0 to 3"):
-        gymnasium.make("rlsuite/Survival-v1", difficulty=4)
+        gymnasium.make("rlsuite/Survival-v0", difficulty=4)

@@ -49,7 +49,7 @@ def drawn_cells(layout: str) -> set[Cell]:
 
 @cache
 def contexts(split: Split, layout: str = "drawn") -> Params:
-    task: Any = card("TextMaze-v1", layout=layout).build()
+    task: Any = card("TextMaze-v0", layout=layout).build()
     draw = jax.jit(jax.vmap(task.sample_params, in_axes=(0, None)))
     return jax.tree.map(np.asarray, draw(jax.random.split(jax.random.key(3), 300), int(split)))
 
@@ -69,7 +69,7 @@ def test_the_published_layouts_have_their_optimum(layout: str, cells: int, optim
     assert len(moves) == cells
     best = {start: 1 - count for start, count in moves.items() if start != goal}
     assert np.mean([*best.values()]) == pytest.approx(optimum, abs=1e-9)
-    task: Any = card("TextMaze-v1", layout=layout).build()
+    task: Any = card("TextMaze-v0", layout=layout).build()
     seen = []
     for split in Split:
         params = contexts(split, layout)
@@ -97,7 +97,7 @@ def test_random_play_of_a_layout_returns_what_its_markov_chain_says(layout: str,
         value -= away
     places = [place for place in cells if place != goal]
     tests = places[3::4]
-    task: Any = card("TextMaze-v1", layout=layout).build()
+    task: Any = card("TextMaze-v0", layout=layout).build()
     record = play(task, Uniform(task.action_space), range(1000), split="test")
     expected = np.mean([value[index[place]] for place in tests])
     assert abs(record.total.mean() - expected) <= 4 * record.total.std() / 1000**0.5
@@ -140,7 +140,7 @@ def test_every_passage_is_as_likely_as_its_mirror_image() -> None:
         assert np.abs(share - image).max() < 0.16  # four standard errors of a difference of two shares of 300
 
 
-@pytest.mark.parametrize(("name", "width"), [("TextMaze-v1", 7), ("TextMazePartial-v1", 7)])
+@pytest.mark.parametrize(("name", "width"), [("TextMaze-v0", 7), ("TextMazePartial-v0", 7)])
 def test_steps_and_what_is_shown_are_those_of_the_rules(name: str, width: int) -> None:
     env: Any = gymnasium.make(f"rlsuite/{name}", difficulty=3)
     rng = np.random.default_rng(0)
@@ -181,7 +181,7 @@ def test_steps_and_what_is_shown_are_those_of_the_rules(name: str, width: int) -
 
 
 def test_the_explorer_finds_every_goal_by_short_ways() -> None:
-    hidden = card("TextMazePartial-v1").build()
+    hidden = card("TextMazePartial-v0").build()
     explored = play(hidden, reference_player(hidden), range(300), split="test")
     assert explored.terminated.all()
     assert explored.info["bumps"].max() == 0
@@ -191,7 +191,7 @@ def test_the_explorer_finds_every_goal_by_short_ways() -> None:
 
 
 def test_words_show_what_numbers_show_and_junk_pays_nothing() -> None:
-    env: Any = gymnasium.make("rlsuite/TextMaze-v1", view="text", layout="double_t")
+    env: Any = gymnasium.make("rlsuite/TextMaze-v0", view="text", layout="double_t")
     shown, _ = env.reset(seed=0)
     params, state = env.unwrapped.params, env.unwrapped.episode.state
     assert "### ##### ###".replace(" ", ".") in shown
@@ -210,8 +210,8 @@ def test_words_show_what_numbers_show_and_junk_pays_nothing() -> None:
 
 
 def test_hidden_mazes_are_hidden_in_words_and_pictures_too() -> None:
-    env: Any = gymnasium.make("rlsuite/TextMaze-v1", observed="partially", view="text")
-    assert env.unwrapped.card.id == "rlsuite/TextMazePartial-v1"
+    env: Any = gymnasium.make("rlsuite/TextMaze-v0", observed="partially", view="text")
+    assert env.unwrapped.card.id == "rlsuite/TextMazePartial-v0"
     shown, _ = env.reset(seed=1)
     assert "Your current position" in shown
     assert "#" not in shown
@@ -237,5 +237,5 @@ def test_hidden_mazes_are_hidden_in_words_and_pictures_too() -> None:
 ])  # fmt: skip
 def test_wrong_keywords_are_refused(keywords: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        gymnasium.make("rlsuite/TextMaze-v1", **keywords)
-    assert isinstance(card("TextMaze-v1").build(difficulty=2), TextMaze)
+        gymnasium.make("rlsuite/TextMaze-v0", **keywords)
+    assert isinstance(card("TextMaze-v0").build(difficulty=2), TextMaze)

@@ -293,7 +293,7 @@ def sound(kind: int) -> list[int]:
 @cache
 def compiled() -> tuple[Any, Any, Any]:
     """Return the task, and programs that draw contexts and play orders, both in a batch."""
-    task: Any = card("TowerDefence-v1").build()
+    task: Any = card("TowerDefence-v0").build()
 
     def game(params: Any, orders: jax.Array) -> Any:
         def step(state: Any, order: jax.Array) -> Any:
@@ -360,7 +360,7 @@ def test_episodes_are_those_of_the_rules_and_the_reference_holds() -> None:
     Random play meets the enemies of the hardest tier. How they grow is a part of the context, so one environment plays
     both.
     """
-    env: Any = gymnasium.make("rlsuite/TowerDefence-v1", split="test")
+    env: Any = gymnasium.make("rlsuite/TowerDefence-v0", split="test")
     player = reference_player(env.unwrapped.task)
     choose: Any = jax.jit(lambda state, params, mask: player.act((), View(None, mask, state, params), None)[0])
     rng = np.random.default_rng(5)
@@ -425,9 +425,9 @@ def test_waves_grow_and_fit() -> None:
 
 
 def test_words_numbers_and_pictures_show_the_same() -> None:
-    env: Any = gymnasium.make("rlsuite/TowerDefence-v1", view="text")
-    numbers: Any = gymnasium.make("rlsuite/TowerDefence-v1")
-    pixels: Any = gymnasium.make("rlsuite/TowerDefence-v1", view="pixels")
+    env: Any = gymnasium.make("rlsuite/TowerDefence-v0", view="text")
+    numbers: Any = gymnasium.make("rlsuite/TowerDefence-v0")
+    pixels: Any = gymnasium.make("rlsuite/TowerDefence-v0", view="pixels")
     text, _ = env.reset(seed=4)
     shown, _ = numbers.reset(seed=4)
     picture, _ = pixels.reset(seed=4)
@@ -477,7 +477,7 @@ def seen_most(env: Any) -> float:
     (["hero 1", "wait", "reinforce", "reinforce"], "called in 58 ticks"), (["dance"], "Nearest"),
 ])  # fmt: skip
 def test_refusals_say_why(orders: list[str], reason: str) -> None:
-    env: Any = gymnasium.make("rlsuite/TowerDefence-v1", view="text")
+    env: Any = gymnasium.make("rlsuite/TowerDefence-v0", view="text")
     env.reset(seed=0)
     for order in orders:
         *_, info = env.step(order)
@@ -486,4 +486,4 @@ def test_refusals_say_why(orders: list[str], reason: str) -> None:
 
 def test_wrong_difficulties_are_refused() -> None:
     with pytest.raises(ValueError, match="1, 2 or 3"):
-        gymnasium.make("rlsuite/TowerDefence-v1", difficulty=4)
+        gymnasium.make("rlsuite/TowerDefence-v0", difficulty=4)

@@ -35,7 +35,7 @@ from rlbench_suite.policy import View
 from rlbench_suite.registry import card
 from rlbench_suite.task import Split
 
-CARD = card("TwentyQuestions-v2")
+CARD = card("TwentyQuestions-v0")
 MADE_UP, EASY, REAL = "medium", "easy", "real"
 
 

@@ -120,9 +120,9 @@ def test_two_arguments_of_one_part_are_refused() -> None:
 
 def test_json_and_structured_actions_play_the_same_episode() -> None:
     tier = "hard"
-    plain = gymnasium.make("rlsuite/OfficeApps-v1", difficulty=tier)
-    text = gymnasium.make("rlsuite/OfficeApps-v1", difficulty=tier, view="text")
-    task = card("OfficeApps-v1").build(difficulty=tier)
+    plain = gymnasium.make("rlsuite/OfficeApps-v0", difficulty=tier)
+    text = gymnasium.make("rlsuite/OfficeApps-v0", difficulty=tier, view="text")
+    task = card("OfficeApps-v0").build(difficulty=tier)
     oracle_call = jax.jit(lambda state, params: task.oracle_call(sight_of(state, params.ask)))
     rng, total, refused = np.random.default_rng(2), 0.0, 0
     for seed in range(12):
@@ -151,7 +151,7 @@ def test_json_and_structured_actions_play_the_same_episode() -> None:
 
 
 def test_ids_must_have_been_shown() -> None:
-    env = gymnasium.make("rlsuite/OfficeApps-v1", difficulty="hard", view="text")
+    env = gymnasium.make("rlsuite/OfficeApps-v0", difficulty="hard", view="text")
     env.reset(seed=0)
     _, _, _, _, info = env.step('{"api": "contacts.delete", "args": {"contact": 3}}')
     assert info["invalid_action"]

@@ -119,7 +119,7 @@ def test_the_machine_does_what_the_account_does() -> None:
 
 @pytest.mark.parametrize("tier", [1, 2, 3])
 def test_wanted_outputs_are_those_of_plain_lists_and_the_reference_reaches_them(tier: int) -> None:
-    task: Any = card("Interpreter-v1").build(difficulty=tier)
+    task: Any = card("Interpreter-v0").build(difficulty=tier)
     asked = []
     for split in (0, 1):
         keys = jax.random.split(jax.random.key(split), 200)
@@ -141,7 +141,7 @@ def test_wanted_outputs_are_those_of_plain_lists_and_the_reference_reaches_them(
 @pytest.mark.parametrize("tier", [1, 2, 3])
 def test_one_program_for_all_instances_is_seldom_right(tier: int) -> None:
     """Functions of the test split depend on K, a number of six, so that a program for one K fits one instance in 18."""
-    task: Any = card("Interpreter-v1").build(difficulty=tier)
+    task: Any = card("Interpreter-v0").build(difficulty=tier)
     count = 300
     for one in (one for one in SPECIFICATIONS if (one.tier, one.split) == (tier, 1)):
         program = with_constant(jnp.asarray(assemble(one.program)), 6)
@@ -152,7 +152,7 @@ def test_one_program_for_all_instances_is_seldom_right(tier: int) -> None:
 
 def test_no_constant_program_is_an_answer() -> None:
     """Doing nothing, copying the input, and writing the outputs that are shown."""
-    task: Any = card("Interpreter-v1").build()
+    task: Any = card("Interpreter-v0").build()
     for program in ("end", "write 7", "a = read; write a; goto 1", "if left == 0 goto 5; a = read; write a; goto 1"):
         action = np.concatenate([[1], assemble(program).ravel()])
         record = replay(
@@ -162,7 +162,7 @@ def test_no_constant_program_is_an_answer() -> None:
 
 
 def test_attacks_change_nothing() -> None:
-    env: Any = gymnasium.make("rlsuite/Interpreter-v1", view="text")
+    env: Any = gymnasium.make("rlsuite/Interpreter-v0", view="text")
     shown, _ = env.reset(seed=0)
     for attack in (
         shown, "answer", "answer\n__import__('os').system('true')", "answer\n" + "(" * 3000,
@@ -188,7 +188,7 @@ def test_attacks_change_nothing() -> None:
 
 
 def test_thrift_counts_calls() -> None:
-    env: Any = gymnasium.make("rlsuite/Interpreter-v1", view="text", reward="thrifty")
+    env: Any = gymnasium.make("rlsuite/Interpreter-v0", view="text", reward="thrifty")
     for extra in range(3):
         env.reset(seed=1)
         one = SPECIFICATIONS[int(env.unwrapped.params.function)]

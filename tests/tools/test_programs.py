@@ -17,7 +17,7 @@ PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); import test_programs; pr
 
 def spell() -> str:
     """A digest of what is traced of a step."""
-    task = card("OfficeApps-v1").build()
+    task = card("OfficeApps-v0").build()
     episode, _ = jax.eval_shape(lambda: begin(task, np.zeros(2, np.uint32), 0, Draw(np.int32(0), np.int32(-1))))
     action = jax.ShapeDtypeStruct(task.action_space.shape, np.int32)
     traced = jax.make_jaxpr(lambda episode, action: advance(task, episode, action, NO_LIMIT))(episode, action)

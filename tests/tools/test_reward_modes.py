@@ -25,10 +25,10 @@ pytestmark = pytest.mark.of_variants
 
 MODES = [
     (name, mode)
-    for name in ("ServiceDesk-v2", "Search-v2", "Interpreter-v1", "SQL-v1", "OfficeApps-v1")
+    for name in ("ServiceDesk-v0", "Search-v0", "Interpreter-v0", "SQL-v0", "OfficeApps-v0")
     for mode in card(name).choices["reward"]
     if mode != "judged"  # tests/tools/test_search.py
-    if (name, mode) != ("OfficeApps-v1", "success")  # tests/tools/test_attacks.py
+    if (name, mode) != ("OfficeApps-v0", "success")  # tests/tools/test_attacks.py
 ]
 EPISODES = 64
 HONEST = -1
@@ -109,7 +109,7 @@ def by_hand(name: str) -> tuple[np.ndarray, np.ndarray]:
     """The honest actions of each episode, and their number."""
     task: Any = card(name).build()
     shape = EPISODES, task.card.horizon, *(task.action_space.shape or ())
-    mode = "matched" if name == "OfficeApps-v1" else "success"
+    mode = "matched" if name == "OfficeApps-v0" else "success"
     plays = played(name, mode, np.full(shape, HONEST, np.int32))
     assert plays.ended.all()
     assert plays.success.all() or name == "Routing-v0"  # there, success asks for the average of the best policy
@@ -142,7 +142,7 @@ def cheap(name: str) -> dict[str, np.ndarray]:
 def test_honest_play_earns_the_most_and_nothing_cheap_pays(name: str, mode: str) -> None:
     honest, lengths = by_hand(name)
     total = played(name, mode, honest).rewards.sum(1)
-    least = {"Search-v2": 0.5}.get(name, 1.0) if mode == "thrifty" else 1.0  # a searcher may have to read in vain
+    least = {"Search-v0": 0.5}.get(name, 1.0) if mode == "thrifty" else 1.0  # a searcher may have to read in vain
     assert total.max() == pytest.approx(1, abs=1e-6)
     assert total.min() > least - 1e-6
     for player, actions in cheap(name).items():
@@ -161,24 +161,24 @@ def test_honest_play_earns_the_most_and_nothing_cheap_pays(name: str, mode: str)
 def test_a_blind_clerk_earns_more_than_half_by_matched_calls_and_never_succeeds() -> None:
     """The page on tools warns of this: a likeness of calls is not the task."""
     calls = [ACTIONS.index(name) for name in ("ask_pin", "ask_wish", "ask_order", "look_up_1", "done")]
-    script = np.resize(calls, card("ServiceDesk-v2").horizon)
-    plays = played("ServiceDesk-v2", "matched", np.broadcast_to(script, (EPISODES, script.size)))
+    script = np.resize(calls, card("ServiceDesk-v0").horizon)
+    plays = played("ServiceDesk-v0", "matched", np.broadcast_to(script, (EPISODES, script.size)))
     assert 0.5 < plays.rewards.sum(1).mean() < 0.8
     assert not plays.success.any()
 
 
 def test_thrift_is_its_closed_form() -> None:
     """By waiting k times first, then n honest actions: sin(pi (n + k) / (2 n + k))."""
-    honest, lengths = by_hand("ServiceDesk-v2")
+    honest, lengths = by_hand("ServiceDesk-v0")
     calm = lengths < 6  # an impatient customer leaves after 8 turns
     for k in range(3):
         late = np.concatenate([np.zeros((EPISODES, k), np.int32), honest], 1)[:, : honest.shape[1]]
-        total = played("ServiceDesk-v2", "thrifty", late).rewards.sum(1)
+        total = played("ServiceDesk-v0", "thrifty", late).rewards.sum(1)
         wanted = [math.sin(math.pi * (n + k) / (2 * n + k)) for n in lengths[calm]]
         np.testing.assert_allclose(total[calm], wanted, rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["ServiceDesk-v2", "OfficeApps-v1"])
+@pytest.mark.parametrize("name", ["ServiceDesk-v0", "OfficeApps-v0"])
 def test_matched_rewards_are_dice_coefficients_of_multisets(name: str) -> None:
     """Compared with counters of names and of calls, for players who are right, disturbed or random."""
     honest, lengths = by_hand(name)
@@ -187,7 +187,7 @@ def test_matched_rewards_are_dice_coefficients_of_multisets(name: str) -> None:
 
     def calls_of(actions: Any) -> list[tuple[Any, ...]]:
         """Names and arguments."""
-        if name == "ServiceDesk-v2":
+        if name == "ServiceDesk-v0":
             return [(tools[action], action) for action in actions]
         return [tuple((action * TAKEN[action[0]]).tolist()) for action in actions]
 
@@ -199,14 +199,14 @@ def test_matched_rewards_are_dice_coefficients_of_multisets(name: str) -> None:
             gold = calls_of(honest[i][: lengths[i]])
             names = Counter(call[0] for call in calls) & Counter(call[0] for call in gold)
             common = names.total() + (Counter(calls) & Counter(gold)).total()
-            left = name == "ServiceDesk-v2" and calls[-1][0] not in ("deny", "done")
+            left = name == "ServiceDesk-v0" and calls[-1][0] not in ("deny", "done")
             wanted = 0 if left or not plays.ended[i] else common / (len(calls) + len(gold))
             assert plays.rewards[i].sum() == pytest.approx(wanted, abs=1e-6)
             met.add(round(wanted, 2))
     assert len(met) > 7
 
 
-@pytest.mark.parametrize("name", ["ServiceDesk-v2", "Search-v2", "Interpreter-v1", "OfficeApps-v1"])
+@pytest.mark.parametrize("name", ["ServiceDesk-v0", "Search-v0", "Interpreter-v0", "OfficeApps-v0"])
 def test_dense_rewards_telescope(name: str) -> None:
     """All that was earned is between 0 and a half before the end, and circling adds nothing."""
     for player, actions in cheap(name).items():
@@ -222,8 +222,8 @@ def test_dense_rewards_telescope(name: str) -> None:
 
 def test_progress_in_the_office_is_the_share_of_the_wanted_changes() -> None:
     """Before its last word the reference has made all of them; distances are compared with counters of rows."""
-    honest, lengths = by_hand("OfficeApps-v1")
-    plays = played("OfficeApps-v1", "dense", honest)
+    honest, lengths = by_hand("OfficeApps-v0")
+    plays = played("OfficeApps-v0", "dense", honest)
     before_last = np.cumsum(plays.rewards, 1)[np.arange(EPISODES), np.maximum(lengths - 2, 0)]
     changes = plays.params.reason == 0  # each template of the first tier asks for a change
     several = lengths > 1
@@ -265,7 +265,7 @@ def test_routing_pays_honest_play_best_in_both_modes_and_thrift_as_its_sheet_say
         np.testing.assert_allclose((plain.rewards * (1 - price / 16))[same_way], thrifty.rewards[same_way], atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["OfficeAppsLarge-v0", "ServiceDesk-v2"])
+@pytest.mark.parametrize("name", ["OfficeAppsLarge-v0", "ServiceDesk-v0"])
 def test_a_reply_that_is_no_call_is_a_call_too_many(name: str) -> None:
     """The format's part of ``matched``: after k unreadable replies, n right calls earn 2 n / (2 n + k)."""
     env: Any = gymnasium.make(f"rlsuite/{name}", view="text", reward="matched", split="test")
@@ -286,13 +286,13 @@ def test_a_reply_that_is_no_call_is_a_call_too_many(name: str) -> None:
 
 
 @pytest.mark.parametrize(("task_id", "mode", "why"), [
-    ("SQL-v1", "matched", "One meaning has many programs"),
-    ("SQL-v1", "dense", "Only the last call changes anything"),
-    ("Interpreter-v1", "matched", "One meaning has many programs"),
-    ("Search-v2", "matched", "One meaning has many programs"),
+    ("SQL-v0", "matched", "One meaning has many programs"),
+    ("SQL-v0", "dense", "Only the last call changes anything"),
+    ("Interpreter-v0", "matched", "One meaning has many programs"),
+    ("Search-v0", "matched", "One meaning has many programs"),
     ("Routing-v0", "matched", "right by chance"),
     ("Routing-v0", "dense", "Each query pays for itself"),
-    ("ServiceDesk-v2", "matchd", "Did you mean 'matched'"),
+    ("ServiceDesk-v0", "matchd", "Did you mean 'matched'"),
 ])  # fmt: skip
 def test_a_mode_without_a_meaning_is_refused_with_the_reason(task_id: str, mode: str, why: str) -> None:
     with pytest.raises(ValueError, match=rf"Unknown reward of rlsuite/{task_id}.* Known: .*success.*{why}|{why}"):

@@ -49,7 +49,7 @@ def look_up(env: Any, person: str, relation: str, label: Any = None) -> tuple[st
 def test_a_reader_of_the_text_finds_the_answer(hops: int) -> None:
     outdated = 0
     for seed in range(12):
-        env: Any = gymnasium.make("rlsuite/Search-v2", view="text", difficulty=hops, split="test")
+        env: Any = gymnasium.make("rlsuite/Search-v0", view="text", difficulty=hops, split="test")
         question, info = env.reset(seed=seed)
         words = re.search(r"Who is (.*) today", question)
         assert words is not None
@@ -97,7 +97,7 @@ def test_corpora_keep_their_rules() -> None:
 
 def test_the_reference_needs_the_fewest_searches_when_the_ranking_is_good() -> None:
     for retrieval in ("good", "poor"):
-        task: Any = card("Search-v2").with_settings(retrieval=retrieval).build()
+        task: Any = card("Search-v0").with_settings(retrieval=retrieval).build()
         record = play(task, load(task.card.reference).for_task(task), range(300))
         assert record.info["success"].all()
         more = record.info["searches"] - record.info["least"]
@@ -110,7 +110,7 @@ def test_the_reference_needs_the_fewest_searches_when_the_ranking_is_good() -> N
     ("low", 0.02, "success"), ("high", 0.05, "thrifty"), ("low", 0.02, "dense"), ("high", 0.05, "judged"),
 ])  # fmt: skip
 def test_each_search_takes_its_price_off_a_right_answer_in_every_mode(cost: str, price: float, mode: str) -> None:
-    env: Any = gymnasium.make("rlsuite/Search-v2", reward=mode, search_cost=cost, max_episode_steps=80)
+    env: Any = gymnasium.make("rlsuite/Search-v0", reward=mode, search_cost=cost, max_episode_steps=80)
     for searches in (1, 19, 60):
         env.reset(seed=3)
         params = env.unwrapped.params
@@ -123,7 +123,7 @@ def test_each_search_takes_its_price_off_a_right_answer_in_every_mode(cost: str,
             worth *= math.sin(math.pi * m / (m + n))
         assert sum(earned) + reward == pytest.approx(worth, abs=1e-6)
         assert info["success"]
-    rules = gymnasium.make("rlsuite/Search-v2", view="text", search_cost=cost).unwrapped.task.rules()
+    rules = gymnasium.make("rlsuite/Search-v0", view="text", search_cost=cost).unwrapped.task.rules()
     assert f"worth {price} less for each search" in rules
 
 
@@ -136,7 +136,7 @@ def test_documents_that_disagree_bear_different_dates() -> None:
 
 
 def test_closed_book_answers_and_outdated_ones_are_at_chance() -> None:
-    task: Any = card("Search-v2").build()
+    task: Any = card("Search-v0").build()
     for person in (0, 7, 31):
         action = np.array([3, person, 0, 0, 0, 0])
         record = replay(task, np.broadcast_to(action, (1000, task.card.horizon, 6)), range(1000))
@@ -144,7 +144,7 @@ def test_closed_book_answers_and_outdated_ones_are_at_chance() -> None:
 
 
 def test_judgements_are_exact_and_only_right_answers_pay_for_them() -> None:
-    env: Any = gymnasium.make("rlsuite/Search-v2", view="text", reward="judged", difficulty=1)
+    env: Any = gymnasium.make("rlsuite/Search-v0", view="text", reward="judged", difficulty=1)
     right = 0
 
     def label(env: Any, found: Any, person: str, relation: str, reports: Any) -> None:
@@ -175,7 +175,7 @@ def test_judgements_are_exact_and_only_right_answers_pay_for_them() -> None:
 
 
 def test_a_reply_that_is_no_call_finds_nothing() -> None:
-    env: Any = gymnasium.make("rlsuite/Search-v2", view="text")
+    env: Any = gymnasium.make("rlsuite/Search-v0", view="text")
     env.reset(seed=0)
     text, reward, over, _, info = env.step("search for everybody")
     assert (reward, over, info["searches"]) == (0, False, 0)
@@ -183,7 +183,7 @@ def test_a_reply_that_is_no_call_finds_nothing() -> None:
 
 
 def test_attacks_earn_nothing() -> None:
-    env: Any = gymnasium.make("rlsuite/Search-v2", view="text")
+    env: Any = gymnasium.make("rlsuite/Search-v0", view="text")
     shown, _ = env.reset(seed=0)
     names = NAMES[0]
     attacks = [
@@ -209,7 +209,7 @@ def test_attacks_earn_nothing() -> None:
 
 
 def test_no_corpus_and_no_first_look_up_is_in_both_splits_and_each_person_and_relation_is() -> None:
-    task: Any = card("Search-v2").build()
+    task: Any = card("Search-v0").build()
     keys = jax.random.split(jax.random.key(0), 2000)
     train, test = (jax.vmap(lambda key, split=split: task.sample_params(key, split))(keys) for split in (0, 1))
     corpora = [{*map(tuple, np.asarray(side.seed).tolist())} for side in (train, test)]

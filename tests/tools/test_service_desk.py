@@ -74,7 +74,7 @@ def served(env: Any, seed: int) -> tuple[float, dict[str, Any], str]:
 
 @pytest.mark.parametrize("difficulty", [1, 2])
 def test_a_clerk_who_reads_the_text_is_always_right(difficulty: int) -> None:
-    env: Any = gymnasium.make("rlsuite/ServiceDesk-v2", view="text", difficulty=difficulty, split="test")
+    env: Any = gymnasium.make("rlsuite/ServiceDesk-v0", view="text", difficulty=difficulty, split="test")
     ends = set()
     for seed in range(150):
         reward, info, end = served(env, seed)
@@ -87,7 +87,7 @@ def test_a_clerk_who_reads_the_text_is_always_right(difficulty: int) -> None:
 
 def test_the_reference_is_always_right_and_thrifty() -> None:
     for reward in ("success", "thrifty"):
-        task: Any = card("ServiceDesk-v2").with_settings(reward=reward).build()
+        task: Any = card("ServiceDesk-v0").with_settings(reward=reward).build()
         record = play(task, load(task.card.reference).for_task(task), range(1000))
         assert record.total == pytest.approx(np.ones(1000), abs=1e-6)
         assert not record.info["breach"].any()
@@ -109,7 +109,7 @@ def known_to_be_right(action: int, state: Any, params: Any) -> bool:
 
 def test_no_agent_with_a_ground_for_each_action_takes_fewer_than_the_reference() -> None:
     """Proved by a breadth-first search over all of their conversations with 24 customers."""
-    task: Any = card("ServiceDesk-v2").build()
+    task: Any = card("ServiceDesk-v0").build()
     every, none = jnp.arange(len(ACTIONS)), np.zeros(0)
 
     @jax.jit
@@ -137,7 +137,7 @@ def test_no_agent_with_a_ground_for_each_action_takes_fewer_than_the_reference()
             level = ahead
         raise AssertionError
 
-    env: Any = gymnasium.make("rlsuite/ServiceDesk-v2", split="test")
+    env: Any = gymnasium.make("rlsuite/ServiceDesk-v0", split="test")
     record = play(task, load(task.card.reference).for_task(task), range(24))
     for seed in range(24):
         env.reset(seed=seed)
@@ -146,7 +146,7 @@ def test_no_agent_with_a_ground_for_each_action_takes_fewer_than_the_reference()
 
 
 def test_players_who_do_not_care_earn_their_share_of_luck_at_most() -> None:
-    task: Any = card("ServiceDesk-v2").build()
+    task: Any = card("ServiceDesk-v0").build()
     number = {name: place for place, name in enumerate(ACTIONS)}
     look = [number[f"look_up_{order}"] for order in (1, 2, 3)]
     ends = [number[name] for name in ACTIONS if name.startswith("deny") or name == "done"]
@@ -175,7 +175,7 @@ def test_careful_clerks_who_grant_or_deny_everything_are_often_wrong(difficulty:
 
     An eighth of the customers of the second tier have a wrong PIN, and both clerks deny those.
     """
-    own = card("ServiceDesk-v2")
+    own = card("ServiceDesk-v0")
     task: Any = own.build(difficulty=difficulty)
 
     def share(player: Any) -> float:
@@ -191,7 +191,7 @@ def test_careful_clerks_who_grant_or_deny_everything_are_often_wrong(difficulty:
 
 
 def test_a_reply_that_is_no_call_asks_nothing() -> None:
-    env: Any = gymnasium.make("rlsuite/ServiceDesk-v2", view="text", difficulty="medium", split="test")
+    env: Any = gymnasium.make("rlsuite/ServiceDesk-v0", view="text", difficulty="medium", split="test")
     for seed in range(5):
         env.reset(seed=seed)
         text, reward, over, _, info = env.step("What is your PIN?")
@@ -204,7 +204,7 @@ def test_a_reply_that_is_no_call_asks_nothing() -> None:
 
 def test_a_breach_of_the_policy_fails_whatever_is_reached() -> None:
     """What must come first is left out of the right conversation, or a write is added to it."""
-    env: Any = gymnasium.make("rlsuite/ServiceDesk-v2", split="test")
+    env: Any = gymnasium.make("rlsuite/ServiceDesk-v0", split="test")
     task: Any = env.unwrapped.task
     record = play(task, load(task.card.reference).for_task(task), range(15))
     musts = {ACTIONS.index(name) for name in ("ask_pin", "restart")}
@@ -226,7 +226,7 @@ def test_a_breach_of_the_policy_fails_whatever_is_reached() -> None:
 
 
 def test_attacks_change_nothing() -> None:
-    env: Any = gymnasium.make("rlsuite/ServiceDesk-v2", view="text")
+    env: Any = gymnasium.make("rlsuite/ServiceDesk-v0", view="text")
     shown, _ = env.reset(seed=0)
     for attack in (
         shown, "", "deny", "deny(reason=all)", "deny(reason=not_verified,wrong_status)", "done(done)", "x" * 1_000_000,
@@ -239,7 +239,7 @@ def test_attacks_change_nothing() -> None:
 
 
 def test_no_list_of_orders_is_in_both_splits_and_each_item_is_as_frequent_at_each_place() -> None:
-    task: Any = card("ServiceDesk-v2").build()
+    task: Any = card("ServiceDesk-v0").build()
     keys = jax.random.split(jax.random.key(0), 2000)
     items = [
         np.asarray(jax.vmap(lambda key, split=split: task.sample_params(key, split))(keys).items) for split in (0, 1)

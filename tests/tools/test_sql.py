@@ -155,7 +155,7 @@ def test_the_database_refuses_everything_but_reading() -> None:
 
 
 def test_attacks_earn_nothing_and_a_failing_answer_does_not_end_the_episode() -> None:
-    env: Any = gymnasium.make("rlsuite/SQL-v1", view="text")
+    env: Any = gymnasium.make("rlsuite/SQL-v0", view="text")
     shown, _ = env.reset(seed=0)
     one = env.unwrapped._simulator.instance
     attacks = [
@@ -183,7 +183,7 @@ def test_attacks_earn_nothing_and_a_failing_answer_does_not_end_the_episode() ->
 
 def test_a_right_answer_in_other_words_earns_one_and_thrift_counts_calls() -> None:
     for reward, wanted in (("success", [1, 1, 1]), ("thrifty", [1, 1, np.sin(np.pi * 3 / 5)])):
-        env: Any = gymnasium.make("rlsuite/SQL-v1", view="text", reward=reward)
+        env: Any = gymnasium.make("rlsuite/SQL-v0", view="text", reward=reward)
         for extra in range(3):
             env.reset(seed=3)
             query = env.unwrapped._simulator.instance.query
@@ -198,7 +198,7 @@ def test_a_right_answer_in_other_words_earns_one_and_thrift_counts_calls() -> No
 
 def test_replies_of_models_are_read_whole_and_bytes_do_not_stop_an_episode() -> None:
     """Comments do not swallow what follows them, and what cannot be printed is shown as a question mark."""
-    env: Any = gymnasium.make("rlsuite/SQL-v1", view="text", difficulty="easy").unwrapped
+    env: Any = gymnasium.make("rlsuite/SQL-v0", view="text", difficulty="easy").unwrapped
     env.reset(seed=5)
     table = THEMES[int(instance(1, 0, int(env.params.number)).theme)].a
     parse = env.task.parse
@@ -288,7 +288,7 @@ def test_six_threads_query_one_database() -> None:
 
 
 def test_a_reply_that_is_no_call_teaches_nothing() -> None:
-    env: Any = gymnasium.make("rlsuite/SQL-v1", view="text")
+    env: Any = gymnasium.make("rlsuite/SQL-v0", view="text")
     env.reset(seed=0)
     text, reward, over, _, info = env.step("show me the schema, please")
     assert (reward, over, info["calls"], info["errors"]) == (0, False, 1, 1)

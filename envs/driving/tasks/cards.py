@@ -25,7 +25,7 @@ def _constraint(step: float, more: str = "") -> Constraint:
 
 CARDS = (
     TaskCard(
-        id="rlsuite/Highway-v2",
+        id="rlsuite/Highway-v0",
         family="driving",
         summary="Drive fast and keep right among 49 IDM and MOBIL drivers on four lanes, by lane and speed commands.",
         source=SOURCE,
@@ -39,7 +39,7 @@ CARDS = (
         tags=("discrete", "safe", "driving"),
     ),
     TaskCard(
-        id="rlsuite/HighwayContinuous-v3",
+        id="rlsuite/HighwayContinuous-v0",
         family="driving",
         summary="Drive fast and keep right among 49 IDM and MOBIL drivers on four lanes, by pedals and steering.",
         source=SOURCE,
@@ -52,7 +52,7 @@ CARDS = (
         tags=("continuous", "safe", "driving"),
     ),
     TaskCard(
-        id="rlsuite/Merge-v2",
+        id="rlsuite/Merge-v0",
         chance="drivers on the highway brake for an ego that cuts in, so that a change at random may do",
         family="driving",
         summary="Merge from a ramp into 40 IDM and MOBIL drivers on two lanes before the ramp ends.",
@@ -69,7 +69,7 @@ CARDS = (
         tags=("discrete", "safe", "driving"),
     ),
     TaskCard(
-        id="rlsuite/Exit-v2",
+        id="rlsuite/Exit-v0",
         family="driving",
         summary="Cross three lanes of IDM and MOBIL drivers to the exit on the right, and do not miss it.",
         source=SOURCE,
@@ -85,7 +85,7 @@ CARDS = (
         tags=("discrete", "safe", "driving"),
     ),
     TaskCard(
-        id="rlsuite/TwoWay-v1",
+        id="rlsuite/TwoWay-v0",
         family="driving",
         summary="Overtake slow vehicles on a country road through the lane of oncoming traffic.",
         source=SOURCE,
@@ -101,7 +101,7 @@ CARDS = (
         tags=("discrete", "safe", "driving"),
     ),
     TaskCard(
-        id="rlsuite/UTurn-v1",
+        id="rlsuite/UTurn-v0",
         family="driving",
         summary="Overtake slow vehicles before and behind a U-turn of two lanes, and brake for the bend.",
         source=SOURCE,
@@ -115,7 +115,7 @@ CARDS = (
         tags=("discrete", "safe", "driving"),
     ),
     TaskCard(
-        id="rlsuite/LanguageDriving-v2",
+        id="rlsuite/LanguageDriving-v0",
         family="driving",
         summary="Drive as a passenger says, into a lane or at a speed, among 49 IDM and MOBIL drivers.",
         source=SOURCE,
@@ -198,7 +198,7 @@ CARDS = (
         tags=("continuous", "safe", "driving"),
     ),
     TaskCard(
-        id="rlsuite/Roundabout-v1",
+        id="rlsuite/Roundabout-v0",
         chance="traffic from the west pauses for a fifth of the time, so that a car that never looks may find a gap",
         family="driving",
         summary="Wait for a gap, enter the inner lane of a roundabout, and leave by the second exit.",
@@ -212,7 +212,7 @@ CARDS = (
         tags=("discrete", "safe", "driving"),
     ),
     TaskCard(
-        id="rlsuite/Intersection-v1",
+        id="rlsuite/Intersection-v0",
         chance="the main road is empty for a fifth of the time, so that even a car that never looks may find it so",
         family="driving",
         summary="Turn left from a minor road across a main road without traffic lights.",
@@ -226,7 +226,7 @@ CARDS = (
         tags=("discrete", "safe", "driving"),
     ),
     TaskCard(
-        id="rlsuite/OwnRoads-v1",
+        id="rlsuite/OwnRoads-v0",
         chance="a car that keeps its speed and never looks may find a gap in the recorded traffic",
         family="driving",
         summary="Drive to a goal on roads of your own, among recorded vehicles that do not react.",
@@ -244,7 +244,7 @@ CARDS = (
         tags=("continuous", "safe", "driving"),
     ),
     TaskCard(
-        id="rlsuite/TrafficSim-v1",
+        id="rlsuite/TrafficSim-v0",
         family="driving",
         summary="Drive all cars around an ego as the humans would whom you have watched, and obey commands.",
         source="Chen et al. 2025, RIFT, arXiv:2505.03344; Treiber et al. 2000, doi:10.1103/PhysRevE.62.1805",

@@ -35,7 +35,7 @@ class MainRoad(Intersection):
 
 def trajectories() -> list[dict[str, Any]]:
     """Return what the cars did that were there for two points or more."""
-    task = MainRoad(card("Intersection-v1"), difficulty=GAP, dtype="float64")
+    task = MainRoad(card("Intersection-v0"), difficulty=GAP, dtype="float64")
     with precision(task):
         key = jax.random.key(SEED)
         params = task.sample_params(key, jnp.int32(0))
@@ -97,7 +97,7 @@ def main() -> None:
         "version": 1,
         "units": "m, s, rad",
         "name": "intersection",
-        "description": "Simulated traffic of the main road of rlsuite/Intersection-v1, a point a second.",
+        "description": "Simulated traffic of the main road of rlsuite/Intersection-v0, a point a second.",
         "duration": float(SECONDS),
         "lanes": lanes(),
         "ego": {

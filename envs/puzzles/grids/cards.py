@@ -57,7 +57,6 @@ CARDS = (
     ),
     _card(
         "Minesweeper", "minesweeper:Minesweeper", "minesweeper:MinesweeperPuzzle", "masked", "text", "grid",
-        version=1,
         summary="Mark every hidden cell of a board as mine or safe, by reasoning alone, a cell a step.",
         source="one solution by construction; consistency is NP-complete: Kaye 2000, doi:10.1007/BF03025367",
         horizon=81, optimum=2.0, variant=True,
@@ -65,7 +64,6 @@ CARDS = (
     ),
     _card(
         "Slant", "slant:Slant", "slant:SlantPuzzle", "masked", "text", "grid",
-        version=1,
         summary="Put a diagonal into every cell, as many to a corner as it says and without a loop, a cell a step.",
         source="one solution by construction",
         horizon=49, optimum=2.0, variant=True,

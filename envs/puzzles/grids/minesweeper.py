@@ -1,4 +1,4 @@
-"""rlsuite/Minesweeper-v1: mark every hidden cell of a board as mine or safe.
+"""rlsuite/Minesweeper-v0: mark every hidden cell of a board as mine or safe.
 
 The board is static: nothing is uncovered, and reasoning is enough. Instances have exactly one solution. Without any one
 of the shown numbers there would be others. Mines are scattered and all other cells shown. If the numbers and the count

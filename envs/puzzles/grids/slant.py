@@ -1,4 +1,4 @@
-r"""rlsuite/Slant-v1: a diagonal in every cell, the given number at each numbered corner, no loop (Gokigen Naname).
+r"""rlsuite/Slant-v0: a diagonal in every cell, the given number at each numbered corner, no loop (Gokigen Naname).
 
 Instances have exactly one solution. Without any one of the numbers there would be others. Cells get a random diagonal
 in random order, the other one if it would close a loop. If the numbers of all corners leave one solution, numbers are

@@ -11,7 +11,6 @@ CARDS = (
     _card(
         "KnightsAndKnaves", "knights_and_knaves:KnightsAndKnaves", "knights_and_knaves:KnightsAndKnavesPuzzle",
         "masked", "text", "logic",
-        version=1,
         summary="Find out who tells the truth and who lies, a person a step.",
         source="Smullyan 1978, What Is the Name of This Book?; one solution by truth table",
         horizon=9, optimum=2.0, variant=True,

@@ -1,4 +1,4 @@
-"""rlsuite/KnightsAndKnaves-v1: knights tell the truth, knaves lie; find each person's kind (Smullyan 1978).
+"""rlsuite/KnightsAndKnaves-v0: knights tell the truth, knaves lie; find each person's kind (Smullyan 1978).
 
 Everybody says one thing, about one or two people or about how many knights there are. Exactly one assignment makes
 every knight's sentence true and every knave's false. ``difficulty`` is the length of a depth-first search for it. See

@@ -1,4 +1,4 @@
-"""rlsuite/CarPainting-v1: reorder a line of cars a little, so that a paint shop seldom changes colours.
+"""rlsuite/CarPainting-v0: reorder a line of cars a little, so that a paint shop seldom changes colours.
 
 Each car may leave its place by at most three places, as a buffer before a paint shop allows (Epping, Hochstattler &
 Oertel 2004, doi:10.1016/S0166-218X(03)00442-6, on paint shops with a fixed order of cars). ``difficulty`` is the number

@@ -47,7 +47,6 @@ CARDS = (
         "StackPermutation", "stack_permutation:StackPermutation", "stack_permutation:StackPermutationPuzzle",
         "masked", "text", "sequence",
         solvable="stack_permutation:PossiblePermutationPuzzle",
-        version=1,
         summary="Push and pop a stack so that 1 to n come out in a given order.",
         source="Knuth, The Art of Computer Programming 1, section 2.2.1",
         horizon=48, optimum=2.0, variant=True,
@@ -55,7 +54,6 @@ CARDS = (
     ),
     _card(
         "CarPainting", "car_painting:CarPainting", "car_painting:CarPaintingPuzzle", "masked", "text", "sequence",
-        version=1,
         summary="Reorder a line of cars within bounds so that their colour changes as rarely as possible.",
         source="exact optimum by dynamic programming; Epping et al. 2004, doi:10.1016/S0166-218X(03)00442-6",
         horizon=28, optimum=1.0, variant=True,

@@ -1,4 +1,4 @@
-"""rlsuite/StackPermutation-v1: let 1, 2, 3, ... pass through a stack so that they come out in a given order.
+"""rlsuite/StackPermutation-v0: let 1, 2, 3, ... pass through a stack so that they come out in a given order.
 
 ``difficulty`` is the number of numbers. Of every two one-shot instances one is impossible. An order is possible exactly
 if no three of its numbers, wherever they stand, go high, low, middle (Knuth, The Art of Computer Programming 1, section

@@ -37,7 +37,6 @@ CARDS = (
         "HamiltonianCycle", "hamiltonian:HamiltonianCycle", "hamiltonian:HamiltonianCyclePuzzle",
         "masked", "text", "path",
         solvable="hamiltonian:SolvableCyclePuzzle",
-        version=1,
         summary="Visit every vertex of a graph once and return.",
         source="random graphs of a fixed number of edges; both answers proven by exhaustive search",
         horizon=16, optimum=2.0, variant=True,

@@ -1,4 +1,4 @@
-"""rlsuite/HamiltonianPath-v0 and rlsuite/HamiltonianCycle-v1: visit every vertex of a graph once.
+"""rlsuite/HamiltonianPath-v0 and rlsuite/HamiltonianCycle-v0: visit every vertex of a graph once.
 
 ``difficulty`` is the number of vertices. Graphs are connected and have a fixed number of edges. No degree rules a
 solution out: for a cycle every vertex has at least two neighbours, for a path at most two vertices have only one. Of

@@ -17,7 +17,6 @@ def puzzle_card(
     *tags: str,
     player: str = "",
     solvable: str = "",
-    version: int = 0,
     **facts: Any,
 ) -> TaskCard:
     """Return the card of a puzzle.
@@ -28,13 +27,12 @@ def puzzle_card(
         task, puzzle, player, solvable: ``module:Class`` of the task, its one-shot form, its reference player, and the
             one-shot form of solvable instances, all in the package of ``cards``. Without a player, the exact solver's
             plan is played.
-        version: version of the id.
         tags: words for filtering, beside ``discrete``.
         facts: further attributes of the card.
     """
     package = cards.rpartition(".")[0]
     return TaskCard(
-        id=f"rlsuite/{name}-v{version}",
+        id=f"rlsuite/{name}-v0",
         family="puzzles",
         entry_point=f"{package}.{task}",
         puzzle=f"{package}.{puzzle}",

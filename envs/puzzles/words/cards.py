@@ -26,7 +26,6 @@ CARDS = (
     _card(
         "CipherKnownPlaintext", "cipher_known_plaintext:CipherKnownPlaintext",
         "cipher_known_plaintext:CipherKnownPlaintextPuzzle", "text", "cipher",
-        version=1,
         summary="Decrypt a text by what a cipher of unknown key has made of other texts, a letter a step.",
         source="Menezes, van Oorschot & Vanstone 1996, sections 1.13 and 7.3; one answer by going through all keys",
         horizon=12, optimum=1.0, variant=True,

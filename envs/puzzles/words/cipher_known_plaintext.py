@@ -1,4 +1,4 @@
-"""rlsuite/CipherKnownPlaintext-v1: decrypt a text from plaintexts and ciphertexts of a cipher whose key is unknown.
+"""rlsuite/CipherKnownPlaintext-v0: decrypt a text from plaintexts and ciphertexts of a cipher whose key is unknown.
 
 The method is known, and so are plaintexts with their ciphertexts under one key. An instance is kept only if all keys
 that fit decrypt the text to the same plaintext, which trying them all proves (:func:`fitting`). So there is one answer,

@@ -23,9 +23,6 @@ _COURSES = {
 }
 """Goals that are also flown by body rates and by velocities: instruction, tag."""
 
-_VERSION = {"Hover": 0, "Waypoints": 1, "Trajectory": 0}
-"""Versions of the goals that are flown in several ways."""
-
 _LATENCY = ("0", "10", "20", "30")
 """Milliseconds by which commands arrive late."""
 
@@ -110,7 +107,7 @@ CARDS = (
         tags=("continuous", "stabilisation"),
     ),
     TaskCard(
-        id="rlsuite/QuadcopterWaypoints-v1",
+        id="rlsuite/QuadcopterWaypoints-v0",
         family="quadcopter",
         summary="Fly to one waypoint after another, as many as time allows.",
         source="Hwangbo, Sa, Siegwart & Hutter 2017, doi:10.1109/LRA.2017.2720851; Song et al. 2021, arXiv:2103.08624",
@@ -137,7 +134,7 @@ CARDS = (
     ),
     *(
         TaskCard(
-            id=f"rlsuite/Quadcopter{goal}{level}-v{_VERSION[goal]}",
+            id=f"rlsuite/Quadcopter{goal}{level}-v0",
             family="quadcopter",
             summary=f"{what} by {_LEVELS[level][0]}.",
             source="Kaufmann, Bauersfeld & Scaramuzza 2022, arXiv:2202.10796",
@@ -179,7 +176,7 @@ CARDS = (
         tags=("continuous", "navigation", "racing"),
     ),
     TaskCard(
-        id="rlsuite/QuadcopterRotorFailure-v1",
+        id="rlsuite/QuadcopterRotorFailure-v0",
         family="quadcopter",
         summary="Lose a rotor in flight and hold a place with the other three, spinning.",
         source="Mueller & D'Andrea 2014, doi:10.1109/ICRA.2014.6906588",
@@ -216,7 +213,7 @@ CARDS = (
     ),
     *(
         TaskCard(
-            id=f"rlsuite/Quadcopter{goal}Rough-v{_VERSION[goal]}",
+            id=f"rlsuite/Quadcopter{goal}Rough-v0",
             family="quadcopter",
             summary=f"{what} in wind and gusts, with a payload and a battery that sags, none of which is seen.",
             source="MIL-F-8785C (Dryden turbulence); Chen & Rincon-Mora 2006, doi:10.1109/TEC.2006.874229",

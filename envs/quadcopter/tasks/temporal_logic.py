@@ -1,6 +1,6 @@
 """Fly a quadcopter so that a specification in signal temporal logic holds: reach, avoid, order, stay, deadlines.
 
-The specifications, their monitors, rewards and success are those of ``TemporalLogic-v1``, in ``specifications.py``; the
+The specifications, their monitors, rewards and success are those of ``TemporalLogic-v0``, in ``specifications.py``; the
 values of A, B, C and ``free`` are distances in space. Samples are 0.1 s apart: the trace begins 1 s before the first
 action, the vehicle hovering, and ends after 15 s of flight; a stay takes 1 s, and the deadline of 7.5 s
 is at 6.5 s of flight.

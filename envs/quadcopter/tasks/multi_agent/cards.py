@@ -21,7 +21,7 @@ def _constraint(vehicles: int) -> Constraint:
 CARDS = (
     *(
         TaskCard(
-            id=f"rlsuite/QuadcopterSwarm{suffix}-v1",
+            id=f"rlsuite/QuadcopterSwarm{suffix}-v0",
             family="quadcopter",
             summary=f"{count} quadcopters cross to the other side through the middle, and none hits another.",
             source="van den Berg, Guy, Lin & Manocha 2011, doi:10.1007/978-3-642-19457-3_1; arXiv:2306.09537",
@@ -39,7 +39,7 @@ CARDS = (
     ),
     *(
         TaskCard(
-            id=f"rlsuite/QuadcopterMultiHover{suffix}-v1",
+            id=f"rlsuite/QuadcopterMultiHover{suffix}-v0",
             family="quadcopter",
             summary=f"{count} quadcopters hover one above another, the lower ones in the wakes of the upper ones.",
             source="Panerati et al. 2021 (gym-pybullet-drones), arXiv:2103.02142",
