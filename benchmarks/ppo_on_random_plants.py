@@ -4,9 +4,10 @@
     python benchmarks/ppo_on_random_plants.py PMSM Quadcopter --plants 5 --budget quick
 
 Data sheets are those of ``random_plants.py`` and ``random_vehicles.py``, in files of their own. If the suite refuses
-one, the next is taken. Random play, doing nothing and the reference player are measured as ``rlsuite calibrate`` does;
-then one seed of PPO trains with the hyperparameters of the task. A line has the returns of the better of the first two,
-of the reference and of PPO, PPO's score (0 is the first, 1 the second), and its mean cost if the task has a constraint.
+one, the next is taken. Random play, doing nothing and the reference player are measured as by ``rlsuite dev
+calibrate``; then one seed of PPO trains with the hyperparameters of the task. A line has the returns of the better of
+the first two, of the reference and of PPO, PPO's score (0 is the first, 1 the second), and its mean cost if the task
+has a constraint.
 The last line counts the plants on which PPO scores 0.9 or more, and on how many of these it keeps the constraint.
 """
 

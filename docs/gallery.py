@@ -61,7 +61,7 @@ def gallery(listed: list[TaskCard]) -> str:
         "# Gallery",
         "",
         "An episode of every task's reference player on the test split. Scores are mean returns at the default "
-        "difficulty (`rlsuite calibrate ID` measures them); the page of a task has their intervals.",
+        "difficulty (`rlsuite dev calibrate ID` measures them); the page of a task has their intervals.",
         "",
         STYLE,
         "",

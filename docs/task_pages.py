@@ -127,7 +127,7 @@ def page(card: TaskCard, said: str) -> str:
         "",
         "## Measured scores",
         "",
-        f"Mean return on the test split with its 95 % interval: `rlsuite calibrate {card.name}`.",
+        f"Mean return on the test split with its 95 % interval: `rlsuite dev calibrate {card.name}`.",
         "",
     ]
     text += ["| difficulty | player | return | interval | episodes | success | cost |"]
@@ -170,7 +170,8 @@ def one_shot(card: TaskCard) -> list[str]:
     if few := [f"{size:,.0f} of `{tier}`" for tier, size in sizes if size < 1e6]:  # 1 % of 10,000 seeds repeat one
         text += [f"Different instances number about {', '.join(few)}; seeds repeat them.", ""]
     text += [f"Difficulty of an instance: {puzzle.difficulty_is}. Scores on test instances with 95 % intervals, and"]
-    text += [f"skill = (score - guess) / (1 - guess): `rlsuite calibrate {card.name}`; rows `classifier` and `kind`:"]
+    command = f"rlsuite dev calibrate {card.name}"
+    text += [f"skill = (score - guess) / (1 - guess): `{command}`; rows `classifier` and `kind`:"]
     text += [f"`python benchmarks/shortcuts.py --ids {card.name}`.", ""]
     text += ["| difficulty | player | score | interval | skill | instances |"]
     text += ["| --- | --- | --- | --- | --- | --- |"]

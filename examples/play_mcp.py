@@ -17,9 +17,7 @@ SERVE = "from rlbench_suite.cli.suite import app; app()"  # the command rlsuite,
 
 async def main() -> None:
     """Play the episode."""
-    command = StdioServerParameters(
-        command=sys.executable, args=["-c", SERVE, "serve", ID, "--mcp", "stdio", "--seed", str(SEED)]
-    )
+    command = StdioServerParameters(command=sys.executable, args=["-c", SERVE, "mcp", ID, "--seed", str(SEED)])
     async with Client(stdio_client(command)) as client:
         print(client.instructions)
         print([tool.name for tool in (await client.list_tools()).tools])

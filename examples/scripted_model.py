@@ -2,7 +2,7 @@
 
 It guesses cells of TicTacToe and words of Wordle at random. Run it, and in another terminal:
 
-    rlsuite-eval --agent llm --model scripted --base-url http://localhost:8123/v1 --suite TicTacToe-v0,Wordle-v0 \
+    rlsuite-eval llm scripted --base-url http://localhost:8123/v1 --suite TicTacToe-v0,Wordle-v0 \
         --episodes 10 --samples 4
 """
 

@@ -185,7 +185,7 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
     @abc.abstractmethod
     def constants(self) -> Sequence[str]:
-        """Return answers of players who ignore the prompt. ``rlsuite calibrate`` measures the score of the best one."""
+        """Return answers of players who ignore the prompt. ``rlsuite dev calibrate`` scores the best one."""
 
     @abc.abstractmethod
     def plan(self, instance: Instance) -> Sequence[int]:

@@ -234,7 +234,7 @@ class TaskCard:
     @property
     def measuring_command(self) -> str:
         """The command that measures the players of this card, as one types it in a shell."""
-        return f"rlsuite calibrate {shlex.quote(self.id)}"
+        return f"rlsuite dev calibrate {shlex.quote(self.id)}"
 
     @property
     def file_name(self) -> str:
@@ -394,7 +394,7 @@ class TaskCard:
         return self._scores(ONE_SHOT_FILE)
 
     def scores(self, difficulty: str | float | None = None) -> dict[str, Score]:
-        """Return measured returns by player, from ``rlsuite calibrate``.
+        """Return measured returns by player, from ``rlsuite dev calibrate``.
 
         Players are ``random``, ``noop``, ``reference`` and the yardsticks.
 
@@ -405,8 +405,8 @@ class TaskCard:
     def one_shot_scores(self, difficulty: str | float | None = None) -> dict[str, Score]:
         """Return measured scores of one-shot answers by player (:mod:`rlbench_suite.evaluation.one_shot`).
 
-        The entry ``difficulty`` is the mean difficulty of instances. ``rlsuite calibrate`` writes them; they are empty
-        if there is no one-shot form.
+        The entry ``difficulty`` is the mean difficulty of instances. ``rlsuite dev calibrate`` writes them; they are
+        empty if there is no one-shot form.
         """
         return self._one_shot.get(self._tier(difficulty), {})
 

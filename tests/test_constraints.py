@@ -87,7 +87,7 @@ def test_the_reference_keeps_the_constraint_wherever_it_was_measured() -> None:
 
 
 def test_a_task_that_a_player_without_skill_solves_says_why() -> None:
-    """Read what ``rlsuite calibrate`` measured of random play and of doing nothing, at every difficulty."""
+    """Read what ``rlsuite dev calibrate`` measured of random play and of doing nothing, at every difficulty."""
     for card in cards().values():
         measured = [card.scores(tier).get(player) for tier in card.difficulties or (None,) for player in ZERO_PLAYERS]
         rates = [score.success for score in measured if score]

@@ -523,15 +523,15 @@ def test_the_battery_passes_what_is_not_broken_and_reports_all_faults_together()
 
 def test_a_registered_task_of_a_third_party_is_checked_by_its_id(toys: Path) -> None:
     for task_id in ("ToyWalk-v0", "ToyDrift-v0"):
-        result = CliRunner().invoke(app, ["check", task_id])
+        result = CliRunner().invoke(app, ["dev", "check", task_id])
         assert "same seed, same bits" in result.output
-    result = CliRunner().invoke(app, ["check", "ToyWalk-v0", "--difficulty", "stormy"])
+    result = CliRunner().invoke(app, ["dev", "check", "ToyWalk-v0", "--difficulty", "stormy"])
     assert result.exit_code == 0, result.output
 
 
 def test_the_command_fails_with_a_broken_task(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TaskCard, "build", lambda card, **_: Generous())
-    result = CliRunner().invoke(app, ["check", "TMaze-v0"])
+    result = CliRunner().invoke(app, ["dev", "check", "TMaze-v0"])
     assert result.exit_code == 1
     assert "broken" in result.output
 

@@ -315,7 +315,7 @@ def test_yardsticks_are_measured_and_lie_between_random_play_and_the_reference()
 
 
 def test_the_reference_succeeds_in_four_of_five_episodes_or_the_card_says_why() -> None:
-    """Read what ``rlsuite calibrate`` measured, at every difficulty; a reason that is not needed is none."""
+    """Read what ``rlsuite dev calibrate`` measured, at every difficulty; a reason that is not needed is none."""
     for card in registry.cards().values():
         measured = [card.scores(tier).get("reference") for tier in card.difficulties or (None,)]
         rates = [reference.success for reference in measured if reference and reference.success is not None]

@@ -1,4 +1,4 @@
-"""Tables on the pages have the values that ``rlsuite calibrate`` has stored, which ``rlsuite show`` prints.
+"""Tables on the pages have the values that ``rlsuite dev calibrate`` has stored, which ``rlsuite show`` prints.
 
 ``python tests/test_measured_tables.py`` writes the stored values into all tables.
 """
@@ -73,7 +73,7 @@ def tables(text: str) -> Iterator[Table]:
     lines = text.splitlines()
     calibrated_id = ""
     for index, line in enumerate(lines):
-        calibrated = re.search(r"rlsuite calibrate ([A-Z]\w*-v\d+)", line)
+        calibrated = re.search(r"rlsuite dev calibrate ([A-Z]\w*-v\d+)", line)
         if calibrated:
             calibrated_id = calibrated[1]
         if index and re.fullmatch(r"\|( -+:? \|)+", line):
@@ -111,7 +111,7 @@ def card_of(task_id: str) -> TaskCard | None:
 
 
 def measured_cells(table: Table) -> Iterator[Cell]:
-    """Yield the values of a table that ``rlsuite calibrate`` measures. Its rows are ids, difficulties or players."""
+    """Yield the values of a table that ``rlsuite dev calibrate`` measures. Rows are ids, difficulties or players."""
     kind = table.header[0]
     if kind not in ("id", "difficulty", "player"):
         return

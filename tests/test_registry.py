@@ -132,8 +132,8 @@ def test_the_optimum_of_a_card_is_that_of_its_difficulty() -> None:
 
 def test_the_command_that_measures_a_card_goes_through_a_shell() -> None:
     chosen = registry.card("OfficeApps-v1?reward=dense&difficulty=hard").measuring_command
-    assert shlex.split(chosen) == ["rlsuite", "calibrate", "rlsuite/OfficeApps-v1?reward=dense&difficulty=hard"]
-    assert registry.card("SAT-v0").measuring_command == "rlsuite calibrate rlsuite/SAT-v0"
+    assert shlex.split(chosen) == ["rlsuite", "dev", "calibrate", "rlsuite/OfficeApps-v1?reward=dense&difficulty=hard"]
+    assert registry.card("SAT-v0").measuring_command == "rlsuite dev calibrate rlsuite/SAT-v0"
 
 
 def test_tasks_of_ever_new_difficulties_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The command line: ``rlsuite`` and ``rlsuite-eval``.
+"""The command lines: ``rlsuite``, ``rlsuite-eval``, ``rlsuite-data`` and ``rlsuite-leaderboard``.
 
 Commands do their slow imports when they run, so that ``rlsuite list`` and ``--help`` answer at once.
 """
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from rich.console import Console
 from typer.core import TyperGroup
 from typer.models import Default
 
@@ -23,21 +24,29 @@ from rlbench_suite.evaluation.writing import DISK, CannotWrite
 CACHE_BYTES = 2**30
 """Approximate size limit of the cache of compiled programs."""
 
+INTERRUPTED = 130
+"""Exit code of a program that Ctrl-C ended."""
+
 HELP = {"help_option_names": ["--help", "-h"]}
 """Settings of a program that lets ``-h`` print the help, its sub-commands' too."""
+
+_LOG_WIDTH = 140
+"""Columns of tables that are printed into a file or a pipe."""
 
 _COLOURED_WARNING = re.compile(r"\x1b\[[0-9;]*mWARN: (.*)\x1b\[0m", re.DOTALL)
 """A message of ``gymnasium.logger.warn``."""
 
 
-class _Commands(TyperGroup):
+class Commands(TyperGroup):
     """Commands whose refusals of a number name it. Typer says only that it is none."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        """Parse the arguments of the program."""
         with _naming_values():
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
         with _naming_values():
             return super().invoke(ctx)
 
@@ -59,9 +68,9 @@ class App(typer.Typer):
     plain lines on stderr, too. Without ``help``, the callback's docstring is the help text.
     """
 
-    def __init__(self, help: str | None = None) -> None:
+    def __init__(self, help: str | None = None, commands: type[Commands] = Commands) -> None:
         super().__init__(
-            cls=_Commands,
+            cls=commands,
             help=Default(None) if help is None else help,
             rich_markup_mode="markdown",
             context_settings=HELP,
@@ -82,13 +91,13 @@ class App(typer.Typer):
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
     """Print warnings of Gymnasium's logger, which are coloured, as plain lines on stderr, and others as usual."""
-    usual = warnings.showwarning
+    show_as_usual = warnings.showwarning
 
     def show(message: Warning | str, *args: Any, **kwargs: Any) -> None:
         if coloured := _COLOURED_WARNING.fullmatch(str(message)):
             print(f"warning: {coloured[1]}", file=sys.stderr)
         else:
-            usual(message, *args, **kwargs)
+            show_as_usual(message, *args, **kwargs)
 
     with warnings.catch_warnings():
         warnings.showwarning = show
@@ -102,14 +111,19 @@ def _sentence(error: Exception) -> str:
     return str(error)
 
 
-def check_at_least(option: str, value: float, least: int) -> None:
-    """Refuse a number below ``least``, NaN and infinity.
+def output_console() -> Console:
+    """Return a console on stdout. Without a terminal, its lines are wide enough for the tables."""
+    return Console() if sys.stdout.isatty() else Console(width=_LOG_WIDTH)
+
+
+def check_at_least(option: str, value: float, minimum: int) -> None:
+    """Refuse a number below ``minimum``, NaN and infinity.
 
     Raises:
         ValueError: the message names the option, the number and the allowed range.
     """
-    if not (math.isfinite(value) and value >= least):
-        raise ValueError(f"{option} must be at least {least}, got {value}.")
+    if not (math.isfinite(value) and value >= minimum):
+        raise ValueError(f"{option} must be at least {minimum}, got {value}.")
 
 
 def check_positive(option: str, value: float) -> None:
@@ -155,9 +169,9 @@ def _compilation_cache() -> Path | None:
     """
     try:
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "rlbench_suite", "xla")
-        mine = folder / f"jaxlib-{version('jaxlib')}"
-        mine.mkdir(parents=True, exist_ok=True)
-        if not os.access(mine, os.W_OK | os.X_OK):
+        version_folder = folder / f"jaxlib-{version('jaxlib')}"
+        version_folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(version_folder, os.W_OK | os.X_OK):
             return None
         files = [(path.stat(), path) for path in folder.rglob("*") if path.is_file()]
     except (OSError, RuntimeError):  # the latter where there is no home
@@ -168,4 +182,4 @@ def _compilation_cache() -> Path | None:
         if room < 0:  # the oldest
             with suppress(OSError):
                 path.unlink()
-    return mine
+    return version_folder

@@ -14,12 +14,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from rlbench_suite import registry
-from rlbench_suite.cli import App, prepare_jax
+from rlbench_suite.cli import INTERRUPTED, App, prepare_jax
 from rlbench_suite.whole_table import Table
 
 app = App(help="List, build, download and verify offline datasets, in Minari's format and folder.")
-
-INTERRUPTED = 130
 
 Names = Annotated[
     str, typer.Argument(help="Datasets, separated by commas: `hover/medium`, `hover` (all of hover), `all`.")
@@ -37,8 +35,9 @@ def list_datasets() -> None:
     for column in ("dataset", "episodes", "steps", "score", "MB", "installed"):
         table.add_column(column, no_wrap=True, justify="left" if column in ("dataset", "installed") else "right")
     for entry in registry.datasets().catalogue().values():
-        known = entry.fingerprint
-        numbers = (f"{known.steps:,}", f"{entry.score:.2f}", f"{known.megabytes:.0f}") if known else ("", "", "")
+        numbers = ("", "", "")
+        if fingerprint := entry.fingerprint:
+            numbers = (f"{fingerprint.steps:,}", f"{entry.score:.2f}", f"{fingerprint.megabytes:.0f}")
         installed = "yes" if (_root() / entry.id / "data").is_dir() else ""
         table.add_row(entry.id, str(entry.episodes), *numbers, installed)
     Console().print(table)
@@ -62,7 +61,8 @@ def show(
     **Example**: `rlsuite-data show hover/medium`
     """
     entry = registry.datasets().find(dataset)
-    known, scores = entry.fingerprint, entry.card.scores(entry.difficulty)
+    fingerprint = entry.fingerprint
+    scores = entry.card.scores(entry.difficulty)
     facts = {
         "task": f"{entry.card.id}: {entry.card.summary}",
         "difficulty": entry.difficulty or "",
@@ -70,15 +70,15 @@ def show(
         "episodes": f"{entry.episodes}, the first of each seed {entry.seeds[0]} to {entry.seeds[-1]} (train split)",
         "reference scores": f"random {scores['random'].mean:g}, reference {scores['reference'].mean:g}",
     }
-    if known:
+    if fingerprint:
         facts |= {
-            "steps": f"{known.steps:,}",
-            "mean return": f"{known.mean_return:g}",
+            "steps": f"{fingerprint.steps:,}",
+            "mean return": f"{fingerprint.mean_return:g}",
             "mean score": f"{entry.score:.4f}",
-            "size": f"{known.megabytes:g} MB",
+            "size": f"{fingerprint.megabytes:g} MB",
         }
-        for arithmetic, sha256 in known.sha256.items():
-            facts[f"SHA-256 of content, {arithmetic}"] = f"{sha256} (jaxlib {known.jaxlib})"
+        for arithmetic, sha256 in fingerprint.sha256.items():
+            facts[f"SHA-256 of content, {arithmetic}"] = f"{sha256} (jaxlib {fingerprint.jaxlib})"
     facts["installed"] = str(_root() / entry.id) if (_root() / entry.id / "data").is_dir() else "no"
     facts["load"] = f'minari.load_dataset("{entry.id}")'
     table = Table(title=entry.id, title_justify="left", show_header=False, box=None)
@@ -94,7 +94,7 @@ def build(names: Names, force: Force = False) -> None:
 
     **Example**: `rlsuite-data build hover`
     """
-    _each(names, lambda entry, bar: _build_and_compare(entry, force, bar), force)
+    _install(names, lambda entry, bar: _build_and_compare(entry, force, bar), force)
 
 
 @app.command()
@@ -123,7 +123,7 @@ def download(
             "dataset."
         )
         return build(names, force)
-    _each(names, lambda entry, bar: data.download(entry, remote, force=force, show=bar), force)
+    _install(names, lambda entry, bar: data.download(entry, remote, force=force, show=bar), force)
 
 
 def _build(entry: Any, force: bool, bar: Callable[..., None]) -> Path:
@@ -143,7 +143,7 @@ def _build_and_compare(entry: Any, force: bool, bar: Callable[..., None]) -> Pat
     return path
 
 
-def _each(names: str, make: Callable[..., Path], force: bool) -> None:
+def _install(names: str, make: Callable[..., Path], force: bool) -> None:
     entries = registry.datasets().resolve(names)
     prepare_jax()
     for entry in entries:
@@ -199,9 +199,9 @@ def fingerprint(names: Names) -> None:
     for entry in entries:
         with _bar(entry.id) as bar:
             _build(entry, True, bar)
-        found = registry.datasets().fingerprint(entry)
-        score = entry.card.normalise(found.mean_return, entry.difficulty)
-        print(f"{entry.id}: {found.steps:,} steps, score {score:.4f}, {found.megabytes:g} MB", flush=True)
+        measured = registry.datasets().fingerprint(entry)
+        score = entry.card.normalise(measured.mean_return, entry.difficulty)
+        print(f"{entry.id}: {measured.steps:,} steps, score {score:.4f}, {measured.megabytes:g} MB", flush=True)
 
 
 @contextmanager

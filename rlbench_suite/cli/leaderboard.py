@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from rlbench_suite import registry
-from rlbench_suite.cli import App, prepare_jax
+from rlbench_suite.cli import App, options, output_console, prepare_jax
 from rlbench_suite.task_card import load
 from rlbench_suite.whole_table import Table
 
@@ -24,8 +24,6 @@ app = App(help="Pack runs into archives that anyone can replay, verify them, and
 
 WING = "rlbench_suite.leaderboard"
 """Package that is loaded by name, as families and agents are, because the kernel imports no wing."""
-
-_LOG_WIDTH = 140
 
 Archives = Annotated[list[Path], typer.Argument(help="Archives that `pack` wrote.", show_default=False)]
 
@@ -47,10 +45,7 @@ def pack(
     description: Annotated[
         str, typer.Option(help="A few sentences on what is new in this entry.", show_default=False)
     ] = "",
-    suite: Annotated[
-        str | None,
-        typer.Option(help="Suites or tasks of the run to pack. [default: all]", show_default=False),
-    ] = None,
+    suites: options.SelectedTasks = None,
     out: Annotated[
         Path | None, typer.Option(help="File to write. [default: NAME-vVERSION.zip]", show_default=False)
     ] = None,
@@ -86,7 +81,7 @@ def pack(
     to = out or Path(f"{entry.title}.zip")
     if to.exists():
         raise ValueError(f"{to} already exists; choose another --out.")
-    submission = load(f"{WING}.pack:pack")(run, entry, to, suite=suite)
+    submission = load(f"{WING}.pack:pack")(run, entry, to, suite=options.join_suites(suites))
     seeds = len(submission.tasks[0].cells)
     if check:
         verdict = _verify(to)
@@ -189,8 +184,9 @@ def build(
     for name, problems in built.refused.items():
         more = f" And {len(problems) - 1} more." if len(problems) > 1 else ""
         print(f"refused: {name}: {problems[0]}{more}", file=sys.stderr)
-    entries, rankings = len(built.entries), len(built.boards)
-    print(f"{site / 'index.html'}: {_count(entries, 'entry', 'entries')}, {_count(rankings, 'ranking')}.")
+    entries = _count(len(built.entries), "entry", "entries")
+    rankings = _count(len(built.boards), "ranking")
+    print(f"{site / 'index.html'}: {entries}, {rankings}.")
 
 
 def _prepare() -> None:
@@ -220,7 +216,7 @@ def _manner(verdict: "Verdict") -> str:
 
 def _print_verdict(path: Path, verdict: "Verdict") -> None:
     statistics: Any = load("rlbench_suite.evaluation.statistics:mean")
-    console = Console() if sys.stdout.isatty() else Console(width=_LOG_WIDTH)
+    console = output_console()
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     columns = (
         "task", "return", "score", "95 % interval", "success", "cost", "seeds", "episodes", "training steps", "time"
@@ -263,8 +259,8 @@ def _cost(task: str, mean: float) -> str:
     return f"{mean:.3g} of {constraint.limit:g}" + " [red]violates[/]" * bool(constraint.broken_by(mean))
 
 
-def _count(number: int, one: str, many: str = "") -> str:
-    return f"{number} {one if number == 1 else many or one + 's'}"
+def _count(number: int, singular: str, plural: str = "") -> str:
+    return f"{number} {singular if number == 1 else plural or singular + 's'}"
 
 
 def _say_rejected(path: Path, verdict: "Verdict") -> None:

@@ -102,7 +102,7 @@ def export(
 
     cards = [registry.card(task_id) for task_id in task_ids]
     path = out or Path(f"{'-'.join(card.name for card in cards)}-{split}.jsonl")
-    parts = [
+    datasets = [
         PuzzleDataset(
             card.id,
             split=split,
@@ -113,7 +113,9 @@ def export(
         )
         for card in cards
     ]
-    dataset = parts[0] if len(parts) == 1 else CompositeDataset([(part, 1) for part in parts], size=n, seed=seed)
+    dataset: PuzzleDataset | CompositeDataset = datasets[0]
+    if len(datasets) > 1:
+        dataset = CompositeDataset([(single, 1) for single in datasets], size=n, seed=seed)
     console = Console(stderr=True)
     with writing(path):
         dataset.export(
@@ -131,9 +133,9 @@ def difficulties(card: TaskCard, text: str | None) -> list[str | float] | None:
     if text is None:
         return None
     chosen: list[str | float] = []
-    for part in text.split(","):
-        if found := re.fullmatch(r"\s*(\d+)\s*-\s*(\d+)\s*", part):
-            low, high = map(int, found.groups())
+    for item in text.split(","):
+        if interval := re.fullmatch(r"\s*(\d+)\s*-\s*(\d+)\s*", item):
+            low, high = map(int, interval.groups())
             within = [tier for tier in card.one_shot_difficulties if low <= tier <= high]
             if not within:
                 raise ValueError(
@@ -141,7 +143,7 @@ def difficulties(card: TaskCard, text: str | None) -> list[str | float] | None:
                 )
             chosen += within
         else:
-            chosen.append(number_or_name(part))  # type: ignore[arg-type]
+            chosen.append(number_or_name(item))  # type: ignore[arg-type]
     return chosen
 
 
@@ -171,5 +173,5 @@ def bank(
                 path = bank_path(task.puzzle, split, task.bank_size)
                 if rebuild:
                     path.unlink(missing_ok=True)
-                made = load_bank(task.puzzle, split, task.bank_size)
-                print(f"{card.name} {tier or ''} {split}: {len(made.plans)} instances, sha256 {made.digest} ({path})")
+                bank = load_bank(task.puzzle, split, task.bank_size)
+                print(f"{card.name} {tier or ''} {split}: {len(bank.plans)} instances, sha256 {bank.digest} ({path})")

@@ -1,24 +1,20 @@
 """``rlsuite record``: episodes as tables in physical units, and how well set points were followed."""
 
 import math
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 
 from rlbench_suite import registry
-from rlbench_suite.cli import check_at_least, prepare_jax
+from rlbench_suite.cli import check_at_least, output_console, prepare_jax
 from rlbench_suite.cli.video import RunCell
 from rlbench_suite.whole_table import Table
 
 if TYPE_CHECKING:
     from rlbench_suite.evaluation.trajectory import Trajectory
     from rlbench_suite.task import Task
-
-_LOG_WIDTH = 140
 
 
 def record(
@@ -63,22 +59,22 @@ def record(
         name, policy = recording.policy_of_cell(task, *run)
     else:
         assert agent
-        name, policy = agent, recording.policy_of_agent(task, agent)
+        name = agent
+        policy = recording.policy_of_agent(task, agent)
     players = {name: policy}
     if card.reference and name != recording.REFERENCE:
         players[recording.REFERENCE] = recording.policy_of_agent(task, recording.REFERENCE)
     played = recording.record(task, players, range(seed, seed + episodes), split)
     if out:
         recording.write(out, recording.table(task, played))
-        print(
-            f"{out}: {sum(len(one.actions) for own in played.values() for one in own):,} steps of {episodes} episodes"
-        )
+        steps = sum(len(trajectory.actions) for trajectories in played.values() for trajectory in trajectories)
+        print(f"{out}: {steps:,} steps of {episodes} episodes")
     followed = recording.tracked_by_player(task, played)
     if plot:
         recording.plot(plot, card.name, followed)
         print(f"{plot}: the first episode")
-    console = Console() if sys.stdout.isatty() else Console(width=_LOG_WIDTH)
-    tracks = any(quantities for own in followed.values() for quantities in own)
+    console = output_console()
+    tracks = any(quantities for episodes_of_player in followed.values() for quantities in episodes_of_player)
     console.print(_players(task, played, tracks=tracks))
     if tracks:
         console.print(_responses(followed))
@@ -86,24 +82,37 @@ def record(
 
 def _players(task: "Task[Any, Any]", played: "dict[str, list[Trajectory]]", *, tracks: bool) -> Table:
     from rlbench_suite.episode import scalar_return
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
     from rlbench_suite.evaluation.recording import energies, trips
 
-    known = {name: energies(task, own) for name, own in played.items()}
-    heads = ["player", "mean return", "mean cost", "success", *(["trips"] if tracks else [])]
-    for column in [*heads, *(["mean energy"] if any(known.values()) else [])]:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    energies_by_player = {name: energies(task, trajectories) for name, trajectories in played.items()}
+    columns = ["player", "mean return", "mean cost", "success"]
+    if tracks:
+        columns.append("trips")
+    if any(energies_by_player.values()):
+        columns.append("mean energy")
+    for column in columns:
         table.add_column(column, justify="left" if column == "player" else "right")
-    for name, own in played.items():
-        many = task.card.objectives
-        returns = [float(scalar_return(task, one.rewards.sum(0))) if many else float(one.rewards.sum()) for one in own]
-        costs = [float(one.costs.sum()) for one in own if one.costs is not None]
-        mean, rule = sum(costs) / len(costs) if costs else 0.0, task.card.constraint
-        cost = f"{mean:.4g}{' !' if rule and rule.broken_by(mean) else ''}" if costs else ""
-        success = sum(one.success for one in own)
-        row = [f"{sum(returns) / len(own):.4g}", cost, f"{success} of {len(own)}", f"{trips(own)} of {len(own)}"]
-        energy = [f"{sum(known[name]) / len(known[name]):.4g} J"] if known[name] else []
-        table.add_row(name, *(row if tracks else row[:-1]), *energy)
+    constraint = task.card.constraint
+    for name, trajectories in played.items():
+        episodes = len(trajectories)
+        if task.card.objectives:
+            returns = [float(scalar_return(task, trajectory.rewards.sum(0))) for trajectory in trajectories]
+        else:
+            returns = [float(trajectory.rewards.sum()) for trajectory in trajectories]
+        costs = [float(trajectory.costs.sum()) for trajectory in trajectories if trajectory.costs is not None]
+        cost = ""
+        if costs:
+            mean_cost = sum(costs) / len(costs)
+            mark = " !" if constraint and constraint.broken_by(mean_cost) else ""
+            cost = f"{mean_cost:.4g}{mark}"
+        successes = sum(trajectory.success for trajectory in trajectories)
+        row = [name, f"{sum(returns) / episodes:.4g}", cost, f"{successes} of {episodes}"]
+        if tracks:
+            row.append(f"{trips(trajectories)} of {episodes}")
+        if joules := energies_by_player[name]:
+            row.append(f"{sum(joules) / len(joules):.4g} J")
+        table.add_row(*row)
     return table
 
 
@@ -112,18 +121,27 @@ def _responses(followed: Any) -> Table:
     from rlbench_suite.evaluation.responses import summarise
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    heads = ("quantity", "player", "rms error", "steps", "rise", "settling", "settled", "overshoot", "ripple")
-    for column in heads:
-        table.add_column(column, justify="left" if column in heads[:2] else "right")
-    rows = {name: summarise(own) for name, own in followed.items()}
-    quantities = dict.fromkeys(one.name for own in rows.values() for one in own)
-    for quantity in quantities:
-        for name, one in ((name, one) for name, own in rows.items() for one in own if one.name == quantity):
-            percents = ("" if math.isnan(part) else f"{part:.1%}" for part in (one.settled, one.overshoot))
-            settled, overshoot = percents
-            ripple = "" if math.isnan(one.ripple) else f"{one.ripple:.3g} {one.unit}"
+    columns = ("quantity", "player", "rms error", "steps", "rise", "settling", "settled", "overshoot", "ripple")
+    for column in columns:
+        table.add_column(column, justify="left" if column in ("quantity", "player") else "right")
+    summaries = [(name, summary) for name, episodes in followed.items() for summary in summarise(episodes)]
+    for quantity in dict.fromkeys(summary.name for _, summary in summaries):
+        for name, summary in summaries:
+            if summary.name != quantity:
+                continue
             table.add_row(
-                one.name, name, f"{one.rms_error:.3g} {one.unit}", str(one.steps), seconds(one.rise),
-                seconds(one.settling), settled, overshoot, ripple,
-            )  # fmt: skip
+                summary.name,
+                name,
+                f"{summary.rms_error:.3g} {summary.unit}",
+                str(summary.steps),
+                seconds(summary.rise),
+                seconds(summary.settling),
+                _unless_nan(summary.settled, ".1%"),
+                _unless_nan(summary.overshoot, ".1%"),
+                _unless_nan(summary.ripple, ".3g", f" {summary.unit}"),
+            )
     return table
+
+
+def _unless_nan(value: float, format_spec: str, unit: str = "") -> str:
+    return "" if math.isnan(value) else f"{value:{format_spec}}{unit}"

@@ -37,12 +37,14 @@ def single(card: TaskCard, seconds: float) -> float:
     _, info = env.reset()
     masked = "action_mask" in info and isinstance(env.action_space, spaces.Discrete)
     actions = itertools.cycle([env.action_space.sample() for _ in range(_ACTIONS)])
-    steps, off, begun = 0, 0.0, time.perf_counter()
-    while (spent := time.perf_counter() - begun - off) < seconds:
+    steps = 0
+    paused_seconds = 0.0
+    start = time.perf_counter()
+    while (spent := time.perf_counter() - start - paused_seconds) < seconds:
         if masked:
-            paused = time.perf_counter()
+            pause = time.perf_counter()
             action = env.action_space.sample(info["action_mask"])
-            off += time.perf_counter() - paused
+            paused_seconds += time.perf_counter() - pause
         else:
             action = next(actions)
         _, _, terminated, truncated, info = env.step(action)
@@ -59,8 +61,9 @@ def batched(card: TaskCard, envs: int, seconds: float) -> float:
     actions = [env.action_space.sample() for _ in range(8)]
     env.reset(seed=0)
     env.step(actions[0])  # compile
-    steps, begun = 0, time.perf_counter()
-    while (spent := time.perf_counter() - begun) < seconds:
+    steps = 0
+    start = time.perf_counter()
+    while (spent := time.perf_counter() - start) < seconds:
         env.step(actions[steps % 8])
         steps += 1
     return steps * envs / spent
@@ -68,7 +71,8 @@ def batched(card: TaskCard, envs: int, seconds: float) -> float:
 
 def fused(card: TaskCard, envs: int, seconds: float) -> float:
     """Measure steps per second of one compiled program that acts at random, steps, and resets finished episodes."""
-    task, limit = card.build(), jnp.int32(card.horizon)
+    task = card.build()
+    limit = jnp.int32(card.horizon)
     player: Any = list(registry.agent("random").train(task, seed=0, budget="smoke"))[-1]
     draw = Draw.parse("train", task)
 
@@ -85,8 +89,9 @@ def fused(card: TaskCard, envs: int, seconds: float) -> float:
     seeds = np.stack([seed_key(i) for i in range(envs)])
     stream = run(jax.jit(lambda seeds: open_stream(task, seeds, draw))(seeds))
     jax.block_until_ready(stream)
-    steps, begun = 0, time.perf_counter()
-    while (spent := time.perf_counter() - begun) < seconds:
+    steps = 0
+    start = time.perf_counter()
+    while (spent := time.perf_counter() - start) < seconds:
         stream = jax.block_until_ready(run(stream))
         steps += _CHUNK
     return steps * envs / spent

@@ -1,4 +1,4 @@
-"""``rlsuite``: list and show tasks, play them, measure their speed and their reference scores."""
+"""``rlsuite``: list and show tasks, play them, and measure their speed."""
 
 import json
 import math
@@ -19,18 +19,16 @@ from rich.markup import escape
 from rlbench_suite import registry
 from rlbench_suite.cli import (
     App,
-    check,
     check_at_least,
     check_positive,
+    dev,
     prepare_jax,
     puzzles,
     record,
-    rejudge,
     serve,
     video,
 )
 from rlbench_suite.component import action_in_words, component_tables
-from rlbench_suite.scale import ANCHORS, Scale
 from rlbench_suite.task_card import load, unknown
 from rlbench_suite.whole_table import Table
 
@@ -40,11 +38,11 @@ if TYPE_CHECKING:
     from rlbench_suite.task import Task
     from rlbench_suite.task_card import TaskCard
 
-app = App(help="List and show tasks, play them, check them, measure their speed and their reference scores.")
+app = App(help="List and show tasks, play and record them, serve them to language models, and measure their speed.")
 app.add_typer(puzzles.app, name="puzzles")
-app.command()(check.check)
+app.add_typer(dev.app, name="dev")
 app.command()(serve.serve)
-app.command()(rejudge.rejudge)
+app.command()(serve.mcp)
 app.command()(record.record)
 app.command()(video.video)
 
@@ -80,25 +78,26 @@ def list_tasks(
     families = dict.fromkeys(card.family for card in listed)
     if family is not None and family not in families:
         raise ValueError(unknown("family", family, families))
-    tags = {own for card in listed for own in card.tags}
-    for wanted in tag or ():
-        if wanted not in tags:
-            raise ValueError(unknown("tag", wanted, tags))
-    chosen = [
-        card
-        for card in listed
-        if family in (None, card.family)
-        and set(tag or ()) <= set(card.tags)
-        and all(word.lower() in " ".join((card.id, card.summary, *card.tags)).lower() for word in words or ())
-    ]
+    known_tags = {known_tag for card in listed for known_tag in card.tags}
+    for required_tag in tag or ():
+        if required_tag not in known_tags:
+            raise ValueError(unknown("tag", required_tag, known_tags))
+    chosen = []
+    for card in listed:
+        text = " ".join((card.id, card.summary, *card.tags)).lower()
+        has_words = all(word.lower() in text for word in words or ())
+        if has_words and family in (None, card.family) and set(tag or ()) <= set(card.tags):
+            chosen.append(card)
     if as_json:
         print(json.dumps([_facts(card) for card in chosen], indent=2))
         return
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for column in ("family", "task", "summary"):
         table.add_column(column, no_wrap=column != "summary")
-    for before, card in zip([None, *chosen], chosen, strict=False):
-        table.add_row("" if before and before.family == card.family else card.family, card.name, card.summary)
+    family_above = ""
+    for card in chosen:
+        table.add_row("" if card.family == family_above else card.family, card.name, card.summary)
+        family_above = card.family
     Console().print(table if chosen else "No task passes every filter; `rlsuite list` shows all tasks.")
     print(f"Suites: {', '.join(registry.suites())}. Agents: {', '.join(registry.agent_entry_points())}.")
 
@@ -147,7 +146,9 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
             f"{name}_components": [_as_json(row) for row in rows] for name, rows in tables.items()
         }
         components["key_figures"] = [_as_json(figure) for figure in task.key_figures()]
-        components["signals"] = {name: [_as_json(one) for one in found] for name, found in task.signals.items()}
+        components["signals"] = {
+            name: [_as_json(signal) for signal in signals] for name, signals in task.signals.items()
+        }
         noop = task.noop_action()
         built = {
             "spaces": spaces,
@@ -156,9 +157,8 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
             "success": task.success_meaning,
             "noop_action": {"action": noop.tolist(), "meaning": action_in_words(task, noop)},
         }
-        best = {"optimum": optimum, "memoryless_ceiling": task.memoryless_ceiling}
-        shown = _facts(card) | built | best | components
-        print(json.dumps(shown, indent=2))
+        ceilings = {"optimum": optimum, "memoryless_ceiling": task.memoryless_ceiling}
+        print(json.dumps(_facts(card) | built | ceilings | components, indent=2))
         return
     facts = {
         "source": card.source,
@@ -196,8 +196,8 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
         console.print(_settings(card))
     if figures := task.key_figures():
         console.print(_key_figures(figures))
-    for title, found in tables.items():
-        console.print(_components(f"{title.capitalize()}{', of each agent' * (card.agents > 1)}", found))
+    for title, rows in tables.items():
+        console.print(_components(f"{title.capitalize()}{', of each agent' * (card.agents > 1)}", rows))
     scores = Table(title="Measured returns on the test split", title_justify="left")
     for column in ("difficulty", "player", "mean", "95 % interval", "episodes", "success", "cost"):
         scores.add_column(column, justify="left" if column in ("difficulty", "player") else "right")
@@ -237,12 +237,12 @@ def _key_figures(figures: "tuple[KeyFigure, ...]") -> Table:
     return table
 
 
-def _components(title: str, found: "list[Row]") -> Table:
+def _components(title: str, rows: "list[Row]") -> Table:
     """Return a table of the components of a space."""
     table = Table(title=title, title_justify="left")
     for column in ("entries", "name", "meaning", "unit", "low", "high"):
         table.add_column(column, justify="right" if column in ("low", "high") else "left")
-    for row in found:
+    for row in rows:
         bounds = ("" if bound is None else f"{bound:g}" for bound in (row.low, row.high))
         table.add_row(*(escape(text) for text in (row.entries, row.name, row.meaning, row.unit, *bounds)))
     return table
@@ -266,7 +266,7 @@ def _one_shot_scores(card: "TaskCard") -> Table:
 def _space(space: Any) -> str:
     """Describe a space in one line, whatever its size."""
     if hasattr(space, "spaces"):
-        return "; ".join(f"{name}: {_space(part)}" for name, part in space.spaces.items())
+        return "; ".join(f"{name}: {_space(subspace)}" for name, subspace in space.spaces.items())
     if hasattr(space, "low"):
         return f"Box of shape {space.shape}, {space.dtype}, from {space.low.min():g} to {space.high.max():g}"
     return str(space)
@@ -283,9 +283,9 @@ def context(task_id: TaskId) -> None:
 
     * `rlsuite context PMSMSpeed-v0 > my_motor.yaml`
 
-    * `rlsuite calibrate "PMSMSpeed-v0?context=my_motor.yaml"`
+    * `rlsuite dev calibrate "PMSMSpeed-v0?context=my_motor.yaml"`
 
-    * `rlsuite-eval --agent ppo --suite "PMSMSpeed-v0?context=my_motor.yaml"`
+    * `rlsuite-eval --agent ppo --task "PMSMSpeed-v0?context=my_motor.yaml"`
     """
     from rlbench_suite.context import template
 
@@ -356,10 +356,12 @@ def play(
                 break
             observation, info = env.reset()
             continue
-        said = core.task.spell(action, core.episode.state, core.params)
+        spelled_action = core.task.spell(action, core.episode.state, core.params)
         observation, reward, terminated, truncated, info = env.step(action)
-        refused = f" ({info['invalid_reason']})" if "invalid_reason" in info else ""
-        print(f"> {said}" if watched else "", f"reward {_numbers(reward)}{refused}", sep="\n" if watched else "")
+        refusal = f" ({info['invalid_reason']})" if "invalid_reason" in info else ""
+        if watched:
+            print(f"> {spelled_action}")
+        print(f"reward {_numbers(reward)}{refusal}")
         if terminated or truncated:
             why = info.get("end_reason", "the time is up")
             score = f", score {info['score']:.3f}" if "score" in info else ""
@@ -422,7 +424,8 @@ def _watch(env: Any) -> "Callable[[Episode, Any, dict[str, Any]], Any]":
     from rlbench_suite.episode import Role, draw_key
     from rlbench_suite.policy import View
 
-    task, player = env.task, env.reference()
+    task = env.task
+    player = env.reference()
     memory: Any = None
 
     @jax.jit
@@ -478,74 +481,3 @@ def bench(
         for measure in measures:
             print(f"{measure():>16,.0f}", end="", flush=True)
         print()
-
-
-@app.command()
-def calibrate(
-    suite: Suite,
-    episodes: Annotated[
-        int | None,
-        typer.Option(
-            help="Number of test episodes for each player. [default: as many as --error needs]", show_default=False
-        ),
-    ] = None,
-    error: Annotated[
-        float, typer.Option(help="Largest standard error of 0 and of 1, the ends of the scale, in units of the score.")
-    ] = 0.005,
-    minutes: Annotated[
-        float, typer.Option(help="Time for each difficulty, after which the error that is reached must do.")
-    ] = 10.0,
-    missing: Annotated[
-        bool, typer.Option("--missing", help="Leave out players whose success and return are known well enough.")
-    ] = False,
-    difficulty: Annotated[
-        str | None, typer.Option(help="Measure only this difficulty tier. [default: all]", show_default=False)
-    ] = None,
-) -> None:
-    """Measure the scores of the random, noop and reference players, and store them in each family's folder.
-
-    Normalised scores use these numbers, so calibrate again whenever a task or its reference player changes. A warning
-    says where doing nothing or random play earns about as much as the reference: scores then mean little. Cards may
-    name yardsticks, other players that are measured, too, such as the best one without a memory. For puzzles
-    it also measures one-shot answers: the empty one, guesses, the best constant, a rule of thumb, the solver.
-
-    **Example**: `rlsuite calibrate SAT-v0 --difficulty hard`
-    """
-    if episodes is not None:
-        check_at_least("--episodes", episodes, 2)  # one has no interval
-    check_positive("--error", error)
-    check_positive("--minutes", minutes)
-    cards = registry.resolve_suite(suite)
-    for card in cards:
-        card.check_difficulty(difficulty)
-    prepare_jax()
-    from rlbench_suite.evaluation.calibration import measure, remark, too_uncertain, write_scores
-    from rlbench_suite.evaluation.one_shot import measure_one_shot
-    from rlbench_suite.language.rows import puzzle_of
-    from rlbench_suite.task_card import ONE_SHOT_FILE
-
-    for card in cards:
-        for tier in (difficulty,) if difficulty else card.difficulties or (None,):
-            if card.puzzle and not missing:
-                one_shot = measure_one_shot(puzzle_of(card.id, tier), episodes or 1000)
-                write_scores(card, tier, one_shot, ONE_SHOT_FILE)
-                for player, s in one_shot.items():
-                    print(f"{card.id} {tier or ''} one-shot {player}: {s.mean:g} [{s.low:g}, {s.high:g}]", flush=True)
-            task = card.build(difficulty=tier)
-            known = card.scores(tier) if missing else {}
-            uncertain = too_uncertain(known, error)
-            players = [
-                player
-                for player in (*ANCHORS, *card.yardsticks)
-                if player not in known or known[player].success is None or player in uncertain
-            ]
-            scores = measure(task, players, episodes=episodes, largest_error=error, seconds=60 * minutes, known=known)
-            write_scores(card, tier, scores)
-            scale = Scale.of(known | scores)
-            for player, s in scores.items():
-                line = f"{card.id} {tier or ''} {player}: {s.mean:g} [{s.low:g}, {s.high:g}], {s.episodes:,} episodes"
-                if scale and scale.span > 0:
-                    line += f", standard error {s.standard_error / scale.span:.4f} of the scale"
-                print(line, flush=True)
-            if said := remark(known | scores):
-                print(f"warning: on {' '.join(filter(None, (card.id, tier)))}, {said}", file=sys.stderr)

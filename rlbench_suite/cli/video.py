@@ -76,8 +76,8 @@ def video(
         actions = videos.actions_of_episode(task, policy, seed, split)
         scenes[name] = videos.scene(task, actions, seed, split)
         print(f"{name}: {len(actions)} steps, return {scenes[name].total:.4g}, {scenes[name].why}", flush=True)
-    shown = videos.write(out, videos.side_by_side(task, scenes, pictures))
-    print(f"{out}: {len(shown.pictures)} pictures at {shown.fps} a second, {pace_in_words(shown.time_scale)}")
+    written = videos.write(out, videos.side_by_side(task, scenes, pictures))
+    print(f"{out}: {len(written.pictures)} pictures at {written.fps} a second, {pace_in_words(written.time_scale)}")
 
 
 def card_of(task_id: str | None, run: tuple[Path, str] | None) -> "TaskCard":

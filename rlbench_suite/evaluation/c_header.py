@@ -5,7 +5,7 @@ identifiers, and from fixed text. Of other texts only letters, digits and harmle
 
 ``NAME_reset(&state)`` begins an episode; ``NAME_step(&state, observation, action)`` is one control step. With
 ``NAME_MAIN`` defined, the header is a program that replays the test vectors. With ``RLSUITE_LIBRARY`` defined, it is a
-shared library that ``rlsuite-eval --controller`` plays (``shared_library.py`` documents the functions).
+shared library that ``rlsuite-eval judge`` plays (``shared_library.py`` documents the functions).
 """
 
 from __future__ import annotations

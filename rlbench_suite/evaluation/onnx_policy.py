@@ -71,7 +71,7 @@ class OnnxAgent:
         Raises:
             ValueError: always.
         """
-        raise ValueError("The agent 'onnx' plays files and trains nothing; name a file with --checkpoint.")
+        raise ValueError("The agent 'onnx' plays files and trains nothing; play one by rlsuite-eval judge FILE.")
 
     def load(self, path: str, task: Task[Any, Any], *, budget: str) -> OnnxPolicy:
         """Read a file.

@@ -104,7 +104,7 @@ class Database:
             raise ValueError(f"The query took longer than {MAX_SECONDS:g} s, and was ended.") from None
         except self._duckdb.Error as error:
             tables = f" The tables are {', '.join(TABLES)}." * isinstance(error, self._duckdb.CatalogException)
-            tables += " --tables lists the columns." * isinstance(error, self._duckdb.BinderException)
+            tables += " `rlsuite-eval tables` lists the columns." * isinstance(error, self._duckdb.BinderException)
             reason = " ".join(str(error).partition("\n\nLINE")[0].split())  # with the nearest names, on other lines
             raise ValueError(
                 f"The query failed: {reason}{'' if reason.endswith(('.', '!')) else '.'}{tables}"

@@ -1,6 +1,6 @@
-"""Controllers as shared libraries: native code, which only ``rlsuite-eval --controller FILE --trust`` loads.
+"""Controllers as shared libraries: native code, which only ``rlsuite-eval judge FILE --trust`` loads.
 
-A library exports these C functions. Headers of ``rlsuite-eval export --format c`` have them with ``RLSUITE_LIBRARY``
+A library exports these C functions. Headers of ``rlsuite-eval deploy --format c`` have them with ``RLSUITE_LIBRARY``
 defined; a controller of your own may be written by hand::
 
     int  rlsuite_abi(void);          1
@@ -78,7 +78,7 @@ class ControllerAgent:
         Raises:
             ValueError: always.
         """
-        raise ValueError("A controller trains nothing; name its file with --controller FILE --trust.")
+        raise ValueError("A controller trains nothing; play its file by rlsuite-eval judge FILE --trust.")
 
     def load(self, path: str, task: Task[Any, Any], *, budget: str) -> Controller:
         """Load a library.
@@ -171,7 +171,7 @@ def _load(path: Path) -> ctypes.CDLL:
     data = path.read_bytes()
     if hashlib.sha256(data).hexdigest() != os.environ.get(TRUSTED):
         raise ValueError(
-            f"{path} is native code and is not loaded: only rlsuite-eval --controller FILE --trust loads a controller."
+            f"{path} is native code and is not loaded: only rlsuite-eval judge FILE --trust loads a controller."
         )
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         copy = Path(folder, path.name)

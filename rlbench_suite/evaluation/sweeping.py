@@ -140,9 +140,7 @@ def sweep_setting(path: Path, task_id: str | None, parameter: str, values: Seque
     if parameter not in known:
         if constants := [constant.name for constant in task.constants()]:
             if parameter in constants:
-                raise ValueError(
-                    f"{parameter} of {card.id} is a constant: sweep it by --set {parameter}=LOW:HIGH:NUMBER."
-                )
+                raise ValueError(f"{parameter} of {card.id} is a constant: sweep it by multiples, LOW:HIGH:NUMBER.")
             known += constants
         raise ValueError(unknown(f"parameter of {card.id}", parameter, known) if known else f"{card.id} has none.")
     tasks = {value: find_card(card.id, **{parameter: value}).build() for value in values}
@@ -218,7 +216,7 @@ def _shapes(space: Any) -> Any:
     return space.shape, space.dtype
 
 
-def sweep_frequency(path: Path, task_id: str, intervals: Sequence[int]) -> Sweep:
+def sweep_frequency(path: Path, task_id: str | None, intervals: Sequence[int]) -> Sweep:
     """Play the policies of a run so that they decide every a steps and hold the action between, for each interval a.
 
     Raises:

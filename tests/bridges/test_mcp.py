@@ -91,7 +91,7 @@ def test_calls_at_once_are_played_one_after_another() -> None:
 
 def test_the_command_serves_a_pipe() -> None:
     code = "from rlbench_suite.cli.suite import app; app()"
-    arguments = ["-c", code, "serve", "Game24-v0", "--mcp", "stdio", "--seed", "6"]
+    arguments = ["-c", code, "mcp", "Game24-v0", "--seed", "6"]
 
     async def play() -> None:
         async with Client(stdio_client(StdioServerParameters(command=sys.executable, args=arguments))) as client:
@@ -106,7 +106,7 @@ def test_the_command_serves_http() -> None:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     code = "from rlbench_suite.cli.suite import app; app()"
-    arguments = ["serve", "Game24-v0", "--mcp", "http", "--seed", "6", "--port", str(port)]
+    arguments = ["mcp", "Game24-v0", "--transport", "http", "--seed", "6", "--port", str(port)]
     puzzle = puzzle_of("Game24-v0")
     answer = puzzle.solve(puzzle.generate(6))
 

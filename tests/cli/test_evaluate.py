@@ -18,8 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 import safetensors.numpy
 
-from rlbench_suite.cli import evaluate
-from rlbench_suite.evaluation import store
+from rlbench_suite.cli import evaluate, execution, report
 from rlbench_suite.evaluation.run import read_manifest
 
 PROGRAM = str(Path(sys.executable).with_name("rlsuite-eval"))
@@ -29,7 +28,8 @@ BOTH = ("--agent", "toy", "--suite", "ToyWalk-v0,ToyDrift-v0", "--seeds", "3")
 @pytest.fixture
 def call(toys: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple]:
     """Run the program in this process: exit code, stdout, stderr."""
-    monkeypatch.setattr(evaluate, "prepare_jax", lambda *_: None)
+    for module in (execution, report):
+        monkeypatch.setattr(module, "prepare_jax", lambda *_: None)
 
     def call(*arguments: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as left:
@@ -183,7 +183,9 @@ def test_a_wrong_argument_is_one_sentence_and_exit_code_2(
     places["foreign"].mkdir()
     (places["foreign"] / "manifest.json").write_text('{"name": "web app"}')
     given = [argument.format(**places) for argument in arguments]
-    default = ("--agent", "toy", "--suite", "ToyWalk-v0", "--out", str(places["new"]), "--workers", "0")
+    default = ["--agent", "toy", "--out", str(places["new"]), "--workers", "0"]
+    if "--suite" not in given:
+        default += ["--suite", "ToyWalk-v0"]
     code, out, err = call(*default, *given)
     assert code == 2
     assert words in " ".join(err.replace("│", " ").split())
@@ -242,7 +244,7 @@ def test_a_full_disk_is_no_wrong_argument_and_leaves_nothing_half_written(
         return half
 
     with monkeypatch.context() as patch:
-        patch.setattr(store.pq, "write_table", filling(pq.write_table, 1))
+        patch.setattr(pq, "write_table", filling(pq.write_table, 1))
         patch.setattr(Path, "write_text", filling(Path.write_text, 0))
         patch.setattr("safetensors.numpy.save_file", filling(safetensors.numpy.save_file, 1))
         code, out, err = call(*run)
@@ -274,7 +276,7 @@ def test_a_saved_policy_is_judged(call: Callable[..., tuple], tmp_path: Path, mo
     arguments = ("--suite", "ToyWalk-v0", "--seeds", "2", "--workers", "0")
     assert call("--agent", "toy", *arguments, "--out", "run")[0] == 0
     file = "run/cells/toy/ToyWalk-v0/1/policy.safetensors"
-    code, out, err = call("--agent", "toy", "--checkpoint", file, *arguments, "--out", "run")
+    code, out, err = call("judge", file, "--agent", "toy", *arguments, "--out", "run")
     assert (code, err) == (0, "")
     digest = hashlib.sha256(Path(file).read_bytes()).hexdigest()
     label = f"toy.{digest[:8]}"
@@ -286,15 +288,15 @@ def test_a_saved_policy_is_judged(call: Callable[..., tuple], tmp_path: Path, mo
     assert trained.drop_columns(["agent"]).equals(judged.drop_columns(["agent"]))
     for given, words in {
         (): "does not say which agent made it",
-        ("--agent", "toy,ppo"): "A checkpoint belongs to one agent, but --agent names several: toy,ppo.",
+        ("--agent", "toy,ppo"): "Unknown agent 'toy,ppo'",
         ("--agent", "random"): "The agent 'random' reads no saved policies",
     }.items():
-        code, _, err = call("--checkpoint", file, *arguments, *given)
+        code, _, err = call("judge", file, *arguments, *given)
         assert code == 2
         assert words in err
         assert len(err.splitlines()) == 1
-    code, _, err = call("--checkpoint", file, "--agent", "toy", "--out", "run")
-    assert (code, "does not name the task it was trained on; name it with --suite." in err) == (2, True)
+    code, _, err = call("judge", file, "--agent", "toy", "--out", "run")
+    assert (code, "does not name the task it was trained on; name it with --task." in err) == (2, True)
 
 
 def test_help_and_errors_of_the_installed_program(toys: Path):
@@ -308,15 +310,32 @@ def test_help_and_errors_of_the_installed_program(toys: Path):
     assert len(wrong.stderr.splitlines()) == 1
 
 
-def test_the_method_of_intervals_may_be_chosen(call: Callable[..., tuple], tmp_path: Path):
-    run = "--agent", "toy", "--suite", "ToyWalk-v0", "--seeds", "5", "--workers", "0", "--out", str(tmp_path / "run")
-    said = [call(*run, *method) for method in ((), ("--interval", "studentised"), ("--interval", "percentile"))]
-    assert [code for code, _, _ in said] == [0, 0, 0]
-    ends = [re.search(r"ToyWalk-v0.*?(-?\d\.\d+) \[(-?\d\.\d+), (-?\d\.\d+)\]", out) for _, out, _ in said]
-    default, studentised, percentile = ([float(end) for end in found.groups()] for found in ends if found)
-    assert default == studentised
+def test_a_report_is_written_again_with_another_method_of_intervals(call: Callable[..., tuple], tmp_path: Path):
+    path = str(tmp_path / "run")
+    run = "--agent", "toy", "--suite", "ToyWalk-v0", "--seeds", "5", "--workers", "0", "--out", path
+    methods = ((), ("--interval", "studentised"), ("--interval", "percentile"))
+    printed = [call(*run), *(call("report", path, *method) for method in methods)]
+    assert [code for code, _, _ in printed] == [0] * 4
+    ends = [re.search(r"ToyWalk-v0.*?(-?\d\.\d+) \[(-?\d\.\d+), (-?\d\.\d+)\]", out) for _, out, _ in printed]
+    first, default, studentised, percentile = ([float(end) for end in match.groups()] for match in ends if match)
+    assert first == default == studentised
     assert percentile[0] == default[0]
     assert default[1] < percentile[1] <= percentile[2] < default[2]
-    code, _, err = call(*run, "--interval", "bca")
+    assert len(read_manifest(Path(path)).sittings) == 1  # nothing ran again
+    code, _, err = call("report", path, "--interval", "bca")
     assert code == 2
     assert "percentile" in err
+    code, _, err = call("report", str(tmp_path / "none"))
+    assert (code, err) == (2, f"error: {tmp_path / 'none'} does not exist; choose another.\n")
+
+
+@pytest.mark.parametrize(
+    "flags", [("--suite", "ToyWalk-v0", "--task", "ToyDrift-v0"), ("--task", "ToyWalk-v0,ToyDrift-v0")]
+)
+def test_run_is_meant_where_no_command_is_named_and_task_is_another_word_for_suite(
+    call: Callable[..., tuple], tmp_path: Path, flags: tuple[str, ...]
+):
+    for command in ((), ("run",)):
+        out = tmp_path / "-".join(("cells", *command))
+        assert call(*command, "--agent", "toy", *flags, "--seeds", "1", "--workers", "0", "--out", str(out))[0] == 0
+        assert [cell.task for cell in read_manifest(out).cells()] == ["rlsuite/ToyWalk-v0", "rlsuite/ToyDrift-v0"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import click
 import gymnasium
 import pytest
 import typer
@@ -26,21 +25,44 @@ PROGRAMS = {
 }
 
 
-def commands(command: click.Command, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    """Name every command below a command, and itself."""
-    below = getattr(command, "commands", {})
-    return [path, *(own for name, inner in below.items() for own in commands(inner, (*path, name)))]
+MAX_OPTIONS = 15
+
+
+def commands(program: str) -> dict[tuple[str, ...], Any]:
+    """Return every command of a program by its words, with the program itself."""
+    by_words = {}
+
+    def add(command: Any, words: tuple[str, ...]) -> None:
+        by_words[words] = command
+        for name, inner in getattr(command, "commands", {}).items():
+            add(inner, (*words, name))
+
+    add(typer.main.get_command(PROGRAMS[program]), ())
+    return by_words
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_every_command_explains_itself_by_h(program: str) -> None:
-    app = PROGRAMS[program]
-    paths = commands(typer.main.get_command(app))
-    assert len(paths) > 3
-    for path in paths:
-        result = CliRunner().invoke(app, [*path, "-h"])
-        assert result.exit_code == 0, (path, result.output)
+    assert len(commands(program)) > 3
+    for words in commands(program):
+        result = CliRunner().invoke(PROGRAMS[program], [*words, "-h"])
+        assert result.exit_code == 0, (words, result.output)
         assert "Usage" in result.output
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_no_command_shows_more_than_fifteen_options(program: str) -> None:
+    """An act that needs more is two acts. ``--help`` does not count."""
+    for words, command in commands(program).items():
+        options = [parameter.name for parameter in command.params if parameter.param_type_name == "option"]
+        assert len({*options} - {"help"}) <= MAX_OPTIONS, (words, options)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_suites_and_tasks_are_chosen_by_either_word(program: str) -> None:
+    for words, command in commands(program).items():
+        flags = {flag for parameter in command.params for flag in parameter.opts}
+        assert "--suite" not in flags or "--task" in flags, words
 
 
 @pytest.mark.parametrize("width", [40, 60, 80])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rlbench_suite.cli import evaluate, leaderboard
+from rlbench_suite.cli import evaluate, execution, leaderboard
 
 PROGRAM = str(Path(sys.executable).with_name("rlsuite-leaderboard"))
 
@@ -18,7 +18,7 @@ PROGRAM = str(Path(sys.executable).with_name("rlsuite-leaderboard"))
 def call(toys: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Callable:
     """Run the program in this process: exit code, stdout, stderr."""
     monkeypatch.setattr(leaderboard, "_prepare", lambda: None)
-    monkeypatch.setattr(evaluate, "prepare_jax", lambda *_: None)
+    monkeypatch.setattr(execution, "prepare_jax", lambda *_: None)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
 

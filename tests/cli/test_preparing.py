@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rlbench_suite import cli
-from rlbench_suite.cli import data, evaluate, leaderboard, puzzles, suite
+from rlbench_suite.cli import data, dev, evaluate, execution, leaderboard, puzzles, suite
 
 SETTINGS = ("JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS")
 
@@ -46,9 +46,9 @@ def test_a_cache_of_the_users_own_is_left_alone(bare: Path, monkeypatch: pytest.
 def test_trained_policies_do_not_depend_on_the_number_of_cores(monkeypatch: pytest.MonkeyPatch):
     """Sums that several threads share have other last bits; agents of third parties need eight threads at least."""
     for cores in (1, 2, 16):
-        monkeypatch.setattr(evaluate, "_cores", lambda cores=cores: cores)
-        assert evaluate._pool("ppo, sac") == 1
-        assert evaluate._pool("ppo,third-party") == max(8, cores)
+        monkeypatch.setattr(execution, "count_cores", lambda cores=cores: cores)
+        assert execution.jax_threads("ppo, sac") == 1
+        assert execution.jax_threads("ppo,third-party") == max(8, cores)
 
 
 def test_a_folder_that_cannot_be_written_is_done_without(bare: Path):
@@ -94,10 +94,21 @@ def test_workers_share_it_and_results_do_not_depend_on_it(bare: Path, toys: Path
         (evaluate.app, ("--seeds", "0"), "--seeds must be at least 1, got 0"),
         (evaluate.app, ("--workers", "-1"), "--workers must be at least 0, got -1"),
         (evaluate.app, ("--silence", "nan"), "--silence must be a finite number above 0, got nan"),
-        (evaluate.app, ("--executor", "ray", "--workers", "0"), "--workers must be at least 1, got 0"),
-        (evaluate.app, ("--executor", "ray", "--cpus", "0"), "--cpus must be a finite number above 0, got 0.0"),
-        (evaluate.app, ("--executor", "ray", "--gpus", "-1"), "--gpus must be at least 0, got -1.0"),
-        (evaluate.app, ("--executor", "ray", "--memory", "nan"), "--memory must be at least 0, got nan"),
+        (evaluate.app, ("judge", "policy.onnx", "--seeds", "0"), "--seeds must be at least 1, got 0"),
+        (evaluate.app, ("judge", "policy.onnx", "--workers", "-1"), "--workers must be at least 0, got -1"),
+        (
+            evaluate.app,
+            ("judge", "policy.onnx", "--silence", "0"),
+            "--silence must be a finite number above 0, got 0.0",
+        ),
+        (evaluate.app, ("llm", "m", "--seeds", "0"), "--seeds must be at least 1, got 0"),
+        (evaluate.app, ("llm", "m", "--timeout", "inf"), "--timeout must be a finite number above 0, got inf"),
+        (evaluate.app, ("ray", "--seeds", "0"), "--seeds must be at least 1, got 0"),
+        (evaluate.app, ("ray", "--silence", "nan"), "--silence must be a finite number above 0, got nan"),
+        (evaluate.app, ("ray", "--workers", "0"), "--workers must be at least 1, got 0"),
+        (evaluate.app, ("ray", "--cpus", "0"), "--cpus must be a finite number above 0, got 0.0"),
+        (evaluate.app, ("ray", "--gpus", "-1"), "--gpus must be at least 0, got -1.0"),
+        (evaluate.app, ("ray", "--memory", "nan"), "--memory must be at least 0, got nan"),
         (
             evaluate.app,
             ("power", "a", "--difference", "1", "--difference", "nan"),
@@ -108,9 +119,13 @@ def test_workers_share_it_and_results_do_not_depend_on_it(bare: Path, toys: Path
         (suite.app, ("bench", "--seconds", "nan"), "--seconds must be a finite number above 0, got nan"),
         (suite.app, ("bench", "--seconds", "inf"), "--seconds must be a finite number above 0, got inf"),
         (suite.app, ("bench", "--seconds", "0"), "--seconds must be a finite number above 0, got 0.0"),
-        (suite.app, ("calibrate", "SAT-v0", "--episodes", "-5"), "--episodes must be at least 2, got -5"),
-        (suite.app, ("calibrate", "SAT-v0", "--error", "0"), "--error must be a finite number above 0, got 0.0"),
-        (suite.app, ("calibrate", "SAT-v0", "--minutes", "nan"), "--minutes must be a finite number above 0, got nan"),
+        (suite.app, ("dev", "calibrate", "SAT-v0", "--episodes", "-5"), "--episodes must be at least 2, got -5"),
+        (suite.app, ("dev", "calibrate", "SAT-v0", "--error", "0"), "--error must be a finite number above 0, got 0.0"),
+        (
+            suite.app,
+            ("dev", "calibrate", "SAT-v0", "--minutes", "nan"),
+            "--minutes must be a finite number above 0, got nan",
+        ),
         (
             suite.app,
             ("serve", "Wordle-v0", "--idle-seconds", "0"),
@@ -124,8 +139,9 @@ def test_workers_share_it_and_results_do_not_depend_on_it(bare: Path, toys: Path
         (suite.app, ("record", "SAT-v0", "--episodes", "0"), "--episodes must be at least 1, got 0"),
         (suite.app, ("record", "SAT-v0", "--seed", "-1"), "--seed must be at least 0, got -1"),
         (suite.app, ("serve", "Wordle-v0", "--port", "65536"), "--port must be from 0 to 65535, got 65536"),
+        (suite.app, ("mcp", "Wordle-v0", "--port", "-1"), "--port must be from 0 to 65535, got -1"),
         (suite.app, ("serve", "Wordle-v0", "--max-sessions", "0"), "--max-sessions must be at least 1, got 0"),
-        (suite.app, ("serve", "Wordle-v0", "--seed", "-1"), "--seed must be at least 0, got -1"),
+        (suite.app, ("mcp", "Wordle-v0", "--seed", "-1"), "--seed must be at least 0, got -1"),
         (suite.app, ("puzzles", "show", "Slant-v1", "--seed", "-1"), "--seed must be at least 0, got -1"),
         (suite.app, ("puzzles", "verify", "Slant-v1", "--seed", "-1"), "--seed must be at least 0, got -1"),
         (suite.app, ("puzzles", "export", "Slant-v1", "--n", "0"), "--n must be at least 1, got 0"),
@@ -141,11 +157,11 @@ def test_senseless_numbers_are_refused(
     assert capsys.readouterr().err == f"error: {words}.\n"
 
 
-def parts(kind: Any) -> Iterator[Any]:
+def types_in(kind: Any) -> Iterator[Any]:
     """Yield a type and those that it is made of, such as those of ``list[float] | None``."""
     yield kind
-    for part in get_args(kind):
-        yield from parts(part)
+    for inner in get_args(kind):
+        yield from types_in(inner)
 
 
 def test_every_option_that_is_a_number_is_among_them():
@@ -155,19 +171,21 @@ def test_every_option_that_is_a_number_is_among_them():
     """
     numbers = {
         (command.callback.__name__, name)
-        for program in (evaluate.app, suite.app, leaderboard.app, data.app, puzzles.app)
+        for program in (evaluate.app, suite.app, leaderboard.app, data.app, puzzles.app, dev.app)
         for command in (program.registered_callback, *program.registered_commands)
         if command and command.callback
         for name, kind in get_type_hints(command.callback).items()
-        if {int, float} & set(parts(kind))
+        if {int, float} & set(types_in(kind))
     }
     assert numbers == {
-        ("evaluate", "seeds"), ("evaluate", "workers"), ("evaluate", "silence"), ("bench", "envs"),
+        ("run", "seeds"), ("run", "workers"), ("run", "silence"),
+        ("ray", "seeds"), ("ray", "workers"), ("ray", "silence"), ("ray", "cpus"), ("ray", "gpus"), ("ray", "memory"),
+        ("judge", "seeds"), ("judge", "workers"), ("judge", "silence"), ("bench", "envs"),
         ("bench", "seconds"), ("calibrate", "episodes"), ("play", "seed"), ("pack", "entry_version"),
-        ("power", "difference"), ("power", "compared"), ("record", "episodes"), ("record", "seed"),
+        ("power", "differences"), ("power", "number_of_agents"), ("record", "episodes"), ("record", "seed"),
         ("show", "seed"), ("verify", "seed"), ("export", "n"), ("export", "seed"),
-        ("serve", "port"), ("serve", "max_sessions"), ("serve", "seed"), ("serve", "idle_seconds"),
+        ("serve", "port"), ("serve", "max_sessions"), ("serve", "idle_seconds"), ("mcp", "port"), ("mcp", "seed"),
         ("calibrate", "error"), ("calibrate", "minutes"), ("video", "pictures"), ("video", "seed"),
-        *(("evaluate", name) for name in ("samples", "episodes", "temperature", "max_tokens", "concurrency")),
-        *(("evaluate", name) for name in ("input_price", "output_price", "cpus", "gpus", "memory")),
+        *(("llm", name) for name in ("seeds", "samples", "episodes", "temperature", "max_tokens", "concurrency")),
+        ("llm", "timeout"), ("llm", "prices"),
     }  # fmt: skip

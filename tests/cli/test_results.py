@@ -17,7 +17,7 @@ import pytest
 import yaml
 from made_runs import fail_cell, make_run, sitting
 
-from rlbench_suite.cli import evaluate, finished, results
+from rlbench_suite.cli import evaluate, execution, export, finished
 from rlbench_suite.evaluation import exporting
 from rlbench_suite.evaluation.manifest import Cell
 from rlbench_suite.evaluation.power import seeds_needed
@@ -186,28 +186,28 @@ def test_the_table_of_a_comparison_has_no_score_of_an_agent_with_failed_cells(
 
 def test_tasks_of_power(call: Callable[..., tuple], tmp_path: Path):
     path = make_run(tmp_path / "run", {"ppo": {"rlsuite/SAT-v0": [0.1, 0.2], "rlsuite/TMaze-v0": [0.1, 0.3]}})
-    code, out, _ = call("power", str(path), "--tasks", "SAT-v0")
+    code, out, _ = call("power", str(path), "--task", "SAT-v0")
     assert (code, "SAT-v0" in out, "TMaze-v0" in out) == (0, True, False)
 
 
 def test_query_prints_a_table_csv_or_json(call: Callable[..., tuple], toys: Path, tmp_path: Path):
     path = str(tmp_path / "run")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(evaluate, "prepare_jax", lambda *_: None)
+        patch.setattr(execution, "prepare_jax", lambda *_: None)
         run = ("--agent", "toy", "--suite", "ToyWalk-v0", "--seeds", "2", "--workers", "0", "--out", path)
         assert call(*run)[0] == 0
     sql = "SELECT agent, seed, count(*) AS n FROM episodes GROUP BY ALL ORDER BY seed"
     code, out, err = call("query", sql, path)
     assert (code, err) == (0, "")
     assert [line.split() for line in out.splitlines() if "toy" in line] == [["toy", "0", "50"], ["toy", "1", "50"]]
-    assert list(csv.DictReader(io.StringIO(call("query", sql, path, "--csv")[1])))[1] == {
+    assert list(csv.DictReader(io.StringIO(call("query", sql, path, "--format", "csv")[1])))[1] == {
         "agent": "toy", "seed": "1", "n": "50",
     }  # fmt: skip
-    assert json.loads(call("query", sql, path, "--json")[1])[0] == {"agent": "toy", "seed": 0, "n": 50}
+    assert json.loads(call("query", sql, path, "--format", "json")[1])[0] == {"agent": "toy", "seed": 0, "n": 50}
     odd = "SELECT 'nan'::DOUBLE AS a, 1.25 AS b, ['inf'::DOUBLE, 1] AS c, [0.5] AS d, date '2026-01-02' AS e"
     told = [{"a": None, "b": 1.25, "c": [None, 1], "d": [0.5], "e": "2026-01-02"}]
-    assert json.loads(call("query", odd, path, "--json")[1]) == told
-    code, out, _ = call("query", "--tables", path)
+    assert json.loads(call("query", odd, path, "--format", "json")[1]) == told
+    code, out, _ = call("tables", path)
     assert code == 0
     assert all(word in out for word in ("cells", "episodes", "curves", "episode_seed", "mean_return"))
     code, _, err = call("query", "SELECT * FROM read_csv('/etc/passwd')", path)
@@ -237,32 +237,20 @@ def test_export_prints_or_writes(call: Callable[..., tuple], tmp_path: Path, nam
         (("compare", "{none}/x"), "does not exist"),
         (("power", "{run}", "--difference", "0"), "--difference must be a finite number above 0, got 0"),
         (("power", "{run}", "--agents", "1"), "--agents must be at least 2, got 1"),
-        (("power", "{run}", "--tasks", "SAT-v0"), "Unknown task or suite of the runs 'SAT-v0'"),
-        (("power", "{run}", "--tasks", "Mad0-v0"), "Did you mean 'Made0-v0'?"),
-        (("query", "SELECT 1"), "needs SQL and then a run directory, got only 'SELECT 1'"),
-        (("query",), "needs SQL and then a run directory"),
-        (("query", "--tables"), "--tables takes run directories and no SQL"),
-        (("query", "SELECT 1", "{run}", "--tables"), "--tables takes run directories and no SQL"),
-        (("query", "SELECT 1", "{run}", "--csv", "--json"), "Choose one of --csv and --json"),
-        (("query", "SELECT 1", "{run}", "--json", "out.json"), "out.json is no run. --csv and --json of a query print"),
-        (("compare", "{run}", "--agents", " ,"), "No agent is named in ' ,'. The runs have ppo."),
-        (("power", "{run}", "--tasks", ""), "No task is named in ''. The runs have Made0-v0."),
+        (("power", "{run}", "--task", "SAT-v0"), "Unknown task or suite of the runs 'SAT-v0'"),
+        (("power", "{run}", "--suite", "Mad0-v0"), "Did you mean 'Made0-v0'?"),
+        (("compare", "{run}", "--agent", " ,"), "No agent is named in ' ,'. The runs have ppo."),
+        (("power", "{run}", "--task", ""), "No task is named in ''. The runs have Made0-v0."),
         (("export", "{run}", "--format", "latx"), "Unknown format 'latx'. Did you mean 'latex'?"),
-        (
-            ("export", "{run}", "{run}", "--format", "csv"),
-            "formats latex, csv, huggingface; the policy",
-        ),
+        (("deploy", "{run}", "ppo/Made0-v0/0", "--format", "csv", "--out", "x"), "Unknown format 'csv'"),
         (("compare", "{run}s"), "Unknown run '{run}s'. Did you mean '{run}'?"),
         (("compare", "{run}", "--json", "{run}"), "{run} is a folder; name a file to write, such as {run}/results."),
         (("export", "{run}", "--format", "csv", "--out", "{run}"), "{run} is a folder; name a file to write"),
         (("power", "{run}", "--json", "{run}/manifest.json/x"), "because {run}/manifest.json is a file."),
         (("compare", "s4://bucket/run"), "Unknown kind of URL 's4://'. Did you mean 's3://'?"),
         (("power", "{one}"), "ppo of the run {one}: rlsuite/Made0-v0 has one seed"),
-        (("export", "{run}", "ppo/Made0-v0/9", "--format", "c", "--out", "x.h"), "Unknown cell of the run in"),
-        (("export", "{run}", "ppo/Made0-v0/0", "--format", "c"), "Name the file to write with --out"),
-        (("export", "{run}", "--format", "c", "--out", "x.h"), "name it after the run"),
-        (("export", "{run}", "--format", "csv", "--int8"), "--int8 and --most-likely are for policies"),
-        (("--seeds", "3", "compare", "{run}"), "--seeds belongs to an evaluation; compare does not take it."),
+        (("deploy", "{run}", "ppo/Made0-v0/9", "--format", "c", "--out", "x.h"), "Unknown cell of the run in"),
+        (("deploy", "s3://a/b", "ppo", "--format", "c", "--out", "x.h"), "copy s3://a/b to this machine first"),
     ],
 )
 def test_a_wrong_argument_is_one_sentence_and_exit_code_2(
@@ -284,9 +272,9 @@ def test_an_exported_policy_is_named_with_its_seed(
     found = SimpleNamespace(cell=cell, episodes=[], network=network, difference=0.0, loss=None, broken_limit="")
     monkeypatch.setattr(exporting, "read_export", lambda *_, **__: found)
     monkeypatch.setattr(exporting, "onnx", lambda _: b"policy")
-    monkeypatch.setattr(results, "prepare_jax", lambda: None)
+    monkeypatch.setattr(export, "prepare_jax", lambda: None)
     file = tmp_path / "p.onnx"
-    code, out, _ = call("export", str(tmp_path), "ppo", "--format", "onnx", "--out", str(file))
+    code, out, _ = call("deploy", str(tmp_path), "ppo", "--format", "onnx", "--out", str(file))
     assert (code, out.startswith(f"{file}: ppo on rlsuite/SAT-v0, seed 0, 6 bytes.")) == (0, True)
 
 
@@ -309,7 +297,14 @@ def test_a_word_instead_of_a_number_is_named(call: Callable[..., tuple]):
 
 @pytest.mark.parametrize(
     "arguments",
-    [("compare",), ("power",), ("export", "--format", "csv"), ("query", "SELECT 1"), ("sweep", "--set", "x=1:2")],
+    [
+        ("compare", "{run}"),
+        ("power", "{run}"),
+        ("export", "{run}", "--format", "csv"),
+        ("query", "SELECT 1", "{run}"),
+        ("tables", "{run}"),
+        ("sweep", "{run}", "x", "1:2"),
+    ],
 )
 def test_unfinished_runs_are_told_wherever_they_are_read(
     call: Callable[..., tuple], tmp_path: Path, arguments: tuple[str, ...]
@@ -318,13 +313,14 @@ def test_unfinished_runs_are_told_wherever_they_are_read(
     for file in path.rglob("result.json"):
         for name in ("episodes.parquet", "curve.parquet"):
             pq.write_table(pa.table({"x": [1]}), file.parent / name)
-    assert "Finish it" not in call(*arguments, str(path))[2]
+    command = [argument.format(run=path) for argument in arguments]
+    assert "Finish it" not in call(*command)[2]
     (path / "cells/ppo/Made1-v0/2/result.json").unlink()
     manifest = json.loads((path / "manifest.json").read_text())
     begun = (["--agent", "ppo", "--out", "my run", "--seeds", "2"], ["--seeds=3", "--out=elsewhere"])
     sittings = [sitting(arguments) for arguments in (*begun, begun[0])]
     (path / "manifest.json").write_text(json.dumps(manifest | {"sittings": sittings}))
-    err = call(*arguments, str(path))[2]
+    err = call(*command)[2]
     assert err.startswith(
         f"The run {path} has 11 of 12 cells: some agents have fewer than its 3 seeds. Finish it with: "
         f"rlsuite-eval --agent ppo --seeds 3 --out {path}; rlsuite-eval --seeds 3 --out {path}\n"

@@ -98,7 +98,7 @@ def test_calibrate_measures_what_is_committed_with_the_yardsticks_of_the_card(
 ):
     committed = registry.card("Autoencode-v0").scores("easy")
     monkeypatch.setattr(TaskCard, "scores_path", lambda card, file: tmp_path / file)
-    assert call("calibrate", "Autoencode-v0", "--difficulty", "easy")[0] == 0
+    assert call("dev", "calibrate", "Autoencode-v0", "--difficulty", "easy")[0] == 0
     [measured] = json.loads((tmp_path / "reference_scores.json").read_text())["rlsuite/Autoencode-v0"].values()
     assert list(measured) == ["random", "noop", "reference", "memoryless"]
     for player, score in measured.items():
@@ -179,8 +179,8 @@ def test_show_explains_entries_beside_their_bounds(call: Callable[..., tuple]):
         (("play", "DeepSeaTreasure-v0", "--seed", "-1"), "A seed is an integer in [0, 2**64), got -1"),
         (("bench", "nope"), "Unknown suite or task 'nope'"),
         (("bench", "--envs", "0"), "--envs must be at least 1"),
-        (("calibrate", "nope"), "Unknown suite or task 'nope'"),
-        (("calibrate", "Vicsek-v0", "--difficulty", "medum"), "Did you mean 'medium'?"),
+        (("dev", "calibrate", "nope"), "Unknown suite or task 'nope'"),
+        (("dev", "calibrate", "Vicsek-v0", "--difficulty", "medum"), "Did you mean 'medium'?"),
     ],
 )
 def test_a_wrong_argument_is_one_sentence_and_exit_code_2(call: Callable[..., tuple], arguments: tuple, words: str):
@@ -235,7 +235,7 @@ def test_bench_and_calibrate(call: Callable[..., tuple], toys: Path, tmp_path: P
     copy = Path(shutil.copy(toys / "toyfamily" / "reference_scores.json", tmp_path))
     monkeypatch.setattr(TaskCard, "scores_path", lambda card, file: copy)
     before = json.loads(copy.read_text())
-    code, out, err = call("calibrate", "ToyWalk-v0", "--difficulty", "stormy", "--episodes", "200")
+    code, out, err = call("dev", "calibrate", "ToyWalk-v0", "--difficulty", "stormy", "--episodes", "200")
     assert (code, err) == (0, "")
     after = json.loads(copy.read_text())
     assert after["rlsuite/ToyDrift-v0"] == before["rlsuite/ToyDrift-v0"]
@@ -251,16 +251,16 @@ def test_bench_and_calibrate(call: Callable[..., tuple], toys: Path, tmp_path: P
         assert s["low"] < committed["mean"] < s["high"]
     assert np.isfinite([list(s.values()) for s in stormy.values()]).all()
     assert stormy["random"]["success"] < 0.5 < stormy["reference"]["success"]
-    assert call("calibrate", "ToyDrift-v0", "--episodes", "50")[0] == 0
+    assert call("dev", "calibrate", "ToyDrift-v0", "--episodes", "50")[0] == 0
     drift = json.loads(copy.read_text())["rlsuite/ToyDrift-v0"]["default"]
     assert 0 < drift["random"]["cost"] < 20
     assert "cost" not in stormy["random"]
     monkeypatch.setitem(registry.agent_entry_points(), "reference", registry.AGENTS["noop"])
-    code, _, err = call("calibrate", "ToyWalk-v0", "--difficulty", "stormy", "--episodes", "50")
+    code, _, err = call("dev", "calibrate", "ToyWalk-v0", "--difficulty", "stormy", "--episodes", "50")
     assert code == 0
     assert err.startswith("warning: on rlsuite/ToyWalk-v0 stormy, noop (-12) and random (")
     assert "earn about as much as the reference (-12). Scores of agents will say little: " in err
-    code, _, err = call("calibrate", "ToyWalk-v0", "--episodes", "1")
+    code, _, err = call("dev", "calibrate", "ToyWalk-v0", "--episodes", "1")
     assert code == 2
     assert "--episodes must be at least 2, got 1" in err
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rlbench_suite.cli import evaluate
+from rlbench_suite.cli import evaluate, execution
 from rlbench_suite.evaluation.run import read_manifest
 
 FILE = "name: mine\nbudget: smoke\nseeds: 2\ntasks: [ToyWalk-v0, {id: ToyDrift-v0}]\n"
@@ -19,7 +19,7 @@ def call(
     toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str]]:
     """Run the program in this process, in a folder with a suite file: exit code, stderr."""
-    monkeypatch.setattr(evaluate, "prepare_jax", lambda *_: None)
+    monkeypatch.setattr(execution, "prepare_jax", lambda *_: None)
     monkeypatch.chdir(tmp_path)
     Path("mine.yaml").write_text(FILE)
 

@@ -22,7 +22,7 @@ from ten_minutes import DOCS, commands, data_sheet, with_files
 
 pytestmark = pytest.mark.of_variants
 
-LESS = {"calibrate": ["--episodes", "8"], "export": [], "record": ["--episodes", "2"], "show": [], "sweep": []}
+LESS = {"dev": ["--episodes", "8"], "deploy": [], "record": ["--episodes", "2"], "show": [], "sweep": []}
 PROGRAMS: dict[str, Any] = {"rlsuite": suite.app, "rlsuite-eval": evaluate.app}
 
 
@@ -71,7 +71,7 @@ def test_every_command_of_the_page_runs(
             fewer = [word if word != "5" else "1" for word in arguments]
             more = LESS.get(arguments[0], ["--workers", "0"])
             call(PROGRAMS[program], [*fewer, *more])
-    assert {"context", "calibrate", "record", "sweep", "export"} <= set(done)
+    assert {"context", "dev", "record", "sweep", "deploy"} <= set(done)
     assert (tmp_path / picture).stat().st_size > 10_000
     [trained], [compiled] = (Run.read(path).results() for path in (Path(runs), Path("runs/c")))
     assert compiled.mean_return == pytest.approx(trained.mean_return, rel=1e-4)

@@ -12,7 +12,7 @@ from safetensors import safe_open
 from rlbench_suite import registry
 from rlbench_suite.baselines import configuration, learning_agent, mpc
 from rlbench_suite.baselines.mpc import MPC
-from rlbench_suite.baselines.ppo_agent import PPO
+from rlbench_suite.baselines.ppo.agent import PPO
 from rlbench_suite.evaluation.manifest import Cell
 from rlbench_suite.evaluation.protocol import resolve_cell
 from rlbench_suite.evaluation.runner import in_pool, in_process, plan

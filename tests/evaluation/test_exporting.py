@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from gymnasium import spaces
+from typer.testing import CliRunner
 
 from rlbench_suite import registry
 from rlbench_suite.baselines.networks import Moments
@@ -23,6 +24,7 @@ from rlbench_suite.baselines.offline.offline_agent import OfflinePolicy, actor_l
 from rlbench_suite.baselines.ppo.agent import PPO
 from rlbench_suite.baselines.replay.dqn import DQN
 from rlbench_suite.baselines.replay.sac import SAC
+from rlbench_suite.cli.evaluate import app
 from rlbench_suite.evaluation import c_header, exporting, shared_library
 from rlbench_suite.evaluation.manifest import Cell
 from rlbench_suite.evaluation.network import Affine, Clip, Join, Network, NetworkPolicy, Relu, Scale
@@ -235,6 +237,12 @@ def test_native_code_is_loaded_only_where_the_command_line_trusts_it(
     file.write_bytes(b"\x7fELF, perhaps")
     with pytest.raises(ValueError, match="add --trust"):
         shared_library.open_controller(file, trust=False)
+    for arguments, words in (
+        (["judge", str(file)], "add --trust"),
+        (["judge", str(file), "--trust", "--agent", "ppo"], "leave --agent out"),
+    ):
+        result = CliRunner().invoke(app, arguments)
+        assert words in str(result.exception)
     assert shared_library.TRUSTED not in os.environ
     with pytest.raises(ValueError, match="is not loaded"):  # as from the folder of a stranger's run
         shared_library.Controller(file, task)

@@ -18,7 +18,7 @@ from rlbench_suite.evaluation.store import OpenRun
 PROGRAM = str(Path(sys.executable).with_name("rlsuite-eval"))
 SUITE = "ToyWalk-v0,ToyDrift-v0"
 SEEDS = 3
-COMMAND = (PROGRAM, "--agent", "toy", "--suite", SUITE, "--seeds", str(SEEDS), "--workers", "2")
+ARGUMENTS = ("--agent", "toy", "--suite", SUITE, "--seeds", str(SEEDS), "--workers", "2")
 
 
 SIGNS = {"worker": ("spawn_main", "ray::_Player"), "node": ("/raylet/raylet",)}
@@ -56,7 +56,7 @@ def alone(toys: Path, tmp_path: Path) -> bytes:
 
 
 def torture(
-    path: Path, kills: int, victims: tuple[str, ...], executor: str, alone: bytes, seed: int
+    path: Path, kills: int, victims: tuple[str, ...], verb: str, alone: bytes, seed: int
 ) -> list[tuple[str, int]]:
     """Kill a process of a run ``kills`` times, check what the run kept each time, and compare the end.
 
@@ -65,7 +65,7 @@ def torture(
     """
     chance = random.Random(seed)
     environment = os.environ | {"TOY_PAUSE": "0.4", "TOY_MARKS": str(path)}
-    command = [*COMMAND, "--executor", executor, "--out", str(path)]
+    command = [PROGRAM, verb, *ARGUMENTS, "--out", str(path)]
     kept: dict[Path, bytes] = {}
     killed: list[tuple[str, int]] = []
     longest = FIRST_WAIT
@@ -119,16 +119,16 @@ def torture(
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="no /proc here")
 def test_kills_of_main_and_workers_lose_and_double_nothing(alone: bytes, tmp_path: Path):
-    torture(tmp_path / "run", 3, ("main", "worker"), "local", alone, seed=random.randrange(2**32))
+    torture(tmp_path / "run", 3, ("main", "worker"), "run", alone, seed=random.randrange(2**32))
 
 
 @pytest.mark.slow
 @pytest.mark.skipif("not config.getoption('--every')", reason="takes minutes; --every runs it")
-@pytest.mark.parametrize("executor", ["local", "ray"])
-def test_thirty_kills_lose_and_double_nothing(executor: str, alone: bytes, tmp_path: Path):
-    if executor == "ray":
+@pytest.mark.parametrize("verb", ["run", "ray"])
+def test_thirty_kills_lose_and_double_nothing(verb: str, alone: bytes, tmp_path: Path):
+    if verb == "ray":
         pytest.importorskip("ray")
-    victims = ("main", "worker") if executor == "local" else ("worker", "node", "main")
-    killed = torture(tmp_path / "run", 15, victims, executor, alone, seed=22)
+    victims = ("main", "worker") if verb == "run" else ("worker", "node", "main")
+    killed = torture(tmp_path / "run", 15, victims, verb, alone, seed=22)
     assert {found for found, _ in killed} == set(victims)
     assert len({cells for _, cells in killed}) > 2, "the kills did not find the run in different states"

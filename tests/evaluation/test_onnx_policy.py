@@ -194,7 +194,7 @@ def test_a_command_line_names_another_agent(tmp_path: Path):
     os.mkfifo(tmp_path / "pipe.onnx")
     with pytest.raises(OSError, match=r"Cannot read the checkpoint .*pipe\.onnx: it is no plain file"):
         open_checkpoint(tmp_path / "pipe.onnx", None)
-    with pytest.raises(ValueError, match="trains nothing; name a file with --checkpoint"):
+    with pytest.raises(ValueError, match="trains nothing; play one by rlsuite-eval judge FILE"):
         OnnxAgent().train(registry.card(DRIVE).build(), seed=0, budget="smoke")
 
 

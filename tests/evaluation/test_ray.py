@@ -141,8 +141,8 @@ def test_a_wrong_address_is_answered_with_what_helps(monkeypatch: pytest.MonkeyP
 
 def test_a_run_that_no_node_has_room_for_keeps_its_name_free(tmp_path: Path):
     program = str(Path(sys.executable).with_name("rlsuite-eval"))
-    asked = [program, "--agent", "random", "--suite", "SAT-v0", "--seeds", "1", "--out", str(tmp_path / "run")]
-    said = subprocess.run([*asked, "--executor", "ray", "--cpus", "640"], capture_output=True, text=True, check=False)
+    asked = [program, "ray", "--agent", "random", "--suite", "SAT-v0", "--seeds", "1", "--out", str(tmp_path / "run")]
+    said = subprocess.run([*asked, "--cpus", "640"], capture_output=True, text=True, check=False)
     assert said.returncode == 2
     assert "error: No node of the cluster has room for a cell: 640 CPUs, 0 GPUs, 0 GiB" in said.stderr
     assert "cells to run" not in said.stdout

@@ -112,5 +112,5 @@ def test_a_task_without_measured_scores_is_refused(monkeypatch: pytest.MonkeyPat
     from rlbench_suite.registry import card
 
     monkeypatch.setattr(type(card(WALK)), "scores", lambda self, difficulty=None: {})
-    with pytest.raises(ValueError, match="rlsuite calibrate rlsuite/ToyWalk-v0"):
+    with pytest.raises(ValueError, match="rlsuite dev calibrate rlsuite/ToyWalk-v0"):
         plan("toy", "ToyWalk-v0", 1, "smoke")

@@ -14,7 +14,7 @@ from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines import configuration
 from rlbench_suite.cli import evaluate as program
-from rlbench_suite.cli.sweep import _multiples
+from rlbench_suite.cli.sweep import _read_multiples
 from rlbench_suite.envs.offline.point_maze import MASS
 from rlbench_suite.evaluation import runner, sweeping
 from rlbench_suite.evaluation.protocol import EPISODES, evaluate, evaluation_seeds
@@ -216,7 +216,7 @@ def test_wrong_arguments_cost_a_sentence(run: Run):
         sweeping.sweep_constant(run.path, SHEET, "inerta", [1.0])
     with pytest.raises(ValueError, match="pole_pairs is a whole number: it has no multiples"):
         sweeping.sweep_constant(run.path, SHEET, "pole_pairs", [1.0])
-    with pytest.raises(ValueError, match="sweep it by --set inertia=LOW:HIGH:NUMBER"):
+    with pytest.raises(ValueError, match="sweep it by multiples, LOW:HIGH:NUMBER"):
         sweeping.sweep_setting(run.path, SHEET, "inertia", ["1"])
     with pytest.raises(ValueError, match=f"{DRIVE} takes no context"):
         sweeping.sweep_constant(run.path, DRIVE, "inertia", [1.0])
@@ -229,13 +229,11 @@ def test_wrong_arguments_cost_a_sentence(run: Run):
         sweeping.sweep_frequency(run.path.parent, MAZE, [1, 2])
 
 
-@pytest.mark.parametrize(
-    "given", ["inertia", "inertia=1", "inertia=1:2", "inertia=2:1:3", "inertia=1:2:1", "inertia=1:2:1e9"]
-)
-def test_multiples_are_a_range(given: str):
-    assert _multiples("inertia=0.7:1.3:7") == ("inertia", pytest.approx([0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3]))
-    with pytest.raises(ValueError, match=r"--set (is|has) "):
-        _multiples(given)
+@pytest.mark.parametrize("text", ["", "1", "1:2", "2:1:3", "1:2:1", "1:2:1e9", "1:2:3:4"])
+def test_multiples_are_a_range(text: str):
+    assert _read_multiples("0.7:1.3:7") == pytest.approx([0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3])
+    with pytest.raises(ValueError, match=r"Multiples (are|have) "):
+        _read_multiples(text)
 
 
 def test_the_commands(run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
@@ -250,16 +248,16 @@ def test_the_commands(run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     assert "Do not trust intervals of fewer than 5 seeds" in " ".join(out.split())
     assert (run.path / "sweeps" / "PMSMCurrent-v0-decision_interval-1,4.parquet").exists()
     assert call("frequency", str(run.path), "--task", MAZE, "--intervals", "1,x")[0] == 2
-    code, out, err = call("sweep", str(run.path), "--task", MAZE, "--parameter", "difficulty", "--values", "umaze")
+    code, out, err = call("sweep", str(run.path), "difficulty", "umaze", "--task", MAZE)
     assert (code, err) == (0, "")
-    assert call("sweep", str(run.path), "--task", MAZE, "--parameter", "difficulty", "--values", "9")[0] == 2
-    assert call("sweep", str(run.path), "--task", MAZE)[0] == 2
-    code, _, err = call("sweep", "s3://bucket/run", "--set", "mass=0.5:2:2")
+    assert call("sweep", str(run.path), "difficulty", "9", "--task", MAZE)[0] == 2
+    assert "has several tasks: name one by --task" in call("frequency", str(run.path))[2]
+    code, _, err = call("sweep", "s3://bucket/run", "mass", "0.5:2:2")
     assert code == 2
     assert "s3://bucket/run must be copied to this machine first" in " ".join(err.split())
-    code, _, err = call("sweep", run.path.as_uri(), "--set", "mass=0.5:2:2")
+    code, _, err = call("sweep", run.path.as_uri(), "mass", "0.5:2:2")
     assert code == 2
     assert "has several tasks: name one by --task" in err
-    code, out, _ = call("sweep", str(run.path), "--task", MAZE, "--set", "goal_radius=1:2:2")
+    code, out, _ = call("sweep", str(run.path), "goal_radius", "1:2:2", "--task", MAZE)
     assert code == 0
     assert "times goal_radius" in out

@@ -22,7 +22,7 @@ import pytest
 from model_server import Answer, ModelServer, Request, completion, error, tool_call
 from rich.console import Console
 
-from rlbench_suite.cli import evaluate, suite
+from rlbench_suite.cli import evaluate, execution
 from rlbench_suite.evaluation.language_model import LanguageModel, transcripts_path
 from rlbench_suite.evaluation.manifest import Cell
 from rlbench_suite.evaluation.passing import pass_at_k, pass_hat_k, passing
@@ -204,7 +204,7 @@ def test_a_run_has_the_scores_that_the_replies_earn(
 
 def rejudge_run(path: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     with pytest.raises(SystemExit) as left:
-        suite.app(["rejudge", str(path)])
+        evaluate.app(["rejudge", str(path)])
     return int(left.value.code or 0), capsys.readouterr().out.partition(" transcripts")[0]
 
 
@@ -413,7 +413,7 @@ def test_a_damaged_transcript_is_named(tmp_path: Path) -> None:
 
 def toy(server: ModelServer) -> tuple[str, ...]:
     """Arguments that evaluate the scripted model on the first puzzle."""
-    return ("--agent", "llm", "--model", "toy", "--base-url", server.url, "--suite", PUZZLES[0], "--seeds", "1")
+    return ("llm", "toy", "--base-url", server.url, "--task", PUZZLES[0], "--seeds", "1")
 
 
 def start(*arguments: str) -> subprocess.Popen[str]:
@@ -444,11 +444,11 @@ def test_interrupting_keeps_what_is_done_and_says_how_to_go_on(solutions: dict[s
         out, err = run.communicate(timeout=30)
         assert run.returncode == 130, err
         assert "Interrupted: 0 of 1 cells are done and saved. Transcripts of finished episodes are kept, too. " in out
-        assert "Continue with: rlsuite-eval --agent llm" in out
+        assert "Continue with: rlsuite-eval llm" in out
         assert "Traceback" not in out + err
 
         held, asked = False, len(server.requests)
-        out, err = start(*arguments, "--resume").communicate(timeout=60)
+        out, err = start(*arguments).communicate(timeout=60)
     assert err == ""
     assert len(server.requests) - asked == 2
     assert "score 1.000" in out
@@ -461,7 +461,7 @@ def test_interrupting_keeps_what_is_done_and_says_how_to_go_on(solutions: dict[s
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
     """Run the program in this process: exit code, stdout, stderr."""
-    monkeypatch.setattr(evaluate, "prepare_jax", lambda *_: None)
+    monkeypatch.setattr(execution, "prepare_jax", lambda *_: None)
 
     def call(*arguments: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as left:
@@ -475,16 +475,12 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--agent", "llm"), "--agent llm needs the name of a model; give it with --model."),
-        (("--agent", "llm,ppo", "--model", "m"), "A language model is evaluated alone"),
-        (("--model", "m"), "--model is for a language model; add --agent llm."),
-        (("--agent", "random", "--samples", "4"), "--samples is for a language model; add --agent llm."),
-        (("--agent", "llm", "--model", "m", "--samples", "0"), "samples must be at least 1, got 0."),
-        (("--agent", "llm", "--model", "m", "--episodes", "0"), "episodes must be from 1 to 65536, got 0."),
-        (("--agent", "llm", "--model", "m", "--api-key-env", "NO_SUCH"), "the environment variable NO_SUCH is not set"),
-        (("--agent", "llm", "--model", "m", "--base-url", "http://no-such-host.invalid/v1", "--suite", "SAT-v0"),
+        (("llm", "m", "--samples", "0"), "samples must be at least 1, got 0."),
+        (("llm", "m", "--episodes", "0"), "episodes must be from 1 to 65536, got 0."),
+        (("llm", "m", "--prices", "-1", "1"), "input_price"),
+        (("llm", "m", "--base-url", "http://no-such-host.invalid/v1", "--suite", "SAT-v0"),
          "Cannot reach http://no-such-host.invalid/v1/chat/completions"),
-        (("--agent", "llm", "--model", "m", "--suite", "Vicsek-v0"), "a conversation has one player"),
+        (("llm", "m", "--suite", "Vicsek-v0"), "a conversation has one player"),
     ],
 )  # fmt: skip
 def test_wrong_arguments(call: Any, arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
@@ -502,7 +498,7 @@ def test_the_example_of_the_documentation(call: Any, tmp_path: Path) -> None:
             assert server.stdout is not None
             url = server.stdout.readline().strip()
             code, out, err = call(
-                "--agent", "llm", "--model", "scripted", "--base-url", url, "--suite", "TicTacToe-v0,Wordle-v0",
+                "llm", "scripted", "--base-url", url, "--suite", "TicTacToe-v0,Wordle-v0",
                 "--seeds", "2", "--episodes", "3", "--samples", "2", "--lenient", "--out", str(tmp_path),
             )  # fmt: skip
         finally:
@@ -519,7 +515,7 @@ def test_the_example_of_the_documentation(call: Any, tmp_path: Path) -> None:
 def test_the_key_is_stored_nowhere(
     call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, solutions: dict[str, str]
 ) -> None:
-    monkeypatch.setenv("MY_KEY", "sk-very-secret")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
     known = []
 
     def script(request: Request, before: int) -> Answer:
@@ -528,7 +524,7 @@ def test_the_key_is_stored_nowhere(
         return completion(f"Your key is sk-very-secret. <answer>{solutions[question(request)]}</answer>")
 
     with ModelServer(script) as server:
-        arguments = (*toy(server), "--episodes", "2", "--api-key-env", "MY_KEY", "--out", str(tmp_path))
+        arguments = (*toy(server), "--episodes", "2", "--out", str(tmp_path))
         code, out, err = call(*arguments)
         assert (code, "*** is no key" in err) == (2, True)
         known.append(True)
