@@ -460,7 +460,7 @@ def advise_on_card(bench: Bench) -> Iterator[str]:
     try:
         from_card = card.build(difficulty=task.difficulty, dtype=task.dtype.name)
         can_be_made = type(from_card) is type(task)
-    except (ImportError, AttributeError, ValueError):
+    except (ImportError, AttributeError, TypeError, ValueError):
         can_be_made = False
     if not can_be_made:
         yield f"The card's entry_point {card.entry_point!r} makes no {type(task).__name__}: its id cannot make it."

@@ -175,7 +175,7 @@ def test_a_drive_shows_what_is_named() -> None:
         electrical=state.electrical._replace(d=-40.0, q=80.0),
         speed=100.0,
         angle=1.0,
-        reference=(50.0,),
+        setpoint=(50.0,),
         applied=(0.0, 1.0, 1.0),  # of phases c, b, a
         memories=state.memories._replace(link=state.memories.link._replace(voltage=0.9), waiting=jnp.int32(0b100)),
     )

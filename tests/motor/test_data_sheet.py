@@ -143,7 +143,8 @@ def test_key_figures_are_those_of_episodes(name: str, sheet: dict[str, Any] | No
     state = jax.jit(task.initial)(key, params)
     values = task.controlled(state, params) if hasattr(task, "controlled") else state.current
     missed = [
-        value - figures[f"halving_error_{figure.name[10:]}"].low for value, figure in zip(values, asked, strict=True)
+        value - figures[f"halving_error_{figure.name.removeprefix('setpoint_')}"].low
+        for value, figure in zip(values, asked, strict=True)
     ]
     before = state._replace(setpoint=type(state.setpoint)(*missed) if name == "PMSMCurrent-v0" else tuple(missed))
     assert float(task.reward(before, None, state, key, params)) == pytest.approx(0.5)

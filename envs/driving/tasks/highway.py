@@ -222,17 +222,9 @@ class Road(Task[Fleet, State]):
     def start(self, pose: Pose, lane: Scalar, params: Fleet) -> State:
         """Return the state of an episode that begins with these poses and lanes."""
         recentred, _ = traffic.recentre(Traffic(pose, lane, lane), params)
-        zero = jnp.int32(0)
-        return State(
-            traffic=recentred,
-            travelled=jnp.zeros((), self.dtype),
-            level=jnp.int32(self.first_level),
-            lane_changes=zero,
-            overtaken=zero,
-            earned=jnp.zeros((), self.dtype),
-            crashed=jnp.bool_(False),
-            steps=zero,
-        )
+        count, zero = jnp.int32(0), jnp.zeros((), self.dtype)
+        level, crashed = jnp.int32(self.first_level), jnp.bool_(False)
+        return State(recentred, zero, level, count, count, zero, crashed, count)
 
     def road_rules(self, state: State) -> Rules:
         """Return the rules of the road at the ego's place."""
