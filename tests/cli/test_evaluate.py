@@ -326,7 +326,7 @@ def test_a_report_is_written_again_with_another_method_of_intervals(call: Callab
     assert code == 2
     assert "percentile" in err
     code, _, err = call("report", str(tmp_path / "none"))
-    assert (code, err) == (2, f"error: {tmp_path / 'none'} does not exist; choose another.\n")
+    assert (code, err) == (2, f"error: Unknown run '{tmp_path / 'none'}'. Did you mean '{path}'? Known: {path}.\n")
 
 
 @pytest.mark.parametrize(
