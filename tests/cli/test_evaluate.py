@@ -19,7 +19,6 @@ import pytest
 import safetensors.numpy
 
 from rlbench_suite.cli import evaluate, execution, report
-from rlbench_suite.evaluation import store
 from rlbench_suite.evaluation.run import read_manifest
 
 PROGRAM = str(Path(sys.executable).with_name("rlsuite-eval"))
@@ -245,7 +244,7 @@ def test_a_full_disk_is_no_wrong_argument_and_leaves_nothing_half_written(
         return half
 
     with monkeypatch.context() as patch:
-        patch.setattr(store.pq, "write_table", filling(pq.write_table, 1))
+        patch.setattr(pq, "write_table", filling(pq.write_table, 1))
         patch.setattr(Path, "write_text", filling(Path.write_text, 0))
         patch.setattr("safetensors.numpy.save_file", filling(safetensors.numpy.save_file, 1))
         code, out, err = call(*run)
@@ -327,7 +326,7 @@ def test_a_report_is_written_again_with_another_method_of_intervals(call: Callab
     assert code == 2
     assert "percentile" in err
     code, _, err = call("report", str(tmp_path / "none"))
-    assert (code, err) == (2, f"error: {tmp_path / 'none'} does not exist; choose another.\n")
+    assert (code, err) == (2, f"error: Unknown run '{tmp_path / 'none'}'. Did you mean '{path}'? Known: {path}.\n")
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_a_run_that_does_not_replay_is_not_packed(call: Callable, run: str, tmp_
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("pack", "nowhere"), "nowhere does not exist"),
+        (("pack", "nowhere"), "Unknown run 'nowhere'"),
         (("pack", "run", "--agent", "ppo"), "Unknown agent of the run in run 'ppo'"),
         (("pack", "run", "--name", "a b"), "Invalid name 'a b'"),
         (("pack", "run", "--link", "ftp://x.org"), "Invalid links 'ftp://x.org'"),
