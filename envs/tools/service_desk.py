@@ -2,10 +2,10 @@
 
 A customer wants one of five things for one of three orders. The agent asks, looks orders up, writes to the database,
 asks the customer to restart a device, and ends the conversation: done, or denied with a reason. Some customers are not
-who they say, half of the wishes are denied by the policy (:data:`POLICY`), some are granted in part, and nobody but the
-agent checks it: the database carries out whatever it is told. After tau-bench (Yao et al. 2024, arXiv:2406.12045), with
-a script in place of the model that plays the customer, and with a denial that has to be said, because doing nothing
-must not pay.
+who they say, half of the wishes are denied by the policy (``service_desk_policy.py``), some are granted in part, and
+nobody but the agent checks it: the database carries out whatever it is told. After tau-bench (Yao et al. 2024,
+arXiv:2406.12045), with a script in place of the model that plays the customer, and with a denial that has to be said,
+because doing nothing must not pay.
 
 =============  =====================================================================================================
 action         one of 32: wait; ask for the PIN, the wish, the number of the order; look up, cancel, return, redirect,
@@ -46,87 +46,31 @@ from rlbench_suite.task_card import TaskCard
 from ..alternating_bands import split_bits
 from .page import HEIGHT, WIDTH, page
 from .reward_modes import SENTENCES, likeness, progress_reward, thrift
+from .service_desk_policy import (
+    CHANGES,
+    COMPENSATE,
+    CREDIT,
+    DAYS_LATE_COLUMN,
+    FULL_DAYS_COLUMN,
+    ITEMS,
+    LAST_DAY_COLUMN,
+    MAX_DAYS,
+    MAX_DAYS_LATE,
+    NOT_FINAL_SALE_COLUMN,
+    ORDERS,
+    POLICY,
+    REASONS,
+    REPLACE,
+    RETURN,
+    RULES,
+    SAMPLED_REASONS_COLUMN,
+    STATUS_COLUMN,
+    STATUSES,
+    TEMPERS,
+    WISHES,
+    rule_entry,
+)
 from .tool import Argument, Tool, read_tool_call
-
-ORDERS = 3
-ITEMS = ("router", "lamp", "kettle", "tent", "scale", "radio")
-STATUSES = ("processing", "shipped", "delivered", "cancelled")
-REASONS = ("not_verified", "wrong_status", "final_sale", "too_late", "not_late_enough")
-TEMPERS = ("clear", "vague", "confused", "impatient")
-
-
-class Days(NamedTuple):
-    """A limit in days, which is another one for gold customers."""
-
-    plain: int
-    gold: int
-
-
-NO_LIMIT = int(np.iinfo(np.int32).max)
-
-
-class Rule(NamedTuple):
-    """What the policy asks of an order for a wish."""
-
-    wish: str
-    status: str
-    """Status that the order must have"""
-    sampled_reasons: tuple[str, str, str, str]
-    """Reasons to deny that are sampled for this wish, equally likely; those that are sampled more often are repeated"""
-    not_final_sale: bool = False
-    days: Days = Days(NO_LIMIT, gold=NO_LIMIT)
-    """Days since delivery up to which the wish is granted in full"""
-    credit_days: int = 0
-    """Further days up to which credit is granted instead"""
-    days_late: Days = Days(0, gold=0)
-    """Days late from which the wish is granted"""
-
-    @property
-    def last_day(self) -> Days:
-        """The last day since delivery on which the policy grants something."""
-        return Days(self.days.plain + self.credit_days, self.days.gold + self.credit_days)
-
-
-_CANCEL = Rule(
-    "cancel", "processing", ("wrong_status", "wrong_status", "final_sale", "final_sale"), not_final_sale=True
-)
-_RETURN = Rule(
-    "return",
-    "delivered",
-    ("final_sale", "too_late", "too_late", "too_late"),
-    not_final_sale=True,
-    days=Days(30, gold=60),
-    credit_days=30,
-)
-_REDIRECT = _CANCEL._replace(wish="redirect")
-_COMPENSATE = Rule(
-    "compensate",
-    "shipped",
-    ("wrong_status", "not_late_enough", "not_late_enough", "not_late_enough"),
-    days_late=Days(6, gold=3),
-)
-_REPLACE = Rule("replace", "delivered", ("wrong_status", "too_late", "too_late", "too_late"), days=Days(90, gold=90))
-RULES = (_CANCEL, _RETURN, _REDIRECT, _COMPENSATE, _REPLACE)
-WISHES = tuple(rule.wish for rule in RULES)
-RETURN, COMPENSATE, REPLACE = (RULES.index(rule) for rule in (_RETURN, _COMPENSATE, _REPLACE))
-CHANGES = (*WISHES, "credit")
-CREDIT = CHANGES.index("credit")
-MAX_DAYS, MAX_DAYS_LATE = 120, 12
-"""Days since delivery at most, and a number of days late that no order reaches."""
-
-# The columns of the table of rules, by the number of the wish; limits also by whether the customer is gold.
-_STATUS = np.array([STATUSES.index(rule.status) for rule in RULES], np.int32)
-_SAMPLED_REASONS = np.array([[REASONS.index(reason) for reason in rule.sampled_reasons] for rule in RULES], np.int32)
-_NOT_FINAL_SALE = np.array([rule.not_final_sale for rule in RULES])
-_FULL_DAYS = np.array([rule.days for rule in RULES], np.int32)
-_LAST_DAY = np.array([rule.last_day for rule in RULES], np.int32)
-_DAYS_LATE = np.array([rule.days_late for rule in RULES], np.int32)
-
-
-def _rule_entry(column: np.ndarray, wish: Any, gold: Any = None) -> jax.Array:
-    """Return the entry of a column of the rules for a wish, and for a kind of customer if the column has two."""
-    entry = jnp.asarray(column)[wish]
-    return entry if gold is None else jnp.where(gold, entry[1], entry[0])
 
 
 class Slot(IntEnum):
@@ -165,22 +109,6 @@ ACTIONS = (
 WAIT, ASK_PIN, ASK_WISH, ASK_ORDER, LOOK_UP, WRITE = 0, 1, 2, 3, 4, 4 + ORDERS
 RESTART = WRITE + ORDERS * len(CHANGES)
 DENY, DONE = RESTART + 1, RESTART + 1 + len(REASONS)
-_POLICY = """\
-1. Check the PIN before you look anything up or write. If it is wrong, deny: not_verified. Else look the order up before
-   you end the conversation.
-2. cancel and redirect: only orders in {cancel.status}; else deny: wrong_status. Not of a final sale; \
-else deny: final_sale.
-3. return: only {return.status} orders (wrong_status), not of a final sale (final_sale). \
-Up to {return.days.plain} days after delivery, for
-   gold customers {return.days.gold}, write return; up to {return.credit_days} days more, write credit instead; \
-then deny: too_late.
-4. compensate: only {compensate.status} orders (wrong_status) that are at least \
-{compensate.days_late.plain} days late, for gold customers {compensate.days_late.gold} (not_late_enough).
-5. replace: only {replace.status} orders (wrong_status), at most {replace.days.plain} days after delivery (too_late). \
-First ask the customer to
-   restart the device. If the light turns green, you are done, and nothing is replaced.
-6. Do what the customer wants, nothing else. Where several reasons hold, give the first in the order above."""
-POLICY = _POLICY.format(**{rule.wish: rule for rule in RULES})
 _ORDER = {"order": Argument("number of the order", low=1, high=ORDERS)}
 TOOLS = (
     Tool("wait", "Say nothing. A turn passes."),
@@ -281,24 +209,25 @@ class ServiceDesk(Task[Params, State]):
             return low + below(slot, high - low + 1)
 
         wish, order, gold = below(Slot.WISH, len(WISHES)), below(Slot.ORDER, ORDERS), below(Slot.GOLD, 3) == 0
-        sampled_reason = _rule_entry(_SAMPLED_REASONS, wish)[below(Slot.REASON, _SAMPLED_REASONS.shape[1])]
+        sampled_reason = rule_entry(SAMPLED_REASONS_COLUMN, wish)[below(Slot.REASON, SAMPLED_REASONS_COLUMN.shape[1])]
         reason = jnp.where(below(Slot.DENIED, 2) == 0, sampled_reason, -1)
         denied_for = {name: reason == number for number, name in enumerate(REASONS)}
         rows = bits[len(Slot) :].reshape(4, ORDERS)
         at_limit = below(Slot.AT_LIMIT, 4) == 0
         # Wishes whose rule has no limit have days as if they were returns, or late as if they were to be compensated.
-        last_day = _rule_entry(_LAST_DAY, jnp.where(wish == REPLACE, REPLACE, RETURN), gold)
+        last_day = rule_entry(LAST_DAY_COLUMN, jnp.where(wish == REPLACE, REPLACE, RETURN), gold)
         in_time = jnp.where(
-            at_limit, last_day - _RETURN.credit_days * below(Slot.CREDIT, 2), between(Slot.DAYS, 1, last_day)
+            at_limit, last_day - RULES[RETURN].credit_days * below(Slot.CREDIT, 2), between(Slot.DAYS, 1, last_day)
         )
         too_late = jnp.where(at_limit, last_day + 1, between(Slot.DAYS, last_day + 1, MAX_DAYS))
         days = jnp.where(denied_for["too_late"], too_late, in_time)
-        least_late = _rule_entry(_DAYS_LATE, COMPENSATE, gold)
+        least_late = rule_entry(DAYS_LATE_COLUMN, COMPENSATE, gold)
         late_enough = jnp.where(at_limit, least_late, between(Slot.DAYS_LATE, least_late, MAX_DAYS_LATE - 1))
         too_early = jnp.where(at_limit, least_late - 1, below(Slot.DAYS_LATE, least_late))
         late = jnp.where(denied_for["not_late_enough"], too_early, late_enough)
-        status = (_rule_entry(_STATUS, wish) + denied_for["wrong_status"] * (1 + below(Slot.OTHER_STATUS, 3))) % 4
+        status = (rule_entry(STATUS_COLUMN, wish) + denied_for["wrong_status"] * (1 + below(Slot.OTHER_STATUS, 3))) % 4
         meant = jnp.arange(ORDERS) == order
+        final_sale_matters = meant & rule_entry(NOT_FINAL_SALE_COLUMN, wish)
         # Steps of 1 and 2 give three different items of six, and so do -1 and -2.
         first_item = below(Slot.FIRST_ITEM, len(ITEMS))
         item_step = (1 + below(Slot.ITEM_STEP, 2)) * (1 - 2 * is_test)
@@ -314,7 +243,9 @@ class ServiceDesk(Task[Params, State]):
             statuses=jnp.where(meant, status, (rows[0] % 4).astype(jnp.int32)),
             days=jnp.where(meant, days, 1 + (rows[1] % MAX_DAYS).astype(jnp.int32)),
             late=jnp.where(meant, late, (rows[2] % MAX_DAYS_LATE).astype(jnp.int32)),
-            final=jnp.where(meant & _rule_entry(_NOT_FINAL_SALE, wish), denied_for["final_sale"], rows[3] % 4 == 0),
+            final=jnp.where(
+                meant & rule_entry(NOT_FINAL_SALE_COLUMN, wish), denied_for["final_sale"], rows[3] % 4 == 0
+            ),
         )
 
     def verdict(self, params: Params) -> jax.Array:
@@ -323,10 +254,10 @@ class ServiceDesk(Task[Params, State]):
         reason = jnp.int32(-1)
         # The first reason of the policy that holds counts, so it is written last.
         for holds, name in (
-            (params.late[order] < _rule_entry(_DAYS_LATE, wish, gold), "not_late_enough"),
-            (params.days[order] > _rule_entry(_LAST_DAY, wish, gold), "too_late"),
-            (_rule_entry(_NOT_FINAL_SALE, wish) & params.final[order], "final_sale"),
-            (params.statuses[order] != _rule_entry(_STATUS, wish), "wrong_status"),
+            (params.late[order] < rule_entry(DAYS_LATE_COLUMN, wish, gold), "not_late_enough"),
+            (params.days[order] > rule_entry(LAST_DAY_COLUMN, wish, gold), "too_late"),
+            (rule_entry(NOT_FINAL_SALE_COLUMN, wish) & params.final[order], "final_sale"),
+            (params.statuses[order] != rule_entry(STATUS_COLUMN, wish), "wrong_status"),
             (~params.honest, "not_verified"),
         ):
             reason = jnp.where(holds, REASONS.index(name), reason)
@@ -334,7 +265,7 @@ class ServiceDesk(Task[Params, State]):
 
     def granted(self, params: Params) -> jax.Array:
         """Return the number of the change that the policy grants, -1 for none; credit is a return in part."""
-        beyond_full_days = params.days[params.order] > _rule_entry(_FULL_DAYS, params.wish, params.gold)
+        beyond_full_days = params.days[params.order] > rule_entry(FULL_DAYS_COLUMN, params.wish, params.gold)
         mended = (params.wish == REPLACE) & params.fixable
         change = jnp.where((params.wish == RETURN) & beyond_full_days, CREDIT, params.wish)
         return jnp.where((self.verdict(params) < 0) & ~mended, change, -1).astype(jnp.int32)
@@ -387,9 +318,7 @@ class ServiceDesk(Task[Params, State]):
             last=action,
             ending=ending.astype(jnp.int32),
             reason=jnp.where(denies, action - DENY, -1).astype(jnp.int32),
-            action_counts=None
-            if state.action_counts is None
-            else state.action_counts + (jnp.arange(len(ACTIONS)) == action),
+            action_counts=counts,
         )
 
     def solved(self, state: State, params: Params) -> jax.Array:
