@@ -243,9 +243,7 @@ class ServiceDesk(Task[Params, State]):
             statuses=jnp.where(meant, status, (rows[0] % 4).astype(jnp.int32)),
             days=jnp.where(meant, days, 1 + (rows[1] % MAX_DAYS).astype(jnp.int32)),
             late=jnp.where(meant, late, (rows[2] % MAX_DAYS_LATE).astype(jnp.int32)),
-            final=jnp.where(
-                meant & rule_entry(NOT_FINAL_SALE_COLUMN, wish), denied_for["final_sale"], rows[3] % 4 == 0
-            ),
+            final=jnp.where(final_sale_matters, denied_for["final_sale"], rows[3] % 4 == 0),
         )
 
     def verdict(self, params: Params) -> jax.Array:
