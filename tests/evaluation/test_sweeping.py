@@ -76,7 +76,7 @@ def test_a_data_sheet_may_be_wrong(run: Run):
     changed: Any = sweeping._with_draws_of(task, other)
     params = changed.sample_params(jax.random.key(0), 1)
     assert float(params.machine.resistance) == pytest.approx(0.3)
-    assert (changed.period, changed.goal, changed.plant) == (task.period, task.goal, task.plant)
+    assert (changed.period, changed.goal, vars(changed.plant)) == (task.period, task.goal, vars(task.plant))
 
 
 @pytest.mark.parametrize(("name", "constant", "usual"), [(MAZE, "mass", MASS), (SHEET, "link_voltage", 300.0)])
