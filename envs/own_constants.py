@@ -32,7 +32,7 @@ class OwnConstants:
         #: Ranges of the context that differ from the shipped ones, by name.
         self.changed = {name: ends for name, ends in context.items() if ends != shipped[name]}
         self._ranges = shipped | self.changed
-        sampled = [constant for constant in constants if constant.drawn and not self.is_fixed(constant.name)]
+        sampled = [constant for constant in constants if constant.may_vary and not self.is_fixed(constant.name)]
         marked = [constant.name for constant in sampled if constant.bands]
         unmarked = sorted((constant.name for constant in sampled), key=lambda name: name not in self.changed)
         self._banded = marked or unmarked[:1]

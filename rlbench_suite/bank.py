@@ -70,8 +70,8 @@ def load_bank(puzzle: Puzzle[Any], split: str, count: int) -> Bank:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:  # several processes may build one bank at a time
-            named = {f"instance_{name}": value for name, value in bank.instances._asdict().items()}
-            np.savez_compressed(unfinished := Path(folder) / path.name, plans=bank.plans, **named)
+            columns = {f"instance_{name}": value for name, value in bank.instances._asdict().items()}
+            np.savez_compressed(unfinished := Path(folder) / path.name, plans=bank.plans, **columns)
             unfinished.replace(path)
     except OSError:
         pass
@@ -86,13 +86,13 @@ def build_bank(puzzle: Puzzle[Any], split: str, count: int) -> Bank:
     console = Console(stderr=True)
     what = f"{puzzle.name} {puzzle.tier:g}, {split}"
     seeds = track(range(count), what, console=console, transient=True, disable=not console.is_terminal)
-    made: list[Any] = [puzzle.generate(seed, split) for seed in seeds]
-    plans = [list(puzzle.plan(instance)) for instance in made]
-    stacked = [np.stack([np.asarray(value) for value in column]) for column in zip(*made, strict=True)]
+    instances: list[Any] = [puzzle.generate(seed, split) for seed in seeds]
+    plans = [list(puzzle.plan(instance)) for instance in instances]
+    stacked = [np.stack([np.asarray(value) for value in column]) for column in zip(*instances, strict=True)]
     padded = np.full((count, max(map(len, plans))), STOP, np.int16)
     for row, actions in zip(padded, plans, strict=True):
         row[: len(actions)] = actions
-    return Bank(type(made[0])(*stacked), padded)
+    return Bank(type(instances[0])(*stacked), padded)
 
 
 @cache
@@ -136,13 +136,13 @@ def _with_imports(module: Path, package: str) -> set[Path]:
     packages = package.split(".") if package else []
     family = packages[: 3 if packages[:1] == ["rlbench_suite"] else 1]
     root = module.parents[len(packages) - len(family)]
-    found: set[Path] = set()
+    files: set[Path] = set()
     waiting = [module]
     while waiting:
         file = waiting.pop()
-        if file in found or not file.exists():
+        if file in files or not file.exists():
             continue
-        found.add(file)
+        files.add(file)
         inside = [*family, *file.parent.relative_to(root).parts]
         names: list[list[str]] = []
         for node in ast.walk(ast.parse(file.read_bytes())):
@@ -156,7 +156,7 @@ def _with_imports(module: Path, package: str) -> set[Path]:
             if name[: len(family)] == family:
                 below = name[len(family) :]
                 waiting += [root.joinpath(*below[:depth]).with_suffix(".py") for depth in range(1, len(below) + 1)]
-    return found
+    return files
 
 
 def bank_of_both_splits(puzzle: Puzzle[Any], count: int) -> Bank:

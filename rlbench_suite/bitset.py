@@ -37,8 +37,8 @@ class BitSet(NamedTuple):
         """Return the set of the indices at which a mask, bool ``(n,)``, is true."""
         # Pack bytes first: compilers vectorise runs of eight entries, but neither runs of thirty-two nor padded ones.
         full = mask.shape[0] // _BYTE * _BYTE
-        parts = [part for part in (slice(full), slice(full, None)) if len(range(mask.shape[0])[part])]
-        packed = jnp.concatenate([computed_once(partial(_pack_bytes, part=part))(mask) for part in parts])
+        slices = [entries for entries in (slice(full), slice(full, None)) if len(range(mask.shape[0])[entries])]
+        packed = jnp.concatenate([computed_once(partial(_pack_bytes, entries=entries))(mask) for entries in slices])
 
         def pack_words(packed: jax.Array) -> jax.Array:
             fours = jnp.pad(packed, (0, -packed.shape[0] % 4)).reshape(-1, 4).astype(jnp.uint32)
@@ -59,9 +59,9 @@ class BitSet(NamedTuple):
 
     def select(self, rank: jax.Array) -> jax.Array:
         """Return the member with ``rank`` smaller members, int32; if there is none, a number that is not a member."""
-        group, rank = _find_part(list(summed(self._counts, 1)), rank)
+        group, rank = _find_group(list(summed(self._counts, 1)), rank)
         words = lax.dynamic_index_in_dim(self.words, group, keepdims=False)
-        index, rank = _find_part(list(lax.population_count(words).astype(jnp.int32)), rank)
+        index, rank = _find_group(list(lax.population_count(words).astype(jnp.int32)), rank)
         word = _pick(list(words), index)
         member = (group * self.words.shape[1] + index) * _WORD
         for half in (16, 8, 4, 2, 1):
@@ -130,8 +130,8 @@ def flags_and_numbers(words: jax.Array, count: int, numbers: jax.Array) -> jax.A
     @joined.def_vmap
     def _(size: int, batched: list[bool], words: jax.Array, numbers: jax.Array) -> tuple[jax.Array, bool]:
         words, numbers = (
-            part if own else jnp.broadcast_to(part, (size, *part.shape))
-            for part, own in zip((words, numbers), batched, strict=True)
+            array if is_batched else jnp.broadcast_to(array, (size, *array.shape))
+            for array, is_batched in zip((words, numbers), batched, strict=True)
         )
         # The numbers are written into the flags in place. JAX's own rule would scatter them.
         return lax.dynamic_update_slice(computed_once(flags)(words), numbers, (0, count)), True
@@ -139,14 +139,14 @@ def flags_and_numbers(words: jax.Array, count: int, numbers: jax.Array) -> jax.A
     return joined(words, numbers)
 
 
-def _pack_bytes(mask: jax.Array, part: slice) -> jax.Array:
+def _pack_bytes(mask: jax.Array, entries: slice) -> jax.Array:
     """Return a part of a mask with eight entries packed into each uint8; a part of fewer than eight gives one."""
-    eights = mask[part].astype(jnp.uint8)
+    eights = mask[entries].astype(jnp.uint8)
     eights = eights.reshape(-1, min(eights.shape[0], _BYTE))
     return reduce(operator.or_, (eights[:, i] << i for i in range(eights.shape[1])))
 
 
-def _find_part(sizes: Sequence[jax.Array], rank: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _find_group(sizes: Sequence[jax.Array], rank: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Find which part holds the member with the given overall rank, and its rank within that part."""
     index = before = until = jnp.zeros_like(rank)
     for size in sizes[:-1]:
@@ -157,9 +157,9 @@ def _find_part(sizes: Sequence[jax.Array], rank: jax.Array) -> tuple[jax.Array, 
     return index, rank - before
 
 
-def _pick(parts: Sequence[jax.Array], index: jax.Array) -> jax.Array:
+def _pick(values: Sequence[jax.Array], index: jax.Array) -> jax.Array:
     """Return ``parts[index]`` without a gather."""
-    chosen = parts[0]
-    for i, part in enumerate(parts[1:], 1):
-        chosen = jnp.where(index == i, part, chosen)
-    return chosen
+    picked = values[0]
+    for i, value in enumerate(values[1:], 1):
+        picked = jnp.where(index == i, value, picked)
+    return picked

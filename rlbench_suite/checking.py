@@ -573,6 +573,6 @@ def _difference(play: Play, repeat: Play) -> str:
             else:
                 pairs = [(value, repeated_value)]
             if any(bits(x) != bits(y) for x, y in pairs):
-                place = "next first observation" if name == "restart" else name
-                return f"{_at(play, t)} the {place} differs"
+                entry = "next first observation" if name == "restart" else name
+                return f"{_at(play, t)} the {entry} differs"
     return ""

@@ -120,7 +120,7 @@ def named(components: Components, observation: Any) -> dict[str, Any]:
     observation with parts the result has parts, too.
     """
     if isinstance(components, Mapping):
-        return {part: named(components[part], observation[part]) for part in components}
+        return {key: named(components[key], observation[key]) for key in components}
     entries = {}
     start = 0
     for component in components:
@@ -166,11 +166,11 @@ def action_in_words(task: Described, action: np.ndarray) -> str:
 
 
 def _name_of_value(components: tuple[Component, ...], index: int) -> str:
-    """Return the name of a value of a ``Discrete`` space; one in a run has its place there: ``fill[0, 0, 3]``."""
+    """Return the name of a value of a ``Discrete`` space; one in a run has its index there: ``fill[0, 0, 3]``."""
     for component in components:
         if index < component.size:
-            place = ", ".join(str(int(axis)) for axis in np.unravel_index(index, component.shape or (1,)))
-            return f"{component.name}[{place}]" if component.shape else component.name
+            position = ", ".join(str(int(axis)) for axis in np.unravel_index(index, component.shape or (1,)))
+            return f"{component.name}[{position}]" if component.shape else component.name
         index -= component.size
     raise ValueError(f"components cover too few values: {index + 1} are missing")
 
@@ -243,12 +243,11 @@ def signals(task: Described) -> Signals:
         components = getattr(task, f"{side}_components")()
         if isinstance(components, Mapping):
             names = [*getattr(task, f"{side}_space").spaces]
-            named = [(f"{name}.{component.name}", component) for name in names for component in components[name]]
+            entries = [(f"{name}.{component.name}", component) for name in names for component in components[name]]
         else:
-            named = [(component.name, component) for component in components]
-        by_side[side] = tuple(
-            _signal(name, component, row) for (name, component), row in zip(named, table, strict=True)
-        )
+            entries = [(component.name, component) for component in components]
+        pairs = zip(entries, table, strict=True)
+        by_side[side] = tuple(_signal(name, component, row) for (name, component), row in pairs)
     return by_side
 
 

@@ -16,11 +16,10 @@ import numpy as np
 
 Item = TypeVar("Item")
 
-_BLOCK, _PART = 64, 16
-"""Sizes of two buffers: 64-bit words made at once, and words converted to Python's int at once.
-
-Converting a word takes ten times as long as making it.
-"""
+_BLOCK = 64
+"""64-bit words that are made at once."""
+_CHUNK = 16
+"""Words that are converted to Python's int at once, which takes ten times as long as making them."""
 _NO_WORDS = np.zeros(0, np.uint64)
 _PHILOX = np.random.Philox(0)
 _KEY, _COUNTER = np.zeros(2, np.uint64), np.zeros(4, np.uint64)
@@ -62,7 +61,7 @@ class Dice:
         self._raw = _NO_WORDS
         self._words: list[int] = []
 
-    def _more(self, count: int = _PART) -> list[int]:
+    def _more(self, count: int = _CHUNK) -> list[int]:
         """Return the next ``count`` words, or the rest of a block if it has fewer, in reverse order."""
         if not len(self._raw):
             with _LOCK:  # making a Philox takes four times as long as setting its state
@@ -83,13 +82,13 @@ class Dice:
 
     def words(self, count: int) -> list[int]:
         """Draw ``count`` times :meth:`word`."""
-        left = self._words
-        while len(left) < count:
-            left[:0] = self._more(max(count - len(left), _PART))
-        first = len(left) - count
-        drawn = left[first:]
-        del left[first:]
-        return drawn[::-1]
+        ready = self._words
+        while len(ready) < count:
+            ready[:0] = self._more(max(count - len(ready), _CHUNK))
+        first = len(ready) - count
+        words = ready[first:]
+        del ready[first:]
+        return words[::-1]
 
     def below(self, count: int) -> int:
         """Draw a whole number from 0 to ``count`` - 1, uniform to within ``count`` / 2**64."""
@@ -106,8 +105,8 @@ class Dice:
         ``count`` seeds, and so on. Kinds of instances that are chosen by it are balanced exactly, however many attempts
         an instance takes.
         """
-        block, place = divmod(self._seed, count)
-        return Dice(self._stream ^ _SHARES, block, self._branch).shuffled(range(count))[place]
+        block, position = divmod(self._seed, count)
+        return Dice(self._stream ^ _SHARES, block, self._branch).shuffled(range(count))[position]
 
     def choice(self, items: Sequence[Item]) -> Item:
         """Draw one of the items."""
@@ -117,9 +116,9 @@ class Dice:
         """Put a list into a uniformly random order, in place."""
         last = len(items)
         for word in self.words(last - 1) if last > 1 else ():
-            other = word * last >> 64
+            index = word * last >> 64
             last -= 1
-            items[last], items[other] = items[other], items[last]
+            items[last], items[index] = items[index], items[last]
 
     def shuffled(self, items: Iterable[Item]) -> list[Item]:
         """Return the items in a uniformly random order."""
@@ -129,9 +128,9 @@ class Dice:
 
     def sample(self, items: Iterable[Item], count: int) -> list[Item]:
         """Draw ``count`` different items, in random order."""
-        rest = list(items)
-        size = len(rest)
+        order = list(items)
+        size = len(order)
         for first, word in enumerate(self.words(count)):
-            other = first + (word * (size - first) >> 64)
-            rest[first], rest[other] = rest[other], rest[first]
-        return rest[:count]
+            index = first + (word * (size - first) >> 64)
+            order[first], order[index] = order[index], order[first]
+        return order[:count]

@@ -1,4 +1,4 @@
-"""Documents of one's own: data with a structure, such as the roads of a town, as JSON.
+"""A user's documents: data with a structure, such as the roads of a town, as JSON.
 
 A task names the documents that it takes beside its series (:meth:`~rlbench_suite.task.Described.series`). A context
 gives one by its name, as the path of a JSON file or as a mapping::
@@ -32,22 +32,22 @@ class Document(NamedTuple):
     """Function that returns the document with its defaults, or raises a ValueError: a part of a sentence."""
 
 
-def read_document(given: Any, document: Document, folder: Path) -> Record:
+def read_document(source: Any, document: Document, folder: Path) -> Record:
     """Return the record of a document: its data is JSON with sorted names.
 
     Args:
-        given: path of a JSON file, or the document as a mapping.
+        source: path of a JSON file, or the document as a mapping.
         document: the document.
         folder: folder from which a relative path starts.
 
     Raises:
         ValueError: it is no such document. The message is a part of a sentence.
     """
-    if not isinstance(given, Mapping | str | Path):
-        raise ValueError(f"{document.name} is a JSON file or a mapping, got {str(given)[:LONGEST_GIVEN]!r}")
-    where = document.name if isinstance(given, Mapping) else f"{document.name} {str(given)[:LONGEST_GIVEN]!r}"
+    if not isinstance(source, Mapping | str | Path):
+        raise ValueError(f"{document.name} is a JSON file or a mapping, got {str(source)[:LONGEST_GIVEN]!r}")
+    where = document.name if isinstance(source, Mapping) else f"{document.name} {str(source)[:LONGEST_GIVEN]!r}"
     try:
-        checked = document.check(given if isinstance(given, Mapping) else _read(folder / given))
+        checked = document.check(source if isinstance(source, Mapping) else _read(folder / source))
         data = json.dumps(checked, sort_keys=True, allow_nan=False, separators=(",", ":")).encode()
         if len(data) > LARGEST:
             raise ValueError(f"it is larger than {LARGEST:,} bytes")

@@ -91,7 +91,7 @@ class Episode(NamedTuple):
     """Context of the episode, the task's own ``NamedTuple``."""
     state: Any
     """The task's own ``NamedTuple``."""
-    spent: Array = None
+    total_cost: Array = None
     """Constraint cost so far; None if the task has none."""
 
 
@@ -166,7 +166,7 @@ def advance(
     Raises:
         ContractError: a function of the task gives another shape or dtype than its first state or its spaces say.
     """
-    seed, index, t, total, params, state, spent = episode
+    seed, index, t, total, params, state, total_cost = episode
     t = t + 1
     if mask is None:
         mask = _action_mask(task, state, params)
@@ -183,8 +183,8 @@ def advance(
     if task.has_cost:
         cost_shape = jax.ShapeDtypeStruct((), task.dtype)
         cost = as_declared(task, "cost", task.cost(state, action, next_state, params), cost_shape, "a cost is")
-        spent = spent + cost
-    episode = Episode(seed, index, t, total + reward, params, next_state, spent)
+        total_cost = total_cost + cost
+    episode = Episode(seed, index, t, total + reward, params, next_state, total_cost)
     step = Step(
         observation=_observation(task, next_state, draw_key(seed, index, t, Role.OBSERVATION), params),
         reward=reward,
@@ -307,8 +307,8 @@ def _info(
         privileged = task.privileged(episode.state, episode.params)
         info["privileged"] = as_declared(task, "privileged", privileged, task.privileged_space)
     if task.card.constraint:
-        violates = task.card.constraint.broken_by(episode.spent)
-        info |= {"cost": cost, "cost_so_far": episode.spent, "violates": violates}
+        violates = task.card.constraint.broken_by(episode.total_cost)
+        info |= {"cost": cost, "cost_so_far": episode.total_cost, "violates": violates}
     return info
 
 

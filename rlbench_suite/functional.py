@@ -150,10 +150,10 @@ def make(
         ValueError: a value is unknown or has no meaning here, or a simulator of the host computes the task.
     """
     card = find_card(task_id)
-    known = [*card.settings, "context"]
+    allowed = [*card.settings, "context"]
     for name in settings:
-        if name not in known:
-            raise unexpected(card.id, name, ["split", "difficulty", "dtype", *known])
+        if name not in allowed:
+            raise unexpected(card.id, name, ["split", "difficulty", "dtype", *allowed])
     if card.host:
         raise ValueError(
             f"{card.id} is computed by a simulator of the host, which has no pure functions. Use rlbench_suite.make or "

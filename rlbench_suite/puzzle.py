@@ -86,9 +86,9 @@ def wrong(reason: str) -> Verdict:
     return Verdict(valid=True, solved=False, optimal=False, score=0.0, reason=reason)
 
 
-def agreement(given: Sequence[Any], right: Sequence[Any]) -> float:
+def agreement(answer: Sequence[Any], solution: Sequence[Any]) -> float:
     """Return the share of the places at which two sequences are equal, of those of the longer one."""
-    return sum(map(operator.eq, given, right)) / max(len(given), len(right), 1)
+    return sum(map(operator.eq, answer, solution)) / max(len(answer), len(solution), 1)
 
 
 def split_by(form: bytes) -> str:
@@ -319,8 +319,8 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
     def effortless(self, instance: Instance, best: str) -> float:
         """Return the greatest :meth:`likeness` of answers that ignore the prompt."""
-        told = (constant for constant in self.constants() if self.verify(instance, constant).valid)
-        return max((self.likeness(instance, constant, best) for constant in told), default=0.0)
+        valid = (constant for constant in self.constants() if self.verify(instance, constant).valid)
+        return max((self.likeness(instance, constant, best) for constant in valid), default=0.0)
 
     def partial(self, instance: Instance, answer: str, best: str) -> float:
         """Return the partial credit of a wrong answer, from 0 to :data:`MOST_PARTIAL`; 0 where a puzzle has none.
@@ -347,7 +347,7 @@ class Puzzle(abc.ABC, Generic[Instance]):
         Raises:
             ValueError: other fields or shapes than this tier's.
         """
-        made, columns = self._columns
+        instance_type, columns = self._columns
         if plain.keys() != columns.keys():
             raise ValueError(f"{self.name} has the fields {', '.join(columns)}, got {', '.join(plain)}.")
         values = []
@@ -355,7 +355,7 @@ class Puzzle(abc.ABC, Generic[Instance]):
             values.append(value := np.array(plain[name], dtype))
             if value.shape != shape:
                 raise ValueError(f"{name} of {self.name} has shape {shape}, got {value.shape}.")
-        return made(*values)
+        return instance_type(*values)
 
     @cached_property
     def _columns(self) -> tuple[type[Instance], dict[str, tuple[np.dtype[Any], tuple[int, ...]]]]:

@@ -118,38 +118,40 @@ def card(task_id: str, **settings: Any) -> TaskCard:
     full = _full_id(name, all_cards())
     if full is None:
         raise ValueError(unknown("task", name, cards()))
-    found = all_cards()[full]
+    task_card = all_cards()[full]
     if query:
-        settings = _named_in(query, full) | settings
+        settings = _settings_of_query(query, full) | settings
     if not settings:
-        return found
-    difficulty, context = settings.pop("difficulty", None), settings.pop("context", None)
-    kin, wanted = _kin(found), dict(found.fixed)
-    for key in [key for key in settings if key in wanted]:
-        wanted[key] = one_of(f"{key} of {full}", settings.pop(key), (other.settings[key] for other in kin))
-    if wanted != found.fixed:
-        found, *others = sorted(kin, key=lambda other: len(wanted.items() - other.fixed.items()))
-        if found.fixed != wanted:
-            nearest = ", ".join(other.id for other in (found, *others[: NEAREST - 1]))
-            raise ValueError(f"No task has {wanted}. Nearest: {nearest}.")
-    found = found.with_settings(**settings)
+        return task_card
+    difficulty = settings.pop("difficulty", None)
+    context = settings.pop("context", None)
+    siblings = _siblings(task_card)
+    fixed = dict(task_card.fixed)
+    for key in [key for key in settings if key in fixed]:
+        allowed = (sibling.settings[key] for sibling in siblings)
+        fixed[key] = one_of(f"{key} of {full}", settings.pop(key), allowed)
+    if fixed != task_card.fixed:
+        nearest = sorted(siblings, key=lambda sibling: len(fixed.items() - sibling.fixed.items()))
+        task_card = nearest[0]
+        if task_card.fixed != fixed:
+            names = ", ".join(sibling.id for sibling in nearest[:NEAREST])
+            raise ValueError(f"No task has {fixed}. Nearest: {names}.")
+    task_card = task_card.with_settings(**settings)
     if context is not None:
-        found = _with_context(found, context)
-    return found if difficulty is None else found.with_difficulty(difficulty)
+        task_card = _with_context(task_card, context)
+    return task_card if difficulty is None else task_card.with_difficulty(difficulty)
 
 
-def _with_context(shipped: TaskCard, given: Any) -> TaskCard:
+def _with_context(shipped: TaskCard, source: Any) -> TaskCard:
     """Return the card with the context that a mapping, a file or a label describes."""
-    from rlbench_suite.context import read_context
+    from rlbench_suite.context import Settable, read_context
 
     task = shipped.build()
-    context = read_context(
-        given, shipped.id, task.constants(), task.series(), lambda own: shipped.with_context(own).build().series()
-    )
-    return shipped.with_context(context)
+    settable = Settable(task.constants(), task.series(), lambda context: shipped.with_context(context).build().series())
+    return shipped.with_context(read_context(source, shipped.id, settable))
 
 
-def _named_in(query: str, full: str) -> dict[str, Any]:
+def _settings_of_query(query: str, full: str) -> dict[str, Any]:
     """Return the settings that an id names behind its question mark.
 
     Raises:
@@ -158,30 +160,30 @@ def _named_in(query: str, full: str) -> dict[str, Any]:
     pairs = [(key, value) for key, _, value in (pair.partition("=") for pair in query.split("&"))]
     for key, count in Counter(key for key, _ in pairs).items():
         if count > 1:
-            given = ", ".join(repr(value) for name, value in pairs if name == key)
-            raise ValueError(f"{full} names {key} {count} times ({given}): give each setting once.")
+            values = ", ".join(repr(value) for name, value in pairs if name == key)
+            raise ValueError(f"{full} names {key} {count} times ({values}): give each setting once.")
     return dict(pairs)
 
 
 def constraint(task_id: str) -> Constraint | None:
     """Return the constraint of an id, whatever its settings, difficulty and context; None for an unknown id too."""
-    found = all_cards().get(task_id.partition("?")[0])
-    return found.constraint if found else None
+    task_card = all_cards().get(task_id.partition("?")[0])
+    return task_card.constraint if task_card else None
 
 
-def _kin(card: TaskCard) -> list[TaskCard]:
+def _siblings(card: TaskCard) -> list[TaskCard]:
     """Return the cards of a family that have the same fixed settings as this one, whatever their values."""
-    names = card.fixed.keys()
-    return [other for other in all_cards().values() if other.family == card.family and other.fixed.keys() == names]
+    family = (member for member in all_cards().values() if member.family == card.family)
+    return [member for member in family if member.fixed.keys() == card.fixed.keys()]
 
 
 def allowed_settings(card: TaskCard) -> dict[str, tuple[Any, ...]]:
     """Return the values that each setting of a card may take while the others stay; its default or own value first."""
     allowed: dict[str, tuple[Any, ...]] = {name: (value,) for name, value in card.fixed.items()}
-    for other in _kin(card):
-        differing = [name for name, value in card.fixed.items() if other.fixed[name] != value]
+    for sibling in _siblings(card):
+        differing = [name for name, value in card.fixed.items() if sibling.fixed[name] != value]
         if len(differing) == 1:
-            allowed[differing[0]] += (other.fixed[differing[0]],)
+            allowed[differing[0]] += (sibling.fixed[differing[0]],)
     return {**allowed, **card.choices}
 
 
@@ -195,8 +197,8 @@ def _full_id(task_id: str, table: Mapping[str, TaskCard]) -> str | None:
     if full in table:
         return full
     name, _, version = full.rpartition("-v") if full.rpartition("-v")[2].isdecimal() else (full, "", "")
-    parts = (known.rpartition("-v") for known in table)
-    versions = sorted(int(number) for own, _, number in parts if own == name)
+    names_and_versions = (known_id.rpartition("-v") for known_id in table)
+    versions = sorted(int(number) for known_name, _, number in names_and_versions if known_name == name)
     if not versions:
         return None
     if version:
@@ -214,9 +216,9 @@ def suites() -> dict[str, tuple[str, ...]]:
     """
     families = dict.fromkeys(c.family for c in cards().values())
     by_family = {family: tuple(c.id for c in cards().values() if c.family == family) for family in families}
-    whole = [c for c in cards().values() if not c.variant]
-    split = tuple(c.id for c in whole if c.contexts and not c.trained_on)
-    return {"smoke": SMOKE, "all": tuple(c.id for c in whole), GENERALISATION: split, **by_family}
+    tasks = [c for c in cards().values() if not c.variant]
+    with_splits = tuple(c.id for c in tasks if c.contexts and not c.trained_on)
+    return {"smoke": SMOKE, "all": tuple(c.id for c in tasks), GENERALISATION: with_splits, **by_family}
 
 
 def resolve_suite(names: str) -> tuple[TaskCard, ...]:
@@ -225,18 +227,18 @@ def resolve_suite(names: str) -> tuple[TaskCard, ...]:
     Raises:
         ValueError: a name is neither a suite nor an id.
     """
-    chosen: dict[str, TaskCard] = {}
-    for name in filter(None, (part.strip() for part in names.split(","))):
+    selected: dict[str, TaskCard] = {}
+    for name in filter(None, (entry.strip() for entry in names.split(","))):
         if name in suites():
-            chosen |= {task_id: card(task_id) for task_id in suites()[name]}
+            selected |= {task_id: card(task_id) for task_id in suites()[name]}
         elif _full_id(name.partition("?")[0], cards()):
-            found = card(name)
-            chosen[found.id] = found
+            task_card = card(name)
+            selected[task_card.id] = task_card
         else:
             raise ValueError(_not_of_the_suite(name) or unknown("suite or task", name, [*suites(), *cards()]))
-    if not chosen:
+    if not selected:
         raise ValueError(f"No suite or task named in {names!r}. Known suites: {', '.join(suites())}.")
-    return tuple(chosen.values())
+    return tuple(selected.values())
 
 
 def _not_of_the_suite(name: str) -> str:

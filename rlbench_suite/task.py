@@ -36,7 +36,7 @@ Observation = Any
 
 
 class Split(IntEnum):
-    """The set of contexts from which an episode draws. The two sets never overlap.
+    """The set from which the context of an episode is sampled. The two sets never overlap.
 
     The value is traced, so that both splits share one program.
     """

@@ -32,8 +32,10 @@ SPLITS = ("train", "test")
 DTYPES = ("float32", "float64")
 SCORES_FILE = "reference_scores.json"
 ONE_SHOT_FILE = "one_shot_scores.json"
-LONGEST_LIST, NEAREST = 20, 5
-"""Largest number of names that an error lists in full, and the number that it lists if there are more."""
+LONGEST_LIST = 20
+"""Largest number of names that an error lists in full."""
+NEAREST = 5
+"""Number of names that an error lists if there are more."""
 LONGEST_GIVEN = 80
 """Largest number of characters of a given name that an error repeats."""
 KEYWORDS = ("split", "difficulty", "context", "view", "dtype", "render_mode", "weights")
@@ -56,38 +58,38 @@ class UnknownKeyword(TypeError, ValueError):
     """
 
 
-def unexpected(task_id: str, name: str, known: Iterable[str]) -> UnknownKeyword:
+def unexpected(task_id: str, name: str, allowed: Iterable[str]) -> UnknownKeyword:
     """Return the error to raise for a keyword: Python's usual sentence, then the known keywords."""
-    return UnknownKeyword(f"{task_id} got an unexpected keyword argument {name!r}. {unknown('keyword', name, known)}")
+    return UnknownKeyword(f"{task_id} got an unexpected keyword argument {name!r}. {unknown('keyword', name, allowed)}")
 
 
-def unknown(kind: str, given: object, known: Iterable[str]) -> str:
+def unknown(kind: str, value: object, allowed: Iterable[str]) -> str:
     """Return a sentence with the given value, the nearest valid name, and the allowed names (if many, the nearest)."""
-    names = sorted(known)
-    text = given if isinstance(given, str) else repr(given)
-    given = f"{text[:LONGEST_GIVEN]}..." if len(text) > LONGEST_GIVEN else given
+    names = sorted(allowed)
+    text = value if isinstance(value, str) else repr(value)
+    value = f"{text[:LONGEST_GIVEN]}..." if len(text) > LONGEST_GIVEN else value
     folded = {_fold(name): name for name in names}
-    near = difflib.get_close_matches(_fold(str(given)), folded, n=1, cutoff=0.4)
+    near = difflib.get_close_matches(_fold(str(value)), folded, n=1, cutoff=0.4)
     hint = f" Did you mean {folded[near[0]]!r}?" if near else ""
     listed = f"Known: {', '.join(names)}."
     if len(names) > LONGEST_LIST:
-        nearest = difflib.get_close_matches(_fold(str(given)), folded, n=NEAREST, cutoff=0)
+        nearest = difflib.get_close_matches(_fold(str(value)), folded, n=NEAREST, cutoff=0)
         listed = f"Nearest of {len(names)}: {', '.join(folded[name] for name in nearest)}."
-    return f"Unknown {kind} {given!r}.{hint} {listed}"
+    return f"Unknown {kind} {value!r}.{hint} {listed}"
 
 
-def one_of(kind: str, given: object, allowed: Iterable[Any]) -> Any:
-    """Return the allowed value that equals the given one or has the same text, as in a query.
+def one_of(kind: str, value: object, allowed: Iterable[Any]) -> Any:
+    """Return the allowed value that equals ``value`` or has the same text, as in a query.
 
     Raises:
-        ValueError: none is.
+        ValueError: there is none.
     """
-    written = {str(value): value for value in allowed}
-    if isinstance(given, int | float) and given in written.values():
-        return next(value for value in written.values() if value == given)
-    if str(given) not in written:
-        raise ValueError(unknown(kind, given, written))
-    return written[str(given)]
+    by_text = {str(choice): choice for choice in allowed}
+    if isinstance(value, int | float) and value in by_text.values():
+        return next(choice for choice in by_text.values() if choice == value)
+    if str(value) not in by_text:
+        raise ValueError(unknown(kind, value, by_text))
+    return by_text[str(value)]
 
 
 def _fold(name: str) -> str:
@@ -264,14 +266,14 @@ class TaskCard:
         """Settings that distinguish this card from others of its family: all except ``choices``."""
         return {name: value for name, value in self.settings.items() if name not in self.choices}
 
-    def with_settings(self, **given: Any) -> TaskCard:
+    def with_settings(self, **choices: Any) -> TaskCard:
         """Return the card with these choices, or this card if they are the ones it has.
 
         Raises:
             ValueError: no such setting may be chosen, or the value is not allowed.
         """
         settings = dict(self.settings)
-        for name, value in given.items():
+        for name, value in choices.items():
             if name not in self.choices:
                 raise unexpected(self.id, name, [*KEYWORDS, *self.settings])
             if reason := self.meaningless.get(f"{name}={value}"):
@@ -279,9 +281,11 @@ class TaskCard:
             settings[name] = one_of(f"{name} of {self.id}", value, self.choices[name])
         if settings == self.settings:
             return self
-        others = (f"{name}={settings[name]}" for name, allowed in self.choices.items() if settings[name] != allowed[0])
-        own, query = self.id.partition("?")[0], "&".join(others)
-        return replace(self, id=f"{own}?{query}" if query else own, settings=settings, optimum=None, optima={})
+        changed = (name for name, allowed in self.choices.items() if settings[name] != allowed[0])
+        query = "&".join(f"{name}={settings[name]}" for name in changed)
+        plain_id = self.id.partition("?")[0]
+        task_id = f"{plain_id}?{query}" if query else plain_id
+        return replace(self, id=task_id, settings=settings, optimum=None, optima={})
 
     @property
     def measured_id(self) -> str:
@@ -437,8 +441,11 @@ class TaskCard:
     def zeros(self) -> dict[str, Zero]:
         """Return the zero of the scale by difficulty (``default`` if there is only one), where it was measured."""
         scales = {tier or "default": Scale.of(self.scores(tier)) for tier in self.difficulties or (None,)}
-        measured = {tier: scale for tier, scale in scales.items() if scale}
-        return {tier: Zero(one.zero_player, one.zero.mean, one.zero.success) for tier, one in measured.items()}
+        return {
+            tier: Zero(scale.zero_player, scale.zero.mean, scale.zero.success)
+            for tier, scale in scales.items()
+            if scale
+        }
 
     def zero_in_words(self) -> str:
         """Return which player scores 0, its return and its success, by difficulty; empty if nothing was measured."""

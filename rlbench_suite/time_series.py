@@ -1,4 +1,4 @@
-"""Records of one's own: conditions over time, such as weather, prices or demand, as columns of a CSV or Parquet file.
+"""A user's records: conditions over time, such as weather, prices or demand, as columns of a CSV or Parquet file.
 
 A task names the series that it takes (:meth:`~rlbench_suite.task.Described.series`). A context gives a record by the
 name of the series, as the path of a file or, in Python, as a mapping of columns::
@@ -50,12 +50,13 @@ class Column(NamedTuple):
 
     name: str
     unit: str
-    least: float
-    most: float
-    """Least and largest value that makes sense"""
+    minimum: float
+    """Lowest value that makes sense"""
+    maximum: float
+    """Highest value that makes sense"""
     meaning: str
     optional: bool = False
-    """True if a record may leave it out; the task then draws it as shipped"""
+    """True if a record may leave it out; the task then samples it as shipped"""
     holds: bool = False
     """True if a value holds until the next row, as the price of an hour does. A step has the mean of its duration"""
     longest_gap: float = math.inf
@@ -71,9 +72,9 @@ class Series(NamedTuple):
     time_unit: str
     step: float
     """Step of the task in the unit of time. Records are brought to this step"""
-    least: int
-    """Least number of steps"""
-    whole: bool = False
+    min_steps: int
+    """Smallest number of steps of a record"""
+    is_integer: bool = False
     """True for whole numbers, one row a step: nothing is interpolated"""
     longest_gap: float = math.inf
     """Longest time between two rows"""
@@ -114,11 +115,11 @@ def sha256_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def read_record(given: Any, series: Series, folder: Path) -> Record:
+def read_record(source: Any, series: Series, folder: Path) -> Record:
     """Return the record that a file or a mapping of columns describes.
 
     Args:
-        given: path of a CSV or Parquet file, or of another that the series has a reader for; or columns by name, each
+        source: path of a CSV or Parquet file, or of another that the series has a reader for; or columns by name, each
             a sequence of numbers.
         series: the series.
         folder: folder from which a relative path starts.
@@ -126,11 +127,14 @@ def read_record(given: Any, series: Series, folder: Path) -> Record:
     Raises:
         ValueError: it is no record of the series. The message is a part of a sentence.
     """
-    if not isinstance(given, Mapping | str | Path):
-        raise ValueError(f"{series.name} is a file ({', '.join(series.suffixes)}), got {str(given)[:LONGEST_GIVEN]!r}")
-    where = series.name if isinstance(given, Mapping) else f"{series.name} {str(given)[:LONGEST_GIVEN]!r}"
+    if not isinstance(source, Mapping | str | Path):
+        raise ValueError(f"{series.name} is a file ({', '.join(series.suffixes)}), got {str(source)[:LONGEST_GIVEN]!r}")
+    where = series.name if isinstance(source, Mapping) else f"{series.name} {str(source)[:LONGEST_GIVEN]!r}"
     try:
-        names, columns = _given(given, series) if isinstance(given, Mapping) else _read(folder / given, series)
+        if isinstance(source, Mapping):
+            names, columns = _read_mapping(source, series)
+        else:
+            names, columns = _read(folder / source, series)
         table = _checked(columns, names, series)
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
@@ -185,7 +189,7 @@ def _checked(columns: Sequence[np.ndarray], names: Sequence[str], series: Series
         )
     for name, column in zip(names[1:], values, strict=True):
         _refuse_implausible(quantities[name], column)
-    if series.whole:
+    if series.is_integer:
         if not (np.diff(time) == series.step).all():
             raise ValueError(f"time must go up by {series.step:g} {series.time_unit} from row to row")
         table = np.stack(values, 1)
@@ -193,22 +197,23 @@ def _checked(columns: Sequence[np.ndarray], names: Sequence[str], series: Series
             raise ValueError("its values must be whole numbers")
     else:
         table = _at_steps(time, values, [quantities[name].holds for name in names[1:]], series)
-    if len(table) < series.least:
+    if len(table) < series.min_steps:
         raise ValueError(
-            f"it has {len(table)} steps of {series.step:g} {series.time_unit}, and at least {series.least} are needed, "
-            f"so that episodes of train and test lie apart in it"
+            f"it has {len(table)} steps of {series.step:g} {series.time_unit}, and at least {series.min_steps} are "
+            f"needed, so that episodes of train and test lie apart in it"
         )
     return table
 
 
 def _refuse_implausible(quantity: Column, values: np.ndarray) -> None:
     """Raise a ValueError if a value is out of range, or if all are fractions where per cent is meant."""
-    outside = (values < quantity.least) | (values > quantity.most)
+    outside = (values < quantity.minimum) | (values > quantity.maximum)
     if outside.any():
-        row, unit = int(np.argmax(outside)), f" {quantity.unit}" if quantity.unit else ""
+        row = int(np.argmax(outside))
+        unit = f" {quantity.unit}" if quantity.unit else ""
         raise ValueError(
-            f"{quantity.name} must be from {quantity.least:g} to {quantity.most:g}{unit}, got {values[row]:g} in row "
-            f"{row + 1}"
+            f"{quantity.name} must be from {quantity.minimum:g} to {quantity.maximum:g}{unit}, got {values[row]:g} "
+            f"in row {row + 1}"
         )
     if quantity.unit == "%" and values.max() <= LARGEST_FRACTION:
         raise ValueError(
@@ -224,8 +229,8 @@ def _at_steps(time: np.ndarray, values: Sequence[np.ndarray], hold: Sequence[boo
     at = time[0] + series.step * np.arange(int(steps + 1e-9) + 1)
     return np.stack(
         [
-            _means(at, time, column, series.step) if held else np.interp(at, time, column)
-            for column, held in zip(values, hold, strict=True)
+            _means(at, time, column, series.step) if holds else np.interp(at, time, column)
+            for column, holds in zip(values, hold, strict=True)
         ],
         1,
     )
@@ -257,11 +262,11 @@ def _present(columns: Collection[str], series: Series) -> list[str]:
     return ["time", *present]
 
 
-def _given(given: Mapping[Any, Any], series: Series) -> tuple[list[str], list[np.ndarray]]:
+def _read_mapping(columns_by_name: Mapping[Any, Any], series: Series) -> tuple[list[str], list[np.ndarray]]:
     """Return names and columns of a mapping."""
-    names = _present(given, series)
+    names = _present(columns_by_name, series)
     try:
-        columns = [np.asarray(given[name], np.float64) for name in names]
+        columns = [np.asarray(columns_by_name[name], np.float64) for name in names]
     except (TypeError, ValueError):
         raise ValueError("its columns must be sequences of numbers") from None
     if any(column.ndim != 1 or len(column) != len(columns[0]) or len(column) > LONGEST for column in columns):
@@ -282,7 +287,7 @@ def _read(path: Path, series: Series) -> tuple[list[str], list[np.ndarray]]:
         if path.stat().st_size > LARGEST:
             raise ValueError(f"it is larger than {LARGEST:,} bytes")
         if kind in series.readers:
-            return _given(series.readers[kind](path, {column.name: column for column in series.columns}), series)
+            return _read_mapping(series.readers[kind](path, {column.name: column for column in series.columns}), series)
         table = (_read_csv if kind == ".csv" else _read_parquet)(path, series)
         return table.column_names, [np.asarray(column, np.float64) for column in table.columns]
     except (pa.ArrowException, OSError) as error:

@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium
 import pytest
 
-from rlbench_suite.context import Constant, read_context, template
+from rlbench_suite.context import Constant, Settable, read_context, template
 from rlbench_suite.evaluation.suite_file import read_suite_file
 from rlbench_suite.plain_yaml import LARGEST
 from rlbench_suite.registry import card
@@ -35,7 +35,7 @@ link_voltage: 48
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RLSUITE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("rlbench_suite.context._KNOWN", {})
+    monkeypatch.setattr("rlbench_suite.context._CONTEXTS", {})
 
 
 def written(folder: Path, text: str | bytes, name: str = "my-motor.yaml") -> Path:
@@ -59,11 +59,11 @@ def test_an_id_is_known_without_the_file(tmp_path: Path, monkeypatch: pytest.Mon
     path = written(tmp_path, SERVO)
     found = card(ID, context=path)
     path.unlink()
-    monkeypatch.setattr("rlbench_suite.context._KNOWN", {})
+    monkeypatch.setattr("rlbench_suite.context._CONTEXTS", {})
     assert card(found.id) == found == pickle.loads(pickle.dumps(found))
     (kept,) = (tmp_path / "cache" / "contexts").iterdir()
     kept.write_text(kept.read_text().replace("48", "49"))
-    monkeypatch.setattr("rlbench_suite.context._KNOWN", {})
+    monkeypatch.setattr("rlbench_suite.context._CONTEXTS", {})
     with pytest.raises(ValueError, match="its copy in the cache was changed"):
         card(found.id)
 
@@ -90,7 +90,7 @@ def test_a_node_of_a_cluster_knows_the_contexts_of_the_run(tmp_path: Path, monke
 
     found = card(ID, context=written(tmp_path, SERVO))
     monkeypatch.setenv("RLSUITE_CACHE", str(tmp_path / "another machine"))
-    monkeypatch.setattr("rlbench_suite.context._KNOWN", {})
+    monkeypatch.setattr("rlbench_suite.context._CONTEXTS", {})
     with pytest.raises(ValueError, match="nor known by this name"):
         card(found.id)
     manifest: Any = None
@@ -104,7 +104,7 @@ def test_the_template_names_every_constant(tmp_path: Path) -> None:
     names = [c.name.removeprefix("reward.") for c in constants]
     named = [line.removeprefix("# ").split(":")[0].strip() for line in text.splitlines()[2:]]
     assert [name for name in named if name != "reward"] == names
-    context = read_context(written(tmp_path, text), ID, constants)
+    context = read_context(written(tmp_path, text), ID, Settable(constants))
     assert {name for name, _, _ in context.values} == {c.name for c in constants if not c.derived}
 
 

@@ -26,7 +26,7 @@ DEMAND = np.random.default_rng(0).poisson(6, (400, 3))
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RLSUITE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("rlbench_suite.context._KNOWN", {})
+    monkeypatch.setattr("rlbench_suite.context._CONTEXTS", {})
 
 
 def demand_file(folder: Path, demand: np.ndarray = DEMAND) -> Path:
@@ -94,11 +94,11 @@ def test_a_record_is_a_part_of_the_id(tmp_path: Path, monkeypatch: pytest.Monkey
     changed = DEMAND.copy()
     changed[7, 1] += 1
     assert card("Inventory-v0", context=demand_file(tmp_path, changed)).id != found.id
-    monkeypatch.setattr("rlbench_suite.context._KNOWN", {})
+    monkeypatch.setattr("rlbench_suite.context._CONTEXTS", {})
     assert card(found.id).context == found.context
     for kept in (tmp_path / "cache" / "contexts").glob("*.record"):
         kept.write_bytes(b"\0" * 8 + kept.read_bytes()[8:])
-    monkeypatch.setattr("rlbench_suite.context._KNOWN", {})
+    monkeypatch.setattr("rlbench_suite.context._CONTEXTS", {})
     with pytest.raises(ValueError, match="its copy in the cache was changed"):
         card(found.id)
 
@@ -280,8 +280,8 @@ def test_what_is_no_record_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["Lettuce-v0", "Tomato-v0"])
 def test_fractions_in_place_of_per_cent_are_refused(tmp_path: Path, name: str) -> None:
     [series] = [one for one in card(name).build().series() if one.name == "weather"]
-    columns = {one.name: np.full(2 * series.least, max(one.least, 0.9)) for one in series.columns}
-    weather = {"time": series.step * np.arange(2 * series.least), **columns}
+    columns = {one.name: np.full(2 * series.min_steps, max(one.minimum, 0.9)) for one in series.columns}
+    weather = {"time": series.step * np.arange(2 * series.min_steps), **columns}
     weather["humidity"][7] = 1.5
     with pytest.raises(ValueError, match=r"humidity must be in %, and its largest value is 1\.5: multiply .* by 100"):
         read_record(weather, series, tmp_path)

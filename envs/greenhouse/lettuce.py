@@ -194,19 +194,19 @@ class Lettuce(Task[Params, State]):
         part = self.difficulty or 0.0
 
         def fixed(name: str, unit: str, value: float, meaning: str, **limits: Any) -> Constant:
-            return Constant(name, unit, value, value, meaning, drawn=False, **limits)
+            return Constant(name, unit, value, value, meaning, may_vary=False, **limits)
 
         def price(name: str, sheets: tuple[float, float], unit: str) -> Constant:
             low, high = min(sheets) * (1 - PRICE_SPREAD), max(sheets) * (1 + PRICE_SPREAD)
-            return Constant(f"{name}_price", unit, float(f"{low:.6g}"), float(f"{high:.6g}"), "", least=0.0)
+            return Constant(f"{name}_price", unit, float(f"{low:.6g}"), float(f"{high:.6g}"), "", minimum=0.0)
 
         return (
             Constant(
-                "planting_day", "", FIRST_DAY, LAST_DAY, "day of the year; 0 is 1 January", 365.0, least=0.0, bands=20
+                "planting_day", "", FIRST_DAY, LAST_DAY, "day of the year; 0 is 1 January", 365.0, minimum=0.0, bands=20
             ),
-            Constant("latitude", "deg", 50.0, 54.0, "north", 66.0, least=0.0),
-            Constant("warmth", "K", -1.5, 1.5, "over the climate's mean, 10.1 degC in a year", 20.0, least=-20.0),
-            Constant("cloudiness", "", 0.0, 2.0, "logit of the median cloud cover", 6.0, least=-6.0),
+            Constant("latitude", "deg", 50.0, 54.0, "north", 66.0, minimum=0.0),
+            Constant("warmth", "K", -1.5, 1.5, "over the climate's mean, 10.1 degC in a year", 20.0, minimum=-20.0),
+            Constant("cloudiness", "", 0.0, 2.0, "logit of the median cloud cover", 6.0, minimum=-6.0),
             price("lettuce", LETTUCE_PRICES, "EUR/kg"),
             price("heat", HEAT_PRICES, "EUR/kWh"),
             price("co2", CO2_PRICES, "EUR/kg"),
@@ -214,15 +214,17 @@ class Lettuce(Task[Params, State]):
                 Constant(name, unit, float(f"{v * (1 - part):.6g}"), float(f"{v * (1 + part):.6g}"), meaning)
                 for (name, (unit, meaning)), v in zip(GREENHOUSE.items(), self.usual, strict=True)
             ),
-            fixed("co2_limit", "kg/(m2 s)", CO2_LIMIT, "most carbon dioxide dosed", most=1e-4),
+            fixed("co2_limit", "kg/(m2 s)", CO2_LIMIT, "most carbon dioxide dosed", maximum=1e-4),
             fixed("ventilation_limit", "m/s", VENTILATION_LIMIT, "most air exchanged through vents"),
-            fixed("heating_limit", "W/m2", HEATING_LIMIT, "most heat", most=1000.0),
-            fixed("coldest", "degC", COLDEST, "bound of the climate, as are the next four", most=40.0, least=0.0),
-            fixed("warmest", "degC", WARMEST, "", most=45.0, least=0.0),
-            fixed("least_co2", "ppm", LEAST_CO2, "", most=5000.0, least=0.0),
-            fixed("most_co2", "ppm", MOST_CO2, "", most=5000.0, least=0.0),
-            fixed("dampest", "%", DAMPEST, "relative humidity", most=100.0, least=0.0),
-            fixed("first_day", "", 0.0, "day of the year on which records begin, at midnight", most=365.0, least=0.0),
+            fixed("heating_limit", "W/m2", HEATING_LIMIT, "most heat", maximum=1000.0),
+            fixed("coldest", "degC", COLDEST, "bound of the climate, as are the next four", maximum=40.0, minimum=0.0),
+            fixed("warmest", "degC", WARMEST, "", maximum=45.0, minimum=0.0),
+            fixed("least_co2", "ppm", LEAST_CO2, "", maximum=5000.0, minimum=0.0),
+            fixed("most_co2", "ppm", MOST_CO2, "", maximum=5000.0, minimum=0.0),
+            fixed("dampest", "%", DAMPEST, "relative humidity", maximum=100.0, minimum=0.0),
+            fixed(
+                "first_day", "", 0.0, "day of the year on which records begin, at midnight", maximum=365.0, minimum=0.0
+            ),
             *weights(
                 lettuce=(1.0, "value of the dry weight gained"),
                 heat=(1.0, "cost of heat, taken off"),

@@ -53,10 +53,10 @@ def own_constants(part: float, degrees: float) -> tuple[Constant, ...]:
     """
 
     def fixed(name: str, unit: str, value: float, meaning: str, **limits: Any) -> Constant:
-        return Constant(name, unit, value, value, meaning, drawn=False, **limits)
+        return Constant(name, unit, value, value, meaning, may_vary=False, **limits)
 
     def price(name: str, unit: str) -> Constant:
-        return Constant(f"{name}_price", unit, *RANGES[name], "", least=0.0)
+        return Constant(f"{name}_price", unit, *RANGES[name], "", minimum=0.0)
 
     usual, bounds = (*Glasshouse(), *Variety()), Bounds()
     return (
@@ -67,12 +67,12 @@ def own_constants(part: float, degrees: float) -> tuple[Constant, ...]:
             LAST_DAY,
             "day of the year; 0 is 1 January",
             365.0,
-            least=-365.0,
+            minimum=-365.0,
             bands=20,
         ),
-        Constant("latitude", "deg", degrees - 2, degrees + 2, "north", 66.0, least=0.0),
-        Constant("warmth", "K", -1.5, 1.5, "over the climate's mean", 20.0, least=-20.0),
-        Constant("cloudiness", "", -0.7, 0.7, "over the climate's logits of median cloud cover", 6.0, least=-6.0),
+        Constant("latitude", "deg", degrees - 2, degrees + 2, "north", 66.0, minimum=0.0),
+        Constant("warmth", "K", -1.5, 1.5, "over the climate's mean", 20.0, minimum=-20.0),
+        Constant("cloudiness", "", -0.7, 0.7, "over the climate's logits of median cloud cover", 6.0, minimum=-6.0),
         price("tomato", "EUR/kg"),
         price("heat", "EUR/kWh"),
         price("co2", "EUR/kg"),
@@ -80,15 +80,17 @@ def own_constants(part: float, degrees: float) -> tuple[Constant, ...]:
             Constant(name, unit, float(f"{v * (1 - part):.6g}"), float(f"{v * (1 + part):.6g}"), meaning)
             for (name, (unit, meaning)), v in zip(CONSTANTS.items(), usual, strict=True)
         ),
-        fixed("heating_limit", "W/m2", HEATING_LIMIT, "most heat into the pipes", most=500.0),
-        fixed("co2_limit", "mg/(m2 s)", CO2_LIMIT, "most carbon dioxide dosed", most=50.0),
-        fixed("coldest", "degC", bounds.coldest, "bound of the climate, as are the next five", most=40.0, least=0.0),
-        fixed("warmest", "degC", bounds.warmest, "", most=45.0, least=0.0),
-        fixed("least_co2", "ppm", bounds.least_co2, "", most=5000.0, least=0.0),
-        fixed("most_co2", "ppm", bounds.most_co2, "", most=5000.0, least=0.0),
-        fixed("driest", "%", bounds.driest, "relative humidity", most=100.0, least=0.0),
-        fixed("dampest", "%", bounds.dampest, "relative humidity", most=100.0, least=0.0),
-        fixed("first_day", "", 0.0, "day of the year on which records begin, at midnight", most=365.0, least=0.0),
+        fixed("heating_limit", "W/m2", HEATING_LIMIT, "most heat into the pipes", maximum=500.0),
+        fixed("co2_limit", "mg/(m2 s)", CO2_LIMIT, "most carbon dioxide dosed", maximum=50.0),
+        fixed(
+            "coldest", "degC", bounds.coldest, "bound of the climate, as are the next five", maximum=40.0, minimum=0.0
+        ),
+        fixed("warmest", "degC", bounds.warmest, "", maximum=45.0, minimum=0.0),
+        fixed("least_co2", "ppm", bounds.least_co2, "", maximum=5000.0, minimum=0.0),
+        fixed("most_co2", "ppm", bounds.most_co2, "", maximum=5000.0, minimum=0.0),
+        fixed("driest", "%", bounds.driest, "relative humidity", maximum=100.0, minimum=0.0),
+        fixed("dampest", "%", bounds.dampest, "relative humidity", maximum=100.0, minimum=0.0),
+        fixed("first_day", "", 0.0, "day of the year on which records begin, at midnight", maximum=365.0, minimum=0.0),
         *weights(
             tomato=(1.0, "value of the fruit grown"),
             heat=(1.0, "cost of heat, taken off"),

@@ -146,12 +146,12 @@ class TomatoHighTech(Tomato):
         """Return the constants of ``tomato.py``, prices of electricity and water, and the devices' limits."""
 
         def limit(name: str, unit: str, value: float, meaning: str, most: float) -> Constant:
-            return Constant(f"{name}_limit", unit, value, value, meaning, most, drawn=False)
+            return Constant(f"{name}_limit", unit, value, value, meaning, most, may_vary=False)
 
         return (
             *super().constants(),
             *(
-                Constant(f"{name}_price", unit, low, high, "", least=0.0)
+                Constant(f"{name}_price", unit, low, high, "", minimum=0.0)
                 for name, (unit, low, high) in UTILITIES.items()
             ),
             limit("lamps", "W/m2", LAMP_LIMIT, "most electricity of the lamps", 300.0),

@@ -182,16 +182,16 @@ class FlockFormation(Task[Params, State]):
         """Return formation, leader, air and vehicles, and the weights of the reward's terms."""
         level, up, slowest = HORIZONTAL, VERTICAL, 0.5 * self.top_speed
         return (
-            Constant("spacing", "m", 0.7, 1.5, "distance of neighbouring slots", 3.0, least=0.5, bands=20),
-            Constant("leader_speed", "m/s", slowest, self.top_speed, "", 3.0, least=0.0),
-            Constant("turn_rate", "rad/s", -TURN_RATE, TURN_RATE, "of the leader, left is positive", 1.5, least=-1.5),
-            Constant("climb", "m/s", -0.3, 0.3, "of the leader", 2.0, least=-2.0),
-            Constant("wind_x", "m/s", -2.0, 2.0, "", 10.0, least=-10.0),
-            Constant("wind_y", "m/s", -2.0, 2.0, "", 10.0, least=-10.0),
-            Constant("drag", "1/s", 0.2, 0.5, "deceleration by airspeed", 2.0, least=0.0),
-            Constant("lag", "s", 0.1, 0.2, "of the attitude controller", 0.5, least=0.03),
-            Constant("level_limit", "m/s^2", level, level, "largest horizontal acceleration", 20.0, drawn=False),
-            Constant("climb_limit", "m/s^2", up, up, "largest vertical acceleration", 20.0, drawn=False),
+            Constant("spacing", "m", 0.7, 1.5, "distance of neighbouring slots", 3.0, minimum=0.5, bands=20),
+            Constant("leader_speed", "m/s", slowest, self.top_speed, "", 3.0, minimum=0.0),
+            Constant("turn_rate", "rad/s", -TURN_RATE, TURN_RATE, "of the leader, left is positive", 1.5, minimum=-1.5),
+            Constant("climb", "m/s", -0.3, 0.3, "of the leader", 2.0, minimum=-2.0),
+            Constant("wind_x", "m/s", -2.0, 2.0, "", 10.0, minimum=-10.0),
+            Constant("wind_y", "m/s", -2.0, 2.0, "", 10.0, minimum=-10.0),
+            Constant("drag", "1/s", 0.2, 0.5, "deceleration by airspeed", 2.0, minimum=0.0),
+            Constant("lag", "s", 0.1, 0.2, "of the attitude controller", 0.5, minimum=0.03),
+            Constant("level_limit", "m/s^2", level, level, "largest horizontal acceleration", 20.0, may_vary=False),
+            Constant("climb_limit", "m/s^2", up, up, "largest vertical acceleration", 20.0, may_vary=False),
             *weights(formation=(1.0, "holding the slot"), proximity=(1.0, "nearness of a neighbour, taken off")),
         )
 

@@ -112,11 +112,13 @@ class Vicsek(Task[Params, State]):
         return (
             Constant(
                 "density", "", *DENSITY, f"agents a squared interaction radius; up to {n / 4:g}, so that the periodic "
-                "box is two radii wide", most=n / 4, bands=CELLS,
+                "box is two radii wide", maximum=n / 4, bands=CELLS,
             ),
-            Constant("speed", "", *SPEED, "interaction radii a step", most=1.0, bands=CELLS),
-            Constant("noise", "rad", noise, noise, "width of the noise of headings", 2 * np.pi, drawn=False, least=0.0),
-            Constant("max_turn", "rad", turn, turn, "largest turn a step", float(np.pi), drawn=False),
+            Constant("speed", "", *SPEED, "interaction radii a step", maximum=1.0, bands=CELLS),
+            Constant(
+                "noise", "rad", noise, noise, "width of the noise of headings", 2 * np.pi, may_vary=False, minimum=0.0
+            ),
+            Constant("max_turn", "rad", turn, turn, "largest turn a step", float(np.pi), may_vary=False),
         )  # fmt: skip
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:

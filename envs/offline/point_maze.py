@@ -155,11 +155,15 @@ class PointMaze(Task[Params, State]):
         """Return the ball, its drive and the size of the goal."""
         return (
             Constant("mass", "kg", MASS, MASS, "of the ball; shipped, that of a ball of water"),
-            Constant("damping", "kg/s", DAMPING, DAMPING, "force against the motion, by the speed", least=0.0),
+            Constant("damping", "kg/s", DAMPING, DAMPING, "force against the motion, by the speed", minimum=0.0),
             Constant("force", "N", FORCE, FORCE, "on the ball at action 1, along each axis"),
             Constant("speed_limit", "m/s", SPEED_LIMIT, SPEED_LIMIT, "along each axis, before a step's force"),
-            Constant("radius", "m", RADIUS, RADIUS, "of the ball; corridors are 1 m wide", most=0.35, drawn=False),
-            Constant("goal_radius", "m", GOAL_RADIUS, GOAL_RADIUS, "distance from the goal that counts", drawn=False),
+            Constant(
+                "radius", "m", RADIUS, RADIUS, "of the ball; corridors are 1 m wide", maximum=0.35, may_vary=False
+            ),
+            Constant(
+                "goal_radius", "m", GOAL_RADIUS, GOAL_RADIUS, "distance from the goal that counts", may_vary=False
+            ),
         )
 
     def _ball(self) -> tuple[Ball, float, float]:

@@ -184,22 +184,24 @@ class Inventory(Task[Params, State]):
             listed += [
                 Constant(
                     f"shop_{i}_demand", "", *MEANS, "mean demand, units a period; room and largest orders grow with it",
-                    most=MOST_DEMAND, bands=20,
+                    maximum=MOST_DEMAND, bands=20,
                 ),
                 Constant(f"shop_{i}_holding", "", *HOLDING, "money a unit left and period"),
-                Constant(f"shop_{i}_penalty", "", *PENALTY, "money a unit lost, or waiting a period", least=0.0),
+                Constant(f"shop_{i}_penalty", "", *PENALTY, "money a unit lost, or waiting a period", minimum=0.0),
                 Constant(
-                    f"shop_{i}_lead", "", lead, lead, "periods from order to shelf", LONGEST_LEAD, whole=True,
-                    drawn=False,
+                    f"shop_{i}_lead", "", lead, lead, "periods from order to shelf", LONGEST_LEAD, is_integer=True,
+                    may_vary=False,
                 ),
             ]  # fmt: skip
         if (depot_lead := self.networks[int(self.difficulty or 0)].warehouse_lead) is not None:
             cost, lead = WAREHOUSE_HOLDING, depot_lead
             listed += [
-                Constant("warehouse_holding", "", cost, cost, "money a unit left and period", least=0.0, drawn=False),
                 Constant(
-                    "warehouse_lead", "", lead, lead, "periods from order to warehouse", LONGEST_LEAD, whole=True,
-                    drawn=False,
+                    "warehouse_holding", "", cost, cost, "money a unit left and period", minimum=0.0, may_vary=False
+                ),
+                Constant(
+                    "warehouse_lead", "", lead, lead, "periods from order to warehouse", LONGEST_LEAD, is_integer=True,
+                    may_vary=False,
                 ),
             ]  # fmt: skip
         return tuple(listed)
@@ -209,7 +211,7 @@ class Inventory(Task[Params, State]):
         shops = range(1, len(self.networks[int(self.difficulty or 0)].leads) + 1)
         columns = tuple(Column(f"shop_{i}", "units", 0, MOST_RECORDED, f"demand of shop {i}") for i in shops)
         words = "demand of each period, in place of Poisson demand"
-        return (Series("demand", words, columns, "periods", 1, 2 * self.card.horizon, whole=True),)
+        return (Series("demand", words, columns, "periods", 1, 2 * self.card.horizon, is_integer=True),)
 
     def _resize(self) -> None:
         """Fit network, room, largest orders, scales and the record of demand to the context."""

@@ -192,7 +192,7 @@ def _play(
     info = {name: value for name, value in last.info.items() if name not in VECTORS}
     # Return the whole last step. If its reward or observation were unused here, the compiler would drop them. Their use
     # keeps a product from being contracted into a sum. Without it, the bits would differ from those of the single env.
-    cost = episodes.spent if task.has_cost else jnp.zeros(size, task.dtype)
+    cost = episodes.total_cost if task.has_cost else jnp.zeros(size, task.dtype)
     return Record(episodes.total, episodes.t, last.terminated, info, cost, jnp.moveaxis(actions, 0, 1)), last
 
 

@@ -167,7 +167,7 @@ def sweep_constant(path: Path, task_id: str | None, name: str, factors: Sequence
     conditions: dict[str, tuple[Task[Any, Any], int]] = {}
     for factor in factors:
         other = find_card(_without_context(card.id), context=times(card.context, constants[name], factor)).build()
-        if constants[name].drawn and (drawn := _with_draws_of(task, other)):
+        if constants[name].may_vary and (drawn := _with_draws_of(task, other)):
             other = drawn
         else:
             refuse_other_spaces(task, other)

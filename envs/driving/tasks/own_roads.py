@@ -141,9 +141,9 @@ class OwnRoads(Task[Params, State]):
     def constants(self) -> tuple[Constant, ...]:
         """Return the speed at the start and the limits of the ego."""
         return (
-            Constant("first_speed", "m/s", 6.0, 9.0, "of the ego at the start", 100.0, least=0.0),
-            Constant("acceleration", "m/s^2", 3.0, 3.0, "largest of the ego", 9.0, drawn=False),
-            Constant("braking", "m/s^2", 6.0, 6.0, "hardest of the ego; tyres hold 9", 9.0, drawn=False),
+            Constant("first_speed", "m/s", 6.0, 9.0, "of the ego at the start", 100.0, minimum=0.0),
+            Constant("acceleration", "m/s^2", 3.0, 3.0, "largest of the ego", 9.0, may_vary=False),
+            Constant("braking", "m/s^2", 6.0, 6.0, "hardest of the ego; tyres hold 9", 9.0, may_vary=False),
         )
 
     def series(self) -> tuple[Document, ...]:

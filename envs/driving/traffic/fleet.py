@@ -42,11 +42,11 @@ def road_constants(density: float) -> tuple[Constant, ...]:
     sparse, dense = (float(f"{1000 * density * fraction:.6g}") for fraction in DENSITY_SPREAD)
 
     def fixed(name: str, unit: str, value: float, meaning: str, **limits: Any) -> Constant:
-        return Constant(name, unit, value, value, meaning, drawn=False, **limits)
+        return Constant(name, unit, value, value, meaning, may_vary=False, **limits)
 
     return (
         Constant("density", "", sparse, dense, "vehicles a kilometre and lane", bands=DENSITY_BANDS),
-        fixed("trucks", "", 0.25, "largest share of trucks; the share is drawn from 0 on", most=1.0, least=0.0),
+        fixed("trucks", "", 0.25, "largest share of trucks; the share is drawn from 0 on", maximum=1.0, minimum=0.0),
         Constant("car_speed", "m/s", 23.0, 31.0, "desired speed of cars", 60.0),
         Constant("truck_speed", "m/s", 20.0, 23.0, "desired speed of trucks", 60.0),
         Constant("time_gap", "s", 1.0, 1.8, "of the Intelligent Driver Model"),
@@ -54,14 +54,14 @@ def road_constants(density: float) -> tuple[Constant, ...]:
         Constant("car_acceleration", "m/s^2", 1.0, 2.0, "largest of cars"),
         Constant("truck_acceleration", "m/s^2", 0.6, 1.0, "largest of trucks"),
         Constant("comfortable_braking", "m/s^2", 1.5, 3.0, "", 9.0),
-        Constant("politeness", "", 0.0, 0.5, "weight of others in lane changes", 1.0, least=0.0),
-        fixed("car_length", "m", CAR_LENGTH, "and of the ego", most=25.0, least=2.0),
-        fixed("car_width", "m", 2.0, "and of the ego; lanes are 4 m wide", most=3.0, least=0.5),
-        fixed("truck_length", "m", TRUCK_LENGTH, "", most=30.0, least=2.0),
-        fixed("truck_width", "m", 2.5, "", most=3.0, least=0.5),
-        fixed("acceleration", "m/s^2", MAX_ACCELERATION, "largest of the ego", most=9.0),
-        fixed("braking", "m/s^2", MAX_BRAKING, "hardest of the ego; tyres hold 9", most=9.0),
-        fixed("top_speed", "m/s", TOP_SPEED, "of the ego", most=60.0, least=MAX_TARGET_SPEED),
+        Constant("politeness", "", 0.0, 0.5, "weight of others in lane changes", 1.0, minimum=0.0),
+        fixed("car_length", "m", CAR_LENGTH, "and of the ego", maximum=25.0, minimum=2.0),
+        fixed("car_width", "m", 2.0, "and of the ego; lanes are 4 m wide", maximum=3.0, minimum=0.5),
+        fixed("truck_length", "m", TRUCK_LENGTH, "", maximum=30.0, minimum=2.0),
+        fixed("truck_width", "m", 2.5, "", maximum=3.0, minimum=0.5),
+        fixed("acceleration", "m/s^2", MAX_ACCELERATION, "largest of the ego", maximum=9.0),
+        fixed("braking", "m/s^2", MAX_BRAKING, "hardest of the ego; tyres hold 9", maximum=9.0),
+        fixed("top_speed", "m/s", TOP_SPEED, "of the ego", maximum=60.0, minimum=MAX_TARGET_SPEED),
         *weights(
             speed=(1.0, "of the best driving, a step"),
             keep_right=(0.2, "part of it lost in the left lane"),

@@ -56,7 +56,7 @@ def constants(plant: Plant, period: float) -> tuple[Constant, ...]:
         unit, meaning = _PARAMETERS[name]
         low, high = (rounded(nominal * (1 + sign * tolerance)) for sign in (-1, 1))
         if name == "pole_pairs":
-            machine.append(Constant(name, unit, low, high, meaning, most=100, whole=True, drawn=False))
+            machine.append(Constant(name, unit, low, high, meaning, maximum=100, is_integer=True, may_vary=False))
             continue
         machine.append(Constant(name, unit, low, high, meaning))
     kind = "amplitude of a phase" if isinstance(plant, ThreePhase) else "of the armature"
@@ -69,11 +69,11 @@ def constants(plant: Plant, period: float) -> tuple[Constant, ...]:
     if isinstance(plant, SCIM):
         ratings["magnetising_current"] = ("A", plant.magnetising_current, "d current while torque is requested")
     fixed = [
-        Constant(name, unit, value := rounded(number), value, words, drawn=False)
+        Constant(name, unit, value := rounded(number), value, words, may_vary=False)
         for name, (unit, number, words) in ratings.items()
     ]
     words = "of a step; follows from inductance, voltage and nominal current"
-    return *machine, *fixed, Constant("period", "s", period, period, words, drawn=False, derived=True)
+    return *machine, *fixed, Constant("period", "s", period, period, words, may_vary=False, derived=True)
 
 
 def rounded(number: float) -> float:
@@ -99,7 +99,7 @@ def own_plant(shipped: Plant, context: Context) -> Plant:
             elif constant.name != "period":
                 setattr(plant, constant.name, low)
         else:
-            nominal[constant.name] = int(low) if constant.whole else (low + high) / 2
+            nominal[constant.name] = int(low) if constant.is_integer else (low + high) / 2
             tolerance[constant.name] = (high - low) / (low + high)
     plant.nominal, plant.tolerance = plant.nominal._replace(**nominal), plant.tolerance._replace(**tolerance)
     if isinstance(plant, ThreePhase):

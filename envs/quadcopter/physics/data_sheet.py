@@ -105,7 +105,7 @@ def constants(sheet: DataSheet = SHIPPED) -> tuple[Constant, ...]:
 
     def fixed(name: str, unit: str, number: float, meaning: str) -> Constant:
         value = float(f"{number:.6g}")
-        return Constant(name, unit, value, value, meaning, drawn=False)
+        return Constant(name, unit, value, value, meaning, may_vary=False)
 
     (mass, *moments), thrust, torque, lag, _ = sheet.nominal
     (mass_spread, *sides), thrust_spread, torque_spread, lag_spread, _ = sheet.spread
@@ -140,7 +140,7 @@ def own_sheet(context: Context, shipped: DataSheet = SHIPPED) -> DataSheet:
         low, high = context.get(constant.name) or (constant.low, constant.high)
         if (low, high) == (constant.low, constant.high):
             continue  # keeps the bits of the shipped vehicle
-        if constant.drawn:
+        if constant.may_vary:
             middles[constant.name], spreads[constant.name] = (low + high) / 2, (high - low) / (low + high)
         else:
             single[constant.name] = low
