@@ -63,8 +63,10 @@ def play(session: EpisodeSession, choose: Callable[[], np.ndarray]) -> tuple[int
     while not session.done:
         sent += length(session.messages())
         session.reply(session.task.spell(choose(), session.view.episode.state, session.view.params))
-    whole = [{"content": session.system}, {"content": session.opening}, *(m for turn in session.said for m in turn)]
-    return session.turns, length(whole), sent
+    messages = [{"content": session.system}, {"content": session.opening}]
+    for turn_messages in session.messages_by_turn:
+        messages += turn_messages
+    return session.turns, length(messages), sent
 
 
 def main() -> None:

@@ -94,8 +94,8 @@ def in_blocks(function: Callable[[Any], Any], batch: Any) -> Any:
         padded = jnp.concatenate([leaf, leaf[: count * block - size]])
         return padded.reshape(count, block, *leaf.shape[1:])
 
-    done = jax.lax.map(function, jax.tree.map(split, batch))
-    return jax.tree.map(lambda leaf: leaf.reshape(count * block, *leaf.shape[2:])[:size], done)
+    results = jax.lax.map(function, jax.tree.map(split, batch))
+    return jax.tree.map(lambda leaf: leaf.reshape(count * block, *leaf.shape[2:])[:size], results)
 
 
 def play(

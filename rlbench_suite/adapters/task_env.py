@@ -353,6 +353,6 @@ class PixelEnv(TaskEnv):
         self.observation_space = spaces.Box(0, 255, task.picture_shape, np.uint8)
 
     def _show(self) -> StepValues:
-        _, *rest = super()._show()
+        _, *results = super()._show()
         episode = self._readable_episode()
-        return self.task.draw(episode.state, episode.params), *rest
+        return self.task.draw(episode.state, episode.params), *results

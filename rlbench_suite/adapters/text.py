@@ -143,6 +143,6 @@ class TextEnv(TaskEnv):
         return self._check_action(self.task.parse(action, episode.state, episode.params))
 
     def _show(self) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        _, *rest = super()._show()
+        _, *results = super()._show()
         episode = self._readable_episode()
-        return self.task.describe(episode.state, episode.params), *rest
+        return self.task.describe(episode.state, episode.params), *results

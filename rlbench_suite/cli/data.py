@@ -217,8 +217,8 @@ def _bar(name: str) -> Iterator[Callable[[str, int, int], None]]:
     try:
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
             task = progress.add_task(name, total=None)
-            yield lambda what, done, total: progress.update(
-                task, description=f"{what} {name}", completed=done, total=total
+            yield lambda what, completed, total: progress.update(
+                task, description=f"{what} {name}", completed=completed, total=total
             )
     except KeyboardInterrupt:
         print(f"\nInterrupted; no part of {name} was kept.")

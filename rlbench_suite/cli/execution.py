@@ -145,11 +145,11 @@ def execute(
     from rlbench_suite.evaluation.store import OpenRun
 
     console = output_console()
-    with storage.opened(out) as place, OpenRun.open(place.path, manifest, resume=resume) as run:
+    with storage.opened(out) as location, OpenRun.open(location.path, manifest, resume=resume) as run:
         failures = []
         if missing := run.missing():
-            events = place.keeping(run_cells(run), run)
-            _announce(f"{len(missing)} of {len(run.wanted)} cells to run, into {place}", workers, console)
+            events = location.keeping(run_cells(run), run)
+            _announce(f"{len(missing)} of {len(run.wanted)} cells to run, into {location}", workers, console)
             with run.sitting():
                 if checkpoint:
                     run.keep(checkpoint)
@@ -159,15 +159,15 @@ def execute(
                     events.close()
                     _print_interruption(run, console, transcripts=bool(manifest.models))
                     raise typer.Exit(INTERRUPTED) from None
-        print_and_write_report(run, console, str(place), "studentised")
+        print_and_write_report(run, console, str(location), "studentised")
         for cell, reason in failures:
-            print(f"failed: {cell}: {reason} (more in {place}/{runner.LOG})", file=sys.stderr)
+            print(f"failed: {cell}: {reason} (more in {location}/{runner.LOG})", file=sys.stderr)
     if failures:
         raise typer.Exit(1)
 
 
 def print_and_write_report(
-    run: "OpenRun", console: Console, place: str, interval: Literal["studentised", "percentile"]
+    run: "OpenRun", console: Console, location: str, interval: Literal["studentised", "percentile"]
 ) -> None:
     """Merge the tables of the finished cells, write the report and print it. A run without cells has none."""
     from rlbench_suite.evaluation.report import Report, print_report, write_html
@@ -177,7 +177,7 @@ def print_and_write_report(
         report = Report.of(run, interval)
         write_html(report)
         print_report(report, console)
-        console.print(f"Report: {place}/report.html", highlight=False, soft_wrap=True)
+        console.print(f"Report: {location}/report.html", highlight=False, soft_wrap=True)
 
 
 def _announce(text: str, workers: int, console: Console) -> None:
@@ -194,10 +194,10 @@ def _announce(text: str, workers: int, console: Console) -> None:
 def _print_interruption(run: "OpenRun", console: Console, *, transcripts: bool) -> None:
     """Print how much of an interrupted run is saved, and how to continue it."""
     total = len(run.wanted)
-    done = total - len(run.missing())
+    finished = total - len(run.missing())
     saved_transcripts = "Transcripts of finished episodes are kept, too. " if transcripts else ""
     console.print(
-        f"\nInterrupted: {done} of {total} cells are done and saved. "
+        f"\nInterrupted: {finished} of {total} cells are done and saved. "
         f"{saved_transcripts}Continue with: {shlex.join(['rlsuite-eval', *sys.argv[1:]])}",
         highlight=False, soft_wrap=True,
     )  # fmt: skip

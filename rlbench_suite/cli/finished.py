@@ -21,12 +21,12 @@ def read_finished_runs(runs: Sequence[str], tables: Sequence[str] = ()) -> Itera
         yield finished_runs
 
 
-def _on_missing_cells(run: Run, place: str) -> str:
+def _on_missing_cells(run: Run, location: str) -> str:
     """Return how many cells of a run are finished, and how to give every agent all seeds; empty if nothing is missing.
 
     Args:
         run: the run. Its number of seeds is the largest that it was ever asked for.
-        place: its path or URL as the user knows it.
+        location: its path or URL as the user knows it.
     """
     planned = run.manifest.seeds * sum(map(len, run.manifest.hyperparameters.values()))
     if len(run.results()) == planned:
@@ -35,7 +35,7 @@ def _on_missing_cells(run: Run, place: str) -> str:
     commands: dict[str, None] = {}
     for sitting in run.manifest.sittings:
         if arguments := sitting.arguments:
-            arguments = _replace_option(_replace_option(arguments, "--seeds", seeds), "--out", place)
+            arguments = _replace_option(_replace_option(arguments, "--seeds", seeds), "--out", location)
             commands[shlex.join(["rlsuite-eval", *arguments])] = None
     advice = f"Finish it with: {'; '.join(commands)}" if commands else "The command that made it finishes it."
     failed_cells = Counter(cell.agent for cell in run.failures())
@@ -44,15 +44,15 @@ def _on_missing_cells(run: Run, place: str) -> str:
     if failures:
         warning = f" Failed: {failures}; a mean over the other cells of such an agent would reward it for failing."
     return (
-        f"The run {place} has {len(run.results())} of {planned} cells: some agents have fewer than its {seeds} seeds."
-        f"{warning} {advice}"
+        f"The run {location} has {len(run.results())} of {planned} cells: some agents have fewer than its {seeds} "
+        f"seeds.{warning} {advice}"
     )
 
 
 def _replace_option(arguments: Sequence[str], option: str, value: str) -> list[str]:
     """Return the arguments of a command with another value of an option."""
-    others = [argument for argument in arguments if not argument.startswith(f"{option}=")]
-    while option in others:
-        position = others.index(option)
-        del others[position : position + 2]
-    return [*others, option, value]
+    remaining = [argument for argument in arguments if not argument.startswith(f"{option}=")]
+    while option in remaining:
+        position = remaining.index(option)
+        del remaining[position : position + 2]
+    return [*remaining, option, value]

@@ -65,12 +65,12 @@ def pack(
     from pydantic import ValidationError
 
     choose_agent = load(f"{WING}.pack:choose_agent")
-    chosen = choose_agent(run, agent)
+    agent_name = choose_agent(run, agent)
     try:
         entry = load(f"{WING}.schema:Entry")(
-            name=name or chosen,
+            name=name or agent_name,
             version=entry_version,
-            agent=chosen,
+            agent=agent_name,
             authors=tuple(author or ()),
             links=tuple(link or ()),
             description=description,
@@ -159,11 +159,12 @@ def submit(
         raise OSError(f"There is no file {archive}.")
     _prepare()
     with _progress() as progress:
-        place, verdict = load(f"{WING}.submit:submit")(archive, to, confirm_authors=confirm_authors, progress=progress)
+        submit = load(f"{WING}.submit:submit")
+        location, verdict = submit(archive, to, confirm_authors=confirm_authors, progress=progress)
     if not verdict.accepted:
         _say_rejected(archive, verdict)
         raise typer.Exit(1)
-    print(f"{place}: accepted, {_manner(verdict)}.")
+    print(f"{location}: accepted, {_manner(verdict)}.")
 
 
 @app.command()

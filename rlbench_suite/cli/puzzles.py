@@ -132,7 +132,7 @@ def difficulties(card: TaskCard, text: str | None) -> list[str | float] | None:
     """
     if text is None:
         return None
-    chosen: list[str | float] = []
+    selected: list[str | float] = []
     for item in text.split(","):
         if interval := re.fullmatch(r"\s*(\d+)\s*-\s*(\d+)\s*", item):
             low, high = map(int, interval.groups())
@@ -141,10 +141,10 @@ def difficulties(card: TaskCard, text: str | None) -> list[str | float] | None:
                 raise ValueError(
                     f"{card.id} has no difficulty from {low} to {high}: {load(card.puzzle).known_tiers()}."
                 )
-            chosen += within
+            selected += within
         else:
-            chosen.append(number_or_name(item))  # type: ignore[arg-type]
-    return chosen
+            selected.append(number_or_name(item))  # type: ignore[arg-type]
+    return selected
 
 
 def number_or_name(text: str | None) -> str | float | None:

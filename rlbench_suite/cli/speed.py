@@ -40,7 +40,7 @@ def single(card: TaskCard, seconds: float) -> float:
     steps = 0
     paused_seconds = 0.0
     start = time.perf_counter()
-    while (spent := time.perf_counter() - start - paused_seconds) < seconds:
+    while (elapsed := time.perf_counter() - start - paused_seconds) < seconds:
         if masked:
             pause = time.perf_counter()
             action = env.action_space.sample(info["action_mask"])
@@ -51,7 +51,7 @@ def single(card: TaskCard, seconds: float) -> float:
         if terminated or truncated:
             _, info = env.reset()
         steps += 1
-    return steps / spent
+    return steps / elapsed
 
 
 def batched(card: TaskCard, envs: int, seconds: float) -> float:
@@ -63,10 +63,10 @@ def batched(card: TaskCard, envs: int, seconds: float) -> float:
     env.step(actions[0])  # compile
     steps = 0
     start = time.perf_counter()
-    while (spent := time.perf_counter() - start) < seconds:
+    while (elapsed := time.perf_counter() - start) < seconds:
         env.step(actions[steps % 8])
         steps += 1
-    return steps * envs / spent
+    return steps * envs / elapsed
 
 
 def fused(card: TaskCard, envs: int, seconds: float) -> float:
@@ -91,7 +91,7 @@ def fused(card: TaskCard, envs: int, seconds: float) -> float:
     jax.block_until_ready(stream)
     steps = 0
     start = time.perf_counter()
-    while (spent := time.perf_counter() - start) < seconds:
+    while (elapsed := time.perf_counter() - start) < seconds:
         stream = jax.block_until_ready(run(stream))
         steps += _CHUNK
-    return steps * envs / spent
+    return steps * envs / elapsed

@@ -82,23 +82,23 @@ def list_tasks(
     for required_tag in tag or ():
         if required_tag not in known_tags:
             raise ValueError(unknown("tag", required_tag, known_tags))
-    chosen = []
+    selected = []
     for card in listed:
         text = " ".join((card.id, card.summary, *card.tags)).lower()
         has_words = all(word.lower() in text for word in words or ())
         if has_words and family in (None, card.family) and set(tag or ()) <= set(card.tags):
-            chosen.append(card)
+            selected.append(card)
     if as_json:
-        print(json.dumps([_facts(card) for card in chosen], indent=2))
+        print(json.dumps([_facts(card) for card in selected], indent=2))
         return
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for column in ("family", "task", "summary"):
         table.add_column(column, no_wrap=column != "summary")
     family_above = ""
-    for card in chosen:
+    for card in selected:
         table.add_row("" if card.family == family_above else card.family, card.name, card.summary)
         family_above = card.family
-    Console().print(table if chosen else "No task passes every filter; `rlsuite list` shows all tasks.")
+    Console().print(table if selected else "No task passes every filter; `rlsuite list` shows all tasks.")
     print(f"Suites: {', '.join(registry.suites())}. Agents: {', '.join(registry.agent_entry_points())}.")
 
 

@@ -39,8 +39,10 @@ MOST_CALLS = 100
 SHORTEST_KEY = 12
 
 ATTEMPTS = 8
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
-"""Seconds before the second attempt, and at most. Each pause is twice as long as the one before, give or take half."""
+FIRST_PAUSE = 0.5
+"""Seconds before the second attempt. Each pause is twice as long as the one before, give or take half."""
+LONGEST_PAUSE = 30.0
+"""Seconds of a pause, at most."""
 
 LONGEST_WAIT = 300.0
 """Longest pause in seconds that a server may ask for with ``Retry-After``."""
@@ -125,11 +127,11 @@ class Endpoint:
     def __post_init__(self) -> None:
         if not self.model:
             raise ValueError("A model has a name; it is empty.")
-        parts = urlsplit(self.base_url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        url = urlsplit(self.base_url)
+        if url.scheme not in ("http", "https") or not url.hostname:
             raise ValueError(f"A base URL is like http://localhost:8000/v1, got {self.base_url!r}.")
-        if parts.username or parts.password or parts.query:
-            raise ValueError(f"A key belongs into an environment variable, not into the base URL of {parts.hostname}.")
+        if url.username or url.password or url.query:
+            raise ValueError(f"A key belongs into an environment variable, not into the base URL of {url.hostname}.")
         if self.api_key_env != KEY_VARIABLE and not os.environ.get(self.api_key_env):
             raise ValueError(f"There is no API key: the environment variable {self.api_key_env} is not set.")
         for name in ("temperature", "input_price", "output_price"):
@@ -192,16 +194,16 @@ class ChatClient:
             NoReply: the server refuses this conversation.
             ChatError: the server cannot be reached, refuses the request, or was busy for :data:`ATTEMPTS` attempts.
         """
-        asked: dict[str, Any] = {"model": self.endpoint.model, "messages": messages}
-        asked |= {"tools": tools} if tools else {}
+        request: dict[str, Any] = {"model": self.endpoint.model, "messages": messages}
+        request |= {"tools": tools} if tools else {}
         for name in ("temperature", "max_tokens"):
             if (value := getattr(self.endpoint, name)) is not None:
-                asked[name] = value
+                request[name] = value
         pause = FIRST_PAUSE
         async with self._slots:
             for attempt in range(1, ATTEMPTS + 1):
                 try:
-                    return await self._attempt(asked)
+                    return await self._attempt(request)
                 except _Lost as lost:
                     if attempt == ATTEMPTS:
                         raise ChatError(f"{self._url} gave no reply in {ATTEMPTS} attempts: {lost}.") from None
@@ -210,7 +212,7 @@ class ChatClient:
                     pause = min(2 * pause, LONGEST_PAUSE)
         raise AssertionError("the last attempt returns or raises")
 
-    async def _attempt(self, asked: dict[str, Any]) -> Reply:
+    async def _attempt(self, request: dict[str, Any]) -> Reply:
         """Send a request once.
 
         Raises:
@@ -221,7 +223,7 @@ class ChatClient:
 
         try:
             async with asyncio.timeout(self.endpoint.timeout):
-                status, headers, body = await self._send(asked)
+                status, headers, body = await self._send(request)
         except TimeoutError:
             raise _Lost(f"no complete reply within {self.endpoint.timeout:g} s") from None
         except httpx.ConnectError as error:
@@ -232,16 +234,16 @@ class ChatClient:
             raise _Lost(f"the connection was lost ({error or type(error).__name__})") from None
         self._reached = True
         if body is None:
-            return Reply({"role": "assistant", "content": ""}, _estimate(asked, "x" * LARGEST_BODY), "too large")
+            return Reply({"role": "assistant", "content": ""}, _estimate(request, "x" * LARGEST_BODY), "too large")
         if len(self._key) >= SHORTEST_KEY:  # a shorter one is a placeholder and may be a word
             body = body.replace(self._key.encode(), b"***")  # some servers repeat it, and replies are stored
         if status == 200:
-            return _read(body, asked)
+            return _read(body, request)
         raise self._refusal(status, headers, body)
 
     def _refusal(self, status: int, headers: httpx.Headers, body: bytes) -> _Lost | ChatError:
         """Return the error of a response that is no completion."""
-        reason = f"status {status}: {_said(body)}"
+        reason = f"status {status}: {_error_message(body)}"
         if status in _BUSY or status >= 500:
             wish = _retry_after(headers.get("retry-after", ""))
             if _code(body) == "insufficient_quota":
@@ -249,7 +251,7 @@ class ChatClient:
             if wish > LONGEST_WAIT:
                 return ChatError(f"{self._url} asks to come back in {wish:.0f} s, {reason}")
             return _Lost(reason, wish)
-        if status in (400, 413) and (_code(body) in _HOPELESS or _TOO_LONG.search(_said(body))):
+        if status in (400, 413) and (_code(body) in _HOPELESS or _TOO_LONG.search(_error_message(body))):
             return NoReply(f"{self._url} refuses this conversation, {reason}")
         advice = ""
         if status in (401, 403) and not self._key:
@@ -258,9 +260,9 @@ class ChatClient:
             advice = f" Check the model {self.endpoint.model!r} and the base URL, which usually ends in /v1."
         return ChatError(f"{self._url} refused, {reason.rstrip('.')}.{advice}")
 
-    async def _send(self, asked: dict[str, Any]) -> tuple[int, httpx.Headers, bytes | None]:
+    async def _send(self, request: dict[str, Any]) -> tuple[int, httpx.Headers, bytes | None]:
         """Return status, headers and body of a response; the body is None if it is too large."""
-        async with self._http.stream("POST", self._url, json=asked) as response:
+        async with self._http.stream("POST", self._url, json=request) as response:
             body = bytearray()
             async for chunk in response.aiter_bytes():
                 body += chunk
@@ -269,7 +271,7 @@ class ChatClient:
             return response.status_code, response.headers, bytes(body)
 
 
-def _said(body: bytes) -> str:
+def _error_message(body: bytes) -> str:
     """Return the server's message on one line."""
     error = _dictionary(_parse(body)).get("error")
     message = error if isinstance(error, str) else _dictionary(error).get("message")
@@ -277,7 +279,7 @@ def _said(body: bytes) -> str:
     return " ".join(text.split())[:300] or "(no message)"
 
 
-def _read(body: bytes, asked: dict[str, Any]) -> Reply:
+def _read(body: bytes, request: dict[str, Any]) -> Reply:
     """Read a completion.
 
     Raises:
@@ -286,33 +288,36 @@ def _read(body: bytes, asked: dict[str, Any]) -> Reply:
     parsed = _dictionary(_parse(body))
     choices = parsed.get("choices")
     choice = _dictionary(choices[0]) if isinstance(choices, list) and choices else {}
-    said = choice.get("message")
-    if not isinstance(said, dict):
+    completion = choice.get("message")
+    if not isinstance(completion, dict):
         raise _Lost(f"the response is no chat completion ({body[:100].decode(errors='replace')!r})")
-    message: Message = {"role": "assistant", "content": _clean(_joined(said.get("content")))[-LONGEST_REPLY:]}
-    if calls := _tool_calls(said.get("tool_calls")):
+    message: Message = {"role": "assistant", "content": _clean(_joined(completion.get("content")))[-LONGEST_REPLY:]}
+    if calls := _tool_calls(completion.get("tool_calls")):
         message["tool_calls"] = calls
-    usage, counts = _dictionary(parsed.get("usage")), []
+    usage = _dictionary(parsed.get("usage"))
+    counts = []
     for name in ("prompt_tokens", "completion_tokens"):
         count = usage.get(name)
         counts.append(count if isinstance(count, int) and 0 <= count < 2**53 else None)
-    counted = Usage(counts[0], counts[1], False) if None not in counts else _estimate(asked, json.dumps(said))  # type: ignore[arg-type]
+    counted = Usage(counts[0], counts[1], False) if None not in counts else _estimate(request, json.dumps(completion))  # type: ignore[arg-type]
     return Reply(message, counted, _clean(str(choice.get("finish_reason")))[:100])
 
 
-def _tool_calls(given: Any) -> list[dict[str, Any]]:
+def _tool_calls(entries: Any) -> list[dict[str, Any]]:
     """Return the well-formed tool calls of a reply. Their arguments are still text that a model wrote."""
     calls = []
-    for number, entry in enumerate(given[:MOST_CALLS] if isinstance(given, list) else ()):
+    for number, entry in enumerate(entries[:MOST_CALLS] if isinstance(entries, list) else ()):
         call = _dictionary(entry)
         function = _dictionary(call.get("function"))
-        name, arguments, own = function.get("name"), function.get("arguments"), call.get("id")
+        name = function.get("name")
+        arguments = function.get("arguments")
+        call_id = call.get("id")
         if not isinstance(name, str):
             continue
         if not isinstance(arguments, str):
             arguments = json.dumps(arguments)
         calls.append({
-            "id": _clean(own)[:200] if isinstance(own, str) and own else f"call_{number}",
+            "id": _clean(call_id)[:200] if isinstance(call_id, str) and call_id else f"call_{number}",
             "type": "function",
             "function": {"name": _clean(name)[:200], "arguments": _clean(arguments)[:LONGEST_REPLY]},
         })  # fmt: skip
@@ -322,7 +327,7 @@ def _tool_calls(given: Any) -> list[dict[str, Any]]:
 def _joined(content: Any) -> str:
     """Return content as one text. Some servers send a list of parts."""
     if isinstance(content, list):
-        content = "".join(text for part in content if isinstance(text := _dictionary(part).get("text"), str))
+        content = "".join(text for entry in content if isinstance(text := _dictionary(entry).get("text"), str))
     return content if isinstance(content, str) else ""
 
 
@@ -359,6 +364,6 @@ def _retry_after(header: str) -> float:
         return 0.0
 
 
-def _estimate(asked: dict[str, Any], reply: str) -> Usage:
-    sent = sum(len(str(message.get("content") or "")) for message in asked["messages"])
+def _estimate(request: dict[str, Any], reply: str) -> Usage:
+    sent = sum(len(str(message.get("content") or "")) for message in request["messages"])
     return Usage(math.ceil(sent / CHARACTERS_PER_TOKEN), math.ceil(len(reply) / CHARACTERS_PER_TOKEN), True)

@@ -130,16 +130,16 @@ class PuzzleDataset(Dataset):
         if size < 1 or seed < 0:
             raise ValueError(f"size is at least 1 and seed at least 0, got {size} and {seed}.")
         single = difficulty is None or isinstance(difficulty, str) or not isinstance(difficulty, Iterable)
-        chosen: list[Any] = [difficulty] if single else list(difficulty)  # type: ignore[arg-type]
-        if not chosen:
+        difficulties: list[Any] = [difficulty] if single else list(difficulty)  # type: ignore[arg-type]
+        if not difficulties:
             raise ValueError("difficulty is a tier's name, a number, or a sequence of at least one of them; got none.")
         self.id = find_card(task_id).id
-        self.puzzles = [puzzle_of(task_id, one) for one in chosen]
+        self.puzzles = [puzzle_of(task_id, tier) for tier in difficulties]
         self.split, self.size, self.seed, self.unique = split, size, seed, unique
         self.puzzle.generate(seed, split)  # a wrong split is named now
         self._seeds = array("Q")
-        self._seen: set[str] = set()
-        self._next = [seed + lane for lane in range(len(chosen))]
+        self._hashes: set[str] = set()
+        self._next = [seed + lane for lane in range(len(difficulties))]
         if not unique:
             self._warn_of_repeats()
         elif math.isfinite(sum(puzzle.space for puzzle in self.puzzles)):
@@ -163,19 +163,20 @@ class PuzzleDataset(Dataset):
         """Return the seed of a row, each of which differs from the rows before."""
         while len(self._seeds) <= number:
             lane = len(self._seeds) % len(self.puzzles)
-            puzzle, most = self.puzzles[lane], _PATIENCE * len(self._seen) + 1000
-            for seed in range(self._next[lane], self._next[lane] + most * len(self.puzzles), len(self.puzzles)):
-                found = canonical_hash(puzzle, puzzle.generate(seed, self.split))
-                if found not in self._seen:
+            puzzle = self.puzzles[lane]
+            attempts = _PATIENCE * len(self._hashes) + 1000
+            for seed in range(self._next[lane], self._next[lane] + attempts * len(self.puzzles), len(self.puzzles)):
+                digest = canonical_hash(puzzle, puzzle.generate(seed, self.split))
+                if digest not in self._hashes:
                     break
             else:
                 raise ValueError(
                     f"{self.id} has too few different {self.split} instances at difficulty {puzzle.tier:g}: "
-                    f"{len(self._seeds)} rows were found, and {most} more seeds gave no other (puzzle.space, the "
+                    f"{len(self._seeds)} rows were found, and {attempts} more seeds gave no other (puzzle.space, the "
                     f"estimate for both splits, is {puzzle.space:g}). Ask for a smaller size, for more difficulties, "
                     "or for repeated instances with unique=False."
                 )
-            self._seen.add(found)
+            self._hashes.add(digest)
             self._seeds.append(seed)
             self._next[lane] = seed + len(self.puzzles)
         return self._seeds[number]
@@ -193,65 +194,67 @@ class PuzzleDataset(Dataset):
 
 
 def expected_different(instances: float, rows: float) -> float:
-    """Return the expected number of different instances among rows drawn uniformly from so many instances."""
+    """Return the expected number of different instances among rows sampled uniformly from so many instances."""
     return rows if math.isinf(instances) else -instances * math.expm1(-rows / instances)
 
 
 class CompositeDataset(Dataset):
-    """Rows of several datasets, drawn at random by weights.
+    """Rows of several datasets, sampled by weights.
 
-    The draws depend on ``seed`` alone. Each row of a dataset comes in its order, so that none is skipped or repeated.
+    The choice depends on ``seed`` alone. Each row of a dataset comes in its order, so that none is skipped or repeated.
 
     Args:
         parts: ids of puzzles with their weights, or pairs of a dataset and its weight.
         size: number of rows.
-        seed: seed of the draws; for ids also that of the first row of each.
+        seed: seed of the choice; for ids also that of the first row of each.
         keywords: for ids only: other arguments of :class:`PuzzleDataset` (``split``, ``difficulty``, ``unique``).
 
     Raises:
-        ValueError: no parts, a weight that is not a positive number, or a wrong argument of a dataset.
-        TypeError: parts of another type, or keywords beside datasets.
+        ValueError: no sources, a weight that is not a positive number, or a wrong argument of a dataset.
+        TypeError: sources of another type, or keywords beside datasets.
     """
 
     def __init__(
         self,
-        parts: Mapping[str, float] | Sequence[tuple[Dataset, float]],
+        sources: Mapping[str, float] | Sequence[tuple[Dataset, float]],
         *,
         size: int = 1000,
         seed: int = 0,
         **keywords: Any,
     ) -> None:
-        pairs: list[Any] = list(parts.items() if isinstance(parts, Mapping) else parts)
+        pairs: list[Any] = list(sources.items() if isinstance(sources, Mapping) else sources)
         if not pairs:
-            raise ValueError("A composite dataset needs at least one part.")
+            raise ValueError("A composite dataset needs at least one source.")
         if size < 1 or not 0 <= seed < 2**64:
             raise ValueError(f"size is at least 1 and seed in [0, 2**64), got {size} and {seed}.")
-        for part, weight in pairs:
-            if not isinstance(part, str if isinstance(parts, Mapping) else Dataset):
-                raise TypeError(f"Parts are {{id: weight}} or a list of (dataset, weight); got {part!r}.")
+        for source, weight in pairs:
+            if not isinstance(source, str if isinstance(sources, Mapping) else Dataset):
+                raise TypeError(f"Sources are {{id: weight}} or a list of (dataset, weight); got {source!r}.")
             if not 0 < weight < math.inf:
-                raise ValueError(f"The weight of {part if isinstance(part, str) else 'a part'} is {weight!r}, not > 0.")
-        if keywords and not isinstance(parts, Mapping):
+                name = source if isinstance(source, str) else "a dataset"
+                raise ValueError(f"The weight of {name} is {weight!r}, not > 0.")
+        if keywords and not isinstance(sources, Mapping):
             raise TypeError(f"Datasets have their own {', '.join(keywords)}: leave that out.")
         self.size, self.seed = size, seed
         total = sum(weight for _, weight in pairs)
-        self.parts: list[Dataset] = [
-            PuzzleDataset(part, size=math.ceil(size * weight / total), seed=seed, **keywords)
-            if isinstance(part, str)
-            else part
-            for part, weight in pairs
+        self.datasets: list[Dataset] = [
+            PuzzleDataset(source, size=math.ceil(size * weight / total), seed=seed, **keywords)
+            if isinstance(source, str)
+            else source
+            for source, weight in pairs
         ]
-        """Datasets that rows are drawn from."""
+        """Datasets that the rows come from."""
         self._limits = [limit / total for limit in accumulate(weight for _, weight in pairs)]
         self._dice = Dice(stream_of("CompositeDataset"), seed)
-        self._part, self._place = array("I"), array("Q")
+        self._choices = array("I")
+        self._rows = array("Q")
         self._used = [0] * len(pairs)
 
     def row(self, number: int) -> Row:
         """Return the row of a number from 0, which may lie beyond the size."""
-        while len(self._part) <= number:
-            part = min(bisect_right(self._limits, self._dice.word() / 2**64), len(self.parts) - 1)
-            self._part.append(part)
-            self._place.append(self._used[part])
-            self._used[part] += 1
-        return self.parts[self._part[number]].row(self._place[number])
+        while len(self._choices) <= number:
+            choice = min(bisect_right(self._limits, self._dice.word() / 2**64), len(self.datasets) - 1)
+            self._choices.append(choice)
+            self._rows.append(self._used[choice])
+            self._used[choice] += 1
+        return self.datasets[self._choices[number]].row(self._rows[number])

@@ -29,7 +29,7 @@ CANARY = "rlbench-suite canary 6f0d2d0c-8a55-4c0e-9d1b-5f2f9f6e3c1a: benchmark d
 """Text that every card carries, so that a corpus that holds test data can be found by searching for it."""
 SUFFIXES = (".jsonl", ".parquet")
 SHARD = "data/{split}-00000-of-00001.parquet"
-_SHOWN = 80
+_MAX_REPEATED = 80
 """Number of bytes of a bad line that an error repeats."""
 _GROUP = 1000
 """Rows written at a time."""
@@ -101,9 +101,9 @@ def _row(line: bytes, path: Path, number: int) -> Row:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path}, line {number}, is no JSON ({error}): {line[:_SHOWN]!r}") from None
+        raise ValueError(f"{path}, line {number}, is no JSON ({error}): {line[:_MAX_REPEATED]!r}") from None
     if not isinstance(row, dict):
-        raise ValueError(f"{path}, line {number}, is no row but {type(row).__name__}: {line[:_SHOWN]!r}")
+        raise ValueError(f"{path}, line {number}, is no row but {type(row).__name__}: {line[:_MAX_REPEATED]!r}")
     return row
 
 

@@ -72,8 +72,8 @@ class Guard:
         if refusal is not None:
             await _refuse(scope, send, *refusal)
             return
-        if self.token is not None and _first_part(scope["path"]) == self.token:
-            scope = _without_first_part(scope)
+        if self.token is not None and _first_segment(scope["path"]) == self.token:
+            scope = _without_first_segment(scope)
         await self.app(scope, receive, send)
 
     def _refusal(self, scope: Scope, headers: dict[bytes, str]) -> tuple[int, str] | None:
@@ -84,8 +84,8 @@ class Guard:
                 return MISDIRECTED, "This server answers localhost and 127.0.0.1 only."
         else:
             presented = headers.get(b"authorization", "").removeprefix("Bearer ")
-            given = (presented, _first_part(scope["path"]))
-            if not any(hmac.compare_digest(part.encode(), self.token.encode()) for part in given):
+            tokens = (presented, _first_segment(scope["path"]))
+            if not any(hmac.compare_digest(token.encode(), self.token.encode()) for token in tokens):
                 return (
                     UNAUTHORIZED,
                     "This server needs its token: /TOKEN/ws, or the header Authorization: Bearer TOKEN.",
@@ -105,12 +105,12 @@ def _host_name(address: str) -> str | None:
         return None
 
 
-def _first_part(path: str) -> str:
+def _first_segment(path: str) -> str:
     return path.split("/")[1] if path.startswith("/") else ""
 
 
-def _without_first_part(scope: Scope) -> Scope:
-    """Return the scope of a request without the first part of its path."""
+def _without_first_segment(scope: Scope) -> Scope:
+    """Return the scope of a request without the first segment of its path."""
     path = "/" + "/".join(scope["path"].split("/")[2:])
     return {**scope, "path": path, "raw_path": path.encode()}
 

@@ -143,33 +143,33 @@ class Judge:
             raise ValueError("This judge is closed; make another.")
         tasks = [(number, row, reply) for number, (row, reply) in enumerate(zip(rows, completions, strict=True))]
         chunks = deque(tasks[at : at + CHUNK] for at in range(0, len(tasks), CHUNK))
-        found: list[Verdict] = [_LOST] * len(tasks)
+        verdicts: list[Verdict] = [_LOST] * len(tasks)
         with self._turn:
             try:
-                self._judge_all(chunks, found)
+                self._judge_all(chunks, verdicts)
             except BaseException:  # verdicts on these replies must not be taken for those on later ones
                 self._workers = [self._renewed(worker) if worker.tasks else worker for worker in self._workers]
                 raise
-        reasons = [judged.reason for judged in found if judged.reason.startswith(NO_VERDICT)]
+        reasons = [judged.reason for judged in verdicts if judged.reason.startswith(NO_VERDICT)]
         if reasons:
             first = reasons[0].removeprefix(NO_VERDICT)
             warnings.warn(
-                f"{len(reasons)} of {len(found)} rows cannot be judged, and replies to them score 0. "
+                f"{len(reasons)} of {len(verdicts)} rows cannot be judged, and replies to them score 0. "
                 f"The first: {first}",
                 stacklevel=2,
             )
-        return found
+        return verdicts
 
-    def _judge_all(self, chunks: deque[list[Task]], found: list[Verdict]) -> None:
+    def _judge_all(self, chunks: deque[list[Task]], verdicts: list[Verdict]) -> None:
         """Judge replies and put the verdicts in their places."""
         error: Exception | None = None
         while (chunks and not error) or any(worker.tasks for worker in self._workers):
-            for place, worker in enumerate(self._workers):
+            for index, worker in enumerate(self._workers):
                 if worker.ready and not worker.tasks and chunks and not error:
                     try:
                         worker.give(chunks[0])
                     except OSError:  # it was killed while it had nothing to do
-                        self._workers[place] = self._renewed(worker)
+                        self._workers[index] = self._renewed(worker)
                     else:
                         chunks.popleft()
             busy = [worker for worker in self._workers if worker.tasks or not worker.ready]
@@ -177,13 +177,13 @@ class Judge:
             wait([worker.pipe for worker in busy], max(limit, 0))
             for worker in busy:
                 try:
-                    error = self._take(worker, found) or error
+                    error = self._take(worker, verdicts) or error
                     late = time.monotonic() > worker.deadline(self.seconds)
                     reason = f"judging this answer took longer than {self.seconds:g} s" if late else ""
                 except (EOFError, OSError):
                     reason = "judging this answer ended its process"
                 if reason:
-                    self._replace(worker, reason, found, chunks)
+                    self._replace(worker, reason, verdicts, chunks)
         if error:
             raise error
 
@@ -206,7 +206,7 @@ class Judge:
         self.close()
 
     @staticmethod
-    def _take(worker: _Worker, found: list[Verdict]) -> Exception | None:
+    def _take(worker: _Worker, verdicts: list[Verdict]) -> Exception | None:
         """Take all that a worker has sent, and return the error if it met one."""
         while worker.pipe.poll():
             sent = worker.pipe.recv()
@@ -218,10 +218,10 @@ class Judge:
                 worker.ready = True
                 return sent
             else:
-                found[worker.tasks.popleft()[0]] = sent
+                verdicts[worker.tasks.popleft()[0]] = sent
         return None
 
-    def _replace(self, worker: _Worker, reason: str, found: list[Verdict], chunks: deque[list[Task]]) -> None:
+    def _replace(self, worker: _Worker, reason: str, verdicts: list[Verdict], chunks: deque[list[Task]]) -> None:
         """Replace a worker that hangs or has ended. The reply that it judged scores 0; others are judged again.
 
         Raises:
@@ -233,10 +233,10 @@ class Judge:
                 f"A process for judging did not start within {_LONGEST_START:g} s. A script needs "
                 "`if __name__ == '__main__':` around its use of Judge."
             )
-        guilty, *left = worker.tasks
-        found[guilty[0]] = Verdict(False, False, False, 0.0, reason)
-        if left:
-            chunks.appendleft(left)
+        guilty, *waiting = worker.tasks
+        verdicts[guilty[0]] = Verdict(False, False, False, 0.0, reason)
+        if waiting:
+            chunks.appendleft(waiting)
         self._workers[self._workers.index(worker)] = self._renewed(worker)
 
     def _renewed(self, worker: _Worker) -> _Worker:
@@ -247,8 +247,8 @@ class Judge:
     def _start(self) -> _Worker:
         """Start a worker."""
         context = multiprocessing.get_context("spawn")
-        ours, theirs = context.Pipe()
-        process = context.Process(target=_work, args=(theirs, type(self)._judge, self._reading), daemon=True)
+        our_end, worker_end = context.Pipe()
+        process = context.Process(target=_work, args=(worker_end, type(self)._judge, self._reading), daemon=True)
         process.start()
-        theirs.close()
-        return _Worker(process, ours)
+        worker_end.close()
+        return _Worker(process, our_end)

@@ -143,13 +143,13 @@ def without_thoughts(reply: str, thoughts: Tags = THOUGHTS) -> str:
     """
     opening, closing = thoughts
     *closed, last = reply.split(closing)
-    kept = [last.partition(opening)[0]]
-    for part in reversed(closed):
-        before, opened, _ = part.partition(opening)
+    texts = [last.partition(opening)[0]]
+    for passage in reversed(closed):
+        before, opened, _ = passage.partition(opening)
         if not opened:
             break
-        kept.append(before)
-    return "\n".join(reversed(kept))
+        texts.append(before)
+    return "\n".join(reversed(texts))
 
 
 def _last_tagged(reply: str, tags: Tags) -> str | None:
@@ -176,9 +176,9 @@ def _last_boxed(reply: str) -> str | None:
             return None
         begin = end = start + len(_BOX)
         depth = 1
-        for part in reply[begin : begin + LONGEST_ANSWER].split("}")[:-1]:  # each ends at a closing brace
-            depth += part.count("{") - 1
-            end += len(part)
+        for passage in reply[begin : begin + LONGEST_ANSWER].split("}")[:-1]:  # each ends at a closing brace
+            depth += passage.count("{") - 1
+            end += len(passage)
             if not depth:
                 if not _is_placeholder(answer := reply[begin:end]):
                     return answer.strip()
@@ -215,10 +215,10 @@ def _inside(text: str) -> str | None:
     if text[:1] not in _OPENINGS or (fenced and (not text.endswith("```") or len(text) < 6)):
         return None
     if fenced:
-        first, line_break, rest = text[3:-3].partition("\n")
+        first, line_break, body = text[3:-3].partition("\n")
         if not line_break:
             return first
-        return rest if first.strip().lower() in _LANGUAGES else None
+        return body if first.strip().lower() in _LANGUAGES else None
     if len(text) > 1 and text[0] == text[-1] == "`":
         return text[1:-1]
     for opening, closing in _LAYERS:

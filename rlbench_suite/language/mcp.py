@@ -41,14 +41,14 @@ def server(session: Session, name: str = "rlbench-suite") -> Server[Any]:
     async def list_tools(_: Any, __: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=tools)
 
-    async def call_tool(_: Any, asked: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call_tool(_: Any, request: types.CallToolRequestParams) -> types.CallToolResult:
         async with one_at_a_time:
-            return await asyncio.to_thread(call, asked.name, asked.arguments or {})
+            return await asyncio.to_thread(call, request.name, request.arguments or {})
 
     def call(name: str, arguments: dict[str, Any]) -> types.CallToolResult:
         if session.done:
-            told = types.TextContent(type="text", text="The episode is over; no more calls are made.")
-            return types.CallToolResult(content=[told], is_error=True)
+            refusal = types.TextContent(type="text", text="The episode is over; no more calls are made.")
+            return types.CallToolResult(content=[refusal], is_error=True)
         turn = session.call(name, arguments)
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=turn.text)],
@@ -59,11 +59,11 @@ def server(session: Session, name: str = "rlbench-suite") -> Server[Any]:
     async def list_prompts(_: Any, __: Any) -> types.ListPromptsResult:
         return types.ListPromptsResult(prompts=[types.Prompt(name="task", description="The task of the episode.")])
 
-    async def get_prompt(_: Any, asked: types.GetPromptRequestParams) -> types.GetPromptResult:
-        if asked.name != "task":
-            raise ValueError(f"The only prompt is 'task', got {asked.name!r}.")
-        said = types.PromptMessage(role="user", content=types.TextContent(type="text", text=task))
-        return types.GetPromptResult(messages=[said])
+    async def get_prompt(_: Any, request: types.GetPromptRequestParams) -> types.GetPromptResult:
+        if request.name != "task":
+            raise ValueError(f"The only prompt is 'task', got {request.name!r}.")
+        message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=task))
+        return types.GetPromptResult(messages=[message])
 
     return Server(
         name,
@@ -92,18 +92,18 @@ def run(
         ImportError: see :func:`server`.
         ValueError: a wrong token.
     """
-    made = server(session)
+    mcp_server = server(session)
     if transport == "stdio":
-        asyncio.run(_serve_pipe(made))
+        asyncio.run(_serve_pipe(mcp_server))
         return
     import uvicorn
 
-    app = Guard(made.streamable_http_app(host=host), token)
+    app = Guard(mcp_server.streamable_http_app(host=host), token)
     uvicorn.run(app, host=host, port=port, http=impatient_protocol(), log_level="warning")
 
 
-async def _serve_pipe(made: Server[Any]) -> None:
+async def _serve_pipe(mcp_server: Server[Any]) -> None:
     from mcp.server.stdio import stdio_server
 
     async with stdio_server() as (read, write):
-        await made.run(read, write, made.create_initialization_options())
+        await mcp_server.run(read, write, mcp_server.create_initialization_options())

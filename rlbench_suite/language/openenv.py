@@ -170,11 +170,9 @@ class Offer:
         """
         if split is not None and split not in self.splits:
             raise ValueError(f"This server offers the split {self.split} only; start it with --split any.")
-        chosen = self.difficulty if difficulty is None else difficulty
+        tier = self.difficulty if difficulty is None else difficulty
         split = split or self.splits[0]
-        return begin(
-            self.task_id, seed=seed, split=split, difficulty=chosen, one_shot=self.one_shot, keep_messages=False
-        )
+        return begin(self.task_id, seed=seed, split=split, difficulty=tier, one_shot=self.one_shot, keep_messages=False)
 
     def try_out(self) -> Session:
         """Play a turn of each split, so that the first client waits for no compilation; return the last episode.
@@ -201,7 +199,8 @@ class Connection:
     def __init__(self, offer: Offer, tools: list[dict[str, Any]], seats: Semaphore) -> None:
         self.offer = offer
         self.tools = tools
-        self._seats, self._seated = seats, False
+        self._seats = seats
+        self._seated = False
         self.session: Session | None = None
         self.state = EpisodeState(id=find_card(offer.task_id).id)
 
@@ -225,26 +224,27 @@ class Connection:
         """Make room for another client."""
         if self._seated:
             self._seats.release()
-        self.session, self._seated = None, False
+        self.session = None
+        self._seated = False
 
     def _reset(self, data: dict[str, Any]) -> dict[str, Any]:
-        asked = _checked(Reset, data)
+        request = _checked(Reset, data)
         if not self._seated and not self._seats.acquire(blocking=False):
             raise Refused("CAPACITY_REACHED", "All sessions of this server are taken; close one, or try again later.")
         self._seated = True
-        seed = secrets.randbelow(LARGEST_SEED) if asked.seed is None else asked.seed
+        seed = secrets.randbelow(LARGEST_SEED) if request.seed is None else request.seed
         try:
-            self.session = self.offer.begin(seed, asked.split, asked.difficulty)
+            self.session = self.offer.begin(seed, request.split, request.difficulty)
         except ValueError as error:
             raise Refused("VALIDATION_ERROR", str(error)) from None
         self.state = EpisodeState(
             id=self.state.id,
-            episode_id=asked.episode_id or secrets.token_hex(8),
-            split=asked.split or self.offer.splits[0],
-            difficulty=self.offer.difficulty if asked.difficulty is None else asked.difficulty,
+            episode_id=request.episode_id or secrets.token_hex(8),
+            split=request.split or self.offer.splits[0],
+            difficulty=self.offer.difficulty if request.difficulty is None else request.difficulty,
             seed=seed,
         )
-        return _seen(Observation(system=self.session.system, text=self.session.opening).model_dump())
+        return _observation_frame(Observation(system=self.session.system, text=self.session.opening).model_dump())
 
     def _step(self, data: dict[str, Any]) -> dict[str, Any]:
         kind = data.get("type")
@@ -252,7 +252,7 @@ class Connection:
             raise Refused("VALIDATION_ERROR", unknown("type of action", kind, [name for name in ACTIONS if name]))
         action = _checked(ACTIONS[kind], data)
         if isinstance(action, ListTools):
-            return _seen({"tools": self.tools})
+            return _observation_frame({"tools": self.tools})
         if self.session is None:
             raise Refused("SESSION_ERROR", "No episode has begun: send a reset first.")
         if self.session.done:
@@ -268,8 +268,9 @@ class Connection:
         if isinstance(action, CallTool):  # the fields that OpenEnv's client of tools reads
             observation |= {"tool_name": action.tool_name, "result": turn.text, "error": None}
         self.state.step_count += 1
-        self.state.done, self.state.total_reward = turn.done, self.session.total_reward
-        return _seen(observation, turn.reward, turn.done)
+        self.state.done = turn.done
+        self.state.total_reward = self.session.total_reward
+        return _observation_frame(observation, turn.reward, turn.done)
 
 
 def _read(frame: str) -> tuple[str, dict[str, Any]]:
@@ -306,11 +307,11 @@ def _checked(model: type[Model], data: dict[str, Any]) -> Model:
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        told = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_url=False)]
-        raise Refused("VALIDATION_ERROR", "; ".join(told) + ".") from None
+        faults = [f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors(include_url=False)]
+        raise Refused("VALIDATION_ERROR", "; ".join(faults) + ".") from None
 
 
-def _seen(observation: dict[str, Any], reward: float | None = None, done: bool = False) -> dict[str, Any]:
+def _observation_frame(observation: dict[str, Any], reward: float | None = None, done: bool = False) -> dict[str, Any]:
     return {"observation": observation, "reward": reward, "done": done}
 
 
@@ -322,7 +323,8 @@ def listed(tools: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return tools in the form of OpenEnv and MCP: ``name``, ``description``, ``input_schema``."""
     functions = [tool["function"] for tool in tools]
     return [
-        {"name": one["name"], "description": one["description"], "input_schema": one["parameters"]} for one in functions
+        {"name": function["name"], "description": function["description"], "input_schema": function["parameters"]}
+        for function in functions
     ]
 
 
@@ -360,11 +362,11 @@ def make_app(
     tools = listed(offer.try_out().tools)
     pool = ThreadPoolExecutor(threads or os.cpu_count(), thread_name_prefix="episodes")
     seats = Semaphore(max_sessions)
-    places = Semaphore(max_sessions + SPARE_CONNECTIONS)
+    connections = Semaphore(max_sessions + SPARE_CONNECTIONS)
 
     async def serve(websocket: WebSocket) -> None:
         await websocket.accept()
-        if not places.acquire(blocking=False):
+        if not connections.acquire(blocking=False):
             await websocket.close(TRY_AGAIN_LATER, "too many clients")
             return
         connection = Connection(offer, tools, seats)
@@ -385,7 +387,7 @@ def make_app(
             await websocket.close(POLICY_VIOLATION, f"nothing was sent for {idle_seconds:g} seconds")
         finally:
             connection.leave()
-            places.release()
+            connections.release()
 
     async def next_event(websocket: WebSocket) -> MutableMapping[str, Any]:
         async with asyncio.timeout(idle_seconds):
@@ -430,8 +432,8 @@ def _add_descriptions(app: FastAPI, card: TaskCard) -> None:
         }
 
     def no_session() -> JSONResponse:
-        told = "HTTP requests keep no episode: connect to the WebSocket /ws, and send frames of type reset and step."
-        return JSONResponse({"detail": told}, UPGRADE_REQUIRED, {"Upgrade": "websocket"})
+        detail = "HTTP requests keep no episode: connect to the WebSocket /ws, and send frames of type reset and step."
+        return JSONResponse({"detail": detail}, UPGRADE_REQUIRED, {"Upgrade": "websocket"})
 
     for path, method in (("/reset", "POST"), ("/step", "POST"), ("/state", "GET")):
         app.add_api_route(path, no_session, methods=[method], response_model=None)

@@ -211,7 +211,7 @@ def play_all(games: Iterable[Game], endpoint: Endpoint) -> Iterator[Transcript]:
         ImportError: httpx is not installed.
         ChatError: the endpoint cannot be used.
     """
-    stream = _played(games, endpoint)
+    stream = _play_in_loop(games, endpoint)
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -225,7 +225,7 @@ def play_all(games: Iterable[Game], endpoint: Endpoint) -> Iterator[Transcript]:
             thread.submit(stream.close).result()
 
 
-def _played(games: Iterable[Game], endpoint: Endpoint) -> Generator[Transcript]:
+def _play_in_loop(games: Iterable[Game], endpoint: Endpoint) -> Generator[Transcript]:
     with asyncio.Runner() as runner:
         stream = _play_all(games, endpoint)
 
@@ -254,8 +254,9 @@ async def _play_all(games: Iterable[Game], endpoint: Endpoint) -> AsyncIterator[
                         running.add(asyncio.create_task(play(game, client, referee)))
                     if not running:
                         return
-                    done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-                    for task in sorted(done, key=lambda task: task.exception() is not None):  # finished episodes first
+                    finished, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                    # Episodes that ended well come first.
+                    for task in sorted(finished, key=lambda task: task.exception() is not None):
                         yield task.result()
             finally:
                 for task in running:

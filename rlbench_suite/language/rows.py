@@ -38,8 +38,8 @@ Completion = str | Sequence[Mapping[str, Any]] | None
 
 METADATA = ("row", "id", "tier", "split", "seed", "difficulty", "canonical", "instance")
 _METADATA = frozenset(METADATA)
-_KEPT = 4096
-"""Number of instances that are kept, so that replies to one row read its instance once."""
+_CACHED_INSTANCES = 4096
+"""Number of instances that are remembered, so that replies to one row read its instance once."""
 
 
 def puzzle_of(task_id: str, difficulty: str | float | None = None) -> Puzzle[Any]:
@@ -54,11 +54,11 @@ def puzzle_of(task_id: str, difficulty: str | float | None = None) -> Puzzle[Any
     """
     card = find_card(task_id)
     if not card.puzzle:
-        have = [other.id for other in cards().values() if other.puzzle]
+        have = [candidate.id for candidate in cards().values() if candidate.puzzle]
         raise ValueError(f"{card.id} has no one-shot form; play it with begin(). " + unknown("puzzle", task_id, have))
     form = card.solvable if card.settings.get("answers") == "solvable" else card.puzzle
-    made: Puzzle[Any] = load(form)(card.check_difficulty(difficulty))
-    return made
+    puzzle: Puzzle[Any] = load(form)(card.check_difficulty(difficulty))
+    return puzzle
 
 
 def make_row(task_id: str, puzzle: Puzzle[Any], seed: int, split: str) -> Row:
@@ -117,10 +117,10 @@ def verdict(
         TypeError: a completion of another type.
         ValueError: not a row.
     """
-    given = text_of(completion)
-    if given is not None:
-        given = find_answer(given, lenient=lenient, outside_thoughts=outside_thoughts, tags=tags, thoughts=thoughts)
-    return _judged(row, given, lenient=lenient, partial=partial)
+    answer = text_of(completion)
+    if answer is not None:
+        answer = find_answer(answer, lenient=lenient, outside_thoughts=outside_thoughts, tags=tags, thoughts=thoughts)
+    return _judged(row, answer, lenient=lenient, partial=partial)
 
 
 def score(
@@ -139,15 +139,15 @@ def score(
     best = best if isinstance(best, str) else ""
     if best and not reading and text.endswith(f"{OPENING}{best}{CLOSING}"):
         return 1.0  # most right replies end in the answer
-    given = find_answer(text, lenient=lenient, **reading)
-    bare = plain(given) if lenient and given is not None and len(given) <= LONGEST_ANSWER else None
-    if best and best in (given, bare):
+    answer = find_answer(text, lenient=lenient, **reading)
+    bare = plain(answer) if lenient and answer is not None and len(answer) <= LONGEST_ANSWER else None
+    if best and best in (answer, bare):
         return 1.0
-    return _judged(row, given, lenient=lenient, partial=partial, bare=bare).score
+    return _judged(row, answer, lenient=lenient, partial=partial, bare=bare).score
 
 
 def _judged(
-    row: Mapping[str, Any], given: str | None, *, lenient: bool, partial: bool, bare: str | None = None
+    row: Mapping[str, Any], answer: str | None, *, lenient: bool, partial: bool, bare: str | None = None
 ) -> Verdict:
     """Judge the answer that was found in a reply.
 
@@ -157,10 +157,10 @@ def _judged(
     metadata = metadata_of(row)
     puzzle, instance = _instance(metadata["id"], metadata["tier"], metadata["instance"])
     try:
-        return _by_rules(row, metadata, puzzle, instance, given, lenient=lenient, partial=partial, bare=bare)
+        return _by_rules(row, metadata, puzzle, instance, answer, lenient=lenient, partial=partial, bare=bare)
     except (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError) as error:
-        said = f"{type(error).__name__}: {error}"
-        raise ValueError(f"{metadata['instance']!r:.80} is no instance of {metadata['id']}: {said}") from error
+        reason = f"{type(error).__name__}: {error}"
+        raise ValueError(f"{metadata['instance']!r:.80} is no instance of {metadata['id']}: {reason}") from error
 
 
 def _by_rules(
@@ -168,25 +168,24 @@ def _by_rules(
     metadata: Mapping[str, Any],
     puzzle: Puzzle[Any],
     instance: Any,
-    given: str | None,
+    answer: str | None,
     *,
     lenient: bool,
     partial: bool,
     bare: str | None,
 ) -> Verdict:
     """Judge an answer by the rules of its puzzle."""
-    judged, read = read_answer(puzzle, instance, given, lenient=lenient, bare=bare)
+    judged, read = read_answer(puzzle, instance, answer, lenient=lenient, bare=bare)
     if partial and read is not None and judged.valid and judged.score < 1:
-        told = row.get("answer")
-        best, chance = _yardsticks(
-            metadata["id"], metadata["tier"], metadata["instance"], told if isinstance(told, str) else None
-        )
+        row_answer = row.get("answer")
+        solution = row_answer if isinstance(row_answer, str) else None
+        best, chance = _yardsticks(metadata["id"], metadata["tier"], metadata["instance"], solution)
         credit = puzzle.credit(puzzle.likeness(instance, read, best), chance)
         return judged._replace(score=max(judged.score, credit))
     return judged
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=_CACHED_INSTANCES)
 def _yardsticks(task_id: str, tier: float, text: str, best: str | None) -> tuple[str, float]:
     """Return what partial credit is measured by: an answer that scores 1, and the likeness that needs no effort."""
     puzzle, instance = _instance(task_id, tier, text)
@@ -219,17 +218,18 @@ def _content(content: Any) -> str | None:
         return content
     if not isinstance(content, Sequence):
         raise TypeError(_not_a_reply(content))
-    texts = [part.get("text") if isinstance(part, Mapping) else part for part in content]
+    texts = [entry.get("text") if isinstance(entry, Mapping) else entry for entry in content]
     return "".join([text for text in texts if isinstance(text, str)])
 
 
-def _not_a_reply(given: object) -> str:
+def _not_a_reply(value: object) -> str:
     """Return the sentence of the error on a completion of a wrong type."""
-    shown = repr(given)
-    shown = shown if len(shown) <= 80 else shown[:77] + "..."
+    text = repr(value)
+    if len(text) > 80:
+        text = text[:77] + "..."
     return (
         "A completion is a str, a list of chat messages such as [{'role': 'assistant', 'content': 'text'}], or None; "
-        f"got {type(given).__name__}: {shown}."
+        f"got {type(value).__name__}: {text}."
     )
 
 
@@ -268,14 +268,14 @@ def instance_of(row: Mapping[str, Any]) -> tuple[Puzzle[Any], Any]:
 
 
 @lru_cache(maxsize=256)
-def kept_puzzle(task_id: str, tier: float) -> Puzzle[Any]:
+def cached_puzzle(task_id: str, tier: float) -> Puzzle[Any]:
     """Return the one-shot form of a task at a difficulty, made once."""
     return puzzle_of(task_id, tier)
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=_CACHED_INSTANCES)
 def _instance(task_id: str, tier: float, text: str) -> tuple[Puzzle[Any], Any]:
-    puzzle = kept_puzzle(task_id, tier)
+    puzzle = cached_puzzle(task_id, tier)
     try:
         instance = puzzle.from_plain(json.loads(text))
     except (AttributeError, OverflowError, RecursionError, TypeError, ValueError) as error:

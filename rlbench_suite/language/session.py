@@ -68,7 +68,7 @@ class Session(abc.ABC):
         done: True if the episode is over.
         total_reward: sum of the rewards so far.
         turns: number of replies and calls so far.
-        said: messages of each turn: the player's, then the answers to it; empty if they are not kept.
+        messages_by_turn: messages of each turn: the player's, then the answers to it; empty if they are not kept.
         keeps_messages: False if nobody asks for the conversation, so that long replies take no memory.
     """
 
@@ -79,9 +79,10 @@ class Session(abc.ABC):
     keeps_messages: bool = True
 
     def __init__(self) -> None:
-        self.done, self.total_reward = False, 0.0
+        self.done = False
+        self.total_reward = 0.0
         self.turns = 0
-        self.said: list[list[Message]] = []
+        self.messages_by_turn: list[list[Message]] = []
 
     def reply(self, text: str) -> Turn:
         """Play a whole reply of a player.
@@ -101,8 +102,8 @@ class Session(abc.ABC):
         Raises:
             RuntimeError: the episode is over.
         """
-        spelt = arguments if isinstance(arguments, str) else _json(arguments or {})
-        function = {"name": name, "arguments": spelt}
+        arguments_text = arguments if isinstance(arguments, str) else _json(arguments or {})
+        function = {"name": name, "arguments": arguments_text}
         call = {"id": f"call_{self.turns + 1}", "type": "function", "function": function}
         return self.play({"role": "assistant", "content": None, "tool_calls": [call]})
 
@@ -115,28 +116,30 @@ class Session(abc.ABC):
         if self.done:
             raise RuntimeError("The episode is over: begin another.")
         message = message | {"role": "assistant"}  # whatever it is, the player has said it
-        said, rewards = [message], 0.0
+        turn_messages = [message]
+        rewards = 0.0
         calls = message.get("tool_calls") or []
         for call in calls if isinstance(calls, list) else [calls]:
-            text, reward = "The episode is over; this call was not made.", 0.0
+            text = "The episode is over; this call was not made."
+            reward = 0.0
             if not self.done:
-                called = _dictionary(_dictionary(call).get("function"))
-                text, reward = self._called(str(called.get("name", "")), called.get("arguments") or "{}")
+                function = _dictionary(_dictionary(call).get("function"))
+                text, reward = self._play_call(str(function.get("name", "")), function.get("arguments") or "{}")
             rewards += reward
-            said.append({"role": "tool", "tool_call_id": _dictionary(call).get("id", ""), "content": text})
+            turn_messages.append({"role": "tool", "tool_call_id": _dictionary(call).get("id", ""), "content": text})
         if not calls:
-            text, rewards = self._replied(text_of([message]) or "")
-            said.append({"role": "user", "content": text})
+            text, rewards = self._play_reply(text_of([message]) or "")
+            turn_messages.append({"role": "user", "content": text})
         if self.keeps_messages:
-            self.said.append(said)
+            self.messages_by_turn.append(turn_messages)
         return Turn(text, rewards, self.done)
 
     @abc.abstractmethod
-    def _replied(self, text: str) -> tuple[str, float]:
+    def _play_reply(self, text: str) -> tuple[str, float]:
         """Play a reply; return what the player reads next, and the reward."""
 
     @abc.abstractmethod
-    def _called(self, name: str, arguments: str) -> tuple[str, float]:
+    def _play_call(self, name: str, arguments: str) -> tuple[str, float]:
         """Play a call; return what the player reads next, and the reward."""
 
     @property
@@ -161,7 +164,7 @@ class Session(abc.ABC):
     def briefing(self) -> str:
         """Everything that a player who acts by tool calls reads first: rules, and the instance."""
         how = "" if self.uses_tools else "Call reply in each turn."
-        return "\n\n".join(part for part in (self.system, self.opening, how) if part)
+        return "\n\n".join(paragraph for paragraph in (self.system, self.opening, how) if paragraph)
 
     def messages(self) -> list[Message]:
         """Return the whole conversation so far, as a chat endpoint takes it.
@@ -171,7 +174,7 @@ class Session(abc.ABC):
         """
         if not self.keeps_messages:
             raise RuntimeError("This session keeps no messages: begin it with keep_messages=True.")
-        return [*self._head(), *(message for turn in self.said for message in turn)]
+        return [*self._head(), *(message for turn in self.messages_by_turn for message in turn)]
 
     def _head(self) -> list[Message]:
         """Return the messages with which the conversation begins."""
@@ -194,32 +197,35 @@ class PuzzleSession(Session):
         self.lenient = lenient
         self.puzzle = puzzle_of(task_id, difficulty)
         self.instance = self.puzzle.generate(seed, split)
-        self.system, self.opening, self.tools = "", self.puzzle.prompt(self.instance), [SUBMIT]
+        self.system = ""
+        self.opening = self.puzzle.prompt(self.instance)
+        self.tools = [SUBMIT]
         self.verdict: Verdict | None = None
 
     @property
     def briefing(self) -> str:
         """Question and example without answer tags, for a player who calls ``submit_answer``."""
-        asked = f"{self.puzzle.question(self.instance)}\n{self.puzzle.shown_examples(self.instance)}"
-        return f"{asked}\nGive your answer by calling submit_answer."
+        question = f"{self.puzzle.question(self.instance)}\n{self.puzzle.shown_examples(self.instance)}"
+        return f"{question}\nGive your answer by calling submit_answer."
 
-    def _replied(self, text: str) -> tuple[str, float]:
-        return self._judged(find_answer(text, lenient=self.lenient))
+    def _play_reply(self, text: str) -> tuple[str, float]:
+        return self._judge_answer(find_answer(text, lenient=self.lenient))
 
-    def _called(self, name: str, arguments: str) -> tuple[str, float]:
+    def _play_call(self, name: str, arguments: str) -> tuple[str, float]:
         self.turns += 1
-        answer, fault = None, ""
+        answer = None
+        fault = ""
         try:
-            answer = self._submitted(name, arguments)
+            answer = self._submitted_answer(name, arguments)
             if not (verdict := self._verdict(answer)).valid:
                 fault = verdict.reason
         except ValueError as error:
             fault = str(error)
         if fault and self.turns < UNREADABLE_CALLS:
             return f"Not understood: {fault}\nCall submit_answer again, in the format that is asked for.", 0.0
-        return self._judged(answer)
+        return self._judge_answer(answer)
 
-    def _submitted(self, name: str, arguments: str) -> str:
+    def _submitted_answer(self, name: str, arguments: str) -> str:
         """Return the answer in a call, with or without its tags.
 
         Raises:
@@ -236,12 +242,13 @@ class PuzzleSession(Session):
     def _verdict(self, answer: str | None) -> Verdict:
         return judge_answer(self.puzzle, self.instance, answer, lenient=self.lenient)
 
-    def _judged(self, answer: str | None) -> tuple[str, float]:
+    def _judge_answer(self, answer: str | None) -> tuple[str, float]:
         """End the episode with an answer."""
         self.verdict = self._verdict(answer)
-        self.done, self.total_reward = True, self.verdict.score
-        said = f"Not right: {self.verdict.reason}" if self.verdict.reason else "Right"
-        return f"{said}. Score: {self.verdict.score:g}.", self.verdict.score
+        self.done = True
+        self.total_reward = self.verdict.score
+        judgement = f"Not right: {self.verdict.reason}" if self.verdict.reason else "Right"
+        return f"{judgement}. Score: {self.verdict.score:g}.", self.verdict.score
 
     @property
     def score_so_far(self) -> float:
@@ -281,33 +288,34 @@ class EpisodeSession(Session):
         self.lenient, self.history, self.window = lenient, history, window
         observation, self.info = self.env.reset(seed=seed)
         self._state = self.view.episode.state
-        own = self.task.tools()
-        self.tools, self.uses_tools = own or [REPLY], bool(own)
-        how = WITH_TOOLS if own else FREE_TEXT
+        task_tools = self.task.tools()
+        self.tools = task_tools or [REPLY]
+        self.uses_tools = bool(task_tools)
+        how = WITH_TOOLS if task_tools else FREE_TEXT
         self.system = "\n\n".join((self.task.rules(), f"{self.task.how_to_act()}\n{how}"))
-        begun = self.task.describe_turn(None, self._state, self.view.params)
-        self.opening = observation if history == "full" else "\n".join((begun, *self._time_left()))
+        first_turn = self.task.describe_turn(None, self._state, self.view.params)
+        self.opening = observation if history == "full" else "\n".join((first_turn, *self._time_left()))
 
-    def _replied(self, text: str) -> tuple[str, float]:
-        return self._step(self._mended(text) if self.lenient else text)
+    def _play_reply(self, text: str) -> tuple[str, float]:
+        return self._step(self._mend_reply(text) if self.lenient else text)
 
-    def _mended(self, reply: str) -> str:
+    def _mend_reply(self, reply: str) -> str:
         """Return the action of a reply in a form that can be read; the reply itself if there is none.
 
         A reply that can be read as it stands is. Else its action is looked for without the marks around it, then in
         the last code block, then in the last line. Whether it can be read depends on its format alone, never on how
         good it is.
         """
-        said = action_in(reply).strip()[-MAX_ACTION_CHARACTERS:]
+        action = action_in(reply).strip()[-MAX_ACTION_CHARACTERS:]
         readings = [reply]
-        for part in (said, "```".join(said.split("```")[-2:-1]), said.rpartition("\n")[2]):
-            bare = plain(f"```{part}```" if "\n" in part and part is not said else part)
+        for candidate in (action, "```".join(action.split("```")[-2:-1]), action.rpartition("\n")[2]):
+            bare = plain(f"```{candidate}```" if "\n" in candidate and candidate is not action else candidate)
             label = LABEL.match(bare)
             unlabelled = bare[label.end() :] if label else bare
             readings += [bare, unlabelled, unlabelled.rstrip(".! "), plain(unlabelled)]
         return next(filter(self.view.reads, filter(None, readings)), reply)
 
-    def _called(self, name: str, arguments: str) -> tuple[str, float]:
+    def _play_call(self, name: str, arguments: str) -> tuple[str, float]:
         if self.uses_tools:
             return self._step(_json({"name": name, "arguments": arguments}))
         if name != "reply":
@@ -324,9 +332,11 @@ class EpisodeSession(Session):
         """Play one turn; ``fault`` says why there is no action."""
         _, reward, terminated, truncated, self.info = self.env.step(action)
         earned = float(scalar_return(self.task, reward) if isinstance(reward, np.ndarray) else reward)
-        self.done, self.turns = terminated or truncated, self.turns + 1
+        self.done = terminated or truncated
+        self.turns += 1
         self.total_reward += earned
-        before, self._state = self._state, self.view.episode.state
+        last_state = self._state
+        self._state = self.view.episode.state
         remarks = self.view.remarks
         if fault:
             remarks[0] = f"Not understood: {fault}"
@@ -335,7 +345,7 @@ class EpisodeSession(Session):
         else:
             lines = list(remarks)
             if not (remarks and remarks[0].startswith("Not allowed")):  # such an action leaves the state as it is
-                lines.append(self.task.describe_turn(before, self._state, self.view.params))
+                lines.append(self.task.describe_turn(last_state, self._state, self.view.params))
         if self.done:
             return "\n".join((*lines, why_over(self.info))), earned
         lines += self._time_left()
@@ -359,12 +369,12 @@ class EpisodeSession(Session):
 
     def messages(self) -> list[Message]:
         """Return the conversation so far under the history policy, as a chat endpoint takes it."""
-        left_out = len(self.said) - self.window
+        left_out = len(self.messages_by_turn) - self.window
         if self.history != "window" or left_out <= 0:
             return super().messages()
         *head, opening = self._head()
         opening = opening | {"content": f"{self.opening}\n\n(The first {left_out} turns are left out here.)"}
-        messages = [*head, opening, *(message for turn in self.said[left_out:] for message in turn)]
+        messages = [*head, opening, *(message for turn in self.messages_by_turn[left_out:] for message in turn)]
         if not self.done:
             now = self.task.describe_turn(None, self._state, self.view.params)
             messages[-1] = messages[-1] | {"content": f"{messages[-1]['content']}\n\nAll that is known now:\n{now}"}
@@ -404,9 +414,9 @@ def begin(
         raise ValueError(unknown("history", history, get_args(History)))
     if window < 1:
         raise ValueError(f"window is at least 1, got {window}.")
-    asked = bool(find_card(task_id).puzzle) if one_shot is None else one_shot
+    is_one_shot = bool(find_card(task_id).puzzle) if one_shot is None else one_shot
     session: Session
-    if asked:
+    if is_one_shot:
         session = PuzzleSession(task_id, seed=seed, split=split, difficulty=difficulty, lenient=lenient)
     else:
         session = EpisodeSession(

@@ -63,19 +63,21 @@ def function_of(schema: Schema, call: Callable[[str, dict[str, Any]], str]) -> C
     annotations: dict[str, Any] = {"return": str}
     lines = [tool["description"]]
     properties = sorted(parameters.get("properties", {}).items(), key=lambda item: item[0] not in required)
-    for name, one in properties:
-        kind: Any = Literal[tuple(one["enum"])] if "enum" in one else PYTHON_TYPES[one["type"]]
+    for name, argument in properties:
+        kind: Any = Literal[tuple(argument["enum"])] if "enum" in argument else PYTHON_TYPES[argument["type"]]
         annotations[name] = kind if name in required else Optional[kind]  # noqa: UP045  # no | with a Literal's value
         default = Parameter.empty if name in required else None
         signature.append(
             Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=annotations[name])
         )
-        lines += [*(() if len(signature) > 1 else ("", "Args:")), f"    {name}: {one.get('description', name)}"]
+        if len(signature) == 1:
+            lines += ["", "Args:"]
+        lines.append(f"    {name}: {argument.get('description', name)}")
     bound = Signature(signature, return_annotation=str)
 
     def function(*args: Any, **keywords: Any) -> str:
-        given = bound.bind(*args, **keywords).arguments
-        return call(tool["name"], {name: value for name, value in given.items() if value is not None})
+        arguments = bound.bind(*args, **keywords).arguments
+        return call(tool["name"], {name: value for name, value in arguments.items() if value is not None})
 
     function.__name__ = function.__qualname__ = tool["name"].replace(".", "_")
     function.__doc__ = "\n".join([*lines, "", "Returns:", "    The result, or what was wrong with the call."])

@@ -57,14 +57,14 @@ class TaskEnvironment:
         Raises:
             ValueError: the row does not say which episode, or belongs to another task.
         """
-        given = {name: value for name, value in (metadata or {}).items() if value is not None}
-        seed = given.get("seed", seed)
-        if seed is None or ("id" not in given and len(self.ids) > 1):
+        row_metadata = {name: value for name, value in (metadata or {}).items() if value is not None}
+        seed = row_metadata.get("seed", seed)
+        if seed is None or ("id" not in row_metadata and len(self.ids) > 1):
             raise ValueError("A row needs metadata with the id, tier, split and seed of its episode.")
-        task_id = find_card(given.get("id", self.ids[0])).id
+        task_id = find_card(row_metadata.get("id", self.ids[0])).id
         if task_id not in self.ids:
             raise ValueError(unknown("task of this environment", task_id, self.ids))
-        difficulty, split = given.get("tier", self.difficulty), given.get("split", self.split)
+        difficulty, split = row_metadata.get("tier", self.difficulty), row_metadata.get("split", self.split)
         self._session = begin(
             task_id, seed=seed, split=split, difficulty=difficulty, one_shot=self.one_shot, lenient=self.lenient
         )
@@ -111,12 +111,12 @@ def environment_factory(
     Raises:
         ValueError: no task, an unknown task, split or difficulty, or tasks with different tools of one name.
     """
-    asked = [task_ids] if isinstance(task_ids, str) else list(task_ids)
-    if not asked:
+    names = [task_ids] if isinstance(task_ids, str) else list(task_ids)
+    if not names:
         raise ValueError("An environment needs at least one task id.")
     if split not in SPLITS:
         raise ValueError(unknown("split", split, SPLITS))
-    ids = tuple(dict.fromkeys(find_card(task_id).id for task_id in asked))
+    ids = tuple(dict.fromkeys(find_card(task_id).id for task_id in names))
     schemas: dict[str, Schema] = {}
     for task_id in ids:
         for schema in begin(task_id, split=split, difficulty=difficulty, one_shot=one_shot).tools:
@@ -124,9 +124,9 @@ def environment_factory(
             if schemas.setdefault(name, schema) != schema:
                 raise ValueError(f"{task_id} has another tool {name!r} than a task before it: make a factory for each.")
     methods = dict(map(_method, schemas.values()))
-    named = ids[0].split("/")[1].split("-")[0] if len(ids) == 1 else "Mixed"
+    title = ids[0].split("/")[1].split("-")[0] if len(ids) == 1 else "Mixed"
     settings = {"ids": ids, "split": split, "difficulty": difficulty, "one_shot": one_shot, "lenient": lenient}
-    return type(f"{named}Environment", (TaskEnvironment,), {**settings, **methods, "__doc__": TaskEnvironment.__doc__})
+    return type(f"{title}Environment", (TaskEnvironment,), {**settings, **methods, "__doc__": TaskEnvironment.__doc__})
 
 
 def _method(schema: Schema) -> tuple[str, Callable[..., str]]:
@@ -140,8 +140,8 @@ def _method(schema: Schema) -> tuple[str, Callable[..., str]]:
 
     like = function_of(schema, lambda name, arguments: "")
     typed: Signature = like.__signature__  # type: ignore[attr-defined]
-    own = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
-    method.__signature__ = typed.replace(parameters=[own, *typed.parameters.values()])  # type: ignore[attr-defined]
+    self_parameter = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
+    method.__signature__ = typed.replace(parameters=[self_parameter, *typed.parameters.values()])  # type: ignore[attr-defined]
     method.__name__ = method.__qualname__ = like.__name__ + "_" * hasattr(TaskEnvironment, like.__name__)
     method.__doc__, method.__annotations__ = like.__doc__, like.__annotations__
     return method.__name__, method
@@ -183,12 +183,13 @@ def make_reward(*, format_weight: float = 0.0, **reading: Any) -> RewardFunction
     """
     if not 0 <= format_weight < 1:
         raise ValueError(f"format_weight is in [0, 1), got {format_weight!r}.")
-    known = [name for name, one in signature(verdict).parameters.items() if one.kind is Parameter.KEYWORD_ONLY]
+    parameters = signature(verdict).parameters.values()
+    allowed = [parameter.name for parameter in parameters if parameter.kind is Parameter.KEYWORD_ONLY]
     for name in reading:
-        if name not in known:
-            raise TypeError(unknown("argument", name, ["format_weight", *known]))
+        if name not in allowed:
+            raise TypeError(unknown("argument", name, ["format_weight", *allowed]))
 
-    def of_one(row: Row, completion: Completion) -> float:
+    def reward_of_row(row: Row, completion: Completion) -> float:
         judged = verdict(row, completion, **reading)
         return (1 - format_weight) * judged.score + format_weight * judged.valid
 
@@ -198,7 +199,7 @@ def make_reward(*, format_weight: float = 0.0, **reading: Any) -> RewardFunction
         answer: Sequence[str | None] | None = None,
         **_: Any,
     ) -> list[float | None]:
-        return _each(of_one, completions, metadata, answer)
+        return _each(reward_of_row, completions, metadata, answer)
 
     return puzzle_reward
 
@@ -240,8 +241,8 @@ def prompt_dataset(rows: Iterable[Row], *, environment: bool = False) -> dataset
         }
         for row in rows
     )
-    made: datasets.Dataset = library.Dataset.from_list(list(prompted))
-    return made
+    table: datasets.Dataset = library.Dataset.from_list(list(prompted))
+    return table
 
 
 def episode_rows(
@@ -268,10 +269,10 @@ def episode_rows(
     """
     if split not in SPLITS:
         raise ValueError(unknown("split", split, SPLITS))
-    chosen = [find_card(task_id) for task_id in ([task_ids] if isinstance(task_ids, str) else task_ids)]
-    tiers = [card.check_difficulty(difficulty) for card in chosen]
+    cards = [find_card(task_id) for task_id in ([task_ids] if isinstance(task_ids, str) else task_ids)]
+    tiers = [card.check_difficulty(difficulty) for card in cards]
     for number in range(seed, seed + size):
-        for card, tier in zip(chosen, tiers, strict=True):
+        for card, tier in zip(cards, tiers, strict=True):
             metadata = {"id": card.id, "tier": tier, "split": split, "seed": number}
             yield {"question": "", "answer": "", "metadata": metadata}
 

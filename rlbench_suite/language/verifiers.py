@@ -87,16 +87,16 @@ class Puzzles(vf.Taskset[Puzzle, Choice]):
     def load(self) -> Iterable[Puzzle]:
         """Make the tasks."""
         self.config.check()
-        chosen = self.config
+        config = self.config
         dataset = CompositeDataset(
-            dict.fromkeys(chosen.ids, 1.0),
-            size=chosen.size,
-            seed=chosen.seed,
-            split=chosen.split,
-            difficulty=chosen.difficulty,
+            dict.fromkeys(config.ids, 1.0),
+            size=config.size,
+            seed=config.seed,
+            split=config.split,
+            difficulty=config.difficulty,
         )
         for row in dataset:
-            yield Puzzle(Question(prompt=row["question"], row=json.dumps(row)), chosen.task)
+            yield Puzzle(Question(prompt=row["question"], row=json.dumps(row)), config.task)
 
 
 class Instance(vf.TaskData):
@@ -137,19 +137,19 @@ class Episodes(vf.Taskset[Episode, Choice]):
     def load(self) -> Iterable[Episode]:
         """Make the tasks."""
         self.config.check()
-        chosen = self.config
+        config = self.config
         systems: dict[str, str] = {}
-        for number in range(chosen.size):
-            round_, place = divmod(number, len(chosen.ids))
+        for number in range(config.size):
+            round_, index = divmod(number, len(config.ids))
             data = Instance(
-                task_id=find_card(chosen.ids[place]).id,
-                seed=chosen.seed + round_,
-                split=chosen.split,
-                difficulty=chosen.difficulty,
+                task_id=find_card(config.ids[index]).id,
+                seed=config.seed + round_,
+                split=config.split,
+                difficulty=config.difficulty,
             )
             if data.task_id not in systems:
                 systems[data.task_id] = data.begin().system  # the same for all instances
-            yield Episode(data.model_copy(update={"system_prompt": systems[data.task_id]}), chosen.task)
+            yield Episode(data.model_copy(update={"system_prompt": systems[data.task_id]}), config.task)
 
 
 class PlayConfig(vf.EnvConfig):
@@ -168,12 +168,12 @@ class Play(vf.Env[PlayConfig]):
             return
         session = await asyncio.to_thread(task.data.begin)
         async with agents.agent.interaction(task) as chat:
-            said = session.opening
+            text = session.opening
             while not session.done:
-                segment = await chat.turn(said)
+                segment = await chat.turn(text)
                 if segment.terminated:
                     break
-                said = (await asyncio.to_thread(session.reply, segment.last_reply)).text
+                text = (await asyncio.to_thread(session.reply, segment.last_reply)).text
             score = session.score if session.done else 0.0
             chat.trace.info["score"] = score if math.isfinite(score) else session.total_reward
             chat.trace.info["success"] = session.success

@@ -95,7 +95,7 @@ def test_a_composite_takes_datasets_of_any_tier() -> None:
 
 
 def test_wrong_parts_are_refused() -> None:
-    with pytest.raises(ValueError, match="at least one part"):
+    with pytest.raises(ValueError, match="at least one source"):
         CompositeDataset({})
     with pytest.raises(ValueError, match="weight of SAT-v0 is 0"):
         CompositeDataset({"SAT-v0": 0})

@@ -413,7 +413,7 @@ def test_ten_thousand_calls_at_once_earn_what_the_first_ones_do(
         alone.call(tool, arguments)
     assert turn.done
     assert (session.score, session.turns) == (alone.score, alone.turns)
-    assert session.said[-1][-1]["content"] == "The episode is over; this call was not made."
+    assert session.messages_by_turn[-1][-1]["content"] == "The episode is over; this call was not made."
 
 
 @pytest.mark.parametrize("task_id", ["Game24-v0", "Wordle-v0", "OfficeApps-v0"])
