@@ -70,8 +70,8 @@ def load_bank(puzzle: Puzzle[Any], split: str, count: int) -> Bank:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:  # several processes may build one bank at a time
-            columns = {f"instance_{name}": value for name, value in bank.instances._asdict().items()}
-            np.savez_compressed(unfinished := Path(folder) / path.name, plans=bank.plans, **columns)
+            named = {f"instance_{name}": value for name, value in bank.instances._asdict().items()}
+            np.savez_compressed(unfinished := Path(folder) / path.name, plans=bank.plans, **named)
             unfinished.replace(path)
     except OSError:
         pass

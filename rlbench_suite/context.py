@@ -1,15 +1,14 @@
-"""A user's contexts: constants of a data sheet, from a mapping or a file, in place of those that a task ships with.
+"""Contexts of one's own: constants of a data sheet, from a mapping or a file, in place of those that a task ships with.
 
 A task names its constants (:meth:`~rlbench_suite.task.Described.constants`). A context gives some of them other values:
-a number is fixed; of a range ``[low, high]`` each episode samples a value. The others stay as shipped. In YAML or
-JSON::
+a number is fixed, a range ``[low, high]`` is drawn anew for each episode. The others stay as shipped. In YAML or JSON::
 
     resistance: [0.14, 0.18]   # Ohm
     magnet_flux: 0.0098 V s
     pole_pairs: 4
 
 A context may also set the weights of the terms of a reward, and give records of the conditions over time in place of
-those that a task samples (:mod:`rlbench_suite.time_series`), or documents (:mod:`rlbench_suite.document`)::
+those that a task draws (:mod:`rlbench_suite.time_series`), or documents (:mod:`rlbench_suite.document`)::
 
     reward: {heat: 0.5}
     weather: my_weather.csv
@@ -391,19 +390,11 @@ def keep(context: Context) -> None:
     text = json.dumps({"name": context.name, "file": context.file, "values": context.values, "records": records})
     with suppress(OSError):
         for record in context.records:
-            _write_once(_cached_record(record.sha256), record.data)
-        _write_once(_cached_file(context.label), text.encode())
+            _keep(_cached_record(record.sha256), record.data)
+        _keep(_cached_file(context.label), text.encode())
 
 
-def _cached_file(label: str) -> Path:
-    return cache_folder() / "contexts" / f"{label}.json"
-
-
-def _cached_record(sha256: str) -> Path:
-    return cache_folder() / "contexts" / f"{sha256}.record"
-
-
-def _write_once(path: Path, data: bytes) -> None:
+def _keep(path: Path, data: bytes) -> None:
     """Write a file of the cache whole, unless it exists."""
     if path.exists():
         return
@@ -416,3 +407,11 @@ def _write_once(path: Path, data: bytes) -> None:
     except BaseException:  # a full disk is not filled further
         Path(unfinished.name).unlink(missing_ok=True)
         raise
+
+
+def _cached_file(label: str) -> Path:
+    return cache_folder() / "contexts" / f"{label}.json"
+
+
+def _cached_record(sha256: str) -> Path:
+    return cache_folder() / "contexts" / f"{sha256}.record"

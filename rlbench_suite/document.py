@@ -1,4 +1,4 @@
-"""A user's documents: data with a structure, such as the roads of a town, as JSON.
+"""Documents of one's own: data with a structure, such as the roads of a town, as JSON.
 
 A task names the documents that it takes beside its series (:meth:`~rlbench_suite.task.Described.series`). A context
 gives one by its name, as the path of a JSON file or as a mapping::

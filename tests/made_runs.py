@@ -19,19 +19,19 @@ def make_run(
 
     Episodes cost 0.25 on average, or what ``costs`` says of the agent.
     """
-    tasks = list(dict.fromkeys(task for own in scores.values() for task in own))
+    tasks = list(dict.fromkeys(task for task_scores in scores.values() for task in task_scores))
     anchor = {"low": 0.0, "high": 1.0, "episodes": 1000}
-    known = {
+    defaults = {
         "budget": "smoke",
-        "seeds": max(len(values) for own in scores.values() for values in own.values()),
+        "seeds": max(len(values) for task_scores in scores.values() for values in task_scores.values()),
         "references": {task: {"random": {"mean": 0.0} | anchor, "reference": {"mean": 2.0} | anchor} for task in tasks},
-        "hyperparameters": {agent: {task: {} for task in own} for agent, own in scores.items()},
+        "hyperparameters": {agent: {task: {} for task in task_scores} for agent, task_scores in scores.items()},
         "not_applicable": {},
     }
     path.mkdir(parents=True)
-    (path / "manifest.json").write_text(Manifest.now(**known | changed).model_dump_json())
-    for agent, own in scores.items():
-        for task, values in own.items():
+    (path / "manifest.json").write_text(Manifest.now(**defaults | changed).model_dump_json())
+    for agent, task_scores in scores.items():
+        for task, values in task_scores.items():
             for seed, score in enumerate(values):
                 folder = path / "cells" / agent / task.split("/")[1] / str(seed)
                 folder.mkdir(parents=True)

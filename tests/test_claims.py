@@ -142,8 +142,10 @@ def test_the_table_of_limits_has_every_constraint() -> None:
 
 def test_hot_windings_are_named_in_the_table_of_limits() -> None:
     rows = table_rows(section("audits/constraints.md", "Limits"))
-    named = {task for tasks, cost, _ in rows if "winding" in cost for task in ID.findall(tasks)}
-    assert named == {c.name for c in registry.cards().values() if c.constraint and "winding" in c.constraint.counts}
+    listed_tasks = {task for tasks, cost, _ in rows if "winding" in cost for task in ID.findall(tasks)}
+    assert listed_tasks == {
+        c.name for c in registry.cards().values() if c.constraint and "winding" in c.constraint.counts
+    }
 
 
 def test_ceilings_of_memory_tasks_are_on_the_present_scale() -> None:
@@ -152,9 +154,11 @@ def test_ceilings_of_memory_tasks_are_on_the_present_scale() -> None:
     assert len(ceilings) == len(registry.resolve_suite("memory"))
     for name, ceiling in ceilings.items():
         card = registry.card(name)
-        known = card.build().memoryless_ceiling
-        assert bool(ceiling) == (known is not None), name
-        assert known is None or card.normalise(known) == pytest.approx(float(ceiling), abs=0.0051), name
+        memoryless_return = card.build().memoryless_ceiling
+        assert bool(ceiling) == (memoryless_return is not None), name
+        assert memoryless_return is None or card.normalise(memoryless_return) == pytest.approx(
+            float(ceiling), abs=0.0051
+        ), name
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CONTRIBUTING.md"], ids=lambda page: page.stem)

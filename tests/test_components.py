@@ -23,9 +23,9 @@ def variations(card: TaskCard) -> Iterator[tuple[str, Any]]:
         yield f"{card.id} {tier or ''}", card.build(difficulty=tier)
     for name, allowed in registry.allowed_settings(card).items():
         for value in allowed[1:]:
-            other = registry.card(card.id, **{name: value})
-            if other.id not in registry.cards():
-                yield other.id, other.build()
+            variation = registry.card(card.id, **{name: value})
+            if variation.id not in registry.cards():
+                yield variation.id, variation.build()
 
 
 def faults(space: spaces.Space[Any], components: Any, agents: int) -> list[str]:
@@ -36,23 +36,23 @@ def faults(space: spaces.Space[Any], components: Any, agents: int) -> list[str]:
         rows(space, components, agents)
     except ValueError as error:
         return [str(error)]
-    parts = components.values() if isinstance(components, dict) else [components]
-    found = []
-    for part in parts:
-        names = [component.name for component in part]
-        found += [f"{name} comes twice" for name in set(names) if names.count(name) > 1]
-        for name, meaning, unit in ((c.name, c.meaning.strip(), c.unit.strip()) for c in part):
+    groups = components.values() if isinstance(components, dict) else [components]
+    messages = []
+    for group in groups:
+        names = [component.name for component in group]
+        messages += [f"{name} comes twice" for name in set(names) if names.count(name) > 1]
+        for name, meaning, unit in ((c.name, c.meaning.strip(), c.unit.strip()) for c in group):
             if not name.strip() or not unit or not meaning or meaning.lower() == name.replace("_", " ").lower():
-                found.append(f"{name!r}: meaning {meaning!r}, unit {unit!r}")
-    return found
+                messages.append(f"{name!r}: meaning {meaning!r}, unit {unit!r}")
+    return messages
 
 
 def test_every_entry_of_every_space_is_explained() -> None:
     # Tasks are built and nothing is compiled: all ids, tiers and settings take seconds.
-    own = [card for card in registry.cards().values() if card.family in registry.families() and card.installed]
+    installed = [card for card in registry.cards().values() if card.family in registry.families() and card.installed]
     offenders = [
         f"{name} {side}: {fault}"
-        for card in own
+        for card in installed
         for name, task in variations(card)
         for side in ("observation", "action")
         for fault in faults(getattr(task, f"{side}_space"), getattr(task, f"{side}_components")(), card.agents)
@@ -61,15 +61,19 @@ def test_every_entry_of_every_space_is_explained() -> None:
 
 
 def test_key_figures_have_a_name_a_meaning_and_a_unit() -> None:
-    told = [
-        (name, one)
+    figures = [
+        (name, figure)
         for card in registry.cards().values()
         if card.installed
         for name, task in variations(card)
-        for one in task.key_figures()
+        for figure in task.key_figures()
     ]
-    assert told
-    offenders = [name for name, one in told if not (one.name and one.meaning and one.unit and one.low <= one.high)]
+    assert figures
+    offenders = [
+        name
+        for name, figure in figures
+        if not (figure.name and figure.meaning and figure.unit and figure.low <= figure.high)
+    ]
     assert not offenders
 
 
@@ -80,7 +84,9 @@ def test_recorded_measures_have_the_unit_that_their_words_end_with() -> None:
         if card.family in registry.families() and card.installed
         for text in card.build().measures.values()
     }
-    misplaced = [text for text in words for part in re.split("[,;]", text)[:-1] if unit_of_measure(part.strip()) != "1"]
+    misplaced = [
+        text for text in words for phrase in re.split("[,;]", text)[:-1] if unit_of_measure(phrase.strip()) != "1"
+    ]
     assert not misplaced
     stated = {
         "N m": "N m", "of the shaft, rad/s": "rad/s", "of the car, u r, m/s^2": "m/s2", "inside, relative, %": "%",
@@ -89,17 +95,19 @@ def test_recorded_measures_have_the_unit_that_their_words_end_with() -> None:
     assert {text: unit_of_measure(text) for text in stated} == stated
 
 
-class Shown:
+class ObservationOnly:
     """Spaces and components alone."""
 
-    def __init__(self, space: Any, named: Any) -> None:
+    def __init__(self, space: Any, components: Any) -> None:
         self.observation_space, self.card = space, registry.card("SAT-v0")
-        self.observation_components, self.action_components = lambda: named, lambda: ()
+        self.observation_components, self.action_components = lambda: components, lambda: ()
 
 
 def test_signals_turn_entries_into_quantities() -> None:
     task = registry.card("PMSMSpeed-v0").build()
-    sides = {side: {signal.name: signal for signal in found} for side, found in task.signals.items()}
+    sides = {
+        side: {signal.name: signal for signal in signals_of_side} for side, signals_of_side in task.signals.items()
+    }
     volts = sides["action"]["u_q"]
     assert (volts.unit, volts.scale, volts.high) == (
         "V",
@@ -110,13 +118,13 @@ def test_signals_turn_entries_into_quantities() -> None:
     assert (speed.unit, speed.scale, speed.low) == ("rad/s", task.plant.speed_limit, -1.5 * task.plant.speed_limit)
     rotation = registry.card("QuadcopterHover-v0").build().signals["observation"][1]
     assert (rotation.shape, rotation.columns()[5], rotation.scale) == ((3, 3), "rotation.1.2", 1.0)
-    toy = Shown(
+    toy = ObservationOnly(
         spaces.Dict({"a": spaces.Box(-2, 3, (1,)), "b": spaces.Box(0, 1, (2,))}),
         {"a": (Component("turn", "how far", "90 degrees"),), "b": (Component("far", "place", "9 km", (2,)),)},
     )
-    turn, far = signals(toy)["observation"]
+    turn, distance = signals(toy)["observation"]
     assert (turn.name, turn.unit, turn.high) == ("a.turn", "rad", pytest.approx(1.5 * np.pi))
-    assert (far.columns(), far.unit, far.scale) == (["b.far.0", "b.far.1"], "m", 9000)
+    assert (distance.columns(), distance.unit, distance.scale) == (["b.far.0", "b.far.1"], "m", 9000)
 
 
 def test_entries_have_the_names_of_their_components() -> None:
@@ -127,10 +135,10 @@ def test_entries_have_the_names_of_their_components() -> None:
     agents = named(components, np.arange(6.0).reshape(2, 3))
     assert agents["speed"].tolist() == [0, 3]
     assert agents["place"].tolist() == [[1, 2], [4, 5]]
-    parts = named({"observation": components[:1], "desired_goal": components[1:]}, {
+    by_key = named({"observation": components[:1], "desired_goal": components[1:]}, {
         "observation": np.array([3.0]), "desired_goal": np.array([1.0, 2.0])})  # fmt: skip
-    assert parts["observation"]["speed"] == 3
-    assert parts["desired_goal"]["place"].tolist() == [1, 2]
+    assert by_key["observation"]["speed"] == 3
+    assert by_key["desired_goal"]["place"].tolist() == [1, 2]
 
 
 def test_components_that_do_not_cover_a_space_are_refused() -> None:
@@ -149,7 +157,7 @@ def test_components_that_do_not_cover_a_space_are_refused() -> None:
 # -- truth, by value ----------------------------------------------------------------------------------------------
 
 
-def begun(task_id: str) -> tuple[Any, Any, Any]:
+def first_state(task_id: str) -> tuple[Any, Any, Any]:
     """A task with the context and the first state of an episode."""
     task: Task[Any, Any] = registry.card(task_id).build()
     key = jax.random.key(0)
@@ -157,20 +165,20 @@ def begun(task_id: str) -> tuple[Any, Any, Any]:
     return task, params, jax.jit(task.initial)(key, params)
 
 
-def shown(task: Any, state: Any, params: Any) -> dict[str, np.ndarray]:
+def observed_quantities(task: Any, state: Any, params: Any) -> dict[str, np.ndarray]:
     """Return the entries of an observation by name, in their units; for several agents ``(agents, ...)``."""
     observation = np.asarray(jax.jit(task.observation)(state, jax.random.key(1), params))
     flat, values, start = observation.reshape(task.card.agents, -1), {}, 0
     for component in task.signals["observation"]:
         end = start + len(component.columns())
-        part = flat[:, start:end].reshape(task.card.agents, *component.shape) * component.scale
-        values[component.name] = part if task.card.agents > 1 else part[0]
+        quantities = flat[:, start:end].reshape(task.card.agents, *component.shape) * component.scale
+        values[component.name] = quantities if task.card.agents > 1 else quantities[0]
         start = end
     return values
 
 
 def test_a_drive_shows_what_is_named() -> None:
-    task, params, state = begun("PMSMTorqueFinite-v0?supply=rc&delay=1")
+    task, params, state = first_state("PMSMTorqueFinite-v0?supply=rc&delay=1")
     state = state._replace(
         electrical=state.electrical._replace(d=-40.0, q=80.0),
         speed=100.0,
@@ -179,15 +187,15 @@ def test_a_drive_shows_what_is_named() -> None:
         applied=(0.0, 1.0, 1.0),  # of phases c, b, a
         memories=state.memories._replace(link=state.memories.link._replace(voltage=0.9), waiting=jnp.int32(0b100)),
     )
-    seen = shown(task, state, params)
+    observed = observed_quantities(task, state, params)
     torque = float(params.machine.torque(state.electrical))
     expected = {"i_d": -40, "i_q": 80, "speed": 100, "torque": torque, "setpoint_torque": 50}
     expected |= {"error_torque": 50 - torque, "cos_rotor": np.cos(1), "sin_rotor": np.sin(1), "link": 0.9}
     expected |= {"applied_stator_a": 1, "applied_stator_b": 1, "applied_stator_c": 0}
     expected |= {"waiting_stator_a": 1, "waiting_stator_b": 0, "waiting_stator_c": 0}
-    assert seen.keys() == expected.keys()
+    assert observed.keys() == expected.keys()
     for name, value in expected.items():
-        assert seen[name] == pytest.approx(value, rel=1e-5), name
+        assert observed[name] == pytest.approx(value, rel=1e-5), name
 
 
 @pytest.mark.parametrize("task_id", ["PMSMCurrentFinite-v0", "ExtExDcCurrentFinite-v0"])
@@ -204,37 +212,37 @@ def test_switch_states_are_named_by_the_legs_that_they_put_up(task_id: str) -> N
 
 
 def test_a_quadcopter_shows_what_is_named() -> None:
-    task, params, state = begun("QuadcopterHover-v0")
+    task, params, state = first_state("QuadcopterHover-v0")
     quarter = np.sqrt(0.5)  # a quarter turn to the left: the body's x is the world's y
     body = state.body._replace(
         x=0.1, y=0.2, z=0.3, vx=1.0, vy=2.0, vz=3.0, wx=4.0, wy=5.0, wz=6.0, qw=quarter, qx=0.0, qy=0.0, qz=quarter
     )
-    seen = shown(task, state._replace(body=body), params)
-    np.testing.assert_allclose(seen["position"], [0.1, 0.2, 0.3], rtol=1e-6)
-    np.testing.assert_allclose(seen["velocity"], [1, 2, 3])
-    np.testing.assert_allclose(seen["angular_velocity"], [4, 5, 6])
-    np.testing.assert_allclose(seen["rotation"] @ [1, 0, 0], [0, 1, 0], atol=1e-6)
-    assert list(seen)[-1] == "rotors"
+    observed = observed_quantities(task, state._replace(body=body), params)
+    np.testing.assert_allclose(observed["position"], [0.1, 0.2, 0.3], rtol=1e-6)
+    np.testing.assert_allclose(observed["velocity"], [1, 2, 3])
+    np.testing.assert_allclose(observed["angular_velocity"], [4, 5, 6])
+    np.testing.assert_allclose(observed["rotation"] @ [1, 0, 0], [0, 1, 0], atol=1e-6)
+    assert list(observed)[-1] == "rotors"
 
 
 def test_a_swarm_shows_each_vehicle_its_neighbour() -> None:
-    task, params, state = begun("QuadcopterSwarm2-v0")
-    seen, body = shown(task, state, params), state.vehicles.body
-    place = np.stack([body.x, body.y, body.z], 1)
-    np.testing.assert_allclose(seen["neighbour_1"], place[::-1] - place, rtol=1e-5)
-    np.testing.assert_allclose(np.linalg.norm(seen["goal"] + place, axis=1), task.radius, rtol=1e-5)
+    task, params, state = first_state("QuadcopterSwarm2-v0")
+    observed, body = observed_quantities(task, state, params), state.vehicles.body
+    positions = np.stack([body.x, body.y, body.z], 1)
+    np.testing.assert_allclose(observed["neighbour_1"], positions[::-1] - positions, rtol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(observed["goal"] + positions, axis=1), task.radius, rtol=1e-5)
 
 
 def test_an_inventory_shows_what_is_named() -> None:
-    task, params, state = begun("Inventory-v0")
+    task, params, state = first_state("Inventory-v0")
     third = state.shops[2]._replace(stock=jnp.int32(7), transit=(jnp.int32(1), jnp.int32(2)))
     state = state._replace(shops=(*state.shops[:2], third))
-    seen = shown(task, state, params)
-    assert seen["shop_3_stock"] == pytest.approx(7)
-    assert seen["shop_3_arriving_1"] == pytest.approx(1)
-    assert seen["shop_3_arriving_2"] == pytest.approx(2)
-    assert seen["warehouse_stock"] == pytest.approx(float(state.warehouse.stock))
-    assert seen["shop_1_penalty"] == pytest.approx(float(params.shops[0].penalty))
+    observed = observed_quantities(task, state, params)
+    assert observed["shop_3_stock"] == pytest.approx(7)
+    assert observed["shop_3_arriving_1"] == pytest.approx(1)
+    assert observed["shop_3_arriving_2"] == pytest.approx(2)
+    assert observed["warehouse_stock"] == pytest.approx(float(state.warehouse.stock))
+    assert observed["shop_1_penalty"] == pytest.approx(float(params.shops[0].penalty))
 
 
 def test_a_grid_puzzle_shows_symbols_in_cells_and_fills_them() -> None:
@@ -244,26 +252,28 @@ def test_a_grid_puzzle_shows_symbols_in_cells_and_fills_them() -> None:
     assert action == task.parse("2 3 4", None, None)
     cells = np.zeros(16, np.int8)
     cells[1 * 4 + 2] = 4
-    [part] = task.observation_components()
-    one_hot = (cells[:, None] == np.arange(task.shown)).reshape(part.shape)
+    [component] = task.observation_components()
+    one_hot = (cells[:, None] == np.arange(task.shown)).reshape(component.shape)
     assert one_hot[1, 2].tolist() == [False, False, False, False, True]
     assert one_hot[0, 0].tolist() == [True, False, False, False, False]
 
 
 def test_small_observations_show_what_is_named() -> None:
-    task, params, state = begun("DeepSeaTreasure-v0")
-    assert {k: round(float(v)) for k, v in shown(task, state._replace(row=3, column=7), params).items()} == {
+    task, params, state = first_state("DeepSeaTreasure-v0")
+    assert {
+        k: round(float(v)) for k, v in observed_quantities(task, state._replace(row=3, column=7), params).items()
+    } == {
         "row": 3,
         "column": 7,
     }
-    task, params, state = begun("MarsCoverage-v0")
-    seen = shown(task, state._replace(x=jnp.int32(5), y=jnp.int32(9)), params)
-    assert (round(float(seen["x"])), round(float(seen["y"]))) == (5, 9)
-    task, params, state = begun("Lettuce-v0")
-    seen = shown(task, state, params)
-    assert seen["temperature"] == pytest.approx(float(state.climate.temperature), rel=1e-5)
-    assert seen["dry_weight"] == pytest.approx(float(state.climate.dry_weight), rel=1e-5)
-    assert seen["heat_price"] == pytest.approx(float(params.prices.heat), rel=1e-5)
+    task, params, state = first_state("MarsCoverage-v0")
+    observed = observed_quantities(task, state._replace(x=jnp.int32(5), y=jnp.int32(9)), params)
+    assert (round(float(observed["x"])), round(float(observed["y"]))) == (5, 9)
+    task, params, state = first_state("Lettuce-v0")
+    observed = observed_quantities(task, state, params)
+    assert observed["temperature"] == pytest.approx(float(state.climate.temperature), rel=1e-5)
+    assert observed["dry_weight"] == pytest.approx(float(state.climate.dry_weight), rel=1e-5)
+    assert observed["heat_price"] == pytest.approx(float(params.prices.heat), rel=1e-5)
 
 
 def test_hopper_shows_what_is_named() -> None:
@@ -273,12 +283,12 @@ def test_hopper_shows_what_is_named() -> None:
     simulator.reset(seed=0)
     core: Any = simulator.unwrapped
     core.set_state(np.array([3.0, 1.1, 0.12, 0.13, 0.14, 0.15]), np.array([1.0, 2, 3, 4, 5, 6]))
-    seen = dict(zip([c.name for c in task.observation_components()], core._get_obs(), strict=True))
+    observed = dict(zip([c.name for c in task.observation_components()], core._get_obs(), strict=True))
     joints = {name: float(core.data.joint(f"{name}_joint").qpos[0]) for name in ("thigh", "leg", "foot")}
     expected = {"height": 1.1, "torso_angle": 0.12, "hip_angle": joints["thigh"], "knee_angle": joints["leg"]}
     expected |= {"ankle_angle": joints["foot"], "forward_velocity": 1, "upward_velocity": 2, "torso_rate": 3}
     for name, value in expected.items():
-        assert seen[name] == pytest.approx(value), name
+        assert observed[name] == pytest.approx(value), name
     simulator.close()
 
 

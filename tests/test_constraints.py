@@ -73,10 +73,10 @@ def test_every_cost_has_a_limit_with_words_and_only_a_cost_has_one() -> None:
     for card in all_cards().values():
         if card.installed:
             assert card.build().has_cost == (card.constraint is not None), card.id
-        if found := card.constraint:
-            assert found.limit >= 0, card.id
-            assert found.counts.strip(), card.id
-            assert found.reason.strip(), card.id
+        if limit := card.constraint:
+            assert limit.limit >= 0, card.id
+            assert limit.counts.strip(), card.id
+            assert limit.reason.strip(), card.id
 
 
 def test_the_reference_keeps_the_constraint_wherever_it_was_measured() -> None:
@@ -131,11 +131,11 @@ def test_a_cost_without_a_limit_and_a_limit_without_a_cost_are_refused() -> None
 
 
 def test_a_constraint_holds_for_an_id_with_any_settings() -> None:
-    found = constraint("rlsuite/PMSMSpeed-v0")
-    assert found == find_card("PMSMSpeed-v0?noise=0.01").constraint == constraint("rlsuite/PMSMSpeed-v0?context=a-b")
+    limit = constraint("rlsuite/PMSMSpeed-v0")
+    assert limit == find_card("PMSMSpeed-v0?noise=0.01").constraint == constraint("rlsuite/PMSMSpeed-v0?context=a-b")
     assert constraint("rlsuite/Unknown-v7") is None
-    assert not found.broken_by(found.limit)
-    assert found.broken_by(np.nextafter(found.limit, np.inf))
+    assert not limit.broken_by(limit.limit)
+    assert limit.broken_by(np.nextafter(limit.limit, np.inf))
 
 
 def test_a_broken_constraint_leaves_the_random_floor_and_no_gain() -> None:
@@ -153,9 +153,9 @@ def test_info_sums_the_cost_and_says_when_it_exceeds_the_limit() -> None:
     env = TaskEnv(Dear(constraint=LIMIT))
     _, info = env.reset(seed=0)
     assert (info["cost"], info["cost_so_far"], info["violates"]) == (0.0, 0.0, False)
-    told = [env.step(action)[4] for action in (1, 0, 1, 1, 1, 1)]
-    assert [info["cost_so_far"] for info in told] == [0.5, 0.5, 1.0, 1.5, 2.0, 2.5]
-    assert [info["violates"] for info in told] == [False] * 5 + [True]
+    infos = [env.step(action)[4] for action in (1, 0, 1, 1, 1, 1)]
+    assert [info["cost_so_far"] for info in infos] == [0.5, 0.5, 1.0, 1.5, 2.0, 2.5]
+    assert [info["violates"] for info in infos] == [False] * 5 + [True]
     saved = env.episode
     assert env.step(1)[4]["cost_so_far"] == 3.0
     env.episode = saved
@@ -165,13 +165,13 @@ def test_info_sums_the_cost_and_says_when_it_exceeds_the_limit() -> None:
     assert not {"cost", "cost_so_far", "violates"} & TaskEnv(Toy()).reset(seed=0)[1].keys()
 
 
-@pytest.mark.parametrize(("reply", "said"), [("1", "It violates the constraint: its cost is 4."), ("0", "")])
-def test_the_last_text_says_that_an_episode_cost_too_much(reply: str, said: str) -> None:
+@pytest.mark.parametrize(("reply", "sentence"), [("1", "It violates the constraint: its cost is 4."), ("0", "")])
+def test_the_last_text_says_that_an_episode_cost_too_much(reply: str, sentence: str) -> None:
     horizon = Dear(constraint=LIMIT).card.horizon
     env = TimeLimit(TextEnv(Dear(constraint=LIMIT)), horizon)
     env.reset(seed=0)
     *_, last = [env.step(reply)[0] for _ in range(horizon)]
-    assert last.endswith(f"The episode is over: the time limit is reached. {said}".strip())
+    assert last.endswith(f"The episode is over: the time limit is reached. {sentence}".strip())
 
 
 def test_a_record_has_the_costs_that_the_single_env_sums() -> None:
@@ -180,8 +180,8 @@ def test_a_record_has_the_costs_that_the_single_env_sums() -> None:
     env = TaskEnv(task)
     for i in range(3):
         env.reset(seed=i)
-        told = [env.step(int(action))[4] for action in record.actions[i, : record.length[i]]]
-        assert record.cost[i] == told[-1]["cost_so_far"] == 0.5 * task.card.horizon
+        infos = [env.step(int(action))[4] for action in record.actions[i, : record.length[i]]]
+        assert record.cost[i] == infos[-1]["cost_so_far"] == 0.5 * task.card.horizon
     assert record.info["violates"].all()
     np.testing.assert_array_equal(play(Toy(), Always(), range(3)).cost, np.zeros(3))
 
@@ -192,8 +192,8 @@ def test_a_record_has_the_costs_that_the_single_env_sums() -> None:
 def test_an_end_that_is_a_failure_is_no_success() -> None:
     env = TaskEnv(Falls(constraint=LIMIT))
     env.reset(seed=0)
-    told = [env.step(1) for _ in range(3)]
-    assert [(terminated, info["success"]) for _, _, terminated, _, info in told] == [
+    steps = [env.step(1) for _ in range(3)]
+    assert [(terminated, info["success"]) for _, _, terminated, _, info in steps] == [
         (False, True), (False, True), (True, False),
     ]  # fmt: skip
 

@@ -45,34 +45,34 @@ def written(folder: Path, text: str | bytes, name: str = "my-motor.yaml") -> Pat
 
 
 def test_a_file_a_mapping_and_json_are_one_task(tmp_path: Path) -> None:
-    found = card(ID, context=written(tmp_path, SERVO))
-    values = {name: [low, high] if low != high else low for name, low, high in found.context.values}
+    with_context = card(ID, context=written(tmp_path, SERVO))
+    values = {name: [low, high] if low != high else low for name, low, high in with_context.context.values}
     again = card(f"{ID}?context={written(tmp_path, json.dumps(values), 'my_motor.json')}")
-    assert again.id == found.id
-    assert found.id.startswith(f"{ID}?context=my_motor-")
-    own = card(ID, context=values)
-    assert own.context.values == found.context.values
-    assert own.id.removeprefix(f"{ID}?context=own") == found.id.removeprefix(f"{ID}?context=my_motor")
+    assert again.id == with_context.id
+    assert with_context.id.startswith(f"{ID}?context=my_motor-")
+    from_mapping = card(ID, context=values)
+    assert from_mapping.context.values == with_context.context.values
+    assert from_mapping.id.removeprefix(f"{ID}?context=own") == with_context.id.removeprefix(f"{ID}?context=my_motor")
 
 
 def test_an_id_is_known_without_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path, SERVO)
-    found = card(ID, context=path)
+    with_context = card(ID, context=path)
     path.unlink()
     monkeypatch.setattr("rlbench_suite.context._CONTEXTS", {})
-    assert card(found.id) == found == pickle.loads(pickle.dumps(found))
-    (kept,) = (tmp_path / "cache" / "contexts").iterdir()
-    kept.write_text(kept.read_text().replace("48", "49"))
+    assert card(with_context.id) == with_context == pickle.loads(pickle.dumps(with_context))
+    (cached_file,) = (tmp_path / "cache" / "contexts").iterdir()
+    cached_file.write_text(cached_file.read_text().replace("48", "49"))
     monkeypatch.setattr("rlbench_suite.context._CONTEXTS", {})
     with pytest.raises(ValueError, match="its copy in the cache was changed"):
-        card(found.id)
+        card(with_context.id)
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("RLSUITE_CACHE", str(tmp_path / "file" / "below"))
-    found = card(ID, context=written(tmp_path, SERVO))
-    assert card(found.id) == found
+    with_context = card(ID, context=written(tmp_path, SERVO))
+    assert card(with_context.id) == with_context
 
 
 def test_a_full_disk_is_not_filled_further(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,22 +88,22 @@ def test_a_node_of_a_cluster_knows_the_contexts_of_the_run(tmp_path: Path, monke
     pytest.importorskip("ray")
     from rlbench_suite.evaluation.ray_executor import _Player
 
-    found = card(ID, context=written(tmp_path, SERVO))
+    with_context = card(ID, context=written(tmp_path, SERVO))
     monkeypatch.setenv("RLSUITE_CACHE", str(tmp_path / "another machine"))
     monkeypatch.setattr("rlbench_suite.context._CONTEXTS", {})
     with pytest.raises(ValueError, match="nor known by this name"):
-        card(found.id)
+        card(with_context.id)
     manifest: Any = None
-    _Player(manifest, {}, [found.context])
-    assert card(found.id) == found
+    _Player(manifest, {}, [with_context.context])
+    assert card(with_context.id) == with_context
 
 
 def test_the_template_names_every_constant(tmp_path: Path) -> None:
     constants = card(ID).build().constants()
     text = template(ID, constants)
     names = [c.name.removeprefix("reward.") for c in constants]
-    named = [line.removeprefix("# ").split(":")[0].strip() for line in text.splitlines()[2:]]
-    assert [name for name in named if name != "reward"] == names
+    names_in_file = [line.removeprefix("# ").split(":")[0].strip() for line in text.splitlines()[2:]]
+    assert [name for name in names_in_file if name != "reward"] == names
     context = read_context(written(tmp_path, text), ID, Settable(constants))
     assert {name for name, _, _ in context.values} == {c.name for c in constants if not c.derived}
 
@@ -123,18 +123,18 @@ def test_environments_and_suite_files_take_it(tmp_path: Path) -> None:
 
 
 def test_scores_lie_beside_the_file(tmp_path: Path) -> None:
-    found = card(ID, context=written(tmp_path, SERVO))
-    assert found.scores() == {}
-    assert found.scores_path("reference_scores.json") == tmp_path / "my-motor.scores.json"
+    with_context = card(ID, context=written(tmp_path, SERVO))
+    assert with_context.scores() == {}
+    assert with_context.scores_path("reference_scores.json") == tmp_path / "my-motor.scores.json"
     score = {"mean": 1.0, "low": 0.5, "high": 1.5, "episodes": 2}
-    (tmp_path / "my-motor.scores.json").write_text(json.dumps({found.id: {"default": {"noop": score}}}))
-    assert card(found.id).scores()["noop"].mean == 1.0
+    (tmp_path / "my-motor.scores.json").write_text(json.dumps({with_context.id: {"default": {"noop": score}}}))
+    assert card(with_context.id).scores()["noop"].mean == 1.0
     written(tmp_path, SERVO.replace("48", "49"))
     assert card(ID, context=tmp_path / "my-motor.yaml").scores() == {}
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "sentence"),
     [
         ("resistence: 1", "Unknown constant 'resistence'. Did you mean 'resistance'?"),
         ("resistance: -0.1", "resistance must be above 0 and finite, got -0.1 Ohm"),
@@ -162,12 +162,12 @@ def test_scores_lie_beside_the_file(tmp_path: Path) -> None:
         ("#" * (LARGEST + 1), "it is larger than"),
     ],
 )  # fmt: skip
-def test_a_bad_file_costs_one_sentence(tmp_path: Path, text: str | bytes, said: str) -> None:
+def test_a_bad_file_costs_one_sentence(tmp_path: Path, text: str | bytes, sentence: str) -> None:
     path = written(tmp_path, text)
     with pytest.raises(ValueError, match="is not a context") as caught:
         card(ID, context=path)
     message = str(caught.value)
-    assert said in message
+    assert sentence in message
     assert "\n" not in message
     assert len(message) < 600
 
@@ -197,8 +197,8 @@ def test_a_number_to_the_base_60_costs_one_sentence(tmp_path: Path) -> None:
 
 def test_a_context_changes_nothing_of_the_shipped_card() -> None:
     shipped: TaskCard = card(ID)
-    own = card(ID, context={"link_voltage": 200})
+    changed = card(ID, context={"link_voltage": 200})
     assert card(ID) is shipped
-    assert own.build().plant.link == pytest.approx(200)
+    assert changed.build().plant.link == pytest.approx(200)
     assert shipped.build().plant.link == pytest.approx(300)
-    assert isinstance(own.build().constants()[0], Constant)
+    assert isinstance(changed.build().constants()[0], Constant)

@@ -44,7 +44,7 @@ def test_every_id_keeps_the_contract(card: TaskCard, room_for_many: None) -> Non
 )
 def test_toys_keep_the_contract(make: Callable[[], Toy]) -> None:
     task = make()
-    faults = {found.check: found.faults for found in findings(playable(task)) if found.faults}
+    faults = {finding.check: finding.faults for finding in findings(playable(task)) if finding.faults}
     # Toys pay what they like, and have two contexts or none.
     assert not faults.keys() - {"train and test apart"}
 
@@ -58,7 +58,7 @@ def playable(task: Toy) -> Toy:
 # -- broken on purpose -------------------------------------------------------------------------------------------------
 
 
-class Kept(Toy):
+class KeepsContract(Toy):
     """A walk on five places with a context each; keeps the contract, so that what breaks it below is one thing."""
 
     def __init__(self, **more: Any) -> None:
@@ -87,63 +87,63 @@ class Kept(Toy):
         return {"success": state.place == 4}
 
 
-class FloatingState(Kept):
+class FloatingState(KeepsContract):
     def transition(self, state, action, key, params):
         return Clock(state.place + 0.5)
 
 
-class ShrinkingState(Kept):
+class ShrinkingState(KeepsContract):
     def transition(self, state, action, key, params):
         return (state.place,)
 
 
-class WideObservation(Kept):
+class WideObservation(KeepsContract):
     def observation(self, state, key, params):
         return jnp.zeros(3)
 
 
-class WholeReward(Kept):
+class WholeReward(KeepsContract):
     def reward(self, state, action, next_state, key, params):
         return next_state.place
 
 
-class NumberTerminal(Kept):
+class NumberTerminal(KeepsContract):
     def terminal(self, state, key, params):
         return state.place // 4
 
 
-class NoSuccess(Kept):
+class NoSuccess(KeepsContract):
     def info(self, state, params):
         return {}
 
 
-class Forgetful(Kept):
+class Forgetful(KeepsContract):
     measures = {"place": "where it stands"}  # noqa: RUF012
 
 
-class Chatty(Kept):
+class Chatty(KeepsContract):
     def info(self, state, params):
         return super().info(state, params) | {"place": state.place}
 
 
-class ShortMask(Kept):
+class ShortMask(KeepsContract):
     def action_mask(self, state, params):
         return jnp.ones(3, bool)
 
 
-class NoRewardSpace(Kept):
+class NoRewardSpace(KeepsContract):
     def __init__(self) -> None:
         super().__init__()
         del self.reward_space
 
 
-class VectorReward(Kept):
+class VectorReward(KeepsContract):
     def __init__(self) -> None:
         super().__init__()
         self.reward_space = self.box(0.0, 1.0, (2,))
 
 
-class Limited(Kept):
+class Limited(KeepsContract):
     """Its card has a limit of its cost."""
 
     def __init__(self) -> None:
@@ -155,7 +155,7 @@ class WrongCost(Limited):
         return next_state.place
 
 
-class WrongPrivileged(Kept):
+class WrongPrivileged(KeepsContract):
     def __init__(self) -> None:
         super().__init__()
         self.privileged_space = self.box(0.0, 1.0, (1,))
@@ -181,7 +181,7 @@ SENTENCES = {
 
 
 @pytest.mark.parametrize("broken", SENTENCES)
-def test_a_wrong_shape_is_refused_at_the_first_use_in_a_sentence(broken: type[Kept]) -> None:
+def test_a_wrong_shape_is_refused_at_the_first_use_in_a_sentence(broken: type[KeepsContract]) -> None:
     uses: list[Callable[[Any], Any]] = [
         lambda task: TaskEnv(task).reset(seed=0),
         lambda task: BatchPrograms(task).begin(np.zeros((2, 2), np.uint32), Draw(np.int32(0), np.int32(-1))),
@@ -218,59 +218,59 @@ class Growing(Still):
 
 
 def test_a_player_gives_actions_of_the_space_and_keeps_its_memory() -> None:
-    play(Kept(), Still(), [0])
+    play(KeepsContract(), Still(), [0])
     with pytest.raises(ContractError, match=r"Hesitant.act returns float32 \(\), the action space says int32 \(\)"):
-        play(Kept(), Hesitant(), [0])
+        play(KeepsContract(), Hesitant(), [0])
     with pytest.raises(ContractError, match=r"Growing.act returns"):
-        play(Kept(), Growing(), [0])
+        play(KeepsContract(), Growing(), [0])
 
 
-class NothingAllowed(Kept):
+class NothingAllowed(KeepsContract):
     def action_mask(self, state, params):
         return jnp.array([True, True]) & (state.place != 2)
 
 
-class Fickle(Kept):
+class Fickle(KeepsContract):
     """Its reward is a counter of Python's that the program asks at each step."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked = 0
+        self.calls = 0
 
     def reward(self, state, action, next_state, key, params):
         def ask(_: Any) -> np.ndarray:
-            self.asked += 1
-            return np.float32(self.asked % 7 / 7)
+            self.calls += 1
+            return np.float32(self.calls % 7 / 7)
 
         return jax.pure_callback(ask, jax.ShapeDtypeStruct((), jnp.float32), state.place, vmap_method="sequential")
 
 
-class OneSplit(Kept):
+class OneSplit(KeepsContract):
     def sample_params(self, key, split):
         return Clock(jnp.floor(64 * self.uniform(key, 1)[0]) / 64)
 
 
-class OneContext(Kept):
+class OneContext(KeepsContract):
     def sample_params(self, key, split):
         return Clock((split / 2).astype(jnp.float32))
 
 
-class Undefined(Kept):
+class Undefined(KeepsContract):
     def observation(self, state, key, params):
         return self.stack(0 * jnp.log(state.place.astype(jnp.float32)) + state.place / 4, params.place)
 
 
-class Outside(Kept):
+class Outside(KeepsContract):
     def observation(self, state, key, params):
         return self.stack(state.place / 2, params.place)
 
 
-class Generous(Kept):
+class Generous(KeepsContract):
     def reward(self, state, action, next_state, key, params):
         return next_state.place.astype(self.dtype)
 
 
-class TracedTwice(Kept):
+class TracedTwice(KeepsContract):
     """It counts how often it is traced, which nobody may see."""
 
     def __init__(self) -> None:
@@ -282,17 +282,17 @@ class TracedTwice(Kept):
         return self.stack(state.place / 4, 1 / self.traced)
 
 
-class LenientParser(Kept):
+class LenientParser(KeepsContract):
     def parse(self, text, state, params):
         return np.int32(1)
 
 
-class CrashingParser(Kept):
+class CrashingParser(KeepsContract):
     def parse(self, text, state, params):
         return np.int32(text[0] == "r")
 
 
-class DigitParser(Kept):
+class DigitParser(KeepsContract):
     """It reads any digit, and there are two actions."""
 
     def parse(self, text, state, params):
@@ -301,32 +301,32 @@ class DigitParser(Kept):
         raise ValueError("expected a digit")
 
 
-class PythonsParser(Kept):
+class PythonsParser(KeepsContract):
     def parse(self, text, state, params):
         if int(text) in (0, 1, 10):
             return np.int32(int(text) % 2)
         raise ValueError("expected 0, 1 or 10")
 
 
-class Speechless(Kept):
+class Speechless(KeepsContract):
     def describe(self, state, params):
         return "café"
 
 
-class Moody(Kept):
-    said = 0
+class Moody(KeepsContract):
+    descriptions = 0
 
     def describe(self, state, params):
-        self.said += 1
-        return f"place {int(state.place)}, said {self.said} times"
+        self.descriptions += 1
+        return f"place {int(state.place)}, said {self.descriptions} times"
 
 
-class WidePicture(Kept):
+class WidePicture(KeepsContract):
     def draw(self, state, params):
         return np.zeros((8, 16, 3), np.uint8)
 
 
-class LateNaN(Kept):
+class LateNaN(KeepsContract):
     """It walks about without end, and its reward is undefined from step 100 on."""
 
     def __init__(self) -> None:
@@ -343,12 +343,12 @@ class LateNaN(Kept):
         return jnp.bool_(False)
 
 
-class NoopOutside(Kept):
+class NoopOutside(KeepsContract):
     def noop_action(self):
         return np.int32(7)
 
 
-class Unexplained(Kept):
+class Unexplained(KeepsContract):
     def why_over(self, state, params, info):
         return ""
 
@@ -394,14 +394,14 @@ def test_the_battery_names_what_is_broken(broken: type[Toy]) -> None:
         check_task(broken())
 
 
-class OneEpisode(Kept):
+class OneEpisode(KeepsContract):
     """It draws from a key of its own, so that every seed gives the same episodes."""
 
     def sample_params(self, key, split):
         return super().sample_params(jax.random.key(0), split)
 
 
-class AnyDigit(Kept):
+class AnyDigit(KeepsContract):
     """It takes the first digit of any reply for the action that pays."""
 
     def parse(self, text, state, params):
@@ -418,7 +418,7 @@ class LostCost(Limited):
         next_state.place.astype(self.dtype)
 
 
-class TwoDraws(Kept):
+class TwoDraws(KeepsContract):
     """It begins at one of five places by the first of two draws."""
 
     order = 1
@@ -447,33 +447,33 @@ FAULTS = {
 """Ten kinds of fault, a task that has each, and what the tests that run for every id say of it."""
 
 
-def said(task: Toy) -> str:
+def faults_of(task: Toy) -> str:
     """Run what finds faults in every id: the contract, and a golden trajectory."""
-    golden, found = (
+    golden, results = (
         trajectory(lambda split, which=which: TimeLimit(TaskEnv(which, split), 20)) for which in (TwoDraws(), task)
     )
     try:
         check_task(task)
     except ContractError as error:
         return str(error)
-    return "; ".join(differences(found, golden))
+    return "; ".join(differences(results, golden))
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_of_ten_kinds_of_fault_is_found(fault: str) -> None:
     broken, sentence = FAULTS[fault]
     try:
-        found = said(broken())
+        faults = faults_of(broken())
     except ContractError as error:  # the first reset refuses it
-        found = str(error)
-    assert sentence in found
+        faults = str(error)
+    assert sentence in faults
 
 
 def test_no_fault_is_found_where_there_is_none() -> None:
-    assert not said(TwoDraws())
+    assert not faults_of(TwoDraws())
 
 
-class FromFive(Kept):
+class FromFive(KeepsContract):
     """Its two actions are 5 and 6, and the way back is closed at the start."""
 
     def __init__(self) -> None:
@@ -509,14 +509,14 @@ def test_a_reply_that_is_parsed_to_no_action_is_played_as_the_noop_action() -> N
 
 
 def test_the_battery_passes_what_is_not_broken_and_reports_all_faults_together() -> None:
-    check_task(Kept())
+    check_task(KeepsContract())
     check_task(FromFive())
 
-    class Both(Generous, LenientParser):
+    class GenerousAndLenient(Generous, LenientParser):
         pass
 
     with pytest.raises(ContractError) as caught:
-        check_task(Both())
+        check_task(GenerousAndLenient())
     assert "the reward is" in str(caught.value)
     assert "parse reads" in str(caught.value)
 

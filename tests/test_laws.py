@@ -61,9 +61,9 @@ def read(path: Path) -> str:
 def matches(paths: list[Path], pattern: str) -> list[str]:
     """List what matches a pattern in some files, with the lines on which it stands."""
     return [
-        f"{at(path)}:{read(path).count(chr(10), 0, found.start()) + 1} {found[0]}"
+        f"{at(path)}:{read(path).count(chr(10), 0, match.start()) + 1} {match[0]}"
         for path in paths
-        for found in re.finditer(pattern, read(path))
+        for match in re.finditer(pattern, read(path))
     ]
 
 
@@ -92,11 +92,40 @@ def uses(source: str) -> Iterator[tuple[int, str]]:
     names = imported_names(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute | ast.Name):
-            first, _, rest = dotted(node).partition(".")
+            first, _, tail = dotted(node).partition(".")
             if first:
-                yield node.lineno, ".".join(filter(None, (names.get(first, first), rest)))
+                yield node.lineno, ".".join(filter(None, (names.get(first, first), tail)))
         elif isinstance(node, ast.ImportFrom) and not node.level:
             yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def assigned_names(source: str) -> Iterator[str]:
+    """Yield every name that a file gives: to variables, arguments, attributes, functions and classes."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler | ast.MatchAs):
+            yield node.name or ""
+
+
+def empty_words(path: Path) -> list[str]:
+    """List the names of a file that are one empty word, whatever its case and underscores.
+
+    A part of a drive (``envs/motor``) is a thing, and ``Task.named`` returns entries by their names.
+    """
+    exceptions = {"part", "parts"} if "motor" in path.parts else set()
+    words = (name.strip("_").lower() for name in assigned_names(read(path)))
+    is_task = path.name in ("task.py", "component.py")
+    return [word for word in words if word in EMPTY_WORDS - exceptions and not (is_task and word == "named")]
+
+
+def folder_of(path: Path) -> str:
+    """Return the first two folders of a file."""
+    return "/".join(path.relative_to(ROOT).parent.parts[:2])
 
 
 def runs_at_import(node: ast.AST) -> Iterator[ast.Call]:
@@ -115,13 +144,13 @@ def jax_at_import(source: str) -> list[tuple[int, str]]:
     """List the calls into JAX that a file makes on import."""
     tree = ast.parse(source)
     names = imported_names(tree)
-    found = []
+    calls = []
     for call in runs_at_import(tree):
-        first, _, rest = dotted(call.func).partition(".")
-        name = ".".join(filter(None, (names.get(first, first), rest)))
+        first, _, tail = dotted(call.func).partition(".")
+        name = ".".join(filter(None, (names.get(first, first), tail)))
         if name.startswith("jax.") and not TRACES.fullmatch(name):
-            found.append((call.lineno, name))
-    return found
+            calls.append((call.lineno, name))
+    return calls
 
 
 def tensors_only(source: str) -> set[tuple[int, str]]:
@@ -141,8 +170,68 @@ def tensors_only(source: str) -> set[tuple[int, str]]:
 
 def forbidden(source: str, pattern: re.Pattern[str]) -> list[tuple[int, str]]:
     """List the uses of names that match the whole pattern."""
-    found = [(line, name) for line, name in uses(source) if pattern.fullmatch(name) and not HARMLESS.fullmatch(name)]
-    return [use for use in found if use not in tensors_only(source)]
+    hits = [(line, name) for line, name in uses(source) if pattern.fullmatch(name) and not HARMLESS.fullmatch(name)]
+    return [use for use in hits if use not in tensors_only(source)]
+
+
+EMPTY_WORDS = frozenset(
+    """
+    asked begun both called chosen drawn due far felt flown found given held kept known least made met mine most named
+    one ones other others own part parts played rest said same seen settled shown spelt spent such taken theirs thing
+    told wanted way whole wished
+    """.split()  # noqa: SIM905  # fifty strings are harder to read
+)
+"""Words that tell the grammar of a value and not what it is: ``found`` of what, ``other`` than which."""
+
+EMPTY_WORDS_BY_FOLDER = {
+    "baselines": 26,
+    "baselines/offline": 1,
+    "benchmarks": 222,
+    "datasets": 66,
+    "envs": 59,
+    "envs/driving": 110,
+    "envs/exploration": 85,
+    "envs/greenhouse": 91,
+    "envs/locomotion": 5,
+    "envs/marl": 23,
+    "envs/memory": 84,
+    "envs/morl": 2,
+    "envs/motor": 30,
+    "envs/offline": 4,
+    "envs/operations": 14,
+    "envs/puzzles": 835,
+    "envs/quadcopter": 26,
+    "envs/text": 284,
+    "envs/tools": 421,
+    "leaderboard": 72,
+    "rlbench_suite": 6,
+    "rlbench_suite/evaluation": 218,
+    "tests": 14,
+    "tests/baselines": 9,
+    "tests/bridges": 26,
+    "tests/datasets": 32,
+    "tests/docs": 5,
+    "tests/driving": 70,
+    "tests/evaluation": 183,
+    "tests/exploration": 44,
+    "tests/greenhouse": 68,
+    "tests/leaderboard": 14,
+    "tests/locomotion": 3,
+    "tests/marl": 19,
+    "tests/memory": 84,
+    "tests/morl": 8,
+    "tests/motor": 143,
+    "tests/offline": 4,
+    "tests/operations": 9,
+    "tests/packaging": 6,
+    "tests/peers": 35,
+    "tests/plugin": 3,
+    "tests/puzzles": 473,
+    "tests/quadcopter": 169,
+    "tests/text": 219,
+    "tests/tools": 175,
+}
+"""Number of such names in each folder that still has some. It falls: lower a number with the names that you give."""
 
 
 # -- the checks themselves can fail ------------------------------------------------------------------------------
@@ -190,12 +279,20 @@ def test_jax_inside_functions_is_no_call_at_import() -> None:
     assert not jax_at_import("import jax, jax.numpy as j\n@jax.jit\ndef f(x):\n    return j.sin(x)\ng = jax.vmap(f)")
 
 
+def test_empty_words_are_seen_wherever_a_name_is_given(tmp_path: Path) -> None:
+    file = tmp_path / "names.py"
+    file.write_text("OWN = 1\ndef found(given, *, rest=0):\n    for one in given:\n        one.told = rest\n")
+    assert sorted(empty_words(file)) == ["found", "given", "one", "own", "rest", "told"]
+    file.write_text("next_state = 1\ndef step(action, part_of_state):\n    action.value = given\n")
+    assert not empty_words(file)
+
+
 # -- laws of the source ------------------------------------------------------------------------------------------
 
 
 def test_nothing_untrusted_is_executed() -> None:
-    found = [f"{at(path)}:{line} {name}" for path in SOURCES for line, name in forbidden(read(path), CODE_FROM_DATA)]
-    assert not found + matches(SOURCES, r"allow_pickle\s*=\s*True")
+    hits = [f"{at(path)}:{line} {name}" for path in SOURCES for line, name in forbidden(read(path), CODE_FROM_DATA)]
+    assert not hits + matches(SOURCES, r"allow_pickle\s*=\s*True")
 
 
 def test_no_batched_lapack() -> None:
@@ -220,6 +317,17 @@ def test_a_file_fits_in_a_head() -> None:
     assert not [f"{at(path)}: {lines} lines" for path in PYTHON if (lines := read(path).count("\n")) > 600]
     vague = {"util", "utils", "helper", "helpers", "manager", "managers", "misc"}
     assert not [at(path) for path in PYTHON if vague & {*path.stem.split("_")}]
+
+
+def test_names_say_what_a_value_is() -> None:
+    names: dict[str, list[str]] = {}
+    for path in PYTHON:
+        for word in empty_words(path):
+            names.setdefault(folder_of(path), []).append(f"{at(path)}: {word}")
+    new = [names[folder] for folder in names if len(names[folder]) > EMPTY_WORDS_BY_FOLDER.get(folder, 0)]
+    assert not new
+    counts = {folder: len(names[folder]) for folder in sorted(names)}
+    assert counts == EMPTY_WORDS_BY_FOLDER, f"fewer than the table says, which is now {counts}"
 
 
 def test_nothing_of_one_machine() -> None:
@@ -262,7 +370,7 @@ def test_every_third_party_import_is_a_declared_requirement() -> None:
     undeclared = {
         name
         for name in imported - sys.stdlib_module_names - {"rlbench_suite"}
-        if not declared & {found.lower().replace("_", "-") for found in distributions.get(name, [name])}
+        if not declared & {distribution.lower().replace("_", "-") for distribution in distributions.get(name, [name])}
     }
     assert not undeclared
 
@@ -297,9 +405,9 @@ def test_cards_name_a_task_and_a_player() -> None:
     for card in registry.cards().values():
         if card.installed:
             kind: Any = load(card.entry_point)
-            made = kind if isinstance(kind, type) else get_type_hints(kind)["return"]
-            made = get_origin(made) or made
-            assert issubclass(made, HostTask if card.host else Task), card.id
+            task_type = kind if isinstance(kind, type) else get_type_hints(kind)["return"]
+            task_type = get_origin(task_type) or task_type
+            assert issubclass(task_type, HostTask if card.host else Task), card.id
             for entry_point in (card.reference, *card.yardsticks.values()):
                 player = load(entry_point)
                 assert all(callable(getattr(player, name)) for name in ("for_task", "initial", "act")), card.id

@@ -122,11 +122,11 @@ def measured_cells(table: Table) -> Iterator[Cell]:
             card = card_of(written_id[1]) if written_id else None
         if card is None:
             continue
-        named = dict(zip(table.header, row, strict=True))
-        tier = named.get("difficulty") or None
+        cells = dict(zip(table.header, row, strict=True))
+        tier = cells.get("difficulty") or None
         if tier and tier not in card.difficulties:
             continue
-        for index, (column, text) in enumerate(named.items()):
+        for index, (column, text) in enumerate(cells.items()):
             number = NUMBER.fullmatch(text)
             if number is None:
                 continue

@@ -34,8 +34,8 @@ def program(task: Task[Any, Any]) -> tuple[str, list[np.ndarray]]:
         params = task.sample_params(key, split)
         state = task.initial(key, params)
         after = task.transition(state, action, key, params)
-        shown = task.observation(after, key, params), task.reward(state, action, after, key, params)
-        return params, after, shown, task.terminal(after, key, params), task.cost(state, action, after, params)
+        outputs = task.observation(after, key, params), task.reward(state, action, after, key, params)
+        return params, after, outputs, task.terminal(after, key, params), task.cost(state, action, after, params)
 
     action = jax.ShapeDtypeStruct(task.action_space.shape or (), task.action_space.dtype)
     with precision(task):
@@ -49,20 +49,20 @@ def test_a_context_of_the_shipped_values_is_the_shipped_program(card: TaskCard, 
         return
     sheet = tmp_path / "sheet.yaml"
     sheet.write_text(template(card.id, task.constants()))
-    own: Any = find_card(card.id, context=sheet).build()
+    from_sheet: Any = find_card(card.id, context=sheet).build()
     if isinstance(task, Task):  # a simulator of the host has no program
-        (text, constants), (same, others) = program(task), program(own)
-        assert text == same
-        for one, other in zip(constants, others, strict=True):
-            np.testing.assert_array_equal(one, other)
-    players = [jax.tree.leaves(load(card.reference).for_task(one)) for one in (task, own)]
-    for one, other in zip(*players, strict=True):
-        np.testing.assert_array_equal(one, other)
-    assert task.observation_space == own.observation_space
-    assert task.reward_space == own.reward_space
+        (text, constants), (text_from_sheet, constants_from_sheet) = program(task), program(from_sheet)
+        assert text == text_from_sheet
+        for shipped_value, sheet_value in zip(constants, constants_from_sheet, strict=True):
+            np.testing.assert_array_equal(shipped_value, sheet_value)
+    players = [jax.tree.leaves(load(card.reference).for_task(shipped_value)) for shipped_value in (task, from_sheet)]
+    for shipped_value, sheet_value in zip(*players, strict=True):
+        np.testing.assert_array_equal(shipped_value, sheet_value)
+    assert task.observation_space == from_sheet.observation_space
+    assert task.reward_space == from_sheet.reward_space
 
 
-OWN: dict[str, dict[str, Any]] = {
+CONTEXTS: dict[str, dict[str, Any]] = {
     "PointMaze-v0": {"mass": [6, 8], "force": 60, "damping": 0, "goal_radius": 0.3},
     "Vicsek-v0": {"density": 2, "speed": [0.1, 0.2], "max_turn": 0.4},
     "Inventory-v0": {"shop_1_demand": [20, 40], "shop_2_demand": 10, "shop_3_lead": 2, "shop_1_penalty": 50},
@@ -73,11 +73,11 @@ OWN: dict[str, dict[str, Any]] = {
 """A context of each family, with a sign, a zero, a number and a range."""
 
 
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", CONTEXTS)
 def test_ranges_are_kept_and_train_and_test_lie_apart(name: str) -> None:
-    task: Any = find_card(name, context=OWN[name]).build()
+    task: Any = find_card(name, context=CONTEXTS[name]).build()
     keys = jax.random.split(jax.random.key(1), 4000)
-    drawn = [jax.vmap(task.sample_params, (0, None))(keys, np.int32(split)) for split in (0, 1)]
+    params_of_splits = [jax.vmap(task.sample_params, (0, None))(keys, np.int32(split)) for split in (0, 1)]
     read = {
         "PointMaze-v0": ("mass", lambda p: p.ball.mass),
         "Vicsek-v0": ("speed", lambda p: p.speed),
@@ -87,13 +87,13 @@ def test_ranges_are_kept_and_train_and_test_lie_apart(name: str) -> None:
         "FlockFormation-v0": ("wind_x", lambda p: p.wind_x),
     }
     constant, values = read[name]
-    low, high = OWN[name][constant]
-    train, test = (np.ravel(values(params)) for params in drawn)
-    both = np.concatenate([train, test])
-    assert low <= both.min() < low + 0.1 * (high - low)
-    assert high - 0.1 * (high - low) < both.max() <= high
+    low, high = CONTEXTS[name][constant]
+    train, test = (np.ravel(values(params)) for params in params_of_splits)
+    all_values = np.concatenate([train, test])
+    assert low <= all_values.min() < low + 0.1 * (high - low)
+    assert high - 0.1 * (high - low) < all_values.max() <= high
     if name == "FlockFormation-v0":  # the distance of the slots keeps its splits apart, as shipped
-        train, test = (np.hypot(*np.diff([p.slot_ahead, p.slot_left])[..., 0]) for p in drawn)
+        train, test = (np.hypot(*np.diff([p.slot_ahead, p.slot_left])[..., 0]) for p in params_of_splits)
     nearest = np.abs(np.subtract.outer(np.unique(train)[:: max(1, len(train) // 4000)], np.unique(test)[:2000])).min()
     assert nearest > 1e-6 * (high - low)
 
@@ -115,13 +115,13 @@ def test_a_large_demand_is_poisson() -> None:
     task: Any = find_card("Inventory-v0", context={"shop_1_demand": 40}).build()
     assert stats.poisson.sf(task.largest_demand, 40) < 1e-9
     units = np.linspace(0, 1, 1001, endpoint=False, dtype=np.float32) + np.float32(0.0005)
-    drawn = np.asarray(poisson(units, np.float32(40), task.largest_demand))
-    np.testing.assert_array_equal(drawn, stats.poisson.ppf(units, 40))
+    demands = np.asarray(poisson(units, np.float32(40), task.largest_demand))
+    np.testing.assert_array_equal(demands, stats.poisson.ppf(units, 40))
     assert (task.action_space.nvec[1:] > 2.5 * 40).all()
 
 
 @pytest.mark.parametrize(
-    ("name", "context", "said"),
+    ("name", "context", "sentence"),
     [
         ("PointMaze-v0", {"speed_limit": 40}, "moves too far between walls in a step of 0.01 s"),
         ("PointMaze-v0", {"damping": -1}, "damping must be at least 0 and finite, got -1 kg/s"),
@@ -136,30 +136,30 @@ def test_a_large_demand_is_poisson() -> None:
         ("FlockFormation-v0", {"lag": 0.01}, "lag must be at least 0.03 and at most 0.5"),
     ],
 )
-def test_what_a_model_cannot_hold_is_refused(name: str, context: dict[str, Any], said: str) -> None:
+def test_what_a_model_cannot_hold_is_refused(name: str, context: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValueError, match=r".") as caught:
         find_card(name, context=context).build()
-    assert said in str(caught.value)
+    assert sentence in str(caught.value)
 
 
 def test_weights_of_the_reward_change_the_reward_alone() -> None:
-    shipped, own = find_card("Lettuce-v0"), find_card("Lettuce-v0", context={"reward": {"heat": 0, "co2": 0}})
-    one, other = shipped.build(), own.build()
-    assert own.id.startswith("rlsuite/Lettuce-v0?context=own-")
-    assert own.scores() == {}
+    shipped, reweighted = find_card("Lettuce-v0"), find_card("Lettuce-v0", context={"reward": {"heat": 0, "co2": 0}})
+    task, reweighted_task = shipped.build(), reweighted.build()
+    assert reweighted.id.startswith("rlsuite/Lettuce-v0?context=own-")
+    assert reweighted.scores() == {}
     key, action = jax.random.key(0), np.array([0, 0, 1], np.float32)
-    params = one.sample_params(key, np.int32(0))
-    state = one.initial(key, params)
-    after = one.transition(state, action, key, params)
-    jax.tree.map(np.testing.assert_array_equal, after, other.transition(state, action, key, params))
+    params = task.sample_params(key, np.int32(0))
+    state = task.initial(key, params)
+    after = task.transition(state, action, key, params)
+    jax.tree.map(np.testing.assert_array_equal, after, reweighted_task.transition(state, action, key, params))
     heat = float(params.prices.heat) * 150 * 0.5 / 1000  # half an hour at 150 W/m2
-    rewards = [float(task.reward(state, action, after, key, params)) for task in (one, other)]
+    rewards = [float(each.reward(state, action, after, key, params)) for each in (task, reweighted_task)]
     assert rewards[1] - rewards[0] == pytest.approx(heat, rel=1e-4)
 
 
 def test_the_page_names_every_constant() -> None:
     page = (Path(__file__).parents[1] / "docs" / "details" / "contexts.md").read_text()
-    for name in OWN:
+    for name in CONTEXTS:
         task: Any = find_card(name).build()
         for constant in task.constants():
             plain = constant.name.removeprefix("reward.").replace("shop_2", "shop_1").replace("shop_3", "shop_1")
@@ -172,9 +172,9 @@ def test_the_environment_of_a_dataset_has_its_context() -> None:
     from rlbench_suite.datasets.catalogue import Entry
     from rlbench_suite.datasets.storage import env_spec
 
-    found = find_card("PointMaze-v0", context={"mass": [6, 8]})
+    heavy = find_card("PointMaze-v0", context={"mass": [6, 8]})
     entry = Entry(
-        folder="mine", quality="random", task=found.id, player="random", episodes=1, first_seed=0, replay_tolerance=0.0
+        folder="mine", quality="random", task=heavy.id, player="random", episodes=1, first_seed=0, replay_tolerance=0.0
     )
     env: Any = gymnasium.make(EnvSpec.from_json(env_spec(entry, "test").to_json()))
-    assert env.unwrapped.task is found.build()
+    assert env.unwrapped.task is heavy.build()

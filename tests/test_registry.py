@@ -30,9 +30,9 @@ def later(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", ["Vicsek", "rlsuite/Vicsek"])
 def test_an_id_without_version_is_the_latest(later: None, name: str) -> None:
-    for found in (lambda: registry.card(name), lambda: registry.resolve_suite(name)[0]):
+    for look_up in (lambda: registry.card(name), lambda: registry.resolve_suite(name)[0]):
         with pytest.warns(UserWarning, match="rlsuite/Vicsek-v10"):
-            assert found().id == "rlsuite/Vicsek-v10"
+            assert look_up().id == "rlsuite/Vicsek-v10"
 
 
 def test_unlisted_cards_and_queries_are_found_without_version() -> None:
@@ -43,11 +43,11 @@ def test_unlisted_cards_and_queries_are_found_without_version() -> None:
 
 
 def test_fixed_settings_tell_the_cards_of_a_family_apart() -> None:
-    found: dict[tuple[str, str], list[str]] = {}
+    ids_by_settings: dict[tuple[str, str], list[str]] = {}
     for card in registry.all_cards().values():
         if card.fixed:
-            found.setdefault((card.family, repr(sorted(card.fixed.items()))), []).append(card.id)
-    assert [ids for ids in found.values() if len(ids) > 1] == []
+            ids_by_settings.setdefault((card.family, repr(sorted(card.fixed.items()))), []).append(card.id)
+    assert [ids for ids in ids_by_settings.values() if len(ids) > 1] == []
 
 
 def test_every_allowed_value_of_every_setting_is_found() -> None:
@@ -56,22 +56,22 @@ def test_every_allowed_value_of_every_setting_is_found() -> None:
         for name, allowed in registry.allowed_settings(card).items():
             assert allowed[0] == card.settings[name]
             for value in allowed:
-                found = registry.card(task_id, **{name: value})
-                assert found.settings == {**found.settings, **card.fixed, name: value}
-                assert registry.card(f"{task_id}?{name}={value}") == found
-                assert registry.card(found.id) == found
+                variation = registry.card(task_id, **{name: value})
+                assert variation.settings == {**variation.settings, **card.fixed, name: value}
+                assert registry.card(f"{task_id}?{name}={value}") == variation
+                assert registry.card(variation.id) == variation
 
 
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("query", "sentence"),
     [
         ("noise=0.01&noise=0.02", "names noise 2 times ('0.01', '0.02'): give each setting once."),
         ("delay=1&noise=0.01&delay=1&delay=0", "names delay 3 times ('1', '1', '0'): give each setting once."),
         ("context=a.yaml&context=b.yaml", "names context 2 times ('a.yaml', 'b.yaml'): give each setting once."),
     ],
 )
-def test_an_id_names_each_setting_once(query: str, said: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(f"rlsuite/PMSMSpeed-v0 {said}")):
+def test_an_id_names_each_setting_once(query: str, sentence: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"rlsuite/PMSMSpeed-v0 {sentence}")):
         registry.card(f"PMSMSpeed-v0?{query}")
 
 
@@ -82,9 +82,9 @@ def test_a_keyword_overrides_the_setting_of_an_id() -> None:
 
 
 def test_a_setting_that_is_chosen_stays_when_another_leads_to_another_card() -> None:
-    chosen = registry.card("PMSMTorque-v0?supply=rc", machine="PermExDc", converter="2qc")
-    assert chosen.id == "rlsuite/PermExDcTorque-v0?converter=2qc&supply=rc"
-    assert registry.card(chosen.id, converter="4qc", supply="ideal").id == "rlsuite/PermExDcTorque-v0"
+    card = registry.card("PMSMTorque-v0?supply=rc", machine="PermExDc", converter="2qc")
+    assert card.id == "rlsuite/PermExDcTorque-v0?converter=2qc&supply=rc"
+    assert registry.card(card.id, converter="4qc", supply="ideal").id == "rlsuite/PermExDcTorque-v0"
 
 
 def test_every_door_takes_an_id_without_version() -> None:
@@ -121,18 +121,18 @@ def test_the_optimum_of_a_card_is_that_of_its_difficulty() -> None:
     assert registry.card("CarDealer-v0?difficulty=hard").optimum is None  # not known
     assert registry.card("KeyValue-v0?rewriting=0.125").optimum is None
     checked = 0
-    for one in registry.cards().values():
-        for tier in one.optima:
-            task = one.with_difficulty(tier).build()
-            if known := getattr(task, "optimum", None):
-                assert one.with_difficulty(tier).optimum == pytest.approx(known, rel=1e-12), task.card.id
+    for card in registry.cards().values():
+        for tier in card.optima:
+            task = card.with_difficulty(tier).build()
+            if optimum := getattr(task, "optimum", None):
+                assert card.with_difficulty(tier).optimum == pytest.approx(optimum, rel=1e-12), task.card.id
                 checked += 1
     assert checked > 30
 
 
 def test_the_command_that_measures_a_card_goes_through_a_shell() -> None:
-    chosen = registry.card("OfficeApps-v0?reward=dense&difficulty=hard").measuring_command
-    assert shlex.split(chosen) == ["rlsuite", "dev", "calibrate", "rlsuite/OfficeApps-v0?reward=dense&difficulty=hard"]
+    command = registry.card("OfficeApps-v0?reward=dense&difficulty=hard").measuring_command
+    assert shlex.split(command) == ["rlsuite", "dev", "calibrate", "rlsuite/OfficeApps-v0?reward=dense&difficulty=hard"]
     assert registry.card("SAT-v0").measuring_command == "rlsuite dev calibrate rlsuite/SAT-v0"
 
 
@@ -156,6 +156,6 @@ def test_a_difficulty_is_a_name_or_a_finite_number(difficulty: object) -> None:
             registry.card(task_id).build(difficulty=difficulty)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("given", ["x" * 10**6, [0] * 10**6, {"a": "b" * 10**6}])
-def test_an_error_repeats_no_long_value(given: object) -> None:
-    assert len(unknown("split", given, ["train", "test"])) < 200
+@pytest.mark.parametrize("value", ["x" * 10**6, [0] * 10**6, {"a": "b" * 10**6}])
+def test_an_error_repeats_no_long_value(value: object) -> None:
+    assert len(unknown("split", value, ["train", "test"])) < 200

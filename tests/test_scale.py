@@ -29,10 +29,10 @@ def test_the_error_of_a_score_is_that_of_both_ends() -> None:
     scale = Scale("noop", score(0, 1.96 * 0.3), score(10, 1.96 * 0.4))
     rng = np.random.default_rng(0)
     zeros = rng.normal(0, 0.3, 200_000)
-    ones = rng.normal(10, 0.4, 200_000)
+    references = rng.normal(10, 0.4, 200_000)
     for value in (0.0, 0.5, 1.0, 1.5):
-        drawn = (10 * value - zeros) / (ones - zeros)
-        assert scale.standard_error(value) == pytest.approx(drawn.std(), rel=0.03)
+        scores = (10 * value - zeros) / (references - zeros)
+        assert scale.standard_error(value) == pytest.approx(scores.std(), rel=0.03)
 
 
 def test_both_players_at_the_zero_are_measured_well() -> None:

@@ -22,9 +22,9 @@ from rlbench_suite.evaluation import statistics
 
 
 def test_the_package_shows_its_exports_and_nothing_else() -> None:
-    shown = [name for name in dir(rlbench_suite) if not name.startswith("__")]
-    assert shown == sorted(rlbench_suite.__all__)
-    assert all(getattr(rlbench_suite, name).__doc__ for name in shown)
+    public_names = [name for name in dir(rlbench_suite) if not name.startswith("__")]
+    assert public_names == sorted(rlbench_suite.__all__)
+    assert all(getattr(rlbench_suite, name).__doc__ for name in public_names)
 
 
 def test_names_that_are_not_exported_are_unknown() -> None:
@@ -65,9 +65,9 @@ def test_make_takes_every_name_of_a_task(name: str, task_id: str) -> None:
 
 def test_make_takes_the_keywords_of_gymnasium() -> None:
     env = rlbench_suite.make("SAT-v0", view="text", difficulty="hard", max_episode_steps=7)
-    same = gymnasium.make("rlsuite/SAT-v0", view="text", difficulty="hard", max_episode_steps=7)
-    assert env.spec == same.spec
-    assert env.reset(seed=3)[0] == same.reset(seed=3)[0]
+    gym_env = gymnasium.make("rlsuite/SAT-v0", view="text", difficulty="hard", max_episode_steps=7)
+    assert env.spec == gym_env.spec
+    assert env.reset(seed=3)[0] == gym_env.reset(seed=3)[0]
     with pytest.raises(ValueError, match="Unknown view 'txt'"):
         rlbench_suite.make("SAT-v0", view="txt")
     with pytest.raises(ValueError, match="Did you mean 'rlsuite/SAT-v0'"):
@@ -75,10 +75,10 @@ def test_make_takes_the_keywords_of_gymnasium() -> None:
 
 
 def test_make_vec_makes_the_batch_of_gymnasium() -> None:
-    envs, same = (make("rlsuite/SAT-v0", 3, split="test") for make in (rlbench_suite.make_vec, gymnasium.make_vec))
-    assert type(envs) is type(same)
-    assert envs.spec == same.spec
-    np.testing.assert_equal(envs.reset(seed=5), same.reset(seed=5))
+    envs, gym_envs = (make("rlsuite/SAT-v0", 3, split="test") for make in (rlbench_suite.make_vec, gymnasium.make_vec))
+    assert type(envs) is type(gym_envs)
+    assert envs.spec == gym_envs.spec
+    np.testing.assert_equal(envs.reset(seed=5), gym_envs.reset(seed=5))
 
 
 # -- play --------------------------------------------------------------------------------------------------------
@@ -183,24 +183,28 @@ def test_pure_functions_play_the_episode_of_the_environment(name: str) -> None:
     env, params = functional.make(name)
     gym_env = rlbench_suite.make(name)
     gym_env.action_space.seed(0)
-    seen, info = gym_env.reset(seed=7)
+    gym_observation, info = gym_env.reset(seed=7)
     observation, state = jax.jit(env.reset)(jax.random.key(7), params)
     step = jax.jit(env.step)
     over = False
     while not over:
-        np.testing.assert_allclose(observation, seen, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(observation, gym_observation, rtol=1e-4, atol=1e-4)
         mask = env.action_mask(state)
         assert ("action_mask" in info) == (mask is not None)
         if mask is not None:
             np.testing.assert_array_equal(mask, info["action_mask"])
         action = gym_env.action_space.sample(info.get("action_mask"))
-        seen, earned, terminated, truncated, info = gym_env.step(action)
-        observation, state, reward, done, told = step(jax.random.key(8), state, action, params)
-        np.testing.assert_allclose(told.get("vector_reward", reward), earned, rtol=1e-4, atol=1e-4)
+        gym_observation, earned, terminated, truncated, info = gym_env.step(action)
+        observation, state, reward, done, step_info = step(jax.random.key(8), state, action, params)
+        np.testing.assert_allclose(step_info.get("vector_reward", reward), earned, rtol=1e-4, atol=1e-4)
         over = terminated or truncated
-        assert (bool(told["terminated"]), bool(told["truncated"]), bool(done)) == (terminated, truncated, over)
-    assert bool(told["success"]) == info["success"]
-    assert float(told["score"]) == pytest.approx(info["score"], rel=1e-3)
+        assert (bool(step_info["terminated"]), bool(step_info["truncated"]), bool(done)) == (
+            terminated,
+            truncated,
+            over,
+        )
+    assert bool(step_info["success"]) == info["success"]
+    assert float(step_info["score"]) == pytest.approx(info["score"], rel=1e-3)
     np.testing.assert_allclose(observation, gym_env.reset(seed=8)[0], rtol=1e-5, atol=1e-5)  # the next episode
     assert int(state.t) == 0
 

@@ -57,11 +57,11 @@ def test_bench_prints_into_a_pipe_as_it_measures() -> None:
     command = [sys.executable, "-c", code, "bench", "SAT-v0", "--envs", "8", "--seconds", "1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout
-        seen: list[tuple[float, bytes]] = []
-        while part := process.stdout.read1():
-            seen.append((time.monotonic(), part))
+        arrivals: list[tuple[float, bytes]] = []
+        while chunk := process.stdout.read1():
+            arrivals.append((time.monotonic(), chunk))
     assert process.returncode == 0
-    parts = [part for _, part in seen]
-    assert len(parts) >= 4  # the heading, and three numbers that take a second each
-    assert b"".join(parts).splitlines()[-1].split()[0] == b"SAT-v0"
-    assert seen[-1][0] - seen[0][0] > 1.5
+    chunks = [chunk for _, chunk in arrivals]
+    assert len(chunks) >= 4  # the heading, and three numbers that take a second each
+    assert b"".join(chunks).splitlines()[-1].split()[0] == b"SAT-v0"
+    assert arrivals[-1][0] - arrivals[0][0] > 1.5

@@ -40,9 +40,11 @@ def test_files_and_mappings_are_one_record(tmp_path: Path) -> None:
     columns = {"time": [0.0, 1.0, 2.0], "torque": [0.0, 2.0, -2.0], "speed": [1.0, 1.0, 3.0]}
     (tmp_path / "a.csv").write_text("speed,other,time,torque\n1,x,0,0\n1,y,1,2\n3,z,2,-2\n")
     pq.write_table(pa.table({**columns, "other": ["x", "y", "z"]}), tmp_path / "a.parquet")
-    one = read_record(columns, SERIES, tmp_path)
-    assert one == read_record("a.csv", SERIES, tmp_path) == read_record(tmp_path / "a.parquet", SERIES, Path("/none"))
-    np.testing.assert_array_equal(one.values(), [[0, 1], [1, 1], [2, 1], [0, 2], [-2, 3]])  # linear between rows
+    record = read_record(columns, SERIES, tmp_path)
+    assert (
+        record == read_record("a.csv", SERIES, tmp_path) == read_record(tmp_path / "a.parquet", SERIES, Path("/none"))
+    )
+    np.testing.assert_array_equal(record.values(), [[0, 1], [1, 1], [2, 1], [0, 2], [-2, 3]])  # linear between rows
 
 
 def test_ends_of_lines_drop_no_column(tmp_path: Path) -> None:
@@ -63,17 +65,17 @@ def test_prices_hold_until_the_next_row(tmp_path: Path) -> None:
         ([0, 1, 2, 3, 4], [1, 2, 3, 5, 7], [1.5, 4, 7]),
         ([0, 3, 5, 7], [2, 4, 6, 8], [2, 3, 5, 7]),
     ):
-        found = read_record({"time": times, "price": values}, series, tmp_path).values()
-        np.testing.assert_allclose(found[:, 0], means, rtol=1e-12)
+        values_at_steps = read_record({"time": times, "price": values}, series, tmp_path).values()
+        np.testing.assert_allclose(values_at_steps[:, 0], means, rtol=1e-12)
     with pytest.raises(ValueError, match="time must go up by at most 4 h from row to row, and goes up by 5 in row 2"):
         read_record({"time": [0, 5, 6], "price": [1, 1, 1]}, series, tmp_path)
 
 
 def test_demand_is_that_of_the_record(tmp_path: Path) -> None:
-    found = card("Inventory-v0", context=demand_file(tmp_path))
+    with_record = card("Inventory-v0", context=demand_file(tmp_path))
     (tmp_path / "demand.csv").unlink()
-    assert card(found.id) == found  # from this process; below from the cache
-    task: Any = card(found.id).build()
+    assert card(with_record.id) == with_record  # from this process; below from the cache
+    task: Any = card(with_record.id).build()
     keys = jax.random.split(jax.random.key(0), 1000)
     starts = [np.asarray(jax.vmap(task.sample_params, (0, None))(keys, np.int32(split)).start) for split in (0, 1)]
     assert (starts[0].min(), starts[0].max()) == (0, 100)
@@ -90,17 +92,17 @@ def test_demand_is_that_of_the_record(tmp_path: Path) -> None:
 
 
 def test_a_record_is_a_part_of_the_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = card("Inventory-v0", context=demand_file(tmp_path))
+    with_record = card("Inventory-v0", context=demand_file(tmp_path))
     changed = DEMAND.copy()
     changed[7, 1] += 1
-    assert card("Inventory-v0", context=demand_file(tmp_path, changed)).id != found.id
+    assert card("Inventory-v0", context=demand_file(tmp_path, changed)).id != with_record.id
     monkeypatch.setattr("rlbench_suite.context._CONTEXTS", {})
-    assert card(found.id).context == found.context
-    for kept in (tmp_path / "cache" / "contexts").glob("*.record"):
-        kept.write_bytes(b"\0" * 8 + kept.read_bytes()[8:])
+    assert card(with_record.id).context == with_record.context
+    for cached_file in (tmp_path / "cache" / "contexts").glob("*.record"):
+        cached_file.write_bytes(b"\0" * 8 + cached_file.read_bytes()[8:])
     monkeypatch.setattr("rlbench_suite.context._CONTEXTS", {})
     with pytest.raises(ValueError, match="its copy in the cache was changed"):
-        card(found.id)
+        card(with_record.id)
 
 
 def test_weather_and_prices_are_those_of_the_records() -> None:
@@ -127,11 +129,11 @@ def test_weather_and_prices_are_those_of_the_records() -> None:
         step = jax.jit(task.transition)
         for steps in range(3):
             hour = 24 * day + 0.5 * steps
-            shown = np.asarray(task.observation(state, key, params)) * np.concatenate(
+            observation = np.asarray(task.observation(state, key, params)) * np.concatenate(
                 [[1] * 4, [500, 20, 100], [1] * 11]
             )
-            np.testing.assert_allclose(shown[5:7], [5 + 0.001 * hour, 80], rtol=1e-5)
-            assert float(shown[16]) * task.price_scales[1] == pytest.approx(0.1 + 1e-5 * hour, rel=1e-5)
+            np.testing.assert_allclose(observation[5:7], [5 + 0.001 * hour, 80], rtol=1e-5)
+            assert float(observation[16]) * task.price_scales[1] == pytest.approx(0.1 + 1e-5 * hour, rel=1e-5)
             after = step(state, np.array([0, 0, 1], np.float32), key, params)
             reward = float(task.reward(state, None, after, key, params))
             gained = float(after.climate.dry_weight - state.climate.dry_weight) * float(params.prices.lettuce)
@@ -140,7 +142,7 @@ def test_weather_and_prices_are_those_of_the_records() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "sentence"),
     [
         ("time,torque\n0,1\n", "it has no column 'speed'"),
         ("time,torque,speed\n0,1,1\n1,1,1\n1,1,1\n", "time must increase from row to row, and does not in row 3"),
@@ -176,11 +178,11 @@ def test_weather_and_prices_are_those_of_the_records() -> None:
         "binary",
     ],
 )
-def test_a_bad_record_costs_one_sentence(tmp_path: Path, text: str, said: str) -> None:
+def test_a_bad_record_costs_one_sentence(tmp_path: Path, text: str, sentence: str) -> None:
     (tmp_path / "bad.csv").write_text(text, "latin-1")
     with pytest.raises(ValueError, match=r"load 'bad\.csv': ") as caught:
         read_record("bad.csv", SERIES, tmp_path)
-    assert said in str(caught.value)
+    assert sentence in str(caught.value)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 300
 
@@ -208,21 +210,23 @@ def test_a_drive_follows_the_record_of_its_setpoint() -> None:
     task: Any = card("PMSMTorque-v0").build()
     rows = 2 * (task.card.horizon + 1) + 40
     torque = 50 * np.sin(0.01 * np.arange(rows))
-    own: Any = card("PMSMTorque-v0", context={"setpoint": {"time": task.period * np.arange(rows), "torque": torque}})
-    own = own.build()
-    range_of_setpoint = own.key_figures()[0]
+    with_record: Any = card(
+        "PMSMTorque-v0", context={"setpoint": {"time": task.period * np.arange(rows), "torque": torque}}
+    )
+    with_record = with_record.build()
+    range_of_setpoint = with_record.key_figures()[0]
     assert (range_of_setpoint.low, range_of_setpoint.high) == (np.float32(torque.min()), np.float32(torque.max()))
     key = jax.random.key(5)
     for split in (0, 1):
-        params = own.sample_params(key, np.int32(split))
+        params = with_record.sample_params(key, np.int32(split))
         first = int(params.pace)
         assert split * rows // 2 <= first <= split * rows // 2 + 20
-        state, step = own.initial(key, params), jax.jit(own.transition)
+        state, step = with_record.initial(key, params), jax.jit(with_record.transition)
         for after in range(3):
             assert float(state.setpoint[0]) == pytest.approx(torque[first + after], rel=1e-4)
-            state = step(state, np.zeros(own.action_space.shape, np.float32), key, params)
+            state = step(state, np.zeros(with_record.action_space.shape, np.float32), key, params)
     with pytest.raises(ValueError, match="setpoint: it has no column 'speed'"):  # known, but of another quantity
-        card(own.card.id.replace("Torque", "Speed"))
+        card(with_record.card.id.replace("Torque", "Speed"))
     with pytest.raises(ValueError, match="torque must be from -120 to 120 N m, got 200 in row 1"):
         card("PMSMTorque-v0", context={"setpoint": {"time": [0, 1], "torque": [200, 0]}})
 
@@ -233,26 +237,28 @@ def test_a_drive_works_against_the_record_of_its_load() -> None:
     rows = 2 * (plain.card.horizon + 1)
     time = plain.period * np.arange(rows)
     torque = np.where(np.arange(rows) % 2, 3.0, -1.0)
-    own, idle = (
+    loaded, idle = (
         card("PMSMSpeed-v0", context={"load": {"time": time, "load_torque": values}}).build(dtype="float64")
         for values in (torque, np.zeros(rows))
     )
     key = jax.random.key(2)
     with precision(plain):
-        params: Any = own.sample_params(key, np.int32(0))
-        ours, theirs, none = (task.initial(key, task.sample_params(key, np.int32(0))) for task in (own, plain, idle))
-        steps = [jax.jit(task.transition) for task in (own, plain, idle)]
+        params: Any = loaded.sample_params(key, np.int32(0))
+        loaded_state, plain_state, idle_state = (
+            task.initial(key, task.sample_params(key, np.int32(0))) for task in (loaded, plain, idle)
+        )
+        steps = [jax.jit(task.transition) for task in (loaded, plain, idle)]
         inertia = float(params.machine.inertia + params.load.inertia)
         for number in range(3):
-            still, before = np.zeros(2), float(ours.speed - theirs.speed)
-            ours = steps[0](ours, still, key, params)
-            theirs = steps[1](theirs, still, key, plain.sample_params(key, np.int32(0)))
-            none = steps[2](none, still, key, idle.sample_params(key, np.int32(0)))
-            gained = float(ours.speed - theirs.speed) - before
+            still, before = np.zeros(2), float(loaded_state.speed - plain_state.speed)
+            loaded_state = steps[0](loaded_state, still, key, params)
+            plain_state = steps[1](plain_state, still, key, plain.sample_params(key, np.int32(0)))
+            idle_state = steps[2](idle_state, still, key, idle.sample_params(key, np.int32(0)))
+            gained = float(loaded_state.speed - plain_state.speed) - before
             against = torque[int(params.load.row) + number]
             assert gained == pytest.approx(-against * plain.period / inertia, rel=2e-2)
-            assert (none.speed, none.electrical) == (theirs.speed, theirs.electrical)
-    record = play(own, reference_player(own), range(16))
+            assert (idle_state.speed, idle_state.electrical) == (plain_state.speed, plain_state.electrical)
+    record = play(loaded, reference_player(loaded), range(16))
     assert not record.terminated.any()
     with pytest.raises(ValueError, match="Unknown constant 'load'"):
         card("PMSMTorque-v0", context={"load": {"time": time, "load_torque": torque}})
@@ -260,7 +266,7 @@ def test_a_drive_works_against_the_record_of_its_load() -> None:
 
 def test_what_is_no_record_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_bytes(b"PAR1" + b"\0" * 100)
-    for given, said in (
+    for source, sentence in (
         ("a.parquet", "Parquet"),
         ("none.csv", "there is no such file"),
         ("a" * 300 + ".csv", "File name too long"),
@@ -270,8 +276,8 @@ def test_what_is_no_record_is_refused(tmp_path: Path) -> None:
         ({"time": [0, 1], "torque": ["a", "b"], "speed": [1, 1]}, "sequences of numbers"),
     ):
         with pytest.raises(ValueError, match=r"^load") as caught:
-            read_record(given, SERIES, tmp_path)
-        assert said in str(caught.value)
+            read_record(source, SERIES, tmp_path)
+        assert sentence in str(caught.value)
     with pytest.raises(ValueError, match="shop_1_demand follows from the record of demand"):
         card("Inventory-v0", context={"shop_1_demand": 3, "demand": {
             "time": range(400), **{f"shop_{i}": [1] * 400 for i in (1, 2, 3)}}}).build()  # fmt: skip
@@ -279,8 +285,8 @@ def test_what_is_no_record_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["Lettuce-v0", "Tomato-v0"])
 def test_fractions_in_place_of_per_cent_are_refused(tmp_path: Path, name: str) -> None:
-    [series] = [one for one in card(name).build().series() if one.name == "weather"]
-    columns = {one.name: np.full(2 * series.min_steps, max(one.minimum, 0.9)) for one in series.columns}
+    [series] = [source for source in card(name).build().series() if source.name == "weather"]
+    columns = {source.name: np.full(2 * series.min_steps, max(source.minimum, 0.9)) for source in series.columns}
     weather = {"time": series.step * np.arange(2 * series.min_steps), **columns}
     weather["humidity"][7] = 1.5
     with pytest.raises(ValueError, match=r"humidity must be in %, and its largest value is 1\.5: multiply .* by 100"):
@@ -291,14 +297,14 @@ def test_fractions_in_place_of_per_cent_are_refused(tmp_path: Path, name: str) -
 
 def test_gaps_and_beginnings_by_day_are_refused(tmp_path: Path) -> None:
     daily = SERIES._replace(longest_gap=1.5, begins_at=24.0)
-    for times, said in (
+    for times, sentence in (
         ([0.0, 1.0, 3.0, 4.0], "time must go up by at most 1.5 s from row to row, and goes up by 2 in row 3"),
         ([7.0, 8.0, 9.0, 10.0], "time must begin at a midnight, a multiple of 24 s, got 7"),
     ):
         columns = {"time": times, "torque": [0.0] * 4}
         read_record(columns, SERIES._replace(columns=SERIES.columns[:1]), tmp_path)
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=sentence):
             read_record(columns, daily._replace(columns=SERIES.columns[:1]), tmp_path)
     for name, gap in (("weather", 7200.0), ("prices", math.inf)):
-        [series] = [one for one in card("Lettuce-v0").build().series() if one.name == name]
+        [series] = [source for source in card("Lettuce-v0").build().series() if source.name == name]
         assert (series.longest_gap, series.begins_at) == (gap, 86_400.0)

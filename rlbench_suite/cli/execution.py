@@ -145,11 +145,11 @@ def execute(
     from rlbench_suite.evaluation.store import OpenRun
 
     console = output_console()
-    with storage.opened(out) as location, OpenRun.open(location.path, manifest, resume=resume) as run:
+    with storage.opened(out) as place, OpenRun.open(place.path, manifest, resume=resume) as run:
         failures = []
         if missing := run.missing():
-            events = location.keeping(run_cells(run), run)
-            _announce(f"{len(missing)} of {len(run.wanted)} cells to run, into {location}", workers, console)
+            events = place.keeping(run_cells(run), run)
+            _announce(f"{len(missing)} of {len(run.wanted)} cells to run, into {place}", workers, console)
             with run.sitting():
                 if checkpoint:
                     run.keep(checkpoint)
@@ -159,15 +159,15 @@ def execute(
                     events.close()
                     _print_interruption(run, console, transcripts=bool(manifest.models))
                     raise typer.Exit(INTERRUPTED) from None
-        print_and_write_report(run, console, str(location), "studentised")
+        print_and_write_report(run, console, str(place), "studentised")
         for cell, reason in failures:
-            print(f"failed: {cell}: {reason} (more in {location}/{runner.LOG})", file=sys.stderr)
+            print(f"failed: {cell}: {reason} (more in {place}/{runner.LOG})", file=sys.stderr)
     if failures:
         raise typer.Exit(1)
 
 
 def print_and_write_report(
-    run: "OpenRun", console: Console, location: str, interval: Literal["studentised", "percentile"]
+    run: "OpenRun", console: Console, place: str, interval: Literal["studentised", "percentile"]
 ) -> None:
     """Merge the tables of the finished cells, write the report and print it. A run without cells has none."""
     from rlbench_suite.evaluation.report import Report, print_report, write_html
@@ -177,7 +177,7 @@ def print_and_write_report(
         report = Report.of(run, interval)
         write_html(report)
         print_report(report, console)
-        console.print(f"Report: {location}/report.html", highlight=False, soft_wrap=True)
+        console.print(f"Report: {place}/report.html", highlight=False, soft_wrap=True)
 
 
 def _announce(text: str, workers: int, console: Console) -> None:

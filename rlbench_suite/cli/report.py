@@ -23,7 +23,7 @@ def report(
     from rlbench_suite.evaluation.run import read_manifest
     from rlbench_suite.evaluation.store import OpenRun
 
-    with storage.opened(run) as location, OpenRun.open(location.path, read_manifest(location.path)) as open_run:
+    with storage.opened(run) as place, OpenRun.open(place.path, read_manifest(place.path)) as open_run:
         if not open_run.results():
-            raise ValueError(f"The run {location} has no finished cell.")
-        execution.print_and_write_report(open_run, output_console(), str(location), interval)
+            raise ValueError(f"The run {place} has no finished cell.")
+        execution.print_and_write_report(open_run, output_console(), str(place), interval)

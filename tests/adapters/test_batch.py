@@ -27,19 +27,19 @@ STEP = ("observation", "reward", "terminated", "truncated", "info")
 WORDS = {"end_reason", "_end_reason", "invalid_reason", "_invalid_reason"}
 
 
-def assert_same(mine: object, theirs: object, where: str) -> None:
-    if isinstance(theirs, dict):
-        assert isinstance(mine, dict)
-        assert set(mine) - WORDS == set(theirs) - WORDS, where
-        for name in set(mine) - WORDS:
-            assert_same(mine[name], theirs[name], f"{where}.{name}")
-    elif isinstance(theirs, np.ndarray) and theirs.dtype == object:
-        for i, value in enumerate(theirs):
-            assert (value is None) == (mine[i] is None), where
-            if value is not None:
-                assert_same(mine[i], value, f"{where}[{i}]")
+def assert_same(value: object, expected: object, where: str) -> None:
+    if isinstance(expected, dict):
+        assert isinstance(value, dict)
+        assert set(value) - WORDS == set(expected) - WORDS, where
+        for name in set(value) - WORDS:
+            assert_same(value[name], expected[name], f"{where}.{name}")
+    elif isinstance(expected, np.ndarray) and expected.dtype == object:
+        for i, entry in enumerate(expected):
+            assert (entry is None) == (value[i] is None), where
+            if entry is not None:
+                assert_same(value[i], entry, f"{where}[{i}]")
     else:
-        np.testing.assert_array_equal(np.asarray(mine), np.asarray(theirs), err_msg=where)
+        np.testing.assert_array_equal(np.asarray(value), np.asarray(expected), err_msg=where)
 
 
 @pytest.mark.parametrize("name", ["PMSMCurrent-v0", "SAT-v0"])
@@ -56,14 +56,14 @@ def test_a_restored_batch_goes_on_to_the_bit(name: str, mode: str) -> None:
     env.reset(seed=5)
     env.state = saved
     for action, steps in zip(actions[10:], future, strict=True):
-        for part, mine, theirs in zip(STEP, env.step(action), steps, strict=True):
-            assert_same(mine, theirs, part)
+        for field, value, expected in zip(STEP, env.step(action), steps, strict=True):
+            assert_same(value, expected, field)
     with pytest.raises(TypeError, match="got Episode"):
         env.state = env.episodes
-    other: Any = gymnasium.make_vec(f"rlsuite/{name}", 2)
-    other.reset(seed=0)
+    smaller: Any = gymnasium.make_vec(f"rlsuite/{name}", 2)
+    smaller.reset(seed=0)
     with pytest.raises(ValueError, match="state of 3 episodes does not fit a batch of 2"):
-        other.state = saved
+        smaller.state = saved
 
 
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
@@ -71,21 +71,21 @@ def test_equal_to_a_sync_vector_env_step_by_step(card: TaskCard, mode: Autoreset
     if card.objectives:
         pytest.skip("Gymnasium's SyncVectorEnv has no vector rewards; compared with single envs below")
     limit = min(card.horizon, 23)
-    ours = gymnasium.make_vec(card.id, ENVS, autoreset_mode=mode, max_episode_steps=limit)
-    theirs = SyncVectorEnv(
+    batch = gymnasium.make_vec(card.id, ENVS, autoreset_mode=mode, max_episode_steps=limit)
+    sync = SyncVectorEnv(
         [lambda: gymnasium.make(card.id, max_episode_steps=limit) for _ in range(ENVS)], autoreset_mode=mode
     )
-    mine, other = ours.reset(seed=41), theirs.reset(seed=41)
-    assert_same(mine[0], other[0], "reset")
-    assert_same(mine[1], other[1], "reset info")
-    for step, action in enumerate(random_actions(ours.action_space, 0, 80)):
-        mine, other = ours.step(action), theirs.step(action)
-        for name, a, b in zip(("obs", "reward", "terminated", "truncated", "info"), mine, other, strict=True):
+    result, expected = batch.reset(seed=41), sync.reset(seed=41)
+    assert_same(result[0], expected[0], "reset")
+    assert_same(result[1], expected[1], "reset info")
+    for step, action in enumerate(random_actions(batch.action_space, 0, 80)):
+        result, expected = batch.step(action), sync.step(action)
+        for name, a, b in zip(("obs", "reward", "terminated", "truncated", "info"), result, expected, strict=True):
             assert_same(a, b, f"step {step} {name}")
-        assert mine[2].dtype == mine[3].dtype == bool
-    mine, other = ours.reset(), theirs.reset()
+        assert result[2].dtype == result[3].dtype == bool
+    result, expected = batch.reset(), sync.reset()
     if mode is AutoresetMode.SAME_STEP:  # under NEXT_STEP an env may owe a reset, which reset() takes along
-        assert_same(mine[0], other[0], "second reset")
+        assert_same(result[0], expected[0], "second reset")
 
 
 def test_every_entry_goes_as_the_single_env_of_its_seed(card: TaskCard) -> None:
@@ -132,10 +132,10 @@ def test_jax_backend_gives_the_same_on_the_device(card: TaskCard) -> None:
     a.reset(seed=0)
     b.reset(seed=0)
     for action in random_actions(a.action_space, 0, 20):
-        mine, theirs = a.step(action), b.step(action)
-        assert isinstance(theirs[1], jax.Array)
-        for left, right in zip(jax.tree.leaves(mine[:4]), jax.tree.leaves(theirs[:4]), strict=True):
-            np.testing.assert_array_equal(left, np.asarray(right))
+        on_host, on_device = a.step(action), b.step(action)
+        assert isinstance(on_device[1], jax.Array)
+        for host_leaf, device_leaf in zip(jax.tree.leaves(on_host[:4]), jax.tree.leaves(on_device[:4]), strict=True):
+            np.testing.assert_array_equal(host_leaf, np.asarray(device_leaf))
 
 
 WRONG_KEYWORDS = [

@@ -34,9 +34,9 @@ def test_every_member_has_its_rank(size: int) -> None:
         members = BitSet.from_mask(mask)
         return members.size, jax.vmap(members.select)(np.arange(there.size, dtype=np.int32))
 
-    count, found = listed(mask)
+    count, members_by_rank = listed(mask)
     assert count == there.size
-    np.testing.assert_array_equal(found, there)
+    np.testing.assert_array_equal(members_by_rank, there)
 
 
 @pytest.mark.parametrize(("count", "width"), [(1, 1), (72, 1), (6, 12), (5, 32), (9, 18), (3, 7)])
@@ -45,8 +45,8 @@ def test_bits_are_unpacked_in_order(count: int, width: int) -> None:
     words = (
         (masks.astype(np.uint64) << np.arange(width, dtype=np.uint64)).sum(axis=-1, dtype=np.uint64).astype(np.uint32)
     )
-    found = jax.jit(jax.vmap(lambda words: unpack_bits(list(words), width)))(words)
-    np.testing.assert_array_equal(found, masks.reshape(len(masks), -1))
+    unpacked = jax.jit(jax.vmap(lambda words: unpack_bits(list(words), width)))(words)
+    np.testing.assert_array_equal(unpacked, masks.reshape(len(masks), -1))
 
 
 @pytest.mark.parametrize("size", [1, 4, 32, 50, 72, 729, 4096])
@@ -77,26 +77,26 @@ def test_the_random_player_is_uniform_over_legal_actions() -> None:
 def test_keys_are_those_of_jax() -> None:
     numbers = np.random.default_rng(2).integers(0, 2**32, 500, np.uint32)
     seeds = np.random.default_rng(3).integers(0, 2**32, (500, 2), np.uint32)
-    mine = jax.jit(jax.vmap(fold_in))(seeds, numbers)
-    theirs = jax.vmap(lambda seed, n: jax.random.key_data(jax.random.fold_in(jax.random.wrap_key_data(seed), n)))
-    np.testing.assert_array_equal(mine, theirs(seeds, numbers))
+    keys = jax.jit(jax.vmap(fold_in))(seeds, numbers)
+    jax_keys = jax.vmap(lambda seed, n: jax.random.key_data(jax.random.fold_in(jax.random.wrap_key_data(seed), n)))
+    np.testing.assert_array_equal(keys, jax_keys(seeds, numbers))
 
 
 @pytest.mark.parametrize("count", [1, 2, 12])
 @pytest.mark.parametrize(
-    ("ours", "theirs"), [(bits, jax.random.bits), (uniform, jax.random.uniform), (normal, jax.random.normal)]
+    ("function", "jax_function"), [(bits, jax.random.bits), (uniform, jax.random.uniform), (normal, jax.random.normal)]
 )
-def test_draws_are_those_of_jax(ours: Any, theirs: Any, count: int) -> None:
+def test_draws_are_those_of_jax(function: Any, jax_function: Any, count: int) -> None:
     """To the bit: alone, in a batch, and in a batch of batches."""
     seeds = np.random.default_rng(3).integers(0, 2**32, (20, 25, 2), np.uint32)
 
-    def drawn(seed: jax.Array) -> jax.Array:
-        return theirs(jax.random.wrap_key_data(seed), (count,))
+    def sample_by_jax(seed: jax.Array) -> jax.Array:
+        return jax_function(jax.random.wrap_key_data(seed), (count,))
 
-    def written_out(seed: jax.Array) -> jax.Array:
-        return ours(seed, count)
+    def sample(seed: jax.Array) -> jax.Array:
+        return function(seed, count)
 
-    np.testing.assert_array_equal(jax.jit(written_out)(seeds[0, 0]), jax.jit(drawn)(seeds[0, 0]))
-    np.testing.assert_array_equal(jax.jit(jax.vmap(written_out))(seeds[0]), jax.jit(jax.vmap(drawn))(seeds[0]))
-    twice = jax.jit(jax.vmap(jax.vmap(written_out)))(seeds)
-    np.testing.assert_array_equal(twice, jax.jit(jax.vmap(jax.vmap(drawn)))(seeds))
+    np.testing.assert_array_equal(jax.jit(sample)(seeds[0, 0]), jax.jit(sample_by_jax)(seeds[0, 0]))
+    np.testing.assert_array_equal(jax.jit(jax.vmap(sample))(seeds[0]), jax.jit(jax.vmap(sample_by_jax))(seeds[0]))
+    twice = jax.jit(jax.vmap(jax.vmap(sample)))(seeds)
+    np.testing.assert_array_equal(twice, jax.jit(jax.vmap(jax.vmap(sample_by_jax)))(seeds))

@@ -16,19 +16,19 @@ from rlbench_suite.registry import card
 
 @pytest.mark.parametrize("size", [1, 3_999, 4_000, 4_096, 8_000, 12_345, 65_536])
 def test_every_entry_is_there_once_and_in_its_place(size: int) -> None:
-    seen = []
+    block_sizes = []
 
     def function(batch: Any) -> Any:
-        seen.append(len(batch[0]))
+        block_sizes.append(len(batch[0]))
         return batch[0] + 1, batch[1] * 2
 
     numbers, pairs = np.arange(size), np.arange(6.0 * size).reshape(size, 2, 3)
     more, doubled = jax.jit(lambda batch: in_blocks(function, batch))((numbers, pairs))
     np.testing.assert_array_equal(more, numbers + 1)
     np.testing.assert_array_equal(doubled, (2 * pairs).astype(np.float32))
-    assert seen[0] == size if size < 4_000 else seen[0] <= 4_100
-    assert size < 4_000 or seen[0] // 16 % 2 == 1, "a block fills an odd number of lines"
-    assert -(-size // seen[0]) * seen[0] < size * 1.05, "and little is computed for nothing"
+    assert block_sizes[0] == size if size < 4_000 else block_sizes[0] <= 4_100
+    assert size < 4_000 or block_sizes[0] // 16 % 2 == 1, "a block fills an odd number of lines"
+    assert -(-size // block_sizes[0]) * block_sizes[0] < size * 1.05, "and little is computed for nothing"
 
 
 def test_streams_go_on_as_they_do_whole() -> None:
@@ -47,7 +47,7 @@ def test_streams_go_on_as_they_do_whole() -> None:
 
         return jax.lax.scan(body, batch, jnp.arange(20))[0]
 
-    whole: tuple[Stream, jax.Array] = jax.jit(run)((stream, jnp.zeros(size, np.int32)))
+    undivided: tuple[Stream, jax.Array] = jax.jit(run)((stream, jnp.zeros(size, np.int32)))
     blocks = jax.jit(lambda batch: in_blocks(run, batch))((stream, jnp.zeros(size, np.int32)))
-    assert int(whole[1].min()) >= 2
-    jax.tree.map(np.testing.assert_array_equal, whole, blocks)
+    assert int(undivided[1].min()) >= 2
+    jax.tree.map(np.testing.assert_array_equal, undivided, blocks)

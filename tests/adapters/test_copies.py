@@ -30,20 +30,20 @@ COPIES = {
 KEYWORDS = {"view": "text", "dtype": "float64"}
 
 
-def seen(env: Any, actions: list[Any]) -> list[Any]:
+def play(env: Any, actions: list[Any]) -> list[Any]:
     """Everything shown under the actions, over the ends of episodes."""
-    shown = []
+    outcomes = []
     for action in actions:
         *step, info = env.step(action)
-        shown.append((flat(step[0]), *step[1:], info))
+        outcomes.append((flat(step[0]), *step[1:], info))
         if step[2] or step[3]:
             observation, info = env.reset()
-            shown.append((flat(observation), info))
-    return shown
+            outcomes.append((flat(observation), info))
+    return outcomes
 
 
-def assert_equal(mine: Any, theirs: Any) -> None:
-    jax.tree.map(np.testing.assert_array_equal, mine, theirs)
+def assert_equal(tree: Any, expected: Any) -> None:
+    jax.tree.map(np.testing.assert_array_equal, tree, expected)
 
 
 def test_a_copy_goes_on_to_the_bit(card: TaskCard) -> None:
@@ -51,16 +51,16 @@ def test_a_copy_goes_on_to_the_bit(card: TaskCard) -> None:
     fresh = [make(env) for make in COPIES.values()]
     env.reset(seed=5)
     first, then = (random_actions(env.action_space, seed, 20) for seed in (5, 6))
-    begun = seen(env, first)
+    first_outcomes = play(env, first)
     copies = [make(env) for make in COPIES.values()]
-    for other in fresh:
-        other.reset(seed=5)
-        assert_equal(seen(other, first), begun)
-    expected = seen(env, then)
-    for other in copies:
-        assert other.unwrapped.task is env.unwrapped.task  # or its programs would be compiled again
-        assert other.action_space == env.action_space
-        assert_equal(seen(other, then), expected)
+    for copied in fresh:
+        copied.reset(seed=5)
+        assert_equal(play(copied, first), first_outcomes)
+    expected = play(env, then)
+    for copied in copies:
+        assert copied.unwrapped.task is env.unwrapped.task  # or its programs would be compiled again
+        assert copied.action_space == env.action_space
+        assert_equal(play(copied, then), expected)
 
 
 @pytest.mark.parametrize(
@@ -73,10 +73,10 @@ def test_a_copy_goes_on_to_the_bit(card: TaskCard) -> None:
 def test_a_copy_keeps_its_keywords(name: str, keywords: dict[str, Any]) -> None:
     env = gymnasium.make(f"rlsuite/{name}", **keywords)
     env.reset(seed=1)
-    other = copy.deepcopy(env)
+    copied = copy.deepcopy(env)
     action = "0 0 0" if "view" in keywords else env.action_space.sample()
     for _ in range(3):
-        assert_equal(seen(env, [action]), seen(other, [action]))
+        assert_equal(play(env, [action]), play(copied, [action]))
 
 
 def test_a_copy_in_another_process_goes_on_to_the_bit(tmp_path: Path) -> None:
@@ -105,11 +105,11 @@ def test_a_shallow_copy_has_an_episode_of_its_own() -> None:
 
 
 def test_samples_of_one_env_leave_another_alone() -> None:
-    one, two = (gymnasium.make("rlsuite/PMSMCurrent-v0") for _ in range(2))
-    one.action_space.seed(0)
-    two.action_space.seed(0)
-    samples = [one.action_space.sample() for _ in range(3)]
-    np.testing.assert_array_equal([two.action_space.sample() for _ in range(3)], samples)
+    env, another = (gymnasium.make("rlsuite/PMSMCurrent-v0") for _ in range(2))
+    env.action_space.seed(0)
+    another.action_space.seed(0)
+    samples = [env.action_space.sample() for _ in range(3)]
+    np.testing.assert_array_equal([another.action_space.sample() for _ in range(3)], samples)
 
 
 @pytest.mark.parametrize("name", ["SAT-v0", "Vicsek-v0", "Hopper-v0"])
@@ -121,9 +121,9 @@ def test_a_batch_copies_too(name: str, how: Any) -> None:
     actions = random_actions(env.action_space, 0, 12)
     for action in actions:
         env.step(action)
-    other = how(env)
+    copied = how(env)
     for action in actions:
-        assert_equal(env.step(action), other.step(action))
+        assert_equal(env.step(action), copied.step(action))
 
 
 @pytest.mark.parametrize("kind", ["parallel", "aec"])
@@ -131,8 +131,8 @@ def test_agents_copy_too(kind: str) -> None:
     env = pettingzoo.make(kind, "rlsuite/Vicsek-v0")
     env.reset(seed=1)
     agent = env.agents[0]
-    other = pickle.loads(pickle.dumps(env))
+    copied = pickle.loads(pickle.dumps(env))
     action = env.action_space(agent).sample()
-    for each in (env, other):
+    for each in (env, copied):
         each.step(dict.fromkeys(env.agents, action) if kind == "parallel" else action)
-    np.testing.assert_array_equal(env.unwrapped.state(), other.unwrapped.state())
+    np.testing.assert_array_equal(env.unwrapped.state(), copied.unwrapped.state())

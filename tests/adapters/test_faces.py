@@ -35,16 +35,16 @@ def test_a_batch_says_what_it_is_as_gymnasiums_do(name: str) -> None:
     def single() -> gymnasium.Env:
         return gymnasium.make(f"rlsuite/{name}")
 
-    ours = gymnasium.make_vec(f"rlsuite/{name}", 2, autoreset_mode="SameStep").unwrapped
-    theirs = SyncVectorEnv([single, single], autoreset_mode=AutoresetMode.SAME_STEP)
-    assert ours.autoreset_mode is theirs.autoreset_mode
-    assert ours.metadata == theirs.metadata
-    assert ours.render_mode is None
-    ours.reset(seed=0)
-    ours.action_space.seed(0)
-    rewards = ours.step(ours.action_space.sample())[1]
-    assert all(np.asarray(reward, ours.reward_space.dtype) in ours.reward_space for reward in rewards)
-    assert ours.single_reward_space == single().unwrapped.reward_space
+    batch = gymnasium.make_vec(f"rlsuite/{name}", 2, autoreset_mode="SameStep").unwrapped
+    sync = SyncVectorEnv([single, single], autoreset_mode=AutoresetMode.SAME_STEP)
+    assert batch.autoreset_mode is sync.autoreset_mode
+    assert batch.metadata == sync.metadata
+    assert batch.render_mode is None
+    batch.reset(seed=0)
+    batch.action_space.seed(0)
+    rewards = batch.step(batch.action_space.sample())[1]
+    assert all(np.asarray(reward, batch.reward_space.dtype) in batch.reward_space for reward in rewards)
+    assert batch.single_reward_space == single().unwrapped.reward_space
 
 
 @pytest.mark.parametrize("name", ["SAT-v0", "QuadcopterHover-v0", "Hopper-v0"])
@@ -52,10 +52,10 @@ def test_a_batch_says_what_it_is_as_gymnasiums_do(name: str) -> None:
 def test_a_batch_renders_as_its_envs(name: str, mode: str) -> None:
     batch = gymnasium.make_vec(f"rlsuite/{name}", 2, render_mode=mode)
     batch.reset(seed=3)
-    for i, shown in enumerate(batch.render()):
+    for i, picture in enumerate(batch.render()):
         env = gymnasium.make(f"rlsuite/{name}", render_mode=mode)
         env.reset(seed=3 + i)
-        np.testing.assert_array_equal(shown, env.render())
+        np.testing.assert_array_equal(picture, env.render())
 
 
 @pytest.mark.parametrize("view", ["text", "pixels"])
@@ -133,9 +133,9 @@ def test_masks_cost_what_reading_info_costs(card: TaskCard) -> None:
         return
 
     def seconds() -> float:
-        begun = time.perf_counter()
+        start = time.perf_counter()
         np.testing.assert_array_equal(env.action_masks(), info["action_mask"].astype(bool))
-        return time.perf_counter() - begun
+        return time.perf_counter() - start
 
     # A program compiled at each call takes a tenth of a second, a mask that is read a few microseconds.
     assert min(seconds() for _ in range(5)) < 0.02
@@ -240,26 +240,26 @@ def test_disabled_autoreset_goes_as_gymnasiums(name: str) -> None:
     def single() -> gymnasium.Env:
         return gymnasium.make(f"rlsuite/{name}", max_episode_steps=3)
 
-    ours = gymnasium.make_vec(f"rlsuite/{name}", 3, max_episode_steps=3, autoreset_mode="Disabled")
-    theirs = SyncVectorEnv([single] * 3, autoreset_mode=AutoresetMode.DISABLED)
-    envs = ours, theirs
-    ours.action_space.seed(0)
-    shown = [env.reset(seed=[1, 2, 3]) for env in envs]
-    np.testing.assert_array_equal(shown[0][0], shown[1][0])
+    batch = gymnasium.make_vec(f"rlsuite/{name}", 3, max_episode_steps=3, autoreset_mode="Disabled")
+    sync = SyncVectorEnv([single] * 3, autoreset_mode=AutoresetMode.DISABLED)
+    envs = batch, sync
+    batch.action_space.seed(0)
+    resets = [env.reset(seed=[1, 2, 3]) for env in envs]
+    np.testing.assert_array_equal(resets[0][0], resets[1][0])
     masks = [np.array([True, False, True]), np.array([False, True, False])]
     for round_ in range(3):
         for _ in range(3):
-            action = ours.action_space.sample()
+            action = batch.action_space.sample()
             steps = [env.step(action) for env in envs]
-            for mine, other in zip(steps[0][:4], steps[1][:4], strict=True):
-                np.testing.assert_array_equal(mine, np.asarray(other, mine.dtype))
+            for value, expected in zip(steps[0][:4], steps[1][:4], strict=True):
+                np.testing.assert_array_equal(value, np.asarray(expected, value.dtype))
         with pytest.raises((gymnasium.error.ResetNeeded, AssertionError)):
-            ours.step(action)
+            batch.step(action)
         for mask in masks:
             seed = [10, 20, 30] if round_ == 1 else None
-            shown = [env.reset(seed=seed, options={"reset_mask": mask.copy()}) for env in envs]
-            np.testing.assert_array_equal(shown[0][0], shown[1][0])
-            np.testing.assert_array_equal(shown[0][1]["_success"], shown[1][1]["_success"])
+            resets = [env.reset(seed=seed, options={"reset_mask": mask.copy()}) for env in envs]
+            np.testing.assert_array_equal(resets[0][0], resets[1][0])
+            np.testing.assert_array_equal(resets[0][1]["_success"], resets[1][1]["_success"])
 
 
 def test_wrong_reset_masks() -> None:

@@ -31,10 +31,10 @@ def play(name: str, keywords: dict, policy_share: float) -> tuple[gymnasium.vect
         if step % 10 >= 10 * policy_share:
             actions = batch.action_space.sample()
         following, rewards, terminated, _, infos = batch.step(actions)
-        ends = {name: part.copy() for name, part in following.items()}
+        ends = {name: key.copy() for name, key in following.items()}
         for i in np.flatnonzero(infos.get("_final_obs", [])):
-            for part, value in infos["final_obs"][i].items():
-                ends[part][i] = value
+            for key, value in infos["final_obs"][i].items():
+                ends[key][i] = value
         rows.append((ends, rewards, terminated))
         observations = following
     return batch, rows
@@ -43,7 +43,7 @@ def play(name: str, keywords: dict, policy_share: float) -> tuple[gymnasium.vect
 @pytest.mark.parametrize(("name", "keywords"), CASES)
 def test_goals_alone_decide_the_rewards_and_ends_of_episodes(name: str, keywords: dict) -> None:
     batch, rows = play(name, keywords, 0.7)
-    achieved, desired = (np.stack([ends[part] for ends, *_ in rows]) for part in ("achieved_goal", "desired_goal"))
+    achieved, desired = (np.stack([ends[key] for ends, *_ in rows]) for key in ("achieved_goal", "desired_goal"))
     rewards, terminated = np.stack([row[1] for row in rows]), np.stack([row[2] for row in rows])
     computed = batch.compute_reward(achieved, desired, {})
     assert computed.shape == rewards.shape == (300, BATCH)
@@ -55,8 +55,8 @@ def test_goals_alone_decide_the_rewards_and_ends_of_episodes(name: str, keywords
     assert (hindsight == (1 - 1 / 600 if keywords == {} and "Maze" in name else 1)).all()
     env = gymnasium.make(name, goal=True, **keywords)
     observation, _ = env.reset(seed=0)
-    one = env.unwrapped.compute_reward(observation["achieved_goal"], observation["desired_goal"], {})
-    assert type(one) is float
+    reward = env.unwrapped.compute_reward(observation["achieved_goal"], observation["desired_goal"], {})
+    assert type(reward) is float
     with pytest.raises(ValueError, match=r"have shape \(\.\.\., \d\), got"):
         env.unwrapped.compute_reward(np.zeros(3), np.zeros(3), {})
 

@@ -30,7 +30,7 @@ def golden_file(card: TaskCard, folder: Path = GOLDEN) -> Path:
     return folder / f"{card.name}.json"
 
 
-def played(card: TaskCard) -> dict[str, Any]:
+def play(card: TaskCard) -> dict[str, Any]:
     """Play the trajectory of an id."""
     return trajectory(lambda split: gymnasium.make(card.id, split=split))
 
@@ -38,20 +38,20 @@ def played(card: TaskCard) -> dict[str, Any]:
 def write(names: list[str], folder: Path = GOLDEN) -> None:
     """Write the golden trajectories of the named ids; without a name, of those that have none."""
     if names:
-        chosen = [find_card(name) for name in names]
+        selected = [find_card(name) for name in names]
     else:
-        chosen = [card for card in cards().values() if card.installed and not golden_file(card, folder).exists()]
-    for card in chosen:
-        file, found = golden_file(card, folder), played(card)
-        faults = differences(found, json.loads(file.read_text())) if file.exists() else ["new"]
+        selected = [card for card in cards().values() if card.installed and not golden_file(card, folder).exists()]
+    for card in selected:
+        file, results = golden_file(card, folder), play(card)
+        faults = differences(results, json.loads(file.read_text())) if file.exists() else ["new"]
         print(card.id, "; ".join(faults) or "unchanged")
         if faults:
-            file.write_text(json.dumps(found) + "\n")
+            file.write_text(json.dumps(results) + "\n")
 
 
 @pytest.mark.every_id
 def test_trajectories_are_those_of_this_version(card: TaskCard) -> None:
-    assert not differences(played(card), json.loads(golden_file(card).read_text()))
+    assert not differences(play(card), json.loads(golden_file(card).read_text()))
 
 
 def test_every_id_has_a_golden_trajectory() -> None:
@@ -62,20 +62,20 @@ def test_every_id_has_a_golden_trajectory() -> None:
 def test_the_command_writes_what_it_is_asked_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for card in cards().values():
         golden_file(card, tmp_path).write_text(golden_file(card).read_text())
-    one, other = find_card("DeepSeaTreasure-v0"), find_card("TMaze-v0")
-    mine, old = golden_file(one, tmp_path), golden_file(one).read_text()
+    card, another = find_card("DeepSeaTreasure-v0"), find_card("TMaze-v0")
+    file, old = golden_file(card, tmp_path), golden_file(card).read_text()
     changed = json.loads(old)
     changed["test"]["returns"][0] = [7, 7]
-    mine.write_text(json.dumps(changed))
-    golden_file(other, tmp_path).unlink()
+    file.write_text(json.dumps(changed))
+    golden_file(another, tmp_path).unlink()
     write([], tmp_path)
-    assert capsys.readouterr().out == f"{other.id} new\n"
-    assert json.loads(mine.read_text()) == changed
-    write([one.name], tmp_path)
-    assert capsys.readouterr().out.startswith(f"{one.id} test returns: Not equal to tolerance")
-    assert json.loads(mine.read_text()) == json.loads(old)
-    write([one.name], tmp_path)
-    assert capsys.readouterr().out == f"{one.id} unchanged\n"
+    assert capsys.readouterr().out == f"{another.id} new\n"
+    assert json.loads(file.read_text()) == changed
+    write([card.name], tmp_path)
+    assert capsys.readouterr().out.startswith(f"{card.id} test returns: Not equal to tolerance")
+    assert json.loads(file.read_text()) == json.loads(old)
+    write([card.name], tmp_path)
+    assert capsys.readouterr().out == f"{card.id} unchanged\n"
 
 
 if __name__ == "__main__":

@@ -24,16 +24,16 @@ SEEDS = range(3)
 @pytest.fixture
 def ways(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """For each choice between the CPU's way to compile and that of others: whether the CPU's was taken."""
-    taken: list[bool] = []
+    decisions: list[bool] = []
     decide = bit_exact._on_cpu
 
     def on_cpu() -> bool:
-        taken.append(decide())
-        return taken[-1]
+        decisions.append(decide())
+        return decisions[-1]
 
     monkeypatch.setattr(bit_exact, "_on_cpu", on_cpu)
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    return taken
+    return decisions
 
 
 def test_the_way_to_compile_is_that_of_the_device_in_use(ways: list[bool]):
@@ -51,11 +51,11 @@ def single(task: Any, actions: np.ndarray) -> np.ndarray:
     return np.stack([env.step(action)[0] for action in actions[0, :20]])
 
 
-def whole(task: Any, actions: np.ndarray) -> np.ndarray:
+def totals(task: Any, actions: np.ndarray) -> np.ndarray:
     return np.asarray(replay(task, actions, SEEDS).total)
 
 
-@pytest.mark.parametrize("episodes", [single, whole])
+@pytest.mark.parametrize("episodes", [single, totals])
 def test_episodes_are_those_of_a_machine_without_an_accelerator(
     episodes: Callable[[Any, np.ndarray], np.ndarray], request: pytest.FixtureRequest
 ):

@@ -53,8 +53,8 @@ def test_every_task_lowers_for_cuda(name: str) -> None:
 
     def everything(seeds: jax.Array) -> Any:
         stream = rollout.open_stream(task, seeds, DRAW)
-        played = rollout._play(task, 3, player, stream)
-        return played, reset_where(task, np.ones(ENTRIES, bool), *stream, DRAW)
+        record = rollout._play(task, 3, player, stream)
+        return record, reset_where(task, np.ones(ENTRIES, bool), *stream, DRAW)
 
     with precision(task):
         lower(everything, np.zeros((ENTRIES, 2), np.uint32))

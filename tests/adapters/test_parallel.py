@@ -82,17 +82,17 @@ def test_seeds(task_id: str) -> None:
 
 def trace(env: TaskParallelEnv, episodes: int, seed: int) -> list[Any]:
     """Everything shown over whole episodes; only the first is seeded."""
-    rng, shown = np.random.default_rng(3), []
+    rng, outcomes = np.random.default_rng(3), []
     for episode in range(episodes):
-        shown.append(env.reset(seed=seed if episode == 0 else None))
+        outcomes.append(env.reset(seed=seed if episode == 0 else None))
         while env.agents:
-            shown.append(env.step(random_actions(env, rng)))
-            shown.append(env.state())
-    return shown
+            outcomes.append(env.step(random_actions(env, rng)))
+            outcomes.append(env.state())
+    return outcomes
 
 
-def assert_equal(one: Any, two: Any) -> None:
-    jax.tree.map(np.testing.assert_array_equal, one, two)
+def assert_equal(tree: Any, expected: Any) -> None:
+    jax.tree.map(np.testing.assert_array_equal, tree, expected)
 
 
 def test_seeded_runs_repeat_over_whole_episodes(task_id: str) -> None:
@@ -100,11 +100,11 @@ def test_seeded_runs_repeat_over_whole_episodes(task_id: str) -> None:
     steps = 8  # a random pilot of two tumbles within 15
     first, second = parallel(task_id, max_cycles=steps), parallel(task_id, max_cycles=steps)
     second.reset(seed=77)
-    one, two = trace(first, 3, seed=5), trace(second, 3, seed=5)
-    assert len(one) == 3 * (1 + 2 * steps)
-    assert_equal(one, two)
-    assert_equal(one, trace(first, 3, seed=5))
-    starts = [stacked(shown[0]) for shown in (one[0], one[1 + 2 * steps], trace(second, 1, seed=6)[0])]
+    first_trace, second_trace = trace(first, 3, seed=5), trace(second, 3, seed=5)
+    assert len(first_trace) == 3 * (1 + 2 * steps)
+    assert_equal(first_trace, second_trace)
+    assert_equal(first_trace, trace(first, 3, seed=5))
+    starts = [stacked(reset[0]) for reset in (first_trace[0], first_trace[1 + 2 * steps], trace(second, 1, seed=6)[0])]
     assert all((a != b).any() for a, b in [starts[:2], starts[1:], starts[::2]])
 
 
@@ -130,7 +130,7 @@ def test_equals_the_joint_env(task_id: str) -> None:
             assert set(truncations.values()) == {truncated}
             mask = info.pop("action_mask", [])
             assert_equal([n for each in observations.values() if len(mask) for n in each["action_mask"]], list(mask))
-            assert all(one == info for one in infos.values())
+            assert all(agent_info == info for agent_info in infos.values())
             over = terminated or truncated
         assert env.agents == []
         assert terminated or steps == joint.unwrapped.card.horizon
@@ -265,11 +265,11 @@ def test_a_task_for_one_is_refused() -> None:
 # -- tasks of other shapes: masks, dict observations, discrete actions, rewards that end the episode ---------------
 
 
-class Held(NamedTuple):
+class HeldActions(NamedTuple):
     coins: Any
 
 
-class Coins(Task[tuple[()], Held]):
+class Coins(Task[tuple[()], HeldActions]):
     """Three agents hold coins; each takes 0, 1 or 2 from itself, never more than it has. Over when all are spent."""
 
     measures: ClassVar[dict[str, str]] = {"left": "coins of each agent"}
@@ -295,31 +295,31 @@ class Coins(Task[tuple[()], Held]):
     def sample_params(self, key: Any, split: Any) -> tuple[()]:
         return ()
 
-    def initial(self, key: Any, params: Any) -> Held:
-        return Held(jnp.array([1, 4, 2]))
+    def initial(self, key: Any, params: Any) -> HeldActions:
+        return HeldActions(jnp.array([1, 4, 2]))
 
-    def transition(self, state: Held, action: Any, key: Any, params: Any) -> Held:
-        return Held(state.coins - action)
+    def transition(self, state: HeldActions, action: Any, key: Any, params: Any) -> HeldActions:
+        return HeldActions(state.coins - action)
 
-    def observation(self, state: Held, key: Any, params: Any) -> Any:
+    def observation(self, state: HeldActions, key: Any, params: Any) -> Any:
         return {"coins": state.coins[:, None].astype(np.float32), "rank": jnp.arange(3)}
 
-    def reward(self, state: Held, action: Any, next_state: Held, key: Any, params: Any) -> Any:
+    def reward(self, state: HeldActions, action: Any, next_state: HeldActions, key: Any, params: Any) -> Any:
         return (state.coins - next_state.coins).astype(np.float32)
 
-    def terminal(self, state: Held, key: Any, params: Any) -> Any:
+    def terminal(self, state: HeldActions, key: Any, params: Any) -> Any:
         return (state.coins == 0).all()
 
-    def info(self, state: Held, params: Any) -> dict[str, Any]:
+    def info(self, state: HeldActions, params: Any) -> dict[str, Any]:
         return {"success": (state.coins == 0).all(), "left": state.coins}
 
-    def action_mask(self, state: Held, params: Any) -> Any:
+    def action_mask(self, state: HeldActions, params: Any) -> Any:
         return (jnp.arange(3) <= state.coins[:, None]).ravel()
 
-    def describe(self, state: Held, params: Any) -> str:
+    def describe(self, state: HeldActions, params: Any) -> str:
         return str(state)
 
-    def draw(self, state: Held, params: Any) -> np.ndarray:
+    def draw(self, state: HeldActions, params: Any) -> np.ndarray:
         raise NotImplementedError
 
 
@@ -328,11 +328,11 @@ def test_masks_dicts_and_discrete_actions() -> None:
     assert env.action_space("agent_1") == spaces.Discrete(3)
     observations, infos = env.reset(seed=0)
     for i, (coins, mask) in enumerate([(1, [1, 1, 0]), (4, [1, 1, 1]), (2, [1, 1, 1])]):
-        shown = observations[f"agent_{i}"]
-        assert env.observation_space(f"agent_{i}").contains(shown)
-        assert shown["action_mask"].tolist() == mask
-        assert shown["observation"]["coins"] == [coins]
-        assert shown["observation"]["rank"] == i
+        observation = observations[f"agent_{i}"]
+        assert env.observation_space(f"agent_{i}").contains(observation)
+        assert observation["action_mask"].tolist() == mask
+        assert observation["observation"]["coins"] == [coins]
+        assert observation["observation"]["rank"] == i
         assert infos[f"agent_{i}"] == {"success": False, "left": coins, "invalid_action": False}
     observations, rewards, terminations, _, infos = env.step({"agent_0": 1, "agent_1": np.int64(2), "agent_2": 2})
     assert rewards == {"agent_0": 1.0, "agent_1": 2.0, "agent_2": 2.0}

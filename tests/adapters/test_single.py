@@ -42,14 +42,14 @@ def test_gymnasium_checks_pass(card: TaskCard, view: str) -> None:
 def test_render_modes(card: TaskCard, mode: str) -> None:
     env = gymnasium.make(card.id, render_mode=mode)
     env.reset(seed=0)
-    shown = env.render()
+    picture = env.render()
     if mode == "ansi":
-        assert isinstance(shown, str)
-        assert shown.strip()
+        assert isinstance(picture, str)
+        assert picture.strip()
     else:
-        assert shown.shape == env.unwrapped.task.picture_shape
-        assert shown.dtype == np.uint8
-        assert shown.std() > 0, "a picture of one colour shows nothing"
+        assert picture.shape == env.unwrapped.task.picture_shape
+        assert picture.dtype == np.uint8
+        assert picture.std() > 0, "a picture of one colour shows nothing"
 
 
 def test_human_rendering_opens_a_window(card: TaskCard) -> None:
@@ -161,8 +161,8 @@ def test_an_episode_begun_ahead_is_the_one_that_is_begun_when_due(card: TaskCard
     ahead = env.episode
     env.episode = first  # what was begun ahead belongs to it no more
     env.reset()
-    for mine, theirs in zip(_leaves(ahead), _leaves(env.episode), strict=True):
-        np.testing.assert_array_equal(mine, theirs)
+    for leaf, expected in zip(_leaves(ahead), _leaves(env.episode), strict=True):
+        np.testing.assert_array_equal(leaf, expected)
 
 
 def test_view_text_and_pixels_show_the_same_instance(card: TaskCard) -> None:
@@ -170,10 +170,10 @@ def test_view_text_and_pixels_show_the_same_instance(card: TaskCard) -> None:
     for env in (plain, text, pixels):
         env.reset(seed=9)
     for env in (text, pixels):
-        for mine, theirs in zip(
+        for leaf, expected in zip(
             _leaves(env.unwrapped.episode.state), _leaves(plain.unwrapped.episode.state), strict=True
         ):
-            np.testing.assert_array_equal(mine, theirs)
+            np.testing.assert_array_equal(leaf, expected)
     assert text.unwrapped.task.how_to_act() in text.reset(seed=9)[0]
 
 
@@ -185,33 +185,33 @@ def _leaves(tree):
 
 def test_state_is_a_value_to_save_restore_and_branch_from(card: TaskCard) -> None:
     """The rest of a random episode is the same after a restore, in this environment and in another."""
-    env, other = (gymnasium.make(card.id, split="test", max_episode_steps=9) for _ in range(2))
+    env, another = (gymnasium.make(card.id, split="test", max_episode_steps=9) for _ in range(2))
     env.reset(seed=1)
     for action in random_actions(env.action_space, 1, 3):
         if any(env.step(action)[2:4]):
             env.reset()
     actions = random_actions(env.action_space, 2, 10)
     saved = pickle.dumps(env.unwrapped.state)
-    future = _rest(env, actions)
+    future = _play_on(env, actions)
     assert len(future) <= 10
-    for branch in (env, other):
+    for branch in (env, another):
         branch.reset(seed=2)
         branch.unwrapped.state = pickle.loads(saved)
-        again = _rest(branch, actions)
+        again = _play_on(branch, actions)
         assert len(again) == len(future)
-        for mine, theirs in zip(_leaves(again), _leaves(future), strict=True):
-            np.testing.assert_array_equal(mine, theirs)
+        for leaf, expected in zip(_leaves(again), _leaves(future), strict=True):
+            np.testing.assert_array_equal(leaf, expected)
 
 
-def _rest(env: gymnasium.Env, actions: list) -> list:
+def _play_on(env: gymnasium.Env, actions: list) -> list:
     """Outcomes of an episode until its end, its value there, and the first observation of the next one."""
-    shown = []
+    outcomes = []
     for action in actions:
         observation, *outcome, info = env.step(action)
-        shown.append((observation, *outcome, info))
+        outcomes.append((observation, *outcome, info))
         if outcome[1] or outcome[2]:
             break
-    return [*shown, env.unwrapped.state, env.reset()]
+    return [*outcomes, env.unwrapped.state, env.reset()]
 
 
 @pytest.mark.parametrize("name", ["DeepSeaTreasure-v0", "Hopper-v0", "SQL-v0"])
@@ -273,8 +273,8 @@ def test_hostile_actions_are_refused_with_a_sentence(card: TaskCard) -> None:
     for action in hostile:
         with pytest.raises((ValueError, TypeError), match="action"):
             env.unwrapped.step(action)
-    for mine, theirs in zip(_leaves(before), _leaves(env.unwrapped.episode), strict=True):
-        np.testing.assert_array_equal(mine, theirs)
+    for leaf, expected in zip(_leaves(before), _leaves(env.unwrapped.episode), strict=True):
+        np.testing.assert_array_equal(leaf, expected)
 
 
 def test_bad_seeds_are_refused(card: TaskCard) -> None:
@@ -331,21 +331,21 @@ def test_settings_that_no_task_has_together_are_refused() -> None:
 
 
 def test_choices_make_another_task_of_the_same_id(toys: Path) -> None:
-    plain, chosen = make("ToyDrift-v0", friction="none"), make("ToyDrift-v0", push="strong", friction="air")
+    plain, windy = make("ToyDrift-v0", friction="none"), make("ToyDrift-v0", push="strong", friction="air")
     assert plain.card is make("ToyDrift-v0").card
-    assert chosen.card.id == "rlsuite/ToyDrift-v0?friction=air&push=strong"
-    assert chosen.card.id not in cards()
-    assert not chosen.card.scores()
+    assert windy.card.id == "rlsuite/ToyDrift-v0?friction=air&push=strong"
+    assert windy.card.id not in cards()
+    assert not windy.card.scores()
     plain.reset(seed=0)
-    chosen.reset(seed=0)
+    windy.reset(seed=0)
     start = float(plain.episode.state.v)
     assert plain.step(np.ones(1))[0][1] == pytest.approx(start + 0.1)
-    seen = chosen.step(np.ones(1))[0]
-    assert seen[1] == pytest.approx(0.5 * start + 0.2)
+    observation = windy.step(np.ones(1))[0]
+    assert observation[1] == pytest.approx(0.5 * start + 0.2)
     batch = make_vec("ToyDrift-v0", 2, friction="air", push="strong")
     batch.reset(seed=[0, 1])
-    np.testing.assert_array_equal(batch.step(np.ones((2, 1)))[0][0], seen)
-    assert make("ToyDrift-v0?push=strong", friction="air").task is chosen.task
+    np.testing.assert_array_equal(batch.step(np.ones((2, 1)))[0][0], observation)
+    assert make("ToyDrift-v0?push=strong", friction="air").task is windy.task
     for task_id, keywords, message in (
         ("ToyDrift-v0", {"friction": "ar"}, "Did you mean 'air'"),
         ("ToyDrift-v0?fricton=air", {}, "Did you mean 'friction'"),
@@ -372,17 +372,17 @@ def test_a_fixed_context_stays_and_the_splits_never_overlap(card: TaskCard) -> N
     env.reset(seed=0)
     first = _leaves(env.unwrapped.params)
     env.reset()
-    for mine, theirs in zip(first, _leaves(env.unwrapped.params), strict=True):
-        np.testing.assert_array_equal(mine, theirs)
+    for leaf, expected in zip(first, _leaves(env.unwrapped.params), strict=True):
+        np.testing.assert_array_equal(leaf, expected)
 
     def contexts(split: str) -> set[bytes]:
         env = gymnasium.make(card.id, split=split)
         env.reset(seed=0)
-        found = set()
+        contexts_of_split = set()
         for _ in range(200):
             env.reset()
-            found.add(b"".join(leaf.tobytes() for leaf in _leaves(env.unwrapped.params)))
-        return found
+            contexts_of_split.add(b"".join(leaf.tobytes() for leaf in _leaves(env.unwrapped.params)))
+        return contexts_of_split
 
     train, test = contexts("train"), contexts("test")
     assert len(train) > 20
@@ -400,9 +400,9 @@ def test_float64_is_really_double_and_leaves_the_default_alone(card: TaskCard) -
         with precision(task):
             kind = jax.dtypes.canonicalize_dtype(task.action_space.dtype)
             action = np.zeros(task.action_space.shape or (), kind)
-            begun = jax.eval_shape(lambda seed: begin(task, seed, np.int32(0), draw), seed_key(0))
-            made = jax.eval_shape(lambda e, a: advance(task, e, a, NO_LIMIT), begun[0], action)
-        real = {leaf.dtype for leaf in _leaves((begun, made)) if leaf.dtype.kind == "f"}
+            first = jax.eval_shape(lambda seed: begin(task, seed, np.int32(0), draw), seed_key(0))
+            later = jax.eval_shape(lambda e, a: advance(task, e, a, NO_LIMIT), first[0], action)
+        real = {leaf.dtype for leaf in _leaves((first, later)) if leaf.dtype.kind == "f"}
         assert real == {np.dtype(np.float64)}
     assert jnp.zeros(1).dtype == jnp.float32
 
@@ -463,8 +463,8 @@ def test_mask_agrees_between_info_and_method(card: TaskCard) -> None:
             *_, terminated, truncated, invalid = env.step(_illegal(env.action_space, info["action_mask"]))
             assert invalid["invalid_action"]
             assert invalid["invalid_reason"]
-            for mine, theirs in zip(_leaves(before), _leaves(env.unwrapped.episode.state), strict=True):
-                np.testing.assert_array_equal(mine, theirs)
+            for leaf, expected in zip(_leaves(before), _leaves(env.unwrapped.episode.state), strict=True):
+                np.testing.assert_array_equal(leaf, expected)
             if terminated or truncated:  # time passes, and it may have been the last turn
                 _, info = env.reset()
                 continue
@@ -476,18 +476,18 @@ def test_mask_agrees_between_info_and_method(card: TaskCard) -> None:
 
 def _legal(space: spaces.Space, mask: np.ndarray) -> int | np.ndarray:
     """A random legal action; the mask of a multi-discrete one holds its parts one after another."""
-    parts = tuple(np.split(mask, np.cumsum(action_sizes(space))[:-1]))
-    return space.sample(parts) if space.shape else int(space.sample(mask))
+    masks = tuple(np.split(mask, np.cumsum(action_sizes(space))[:-1]))
+    return space.sample(masks) if space.shape else int(space.sample(mask))
 
 
 def _illegal(space: spaces.Space, mask: np.ndarray) -> int | np.ndarray:
     """The same, but for the first forbidden choice."""
-    place = np.flatnonzero(mask == 0)[0]
+    position = np.flatnonzero(mask == 0)[0]
     if not space.shape:
-        return int(place)
+        return int(position)
     ends = np.cumsum(action_sizes(space))
-    part, action = np.searchsorted(ends, place, side="right"), _legal(space, mask)
-    action[part] = place - (0 if part == 0 else ends[part - 1])
+    index, action = np.searchsorted(ends, position, side="right"), _legal(space, mask)
+    action[index] = position - (0 if index == 0 else ends[index - 1])
     return action
 
 

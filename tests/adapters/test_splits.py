@@ -17,7 +17,7 @@ SEEDS, ENOUGH, STEPS = 5, 4, 40
 """Seeds, how many of them must differ, and most steps of an episode that are compared."""
 
 
-def seen(env: Any, seed: int, actions: list[Any]) -> list[bytes]:
+def observed_bytes(env: Any, seed: int, actions: list[Any]) -> list[bytes]:
     """Return the observations of one episode, with rewards and ends."""
     observation, _ = env.reset(seed=seed)
     steps = [flat(observation)]
@@ -48,11 +48,11 @@ def test_splits_show_different_episodes(card: TaskCard, room_for_many: None) -> 
     differing = 0
     for seed in range(SEEDS):
         actions = random_actions(train.action_space, seed, STEPS)
-        differing += seen(train, seed, actions) != seen(test, seed, actions)
+        differing += observed_bytes(train, seed, actions) != observed_bytes(test, seed, actions)
     if differing < ENOUGH and card.reference:
         differing = 0
         for seed, actions in enumerate(actions_of_reference(card)):
-            differing += seen(train, seed, actions) != seen(test, seed, actions)
+            differing += observed_bytes(train, seed, actions) != observed_bytes(test, seed, actions)
     assert differing >= ENOUGH, (
         f"{card.id}: of {SEEDS} seeds only {differing} show different episodes on the two splits"
     )

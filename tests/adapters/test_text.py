@@ -31,15 +31,15 @@ FIRST_ACTIONS, GAMES, FORFEITS = 100, 40, 8
 """Numbers of first actions that are tried, of episodes in which a forfeit is played, and of forfeits of an id."""
 
 
-def told(info: dict[str, Any]) -> dict[str, Any]:
+def shared_info(info: dict[str, Any]) -> dict[str, Any]:
     """Return the entries of ``info`` that both views show."""
     return {name: value for name, value in info.items() if name not in ("invalid_action", "invalid_reason")}
 
 
-def assert_same(mine: Any, theirs: Any, why: str) -> None:
-    assert jax.tree.structure(mine) == jax.tree.structure(theirs), why
-    for one, other in zip(jax.tree.leaves(mine), jax.tree.leaves(theirs), strict=True):
-        np.testing.assert_array_equal(one, other, why)
+def assert_same(tree: Any, expected: Any, why: str) -> None:
+    assert jax.tree.structure(tree) == jax.tree.structure(expected), why
+    for leaf, expected_leaf in zip(jax.tree.leaves(tree), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_array_equal(leaf, expected_leaf, why)
 
 
 @pytest.mark.every_id
@@ -54,14 +54,14 @@ def test_a_reply_that_is_no_action_is_played_as_the_noop_action(card: TaskCard) 
         began = time.process_time()
         assert not text.reads(junk), why
         assert time.process_time() - began < MAX_READING_SECONDS, why
-        observation, *mine, info = limited_text.step(junk)
-        _, *theirs, expected = limited_plain.step(plain.task.noop_action())
-        assert_same((mine, told(info)), (theirs, told(expected)), why)
+        observation, *outcome, info = limited_text.step(junk)
+        _, *expected_outcome, expected_info = limited_plain.step(plain.task.noop_action())
+        assert_same((outcome, shared_info(info)), (expected_outcome, shared_info(expected_info)), why)
         assert_same(text.episode, plain.episode, why)
         assert info["invalid_action"] is True, why
         assert info["invalid_reason"] in observation, why
         assert observation in text.observation_space, why
-        over = mine[1] or mine[2]
+        over = outcome[1] or outcome[2]
         assert observation.endswith(text.task.how_to_act()) != over, why
         assert ("The episode is over: " in observation) == over, why
         assert {"success", "score", *text.task.measures} <= info.keys(), why
@@ -84,9 +84,9 @@ def test_junk_alone_earns_no_more_than_noop_and_random(card: TaskCard) -> None:
             over = terminated or truncated
         scores.append(info["score"])
         env.reset()
-    known = card.scores()
-    bound = max(known[player].high for player in ("noop", "random"))
-    width = (known["noop"].high - known["noop"].low) / 2 * (known["noop"].episodes / episodes) ** 0.5
+    measured = card.scores()
+    bound = max(measured[player].high for player in ("noop", "random"))
+    width = (measured["noop"].high - measured["noop"].low) / 2 * (measured["noop"].episodes / episodes) ** 0.5
     assert np.mean(scores) <= card.normalise(bound + 2 * width) + 1e-3
 
 
@@ -111,11 +111,11 @@ def test_to_end_an_episode_at_once_earns_no_more_than_noop_and_random(name: str)
         with suppress(ValueError):  # an action without words
             replies.add(task.spell(np.asarray(action), text.episode.state, text.params))
     forfeits = [reply for reply in sorted(replies) if all(answered(reply, seed)[0] for seed in range(5))]
-    known = card.scores()
-    most = card.normalise(max(known[player].high for player in ("noop", "random")))
+    measured = card.scores()
+    max_score = card.normalise(max(measured[player].high for player in ("noop", "random")))
     for reply in forfeits[:FORFEITS]:
         scores = [answered(reply, seed)[1] for seed in range(5, 5 + GAMES)]
-        assert np.mean(scores) <= most + 4 * np.std(scores) / GAMES**0.5 + 1e-6, reply
+        assert np.mean(scores) <= max_score + 4 * np.std(scores) / GAMES**0.5 + 1e-6, reply
 
 
 def test_words_and_pictures_stand_at_the_end(card: TaskCard) -> None:

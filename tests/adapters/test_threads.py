@@ -116,5 +116,5 @@ def assert_equal(first: Any, second: Any) -> None:
     """Compare two trees of arrays to the bit."""
     import jax
 
-    for one, other in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True):
-        np.testing.assert_array_equal(one, other)
+    for leaf, expected in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True):
+        np.testing.assert_array_equal(leaf, expected)

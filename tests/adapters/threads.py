@@ -47,15 +47,15 @@ def play(task_id: str, seed: int) -> list[Any]:
     """Play random actions in words, and return what was seen and earned."""
     env: Any = gymnasium.make(task_id, view="text").unwrapped
     observation, info = env.reset(seed=seed)
-    seen: list[Any] = [observation]
+    outcomes: list[Any] = [observation]
     generator = np.random.default_rng(seed)
     for _ in range(TURNS):
         action = random_action(generator, env.task.action_space, info.get("action_mask"))
         observation, reward, terminated, truncated, info = env.step(spelled(env, action))
-        seen += [observation, np.asarray(reward).tolist()]
+        outcomes += [observation, np.asarray(reward).tolist()]
         if terminated or truncated:
             break
-    return seen
+    return outcomes
 
 
 def spelled(env: Any, action: Any) -> str:

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 STEPS = 60
-SHOWN = 100
+MAX_ENTRIES = 100
 """Entries of an observation in a trajectory, at most, spread evenly over it."""
 
 
@@ -44,7 +44,7 @@ def digest(env: gymnasium.Env, seed: int, steps: int) -> str:
 
 def trajectory(make: Callable[[str], gymnasium.Env[Any, Any]]) -> dict[str, Any]:
     """Play both splits with seeded random actions; return the reward of each episode and the last observation."""
-    shown: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for split in ("train", "test"):
         env: Any = make(split)
         observation, _ = env.reset(seed=2026)
@@ -56,21 +56,21 @@ def trajectory(make: Callable[[str], gymnasium.Env[Any, Any]]) -> dict[str, Any]
                 observation, _ = env.reset()
                 returns.append(np.zeros_like(returns[-1]))
         entries = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(observation)])
-        some = np.linspace(0, entries.size - 1, min(SHOWN, entries.size)).astype(int)
-        shown[split] = {
+        some = np.linspace(0, entries.size - 1, min(MAX_ENTRIES, entries.size)).astype(int)
+        results[split] = {
             "returns": [np.round(total, 6).tolist() for total in returns],
             "observation": np.round(entries[some], 6).tolist(),
         }
-    return shown
+    return results
 
 
-def differences(found: dict[str, Any], golden: dict[str, Any]) -> list[str]:
+def differences(results: dict[str, Any], golden: dict[str, Any]) -> list[str]:
     """Say where a trajectory differs from the golden one."""
     faults = []
-    for split, parts in golden.items():
-        for name, expected in parts.items():
+    for split, expected_of_split in golden.items():
+        for name, expected in expected_of_split.items():
             try:
-                np.testing.assert_allclose(found[split][name], expected, rtol=1e-4, atol=1e-4)
+                np.testing.assert_allclose(results[split][name], expected, rtol=1e-4, atol=1e-4)
             except AssertionError as error:
                 faults.append(f"{split} {name}: {' '.join(str(error).split())}")
     return faults

@@ -22,7 +22,7 @@ from rlbench_suite.cli import evaluate, execution, report
 from rlbench_suite.evaluation.run import read_manifest
 
 PROGRAM = str(Path(sys.executable).with_name("rlsuite-eval"))
-BOTH = ("--agent", "toy", "--suite", "ToyWalk-v0,ToyDrift-v0", "--seeds", "3")
+BOTH_TASKS = ("--agent", "toy", "--suite", "ToyWalk-v0,ToyDrift-v0", "--seeds", "3")
 
 
 @pytest.fixture
@@ -34,8 +34,8 @@ def call(toys: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
     def call(*arguments: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as left:
             evaluate.app(list(arguments))
-        said = capsys.readouterr()
-        return int(left.value.code or 0), said.out, said.err
+        output = capsys.readouterr()
+        return int(left.value.code or 0), output.out, output.err
 
     return call
 
@@ -73,27 +73,29 @@ def test_the_same_command_again_finishes_what_a_killed_run_left(
     call: Callable[..., tuple], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("TOY_PAUSE", "0.3")
-    run = start(tmp_path / "killed", *BOTH)
+    run = start(tmp_path / "killed", *BOTH_TASKS)
     wait_for_cells(tmp_path / "killed", 1)
     os.kill(run.pid, signal.SIGKILL)
     run.communicate()
     assert_nothing_left_running(run.pid)
-    kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("killed/cells/*/*/[0-9]*/*")}
-    assert 4 <= len(kept) < 6 * 5
+    finished_files = {path: path.stat().st_mtime_ns for path in tmp_path.glob("killed/cells/*/*/[0-9]*/*")}
+    assert 4 <= len(finished_files) < 6 * 5
     assert not (tmp_path / "killed" / "episodes.parquet").exists()
 
     monkeypatch.setenv("TOY_PAUSE", "0")
-    code, out, _ = call(*BOTH, "--out", str(tmp_path / "killed"), "--workers", "0", "--resume")
+    code, out, _ = call(*BOTH_TASKS, "--out", str(tmp_path / "killed"), "--workers", "0", "--resume")
     assert code == 0
-    assert f"{6 - len(kept) // 5} of 6 cells to run" in out
-    assert {path: path.stat().st_mtime_ns for path in kept} == kept  # not run again, not written again
+    assert f"{6 - len(finished_files) // 5} of 6 cells to run" in out
+    assert {
+        path: path.stat().st_mtime_ns for path in finished_files
+    } == finished_files  # not run again, not written again
     assert len(read_manifest(tmp_path / "killed").sittings) == 2
 
-    assert call(*BOTH, "--out", str(tmp_path / "whole"), "--workers", "0")[0] == 0
+    assert call(*BOTH_TASKS, "--out", str(tmp_path / "whole"), "--workers", "0")[0] == 0
     for name in ("episodes.parquet", "traces/toy-ToyWalk-v0.parquet", "traces/toy-ToyDrift-v0.parquet"):
         assert pq.read_table(tmp_path / "killed" / name).equals(pq.read_table(tmp_path / "whole" / name)), name
 
-    code, out, _ = call(*BOTH, "--out", str(tmp_path / "killed"), "--workers", "0")
+    code, out, _ = call(*BOTH_TASKS, "--out", str(tmp_path / "killed"), "--workers", "0")
     assert code == 0
     assert "to run" not in out
     assert len(read_manifest(tmp_path / "killed").sittings) == 2
@@ -106,12 +108,12 @@ def test_interrupting_keeps_what_is_done_and_says_how_to_go_on(
     toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, send: Callable[[int, int], None]
 ):
     monkeypatch.setenv("TOY_PAUSE", "0.5")
-    run = start(tmp_path / "run", *BOTH)
+    run = start(tmp_path / "run", *BOTH_TASKS)
     wait_for_cells(tmp_path / "run", 1)
     send(run.pid, number)
     out, err = run.communicate(timeout=30)
     assert run.returncode == 130
-    assert f"Continue with: rlsuite-eval {' '.join(BOTH)} --out {tmp_path / 'run'}" in out
+    assert f"Continue with: rlsuite-eval {' '.join(BOTH_TASKS)} --out {tmp_path / 'run'}" in out
     assert "Traceback" not in out + err + (tmp_path / "run" / "workers.log").read_text()
     assert_nothing_left_running(run.pid)
     (sitting,) = read_manifest(tmp_path / "run").sittings
@@ -176,24 +178,26 @@ def test_a_failed_cell_costs_the_exit_code_and_nothing_else(call: Callable[..., 
 def test_a_wrong_argument_is_one_sentence_and_exit_code_2(
     call: Callable[..., tuple], tmp_path: Path, arguments: tuple[str, ...], words: str
 ):
-    places = {name: tmp_path / name for name in ("file", "full", "foreign", "new")}
-    places["file"].write_text("mine")
-    places["full"].mkdir()
-    (places["full"] / "thesis.tex").write_text("mine")
-    places["foreign"].mkdir()
-    (places["foreign"] / "manifest.json").write_text('{"name": "web app"}')
-    given = [argument.format(**places) for argument in arguments]
-    default = ["--agent", "toy", "--out", str(places["new"]), "--workers", "0"]
-    if "--suite" not in given:
+    paths = {name: tmp_path / name for name in ("file", "full", "foreign", "new")}
+    paths["file"].write_text("mine")
+    paths["full"].mkdir()
+    (paths["full"] / "thesis.tex").write_text("mine")
+    paths["foreign"].mkdir()
+    (paths["foreign"] / "manifest.json").write_text('{"name": "web app"}')
+    filled_arguments = [argument.format(**paths) for argument in arguments]
+    default = ["--agent", "toy", "--out", str(paths["new"]), "--workers", "0"]
+    if "--suite" not in filled_arguments:
         default += ["--suite", "ToyWalk-v0"]
-    code, out, err = call(*default, *given)
+    code, out, err = call(*default, *filled_arguments)
     assert code == 2
     assert words in " ".join(err.replace("│", " ").split())
     assert "Traceback" not in out + err
-    assert len(err.strip().splitlines()) == 1 or {"three", "none"} & set(given)  # the option parser draws a box
-    assert not places["new"].exists()
-    assert places["file"].read_text() == (places["full"] / "thesis.tex").read_text() == "mine"
-    assert json.loads((places["foreign"] / "manifest.json").read_text()) == {"name": "web app"}
+    assert len(err.strip().splitlines()) == 1 or {"three", "none"} & set(
+        filled_arguments
+    )  # the option parser draws a box
+    assert not paths["new"].exists()
+    assert paths["file"].read_text() == (paths["full"] / "thesis.tex").read_text() == "mine"
+    assert json.loads((paths["foreign"] / "manifest.json").read_text()) == {"name": "web app"}
 
 
 def test_resuming_what_does_not_compare_is_refused_and_nothing_is_lost(
@@ -209,10 +213,10 @@ def test_resuming_what_does_not_compare_is_refused_and_nothing_is_lost(
     with monkeypatch.context() as patch:
         patch.setattr("rlbench_suite.__version__", "9.9.9")
         assert_refused(call(*run), "version = ", "'9.9.9'")
-    same = subprocess.run(
+    diff = subprocess.run(
         ["diff", "-r", tmp_path / "before", tmp_path / "run"], check=False, capture_output=True, text=True
     )
-    assert (same.returncode, same.stdout) == (0, "")
+    assert (diff.returncode, diff.stdout) == (0, "")
     assert call(*run, "--resume")[0] == 0
 
 
@@ -233,9 +237,9 @@ def test_a_full_disk_is_no_wrong_argument_and_leaves_nothing_half_written(
 ):
     run = ("--agent", "toy", "--suite", "ToyWalk-v0", "--seeds", "1", "--workers", "0", "--out", str(tmp_path / "run"))
 
-    def filling(write: Callable[..., Any], place: int) -> Callable[..., Any]:
+    def filling(write: Callable[..., Any], position: int) -> Callable[..., Any]:
         def half(*arguments: Any, **options: Any) -> Any:
-            path = Path(arguments[place])
+            path = Path(arguments[position])
             if path.name != name:
                 return write(*arguments, **options)
             path.write_bytes(b"half")
@@ -286,12 +290,12 @@ def test_a_saved_policy_is_judged(call: Callable[..., tuple], tmp_path: Path, mo
     cells = tmp_path / "run" / "cells"
     trained, judged = (pq.read_table(cells / a / "ToyWalk-v0" / "1" / "episodes.parquet") for a in ("toy", label))
     assert trained.drop_columns(["agent"]).equals(judged.drop_columns(["agent"]))
-    for given, words in {
+    for options, words in {
         (): "does not say which agent made it",
         ("--agent", "toy,ppo"): "Unknown agent 'toy,ppo'",
         ("--agent", "random"): "The agent 'random' reads no saved policies",
     }.items():
-        code, _, err = call("judge", file, *arguments, *given)
+        code, _, err = call("judge", file, *arguments, *options)
         assert code == 2
         assert words in err
         assert len(err.splitlines()) == 1
@@ -300,9 +304,9 @@ def test_a_saved_policy_is_judged(call: Callable[..., tuple], tmp_path: Path, mo
 
 
 def test_help_and_errors_of_the_installed_program(toys: Path):
-    shown = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=True).stdout
+    output = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=True).stdout
     assert "rlsuite-eval --agent ppo,reference,random --suite motor --seeds 10 --budget quick" in " ".join(
-        shown.replace("│", " ").split()
+        output.replace("│", " ").split()
     )
     wrong = subprocess.run([PROGRAM, "--suite", "nope"], check=False, capture_output=True, text=True)
     assert wrong.returncode == 2

@@ -25,8 +25,8 @@ def call(toys: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
     def call(*arguments: str, app: Callable = leaderboard.app) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as left:
             app(list(arguments))
-        said = capsys.readouterr()
-        return int(left.value.code or 0), said.out, said.err
+        output = capsys.readouterr()
+        return int(left.value.code or 0), output.out, output.err
 
     return call
 
@@ -126,5 +126,5 @@ def test_a_wrong_argument_is_one_sentence_and_exit_code_2(
 
 
 def test_help_of_the_installed_program():
-    shown = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=True).stdout
-    assert all(command in shown for command in ("pack", "verify", "submit", "build"))
+    output = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=True).stdout
+    assert all(command in output for command in ("pack", "verify", "submit", "build"))

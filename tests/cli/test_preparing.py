@@ -59,23 +59,23 @@ def test_a_folder_that_cannot_be_written_is_done_without(bare: Path):
 
 def test_the_oldest_programs_make_room(bare: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(cli, "CACHE_BYTES", 250)
-    other = bare / "rlbench_suite" / "xla" / "jaxlib-0.0.1"
-    other.mkdir(parents=True)
+    folder = bare / "rlbench_suite" / "xla" / "jaxlib-0.0.1"
+    folder.mkdir(parents=True)
     for age in range(4):
-        (other / str(age)).write_bytes(bytes(100))
-        os.utime(other / str(age), (1e9 - age, 1e9 - age))
+        (folder / str(age)).write_bytes(bytes(100))
+        os.utime(folder / str(age), (1e9 - age, 1e9 - age))
     cli.prepare_jax()
-    assert sorted(os.listdir(other)) == ["0", "1"]
+    assert sorted(os.listdir(folder)) == ["0", "1"]
 
 
 def test_workers_share_it_and_results_do_not_depend_on_it(bare: Path, toys: Path, tmp_path: Path):
     """Empty, full and damaged: the same episodes."""
     program = str(Path(sys.executable).with_name("rlsuite-eval"))
-    kept: list[set[str]] = []
+    cached_names: list[set[str]] = []
     tables = []
     for name in ("empty", "full", "damaged"):
         files = [path for path in bare.rglob("*-cache")]
-        kept.append({path.name for path in files})
+        cached_names.append({path.name for path in files})
         if name == "damaged":
             for path in files:
                 path.write_bytes(path.read_bytes()[:20])
@@ -83,8 +83,8 @@ def test_workers_share_it_and_results_do_not_depend_on_it(bare: Path, toys: Path
         command = [program, *arguments, "--out", str(tmp_path / name)]
         subprocess.run(command, check=True, capture_output=True)
         tables.append(pq.read_table(tmp_path / name / "episodes.parquet"))
-    assert kept[0] == set()
-    assert kept[1] == kept[2] != set()
+    assert cached_names[0] == set()
+    assert cached_names[1] == cached_names[2] != set()
     assert all(table.equals(tables[0]) for table in tables)
 
 

@@ -34,20 +34,20 @@ def call(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, st
     def call(*arguments: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as left:
             evaluate.app(list(arguments))
-        said = capsys.readouterr()
-        return int(left.value.code or 0), said.out, said.err
+        output = capsys.readouterr()
+        return int(left.value.code or 0), output.out, output.err
 
     return call
 
 
-def drawn(seed: int, tasks: int, seeds: int, better: float = 0.0) -> dict[str, list[float]]:
+def sample_scores(seed: int, tasks: int, seeds: int, better: float = 0.0) -> dict[str, list[float]]:
     rng = np.random.default_rng(seed)
     return {f"rlsuite/Made{i}-v0": (0.5 + better + rng.normal(0, 0.1, seeds)).tolist() for i in range(tasks)}
 
 
 def test_compare_prints_a_verdict_and_writes_json(call: Callable[..., tuple], tmp_path: Path):
-    make_run(tmp_path / "a", {"ppo": drawn(0, 6, 10, 0.2)})
-    make_run(tmp_path / "b", {"sac": drawn(1, 6, 10)})
+    make_run(tmp_path / "a", {"ppo": sample_scores(0, 6, 10, 0.2)})
+    make_run(tmp_path / "b", {"sac": sample_scores(1, 6, 10)})
     paths = str(tmp_path / "a"), str(tmp_path / "b")
     code, out, err = call("compare", *paths, "--json", str(tmp_path / "out.json"))
     assert (code, err) == (0, "")
@@ -56,7 +56,7 @@ def test_compare_prints_a_verdict_and_writes_json(call: Callable[..., tuple], tm
     (verdict,) = json.loads((tmp_path / "out.json").read_text())["verdicts"]
     assert " ".join(out.split()).startswith(verdict["words"])
     assert (verdict["better"], verdict["seeds"], len(verdict["tasks"])) == ("ppo", 10, 6)
-    make_run(tmp_path / "c", {"dqn": drawn(2, 6, 1)})
+    make_run(tmp_path / "c", {"dqn": sample_scores(2, 6, 1)})
     code, out, _ = call("compare", *paths, str(tmp_path / "c"), "--json", str(tmp_path / "out.json"))
     assert code == 0
     assert "Cannot tell ppo from dqn" in out
@@ -66,7 +66,7 @@ def test_compare_prints_a_verdict_and_writes_json(call: Callable[..., tuple], tm
 @pytest.mark.parametrize("command", ["compare", "power"])
 def test_answers_in_three_seconds_without_jax(tmp_path: Path, command: str):
     for name, better in (("a", 0.0), ("b", 0.05)):
-        make_run(tmp_path / name, {name: drawn(len(name), 32, 5, better)})
+        make_run(tmp_path / name, {name: sample_scores(len(name), 32, 5, better)})
     program = (
         "import sys; from rlbench_suite.cli.evaluate import app\n"
         "try: app()\n"
@@ -75,11 +75,13 @@ def test_answers_in_three_seconds_without_jax(tmp_path: Path, command: str):
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     runs = [str(tmp_path / "a"), str(tmp_path / "b")]
     arguments = [command, *(runs if command == "compare" else runs[:1])]
-    said = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)
+    output = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 3  # of the processor, which others use
-    assert said.stderr == "False\n"
-    assert ("32 tasks, 5 paired seeds" if command == "compare" else "mean over tasks") in " ".join(said.stdout.split())
+    assert output.stderr == "False\n"
+    assert ("32 tasks, 5 paired seeds" if command == "compare" else "mean over tasks") in " ".join(
+        output.stdout.split()
+    )
 
 
 URLS = """
@@ -112,7 +114,7 @@ print("files", sorted({name.rpartition("/")[2] for name in read}), "jax" in sys.
 def test_runs_at_urls_are_read_without_jax_and_without_traces(
     tmp_path: Path, arguments: tuple[str, ...], words: str, files: list[str] | None
 ):
-    paths = [make_run(tmp_path / name / "run", {"ppo": drawn(k, 2, 6), "sac": drawn(2, 2, 6)})
+    paths = [make_run(tmp_path / name / "run", {"ppo": sample_scores(k, 2, 6), "sac": sample_scores(2, 2, 6)})
              for k, name in enumerate("ab")]  # fmt: skip
     for file in [*tmp_path.rglob("result.json")]:
         for name in ("episodes.parquet", "curve.parquet", "trace.parquet"):
@@ -121,35 +123,35 @@ def test_runs_at_urls_are_read_without_jax_and_without_traces(
         for name in ("episodes.parquet", "traces/ppo-Made0-v0.parquet", "notes.json"):
             (path / name).parent.mkdir(exist_ok=True)
             (path / name).write_bytes(b"large")
-    given = [argument.format(a=paths[0], b=paths[1]) for argument in arguments]
-    said = subprocess.run(
-        [sys.executable, "-c", URLS, str(tmp_path), *given], capture_output=True, text=True, check=True
+    filled_arguments = [argument.format(a=paths[0], b=paths[1]) for argument in arguments]
+    output = subprocess.run(
+        [sys.executable, "-c", URLS, str(tmp_path), *filled_arguments], capture_output=True, text=True, check=True
     )
-    *errors, seen = said.stderr.strip().splitlines()
-    assert words in " ".join((said.stdout + " ".join(errors)).split())
-    assert "rlsuite-runs" not in said.stdout + said.stderr
+    *errors, last_line = output.stderr.strip().splitlines()
+    assert words in " ".join((output.stdout + " ".join(errors)).split())
+    assert "rlsuite-runs" not in output.stdout + output.stderr
     expected = [] if files is None else sorted([*files, "manifest.json", "result.json"])
-    assert seen == f"files {expected} False"
+    assert last_line == f"files {expected} False"
 
 
 def test_power(call: Callable[..., tuple], tmp_path: Path):
-    scores = drawn(0, 2, 8)
+    scores = sample_scores(0, 2, 8)
     path = str(make_run(tmp_path / "run", {"ppo": scores}))
     code, out, err = call("power", path, "--json", str(tmp_path / "out.json"))
     assert (code, err) == (0, "")
     assert all(f"d = {d}" in out for d in ("0.02", "0.05", "0.1", "0.2"))
     values = scores["rlsuite/Made0-v0"]
-    own, mean = np.var(values, ddof=1), np.mean(values)
+    variance, mean = np.var(values, ddof=1), np.mean(values)
     unseen = max(mean - min(0, *values), max(1, *values) - mean)  # how far a run that was not seen may lie away
     numbers = json.loads((tmp_path / "out.json").read_text())["ppo"]
     assert numbers["tasks"]["rlsuite/Made0-v0"]["seeds"]["0.1"] == seeds_needed(
-        [0.1], [2 * own], comparisons=2, unseen=unseen
+        [0.1], [2 * variance], comparisons=2, unseen=unseen
     )
     assert numbers["all tasks"]["seeds"]["0.1"] < numbers["tasks"]["rlsuite/Made0-v0"]["seeds"]["0.1"]
     assert call("power", path, "--agents", "20", "--json", str(tmp_path / "out.json"))[0] == 0
     among_many = json.loads((tmp_path / "out.json").read_text())["ppo"]
     assert among_many["all tasks"]["seeds"]["0.1"] > numbers["all tasks"]["seeds"]["0.1"]
-    many = seeds_needed([0.1], [2 * own], comparisons=2 * 190, unseen=unseen)
+    many = seeds_needed([0.1], [2 * variance], comparisons=2 * 190, unseen=unseen)
     assert among_many["tasks"]["rlsuite/Made0-v0"]["seeds"]["0.1"] == many
     code, out, _ = call("power", path, "--difference", "0.07")
     assert (code, "d = 0.07" in out, "d = 0.02" in out) == (0, True, False)
@@ -157,7 +159,7 @@ def test_power(call: Callable[..., tuple], tmp_path: Path):
 
 def test_failed_cells_give_no_number_of_seeds(call: Callable[..., tuple], tmp_path: Path):
     """The seeds that went well spread less than all of them."""
-    path = make_run(tmp_path / "run", {"ppo": drawn(0, 1, 6), "sac": drawn(1, 1, 6)})
+    path = make_run(tmp_path / "run", {"ppo": sample_scores(0, 1, 6), "sac": sample_scores(1, 1, 6)})
     fail_cell(path, "ppo", "rlsuite/Made0-v0", 3)
     code, out, err = call("power", str(path), "--json", str(tmp_path / "out.json"))
     assert code == 0
@@ -173,7 +175,7 @@ def test_failed_cells_give_no_number_of_seeds(call: Callable[..., tuple], tmp_pa
 def test_the_table_of_a_comparison_has_no_score_of_an_agent_with_failed_cells(
     call: Callable[..., tuple], tmp_path: Path
 ):
-    path = make_run(tmp_path / "run", {"ppo": drawn(0, 1, 6), "sac": drawn(1, 1, 6)})
+    path = make_run(tmp_path / "run", {"ppo": sample_scores(0, 1, 6), "sac": sample_scores(1, 1, 6)})
     fail_cell(path, "ppo", "rlsuite/Made0-v0", 3)
     code, out, _ = call("compare", str(path))
     assert code == 0
@@ -205,8 +207,8 @@ def test_query_prints_a_table_csv_or_json(call: Callable[..., tuple], toys: Path
     }  # fmt: skip
     assert json.loads(call("query", sql, path, "--format", "json")[1])[0] == {"agent": "toy", "seed": 0, "n": 50}
     odd = "SELECT 'nan'::DOUBLE AS a, 1.25 AS b, ['inf'::DOUBLE, 1] AS c, [0.5] AS d, date '2026-01-02' AS e"
-    told = [{"a": None, "b": 1.25, "c": [None, 1], "d": [0.5], "e": "2026-01-02"}]
-    assert json.loads(call("query", odd, path, "--format", "json")[1]) == told
+    rows = [{"a": None, "b": 1.25, "c": [None, 1], "d": [0.5], "e": "2026-01-02"}]
+    assert json.loads(call("query", odd, path, "--format", "json")[1]) == rows
     code, out, _ = call("tables", path)
     assert code == 0
     assert all(word in out for word in ("cells", "episodes", "curves", "episode_seed", "mean_return"))
@@ -218,7 +220,7 @@ def test_query_prints_a_table_csv_or_json(call: Callable[..., tuple], toys: Path
 
 @pytest.mark.parametrize("name", ["latex", "csv", "huggingface"])
 def test_export_prints_or_writes(call: Callable[..., tuple], tmp_path: Path, name: str):
-    path = str(make_run(tmp_path / "run", {"ppo": drawn(0, 2, 5)}))
+    path = str(make_run(tmp_path / "run", {"ppo": sample_scores(0, 2, 5)}))
     code, out, err = call("export", path, "--format", name)
     assert (code, err) == (0, "")
     assert "Made1-v0" in out
@@ -256,11 +258,11 @@ def test_export_prints_or_writes(call: Callable[..., tuple], tmp_path: Path, nam
 def test_a_wrong_argument_is_one_sentence_and_exit_code_2(
     call: Callable[..., tuple], tmp_path: Path, arguments: tuple[str, ...], words: str
 ):
-    run = make_run(tmp_path / "run", {"ppo": drawn(0, 1, 3)})
-    given = {"run": run, "none": tmp_path / "none", "one": make_run(tmp_path / "one", {"ppo": drawn(0, 1, 1)})}
-    code, out, err = call(*(argument.format(**given) for argument in arguments))
+    run = make_run(tmp_path / "run", {"ppo": sample_scores(0, 1, 3)})
+    paths = {"run": run, "none": tmp_path / "none", "one": make_run(tmp_path / "one", {"ppo": sample_scores(0, 1, 1)})}
+    code, out, err = call(*(argument.format(**paths) for argument in arguments))
     assert (code, out) == (2, "")
-    assert words.format(**given) in err
+    assert words.format(**paths) in err
     assert len(err.strip().splitlines()) == 1
 
 
@@ -269,8 +271,8 @@ def test_an_exported_policy_is_named_with_its_seed(
 ):
     network = SimpleNamespace(choices=True)
     cell = Cell("ppo", "rlsuite/SAT-v0", 0)
-    found = SimpleNamespace(cell=cell, episodes=[], network=network, difference=0.0, loss=None, broken_limit="")
-    monkeypatch.setattr(exporting, "read_export", lambda *_, **__: found)
+    policy = SimpleNamespace(cell=cell, episodes=[], network=network, difference=0.0, loss=None, broken_limit="")
+    monkeypatch.setattr(exporting, "read_export", lambda *_, **__: policy)
     monkeypatch.setattr(exporting, "onnx", lambda _: b"policy")
     monkeypatch.setattr(export, "prepare_jax", lambda: None)
     file = tmp_path / "p.onnx"
@@ -309,7 +311,7 @@ def test_a_word_instead_of_a_number_is_named(call: Callable[..., tuple]):
 def test_unfinished_runs_are_told_wherever_they_are_read(
     call: Callable[..., tuple], tmp_path: Path, arguments: tuple[str, ...]
 ):
-    path = make_run(tmp_path / "run", {"ppo": drawn(0, 2, 3), "sac": drawn(1, 2, 3)})
+    path = make_run(tmp_path / "run", {"ppo": sample_scores(0, 2, 3), "sac": sample_scores(1, 2, 3)})
     for file in path.rglob("result.json"):
         for name in ("episodes.parquet", "curve.parquet"):
             pq.write_table(pa.table({"x": [1]}), file.parent / name)
@@ -317,8 +319,8 @@ def test_unfinished_runs_are_told_wherever_they_are_read(
     assert "Finish it" not in call(*command)[2]
     (path / "cells/ppo/Made1-v0/2/result.json").unlink()
     manifest = json.loads((path / "manifest.json").read_text())
-    begun = (["--agent", "ppo", "--out", "my run", "--seeds", "2"], ["--seeds=3", "--out=elsewhere"])
-    sittings = [sitting(arguments) for arguments in (*begun, begun[0])]
+    launches = (["--agent", "ppo", "--out", "my run", "--seeds", "2"], ["--seeds=3", "--out=elsewhere"])
+    sittings = [sitting(arguments) for arguments in (*launches, launches[0])]
     (path / "manifest.json").write_text(json.dumps(manifest | {"sittings": sittings}))
     err = call(*command)[2]
     assert err.startswith(
@@ -328,14 +330,14 @@ def test_unfinished_runs_are_told_wherever_they_are_read(
 
 
 def test_help_shows_evaluation_and_commands():
-    shown = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=True).stdout
-    assert all(word in shown for word in ("--agent", "compare", "power", "query", "export"))
+    output = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=True).stdout
+    assert all(word in output for word in ("--agent", "compare", "power", "query", "export"))
     for command in ("compare", "power", "query", "export"):
         subprocess.run([PROGRAM, command, "--help"], capture_output=True, check=True)
 
 
 def test_tables_do_not_steer_the_terminal(call: Callable[..., tuple], tmp_path: Path):
-    path = str(make_run(tmp_path / "a", {"ppo": drawn(0, 1, 1)}))
+    path = str(make_run(tmp_path / "a", {"ppo": sample_scores(0, 1, 1)}))
     for file in Path(path).rglob("result.json"):
         for name in ("episodes.parquet", "curve.parquet"):
             pq.write_table(pa.table({"text": ["\x1b]0;mine\x07 [red]é"]}), file.parent / name)
@@ -352,7 +354,7 @@ def test_power_says_that_equal_scores_tell_nothing(call: Callable[..., tuple], t
     (row,) = (line.split() for line in out.splitlines() if line.startswith(" Made0-v0"))
     assert row == ["Made0-v0", "6", "0", "-", "-", "-", "-"]
     assert "counts it as 0" not in out  # it has no number either
-    other = make_run(tmp_path / "b", {"ppo": drawn(0, 2, 6) | {"rlsuite/Made0-v0": [0.5] * 6}})
-    assert "The mean over tasks counts it as 0." in " ".join(call("power", str(other))[1].split())
+    mixed_run = make_run(tmp_path / "b", {"ppo": sample_scores(0, 2, 6) | {"rlsuite/Made0-v0": [0.5] * 6}})
+    assert "The mean over tasks counts it as 0." in " ".join(call("power", str(mixed_run))[1].split())
     for wrong in ("nan", "inf", "0", "-1"):
         assert call("power", path, f"--difference={wrong}")[0] == 2

@@ -26,8 +26,8 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
         monkeypatch.setattr("sys.stdin", io.StringIO(typed))
         with pytest.raises(SystemExit) as left:
             suite.app(list(arguments))
-        said = capsys.readouterr()
-        return int(left.value.code or 0), said.out, said.err
+        output = capsys.readouterr()
+        return int(left.value.code or 0), output.out, output.err
 
     return call
 
@@ -81,11 +81,13 @@ def test_a_list_as_data_says_what_the_card_says(call: Callable[..., tuple]):
 def test_show(call: Callable[..., tuple], card: TaskCard):
     code, out, _ = call("show", card.name)
     assert code == 0
-    said = " ".join(out.split())
-    assert card.id in said
-    assert f"{card.horizon} steps" in said
-    assert (f"at most {card.constraint.limit:g} on average" in said) if card.constraint else "constraint " not in said
-    assert all(name in said for name in (*card.difficulties, *card.objectives, *card.build().measures))
+    output = " ".join(out.split())
+    assert card.id in output
+    assert f"{card.horizon} steps" in output
+    assert (
+        (f"at most {card.constraint.limit:g} on average" in output) if card.constraint else "constraint " not in output
+    )
+    assert all(name in output for name in (*card.difficulties, *card.objectives, *card.build().measures))
     code, out, _ = call("show", card.name, "--json")
     explained = json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
     assert (code, explained["id"]) == (0, card.id)
@@ -115,41 +117,43 @@ def test_show_tells_what_no_player_without_a_memory_exceeds(call: Callable[..., 
 
 def test_show_tells_what_doing_nothing_is_and_how_often_it_succeeds(call: Callable[..., tuple]):
     noop = registry.card("OwnRoads-v0").scores()["noop"]
-    said = " ".join(call("show", "OwnRoads-v0")[1].split())
-    assert "no-op action pedal 0 " in said
-    assert f"score 0 doing nothing, return {noop.mean:.4g}, success {noop.success:.3g} " in said
-    assert f"success by chance doing nothing {100 * noop.success:.0f} %: a car that keeps its speed" in said
-    assert "success the goal " in said
+    output = " ".join(call("show", "OwnRoads-v0")[1].split())
+    assert "no-op action pedal 0 " in output
+    assert f"score 0 doing nothing, return {noop.mean:.4g}, success {noop.success:.3g} " in output
+    assert f"success by chance doing nothing {100 * noop.success:.0f} %: a car that keeps its speed" in output
+    assert "success the goal " in output
     assert "no-op action sink (0) " in " ".join(call("show", "TreasureMaps-v0")[1].split())
-    shown = json.loads(call("show", "TreasureMaps-v0", "--json")[1])
-    assert shown["noop_action"] == {"action": 0, "meaning": "sink (0)"}
-    assert shown["success"].startswith("every dive reached a treasure")
-    assert {zero["player"] for zero in shown["zero"].values()} <= {"random", "noop"}
-    assert all({"mean_return", "success"} < zero.keys() for zero in shown["zero"].values())
+    facts = json.loads(call("show", "TreasureMaps-v0", "--json")[1])
+    assert facts["noop_action"] == {"action": 0, "meaning": "sink (0)"}
+    assert facts["success"].startswith("every dive reached a treasure")
+    assert {zero["player"] for zero in facts["zero"].values()} <= {"random", "noop"}
+    assert all({"mean_return", "success"} < zero.keys() for zero in facts["zero"].values())
 
 
 def test_no_table_calls_every_success_by_chance_random(call: Callable[..., tuple]):
     assert "random success" not in call("show", "MagicSquare-v0")[1]
-    said = " ".join(call("show", "MagicSquare-v0")[1].split())
-    assert "success by chance random play 26 % (easy): easy instances are small" in said
+    output = " ".join(call("show", "MagicSquare-v0")[1].split())
+    assert "success by chance random play 26 % (easy): easy instances are small" in output
 
 
 def test_an_id_without_version_is_noted_in_one_plain_line(call: Callable[..., tuple]):
     for name in ("Wordle", "rlsuite/Wordle"):
-        code, _, said = call("show", name)
-        assert (code, said) == (0, f"warning: Using the latest version, rlsuite/Wordle-v0, of {name}.\n")
+        code, _, err = call("show", name)
+        assert (code, err) == (0, f"warning: Using the latest version, rlsuite/Wordle-v0, of {name}.\n")
 
 
 def test_show_tells_the_range_and_the_accuracy_of_setpoints(call: Callable[..., tuple], tmp_path: Path):
     """Figures of the goal's table, and of a motor of twice the torque constant and a quarter of the current."""
-    own = tmp_path / "own.yaml"
-    own.write_text("magnet_flux: 0.33\nnominal_current: 24.25\ncurrent_limit: 52.5\n")
-    for task_id, part in (("PermExDcTorque-v0", 1.0), (f"PermExDcTorque-v0?context={own}", 0.5)):
+    sheet = tmp_path / "own.yaml"
+    sheet.write_text("magnet_flux: 0.33\nnominal_current: 24.25\ncurrent_limit: 52.5\n")
+    for task_id, share in (("PermExDcTorque-v0", 1.0), (f"PermExDcTorque-v0?context={sheet}", 0.5)):
         _, out, _ = call("show", task_id, "--json")
-        told = [(one["name"], one["unit"], one["low"], one["high"]) for one in json.loads(out)["key_figures"]]
-        assert told == [
-            ("setpoint_torque", "N m", pytest.approx(-16 * part), pytest.approx(16 * part)),
-            ("halving_error_torque", "N m", pytest.approx(0.8 * part), pytest.approx(0.8 * part)),
+        figures = [
+            (figure["name"], figure["unit"], figure["low"], figure["high"]) for figure in json.loads(out)["key_figures"]
+        ]
+        assert figures == [
+            ("setpoint_torque", "N m", pytest.approx(-16 * share), pytest.approx(16 * share)),
+            ("halving_error_torque", "N m", pytest.approx(0.8 * share), pytest.approx(0.8 * share)),
         ]
     rows = [[cell.strip() for cell in line.split("│")] for line in call("show", task_id)[1].splitlines()]
     assert ["-8 to 8", "N m"] in [row[3:5] for row in rows]

@@ -55,16 +55,16 @@ def test_a_changed_file_does_not_continue_an_old_run(call: Callable[..., tuple[i
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "sentence"),
     [
         (FILE + "x: !!python/object/apply:os.system [id]", "mine.yaml is not a suite file: it has a tag in line 5."),
         (FILE.replace("2", ".nan"), "mine.yaml is not a suite file: seeds: input should be a valid integer, got nan."),
         (None, "Cannot read the suite file mine.yaml: there is no such file."),
     ],
 )
-def test_a_bad_file_is_a_wrong_argument(call: Callable[..., tuple[int, str]], text: str | None, said: str):
+def test_a_bad_file_is_a_wrong_argument(call: Callable[..., tuple[int, str]], text: str | None, sentence: str):
     Path("mine.yaml").unlink()
     if text is not None:
         Path("mine.yaml").write_text(text)
-    assert call("--suite", "mine.yaml") == (2, f"error: {said}\n")
+    assert call("--suite", "mine.yaml") == (2, f"error: {sentence}\n")
     assert not Path("runs").exists()

@@ -43,8 +43,8 @@ def always(answer: Answer) -> Callable[[Request, int], Answer]:
 
 
 def in_turn(answers: Iterable[Answer]) -> Callable[[Request, int], Answer]:
-    given = list(answers)
-    return lambda request, before: given[min(before, len(given) - 1)]
+    replies = list(answers)
+    return lambda request, before: replies[min(before, len(replies) - 1)]
 
 
 def test_a_request_has_what_the_endpoint_says_and_no_more() -> None:
@@ -114,10 +114,10 @@ REFUSED = {
 
 @pytest.mark.parametrize(("refused", "words"), REFUSED.values(), ids=map(str, REFUSED))
 def test_what_was_refused_is_not_sent_again(refused: Answer, words: str) -> None:
-    with ModelServer(always(refused)) as server, pytest.raises(ChatError) as told:
+    with ModelServer(always(refused)) as server, pytest.raises(ChatError) as caught:
         ask(server)
-    assert words in str(told.value)
-    assert KEY not in str(told.value)
+    assert words in str(caught.value)
+    assert KEY not in str(caught.value)
     assert len(server.requests) == 1
 
 
@@ -143,9 +143,9 @@ def test_a_conversation_may_be_refused_alone(refused: Answer) -> None:
 
 
 def test_a_server_that_stays_busy_is_given_up() -> None:
-    with ModelServer(always(error(503, "full"))) as server, pytest.raises(ChatError) as told:
+    with ModelServer(always(error(503, "full"))) as server, pytest.raises(ChatError) as caught:
         ask(server)
-    assert f"gave no reply in {chat.ATTEMPTS} attempts: status 503: full" in str(told.value)
+    assert f"gave no reply in {chat.ATTEMPTS} attempts: status 503: full" in str(caught.value)
     assert len(server.requests) == chat.ATTEMPTS
 
 
@@ -198,14 +198,14 @@ def test_no_more_requests_at_a_time_than_allowed() -> None:
 
 
 def test_a_server_that_is_not_there_is_named_at_once() -> None:
-    async def one(url: str) -> None:
+    async def ask_once(url: str) -> None:
         async with ChatClient(Endpoint(model="toy", base_url=url)) as client:
             await client.ask(QUESTION)
 
     for url in ("http://127.0.0.1:9/v1", "http://no-such-host.invalid/v1"):
         started = time.perf_counter()
         with pytest.raises(ChatError, match=f"Cannot reach {url}/chat/completions: .*Check --base-url"):
-            asyncio.run(one(url))
+            asyncio.run(ask_once(url))
         assert time.perf_counter() - started < 10
 
 
@@ -297,9 +297,9 @@ def test_the_price_of_tokens() -> None:
     ],
 )
 def test_wrong_settings_are_refused(settings: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(words)) as told:
+    with pytest.raises(ValueError, match=re.escape(words)) as caught:
         Endpoint(**{"model": "toy"} | settings)
-    assert "secret" not in str(told.value)
+    assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -72,14 +72,14 @@ def test_a_composite_draws_by_weights() -> None:
 
 
 def test_a_composite_is_the_same_by_index_in_a_stream_and_after_pickling() -> None:
-    parts = {"SAT-v0": 1.0, "Sudoku4-v0": 2.0, "ListFunctions-v0": 0.5}
-    data = CompositeDataset(parts, size=6, seed=3)
-    stream = list(islice(CompositeDataset(parts, size=6, seed=3).stream(), 20))
+    weights = {"SAT-v0": 1.0, "Sudoku4-v0": 2.0, "ListFunctions-v0": 0.5}
+    data = CompositeDataset(weights, size=6, seed=3)
+    stream = list(islice(CompositeDataset(weights, size=6, seed=3).stream(), 20))
     assert [*data] == stream[:6]
     assert [data.row(number) for number in (19, 7)] == [stream[19], stream[7]]
     assert pickle.loads(pickle.dumps(data))[2:4] == stream[2:4]
     assert list(islice(data.stream(10), 3)) == stream[10:13]
-    assert [row["metadata"]["id"] for row in CompositeDataset(parts, size=20, seed=4)] != [
+    assert [row["metadata"]["id"] for row in CompositeDataset(weights, size=20, seed=4)] != [
         row["metadata"]["id"] for row in stream
     ]
     for row in stream:

@@ -27,18 +27,18 @@ from rlbench_suite.registry import cards
 def all_puzzles(each: int = 2) -> CompositeDataset:
     """Rows of all puzzles at their easiest tiers, which are made in a second."""
     ids = [card.id for card in cards().values() if card.puzzle]
-    parts = [(PuzzleDataset(task_id, difficulty="easy", split="test", size=each), 1.0) for task_id in ids]
-    return CompositeDataset(parts, size=each * len(ids))
+    sources = [(PuzzleDataset(task_id, difficulty="easy", split="test", size=each), 1.0) for task_id in ids]
+    return CompositeDataset(sources, size=each * len(ids))
 
 
 def scores(rows: list[Any], **reading: Any) -> list[float]:
     """Scores of the right answer, a rule of thumb and junk for each row."""
-    found = []
+    values = []
     for row in rows:
         puzzle, instance = instance_of(row)
         for answer in (row["answer"], puzzle.heuristic(instance), "junk"):
-            found.append(score(row, f"<answer>{answer}</answer>", **reading))
-    return found
+            values.append(score(row, f"<answer>{answer}</answer>", **reading))
+    return values
 
 
 def test_a_mixed_dataset_of_all_puzzles_survives_parquet_and_json(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_the_command_mixes_ids_and_difficulties(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "sentence"),
     [
         (b"{", "line 2, is no JSON"),
         (b"[" * 100_000, "line 2, is no JSON"),
@@ -142,10 +142,10 @@ def test_the_command_mixes_ids_and_difficulties(tmp_path: Path) -> None:
     ],
     ids=["half", "deep", "binary", "empty", "number", "list", "null"],
 )
-def test_a_line_that_is_no_row_is_named(tmp_path: Path, line: bytes, said: str) -> None:
+def test_a_line_that_is_no_row_is_named(tmp_path: Path, line: bytes, sentence: str) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_bytes(b'{"question": "?"}\n' + line + b'\n{"question": "?"}\n')
-    with pytest.raises(ValueError, match=re.escape(f"{path}, {said}")) as refusal:
+    with pytest.raises(ValueError, match=re.escape(f"{path}, {sentence}")) as refusal:
         read(path)
     assert len(str(refusal.value)) < 500
     (tmp_path / "rows.parquet").write_bytes(b"PAR1" + bytes(50))

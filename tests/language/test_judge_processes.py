@@ -55,14 +55,14 @@ def test_processes_give_the_same_verdicts_in_order() -> None:
 def test_a_reply_that_hangs_or_kills_costs_that_reply_alone() -> None:
     rows, replies = rows_and_replies(100)
     replies[10], replies[50] = "hang", "die"
-    begun = time.monotonic()
+    start = time.monotonic()
     with Misbehaving(processes=1, seconds=1.0) as judge:
-        found = judge.verdicts(rows, replies)
-    assert time.monotonic() - begun < 50
-    assert found[10] == (False, False, False, 0, "judging this answer took longer than 1 s")
-    assert found[50] == (False, False, False, 0, "judging this answer ended its process")
+        verdicts = judge.verdicts(rows, replies)
+    assert time.monotonic() - start < 50
+    assert verdicts[10] == (False, False, False, 0, "judging this answer took longer than 1 s")
+    assert verdicts[50] == (False, False, False, 0, "judging this answer ended its process")
     for number in set(range(100)) - {10, 50}:
-        assert found[number] == verdict(rows[number], replies[number])
+        assert verdicts[number] == verdict(rows[number], replies[number])
 
 
 @pytest.mark.parametrize("fault", ["interrupt", "unpicklable", "idle worker killed"])

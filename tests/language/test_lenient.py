@@ -39,45 +39,51 @@ def instances() -> list[tuple[Puzzle[Any], Any]]:
 def some_answers(puzzle: Puzzle[Any], instance: Any) -> list[str]:
     """Return answers of many kinds: right, by the rule of thumb, random, constant, and of another instance."""
     guesses = [puzzle.guess(instance, Dice(0, seed)) for seed in range(3)]
-    other = puzzle.generate(9, "test")
-    return [puzzle.solve(instance), puzzle.heuristic(instance), *guesses, *puzzle.constants()[:4], puzzle.solve(other)]
+    another_instance = puzzle.generate(9, "test")
+    return [
+        puzzle.solve(instance),
+        puzzle.heuristic(instance),
+        *guesses,
+        *puzzle.constants()[:4],
+        puzzle.solve(another_instance),
+    ]
 
 
 def spoiled(answer: str, dice: Dice) -> Iterator[str]:
     """Yield answers with a line, an item or (of a single word) a letter left out, doubled, replaced or exchanged."""
     for mark in [mark for mark in "\n " if mark in answer] or [""]:
-        parts = answer.split(mark) if mark else list(answer)
-        for _ in range(3 if len(parts) > 1 else 0):
-            one, other = dice.sample(range(len(parts)), 2)
-            yield mark.join(parts[:one] + parts[one + 1 :])
-            yield mark.join(parts[: one + 1] + parts[one:])
-            yield mark.join([*parts[:one], parts[other], *parts[one + 1 :]])
-            parts[one], parts[other] = parts[other], parts[one]
-            yield mark.join(parts)
+        items = answer.split(mark) if mark else list(answer)
+        for _ in range(3 if len(items) > 1 else 0):
+            i, j = dice.sample(range(len(items)), 2)
+            yield mark.join(items[:i] + items[i + 1 :])
+            yield mark.join(items[: i + 1] + items[i:])
+            yield mark.join([*items[:i], items[j], *items[i + 1 :]])
+            items[i], items[j] = items[j], items[i]
+            yield mark.join(items)
 
 
 # -- every puzzle -----------------------------------------------------------------------------------------------------
 
 
 def test_right_answers_pass_as_the_table_says() -> None:
-    found = []
+    offenders = []
     for puzzle, instance in instances():
-        for way, reply in WAYS["replies"](puzzle, puzzle.solve(instance)).items():
+        for form, reply in WAYS["replies"](puzzle, puzzle.solve(instance)).items():
             verdicts = [judge_reply(puzzle, instance, reply, lenient=lenient) for lenient in (False, True)]
-            if (*(verdict.score == 1 for verdict in verdicts),) != WAYS["expected"](way, puzzle):
-                found.append((puzzle.name, way.name, reply, [verdict.reason for verdict in verdicts]))
-    assert not found
+            if (*(verdict.score == 1 for verdict in verdicts),) != WAYS["expected"](form, puzzle):
+                offenders.append((puzzle.name, form.name, reply, [verdict.reason for verdict in verdicts]))
+    assert not offenders
 
 
 def test_no_way_to_write_makes_a_wrong_answer_right() -> None:
-    found, tried = [], 0
+    offenders, tried = [], 0
     for number, (puzzle, instance) in enumerate(instances()):
         answers = some_answers(puzzle, instance)
         answers += spoiled(answers[0], Dice(1, number))
         for answer in dict.fromkeys(answers):
             verdict = puzzle.verify(instance, answer)
             score = verdict.score
-            replies = {way.name: reply for way, reply in WAYS["replies"](puzzle, answer).items()}
+            replies = {form.name: reply for form, reply in WAYS["replies"](puzzle, answer).items()}
             replies["as it stands"] = WAYS["tagged"](answer)
             for name, reply in replies.items() if score < 1 else ():
                 if name in HIDING and not verdict.valid:
@@ -85,8 +91,8 @@ def test_no_way_to_write_makes_a_wrong_answer_right() -> None:
                 tried += 1
                 for lenient in (False, True):
                     if judge_reply(puzzle, instance, reply, lenient=lenient).score not in (0, score):
-                        found.append((puzzle.name, name, reply))
-    assert not found
+                        offenders.append((puzzle.name, name, reply))
+    assert not offenders
     assert tried > 10_000
 
 
@@ -261,9 +267,9 @@ def test_far_too_many_items_make_no_lists(reply: str) -> None:
     assert puzzle.mend(reply).count("1") == 4_900
     instance = puzzle.generate(0)
     gc.collect()
-    before = sum(one["collections"] for one in gc.get_stats())
+    before = sum(generation["collections"] for generation in gc.get_stats())
     assert judge_answer(puzzle, instance, reply, lenient=True).score == 0
-    assert sum(one["collections"] for one in gc.get_stats()) <= before + 2
+    assert sum(generation["collections"] for generation in gc.get_stats()) <= before + 2
 
 
 def test_a_wrong_answer_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -357,9 +363,9 @@ def test_a_hostile_reply_takes_no_time(attack: str) -> None:
         instance = puzzle.generate(0)
         puzzle.verify(instance, puzzle.solve(instance))
         for lenient in (False, True):
-            begun = time.process_time()
+            start = time.process_time()
             verdict = judge_reply(puzzle, instance, HOSTILE[attack], lenient=lenient, outside_thoughts=True)
-            assert time.process_time() - begun < MAX_READING_SECONDS, puzzle.name
+            assert time.process_time() - start < MAX_READING_SECONDS, puzzle.name
             assert verdict.score == 0
             assert judge_reply(puzzle, instance, HOSTILE[attack], lenient=lenient).score == 0
 
@@ -369,6 +375,6 @@ def test_a_hostile_reply_is_scored_in_no_time(attack: str) -> None:
     row = PuzzleDataset("Sudoku4-v0", size=1)[0]
     score(row, "")
     for reading in ({"lenient": True}, {"lenient": True, "outside_thoughts": True, "partial": True}):
-        begun = time.process_time()
+        start = time.process_time()
         assert score(row, HOSTILE[attack], **reading) == 0  # type: ignore[arg-type]
-        assert time.process_time() - begun < MAX_READING_SECONDS
+        assert time.process_time() - start < MAX_READING_SECONDS

@@ -52,14 +52,14 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def solutions() -> dict[str, str]:
     """Answers of the exact solvers to the test instances of two seeds, by prompt."""
-    known = {}
+    answers = {}
     for name in PUZZLES:
         puzzle = puzzle_of(name)
         first, second = (evaluation_seeds(card(name), seed, "smoke") for seed in range(2))
         for seed in (*first[:EPISODES], *second[:EPISODES]):
             instance = puzzle.generate(seed, "test")
-            known[puzzle.prompt(instance)] = puzzle.solve(instance)
-    return known
+            answers[puzzle.prompt(instance)] = puzzle.solve(instance)
+    return answers
 
 
 def question(request: Request) -> str:
@@ -85,7 +85,7 @@ def table(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def one(server: ModelServer, game: Game) -> Transcript:
+def play_one(server: ModelServer, game: Game) -> Transcript:
     (transcript,) = play_all([game], Endpoint(model="toy", base_url=server.url))
     return transcript
 
@@ -134,10 +134,12 @@ def test_a_run_has_the_scores_that_the_replies_earn(
     solutions: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Make i of four attempts right at the instance in place i; the last one has none or four."""
-    place: dict[str, int] = {}
+    position_of_question: dict[str, int] = {}
 
     def script(request: Request, before: int) -> Answer:
-        right = before < place.setdefault(question(request), list(solutions).index(question(request)) % EPISODES)
+        right = before < position_of_question.setdefault(
+            question(request), list(solutions).index(question(request)) % EPISODES
+        )
         return completion(f"<answer>{solutions[question(request)] if right else 'no'}</answer>")
 
     with ModelServer(script) as server:
@@ -146,8 +148,8 @@ def test_a_run_has_the_scores_that_the_replies_earn(
     assert len(server.requests) == 2 * 2 * EPISODES * 4
     counts = [0, 1, 2, 3, 4]
     for row, each, task in zip(report.rows, report.models, PUZZLES, strict=True):
-        known = card(task).one_shot_scores()
-        guess, solver = known["guess"].mean, known["solver"].mean
+        trivial_scores = card(task).one_shot_scores()
+        guess, solver = trivial_scores["guess"].mean, trivial_scores["solver"].mean
         assert row.card.name == each.card.name == task
         assert row.agent == each.agent == "llm.toy-model-1"
         assert row.mean_return == pytest.approx(0.5)
@@ -164,7 +166,9 @@ def test_a_run_has_the_scores_that_the_replies_earn(
             assert at.episodes == 2 * EPISODES  # an instance counts once
         assert (each.input_tokens, each.output_tokens, each.estimated) == (100, 10, False)
         assert each.dollars == pytest.approx(2 * EPISODES * 4 * (100 * 3 + 10 * 15) / 1e6)
-        assert each.best_trivial == max(known[name].mean for name in ("nothing", "guess", "constant", "heuristic"))
+        assert each.best_trivial == max(
+            trivial_scores[name].mean for name in ("nothing", "guess", "constant", "heuristic")
+        )
     rows = table(tmp_path)
     assert len(rows) == 2 * 2 * EPISODES * 4
     assert {row["length"] for row in rows} == {1}
@@ -173,9 +177,9 @@ def test_a_run_has_the_scores_that_the_replies_earn(
     # The same numbers in the terminal and on the page.
     stream = io.StringIO()
     print_report(report, Console(file=stream, width=140))
-    said = stream.getvalue()
-    assert re.search(r"SAT-v0 +llm.toy-model-1 .*0\.500 \[.*0\.800 \[.*0\.200 \[.*100 +10 +\$0\.018", said)
-    assert "0 is a random answer of the right format, 1 the exact solver" in " ".join(said.split())
+    output = stream.getvalue()
+    assert re.search(r"SAT-v0 +llm.toy-model-1 .*0\.500 \[.*0\.800 \[.*0\.200 \[.*100 +10 +\$0\.018", output)
+    assert "0 is a random answer of the right format, 1 the exact solver" in " ".join(output.split())
     write_html(report)
     page = (tmp_path / "report.html").read_text()
     assert "<h2>Language models</h2>" in page
@@ -221,8 +225,8 @@ GUESSES = (
 
 
 def guess(request: Request) -> str:
-    made = sum(message["role"] == "assistant" for message in request["messages"])
-    return GUESSES[made % len(GUESSES)]
+    num_guesses = sum(message["role"] == "assistant" for message in request["messages"])
+    return GUESSES[num_guesses % len(GUESSES)]
 
 
 def by_hand(seed: int, moves: Callable[[int], str]) -> Any:
@@ -275,12 +279,12 @@ CALLS: dict[str, Any] = {
 def test_tool_calls_good_and_bad_are_played_and_answered(calls: list[Any]) -> None:
     seed = evaluation_seeds(card("Wordle-v0"), 0, "smoke")[0]
     with ModelServer(lambda request, before: completion(None, tool_calls=calls)) as server:
-        transcript = one(server, Game(card("Wordle-v0").id, seed, tools=True))
+        transcript = play_one(server, Game(card("Wordle-v0").id, seed, tools=True))
         assert server.requests[0]["tools"] == begin("Wordle-v0", one_shot=False).tools
         for request in server.requests[1:]:  # each call has one answer, in order, as every server demands
-            asked = [call["id"] for message in request["messages"] for call in message.get("tool_calls", ())]
-            told = [message["tool_call_id"] for message in request["messages"] if message["role"] == "tool"]
-            assert asked == told
+            call_ids = [call["id"] for message in request["messages"] for call in message.get("tool_calls", ())]
+            answered_ids = [message["tool_call_id"] for message in request["messages"] if message["role"] == "tool"]
+            assert call_ids == answered_ids
     readable = calls if calls in (CALLS["good"], CALLS["two"]) else ()
     good = [json.loads(call["function"]["arguments"])["text"] for call in readable]
     session = by_hand(seed, lambda number: good[number % len(good)] if good else "")
@@ -291,7 +295,7 @@ def test_tool_calls_good_and_bad_are_played_and_answered(calls: list[Any]) -> No
 def test_without_tools_a_call_is_no_reply() -> None:
     seed = evaluation_seeds(card("Wordle-v0"), 0, "smoke")[0]
     with ModelServer(lambda request, before: completion("sound", tool_calls=CALLS["good"])) as server:
-        transcript = one(server, Game(card("Wordle-v0").id, seed))
+        transcript = play_one(server, Game(card("Wordle-v0").id, seed))
     assert not any("tools" in request or "tool_calls" in str(request) for request in server.requests)
     assert transcript.result.score == by_hand(seed, lambda number: "sound").score
 
@@ -304,12 +308,12 @@ def test_a_game_that_the_server_refuses_to_continue_is_played_to_its_end() -> No
         return error(400, code="context_length_exceeded") if len(request["messages"]) > 6 else completion("sound")
 
     with ModelServer(script) as server:
-        transcript = one(server, Game(card("Wordle-v0").id, seed))
-    played = len(server.requests) - 1
-    assert played == 3
-    session = by_hand(seed, lambda number: "sound" if number < played else "")
+        transcript = play_one(server, Game(card("Wordle-v0").id, seed))
+    num_replies = len(server.requests) - 1
+    assert num_replies == 3
+    session = by_hand(seed, lambda number: "sound" if number < num_replies else "")
     assert transcript.result == (session.score, session.total_reward, session.success, session.turns)
-    assert transcript.result.turns > played
+    assert transcript.result.turns > num_replies
     assert "context_length" in transcript.gave_up or "refuses this conversation" in transcript.gave_up
     assert rejudge(Transcript.from_json(transcript.to_json())) == transcript.result
 
@@ -325,7 +329,7 @@ def test_puzzles_are_played_turn_by_turn_if_asked(tmp_path: Path) -> None:
 def test_a_transcript_without_an_end_or_with_a_score_that_is_no_number_is_refused() -> None:
     seed = evaluation_seeds(card("Wordle-v0"), 0, "smoke")[0]
     with ModelServer(lambda request, before: completion("crane")) as server:
-        transcript = one(server, Game(card("Wordle-v0").id, seed))
+        transcript = play_one(server, Game(card("Wordle-v0").id, seed))
     with pytest.raises(ValueError, match=f"seed {seed}, ends too early"):
         rejudge(transcript._replace(messages=transcript.messages[:4]))
     result = transcript.result._replace(score=math.nan)
@@ -338,11 +342,11 @@ def test_games_are_played_inside_a_running_loop() -> None:
     seed = evaluation_seeds(card("Wordle-v0"), 0, "smoke")[0]
 
     async def notebook(game: Game) -> Transcript:
-        return one(server, game)
+        return play_one(server, game)
 
     with ModelServer(lambda request, before: completion("crane")) as server:
         game = Game(card("Wordle-v0").id, seed)
-        assert asyncio.run(notebook(game)).result == one(server, game).result
+        assert asyncio.run(notebook(game)).result == play_one(server, game).result
 
 
 # -- interruptions ---------------------------------------------------------------------------------------------------
@@ -392,16 +396,16 @@ def test_a_resumed_run_repeats_nothing_and_has_the_same_table(solutions: dict[st
 
 
 @pytest.mark.parametrize("half", ["{", '{"game": {"task": "rlsuite/Wor'])
-@pytest.mark.parametrize("whole", [0, 2])
-def test_half_a_line_that_a_killed_program_left_is_removed(tmp_path: Path, whole: int, half: str) -> None:
+@pytest.mark.parametrize("num_lines", [0, 2])
+def test_half_a_line_that_a_killed_program_left_is_removed(tmp_path: Path, num_lines: int, half: str) -> None:
     with ModelServer(lambda request, before: completion("no")) as server:
-        first, second, third = (one(server, Game(card(PUZZLES[0]).id, seed, one_shot=True)) for seed in range(3))
+        first, second, third = (play_one(server, Game(card(PUZZLES[0]).id, seed, one_shot=True)) for seed in range(3))
     path = tmp_path / "0.jsonl"
-    path.write_text("".join(each.to_json() + "\n" for each in (first, second)[:whole]) + half)
+    path.write_text("".join(each.to_json() + "\n" for each in (first, second)[:num_lines]) + half)
     file = TranscriptFile(path)
-    assert list(file.transcripts.values()) == [first, second][:whole]
+    assert list(file.transcripts.values()) == [first, second][:num_lines]
     file.add(third)
-    assert list(TranscriptFile(path).transcripts.values()) == [*(first, second)[:whole], third]
+    assert list(TranscriptFile(path).transcripts.values()) == [*(first, second)[:num_lines], third]
 
 
 def test_a_damaged_transcript_is_named(tmp_path: Path) -> None:
@@ -426,10 +430,10 @@ def start(*arguments: str) -> subprocess.Popen[str]:
 
 
 def test_interrupting_keeps_what_is_done_and_says_how_to_go_on(solutions: dict[str, str], tmp_path: Path) -> None:
-    held = True
+    server_is_slow = True
 
     def script(request: Request, before: int) -> Answer:
-        slow = held and list(solutions).index(question(request)) % EPISODES > 2
+        slow = server_is_slow and list(solutions).index(question(request)) % EPISODES > 2
         return completion(f"<answer>{solutions[question(request)]}</answer>", wait=60 if slow else 0)
 
     with ModelServer(script) as server:
@@ -447,10 +451,10 @@ def test_interrupting_keeps_what_is_done_and_says_how_to_go_on(solutions: dict[s
         assert "Continue with: rlsuite-eval llm" in out
         assert "Traceback" not in out + err
 
-        held, asked = False, len(server.requests)
+        server_is_slow, num_requests = False, len(server.requests)
         out, err = start(*arguments).communicate(timeout=60)
     assert err == ""
-    assert len(server.requests) - asked == 2
+    assert len(server.requests) - num_requests == 2
     assert "score 1.000" in out
     assert [row["success"] for row in table(tmp_path / "run")] == [True] * EPISODES
 
@@ -466,8 +470,8 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
     def call(*arguments: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as left:
             evaluate.app(list(arguments))
-        said = capsys.readouterr()
-        return int(left.value.code or 0), said.out, said.err
+        output = capsys.readouterr()
+        return int(left.value.code or 0), output.out, output.err
 
     return call
 
@@ -516,10 +520,10 @@ def test_the_key_is_stored_nowhere(
     call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, solutions: dict[str, str]
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
-    known = []
+    accepted = []
 
     def script(request: Request, before: int) -> Answer:
-        if not known:
+        if not accepted:
             return error(401, "sk-very-secret is no key")
         return completion(f"Your key is sk-very-secret. <answer>{solutions[question(request)]}</answer>")
 
@@ -527,7 +531,7 @@ def test_the_key_is_stored_nowhere(
         arguments = (*toy(server), "--episodes", "2", "--out", str(tmp_path))
         code, out, err = call(*arguments)
         assert (code, "*** is no key" in err) == (2, True)
-        known.append(True)
+        accepted.append(True)
         code, more, _ = call(*arguments)
         assert code == 0
     assert server.headers[0]["Authorization"] == "Bearer sk-very-secret"

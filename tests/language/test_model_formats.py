@@ -82,8 +82,8 @@ def test_formats_of_right_and_wrong_answers() -> None:
         replies = [form.format(a=right) for form in RIGHT] + [make(right) for make in WRONG.values()]
         games = [Game(card(task).id, SEED, number, one_shot=True) for number in range(len(replies))]
         with ModelServer(lambda request, before, replies=replies: completion(replies[before])) as server:
-            played = list(play_all(games, Endpoint(model="toy", base_url=server.url, concurrency=1)))
-        for number, transcript in enumerate(played):
+            transcripts = list(play_all(games, Endpoint(model="toy", base_url=server.url, concurrency=1)))
+        for number, transcript in enumerate(transcripts):
             assert transcript.game.sample == number
             assert transcript.result.score == (number < len(RIGHT)), (replies[number] or "")[:100]
             assert transcript.result.success == (number < len(RIGHT))
@@ -115,8 +115,8 @@ def test_lenient_reading_is_for_those_who_ask_for_it() -> None:
             for lenient in (False, True)
         ]
         with ModelServer(lambda request, before, replies=replies: completion(replies[before // 2])) as server:
-            played = list(play_all(games, Endpoint(model="toy", base_url=server.url, concurrency=1)))
-        for transcript in played:
+            transcripts = list(play_all(games, Endpoint(model="toy", base_url=server.url, concurrency=1)))
+        for transcript in transcripts:
             game, success = transcript.game, transcript.result.success
             assert success == (game.lenient and game.sample < len(LENIENT)), (replies[game.sample] or "")[:100]
             assert rejudge(transcript) == transcript.result

@@ -25,9 +25,9 @@ def credit(row: rows.Row, answer: str) -> float:
 
 def test_partial_credit_is_for_thought_alone(card: TaskCard) -> None:
     puzzle = puzzle_of(card.id)
-    made = PuzzleDataset(card.id, split="test", size=20)[:]
+    rows = PuzzleDataset(card.id, split="test", size=20)[:]
     lucky = []
-    for seed, row in enumerate(made):
+    for seed, row in enumerate(rows):
         _, instance = instance_of(row)
         assert credit(row, row["answer"]) == 1
         assert score(row, None, partial=True) == 0
@@ -38,16 +38,16 @@ def test_partial_credit_is_for_thought_alone(card: TaskCard) -> None:
         twice = f"{row['answer']} {row['answer']}"
         for answer in (
             twice,
-            made[seed - 1]["answer"],
+            rows[seed - 1]["answer"],
             puzzle.heuristic(instance),
             puzzle.guess(instance, Dice(0, seed)),
         ):
             truth = puzzle.verify(instance, answer).score
-            given = credit(row, answer)
-            assert given == 1 if truth == 1 else truth <= given <= max(truth, MOST_PARTIAL)
-            assert given == credit(row | {"answer": ""}, answer), "the stored answer is not needed"
+            earned = credit(row, answer)
+            assert earned == 1 if truth == 1 else truth <= earned <= max(truth, MOST_PARTIAL)
+            assert earned == credit(row | {"answer": ""}, answer), "the stored answer is not needed"
             fenced = f"<answer>```\n{answer}\n```</answer>"
-            assert given == score(row, fenced, partial=True, lenient=True) or answer == twice
+            assert earned == score(row, fenced, partial=True, lenient=True) or answer == twice
         lucky.append(credit(row, answer) - truth)
     assert fmean(lucky) <= LUCK
 
@@ -57,17 +57,17 @@ def test_nearly_right_answers_earn_more(card: TaskCard) -> None:
     puzzle = puzzle_of(card.id)
     if type(puzzle).likeness is Puzzle.likeness:
         pytest.skip("no partial credit")
-    near, far = [], []
+    near_credits, guess_credits = [], []
     for seed, row in enumerate(PuzzleDataset(card.id, split="test", size=10)):
         _, instance = instance_of(row)
-        best, other = row["answer"], puzzle.guess(instance, Dice(1, seed))
+        best, guess = row["answer"], puzzle.guess(instance, Dice(1, seed))
         separate = "" if " " not in best else " "
         right = best.replace("\n", " \n").split(separate) if separate else list(best)
-        wrong = other.replace("\n", " \n").split(separate) if separate else list(other)
-        places = [place for place in range(min(len(right), len(wrong))) if right[place] != wrong[place]]
-        if len(right) == len(wrong) and places:
+        wrong = guess.replace("\n", " \n").split(separate) if separate else list(guess)
+        differing = [index for index in range(min(len(right), len(wrong))) if right[index] != wrong[index]]
+        if len(right) == len(wrong) and differing:
             changed = list(right)
-            changed[places[0]] = wrong[places[0]]
-            near.append(credit(row, separate.join(changed).replace(" \n", "\n")))
-            far.append(credit(row, other))
-    assert not near or fmean(near) > fmean(far)
+            changed[differing[0]] = wrong[differing[0]]
+            near_credits.append(credit(row, separate.join(changed).replace(" \n", "\n")))
+            guess_credits.append(credit(row, guess))
+    assert not near_credits or fmean(near_credits) > fmean(guess_credits)

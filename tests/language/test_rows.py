@@ -22,9 +22,9 @@ def tagged(answer: str) -> str:
     return f"{OPENING}{answer}{CLOSING}"
 
 
-def through_arrow(made: list[rows.Row]) -> list[rows.Row]:
+def through_arrow(table_rows: list[rows.Row]) -> list[rows.Row]:
     """Rows as a table of Arrow gives them back."""
-    return pa.Table.from_pylist(made).to_pylist()
+    return pa.Table.from_pylist(table_rows).to_pylist()
 
 
 @pytest.mark.every_puzzle
@@ -182,9 +182,9 @@ def at_most(seconds: int) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def filled(part: Any, number: int) -> Any:
+def filled(value: Any, number: int) -> Any:
     """Return numbers or nested lists of them with another number everywhere."""
-    return [filled(each, number) for each in part] if isinstance(part, list) else number
+    return [filled(each, number) for each in value] if isinstance(value, list) else number
 
 
 @pytest.mark.every_puzzle

@@ -32,7 +32,7 @@ TEXTS = [
     ("OfficeApps-v0", "hard"),
     ("TMaze-v0", None),
 ]
-OTHERS = ("DeepSeaTreasure-v0", "Inventory-v0", "SAT-v0", "Sudoku4-v0", "QuadcopterHover-v0")
+OTHER_TASKS = ("DeepSeaTreasure-v0", "Inventory-v0", "SAT-v0", "Sudoku4-v0", "QuadcopterHover-v0")
 MOST_TURNS = 40
 
 
@@ -45,19 +45,19 @@ def open_session(task_id: str, **keywords: Any) -> EpisodeSession:
 def reference(session: EpisodeSession) -> Callable[[], np.ndarray]:
     policy, key = session.view.reference(), jax.random.key(0)
     memory = policy.initial(session.view.params)
-    act = jax.jit(lambda *given: policy.act(*given))  # noqa: PLW0108  # bound methods of equinox have no hash
+    act = jax.jit(lambda *arguments: policy.act(*arguments))  # noqa: PLW0108  # bound methods of equinox have no hash
 
     def choose() -> np.ndarray:
         nonlocal memory
         task, state, params = session.task, session.view.episode.state, session.view.params
-        seen = View(task.observation(state, key, params), task.action_mask(state, params), state, params)
-        action, memory = act(memory, seen, key)
+        view = View(task.observation(state, key, params), task.action_mask(state, params), state, params)
+        action, memory = act(memory, view, key)
         return np.asarray(action)
 
     return choose
 
 
-def spelt(session: EpisodeSession, action: np.ndarray) -> str:
+def spell_action(session: EpisodeSession, action: np.ndarray) -> str:
     return session.task.spell(action, session.view.episode.state, session.view.params)
 
 
@@ -96,7 +96,7 @@ def test_the_reference_scores_in_words_what_it_scores_in_numbers(name: str, diff
         choose, total, info = reference(session), 0.0, {}
         while not session.done and session.turns < MOST_TURNS:
             action = choose()
-            turn = session.reply(wrapped[session.turns % 3].format(spelt(session, action)))
+            turn = session.reply(wrapped[session.turns % 3].format(spell_action(session, action)))
             _, reward, terminated, truncated, info = plain.step(action)
             assert (turn.reward, turn.done) == (reward, terminated or truncated)
             total += float(reward)
@@ -105,14 +105,14 @@ def test_the_reference_scores_in_words_what_it_scores_in_numbers(name: str, diff
         np.testing.assert_equal(session.view.episode, plain.unwrapped.episode)
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", OTHER_TASKS)
 def test_other_tasks_play_the_same_episode(name: str) -> None:
     session, plain = open_session(name, seed=1), gymnasium.make(f"rlsuite/{name}")
     plain.reset(seed=1)
     choose = reference(session)
     while not session.done and session.turns < 6:
         action = choose() if session.turns % 2 else session.task.noop_action()
-        reply = spelt(session, action) if session.turns % 2 else "no such thing"
+        reply = spell_action(session, action) if session.turns % 2 else "no such thing"
         turn = session.reply(f"So: <action>{reply}</action>")
         _, _, *over, info = plain.step(action)
         assert turn.done == any(over[:2])
@@ -173,13 +173,13 @@ def test_rules_are_said_once_and_the_format_again_only_after_an_error(name: str,
     assert how in session.system
     assert how not in session.opening
     choose = reference(session)
-    assert how not in session.reply(spelt(session, choose())).text
+    assert how not in session.reply(spell_action(session, choose())).text
     if not session.done:
         turn = session.reply("hm")
         assert turn.text.startswith("Not understood: ")
         assert turn.done or turn.text.endswith(how)
     while not session.done and session.turns < 300:
-        turn = session.reply(spelt(session, choose()))
+        turn = session.reply(spell_action(session, choose()))
     last = turn.text.splitlines()[-1]
     assert turn.text.count("The episode is over: ") == 1
     assert last.startswith("The episode is over: ")
@@ -204,10 +204,10 @@ def test_messages_are_what_a_chat_endpoint_takes() -> None:
         *("system", "user", "assistant", "user", "assistant", "tool", "assistant", "tool"),
         *("assistant", "tool", "tool", "tool"),
     ]
-    asked = [call["id"] for m in messages for call in m.get("tool_calls", ())]
-    answered = [m["tool_call_id"] for m in messages if m["role"] == "tool"]
-    assert asked == answered
-    assert len(set(asked)) == len(asked)
+    call_ids = [call["id"] for m in messages for call in m.get("tool_calls", ())]
+    answered_ids = [m["tool_call_id"] for m in messages if m["role"] == "tool"]
+    assert call_ids == answered_ids
+    assert len(set(call_ids)) == len(call_ids)
     assert "not made" in messages[-1]["content"]
     assert "Not understood: contacts.get: contact is a whole number" in messages[7]["content"]
     json.dumps(messages)
@@ -220,14 +220,14 @@ def test_a_window_keeps_the_last_turns_and_all_that_is_known() -> None:
     ]
     for question in questions[:4]:
         session.reply(question)
-    system, opening, *rest = session.messages()
+    system, opening, *turn_messages = session.messages()
     assert system["content"] == session.system
     assert opening["content"].startswith(session.opening)
     assert "first 2 turns are left out" in opening["content"]
-    assert [m["role"] for m in rest] == ["assistant", "user"] * 2
+    assert [m["role"] for m in turn_messages] == ["assistant", "user"] * 2
     for question in questions[:4]:
-        assert question in rest[-1]["content"]
-    assert questions[0] not in rest[1]["content"]
+        assert question in turn_messages[-1]["content"]
+    assert questions[0] not in turn_messages[1]["content"]
 
 
 def test_history_says_everything_or_what_changed() -> None:
@@ -260,7 +260,7 @@ def test_marks_around_an_action_count_only_when_strict(reply: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "played"),
+    ("reply", "action"),
     [
         ("left", "left"),
         (" Left\n", "left"),
@@ -278,11 +278,11 @@ def test_marks_around_an_action_count_only_when_strict(reply: str) -> None:
         ("", ""),
     ],
 )
-def test_one_rule_says_which_action_counts(reply: str, played: str) -> None:
+def test_one_rule_says_which_action_counts(reply: str, action: str) -> None:
     session = open_session("TMaze-v0", seed=0)
-    assert session.view.reads(reply) == bool(played)
-    if played:
-        assert session.view._read_reply(reply) == ACTIONS.index(played)
+    assert session.view.reads(reply) == bool(action)
+    if action:
+        assert session.view._read_reply(reply) == ACTIONS.index(action)
 
 
 @pytest.mark.parametrize("name", ["Wordle-v0", "TwentyQuestions-v0", "OfficeApps-v0", "TMaze-v0"])
@@ -329,10 +329,10 @@ def test_a_session_says_what_the_text_view_shows(name: str) -> None:
     _, _, terminated, truncated, info = plain.step(session.task.noop_action())
     assert (turn.done, session.score_so_far) == (terminated or truncated, info["score"])
     if not turn.done and "Not allowed" not in turn.text:
-        told = session.task.describe_turn(before, session.view.episode.state, session.view.params)
-        assert told in turn.text
+        turn_text = session.task.describe_turn(before, session.view.episode.state, session.view.params)
+        assert turn_text in turn.text
         if type(session.task).describe_turn is Described.describe_turn:
-            assert session.task.describe(session.view.episode.state, session.view.params).endswith(told)
+            assert session.task.describe(session.view.episode.state, session.view.params).endswith(turn_text)
 
 
 @pytest.mark.parametrize("name", ["Wordle-v0", "TwentyQuestions-v0", "OfficeApps-v0", "TMaze-v0"])
@@ -348,14 +348,14 @@ def test_the_first_info_of_text_tasks_tells_nothing_of_the_instance(name: str) -
 
 def test_the_end_of_an_episode_tells_what_the_start_hides() -> None:
     env = gymnasium.make("rlsuite/OfficeApps-v0", difficulty="hard")
-    seen = set()
+    refusals = set()
     for seed in range(60):
         env.reset(seed=seed)
         *_, info = env.step([1, 0, 0, 0, 0])
         assert info["template"] == env.unwrapped.params.ask.template
         assert info["must_refuse"] == (env.unwrapped.params.reason > 0)
-        seen.add(bool(info["must_refuse"]))
-    assert seen == {False, True}
+        refusals.add(bool(info["must_refuse"]))
+    assert refusals == {False, True}
 
 
 def test_a_time_limit_is_named() -> None:
@@ -367,13 +367,13 @@ def test_a_time_limit_is_named() -> None:
 
 
 def test_messages_of_other_clients_are_played() -> None:
-    parts = [{"type": "text", "text": "I guess "}, {"type": "text", "text": "<action>crane</action>"}]
-    one, other = begin("Wordle-v0", seed=1), begin("Wordle-v0", seed=1)
-    assert one.play({"role": "assistant", "content": parts}) == other.reply("<action>crane</action>")
-    asked = begin("Sudoku4-v0")
+    content = [{"type": "text", "text": "I guess "}, {"type": "text", "text": "<action>crane</action>"}]
+    session, expected = begin("Wordle-v0", seed=1), begin("Wordle-v0", seed=1)
+    assert session.play({"role": "assistant", "content": content}) == expected.reply("<action>crane</action>")
+    puzzle_session = begin("Sudoku4-v0")
     for call in ({}, {"id": "a"}, {"function": {}}, {"function": {"name": "x" * 10**6}}):
-        if not asked.done:
-            assert len(asked.play({"role": "assistant", "content": None, "tool_calls": [call]}).text) < 500
+        if not puzzle_session.done:
+            assert len(puzzle_session.play({"role": "assistant", "content": None, "tool_calls": [call]}).text) < 500
 
 
 @pytest.mark.parametrize("task_id", ["Game24-v0", "Wordle-v0", "OfficeApps-v0"])

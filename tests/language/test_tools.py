@@ -31,10 +31,10 @@ MOVE = {
 
 
 def test_a_function_has_the_signature_and_docstring_of_its_schema() -> None:
-    made: list[tuple[str, dict[str, Any]]] = []
-    move = function_of(MOVE, lambda name, arguments: made.append((name, arguments)) or "ok")
+    calls: list[tuple[str, dict[str, Any]]] = []
+    move = function_of(MOVE, lambda name, arguments: calls.append((name, arguments)) or "ok")
     assert move(3) == move(event=3, place=None) == move(3, place="lab") == "ok"
-    assert made == [("calendar.move", {"event": 3})] * 2 + [("calendar.move", {"event": 3, "place": "lab"})]
+    assert calls == [("calendar.move", {"event": 3})] * 2 + [("calendar.move", {"event": 3, "place": "lab"})]
     assert move.__name__ == "calendar_move"
     assert list(inspect.signature(move).parameters) == ["event", "place"]
     assert get_type_hints(move) == {"event": int, "place": Optional[Literal["lab", "park"]], "return": str}  # noqa: UP045
@@ -76,9 +76,9 @@ def test_schemas_have_the_form_of_openai(name: str) -> None:
         parameters = function["parameters"]
         assert parameters["type"] == "object"
         assert set(parameters["required"]) == set(parameters["properties"])
-        for one in parameters["properties"].values():
-            assert one["type"] in ("string", "integer")
-            assert one["description"]
-            assert one["type"] == "string" or one["minimum"] <= one["maximum"]
+        for argument in parameters["properties"].values():
+            assert argument["type"] in ("string", "integer")
+            assert argument["description"]
+            assert argument["type"] == "string" or argument["minimum"] <= argument["maximum"]
     json.dumps(session.tools)
     assert text_tool("a", "b", "c", "d")["function"]["parameters"]["required"] == ["c"]
