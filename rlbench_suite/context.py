@@ -44,7 +44,7 @@ SUFFIXES = (".yaml", ".yml", ".json")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]{0,47}")
 _LABEL = re.compile(rf"{_NAME.pattern}-[0-9a-f]{{12}}")
 _QUANTITY = re.compile(r"\s*(\S+)(?:\s+(\S.*?))?\s*")
-_CONTEXTS: dict[str, Context] = {}
+_KNOWN: dict[str, Context] = {}
 """Contexts that this process has read, by label."""
 
 
@@ -72,14 +72,12 @@ class Constant(NamedTuple):
     """Number of bands of its range that lie in turn in train and test; 0 if both splits sample from the whole range"""
 
 
-class Settable(NamedTuple):
+class _Settable(NamedTuple):
     """What a task lets a context set."""
 
     constants: Sequence[Constant]
-    series: Sequence[Series | Document] = ()
-    """Series of which records may be given, and documents"""
-    series_for: Callable[[Context], Sequence[Series | Document]] | None = None
-    """Function from a context's constants to the series, where they follow from those"""
+    series: Sequence[Series | Document]
+    series_for: Callable[[Context], Sequence[Series | Document]] | None
 
 
 REWARD = "reward."
@@ -139,20 +137,29 @@ def _numbers_and_ranges(values: Sequence[tuple[str, float, float]]) -> dict[str,
     return {name: [low, high] if low != high else low for name, low, high in values}
 
 
-def read_context(source: Mapping[str, Any] | str | Path, task_id: str, settable: Settable) -> Context:
+def read_context(
+    source: Mapping[str, Any] | str | Path,
+    task_id: str,
+    constants: Sequence[Constant],
+    series: Sequence[Series | Document] = (),
+    series_for: Callable[[Context], Sequence[Series | Document]] | None = None,
+) -> Context:
     """Return the context that a mapping, a file or the label of an earlier one describes.
 
     Args:
         source: constants by name; or the path of a YAML or JSON file; or a label, as ids have it.
         task_id: id of the task, for messages.
-        settable: what the task lets a context set.
+        constants: the constants that may be set.
+        series: the series of which records may be given, and the documents.
+        series_for: function from a context's constants to the series, where they follow from those.
 
     Raises:
         OSError: the file cannot be read.
         ValueError: it is no context of this task. The message is one sentence.
     """
-    if not settable.constants:
+    if not constants:
         raise ValueError(f"{task_id} takes no context: its constants cannot be set.")
+    settable = _Settable(constants, series, series_for)
     path = None if isinstance(source, Mapping) else Path(source)
     is_file = path is not None and path.suffix.lower() in SUFFIXES
     try:
@@ -251,7 +258,7 @@ def _series_line(series: Series) -> str:
     )
 
 
-def _from_mapping(mapping: Mapping[Any, Any], settable: Settable, *, name: str, file: str = "") -> Context:
+def _from_mapping(mapping: Mapping[Any, Any], settable: _Settable, *, name: str, file: str = "") -> Context:
     """Return the context of a mapping of names to values.
 
     Args:
@@ -281,7 +288,7 @@ def _from_mapping(mapping: Mapping[Any, Any], settable: Settable, *, name: str, 
     return replace(context, records=tuple(sorted(records)))
 
 
-def _from_file(path: Path, settable: Settable) -> Context:
+def _from_file(path: Path, settable: _Settable) -> Context:
     """Return the context of a YAML or JSON file. It has the name of the file."""
     name = path.stem.replace("-", "_")
     if not _NAME.fullmatch(name):
@@ -292,14 +299,14 @@ def _from_file(path: Path, settable: Settable) -> Context:
     return _from_mapping(mapping, settable, name=name, file=str(path.absolute()))
 
 
-def _from_label(label: str, settable: Settable) -> Context:
+def _from_label(label: str, settable: _Settable) -> Context:
     """Return the context of a label, from this process or the cache.
 
     Raises:
         ValueError: there is none, or the copy in the cache is damaged.
     """
-    if label in _CONTEXTS:  # perhaps as a context of another task
-        earlier = _CONTEXTS[label]
+    if label in _KNOWN:  # perhaps as a context of another task
+        earlier = _KNOWN[label]
         return _from_mapping(earlier.mapping(), settable, name=earlier.name, file=earlier.file)
     if not _LABEL.fullmatch(label) or not _cached_file(label).is_file():
         raise ValueError(f"{label[:LONGEST_GIVEN]!r} is neither a file ({', '.join(SUFFIXES)}) nor known by this name")
@@ -313,7 +320,7 @@ def _from_label(label: str, settable: Settable) -> Context:
         raise ValueError(f"its copy in the cache is damaged ({error})") from None
     if context.label != label or any(record.sha256 != sha256_of(record.data) for record in context.records):
         raise ValueError("its copy in the cache was changed")
-    _CONTEXTS[label] = context
+    _KNOWN[label] = context
     return context
 
 
@@ -385,7 +392,7 @@ def _number(constant: Constant, value: Any) -> float:
 
 def keep(context: Context) -> None:
     """Remember a context in this process and, where the cache can be written, for later ones."""
-    _CONTEXTS[context.label] = context
+    _KNOWN[context.label] = context
     records = [(record.name, record.columns, record.sha256, record.step) for record in context.records]
     text = json.dumps({"name": context.name, "file": context.file, "values": context.values, "records": records})
     with suppress(OSError):

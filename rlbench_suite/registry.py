@@ -144,11 +144,13 @@ def card(task_id: str, **settings: Any) -> TaskCard:
 
 def _with_context(shipped: TaskCard, source: Any) -> TaskCard:
     """Return the card with the context that a mapping, a file or a label describes."""
-    from rlbench_suite.context import Settable, read_context
+    from rlbench_suite.context import read_context
+
+    def series_for(context: Any) -> Any:
+        return shipped.with_context(context).build().series()
 
     task = shipped.build()
-    settable = Settable(task.constants(), task.series(), lambda context: shipped.with_context(context).build().series())
-    return shipped.with_context(read_context(source, shipped.id, settable))
+    return shipped.with_context(read_context(source, shipped.id, task.constants(), task.series(), series_for))
 
 
 def _settings_of_query(query: str, full: str) -> dict[str, Any]:

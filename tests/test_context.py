@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium
 import pytest
 
-from rlbench_suite.context import Constant, Settable, read_context, template
+from rlbench_suite.context import Constant, read_context, template
 from rlbench_suite.evaluation.suite_file import read_suite_file
 from rlbench_suite.plain_yaml import LARGEST
 from rlbench_suite.registry import card
@@ -35,7 +35,7 @@ link_voltage: 48
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RLSUITE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("rlbench_suite.context._CONTEXTS", {})
+    monkeypatch.setattr("rlbench_suite.context._KNOWN", {})
 
 
 def written(folder: Path, text: str | bytes, name: str = "my-motor.yaml") -> Path:
@@ -57,15 +57,15 @@ def test_a_file_a_mapping_and_json_are_one_task(tmp_path: Path) -> None:
 
 def test_an_id_is_known_without_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path, SERVO)
-    with_context = card(ID, context=path)
+    found = card(ID, context=path)
     path.unlink()
-    monkeypatch.setattr("rlbench_suite.context._CONTEXTS", {})
-    assert card(with_context.id) == with_context == pickle.loads(pickle.dumps(with_context))
-    (cached_file,) = (tmp_path / "cache" / "contexts").iterdir()
-    cached_file.write_text(cached_file.read_text().replace("48", "49"))
-    monkeypatch.setattr("rlbench_suite.context._CONTEXTS", {})
+    monkeypatch.setattr("rlbench_suite.context._KNOWN", {})
+    assert card(found.id) == found == pickle.loads(pickle.dumps(found))
+    (kept,) = (tmp_path / "cache" / "contexts").iterdir()
+    kept.write_text(kept.read_text().replace("48", "49"))
+    monkeypatch.setattr("rlbench_suite.context._KNOWN", {})
     with pytest.raises(ValueError, match="its copy in the cache was changed"):
-        card(with_context.id)
+        card(found.id)
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +90,7 @@ def test_a_node_of_a_cluster_knows_the_contexts_of_the_run(tmp_path: Path, monke
 
     with_context = card(ID, context=written(tmp_path, SERVO))
     monkeypatch.setenv("RLSUITE_CACHE", str(tmp_path / "another machine"))
-    monkeypatch.setattr("rlbench_suite.context._CONTEXTS", {})
+    monkeypatch.setattr("rlbench_suite.context._KNOWN", {})
     with pytest.raises(ValueError, match="nor known by this name"):
         card(with_context.id)
     manifest: Any = None
@@ -104,7 +104,7 @@ def test_the_template_names_every_constant(tmp_path: Path) -> None:
     names = [c.name.removeprefix("reward.") for c in constants]
     names_in_file = [line.removeprefix("# ").split(":")[0].strip() for line in text.splitlines()[2:]]
     assert [name for name in names_in_file if name != "reward"] == names
-    context = read_context(written(tmp_path, text), ID, Settable(constants))
+    context = read_context(written(tmp_path, text), ID, constants)
     assert {name for name, _, _ in context.values} == {c.name for c in constants if not c.derived}
 
 

@@ -26,7 +26,7 @@ DEMAND = np.random.default_rng(0).poisson(6, (400, 3))
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RLSUITE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("rlbench_suite.context._CONTEXTS", {})
+    monkeypatch.setattr("rlbench_suite.context._KNOWN", {})
 
 
 def demand_file(folder: Path, demand: np.ndarray = DEMAND) -> Path:
@@ -92,17 +92,17 @@ def test_demand_is_that_of_the_record(tmp_path: Path) -> None:
 
 
 def test_a_record_is_a_part_of_the_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with_record = card("Inventory-v0", context=demand_file(tmp_path))
+    found = card("Inventory-v0", context=demand_file(tmp_path))
     changed = DEMAND.copy()
     changed[7, 1] += 1
-    assert card("Inventory-v0", context=demand_file(tmp_path, changed)).id != with_record.id
-    monkeypatch.setattr("rlbench_suite.context._CONTEXTS", {})
-    assert card(with_record.id).context == with_record.context
-    for cached_file in (tmp_path / "cache" / "contexts").glob("*.record"):
-        cached_file.write_bytes(b"\0" * 8 + cached_file.read_bytes()[8:])
-    monkeypatch.setattr("rlbench_suite.context._CONTEXTS", {})
+    assert card("Inventory-v0", context=demand_file(tmp_path, changed)).id != found.id
+    monkeypatch.setattr("rlbench_suite.context._KNOWN", {})
+    assert card(found.id).context == found.context
+    for kept in (tmp_path / "cache" / "contexts").glob("*.record"):
+        kept.write_bytes(b"\0" * 8 + kept.read_bytes()[8:])
+    monkeypatch.setattr("rlbench_suite.context._KNOWN", {})
     with pytest.raises(ValueError, match="its copy in the cache was changed"):
-        card(with_record.id)
+        card(found.id)
 
 
 def test_weather_and_prices_are_those_of_the_records() -> None:

@@ -64,28 +64,28 @@ def record(
     players = {name: policy}
     if card.reference and name != recording.REFERENCE:
         players[recording.REFERENCE] = recording.policy_of_agent(task, recording.REFERENCE)
-    recordings = recording.record(task, players, range(seed, seed + episodes), split)
+    played = recording.record(task, players, range(seed, seed + episodes), split)
     if out:
-        recording.write(out, recording.table(task, recordings))
-        steps = sum(len(trajectory.actions) for trajectories in recordings.values() for trajectory in trajectories)
+        recording.write(out, recording.table(task, played))
+        steps = sum(len(trajectory.actions) for trajectories in played.values() for trajectory in trajectories)
         print(f"{out}: {steps:,} steps of {episodes} episodes")
-    followed = recording.tracked_by_player(task, recordings)
+    followed = recording.tracked_by_player(task, played)
     if plot:
         recording.plot(plot, card.name, followed)
         print(f"{plot}: the first episode")
     console = output_console()
     tracks = any(quantities for episodes_of_player in followed.values() for quantities in episodes_of_player)
-    console.print(_players(task, recordings, tracks=tracks))
+    console.print(_players(task, played, tracks=tracks))
     if tracks:
         console.print(_responses(followed))
 
 
-def _players(task: "Task[Any, Any]", recordings: "dict[str, list[Trajectory]]", *, tracks: bool) -> Table:
+def _players(task: "Task[Any, Any]", played: "dict[str, list[Trajectory]]", *, tracks: bool) -> Table:
     from rlbench_suite.episode import scalar_return
     from rlbench_suite.evaluation.recording import energies, trips
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    energies_by_player = {name: energies(task, trajectories) for name, trajectories in recordings.items()}
+    energies_by_player = {name: energies(task, trajectories) for name, trajectories in played.items()}
     columns = ["player", "mean return", "mean cost", "success"]
     if tracks:
         columns.append("trips")
@@ -94,7 +94,7 @@ def _players(task: "Task[Any, Any]", recordings: "dict[str, list[Trajectory]]", 
     for column in columns:
         table.add_column(column, justify="left" if column == "player" else "right")
     constraint = task.card.constraint
-    for name, trajectories in recordings.items():
+    for name, trajectories in played.items():
         episodes = len(trajectories)
         if task.card.objectives:
             returns = [float(scalar_return(task, trajectory.rewards.sum(0))) for trajectory in trajectories]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from rlbench_suite.language.rows import Row, cached_puzzle, make_row, puzzle_of
+from rlbench_suite.language.rows import Row, kept_puzzle, make_row, puzzle_of
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task_card import SPLITS, TaskCard, unknown
 
@@ -64,7 +64,7 @@ class Levels:
             steps = list(ladders[task_id]) if isinstance(ladders, Mapping) else _ladder(card)
             if not steps:
                 raise ValueError(f"The ladder of {card.id} is empty.")
-            self.ladders[card.id] = [cached_puzzle(card.id, float(step)).tier for step in steps]
+            self.ladders[card.id] = [kept_puzzle(card.id, float(step)).tier for step in steps]
         if not self.ladders:
             raise ValueError("Levels need at least one puzzle.")
         self.level = dict.fromkeys(self.ladders, 0)
@@ -89,7 +89,7 @@ class Levels:
         task_id = list(self.ladders)[self._turn % len(self.ladders)]
         self._turn += 1
         self._next[task_id] += 1
-        return make_row(task_id, cached_puzzle(task_id, self.difficulty(task_id)), self._next[task_id] - 1, self.split)
+        return make_row(task_id, kept_puzzle(task_id, self.difficulty(task_id)), self._next[task_id] - 1, self.split)
 
     def report(self, row_id: str, success: float) -> None:
         """Take in the success of one reply. Replies to rows of another level than the current one do not count.

@@ -268,14 +268,14 @@ def instance_of(row: Mapping[str, Any]) -> tuple[Puzzle[Any], Any]:
 
 
 @lru_cache(maxsize=256)
-def cached_puzzle(task_id: str, tier: float) -> Puzzle[Any]:
+def kept_puzzle(task_id: str, tier: float) -> Puzzle[Any]:
     """Return the one-shot form of a task at a difficulty, made once."""
     return puzzle_of(task_id, tier)
 
 
 @lru_cache(maxsize=_CACHED_INSTANCES)
 def _instance(task_id: str, tier: float, text: str) -> tuple[Puzzle[Any], Any]:
-    puzzle = cached_puzzle(task_id, tier)
+    puzzle = kept_puzzle(task_id, tier)
     try:
         instance = puzzle.from_plain(json.loads(text))
     except (AttributeError, OverflowError, RecursionError, TypeError, ValueError) as error:

@@ -271,8 +271,8 @@ def test_an_exported_policy_is_named_with_its_seed(
 ):
     network = SimpleNamespace(choices=True)
     cell = Cell("ppo", "rlsuite/SAT-v0", 0)
-    policy = SimpleNamespace(cell=cell, episodes=[], network=network, difference=0.0, loss=None, broken_limit="")
-    monkeypatch.setattr(exporting, "read_export", lambda *_, **__: policy)
+    found = SimpleNamespace(cell=cell, episodes=[], network=network, difference=0.0, loss=None, broken_limit="")
+    monkeypatch.setattr(exporting, "read_export", lambda *_, **__: found)
     monkeypatch.setattr(exporting, "onnx", lambda _: b"policy")
     monkeypatch.setattr(export, "prepare_jax", lambda: None)
     file = tmp_path / "p.onnx"
