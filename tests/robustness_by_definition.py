@@ -14,20 +14,20 @@ def robustness(formula: Formula, trace: Trace, t: int = 0) -> float:  # noqa: PL
     match formula:
         case In(region):
             return trace[region][t]
-        case Not(inner):
-            return -robustness(inner, trace, t)
-        case And(formulas):
-            return min(robustness(inner, trace, t) for inner in formulas)
-        case Or(formulas):
-            return max(robustness(inner, trace, t) for inner in formulas)
-        case Always(inner, samples):
+        case Not(part):
+            return -robustness(part, trace, t)
+        case And(parts):
+            return min(robustness(part, trace, t) for part in parts)
+        case Or(parts):
+            return max(robustness(part, trace, t) for part in parts)
+        case Always(part, samples):
             last = end if samples is None else t + samples
             if last > end:
                 return NEVER  # the stay is not over: not satisfied yet
-            return min(robustness(inner, trace, s) for s in range(t, last + 1))
-        case Eventually(inner, samples):
+            return min(robustness(part, trace, s) for s in range(t, last + 1))
+        case Eventually(part, samples):
             last = end if samples is None else min(end, t + samples)
-            return max(robustness(inner, trace, s) for s in range(t, last + 1))
+            return max(robustness(part, trace, s) for s in range(t, last + 1))
         case Until(first, second):
             return max(
                 min(robustness(second, trace, s), *(robustness(first, trace, r) for r in range(t, s + 1)))

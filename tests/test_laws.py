@@ -207,7 +207,7 @@ EMPTY_WORDS_BY_FOLDER = {
     "rlbench_suite": 7,
     "rlbench_suite/cli": 2,
     "rlbench_suite/evaluation": 218,
-    "tests": 18,
+    "tests": 25,
     "tests/baselines": 9,
     "tests/bridges": 26,
     "tests/cli": 1,
