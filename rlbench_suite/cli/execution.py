@@ -194,10 +194,10 @@ def _announce(text: str, workers: int, console: Console) -> None:
 def _print_interruption(run: "OpenRun", console: Console, *, transcripts: bool) -> None:
     """Print how much of an interrupted run is saved, and how to continue it."""
     total = len(run.wanted)
-    finished = total - len(run.missing())
+    done = total - len(run.missing())
     saved_transcripts = "Transcripts of finished episodes are kept, too. " if transcripts else ""
     console.print(
-        f"\nInterrupted: {finished} of {total} cells are done and saved. "
+        f"\nInterrupted: {done} of {total} cells are done and saved. "
         f"{saved_transcripts}Continue with: {shlex.join(['rlsuite-eval', *sys.argv[1:]])}",
         highlight=False, soft_wrap=True,
     )  # fmt: skip

@@ -39,13 +39,13 @@ def watch(events: "Iterator[Event]", run: "OpenRun", console: Console) -> "list[
     failures: list[tuple[Cell, str]] = []
     compiled_programs: set[tuple[str, str]] = set()
     total = len(run.wanted)
-    finished = total - len(run.missing())
+    done = total - len(run.missing())
     line_time = time.monotonic()
 
     def print_line(cell: "Cell", text: str) -> None:
         nonlocal line_time
         line_time = time.monotonic()
-        console.print(f"[{finished}/{total}] {cell}: {text}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"[{done}/{total}] {cell}: {text}", highlight=False, markup=False, soft_wrap=True)
 
     progress_bars = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
     with _interruptible(), progress_bars:
@@ -63,7 +63,7 @@ def watch(events: "Iterator[Event]", run: "OpenRun", console: Console) -> "list[
                     if not console.is_terminal and time.monotonic() - line_time > _LOG_SECONDS:
                         print_line(cell, state)
                 case "finished":
-                    finished += 1
+                    done += 1
                     score = f"score {value.score:.3f}, return {value.mean_return:.4g}"
                     print_line(cell, f"{score}, {value.wall_seconds:.1f} s")
                 case "retried":
