@@ -34,7 +34,7 @@ from rlbench_suite.trial import SEEDS, STEPS, Bench, Moment, Play, random_action
 REPEATED = (0, 1, 1, 0)
 """Number of the play that each entry of a batch repeats."""
 CONTEXTS = 100
-"""Number of contexts drawn from each split."""
+"""Number of contexts sampled from each split."""
 CYCLES = 40
 """Steps of PettingZoo's own test."""
 NEVER_AN_ACTION = ("", "\x00\x07", "[[[", "1_0", "\N{ARABIC-INDIC DIGIT ONE}")
@@ -252,7 +252,7 @@ def check_masks(bench: Bench) -> Iterator[str]:
 
 
 def illegal_action(rng: np.random.Generator, space: Any, mask: np.ndarray) -> Any:
-    """Draw a legal action and put the first forbidden choice into it."""
+    """Sample a legal action and put the first forbidden choice into it."""
     forbidden = int(np.flatnonzero(mask == 0)[0])
     if not space.shape:
         return int(space.start) + forbidden
@@ -286,7 +286,7 @@ def check_hostile_actions(bench: Bench) -> Iterator[str]:
 
 
 def check_splits(bench: Bench) -> Iterator[str]:
-    """Draw contexts of both splits. None may be in both, and a numbered context must stay the same."""
+    """Sample contexts of both splits. None may be in both, and a numbered context must stay the same."""
 
     def contexts(split: str | int, count: int) -> set[bytes]:
         env = bench.make(split)

@@ -1,7 +1,7 @@
-"""Random draws on the host that are the same with every version of NumPy.
+"""Random numbers on the host that are the same with every version of NumPy.
 
 NumPy keeps the raw output of its bit generators between versions, but not that of its distributions (NEP 19). Instances
-of puzzles on a leaderboard must never change, so the few lines below draw them from the raw output of Philox, as whole
+of puzzles on a leaderboard must never change, so the few lines below take them from the raw output of Philox, as whole
 numbers only. This is also five times as fast as ``numpy.random.Generator`` for one number at a time.
 """
 
@@ -45,10 +45,10 @@ _SHARES = stream_of("shares")
 
 
 class Dice:
-    """A stream of draws that depends on its three keys and on nothing else.
+    """A stream of random numbers that depends on its three keys and on nothing else.
 
     Args:
-        stream: 64-bit key of the purpose of the draws (:func:`stream_of`).
+        stream: 64-bit key of the purpose of the numbers (:func:`stream_of`).
         seed: 64-bit seed.
         branch: 64-bit key of one of several streams of a seed, such as those of the splits.
     """
@@ -75,13 +75,13 @@ class Dice:
         return words
 
     def word(self) -> int:
-        """Draw 64 random bits."""
+        """Sample 64 random bits."""
         if not self._words:
             self._words = self._more()
         return self._words.pop()
 
     def words(self, count: int) -> list[int]:
-        """Draw ``count`` times :meth:`word`."""
+        """Sample ``count`` times :meth:`word`."""
         ready = self._words
         while len(ready) < count:
             ready[:0] = self._more(max(count - len(ready), _CHUNK))
@@ -91,15 +91,15 @@ class Dice:
         return words[::-1]
 
     def below(self, count: int) -> int:
-        """Draw a whole number from 0 to ``count`` - 1, uniform to within ``count`` / 2**64."""
+        """Sample a whole number from 0 to ``count`` - 1, uniform to within ``count`` / 2**64."""
         return (self._words.pop() if self._words else self.word()) * count >> 64
 
     def between(self, low: int, high: int) -> int:
-        """Draw a whole number from ``low`` to ``high``, both included."""
+        """Sample a whole number from ``low`` to ``high``, both included."""
         return low + (self.word() * (high - low + 1) >> 64)
 
     def share(self, count: int) -> int:
-        """Return a whole number from 0 to ``count`` - 1 that depends on the keys alone, not on earlier draws.
+        """Return a whole number from 0 to ``count`` - 1 that depends on the keys alone, not on earlier numbers.
 
         Seeds 0 to ``count`` - 1 have all these numbers, each once and in random order. The same holds for the next
         ``count`` seeds, and so on. Kinds of instances that are chosen by it are balanced exactly, however many attempts
@@ -109,7 +109,7 @@ class Dice:
         return Dice(self._stream ^ _SHARES, block, self._branch).shuffled(range(count))[position]
 
     def choice(self, items: Sequence[Item]) -> Item:
-        """Draw one of the items."""
+        """Sample one of the items."""
         return items[(self._words.pop() if self._words else self.word()) * len(items) >> 64]
 
     def shuffle(self, items: MutableSequence[Any]) -> None:
@@ -127,7 +127,7 @@ class Dice:
         return order
 
     def sample(self, items: Iterable[Item], count: int) -> list[Item]:
-        """Draw ``count`` different items, in random order."""
+        """Sample ``count`` different items, in random order."""
         order = list(items)
         size = len(order)
         for first, word in enumerate(self.words(count)):

@@ -1,6 +1,6 @@
 """The one engine of an episode, shared by every adapter: single, batched and fused runs are equal by construction.
 
-Keys are a function of time. Episode ``e`` of seed ``s`` has the key ``fold_in(key(s), e)``; each of its draws has
+Keys are a function of time. Episode ``e`` of seed ``s`` has the key ``fold_in(key(s), e)``; each of its samples has
 ``fold_in(episode_key, t * 8 + role)``. Nothing is carried, any step can be replayed alone.
 """
 
@@ -27,7 +27,7 @@ from rlbench_suite.task import Described, Observation, Split, Task
 from rlbench_suite.task_card import SPLITS, unknown
 
 NO_LIMIT = np.int32(np.iinfo(np.int32).max // 8)
-"""Largest number of steps of an episode: the eight draws of each step must have distinct 32-bit numbers."""
+"""Largest number of steps of an episode: the eight keys of each step must have distinct 32-bit numbers."""
 
 VECTORS = ("action_mask", "privileged")
 """Entries of ``info`` that are vectors."""
@@ -36,6 +36,12 @@ _FREE = -1
 
 Array = Any
 """A JAX array in compiled programs, a NumPy array or scalar on the host."""
+Int = Array
+"""int32 ``()``; in a batch ``(n,)``."""
+Flag = Array
+"""bool ``()``; in a batch ``(n,)``."""
+Reward = Array
+"""Of the task's dtype, shaped like its ``reward_space``; in a batch ``(n, ...)``."""
 
 
 class Role(IntEnum):
@@ -53,10 +59,9 @@ class Role(IntEnum):
 class Draw(NamedTuple):
     """The source of contexts: a split, and the number of one fixed context, or -1 for a new one in each episode."""
 
-    split: Array
-    """int32: a :class:`Split`."""
-    context: Array
-    """int32."""
+    split: Int
+    """A :class:`Split`."""
+    context: Int
 
     @classmethod
     def parse(cls, split: str | int, task: Task[Any, Any]) -> Draw:
@@ -81,27 +86,27 @@ class Episode(NamedTuple):
 
     seed: Array
     """uint32 ``(2,)``: the seed's key data."""
-    index: Array
-    """int32: number of the episode since seeding."""
-    t: Array
-    """int32: steps taken."""
-    total: Array
-    """Undiscounted return so far, shaped like the reward."""
+    index: Int
+    """Number of the episode since seeding."""
+    t: Int
+    """Number of steps so far."""
+    total: Reward
+    """Undiscounted return so far."""
     params: Any
     """Context of the episode, the task's own ``NamedTuple``."""
     state: Any
     """The task's own ``NamedTuple``."""
     total_cost: Array = None
-    """Constraint cost so far; None if the task has none."""
+    """Constraint cost so far, of the task's dtype; None if the task has none."""
 
 
 class Step(NamedTuple):
     """The result of one step. ``info`` has scalars by name, and the vectors of :data:`VECTORS` that the task has."""
 
     observation: Observation
-    reward: Array
-    terminated: Array
-    truncated: Array
+    reward: Reward
+    terminated: Flag
+    truncated: Flag
     info: dict[str, Any]
 
 
@@ -117,7 +122,7 @@ def seed_key(seed: int) -> np.ndarray:
 
 
 def draw_key(seed: jax.Array, index: jax.Array, t: jax.Array, role: Role) -> jax.Array:
-    """Return the key of one draw of one step."""
+    """Return the key of one purpose of one step."""
     return jax.random.wrap_key_data(fold_in(fold_in(seed, index), t * 8 + role))
 
 
@@ -133,8 +138,8 @@ def begin(task: Task[Any, Any], seed: Any, index: Any, draw: Draw) -> tuple[Epis
     episode_key = fold_in(seed, index)
     is_fixed = draw.context >= 0
     params_key = fold_in(jnp.where(is_fixed, seed_key(0), episode_key), jnp.where(is_fixed, draw.context, Role.PARAMS))
-    # A drawn number that is compiled apart is rounded once. If it were fused with its uses, it might be contracted, and
-    # differently in a batch than alone.
+    # A random number that is compiled apart is rounded once. If it were fused with its uses, it might be contracted,
+    # and differently in a batch than alone.
     params = compile_apart(task.sample_params)(jax.random.wrap_key_data(params_key), draw.split)
     state = compile_apart(task.initial)(jax.random.wrap_key_data(fold_in(episode_key, Role.INITIAL)), params)
     no_reward = jnp.zeros(task.reward_space.shape, task.dtype)

@@ -74,7 +74,7 @@ class FunctionalEnv:
         """Step once, and begin the next episode at once if this one has ended.
 
         Args:
-            key: random key of the next episode. The step itself draws from the key of its own episode.
+            key: random key of the next episode. The step itself samples from the key of its own episode.
             state: the running episode.
             action: an action of the action space; numbers outside the bounds of a Box are clipped to them.
             params: time limit and source of contexts.

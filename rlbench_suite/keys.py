@@ -39,17 +39,17 @@ def fold_in(key: jax.Array, number: jax.Array) -> jax.Array:
 
 
 def bits(key: jax.Array, count: int) -> jax.Array:
-    """Draw what ``jax.random.bits`` draws from the key with this data: uint32 ``(count,)``."""
+    """Sample what ``jax.random.bits`` samples from the key with this data: uint32 ``(count,)``."""
     return _sample(key, count, lambda bits: bits)
 
 
 def uniform(key: jax.Array, count: int) -> jax.Array:
-    """Draw what ``jax.random.uniform`` draws from the key with this data: float32 ``(count,)`` in [0, 1)."""
+    """Sample what ``jax.random.uniform`` samples from the key with this data: float32 ``(count,)`` in [0, 1)."""
     return _sample(key, count, _fraction)
 
 
 def normal(key: jax.Array, count: int) -> jax.Array:
-    """Draw what ``jax.random.normal`` draws from the key with this data: float32 ``(count,)``."""
+    """Sample what ``jax.random.normal`` samples from the key with this data: float32 ``(count,)``."""
     low = np.nextafter(np.float32(-1), np.float32(0))
 
     def quantile(bits: jax.Array) -> jax.Array:
@@ -59,7 +59,7 @@ def normal(key: jax.Array, count: int) -> jax.Array:
 
 
 def standard_normal(key: jax.Array, count: int, dtype: Any) -> jax.Array:
-    """Draw what ``jax.random.normal`` draws from a key, in a dtype: shape ``(count,)``."""
+    """Sample what ``jax.random.normal`` samples from a key, in a dtype: shape ``(count,)``."""
     if dtype == np.float64:
         return jax.random.normal(key, (count,), dtype)
     return normal(jax.random.key_data(key), count)

@@ -31,9 +31,13 @@ class View(NamedTuple):
     """
 
     observation: Any
+    """An array in the task's observation space, or a dict of such arrays."""
     action_mask: jax.Array | None
+    """bool ``(n,)``; None if every action is legal."""
     state: Any
+    """The task's ``NamedTuple``."""
     params: Any
+    """The task's ``NamedTuple``."""
 
 
 Player = TypeVar("Player", bound=type)

@@ -106,7 +106,7 @@ class Puzzle(abc.ABC, Generic[Instance]):
         ValueError: no such difficulty.
     """
 
-    #: Name, part of every seed, so that two puzzles never share a stream of draws.
+    #: Name, part of every seed, so that two puzzles never share a stream of random numbers.
     name: ClassVar[str]
     #: Meaning of :meth:`difficulty`, such as "length of the shortest solution in moves".
     difficulty_is: ClassVar[str]

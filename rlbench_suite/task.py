@@ -294,7 +294,7 @@ class Task(Described, Generic[Params, State]):
 
     @abc.abstractmethod
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw the context of an episode: physical constants, layout, instance. ``split`` is a :class:`Split` value."""
+        """Sample the context of an episode: physical constants, layout, instance. ``split`` is a :class:`Split`."""
 
     @abc.abstractmethod
     def initial(self, key: jax.Array, params: Params) -> State:
@@ -360,17 +360,17 @@ class Task(Described, Generic[Params, State]):
     # -- small conveniences ------------------------------------------------------------------------------------
 
     def uniform(self, key: jax.Array, count: int) -> jax.Array:
-        """Draw ``count`` uniform numbers in [0, 1) from one key, shape ``(count,)``, of this task's dtype."""
+        """Sample ``count`` uniform numbers in [0, 1) from one key, shape ``(count,)``, of this task's dtype."""
         if self.dtype == np.float64:
             return jax.random.uniform(key, (count,), self.dtype)
         return keys.uniform(jax.random.key_data(key), count)
 
     def bits(self, key: jax.Array, count: int) -> jax.Array:
-        """Draw ``count`` words of random bits from one key, uint32 ``(count,)``."""
+        """Sample ``count`` words of random bits from one key, uint32 ``(count,)``."""
         return keys.bits(jax.random.key_data(key), count)
 
     def normal(self, key: jax.Array, count: int) -> jax.Array:
-        """Draw ``count`` standard normal numbers from one key, shape ``(count,)``, of this task's dtype."""
+        """Sample ``count`` standard normal numbers from one key, shape ``(count,)``, of this task's dtype."""
         return keys.standard_normal(key, count, self.dtype)
 
     def stack(self, *values: jax.Array | float) -> jax.Array:

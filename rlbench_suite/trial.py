@@ -93,7 +93,7 @@ class Bench:
 
 
 def random_action(rng: np.random.Generator, space: Any, mask: np.ndarray | None) -> Any:
-    """Draw an action that the mask allows. Half of the actions of a Box lie at its bounds."""
+    """Sample an action that the mask allows. Half of the actions of a Box lie at its bounds."""
     if isinstance(space, spaces.Box):
         low = np.maximum(space.low, -1e6)
         high = np.minimum(space.high, 1e6)

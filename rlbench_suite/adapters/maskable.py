@@ -22,7 +22,7 @@ class MaskableMultiDiscrete(spaces.MultiDiscrete):  # Gymnasium 1.2 takes no typ
     """A ``MultiDiscrete`` space whose ``sample`` also takes a flat mask: all parts one after another."""
 
     def sample(self, mask: Any = None, probability: Any = None) -> np.ndarray:
-        """Draw an action.
+        """Sample an action.
 
         Args:
             mask: legal choices, bool or int8 with one entry for each choice of each part (any shape), or Gymnasium's
@@ -74,7 +74,7 @@ class MaskableBatch(spaces.Box):
         self.single = single
 
     def sample(self, mask: Any = None, probability: Any = None) -> np.ndarray:
-        """Draw one action for each environment.
+        """Sample one action for each environment.
 
         Args:
             mask: one mask for each environment, ``(count, choices)``; None if every action is legal.

@@ -52,7 +52,7 @@ def play(
     Args:
         env: one environment of the suite in its structured view, in any wrappers that leave observations and actions
             as they are.
-        player: ``"reference"``, the family's own player; ``"random"``, legal actions drawn uniformly; or ``"noop"``.
+        player: ``"reference"``, the family's own player; ``"random"``, legal actions sampled uniformly; or ``"noop"``.
         seed: seed of the first episode.
         episodes: number of episodes, at least one.
 

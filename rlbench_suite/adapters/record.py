@@ -21,6 +21,6 @@ class Record(NamedTuple):
     info: dict[str, np.ndarray]
     """The last step's info (``success``, measures), each ``(n,)``."""
     cost: Array
-    """Summed constraint cost, ``(n,)``; zeros where the task has none."""
+    """Summed constraint cost of the task's dtype, ``(n,)``; zeros where the task has none."""
     actions: Array
     """``(n, horizon, *action shape)``; entries from ``length`` on are zeros."""

@@ -26,8 +26,8 @@ _ACTIONS = 1000
 def single(card: TaskCard, seconds: float) -> float:
     """Measure steps per second of a single environment, resets included.
 
-    Actions are drawn in advance, so that neither their cost nor their use of the processor's caches counts. Masked
-    actions are drawn between the steps with the clock stopped.
+    Actions are sampled in advance, so that neither their cost nor their use of the processor's caches counts. Masked
+    actions are sampled between the steps with the clock stopped.
     """
     # Our own make, because gymnasium.make knows listed ids only; it adds nothing but the time limit.
     env: gymnasium.Env[Any, Any] = gymnasium.wrappers.TimeLimit(make(card.id), card.horizon)

@@ -28,9 +28,9 @@ Difficulty = str | float
 REPEATS = 0.05
 """Share of rows that may repeat others before a dataset warns."""
 _PATIENCE = 20
-"""A search for a new instance ends after this many times as many draws as instances were found, and 1,000 more.
+"""A search for a new instance ends after this many times as many attempts as instances were found, and 1,000 more.
 
-If one of n equally likely instances is missing, n draws miss it with a probability of 37 %, and 20 n with one of 2e-9.
+If one of n equally likely instances is missing, n seeds miss it with a probability of 37 %, and 20 n with one of 2e-9.
 """
 
 
