@@ -95,7 +95,8 @@ def joined_bits(fields: Sequence[tuple[jax.Array, int]]) -> jax.Array:
     Args:
         fields: each number, as for :func:`unpack_bits`, with the number of its bits.
     """
-    words, begin = [jnp.uint32(0)] * -(-sum(width for _, width in fields) // _WORD), 0
+    words = [jnp.uint32(0)] * -(-sum(width for _, width in fields) // _WORD)
+    begin = 0
     for number, width in fields:
         index, shift = divmod(begin, _WORD)
         words[index] |= number.astype(jnp.uint32) << shift

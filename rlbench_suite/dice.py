@@ -22,7 +22,8 @@ _CHUNK = 16
 """Words that are converted to Python's int at once, which takes ten times as long as making them."""
 _NO_WORDS = np.zeros(0, np.uint64)
 _PHILOX = np.random.Philox(0)
-_KEY, _COUNTER = np.zeros(2, np.uint64), np.zeros(4, np.uint64)
+_KEY = np.zeros(2, np.uint64)
+_COUNTER = np.zeros(4, np.uint64)
 _STATE: Any = {
     "bit_generator": "Philox",
     "state": {"counter": _COUNTER, "key": _KEY},
@@ -56,7 +57,9 @@ class Dice:
     __slots__ = ("_block", "_branch", "_raw", "_seed", "_stream", "_words")
 
     def __init__(self, stream: int, seed: int, branch: int = 0) -> None:
-        self._stream, self._seed, self._branch = stream, seed, branch
+        self._stream = stream
+        self._seed = seed
+        self._branch = branch
         self._block = 0
         self._raw = _NO_WORDS
         self._words: list[int] = []
@@ -66,7 +69,8 @@ class Dice:
         if not len(self._raw):
             with _LOCK:  # making a Philox takes four times as long as setting its state
                 _KEY[0], _KEY[1] = self._stream, self._seed
-                _COUNTER[1], _COUNTER[2] = self._block, self._branch
+                _COUNTER[1] = self._block
+                _COUNTER[2] = self._branch
                 _PHILOX.state = _STATE
                 self._raw = _PHILOX.random_raw(_BLOCK)
             self._block += 1

@@ -46,7 +46,8 @@ def read_plain_yaml(data: bytes) -> Any:
         ValueError: it has one of them, is nested too deeply, or is not UTF-8 text.
         YAMLError: it is not YAML.
     """
-    text, depth = data.decode(), 0
+    text = data.decode()
+    depth = 0
     for event in yaml.parse(text, yaml.SafeLoader):
         line = event.start_mark.line + 1 if event.start_mark else 1
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):

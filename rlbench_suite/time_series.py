@@ -176,7 +176,8 @@ def _checked(columns: Sequence[np.ndarray], names: Sequence[str], series: Series
     if len(time) < 2 or not rises.all():
         row = int(np.argmin(rises)) + 2 if len(time) > 1 else 1
         raise ValueError(f"time must increase from row to row, and does not in row {row}")
-    gaps, quantities = np.diff(time), {column.name: column for column in series.columns}
+    gaps = np.diff(time)
+    quantities = {column.name: column for column in series.columns}
     longest = min(series.longest_gap, *(quantities[name].longest_gap for name in names[1:]))
     if gaps.max() > longest:
         raise ValueError(

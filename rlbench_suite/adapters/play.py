@@ -77,7 +77,9 @@ def play(
             )
     compiled = _compiled_player(task, player)
     seeds = np.arange(seed, seed + episodes)
-    returns, lengths, infos = [], [], []
+    returns = []
+    lengths = []
+    infos = []
     for episode_seed in seeds:
         observation, info = env.reset(seed=int(episode_seed))
         with on_the_cpu(), precision(task):

@@ -135,7 +135,10 @@ class PuzzleDataset(Dataset):
             raise ValueError("difficulty is a tier's name, a number, or a sequence of at least one of them; got none.")
         self.id = find_card(task_id).id
         self.puzzles = [puzzle_of(task_id, tier) for tier in difficulties]
-        self.split, self.size, self.seed, self.unique = split, size, seed, unique
+        self.split = split
+        self.size = size
+        self.seed = seed
+        self.unique = unique
         self.puzzle.generate(seed, split)  # a wrong split is named now
         self._seeds = array("Q")
         self._hashes: set[str] = set()
@@ -235,7 +238,8 @@ class CompositeDataset(Dataset):
                 raise ValueError(f"The weight of {name} is {weight!r}, not > 0.")
         if keywords and not isinstance(sources, Mapping):
             raise TypeError(f"Datasets have their own {', '.join(keywords)}: leave that out.")
-        self.size, self.seed = size, seed
+        self.size = size
+        self.seed = seed
         total = sum(weight for _, weight in pairs)
         self.datasets: list[Dataset] = [
             PuzzleDataset(source, size=math.ceil(size * weight / total), seed=seed, **keywords)

@@ -18,7 +18,9 @@ REQUEST_SECONDS = 20.0
 """Seconds in which a client must have sent a whole HTTP request, and for which an idle HTTP connection stays open."""
 TOKEN = re.compile(r"[A-Za-z0-9_-]{16,200}")
 """Form of a token, which stands in addresses."""
-UNAUTHORIZED, FORBIDDEN, MISDIRECTED = 401, 403, 421
+UNAUTHORIZED = 401
+FORBIDDEN = 403
+MISDIRECTED = 421
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

@@ -40,7 +40,8 @@ class _Worker:
     """A process and what it is doing."""
 
     def __init__(self, process: Any, pipe: Connection) -> None:
-        self.process, self.pipe = process, pipe
+        self.process = process
+        self.pipe = pipe
         self.ready = False
         """Whether it has started and has loaded the puzzles of its replies. Loading has a limit of its own."""
         self.since = time.monotonic()

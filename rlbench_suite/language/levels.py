@@ -55,7 +55,10 @@ class Levels:
                 "Levels need 0 <= down < up <= 1, a window of at least 1 reply and a seed of at least 0; "
                 f"got down {down}, up {up}, window {window} and seed {seed}."
             )
-        self.split, self.up, self.down, self.window = split, up, down, window
+        self.split = split
+        self.up = up
+        self.down = down
+        self.window = window
         self.ladders: dict[str, list[float]] = {}
         """Difficulties by full id, the easiest first."""
         for task_id in ladders:
@@ -113,7 +116,8 @@ class Levels:
         del recent[: -self.window]
         if len(recent) < self.window:
             return
-        mean, level = sum(recent) / len(recent), self.level[task_id]
+        mean = sum(recent) / len(recent)
+        level = self.level[task_id]
         step = 1 if mean >= self.up else -1 if mean <= self.down else 0
         if step and 0 <= level + step < len(self.ladders[task_id]):
             self.level[task_id] += step
@@ -137,7 +141,9 @@ class Levels:
         for task_id, level in state["level"].items():
             if not 0 <= level < len(self.ladders[task_id]):
                 raise ValueError(f"{task_id} has {len(self.ladders[task_id])} levels, the state is at number {level}.")
-        self.level, self._next, self._turn = dict(state["level"]), dict(state["next"]), state["turn"]
+        self.level = dict(state["level"])
+        self._next = dict(state["next"])
+        self._turn = state["turn"]
         self.recent = {task_id: list(values) for task_id, values in state["recent"].items()}
 
 

@@ -157,10 +157,14 @@ async def play(game: Game, client: ChatClient, referee: ThreadPoolExecutor) -> T
     Raises:
         ChatError: the endpoint cannot be used.
     """
-    started, loop = time.perf_counter(), asyncio.get_running_loop()
+    started = time.perf_counter()
+    loop = asyncio.get_running_loop()
     session = await loop.run_in_executor(referee, game.begin)
     tools = session.tools if game.tools else []
-    sent, received, estimated, gave_up = 0, 0, False, ""
+    sent = 0
+    received = 0
+    estimated = False
+    gave_up = ""
     while not session.done:
         message: Message = {"role": "assistant", "content": ""}
         if not gave_up:
@@ -174,7 +178,8 @@ async def play(game: Game, client: ChatClient, referee: ThreadPoolExecutor) -> T
                 received += reply.usage.output_tokens
                 estimated |= reply.usage.estimated
         await loop.run_in_executor(referee, session.play, message)
-    cost, seconds = client.endpoint.cost(sent, received), time.perf_counter() - started
+    cost = client.endpoint.cost(sent, received)
+    seconds = time.perf_counter() - started
     messages = session.messages()
     return Transcript(game, messages, _result(session), sent, received, estimated, cost, seconds, gave_up)
 

@@ -285,7 +285,9 @@ class EpisodeSession(Session):
         self.env = gymnasium.make(self._card.id, view="text", split=split, difficulty=difficulty)
         self.view: TextEnv = self.env.unwrapped  # type: ignore[assignment]
         self.task = self.view.task
-        self.lenient, self.history, self.window = lenient, history, window
+        self.lenient = lenient
+        self.history = history
+        self.window = window
         observation, self.info = self.env.reset(seed=seed)
         self._state = self.view.episode.state
         task_tools = self.task.tools()

@@ -64,7 +64,8 @@ class TaskEnvironment:
         task_id = find_card(row_metadata.get("id", self.ids[0])).id
         if task_id not in self.ids:
             raise ValueError(unknown("task of this environment", task_id, self.ids))
-        difficulty, split = row_metadata.get("tier", self.difficulty), row_metadata.get("split", self.split)
+        difficulty = row_metadata.get("tier", self.difficulty)
+        split = row_metadata.get("split", self.split)
         self._session = begin(
             task_id, seed=seed, split=split, difficulty=difficulty, one_shot=self.one_shot, lenient=self.lenient
         )
@@ -143,7 +144,8 @@ def _method(schema: Schema) -> tuple[str, Callable[..., str]]:
     self_parameter = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
     method.__signature__ = typed.replace(parameters=[self_parameter, *typed.parameters.values()])  # type: ignore[attr-defined]
     method.__name__ = method.__qualname__ = like.__name__ + "_" * hasattr(TaskEnvironment, like.__name__)
-    method.__doc__, method.__annotations__ = like.__doc__, like.__annotations__
+    method.__doc__ = like.__doc__
+    method.__annotations__ = like.__annotations__
     return method.__name__, method
 
 
