@@ -72,10 +72,10 @@ class Programs:
 
     def traced_advance(self, memory: jax.Array) -> jax.Array:
         """Return the buffer after one step; traced."""
-        arguments = in_one_kernel(self._twice)(memory)
+        arguments = in_one_kernel(self._unpack_twice)(memory)
         return in_one_kernel(self.layout.pack_first)(exact_vmap(self._step, *arguments))
 
-    def _twice(self, memory: jax.Array) -> tuple[Episode, jax.Array, jax.Array | None]:
+    def _unpack_twice(self, memory: jax.Array) -> tuple[Episode, jax.Array, jax.Array | None]:
         """Unpack the arguments of a step, each twice: the episode, the action, and the mask that was shown."""
         episode, last = self.layout.unpack(memory)
         action = self.layout.value(memory, self.action)

@@ -86,7 +86,7 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
         self.reward_space = shown_reward_space(task, self.weights)
         if self.reward_space.shape and self.card.objectives:
             self.reward_dim = len(self.card.objectives)
-        self._shown_whole = not self.task.reward_space.shape
+        self._keeps_reward = not self.task.reward_space.shape
         """True if rewards are shown as the task returns them."""
         self._draw = Draw.parse(split, task)
         self._check_action = ActionCheck(task.action_space)
@@ -197,7 +197,7 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
     def _show(self) -> StepValues:
         """Return the last step as this view shows it. There is a running episode."""
         values = self._packed.read()  # type: ignore[union-attr]
-        if self._shown_whole:
+        if self._keeps_reward:
             return values
         observation, reward, terminated, truncated, info = values
         if self.weights is not None:
