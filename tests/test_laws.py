@@ -282,11 +282,12 @@ def test_jax_inside_functions_is_no_call_at_import() -> None:
 
 
 def test_empty_words_are_seen_wherever_a_name_is_given(tmp_path: Path) -> None:
-    file = tmp_path / "names.py"
-    file.write_text("OWN = 1\ndef found(given, *, rest=0):\n    for one in given:\n        one.told = rest\n")
-    assert sorted(empty_words(file)) == ["found", "given", "one", "own", "rest", "told"]
-    file.write_text("next_state = 1\ndef step(action, part_of_state):\n    action.value = given\n")
-    assert not empty_words(file)
+    empty = tmp_path / "empty.py"
+    empty.write_text("OWN = 1\ndef found(given, *, rest=0):\n    for one in given:\n        one.told = rest\n")
+    assert sorted(empty_words(empty)) == ["found", "given", "one", "own", "rest", "told"]
+    plain = tmp_path / "plain.py"
+    plain.write_text("next_state = 1\ndef step(action, part_of_state):\n    action.value = given\n")
+    assert not empty_words(plain)
 
 
 # -- laws of the source ------------------------------------------------------------------------------------------
