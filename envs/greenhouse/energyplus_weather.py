@@ -123,7 +123,7 @@ def _numbers(rows: list[list[str]], field: Field, column: Column) -> np.ndarray:
         ValueError: one is missing, no number, or out of range.
     """
     values = np.empty(len(rows))
-    most = WETTEST if column.name == "humidity" else column.maximum
+    maximum = WETTEST if column.name == "humidity" else column.maximum
     for number, row in enumerate(rows):
         where, text = f"the {field.name} of row {HEADER + number + 1}", row[field.place].strip()
         try:
@@ -132,6 +132,6 @@ def _numbers(rows: list[list[str]], field: Field, column: Column) -> np.ndarray:
             raise ValueError(f"{where} is no number: {text[:20]!r}") from None
         if not values[number] < field.missing:
             raise ValueError(f"{where} is missing ({text[:20]})")
-        if not column.minimum <= values[number] <= most:
-            raise ValueError(f"{where} must be from {column.minimum:g} to {most:g} {column.unit}, got {text[:20]}")
+        if not column.minimum <= values[number] <= maximum:
+            raise ValueError(f"{where} must be from {column.minimum:g} to {maximum:g} {column.unit}, got {text[:20]}")
     return np.minimum(values, SATURATED) if column.name == "humidity" else values

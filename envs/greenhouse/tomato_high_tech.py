@@ -145,8 +145,8 @@ class TomatoHighTech(Tomato):
     def constants(self) -> tuple[Constant, ...]:
         """Return the constants of ``tomato.py``, prices of electricity and water, and the devices' limits."""
 
-        def limit(name: str, unit: str, value: float, meaning: str, most: float) -> Constant:
-            return Constant(f"{name}_limit", unit, value, value, meaning, most, may_vary=False)
+        def limit(name: str, unit: str, value: float, meaning: str, maximum: float) -> Constant:
+            return Constant(f"{name}_limit", unit, value, value, meaning, maximum, may_vary=False)
 
         return (
             *super().constants(),
