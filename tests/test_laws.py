@@ -191,7 +191,7 @@ EMPTY_WORDS_BY_FOLDER = {
     "envs": 59,
     "envs/driving": 110,
     "envs/exploration": 85,
-    "envs/greenhouse": 91,
+    "envs/greenhouse": 89,
     "envs/locomotion": 5,
     "envs/marl": 23,
     "envs/memory": 84,
