@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from gymnasium.wrappers import TimeLimit
+from toy_tasks import Bandit, Chain, Clock, Cue, Digits, Picture, Target, Toy, TwoAgents, TwoObjectives, Weather
+from trajectories import differences, trajectory
 from typer.testing import CliRunner
 
 import rlbench_suite
@@ -27,10 +29,6 @@ from rlbench_suite.contract import ContractError
 from rlbench_suite.episode import Draw
 from rlbench_suite.policy import View
 from rlbench_suite.task_card import Constraint, TaskCard
-
-sys.path += [str(Path(__file__).parent / folder) for folder in ("baselines", "adapters")]
-from toy_tasks import Bandit, Chain, Clock, Cue, Digits, Picture, Target, Toy, TwoAgents, TwoObjectives, Weather
-from trajectories import differences, trajectory
 
 
 @pytest.mark.every_id

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,8 @@ import pytest
 pytest.importorskip("minari")
 pytest.importorskip("h5py")
 
+from toy_tasks import Target, Toy
+
 from rlbench_suite import datasets, registry
 from rlbench_suite.agent import CannotPlay, Progress
 from rlbench_suite.baselines.flat_task import flatten_task
@@ -24,9 +25,6 @@ from rlbench_suite.baselines.offline.offline_agent import Batch, OfflineAgent, a
 from rlbench_suite.baselines.offline.td3_bc import TD3BC, LearnerState, TD3WithCloning
 from rlbench_suite.datasets.storage import Transitions
 from rlbench_suite.evaluation.protocol import evaluate, evaluation_seeds
-
-sys.path.insert(0, str(Path(__file__).parent))
-from toy_tasks import Target, Toy
 
 HOVER = "QuadcopterHover-v0"
 
