@@ -86,8 +86,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     selected_items = []
     other_items = []
     for item in items:
-        items_of_group = selected_items if selection.runs(item.path, _names_in_parameters(item)) else other_items
-        items_of_group.append(item)
+        slow = item.get_closest_marker("slow") is not None
+        runs = selection.runs(item.path, _names_in_parameters(item), slow)
+        (selected_items if runs else other_items).append(item)
     config.hook.pytest_deselected(items=other_items)
     items[:] = selected_items
 

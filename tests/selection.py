@@ -25,8 +25,10 @@ from rlbench_suite.task_card import TaskCard
 
 ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests"
-TURNS = 2
-"""Number of consecutive commits in which each subject that has not changed runs once."""
+TURNS = 3
+"""Number of consecutive commits in which each test of what has not changed runs once."""
+SLOW_TURNS = 9
+"""The same number for tests marked ``slow``, which compile most programs."""
 FILES_PER_FIXED_FILE = 8
 """Number of test files of a folder for one in the fixed selection."""
 LAWS = (TESTS, TESTS / "packaging")
@@ -174,48 +176,57 @@ class Selection:
         changes = f"{git('diff', '--name-only', base)}\n{git('ls-files', '--others', '--exclude-standard')}"
         return cls(base=base, turn=int(git("rev-list", "--count", "HEAD")), changed=frozenset(changes.split("\n")))
 
-    def has_turn(self, subject: str) -> bool:
-        """Tell whether a subject that has not changed runs at this commit."""
-        return self.base is not None and (number(subject) + self.turn) % TURNS == 0
+    def has_turn(self, subject: str, turns: int) -> bool:
+        """Tell whether a subject that has not changed runs at this commit, which it does at one in ``turns``."""
+        return self.base is not None and (number(subject) + self.turn) % turns == 0
 
-    def runs_card(self, card: TaskCard) -> bool:
-        """Tell whether the tests of an id run."""
-        if self.every or card.id in SMOKE or self.has_turn(card.name):
-            return True
-        return not self.changed.isdisjoint(files_of_card(card))
+    @cached_property
+    def needed_ids(self) -> frozenset[str]:
+        """Ids that run in any case, and their names: those that have changed, or of the suite ``smoke``."""
+        needed_cards = [
+            card
+            for card in cards().values()
+            if self.every or card.id in SMOKE or not self.changed.isdisjoint(files_of_card(card))
+        ]
+        return frozenset(name for card in needed_cards for name in (card.id, card.name))
 
-    def runs_file(self, file: Path) -> bool:
-        """Tell whether the tests of a file run that are not about an id."""
-        if self.every or file.parent in LAWS:
-            return True
+    @cached_property
+    def needed_files(self) -> frozenset[Path]:
+        """Test files that run in any case: laws, the fixed selection, and what depends on what has changed."""
+        files = frozenset(TESTS.rglob("test_*.py"))
+        if self.every:
+            return files
         if self.base is None:
-            return file in fixed_files()
-        return self.has_turn(file.stem) or not self.changed.isdisjoint(files_of_test(file))
+            return fixed_files()
+        return frozenset(
+            file for file in files if file.parent in LAWS or not self.changed.isdisjoint(files_of_test(file))
+        )
 
-    @cached_property
-    def ids(self) -> frozenset[str]:
-        """Ids whose tests run, and their names."""
-        selected_cards = [card for card in cards().values() if self.runs_card(card)]
-        return frozenset(name for card in selected_cards for name in (card.id, card.name))
+    def runs(self, file: Path, parameters: Set[str] = frozenset(), slow: bool = False) -> bool:
+        """Tell whether a test runs.
 
-    @cached_property
-    def files(self) -> frozenset[Path]:
-        """Test files whose tests run where they are not about an id."""
-        return frozenset(filter(self.runs_file, TESTS.rglob("test_*.py")))
-
-    def runs(self, file: Path, parameters: Set[str]) -> bool:
-        """Tell whether a test of a file runs, whose parameters are or name these strings."""
-        names = parameters & all_names()
-        if not names:
-            return file in self.files
-        return not names.isdisjoint(self.ids) or file.relative_to(ROOT).as_posix() in self.changed
+        Args:
+            file: file of the test.
+            parameters: strings among its parameters.
+            slow: whether it is marked so.
+        """
+        turns = SLOW_TURNS if slow else TURNS
+        ids = parameters & all_names()
+        if not ids:
+            return file in self.needed_files or self.has_turn(file.stem, turns)
+        if file.relative_to(ROOT).as_posix() in self.changed or not ids.isdisjoint(self.needed_ids):
+            return True
+        return any(self.has_turn(name.removeprefix("rlsuite/"), turns) for name in ids)
 
     def __str__(self) -> str:
         """Say in one line what runs and what does not."""
         if self.every:
             return "selection: every test"
-        file_count = len([*TESTS.rglob("test_*.py")])
-        line = f"selection: {len(self.ids) // 2} of {len(cards())} ids and {len(self.files)} of {file_count} test files"
+        files = [*TESTS.rglob("test_*.py")]
+        ids = [task_id for task_id in cards() if self.runs(TESTS, {task_id})]
+        line = (
+            f"selection: {len(ids)} of {len(cards())} ids and {sum(map(self.runs, files))} of {len(files)} test files"
+        )
         if self.base:
             line += f", all that has changed since {self.base[:12]} among them"
         return f"{line}; pytest --every runs the others too"

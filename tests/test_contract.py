@@ -31,6 +31,7 @@ from rlbench_suite.policy import View
 from rlbench_suite.task_card import Constraint, TaskCard
 
 
+@pytest.mark.slow
 @pytest.mark.every_id
 def test_every_id_keeps_the_contract(card: TaskCard, room_for_many: None) -> None:
     check_task(card.build())

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import selection
-from selection import FILES_PER_FIXED_FILE, ROOT, TESTS, TURNS, Selection, files_behind, files_of_card
+from selection import FILES_PER_FIXED_FILE, ROOT, SLOW_TURNS, TESTS, TURNS, Selection, files_behind, files_of_card
 
 from rlbench_suite.registry import SMOKE, card, cards
 
@@ -37,12 +38,22 @@ def configuration(*args: str, keyword: str = "", every: bool = False, since: str
     )
 
 
+def ids(run: Selection, slow: bool = False) -> set[str]:
+    """Return the names of the ids whose tests run, in files that have not changed."""
+    return {task_card.name for task_card in cards().values() if run.runs(TESTS, {task_card.name}, slow)}
+
+
+def files(run: Selection, slow: bool = False) -> set[Path]:
+    """Return the files whose tests run that are not about an id."""
+    return {path for path in TESTS.rglob("test_*.py") if run.runs(path, set(), slow)}
+
+
 def test_a_plain_run_has_the_ids_of_smoke_the_laws_and_files_of_each_folder() -> None:
-    assert frozenset({*SMOKE, *(card(name).name for name in SMOKE)}) == FIXED.ids
-    assert set(TESTS.glob("test_*.py")) < FIXED.files
+    assert ids(FIXED) == {card(name).name for name in SMOKE}
+    assert set(TESTS.glob("test_*.py")) < files(FIXED)
     core_files = [path for path in TESTS.rglob("test_*.py") if selection.OF_VARIANTS not in path.read_text()]
-    assert {path.parent for path in core_files} == {path.parent for path in FIXED.files}
-    assert len(FIXED.files) < len(core_files) * 2 / 3
+    assert {path.parent for path in core_files} == {path.parent for path in files(FIXED)}
+    assert len(files(FIXED)) < len(core_files) * 2 / 3
 
 
 def test_a_plain_run_asks_nothing_of_git(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,19 +61,20 @@ def test_a_plain_run_asks_nothing_of_git(monkeypatch: pytest.MonkeyPatch) -> Non
     assert Selection.of_run(configuration()) == FIXED
 
 
-def test_each_id_and_file_runs_once_in_as_many_commits_as_there_are_turns() -> None:
-    for turn in (5, 100):
-        runs = [since(turn=turn + step) for step in range(TURNS)]
+@pytest.mark.parametrize(("slow", "turns"), [(False, TURNS), (True, SLOW_TURNS)])
+def test_each_id_and_file_runs_once_in_as_many_commits_as_there_are_turns(slow: bool, turns: int) -> None:
+    for first in (5, 100):
+        runs = [since(turn=first + step) for step in range(turns)]
+        running_ids = Counter(name for run in runs for name in ids(run, slow))
+        running_files = Counter(path for run in runs for path in files(run, slow))
         for task_card in cards().values():
-            expected = TURNS if task_card.id in SMOKE else 1
-            assert sum(task_card.name in run.ids for run in runs) == expected
-        for path in set(TESTS.rglob("test_*.py")):
-            expected = TURNS if path.parent in selection.LAWS else 1
-            assert sum(path in run.files for run in runs) == expected
+            assert running_ids[task_card.name] == (turns if task_card.id in SMOKE else 1)
+        for path in TESTS.rglob("test_*.py"):
+            assert running_files[path] == (turns if path.parent in selection.LAWS else 1)
 
 
 def test_a_turn_has_its_share_of_the_ids() -> None:
-    assert len(since().ids) / 2 == pytest.approx(len(cards()) / TURNS, rel=0.25)
+    assert len(ids(since())) == pytest.approx(len(cards()) / TURNS, rel=0.25)
 
 
 @pytest.mark.parametrize("name", ["Highway-v0", "Zebra-v0", "SCIMTorque-v0", "QuadcopterHoverRough-v0"])
@@ -72,11 +84,11 @@ def test_an_id_runs_whenever_its_code_or_its_golden_trajectory_has_changed(name:
     for path in (code, f"tests/adapters/golden/{name}.json"):
         assert (ROOT / path).is_file()
         assert path in files_of_card(card(name))
-        assert all(name in since(path, turn=turn).ids for turn in range(TURNS))
+        assert all(name in ids(since(path, turn=turn)) for turn in range(TURNS))
 
 
 def test_a_file_of_the_kernel_is_no_change_of_an_id() -> None:
-    assert since("rlbench_suite/registry.py").ids == since().ids
+    assert ids(since("rlbench_suite/registry.py")) == ids(since())
 
 
 @pytest.mark.parametrize(
@@ -94,7 +106,7 @@ def test_a_file_of_the_kernel_is_no_change_of_an_id() -> None:
 )
 def test_a_file_runs_whenever_what_it_depends_on_has_changed(name: str, behind: str) -> None:
     assert (ROOT / behind).is_file()
-    assert all(find_test(name) in since(behind, turn=turn).files for turn in range(TURNS))
+    assert all(find_test(name) in files(since(behind, turn=turn)) for turn in range(TURNS))
 
 
 def test_what_the_kernel_imports_is_not_behind_a_file() -> None:
@@ -107,7 +119,7 @@ def test_a_test_about_an_id_goes_with_the_id_and_others_with_their_file() -> Non
     file = find_test("test_zebra.py")
     turns = [since(turn=turn) for turn in range(TURNS)]
     assert sorted(run.runs(file, {"Zebra-v0", "easy"}) for run in turns) == [False] * (TURNS - 1) + [True]
-    assert [run.runs(file, {"easy"}) for run in turns] == [file in run.files for run in turns]
+    assert [run.runs(file, {"easy"}) for run in turns] == [run.runs(file) for run in turns]
     assert FIXED.runs(file, {"SAT-v0"})
     assert since("tests/puzzles/test_zebra.py").runs(file, {"Zebra-v0"})
     assert since("tests/puzzles/test_zebra.py", turn=1).runs(file, {"Zebra-v0"})
@@ -121,8 +133,8 @@ def test_names_paths_and_every_leave_nothing_out() -> None:
         configuration(f"{TESTS}/test_laws.py::test_nothing_of_one_machine"),
     ):
         run = Selection.of_run(configured)
-        assert run.ids == selection.all_names()
-        assert run.files == frozenset(TESTS.rglob("test_*.py"))
+        assert ids(run, slow=True) == {task_card.name for task_card in cards().values()}
+        assert files(run, slow=True) == set(TESTS.rglob("test_*.py"))
     assert str(run) == "selection: every test"
 
 
@@ -151,7 +163,7 @@ def test_without_git_nothing_has_changed(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(selection, "git", lambda *arguments: "")
     run = Selection.of_run(configuration(since="HEAD^"))
     assert run == Selection(base="")
-    assert len(run.ids) > len(FIXED.ids)
+    assert ids(run) > ids(FIXED)
 
 
 def test_a_run_begins_with_what_it_leaves_out(tmp_path: Path) -> None:
@@ -166,4 +178,4 @@ def test_a_run_begins_with_what_it_leaves_out(tmp_path: Path) -> None:
 def test_the_docs_say_the_shares() -> None:
     text = " ".join((ROOT / "CONTRIBUTING.md").read_text().split())
     assert f"one in {FILES_PER_FIXED_FILE} of the other test files" in text
-    assert f"and 1/{TURNS} of everything else" in text
+    assert f"and 1/{TURNS} of everything else (1/{SLOW_TURNS} of the tests marked `slow`)" in text

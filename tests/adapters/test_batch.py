@@ -19,6 +19,8 @@ from rlbench_suite.adapters.rollout import play
 from rlbench_suite.registry import agent
 from rlbench_suite.task_card import TaskCard
 
+pytestmark = pytest.mark.slow
+
 ENVS = 4
 """The same everywhere, so that programs compiled for one test serve the others."""
 STEP = ("observation", "reward", "terminated", "truncated", "info")
