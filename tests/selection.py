@@ -29,7 +29,7 @@ TURNS = 3
 """Number of consecutive commits in which each test of what has not changed runs once."""
 SLOW_TURNS = 9
 """The same number for tests marked ``slow``, which compile most programs."""
-FILES_PER_FIXED_FILE = 8
+FILES_PER_FIXED_FILE = 16
 """Number of test files of a folder for one in the fixed selection."""
 LAWS = (TESTS, TESTS / "packaging")
 """Folders whose test files always run: laws of the source, the pages and the package."""
