@@ -11,7 +11,9 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 
-PACKAGE = Path(__file__).parent
+import rlbench_suite
+
+PACKAGE = Path(rlbench_suite.__path__[0])
 WINGS = ("envs", "datasets", "baselines", "leaderboard")
 
 
