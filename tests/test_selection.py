@@ -1,4 +1,4 @@
-"""A plain run is fixed; a run since a commit tests all that has changed, and in two commits all of the rest."""
+"""A plain run is fixed; a run since a commit tests all that has changed, and in a few commits all of the rest."""
 
 from __future__ import annotations
 
