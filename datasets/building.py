@@ -22,7 +22,7 @@ Show = Callable[[str, int, int], None]
 
 
 def build(entry: Entry, *, force: bool, show: Show) -> Path:
-    """See :func:`rlbench_suite.datasets.build`."""
+    """See :func:`rlbench_suite.datasets.access.build`."""
     storage.refuse_installed(entry, force)
     with writing(f"{entry.id} to {storage.root()}"), storage.staging() as aside:
         made = aside / "made"

@@ -131,7 +131,7 @@ class File(NamedTuple):
 
 
 def download(entry: Entry, remote: str, *, force: bool, show: Show) -> Path:
-    """See :func:`rlbench_suite.datasets.download`."""
+    """See :func:`rlbench_suite.datasets.access.download`."""
     place = Place.of(remote)
     storage.refuse_installed(entry, force)
     files = wanted_files(entry, place)
@@ -304,7 +304,7 @@ def unpack(entry: Entry, archive: Path, made: Path) -> None:
 
 
 def publish(entries: Sequence[Entry], to: Path, layout: str) -> None:
-    """See :func:`rlbench_suite.datasets.publish`."""
+    """See :func:`rlbench_suite.datasets.access.publish`."""
     if layout not in LAYOUTS:
         raise ValueError(unknown("layout", layout, LAYOUTS))
     for entry in entries:

@@ -28,7 +28,7 @@ class Verdict(NamedTuple):
 
 
 def verify(entry: Entry, *, show: Show) -> Verdict:
-    """See :func:`rlbench_suite.datasets.verify`."""
+    """See :func:`rlbench_suite.datasets.access.verify`."""
     if not storage.is_installed(entry):
         raise FileNotFoundError(
             f"{entry.id} is not installed in {storage.root()}; get it with: rlsuite-data build {entry.id}"

@@ -172,7 +172,7 @@ def one_shot(card: TaskCard) -> list[str]:
     text += [f"Difficulty of an instance: {puzzle.difficulty_is}. Scores on test instances with 95 % intervals, and"]
     command = f"rlsuite dev calibrate {card.name}"
     text += [f"skill = (score - guess) / (1 - guess): `{command}`; rows `classifier` and `kind`:"]
-    text += [f"`python benchmarks/shortcuts.py --ids {card.name}`.", ""]
+    text += [f"`python benchmarks/audits/shortcuts.py --ids {card.name}`.", ""]
     text += ["| difficulty | player | score | interval | skill | instances |"]
     text += ["| --- | --- | --- | --- | --- | --- |"]
     for tier in card.difficulties:

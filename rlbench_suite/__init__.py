@@ -17,14 +17,11 @@ Importing this package registers every id: ``gymnasium.make("rlsuite/SAT-v0")`` 
 
 from importlib import import_module as _import_module
 from importlib.metadata import version as _version
-from pathlib import Path as _Path
 from typing import TYPE_CHECKING
 from typing import Any as _Any
 
-if not _Path(__file__).with_name("envs").exists():
-    __path__.append(str(_Path(__file__).parents[1]))  # a source tree: the wings lie beside this folder, not in it
-
 from rlbench_suite.registry import card, make, make_vec, register, suites, tasks
+from rlbench_suite.source_tree import find_wings as _find_wings
 
 if TYPE_CHECKING:
     from rlbench_suite import functional, stats
@@ -48,6 +45,7 @@ __all__ = [
 
 __version__ = _version("rlbench-suite")
 
+_find_wings()
 register()
 
 _IMPORTED_LATER = {

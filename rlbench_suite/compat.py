@@ -26,7 +26,7 @@ def calling_thread_device() -> jax.Device:
     """Return a CPU device that computes in the thread that calls, for programs of a few microseconds.
 
     JAX's own CPU device hands every program of more than a thousand operations to another thread. The two context
-    switches take longer than a quadcopter's step (``benchmarks/single_env.py``). The option that prevents this,
+    switches take longer than a quadcopter's step (``benchmarks/speed/single_env.py``). The option that prevents this,
     ``jax_cpu_enable_async_dispatch``, applies to the whole process and is read once. So we open a client of our own and
     leave the user's alone.
     """

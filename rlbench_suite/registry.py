@@ -43,7 +43,7 @@ AGENTS = {
     "sb3-ddpg": "rlbench_suite.baselines.sb3:SB3DDPG",
 }
 
-DATASETS = "rlbench_suite.datasets"
+DATASETS = "rlbench_suite.datasets.access"
 ENVS = "rlbench_suite.envs"
 GENERALISATION = "generalisation"
 
@@ -275,7 +275,7 @@ def agent(name: str) -> Agent:
 
 
 def datasets() -> Any:
-    """Import and return the wing of offline datasets, for the command line and for agents that learn from them."""
+    """Import and return the functions of offline datasets, for the command line and for agents that learn from them."""
     return importlib.import_module(DATASETS)
 
 

@@ -170,7 +170,7 @@ class TaskCard:
             with other choices.
         optima: the same by difficulty, where it differs; a difficulty that is not listed has none that is known.
         replay_tolerance: allowed difference of a return that a processor with other rounding replays, about four times
-            what ``benchmarks/across_processors.py`` finds.
+            what ``benchmarks/audits/across_processors.py`` finds.
         constraint: limit of the task's ``cost``; None for a task without one.
         chance: why random play or doing nothing succeeds in more than 5 % of episodes at some difficulty; empty where
             neither does.

@@ -1,8 +1,7 @@
 """Run the tests of the contract over the ids in the registry: a task without tests cannot exist.
 
 Ids of one entry point with the same tags differ by data only. Each of them passes the tests marked ``every_id``; the
-first one passes the others too. Variants, difficulties beside the default and test files about them take turns
-(``selection.py``); ``pytest --every`` runs all.
+first one passes the others too. ``selection.py`` chooses the tests of a run; ``pytest --every`` runs all.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from selection import Selection, is_of_variants
+from selection import Selection
 
 from rlbench_suite import registry
 from rlbench_suite.cli import prepare_jax
@@ -35,8 +34,8 @@ SELECTION = pytest.StashKey[Selection]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--every", action="store_true", help="run every test: nothing takes turns (tests/selection.py)")
-    parser.addoption("--since", metavar="COMMIT", help="commit since which changes count; by default the last tag")
+    parser.addoption("--every", action="store_true", help="run every test")
+    parser.addoption("--since", metavar="COMMIT", help="test all that has changed since, and a share of the rest")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -81,37 +80,25 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         reporter.write_line(str(session.config.stash[SELECTION]))
 
 
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    if collection_path.suffix != ".py" or not collection_path.name.startswith("test_"):
-        return None
-    return True if not config.stash[SELECTION].runs_file(collection_path) else None
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what the parameters of tests name, and what has no turn."""
+    """Leave out the tests that the selection leaves out."""
     selection = config.stash[SELECTION]
-    variant_names = {name for card in cards().values() if card.variant for name in (card.id, card.name)}
-    left_out = {name for card in cards().values() if not selection.runs_card(card) for name in (card.id, card.name)}
-    further: dict[str, set[str]] = {}  # difficulties of each family that no task of it has as its default
-    for card in cards().values():
-        further.setdefault(card.family, set()).update(card.difficulties)
-    for card in cards().values():
-        further[card.family].discard(card.default_difficulty or "")
+    selected_items = []
+    other_items = []
+    for item in items:
+        slow = item.get_closest_marker("slow") is not None
+        runs = selection.runs(item.path, _names_in_parameters(item), slow)
+        (selected_items if runs else other_items).append(item)
+    config.hook.pytest_deselected(items=other_items)
+    items[:] = selected_items
 
-    def runs(item: pytest.Item) -> bool:
-        values = (
-            item.callspec.params.values() if isinstance(item, pytest.Function) and hasattr(item, "callspec") else ()
-        )
-        names = {name for value in values if isinstance(name := getattr(value, "name", value), str)}
-        if names & left_out:
-            return False
-        if is_of_variants(item.path) or names & variant_names:
-            return True
-        tiers = names & further.get(item.path.relative_to(TESTS).parts[0], set())
-        return not tiers or selection.runs_tier(" ".join(sorted(names)))
 
-    config.hook.pytest_deselected(items=[item for item in items if not runs(item)])
-    items[:] = [item for item in items if runs(item)]
+def _names_in_parameters(item: pytest.Item) -> set[str]:
+    """Return the strings among the parameters of a test, and the names of parameters that have some."""
+    if not isinstance(item, pytest.Function) or not hasattr(item, "callspec"):
+        return set()
+    names = (getattr(value, "name", value) for value in item.callspec.params.values())
+    return {name for name in names if isinstance(name, str)}
 
 
 def simulated() -> list[TaskCard]:
@@ -121,8 +108,7 @@ def simulated() -> list[TaskCard]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "card" in metafunc.fixturenames:
-        selection = metafunc.config.stash[SELECTION]
-        table = [card for card in simulated() if selection.runs_card(card)]
+        table = simulated()
         if metafunc.definition.get_closest_marker("every_puzzle"):
             table = [card for card in table if card.puzzle]
         elif not metafunc.definition.get_closest_marker("every_id"):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
-from pathlib import Path
 from typing import NamedTuple
 
 import gymnasium
@@ -12,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from gymnasium.wrappers import TimeLimit
+from toy_tasks import Toy
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
@@ -22,9 +21,6 @@ from rlbench_suite.registry import card as find_card
 from rlbench_suite.scale import ZERO_PLAYERS
 from rlbench_suite.task_card import Constraint, TaskCard
 from rlbench_suite.trial import random_action
-
-sys.path += [str(Path(__file__).parent / "baselines")]
-from toy_tasks import Toy
 
 LIMIT = Constraint(counts="steps", limit=2.0, reason="to be broken")
 

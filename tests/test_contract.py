@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from gymnasium.wrappers import TimeLimit
+from toy_tasks import Bandit, Chain, Clock, Cue, Digits, Picture, Target, Toy, TwoAgents, TwoObjectives, Weather
+from trajectories import differences, trajectory
 from typer.testing import CliRunner
 
 import rlbench_suite
@@ -28,11 +30,8 @@ from rlbench_suite.episode import Draw
 from rlbench_suite.policy import View
 from rlbench_suite.task_card import Constraint, TaskCard
 
-sys.path += [str(Path(__file__).parent / folder) for folder in ("baselines", "adapters")]
-from toy_tasks import Bandit, Chain, Clock, Cue, Digits, Picture, Target, Toy, TwoAgents, TwoObjectives, Weather
-from trajectories import differences, trajectory
 
-
+@pytest.mark.slow
 @pytest.mark.every_id
 def test_every_id_keeps_the_contract(card: TaskCard, room_for_many: None) -> None:
     check_task(card.build())

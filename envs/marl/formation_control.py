@@ -53,7 +53,7 @@ class FormationControl(NamedTuple):
     course, after the collision cones of Fiorini & Shiller 1998 (doi:10.1177/027836499801700706). Vehicles that meet
     head-on both go to the right. The controller uses the vehicles' own observations only.
 
-    Its numbers are the best of a random search on training episodes (``benchmarks/yardsticks.py``).
+    Its numbers are the best of a random search on training episodes (``benchmarks/audits/yardsticks.py``).
     """
 
     agents: np.ndarray

@@ -30,7 +30,7 @@ the reference, which walks the shortest ways, takes a little fewer. No closed fo
 the reference stands for the optimum.
 
 **The ceiling without memory** has no closed form either: it is that of the best way to search a floor by chances that
-depend on the own cell only. ``benchmarks/memoryless_cubes.py`` bounds it from below.
+depend on the own cell only. ``benchmarks/audits/memoryless_cubes.py`` bounds it from below.
 """
 
 from __future__ import annotations
@@ -285,7 +285,7 @@ class Wanderer(eqx.Module):
 
     Several cubes are soon seen again, so that it stays where it is and takes. One cube or hidden colours are not: then
     it goes on along a way around the floor with probability 0.4, and takes with probability 0.6. Others take more
-    (``benchmarks/memoryless_cubes.py``); the best is not known.
+    (``benchmarks/audits/memoryless_cubes.py``); the best is not known.
     """
 
     count: int = eqx.field(static=True)

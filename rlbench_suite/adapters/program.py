@@ -19,7 +19,7 @@ def program(
     """Trace a function of one array now, and compile it at its first call.
 
     JAX's jitted calls read NumPy arrays in place, and NumPy reads their results in place. So a call costs JAX's
-    dispatch and no copy (``benchmarks/single_env.py``). The argument may be changed after the call.
+    dispatch and no copy (``benchmarks/speed/single_env.py``). The argument may be changed after the call.
 
     Args:
         function: a function from an array to an array.

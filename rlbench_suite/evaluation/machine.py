@@ -37,7 +37,7 @@ _HARMLESS_FLAGS = (
 """Beginnings of flags of XLA that change no number. Others may: fast mathematics, other instructions, precision."""
 _INSTRUCTIONS = ("fma",)
 """CPU flags that bits depend on: products fused into sums. Wider vectors change nothing, and no task uses instructions
-that processors only approximate (``benchmarks/across_processors.py``, ``tests/test_arithmetic.py``)."""
+that processors only approximate (``benchmarks/audits/across_processors.py``, ``tests/test_arithmetic.py``)."""
 
 _VECTORS = ("avx512f", "avx2", "avx", "sse4_2", "asimd")
 """CPU flags of vector instructions, the widest first."""

@@ -30,8 +30,8 @@ PLAYERS = {
 }
 """Players and their descriptions.
 
-``benchmarks/shortcuts.py`` measures the last two where a puzzle has few answers or kinds of answers. A kind is, for
-instance, whether there is a solution. The scores also have ``difficulty``, the mean difficulty of the instances.
+``benchmarks/audits/shortcuts.py`` measures the last two where a puzzle has few answers or kinds of answers. A kind is,
+for instance, whether there is a solution. The scores also have ``difficulty``, the mean difficulty of the instances.
 """
 NO_SKILL = ("difficulty", "kind")
 """Entries that are no scores of answers, so that they have no skill."""

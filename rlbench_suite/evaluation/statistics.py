@@ -9,9 +9,9 @@ library, rliable.
 Intervals come from the stratified bootstrap (:mod:`rlbench_suite.evaluation.intervals`) and describe new seeds on the
 same tasks. Those of the interquartile mean, the mean and the optimality gap are studentised. Where the seeds show that
 their spread tells too little (gaps, equal scores, tasks that rise and fall together), they are widened
-(:mod:`rlbench_suite.evaluation.unseen`). ``benchmarks/score_shapes.py`` measures how often they cover the truth, for
-the shapes that scores have, and ``docs/audits/coverage.md`` shows it. ``method="percentile"`` gives rliable's
-intervals, which nothing widens, and which cover 79 to 92 % at five seeds of normal or exponential scores.
+(:mod:`rlbench_suite.evaluation.unseen`). ``benchmarks/coverage/score_shapes.py`` measures how often they cover the
+truth, for the shapes that scores have, and ``docs/audits/coverage.md`` shows it. ``method="percentile"`` gives
+rliable's intervals, which nothing widens, and which cover 79 to 92 % at five seeds of normal or exponential scores.
 
 Other statistics have other intervals:
 

@@ -47,8 +47,8 @@ together."""
 TAIL_WITHIN, TAIL_BEYOND = 2.0, 4.0
 """Distance beyond the seen runs of an agent at which an unseen one may lie, in units of the distance from its median to
 its lowest or highest score: where the scores lie within :data:`SCALE`, and where they leave it, so that nothing bounds
-them. Chosen so that ``benchmarks/false_verdicts.py`` counts at most .06 for lognormal scores against scores that are
-always equal, or spread by .3."""
+them. Chosen so that ``benchmarks/coverage/false_verdicts.py`` counts at most .06 for lognormal scores against scores
+that are always equal, or spread by .3."""
 
 _MOST_WEIGHINGS, _LEAST_WEIGHINGS, _MOST_WEIGHTS = 1_000, 400, 500_000
 """Random weighings of the runs; fewer if there are many runs, whose interval the bounds hardly change."""

@@ -13,13 +13,13 @@ import jax
 import numpy as np
 import pytest
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from trajectories import flat, random_actions
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.registry import agent
 from rlbench_suite.task_card import TaskCard
 
-sys.path.insert(0, str(Path(__file__).parent))
-from trajectories import flat, random_actions
+pytestmark = pytest.mark.slow
 
 ENVS = 4
 """The same everywhere, so that programs compiled for one test serve the others."""

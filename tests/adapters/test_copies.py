@@ -15,11 +15,9 @@ import jax
 import numpy as np
 import pettingzoo
 import pytest
+from trajectories import flat, random_actions
 
 from rlbench_suite.task_card import TaskCard
-
-sys.path.insert(0, str(Path(__file__).parent))
-from trajectories import flat, random_actions
 
 COPIES = {
     "pickle": lambda env: pickle.loads(pickle.dumps(env)),

@@ -19,7 +19,7 @@ from rlbench_suite.registry import card as find_card
 from rlbench_suite.registry import cards
 from rlbench_suite.task_card import TaskCard
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.append(str(Path(__file__).parents[1] / "support"))  # where pytest finds it, but not a program
 from trajectories import differences, trajectory
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -12,6 +12,8 @@ from gymnasium import spaces
 
 from rlbench_suite.task_card import TaskCard
 
+pytestmark = pytest.mark.slow
+
 EPISODES, STEPS = 64, 60
 
 

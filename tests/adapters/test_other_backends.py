@@ -22,6 +22,8 @@ from rlbench_suite.registry import card as find_card
 from rlbench_suite.registry import cards
 from rlbench_suite.task_card import TaskCard, load
 
+pytestmark = pytest.mark.slow
+
 ENTRIES = 4
 DRAW = Draw(np.int32(0), np.int32(-1))
 

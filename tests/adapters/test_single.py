@@ -17,15 +17,13 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import TimeLimit
+from trajectories import digest, flat, random_actions
 
 from rlbench_suite.adapters.entry_points import make, make_vec
 from rlbench_suite.episode import NO_LIMIT, Draw, action_sizes, advance, begin, seed_key
 from rlbench_suite.process import precision
 from rlbench_suite.registry import cards
 from rlbench_suite.task_card import TaskCard
-
-sys.path.insert(0, str(Path(__file__).parent))
-from trajectories import digest, flat, random_actions
 
 VIEWS = ("structured", "text", "pixels")
 
@@ -120,7 +118,7 @@ def another_process() -> Iterator[subprocess.Popen[str]]:
         "for line in sys.stdin: print('digest', digest(gymnasium.make(line.strip()), 5, 200), flush=True)"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", code, str(Path(__file__).parent)],
+        [sys.executable, "-c", code, str(Path(__file__).parents[1] / "support")],
         env={**os.environ, "PYTHONHASHSEED": "1"},  # this process has a random one, or another if it is set
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from toy_tasks import Cue
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.ppo.agent import PPO
 from rlbench_suite.baselines.ppo.memory_units import HEADS, LSTM, UNITS, WINDOW, GTrXL, MinGRU, unroll_step_by_step
-
-sys.path.insert(0, str(Path(__file__).parent))
-from toy_tasks import Cue
 
 UNIT_COUNT, FEATURES = 8, 3
 

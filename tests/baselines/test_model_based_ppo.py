@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from toy_tasks import Bandit, Chain, Target, TwoAgents
 
 from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import play
@@ -32,9 +32,6 @@ from rlbench_suite.baselines.ppo.model_based import (
 from rlbench_suite.baselines.ppo.ppo import Networks, Transition
 from rlbench_suite.baselines.replay.replay_agent import ReplayBuffer
 from rlbench_suite.evaluation.protocol import evaluation_seeds
-
-sys.path.insert(0, str(Path(__file__).parent))
-from toy_tasks import Bandit, Chain, Target, TwoAgents
 
 SMALL = {
     "num_envs": 8, "num_steps": 64, "hidden": (16,), "model_hidden": (16,), "members": 3, "model_updates": 400,

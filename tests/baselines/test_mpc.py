@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import sys
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -12,15 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from gymnasium import spaces
+from toy_tasks import Bandit, CostlyBandit, Digits, Toy, TwoAgents, TwoObjectives
 
 from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import first_episodes, play
 from rlbench_suite.agent import CannotPlay
 from rlbench_suite.baselines.mpc import MPC, Config
 from rlbench_suite.episode import Episode, seed_key
-
-sys.path.insert(0, str(Path(__file__).parent))
-from toy_tasks import Bandit, CostlyBandit, Digits, Toy, TwoAgents, TwoObjectives
 
 
 def planner(task: Any, **settings: Any) -> Any:

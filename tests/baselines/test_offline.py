@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,18 +14,18 @@ import pytest
 pytest.importorskip("minari")
 pytest.importorskip("h5py")
 
-from rlbench_suite import datasets, registry
+from toy_tasks import Target, Toy
+
+from rlbench_suite import registry
 from rlbench_suite.agent import CannotPlay, Progress
 from rlbench_suite.baselines.flat_task import flatten_task
 from rlbench_suite.baselines.offline import offline_agent, td3_bc
 from rlbench_suite.baselines.offline.bc import BC
 from rlbench_suite.baselines.offline.offline_agent import Batch, OfflineAgent, act
 from rlbench_suite.baselines.offline.td3_bc import TD3BC, LearnerState, TD3WithCloning
+from rlbench_suite.datasets import access
 from rlbench_suite.datasets.storage import Transitions
 from rlbench_suite.evaluation.protocol import evaluate, evaluation_seeds
-
-sys.path.insert(0, str(Path(__file__).parent))
-from toy_tasks import Target, Toy
 
 HOVER = "QuadcopterHover-v0"
 
@@ -55,9 +54,9 @@ class Room(Target):
 
 def use_dataset(monkeypatch: pytest.MonkeyPatch, steps: Transitions) -> None:
     """Let a toy task have a dataset."""
-    entry = datasets.find("hover/medium")
-    monkeypatch.setattr(datasets, "of_task", lambda _: {"medium": entry})
-    monkeypatch.setattr(datasets, "load", lambda _: steps)
+    entry = access.find("hover/medium")
+    monkeypatch.setattr(access, "of_task", lambda _: {"medium": entry})
+    monkeypatch.setattr(access, "load", lambda _: steps)
 
 
 def steps_of(observation: np.ndarray, action: np.ndarray, reward: np.ndarray) -> Transitions:
@@ -192,13 +191,13 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
 def test_a_changed_dataset_is_not_learned_from(root: Path) -> None:
     import h5py
 
-    entry = datasets.find("pmsm-current/expert")
-    file = datasets.build(entry) / "data" / "main_data.hdf5"
+    entry = access.find("pmsm-current/expert")
+    file = access.build(entry) / "data" / "main_data.hdf5"
     with h5py.File(file, "a") as opened:
         opened["episode_0/actions"][0] = 0
     with pytest.raises(ValueError, match=r"was changed since it was built.*rlsuite-data build --force"):
         next(iter(BC(dataset="expert").train(entry.card.build(), seed=0, budget="smoke")))
-    datasets.build(entry, force=True)
+    access.build(entry, force=True)
 
 
 def score(agent: OfflineAgent) -> float:
@@ -217,6 +216,6 @@ def test_cloning_the_expert_flies() -> None:
 @pytest.mark.slow
 def test_td3_bc_flies_better_than_who_made_its_data() -> None:
     """Seeds 0 and 1 reached 0.96 and 0.94 when this was written; the data have 0.49, cloning them gives some 0.65."""
-    dataset_score = datasets.find("hover/medium").score
+    dataset_score = access.find("hover/medium").score
     assert dataset_score is not None
     assert score(TD3BC()) >= dataset_score + 0.1

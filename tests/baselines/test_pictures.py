@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from gymnasium import spaces
+from toy_tasks import Chain, Picture
 
 from rlbench_suite.adapters.rollout import Stream, play
 from rlbench_suite.agent import CannotPlay
@@ -21,9 +21,6 @@ from rlbench_suite.baselines.ppo.agent import PPO
 from rlbench_suite.baselines.training import begin_episodes
 from rlbench_suite.episode import seed_key
 from rlbench_suite.registry import card
-
-sys.path.insert(0, str(Path(__file__).parent))
-from toy_tasks import Chain, Picture
 
 SMALL = {
     "num_envs": 32, "num_steps": 16, "minibatches": 2, "hidden": (32,), "memory": 16, "reports": 2,

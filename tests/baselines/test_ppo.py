@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import yaml
+from toy_tasks import Bandit, CartPole, Chain, CostlyBandit, Digits, Target, Toy, TwoAgents, TwoObjectives
 
 from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import Stream, play
@@ -26,9 +26,6 @@ from rlbench_suite.baselines.training import begin_episodes
 from rlbench_suite.episode import seed_key
 from rlbench_suite.evaluation.network import normalise
 from rlbench_suite.evaluation.protocol import evaluation_seeds
-
-sys.path.insert(0, str(Path(__file__).parent))
-from toy_tasks import Bandit, CartPole, Chain, CostlyBandit, Digits, Target, Toy, TwoAgents, TwoObjectives
 
 SMALL = {"num_envs": 16, "num_steps": 16, "minibatches": 2, "hidden": (16,), "reports": 2, "learning_rate": 1e-2}
 

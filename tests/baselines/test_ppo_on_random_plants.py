@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import ppo_on_random_plants
 import pytest
+from ppo_on_random_plants import judged, plants
 
 from rlbench_suite.registry import agent
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-import ppo_on_random_plants
-from ppo_on_random_plants import judged, plants
 
 pytestmark = pytest.mark.of_variants
 

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import gymnasium
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from toy_tasks import Weather
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.networks import mlp
 from rlbench_suite.baselines.ppo.agent import PPO, programs
-
-sys.path.insert(0, str(Path(__file__).parent))
-from toy_tasks import Weather
 
 
 @pytest.mark.parametrize("recurrent", ["none", "gru"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -11,15 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from toy_tasks import Chain, Cue, Toy, TwoAgents
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.networks import mlp
 from rlbench_suite.baselines.ppo.agent import PPO, programs
 from rlbench_suite.baselines.ppo.memory_units import GRU
 from rlbench_suite.baselines.ppo.recurrent import Policy, collect
-
-sys.path.insert(0, str(Path(__file__).parent))
-from toy_tasks import Chain, Cue, Toy, TwoAgents
 
 SMALL = {
     "num_envs": 16, "num_steps": 32, "minibatches": 2, "hidden": (16,), "memory": 16, "reports": 2,

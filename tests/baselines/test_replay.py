@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
+from toy_tasks import Bandit, Chain, Clock, Digits, Target, Toy, TwoAgents, TwoObjectives
 
 from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import play
@@ -19,9 +19,6 @@ from rlbench_suite.baselines.replay.dqn import DQN, target
 from rlbench_suite.baselines.replay.replay_agent import Experience, ReplayBuffer, programs, step
 from rlbench_suite.baselines.replay.sac import SAC, SquashedGaussian, distribution, values
 from rlbench_suite.evaluation.protocol import evaluation_seeds
-
-sys.path.insert(0, str(Path(__file__).parent))
-from toy_tasks import Bandit, Chain, Clock, Digits, Target, Toy, TwoAgents, TwoObjectives
 
 SMALL = {
     "num_envs": 8, "updates": 4, "batch_size": 64, "hidden": (16,), "reports": 2, "learning_rate": 3e-3,

@@ -10,14 +10,12 @@ import gymnasium
 import numpy as np
 import pytest
 from scipy import stats
+from toy_tasks import Bandit, Digits, Target
 
 from rlbench_suite import registry
 from rlbench_suite.adapters.batch import TaskVectorEnv
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.agent import CannotPlay, Progress
-
-sys.path.insert(0, str(Path(__file__).parent))
-from toy_tasks import Bandit, Digits, Target
 
 sb3 = pytest.importorskip("rlbench_suite.baselines.sb3", exc_type=ImportError)
 

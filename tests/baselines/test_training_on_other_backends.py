@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
+from toy_tasks import Cue, Picture
 
 from rlbench_suite import bit_exact
 from rlbench_suite.adapters.rollout import open_stream
@@ -27,9 +26,6 @@ from rlbench_suite.baselines.replay.dqn import DQN
 from rlbench_suite.baselines.replay.sac import SAC
 from rlbench_suite.episode import Draw
 from rlbench_suite.registry import card as find_card
-
-sys.path.insert(0, str(Path(__file__).parent))
-from toy_tasks import Cue, Picture
 
 SEED = np.zeros(2, np.uint32)
 

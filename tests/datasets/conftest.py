@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("minari")
 pytest.importorskip("h5py")
 
-from rlbench_suite import datasets
 from rlbench_suite.cli import data
+from rlbench_suite.datasets import access
 from rlbench_suite.datasets.catalogue import Entry
 
 
@@ -21,14 +21,14 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("shelf")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MINARI_DATASETS_PATH", str(path))
-        datasets.build(datasets.find("hover/random"))
+        access.build(access.find("hover/random"))
     return path
 
 
 @pytest.fixture
 def entry() -> Entry:
     """The dataset that the shelf holds."""
-    return datasets.find("hover/random")
+    return access.find("hover/random")
 
 
 @pytest.fixture

@@ -18,9 +18,8 @@ import pytest
 from folders import visible
 from killing import die, killed
 
-from rlbench_suite import datasets
 from rlbench_suite.adapters.rollout import play, replay
-from rlbench_suite.datasets import building, recipe, storage
+from rlbench_suite.datasets import access, building, recipe, storage
 from rlbench_suite.datasets.catalogue import Entry
 from rlbench_suite.evaluation.writing import CannotWrite
 
@@ -101,23 +100,23 @@ def test_verify_finds_it_right(call: Callable[..., tuple], copy: Path, entry: En
 def test_a_second_build_gives_the_same_content(copy: Path, entry: Entry) -> None:
     before = storage.content_sha256(storage.opened(copy))
     with pytest.raises(FileExistsError, match="is there already"):
-        datasets.build(entry)
-    datasets.build(entry, force=True)
+        access.build(entry)
+    access.build(entry, force=True)
     assert storage.content_sha256(storage.opened(copy)) == before == storage.made_by(copy)["sha256"]
 
 
-@pytest.mark.parametrize("folder", sorted({entry.folder for entry in datasets.catalogue().values()}))
+@pytest.mark.parametrize("folder", sorted({entry.folder for entry in access.catalogue().values()}))
 def test_the_catalogue_knows_what_a_build_makes(
     folder: str, shelf: Path, root: Path, call: Callable[..., tuple], entry: Entry, recwarn: pytest.WarningsRecorder
 ) -> None:
     """One dataset of every task is built and compared: a change of the task must not leave its hashes behind."""
-    smallest = datasets.find(f"{folder}/random")
+    smallest = access.find(f"{folder}/random")
     if smallest == entry:
         shutil.copytree(shelf / entry.id, root / entry.id)
     else:
-        datasets.build(smallest)
+        access.build(smallest)
     assert [str(warning.message) for warning in recwarn if warning.category is UserWarning] == []
-    comparison = datasets.compared(smallest)
+    comparison = access.compared(smallest)
     assert (comparison.differs, comparison.words.split(" (")[0]) == (False, "Its content is that of the catalogue")
 
 
@@ -126,7 +125,7 @@ def test_content_does_not_depend_on_what_a_calibration_measures(copy: Path, entr
     infos = minari.load_dataset(entry.id)[0].infos
     assert {"success", "distance", "speed"} <= infos.keys()
     assert not {"score", "violates"} & infos.keys()
-    constrained = datasets.find("pmsm-current/random").card.build()
+    constrained = access.find("pmsm-current/random").card.build()
     steps = recipe.trajectories(constrained, np.zeros((2, constrained.card.horizon, 2), np.float32), [0, 1])
     assert {"score", "violates", "cost"} <= steps.info.keys()
     lane = jax.tree.map(lambda leaf: leaf[0], steps)
@@ -143,7 +142,7 @@ def test_a_build_says_that_it_differs_from_the_catalogue(
     assert "is installed" in out
     assert "warning: rlsuite/hover/random-v0 was built from its recipe, but its content is not that of the cat" in err
     with pytest.warns(UserWarning, match="its content is not that of the catalogue"):
-        datasets.build(entry, force=True)
+        access.build(entry, force=True)
 
 
 @pytest.mark.parametrize("changed", [True, False])
@@ -154,7 +153,7 @@ def test_a_new_fingerprint_leaves_no_hash_that_is_out_of_date(
     before = {here: "0" * 64 if changed else known.sha256[here], "vax": "1" * 64}
     monkeypatch.setattr(Entry, "fingerprint", replace(known, sha256=before))
     monkeypatch.setattr(building, "FINGERPRINTS", tmp_path / "fingerprints.json")
-    assert datasets.fingerprint(entry).sha256 == {here: known.sha256[here]} | ({} if changed else {"vax": "1" * 64})
+    assert access.fingerprint(entry).sha256 == {here: known.sha256[here]} | ({} if changed else {"vax": "1" * 64})
 
 
 def damage_value(data: Path) -> None:
@@ -218,7 +217,7 @@ def test_damage_is_found(
     assert words in err
     assert err.count("\n") == 1
     with pytest.raises(ValueError, match="rlsuite"):  # agents do not learn from it either
-        datasets.load(entry)
+        access.load(entry)
 
 
 def test_replay_alone_finds_a_wrong_step(copy: Path, entry: Entry) -> None:
@@ -237,10 +236,10 @@ def test_content_not_of_the_catalogue_is_compared_with_the_recipe(
     """As on a machine whose arithmetic the catalogue has never seen."""
     unknown = replace(entry.fingerprint, sha256={"vax": "0" * 64})
     monkeypatch.setattr(Entry, "fingerprint", unknown)
-    assert "followed once more here" in datasets.verify(entry).origin
+    assert "followed once more here" in access.verify(entry).origin
     damage_value(copy)
     with pytest.raises(ValueError, match="does not hold what its recipe makes"):
-        datasets.verify(entry)
+        access.verify(entry)
 
 
 def test_nothing_is_left_of_a_build_that_fails(root: Path, entry: Entry, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,7 +251,7 @@ def test_nothing_is_left_of_a_build_that_fails(root: Path, entry: Entry, monkeyp
     make = lambda entry: (episode for episode, _ in zip(made(entry), range(3), strict=False))  # noqa: E731
     monkeypatch.setattr("rlbench_suite.datasets.building.episodes", broken)
     with pytest.raises(KeyboardInterrupt):
-        datasets.build(entry)
+        access.build(entry)
     assert visible(root) == []
 
 
@@ -279,13 +278,13 @@ def test_a_build_that_is_killed_leaves_no_dataset_or_a_whole_one(
                 patch.setattr(storage, "install", die)
             else:
                 patch.setattr("rlbench_suite.datasets.building.compared", die)
-            datasets.build(entry)
+            access.build(entry)
 
     killed(build)
     if place != "after the move":
         assert not storage.is_installed(entry)
         assert minari.list_local_datasets() == {}
-        datasets.build(entry)
+        access.build(entry)
     data = root / entry.id / "data"
     assert storage.content_sha256(storage.opened(data)) == storage.made_by(data)["sha256"]
     assert not list(root.glob(".rlsuite-*")), "what the killed program left was cleared away"
@@ -318,7 +317,7 @@ def test_a_disk_that_fills_while_a_dataset_is_built_is_named(
     usage, looks = shutil.disk_usage, iter(range(10**6))
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(path)._replace(free=10**9 - next(looks) * 10**8))
     with pytest.raises(CannotWrite, match=f"Cannot write {entry.id}: the disk of .* is nearly full"):
-        datasets.build(entry)
+        access.build(entry)
     assert next(looks) == 11
     assert visible(root) == []
 
@@ -362,7 +361,7 @@ def test_a_weak_hand_goes_part_of_the_way_and_at_times_astray() -> None:
     """The wrapper against its definition, on a player whose action is known."""
     from rlbench_suite.baselines.scripted import Constant
 
-    task = datasets.find("pmsm-current/medium").card.build()
+    task = access.find("pmsm-current/medium").card.build()
     full = np.array([0.8, -0.4], np.float32)
     hand = recipe.Weakened(Constant(full), task.action_space, np.zeros(2, np.float32), np.float32(0.5), np.float32(0.2))
     played = play(task, hand, range(400), split="train", limit=5)
@@ -376,7 +375,7 @@ def test_a_weak_hand_goes_part_of_the_way_and_at_times_astray() -> None:
 def test_one_of_two_players_plays_a_whole_episode() -> None:
     from rlbench_suite.baselines.scripted import Constant
 
-    task = datasets.find("pmsm-current/medium").card.build()
+    task = access.find("pmsm-current/medium").card.build()
     one, other = np.zeros(2, np.float32), np.full(2, 0.01, np.float32)
     both = recipe.Mixed((Constant(one), Constant(other)), np.float32(0.25))
     actions = play(task, both, range(1_000), split="train", limit=4).actions
@@ -385,7 +384,7 @@ def test_one_of_two_players_plays_a_whole_episode() -> None:
 
 
 def test_only_boxes_can_be_weakened() -> None:
-    odd = replace(datasets.find("hover/medium"), task="rlsuite/SAT-v0")
+    odd = replace(access.find("hover/medium"), task="rlsuite/SAT-v0")
     with pytest.raises(ValueError, match="bounded Box"):
         recipe.player(odd, odd.card.build())
 

@@ -8,27 +8,28 @@ from itertools import combinations
 
 import pytest
 
-from rlbench_suite import datasets, registry
+from rlbench_suite import registry
+from rlbench_suite.datasets import access
 from rlbench_suite.evaluation.protocol import calibration_seeds, evaluation_seeds
 
-every_entry = pytest.mark.parametrize("entry", datasets.catalogue().values(), ids=lambda entry: entry.id)
+every_entry = pytest.mark.parametrize("entry", access.catalogue().values(), ids=lambda entry: entry.id)
 
 
 def test_ids_are_minaris() -> None:
     from minari.dataset.minari_dataset import parse_dataset_id
 
-    for entry in datasets.catalogue().values():
+    for entry in access.catalogue().values():
         assert parse_dataset_id(entry.id) == (f"rlsuite/{entry.folder}", entry.quality, entry.version)
 
 
 def test_every_task_of_the_catalogue_has_three_qualities() -> None:
-    for task in {entry.task for entry in datasets.catalogue().values()}:
-        assert list(datasets.of_task(task)) == ["random", "medium", "expert"]
-    assert datasets.of_task("rlsuite/SAT-v0") == {}
+    for task in {entry.task for entry in access.catalogue().values()}:
+        assert list(access.of_task(task)) == ["random", "medium", "expert"]
+    assert access.of_task("rlsuite/SAT-v0") == {}
 
 
 @every_entry
-def test_quality_is_what_its_name_says(entry: datasets.Entry) -> None:
+def test_quality_is_what_its_name_says(entry: access.Entry) -> None:
     known = entry.fingerprint
     assert known is not None
     low, high = {"random": (-0.25, 0.1), "medium": (0.3, 0.7), "expert": (0.95, 1.05)}[entry.quality]
@@ -38,23 +39,23 @@ def test_quality_is_what_its_name_says(entry: datasets.Entry) -> None:
 
 
 def test_no_two_datasets_of_a_task_share_an_episode_and_none_is_an_evaluation() -> None:
-    for a, b in combinations(datasets.catalogue().values(), 2):
+    for a, b in combinations(access.catalogue().values(), 2):
         assert a.task != b.task or not set(a.seeds) & set(b.seeds)
-    for entry in datasets.catalogue().values():
+    for entry in access.catalogue().values():
         judged = evaluation_seeds(entry.card, 0, "full")[0], calibration_seeds(1)[0]
         assert entry.seeds[-1] < min(judged)
 
 
 def test_names_may_be_short() -> None:
-    full = datasets.find("rlsuite/hover/medium-v0")
-    assert datasets.find("hover/medium") == datasets.find("hover/medium-v0") == full
-    assert [entry.quality for entry in datasets.resolve("hover")] == ["random", "medium", "expert"]
-    assert datasets.resolve("hover/medium, rlsuite/hover/medium-v0") == (full,)
-    assert datasets.resolve("all") == tuple(datasets.catalogue().values())
+    full = access.find("rlsuite/hover/medium-v0")
+    assert access.find("hover/medium") == access.find("hover/medium-v0") == full
+    assert [entry.quality for entry in access.resolve("hover")] == ["random", "medium", "expert"]
+    assert access.resolve("hover/medium, rlsuite/hover/medium-v0") == (full,)
+    assert access.resolve("all") == tuple(access.catalogue().values())
     with pytest.raises(ValueError, match="Did you mean 'rlsuite/hover/medium-v0'"):
-        datasets.find("rlsuite/hover/medum-v0")
+        access.find("rlsuite/hover/medum-v0")
     with pytest.raises(ValueError, match="Did you mean 'hover'"):
-        datasets.resolve("hovr")
+        access.resolve("hovr")
 
 
 def test_the_command_line_answers_without_loading_anything_heavy() -> None:
@@ -67,7 +68,7 @@ def test_the_command_line_answers_without_loading_anything_heavy() -> None:
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "heavy: []" in out
-    assert all(entry.id in out for entry in datasets.catalogue().values())
+    assert all(entry.id in out for entry in access.catalogue().values())
 
 
 def test_importing_the_suite_loads_no_minari() -> None:
@@ -78,4 +79,4 @@ def test_importing_the_suite_loads_no_minari() -> None:
 
 
 def test_the_registry_gives_the_wing() -> None:
-    assert registry.datasets() is datasets
+    assert registry.datasets() is access

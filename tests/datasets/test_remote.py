@@ -26,8 +26,7 @@ import pytest
 from folders import visible
 from minari import namespace
 
-from rlbench_suite import datasets
-from rlbench_suite.datasets import remote, storage
+from rlbench_suite.datasets import access, remote, storage
 from rlbench_suite.datasets.catalogue import Entry
 
 ARCHIVE = "rlsuite/hover/random-v0.zip"
@@ -90,7 +89,7 @@ def published(shelf: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     to = tmp_path_factory.mktemp("published")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MINARI_DATASETS_PATH", str(shelf))
-        datasets.publish([datasets.find("hover/random")], to, "folder")
+        access.publish([access.find("hover/random")], to, "folder")
     return to
 
 
@@ -180,7 +179,7 @@ def test_what_is_published_lies_where_minaris_own_remote_looks(
 ) -> None:
     """Minari maps ``rlsuite/hover/random-v0`` to repository ``ORG/rlsuite``, path ``hover/random-v0/data``."""
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(shelf))
-    datasets.publish([entry], tmp_path / "r", "hf")
+    access.publish([entry], tmp_path / "r", "hf")
     said = json.loads((tmp_path / "r" / "hover" / "random-v0" / "data" / "metadata.json").read_text())
     assert said["dataset_id"] == entry.id
 
@@ -228,11 +227,11 @@ def test_minaris_own_download_gets_what_is_published(
     monkeypatch.setattr(Hub, "folder", tmp_path / "r", raising=False)
     monkeypatch.setenv("MINARI_REMOTE", "hf://lab")
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(shelf))
-    datasets.publish([entry], tmp_path / "r", "hf")
+    access.publish([entry], tmp_path / "r", "hf")
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(root))
     minari.download_dataset(entry.id)
     assert installed(root, entry)
-    assert datasets.verify(entry).difference == 0
+    assert access.verify(entry).difference == 0
     assert sorted(namespace.list_local_namespaces()) == ["rlsuite", "rlsuite/hover"]
     about = namespace.get_namespace_metadata("rlsuite/hover")
     assert about == {"description": "Offline datasets of rlsuite/QuadcopterHover-v0"}
@@ -476,15 +475,15 @@ def test_no_address(call: Callable[..., tuple], root: Path, address: str) -> Non
 
 
 def test_the_settings_name_a_remote(root: Path, tmp_path: Path) -> None:
-    assert datasets.configured() is None
+    assert access.configured() is None
     settings = remote.settings_file()
     assert settings == tmp_path / "config" / "rlbench_suite" / "config.toml"
     settings.parent.mkdir(parents=True)
     settings.write_text('[data]\nremote = "https://example.org/data"\n')
-    assert datasets.configured() == "https://example.org/data"
+    assert access.configured() == "https://example.org/data"
     settings.write_text("data = 3")
     with pytest.raises(ValueError, match="cannot be read as TOML"):
-        datasets.configured()
+        access.configured()
 
 
 def test_without_a_remote_the_recipe_is_followed(call: Callable[..., tuple], root: Path, entry: Entry) -> None:
@@ -499,16 +498,16 @@ def test_two_layouts_do_not_share_a_folder(
 ) -> None:
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(shelf))
     with pytest.raises(ValueError, match="another layout"):
-        datasets.publish([entry], own, "hf")
+        access.publish([entry], own, "hf")
     with pytest.raises(ValueError, match="Did you mean 'folder'"):
-        datasets.publish([entry], own, "foldr")
+        access.publish([entry], own, "foldr")
 
 
 def test_publishing_twice_gives_the_same_archive(
     published: Path, shelf: Path, entry: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(shelf))
-    datasets.publish([entry], tmp_path / "again", "folder")
+    access.publish([entry], tmp_path / "again", "folder")
     assert (tmp_path / "again" / ARCHIVE).read_bytes() == (published / ARCHIVE).read_bytes()
 
 

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+from ten_minutes import DOCS, commands, data_sheet, with_files
 
 from rlbench_suite.baselines.ppo.agent import PPO
 from rlbench_suite.cli import evaluate, suite
 from rlbench_suite.evaluation import protocol, shared_library
 from rlbench_suite.evaluation.run import Run
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from ten_minutes import DOCS, commands, data_sheet, with_files
 
 pytestmark = pytest.mark.of_variants
 

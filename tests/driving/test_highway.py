@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from functools import cache, partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
+import plain_traffic
 import pytest
+from plain_traffic import PlainTraffic
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.envs.driving.tasks import highway
@@ -24,10 +24,6 @@ from rlbench_suite.policy import View, reference_player
 from rlbench_suite.process import precision
 from rlbench_suite.registry import agent, card
 from rlbench_suite.task_card import load
-
-sys.path.insert(0, str(Path(__file__).parent))
-import plain_traffic
-from plain_traffic import PlainTraffic
 
 DISCRETE, CONTINUOUS = "Highway-v0", "HighwayContinuous-v0"
 TRAIN = Draw(np.int32(0), np.int32(-1))

@@ -8,19 +8,17 @@ import sys
 from itertools import product
 from pathlib import Path
 
+import junction_checks
 import numpy as np
+import plain_intersection
 import pytest
+from junction_checks import Record
+from plain_junction import body, overlap
 
 from rlbench_suite.envs.driving.roads import routes
 from rlbench_suite.envs.driving.tasks.crossing_task import Demand
 from rlbench_suite.envs.driving.tasks.intersection import Intersection
 from rlbench_suite.registry import card
-
-sys.path.insert(0, str(Path(__file__).parent))
-import junction_checks
-import plain_intersection
-from junction_checks import Record
-from plain_junction import body, overlap
 
 pytestmark = pytest.mark.of_variants
 LAYOUT = Intersection.layout

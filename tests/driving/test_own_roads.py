@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from plain_traffic import corners, overlap
 from scipy.interpolate import CubicHermiteSpline
 
 from rlbench_suite.adapters.rollout import play
@@ -26,9 +27,6 @@ from rlbench_suite.envs.driving.vehicle.collision import Body
 from rlbench_suite.policy import reference_player
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card
-
-sys.path.insert(0, str(Path(__file__).parent))
-from plain_traffic import corners, overlap
 
 pytestmark = pytest.mark.of_variants
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-import sys
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from plain_traffic import corners, overlap
 from scipy.integrate import solve_ivp
 from scipy.optimize import minimize_scalar
 
@@ -23,9 +22,6 @@ from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.policy import reference_player
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card
-
-sys.path.insert(0, str(Path(__file__).parent))
-from plain_traffic import corners, overlap
 
 pytestmark = pytest.mark.of_variants
 PIECES = [(12.0, 0.0), (20.0, 0.05), (7.0, 0.0), (25.0, -0.06), (9.0, 0.0)]

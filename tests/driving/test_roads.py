@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
+import plain_traffic
 import pytest
+from plain_traffic import PlainTraffic
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Constant
@@ -20,10 +20,6 @@ from rlbench_suite.envs.driving.tasks.highway import ACTIONS, FASTER, IDLE, LANE
 from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card
-
-sys.path.insert(0, str(Path(__file__).parent))
-import plain_traffic
-from plain_traffic import PlainTraffic
 
 pytestmark = pytest.mark.of_variants
 ROADS = "Merge-v0", "Exit-v0", "TwoWay-v0"

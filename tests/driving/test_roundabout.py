@@ -8,20 +8,18 @@ import sys
 from itertools import product
 from pathlib import Path
 
+import junction_checks
 import numpy as np
+import plain_roundabout
 import pytest
+from junction_checks import Record
+from plain_junction import body, overlap
+from plain_roundabout import LINE, ZONES, pose, waits, way
 
 from rlbench_suite.envs.driving.roads import routes
 from rlbench_suite.envs.driving.tasks.crossing_task import Demand
 from rlbench_suite.envs.driving.tasks.roundabout import Roundabout
 from rlbench_suite.registry import card
-
-sys.path.insert(0, str(Path(__file__).parent))
-import junction_checks
-import plain_roundabout
-from junction_checks import Record
-from plain_junction import body, overlap
-from plain_roundabout import LINE, ZONES, pose, waits, way
 
 pytestmark = pytest.mark.of_variants
 LAYOUT = Roundabout.layout

@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import plain_traffic
 import pytest
+from plain_traffic import NODES, SAMPLES, SUBSTEP, WEIGHTS, PlainTraffic, corners, overlap, take
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Constant, Uniform
@@ -23,10 +25,6 @@ from rlbench_suite.envs.driving.traffic import bent_road
 from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card
-
-sys.path.insert(0, str(Path(__file__).parent))
-import plain_traffic
-from plain_traffic import NODES, SAMPLES, SUBSTEP, WEIGHTS, PlainTraffic, corners, overlap, take
 
 pytestmark = pytest.mark.of_variants
 R, BEND = 22.0, 22 * math.pi

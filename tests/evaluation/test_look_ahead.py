@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
+from look_ahead import LookAhead, play
 
 from rlbench_suite.episode import Draw, begin, scalar_return, seed_key
 from rlbench_suite.policy import View
 from rlbench_suite.registry import card
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from look_ahead import LookAhead, play
 
 SUDOKU: Any = card("Sudoku4-v0").build()
 

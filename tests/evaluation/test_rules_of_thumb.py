@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
+from rules_of_thumb import PREFERRED, Thumbs
+from yardsticks import FAMILIES, OF_CHOICES, Arena
 
 from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.policy import View
 from rlbench_suite.registry import card
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from rules_of_thumb import PREFERRED, Thumbs
-from yardsticks import FAMILIES, OF_CHOICES, Arena
 
 
 def test_every_family_is_audited() -> None:

@@ -283,7 +283,7 @@ def exponential_coverage(method: Method) -> float:
 
 
 def test_studentised_intervals_of_five_seeds_cover_where_percentile_intervals_do_not() -> None:
-    """``benchmarks/interval_coverage.py`` measures .935 and .786; 0.9 is about three standard errors from either."""
+    """``benchmarks/coverage/interval_coverage.py`` measures .935 and .786; 0.9 is three standard errors from either."""
     assert exponential_coverage("studentised") > 0.9
     assert exponential_coverage("percentile") < 0.86
 

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import yardsticks
+from yardsticks import Arena, Cheap, Factors, Law, Laws, Line, Played
 
 from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.registry import card
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-import yardsticks
-from yardsticks import Arena, Cheap, Factors, Law, Laws, Line, Played
 
 MAZE = card("PointMaze-v0").build(difficulty="umaze-dense")
 

@@ -23,7 +23,7 @@ from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.puzzle import CLOSING, OPENING, Puzzle, items_of
 from rlbench_suite.registry import cards
 
-WAYS = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "perturbations.py"))
+WAYS = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "audits" / "perturbations.py"))
 
 HIDING = {"A grid on one line", "The answer twice in the tags"}
 """Ways to write that may hide what is malformed: lines of unequal lengths, one number where two are asked for."""

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
+from memoryless_cubes import value
 
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.envs.memory.colour_cubes import AROUND, Wanderer, most_taken
 from rlbench_suite.registry import card
 from rlbench_suite.task_card import load
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from memoryless_cubes import value
 
 pytestmark = pytest.mark.of_variants
 

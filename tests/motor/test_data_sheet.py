@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import sys
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
+from random_plants import DRAWS, data_sheet, judged, stable
 from scipy.integrate import solve_ivp
 
 from rlbench_suite.adapters.rollout import play, replay
@@ -21,9 +21,6 @@ from rlbench_suite.envs.motor.plants.three_phase import PMSM
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card, cards
 from rlbench_suite.task_card import TaskCard
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from random_plants import DRAWS, data_sheet, judged, stable
 
 SERVO = {
     "resistance": [0.32, 0.40],
@@ -199,7 +196,7 @@ def test_every_drive_either_takes_a_data_sheet_or_says_that_it_does_not() -> Non
 
 @pytest.mark.parametrize(("machine", "seed"), [("SCIM", 2), ("SynRM", 5)])
 def test_random_plausible_machines_are_controlled(machine: str, seed: int) -> None:
-    """Two of those that ``benchmarks/random_plants.py`` draws; it reports all of them."""
+    """Two of those that ``benchmarks/audits/random_plants.py`` draws; it reports all of them."""
     assert stable(judged(machine, seed))
 
 

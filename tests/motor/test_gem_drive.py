@@ -7,7 +7,6 @@ two episodes of each of its sixty ids, with the peer's own integrator, whose err
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import jax
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from record_gem import PUSH, push, wave
 from scipy import stats
 
 from rlbench_suite import registry
@@ -24,9 +24,6 @@ from rlbench_suite.envs.motor.gem import setpoint as gem_setpoint
 from rlbench_suite.envs.motor.gem.drive import GemDrive, State, peer_id
 from rlbench_suite.envs.motor.gem.environment import environment
 from rlbench_suite.envs.motor.gem.setpoint import Walk, Wiener, setpoint
-
-sys.path.insert(0, str(Path(__file__).parent))
-from record_gem import PUSH, push, wave
 
 pytestmark = pytest.mark.of_variants
 

@@ -1,13 +1,9 @@
 """Cheap classifiers find what is there, and nothing else."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 pytest.importorskip("sklearn", reason="needs the extra peers")
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import shortcuts
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from pathlib import Path
 from statistics import fmean
 
 import numpy as np
 import pytest
+import tiers
 
 from rlbench_suite.evaluation import calibration
 from rlbench_suite.language.dataset import PuzzleDataset
@@ -18,9 +18,6 @@ from rlbench_suite.language.session import begin
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.registry import cards
 from rlbench_suite.task_card import Score, TaskCard
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-import tiers
 
 WITH_WITNESS = {
     "HamiltonianPath": "none",

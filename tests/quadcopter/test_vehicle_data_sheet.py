@@ -22,7 +22,7 @@ from rlbench_suite.registry import card, cards
 from rlbench_suite.task_card import TaskCard
 
 PAGE = Path(__file__).parents[2] / "docs" / "your_drone.md"
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "random_vehicles.py"
+BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "audits" / "random_vehicles.py"
 RACER = {
     "mass": 0.716,
     "inertia_x": 0.007,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 
 import gymnasium
 import jax
 import numpy as np
 import pytest
+from office import Office
+from plays import TIERS, at, play
 
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.envs.tools.api import KINDS, Error, Part, api
@@ -18,10 +18,6 @@ from rlbench_suite.envs.tools.apis import APIS
 from rlbench_suite.envs.tools.calls import parse_call
 from rlbench_suite.envs.tools.template import sight_of
 from rlbench_suite.registry import card
-
-sys.path.insert(0, str(Path(__file__).parent))
-from office import Office
-from plays import TIERS, at, play
 
 
 @pytest.mark.parametrize("tier", TIERS)

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from plays import TIERS, number_of, play
 
 from rlbench_suite.envs.tools.api import Reason
 from rlbench_suite.envs.tools.apis import APIS
-
-sys.path.insert(0, str(Path(__file__).parent))
-from plays import TIERS, number_of, play
 
 FINISH = [number_of("assistant.finish"), 0, 0, 0, 0]
 READS = ("contacts.list", "payments.list_requests", "payments.balance")

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from office import Office, right, verdict
+from plays import TIERS, at, judge, play, task_of
 
 from rlbench_suite.envs.tools.api import Ending, Reason
 from rlbench_suite.envs.tools.template import Ask
 from rlbench_suite.envs.tools.world import World
-
-sys.path.insert(0, str(Path(__file__).parent))
-from office import Office, right, verdict
-from plays import TIERS, at, judge, play, task_of
 
 REASONS = {reason.name.lower(): int(reason) for reason in Reason}
 RANGES = dict.fromkeys(World._fields, 8) | {"guests": 2**12, "balance": 60, "savings": 60}

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import jax
 import numpy as np
 import pytest
+from plays import TIERS, play, task_of
 
 from rlbench_suite.envs.tools.api import Reason
 from rlbench_suite.envs.tools.template import sight_of
 from rlbench_suite.envs.tools.world import World
 from rlbench_suite.task import Split
-
-sys.path.insert(0, str(Path(__file__).parent))
-from plays import TIERS, play, task_of
 
 KEY = np.zeros(2, np.uint32)
 """Observations draw nothing."""

@@ -20,7 +20,7 @@ class SpeedAdvice(NamedTuple):
     ``headway`` s after the ``start`` of the queue. If the agent would be there earlier even so, it glides at the speed
     that brings it there in time. If this green ends before, it waits for the next one.
 
-    Its numbers are the best of a random search on training episodes (``benchmarks/yardsticks.py``).
+    Its numbers are the best of a random search on training episodes (``benchmarks/audits/yardsticks.py``).
     """
 
     headway: Scalar = 1.8  # s

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from plain_signals import Junction, check_places, colour
 from scipy.integrate import quad
 
 from rlbench_suite.adapters.rollout import play
@@ -27,9 +26,6 @@ from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.policy import reference_player
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card
-
-sys.path.insert(0, str(Path(__file__).parent))
-from plain_signals import Junction, check_places, colour
 
 pytestmark = pytest.mark.of_variants
 SEEDS = range(32)

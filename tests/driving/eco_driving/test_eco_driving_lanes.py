@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
-import sys
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from plain_lanes import LaneCar, Road, Roads
+from plain_signals import check_places
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
@@ -27,10 +27,6 @@ from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.policy import reference_player
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card
-
-sys.path.insert(0, str(Path(__file__).parent))
-from plain_lanes import LaneCar, Road, Roads
-from plain_signals import check_places
 
 pytestmark = pytest.mark.of_variants
 SEEDS = range(32)

@@ -1,0 +1,99 @@
+"""Train PPO on random plausible motors and quadcopters, and hold it against the reference player of each.
+
+    python benchmarks/audits/ppo_on_random_plants.py                    # 10 motors and 10 quadcopters, a minute each
+    python benchmarks/audits/ppo_on_random_plants.py PMSM Quadcopter --plants 5 --budget quick
+
+Data sheets are those of ``random_plants.py`` and ``random_vehicles.py``, in files of their own. If the suite refuses
+one, the next is taken. Random play, doing nothing and the reference player are measured as by ``rlsuite dev
+calibrate``; then one seed of PPO trains with the hyperparameters of the task. A line has the returns of the better of
+the first two, of the reference and of PPO, PPO's score (0 is the first, 1 the second), and its mean cost if the task
+has a constraint.
+The last line counts the plants on which PPO scores 0.9 or more, and on how many of these it keeps the constraint.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from random_plants import DRAWS, data_sheet
+from random_vehicles import random_vehicle
+
+from rlbench_suite.baselines.ppo.agent import PPO
+from rlbench_suite.evaluation.calibration import measure
+from rlbench_suite.evaluation.protocol import evaluate, evaluation_seeds
+from rlbench_suite.registry import card
+from rlbench_suite.scale import ANCHORS, Scale
+from rlbench_suite.task import Task
+
+EPISODES = 200
+GOOD = 0.9
+QUADCOPTER = "Quadcopter"
+
+
+def sheets(kind: str) -> Iterator[dict[str, Any]]:
+    """Draw data sheets of a kind of machine, or of quadcopters, without end."""
+    for seed in range(1_000):
+        if kind == QUADCOPTER:
+            yield random_vehicle(np.random.default_rng(seed)).mapping()
+        else:
+            yield data_sheet(kind, seed)
+
+
+def plants(kind: str, goal: str, count: int, folder: Path) -> Iterator[Task[Any, Any]]:
+    """Return tasks of the first data sheets that the suite takes, each read from a file."""
+    name = f"{kind}Hover-v0" if kind == QUADCOPTER else f"{kind}{goal}-v0"
+    for number, sheet in enumerate(sheets(kind)):
+        file = folder / f"{kind}{number}.yaml"
+        file.write_text(yaml.safe_dump(sheet))
+        try:
+            task = card(name, context=file).build()
+        except ValueError as refusal:
+            print(kind, number, "refused:", str(refusal).rpartition(": ")[2], flush=True)
+            continue
+        yield task
+        count -= 1
+        if not count:
+            return
+
+
+def judged(task: Task[Any, Any], budget: str) -> tuple[float, bool]:
+    """Print how PPO does on a plant; return its score, and whether it keeps the constraint."""
+    own = task.card
+    scale = Scale.of(measure(task, ANCHORS, episodes=EPISODES))
+    assert scale is not None  # all three players play every task
+    *_, policy = PPO().train(task, seed=0, budget=budget)
+    record = evaluate(task, policy, evaluation_seeds(own, 0, budget))
+    reached, cost = float(record.total.mean()), float(record.cost.mean())
+    score = float(scale.score(reached))
+    told = f", cost {cost:.3g} of {own.constraint.limit:g}" if own.constraint else ""
+    ends = f"{scale.zero_player} {scale.zero.mean:.4g}, reference {scale.reference.mean:.4g}"
+    print(f"{own.id}: {ends}, ppo {reached:.4g}, score {score:.3f}{told}", flush=True)
+    return score, not own.violates(cost)
+
+
+def main() -> None:
+    """Print a line for each plant, and a summary."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    known = [*DRAWS, QUADCOPTER]
+    parser.add_argument("kinds", nargs="*", default=known, help=f"of {', '.join(known)}")
+    parser.add_argument("--plants", type=int, help="of each kind [default: 2, and 10 quadcopters]")
+    parser.add_argument("--goal", default="Speed", help="of motors: Speed, Torque or Current")
+    parser.add_argument("--budget", default="smoke", help="smoke, quick or full")
+    given = parser.parse_args()
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for kind in given.kinds:
+            count = given.plants or (10 if kind == QUADCOPTER else 2)
+            found += [judged(task, given.budget) for task in plants(kind, given.goal, count, Path(folder))]
+    good = [kept for score, kept in found if score >= GOOD]
+    print(f"{len(good)} of {len(found)} plants at {GOOD} or more, {sum(good)} of these keep the constraint", flush=True)
+
+
+if __name__ == "__main__":
+    main()
