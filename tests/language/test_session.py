@@ -15,7 +15,7 @@ import pytest
 from hostile_replies import HOSTILE, MAX_READING_SECONDS
 
 from rlbench_suite.envs.memory.t_maze import ACTIONS
-from rlbench_suite.envs.text.knowledge import spoken
+from rlbench_suite.envs.text.guessing.knowledge import spoken
 from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.language.session import UNREADABLE_CALLS, EpisodeSession, PuzzleSession, begin
 from rlbench_suite.policy import View

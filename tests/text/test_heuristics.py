@@ -15,15 +15,15 @@ import pytest
 
 from rlbench_suite.adapters.record import Record
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.envs.text.chess_notation import fen, move_name
-from rlbench_suite.envs.text.diagnosis import COST, PERCENT
-from rlbench_suite.envs.text.endgame import LOST_PIECE, STALEMATED
-from rlbench_suite.envs.text.knowledge import real_knowledge
-from rlbench_suite.envs.text.survival_newcomer import in_sight
-from rlbench_suite.envs.text.survival_rules import ACHIEVEMENTS, DO, SLEEP
-from rlbench_suite.envs.text.survival_state import State
-from rlbench_suite.envs.text.twenty_questions import TURNS
-from rlbench_suite.envs.text.wordle import encode, feedback
+from rlbench_suite.envs.text.chess.endgame.task import LOST_PIECE, STALEMATED
+from rlbench_suite.envs.text.chess.notation import fen, move_name
+from rlbench_suite.envs.text.diagnosis.task import COST, PERCENT
+from rlbench_suite.envs.text.guessing.knowledge import real_knowledge
+from rlbench_suite.envs.text.guessing.twenty_questions import TURNS
+from rlbench_suite.envs.text.survival.newcomer import in_sight
+from rlbench_suite.envs.text.survival.rules import ACHIEVEMENTS, DO, SLEEP
+from rlbench_suite.envs.text.survival.state import State
+from rlbench_suite.envs.text.wordle.task import encode, feedback
 from rlbench_suite.envs.tools.corpus import PER_PAGE, RELATIONS, found
 from rlbench_suite.envs.tools.interpreter import CASES, EXAMPLES
 from rlbench_suite.envs.tools.office.instance import instance

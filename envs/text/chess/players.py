@@ -1,0 +1,208 @@
+"""Players of chess: what a position is worth, and the reference player, who looks three half-moves ahead.
+
+Scores are integers in hundredths of a pawn, so that they are the same in every program.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from rlbench_suite.policy import View, privileged_player
+
+from .bitboards import LEAPS, RAYS, Bits, full_where, seen_from, squares, stacked
+from .rules import (
+    BISHOP,
+    KING,
+    KNIGHT,
+    OFFSETS,
+    PAWN,
+    QUEEN,
+    ROOK,
+    SLIDES_STRAIGHT,
+    Legal,
+    Position,
+    advanced,
+    by_direction,
+    cannot_mate,
+    mixed,
+    occurred,
+)
+
+if TYPE_CHECKING:
+    from .task import Chess
+
+VALUES = np.array([100, 320, 330, 500, 900, 0], np.int32)
+"""Worth of a pawn, knight, bishop, rook, queen and king."""
+ADVANCE, SIGHT, FREEDOM = 8, 2, 3
+"""Worth of a rank that a pawn has gone, of an attacked square, of a legal move."""
+MATE = 100_000
+TIES = 64
+"""Moves of equal score are told apart by a random number below this one."""
+TARGETS = np.arange(64, dtype=np.int32) + (OFFSETS @ [8, 1]).astype(np.int32)[:, None]
+TARGETS = (TARGETS & 63).ravel()
+"""Square to which each move leads; of no meaning where that is off the board."""
+_BEYOND = Bits(*np.array([squares(*range(8 * rank, 64)) for rank in range(2, 7)], np.uint32).T)
+"""Ranks 3 to 8, 4 to 8, ... 7 and 8."""
+_STRAIGHT, _DIAGONAL = full_where(SLIDES_STRAIGHT), full_where(~SLIDES_STRAIGHT)
+_PAWNS = full_where(np.isin(np.arange(8), (1, 7)))
+_FOE_PAWNS = full_where(np.isin(np.arange(8), (3, 5)))
+
+
+def material(position: Position) -> jax.Array:
+    """Return the worth of own pieces minus that of the foe's, int32."""
+    own, kinds = position.own, position.kinds
+    return (((kinds & own).size() - (kinds & ~own).size()) * VALUES).sum(dtype=jnp.int32)
+
+
+def promise(position: Position) -> jax.Array:
+    """Return what a position is worth to the side to move, int32.
+
+    Material counts, ranks that pawns have advanced, attacked squares, and the best capture: a piece that is not
+    defended wins its worth, one that is wins it less that of the cheapest attacker. Pins do not count.
+    """
+    own, kinds = position.own, position.kinds
+    everyone = kinds.together()
+    foe = everyone & ~own
+    sliders = by_direction(kinds.at(ROOK) | kinds.at(QUEEN), kinds.at(BISHOP) | kinds.at(QUEEN))
+    sources = stacked(
+        kinds.at(BISHOP).wide() & own & _DIAGONAL, kinds.at(ROOK).wide() & own & _STRAIGHT,
+        kinds.at(QUEEN).wide() & own, sliders & foe,
+    )  # fmt: skip
+    through = ~everyone.wide()
+    bishops, rooks, queens, defended = (
+        seen_from(sources, stacked(*[through] * 4)).together().at(side) for side in range(4)
+    )
+
+    def near(side: Bits, pawns: Bits) -> list[Bits]:
+        pawn, king = (RAYS(kinds.at(kind) & side) for kind in (PAWN, KING))
+        return [(pawn & pawns).together(), LEAPS(kinds.at(KNIGHT) & side).together(), king.together()]
+
+    by_pawns, by_knights, by_king = near(own, _PAWNS)
+    for more in near(foe, _FOE_PAWNS):
+        defended |= more
+    minors = by_pawns | by_knights | bishops
+    majors = minors | rooks
+    everything = majors | queens | by_king
+    loose = everything & ~defended
+    wins = jnp.int32(0)
+    for attacked, victims, cost in (
+        (loose, (PAWN, KNIGHT, BISHOP, ROOK, QUEEN), 0),
+        (by_pawns, (KNIGHT, BISHOP, ROOK, QUEEN), 100),
+        (minors, (ROOK, QUEEN), 330),
+        (majors, (QUEEN,), 500),
+    ):
+        hit = (kinds.at(np.array(victims, np.int32)) & foe & attacked).any()
+        wins = jnp.maximum(wins, jnp.where(hit, VALUES[list(victims)] - cost, 0).max())
+    pawns, theirs = kinds.at(PAWN) & own, (kinds.at(PAWN) & foe).flipped()
+    gone = ((pawns & _BEYOND).size() - (theirs & _BEYOND).size()).sum(dtype=jnp.int32)
+    return material(position) + wins + ADVANCE * gone + SIGHT * (everything.size() - defended.size())
+
+
+def over(position: Position, legal: Legal) -> tuple[jax.Array, jax.Array]:
+    """Return whether a game is over for want of moves or material, and what it is then worth to the side to move."""
+    stuck = ~(legal.words != 0).any()
+    return stuck | cannot_mate(position), jnp.where(stuck & legal.check, -MATE, 0)
+
+
+class Search(NamedTuple):
+    """State of the reference player's search."""
+
+    move: Any
+    """Own moves that were begun."""
+    reply: Any
+    """Replies to the last of them that were tried."""
+    replies: Any
+    """Number of its replies."""
+    worst: Any
+    """Least score over the replies that were tried."""
+    position: Any
+    legal: Any
+    """Position after the move, and the replies."""
+    best: Any
+    """Best score so far, with its tie-break, and its move."""
+    chosen: Any
+
+
+@privileged_player
+class ThreePlies(eqx.Module):
+    """A player that tries each move and each reply, and weighs the position then, with the captures it has there.
+
+    It does not try the rest of the replies once one is bad enough (alpha-beta), takes a position that has occurred
+    before as a draw, and breaks ties at random.
+    """
+
+    @classmethod
+    def for_task(cls, task: Chess) -> ThreePlies:
+        """Make the player."""
+        return cls()
+
+    def initial(self, params: Any) -> tuple[()]:
+        """Return no memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Return the move with the best score."""
+        state = view.state
+        own = state.legal
+        count, salt = own.size(), jax.random.bits(key, (), jnp.uint32)
+
+        # Own moves and replies share one loop, so that its body, the rules of chess, is compiled once.
+        def step(search: Search) -> Search:
+            fresh = search.reply >= search.replies
+            move = jnp.where(fresh, own.nth(search.move), search.legal.nth(search.reply))
+            source = jax.tree.map(lambda one, other: jnp.where(fresh, one, other), state.position, search.position)
+            position, legal = advanced(source, move)
+            ended, end_score = over(position, legal)
+            again = fresh & (occurred(state.history, position) > 0)
+            ended, end_score = ended | again, jnp.where(again, 0, end_score)
+            score = jnp.where(ended, end_score, promise(position) + FREEDOM * legal.size())
+            # A move that ends the game has no replies.
+            replies = jnp.where(fresh, jnp.where(ended, 0, legal.size()), search.replies)
+            worst = jnp.where(fresh, jnp.where(ended, -end_score, 2 * MATE), jnp.minimum(search.worst, score))
+            moves = search.move + fresh
+            ties = (mixed(salt + moves.astype(jnp.uint32)) % TIES).astype(jnp.int32)
+            total = TIES * worst + ties
+            reply = jnp.where(fresh, 0, search.reply + 1)
+            reply = jnp.where(total <= search.best, replies, reply)
+            better = (reply >= replies) & (total > search.best)
+            position, legal = jax.tree.map(
+                lambda one, other: jnp.where(fresh, one, other), (position, legal), (search.position, search.legal)
+            )
+            best = jnp.where(better, total, search.best)
+            chosen = jnp.where(better, own.nth(moves - 1), search.chosen)
+            return Search(moves, reply, replies, worst, position, legal, best, chosen)
+
+        def more(search: Search) -> jax.Array:
+            return (search.move < count) | (search.reply < search.replies)
+
+        zero = jnp.int32(0)
+        begin = Search(zero, zero, zero, zero, state.position, own, jnp.int32(-(2**30)), zero)
+        return lax.while_loop(more, step, begin).chosen, ()
+
+
+class Captures(eqx.Module):
+    """A heuristic player: it takes the piece that is worth most, and moves at random where it can take none."""
+
+    @classmethod
+    def for_task(cls, task: Chess) -> Captures:
+        """Make the player."""
+        return cls()
+
+    def initial(self, params: Any) -> tuple[()]:
+        """Return no memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Return a legal move onto the square of the dearest piece; any of those, each as likely as the others."""
+        foe = jnp.asarray(view.observation)[64 * len(VALUES) : 2 * 64 * len(VALUES)].reshape(-1, 64)
+        worth = (foe.astype(jnp.int32) * VALUES[:, None]).sum(0, dtype=jnp.int32)[TARGETS]
+        legal = jnp.asarray(view.action_mask)
+        best = legal & (worth == jnp.where(legal, worth, -1).max())
+        draws = jax.random.bits(key, best.shape, jnp.uint32) | 1
+        return jnp.argmax(jnp.where(best, draws, 0)).astype(jnp.int32), memory
