@@ -35,7 +35,7 @@ from .task import (
     TEMPERS,
     CarDealer,
     Params,
-    leaving,
+    leaves,
     offer_table,
     sizes,
     worth,
@@ -49,7 +49,7 @@ class Answer(NamedTuple):
     """An answer to a demand."""
 
     offer: int
-    left: bool
+    leaves: bool
 
 
 def population(steps: int, split: int | None = None) -> list[tuple[int, int, int]]:
@@ -79,11 +79,11 @@ class Programme:
         for number, (z, k, f) in enumerate(self.people):
             for time in range(ROUNDS + 1):
                 for lowest in range(steps + 1):
-                    answer = Answer(int(table[k, f, z, time, lowest]), bool(leaving(k, f, time)))
+                    answer = Answer(int(table[k, f, z, time, lowest]), bool(leaves(k, f, time)))
                     sets = self._answers[time][lowest]
                     sets[answer] = sets.get(answer, 0) | 1 << number
         self._worth: dict[tuple[int, int], float] = {}
-        self._known: dict[tuple[int, int, int], tuple[float, int]] = {}
+        self._solutions: dict[tuple[int, int, int], tuple[float, int]] = {}
 
     def openings(self) -> dict[int, int]:
         """Return who opens with each offer."""
@@ -92,8 +92,8 @@ class Programme:
     def answers(self, time: int, demand: int, lowest: int, people: int) -> list[tuple[Answer, int]]:
         """Return the answers to a demand in a round, and who of some people gives them; without who cannot pay it."""
         people &= self._can_pay[demand]
-        given = self._answers[time + 1][min(lowest, demand)]
-        return [(answer, people & those) for answer, those in given.items() if people & those]
+        answer_sets = self._answers[time + 1][min(lowest, demand)]
+        return [(answer, people & members) for answer, members in answer_sets.items() if people & members]
 
     def worth(self, gain: int, people: int) -> float:
         """Return the sum of what a deal with each of some people pays, before the discount."""
@@ -105,21 +105,23 @@ class Programme:
     def solve(self, time: int, lowest: int, people: int, offer: int) -> tuple[float, int]:
         """Return V and the best demand; :data:`ACCEPT` to take the offer."""
         state = time, lowest, people
-        if state in self._known:
-            return self._known[state]
+        if state in self._solutions:
+            return self._solutions[state]
         discount = DISCOUNT**time
-        best, choice = discount * self.worth(offer, people), ACCEPT
+        best = discount * self.worth(offer, people)
+        choice = ACCEPT
         largest = self.people[people.bit_length() - 1][0]  # nobody pays more
         for demand in range(largest, 0, -1):
             value = 0.0
-            for answer, those in self.answers(time, demand, lowest, people):
+            for answer, members in self.answers(time, demand, lowest, people):
                 if demand <= answer.offer:
-                    value += discount * self.worth(demand, those)
-                elif not answer.left:
-                    value += self.solve(time + 1, min(lowest, demand), those, answer.offer)[0]
+                    value += discount * self.worth(demand, members)
+                elif not answer.leaves:
+                    value += self.solve(time + 1, min(lowest, demand), members, answer.offer)[0]
             if value > best + 1e-12:
-                best, choice = value, demand
-        self._known[state] = best, choice
+                best = value
+                choice = demand
+        self._solutions[state] = best, choice
         return best, choice
 
     def value(self) -> float:
@@ -140,14 +142,15 @@ def decision_tree(steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     nodes = [(0, steps, people, offer) for offer, people in programme.openings().items()]
     root = np.full(steps + 1, -1, np.int32)
     root[[offer for *_, offer in nodes]] = np.arange(len(nodes))
-    demands, children = [], []
+    demands = []
+    children = []
     for time, lowest, people, offer in nodes:  # grows while it is read
         demand = programme.solve(time, lowest, people, offer)[1]
         child = np.full(steps + 1, -1, np.int32)
-        for answer, those in programme.answers(time, demand, lowest, people) if demand != ACCEPT else ():
-            if demand > answer.offer and not answer.left:
+        for answer, members in programme.answers(time, demand, lowest, people) if demand != ACCEPT else ():
+            if demand > answer.offer and not answer.leaves:
                 child[answer.offer] = len(nodes)
-                nodes.append((time + 1, min(lowest, demand), those, answer.offer))
+                nodes.append((time + 1, min(lowest, demand), members, answer.offer))
         demands.append(demand)
         children.append(child)
     return root, np.array(demands, np.int32), np.stack(children)
@@ -187,7 +190,7 @@ class Demands(eqx.Module):
     first: Any
     """Multiple of the other side's first offer that it demands at first."""
     concession: Any
-    """Part of that offer by which each demand is below the one before."""
+    """Fraction of that offer by which each demand is below the one before."""
     steps: int = eqx.field(static=True)
 
     @classmethod

@@ -61,23 +61,30 @@ from ...alternating_bands import split_bits
 
 ROUNDS = 10
 TEMPERS = ("boulware", "linear", "conceder", "tit for tat", "impatient")
-TIT_FOR_TAT, IMPATIENT = 3, 4
+TIT_FOR_TAT = TEMPERS.index("tit for tat")
+IMPATIENT = TEMPERS.index("impatient")
 EXPONENTS = (3.0, 1.0, 1 / 3, 0.0, 1.0)
 FIRMNESS = 4
 PATIENCE = 2
 SIZES = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
 """Surpluses, in steps."""
-FEWEST = 48
+MIN_STEPS = 48
 """Smallest Z: sizes must differ so much that no demand suits many of them."""
-EVEN, MOST_SHARE = 0.5, 0.9
-"""Share of the surplus from which a deal pays, and the largest one."""
+EVEN_SHARE = 0.5
+"""Share of the surplus from which a deal pays."""
+MAX_SHARE = 0.9
+"""Largest share of the surplus."""
 DISCOUNT = 0.95
 STEP = 500
 """Price step in dollars."""
 COLOURS = ("red", "blue", "green", "white", "black", "silver", "yellow", "brown")
 CARS = ("hatchback", "estate", "saloon", "coupe", "convertible", "pickup", "minivan", "roadster")
 NONE = -1
-OTHER, OWN, DEAL, PAPER, INK = (90, 110, 150), (200, 90, 80), (86, 160, 90), (250, 250, 247), (40, 40, 46)
+THEIR_COLOUR = (90, 110, 150)
+YOUR_COLOUR = (200, 90, 80)
+DEAL_COLOUR = (86, 160, 90)
+PAPER = (250, 250, 247)
+INK = (40, 40, 46)
 
 
 class Params(NamedTuple):
@@ -108,7 +115,7 @@ class State(NamedTuple):
     """The agent's demand in each round, int32 ``(10,)``; -1 where none yet."""
     gain: Any
     """Gain of the agent by the deal, in steps, int32; -1 without one."""
-    left: Any
+    other_left: Any
     """True if the other side has left, bool."""
     walked: Any
     """True if the agent has walked away, bool."""
@@ -121,7 +128,7 @@ def sizes(steps: int) -> tuple[int, ...]:
 
 def worth(gain: Any, surplus: Any) -> Any:
     """Return what a deal pays that gives the agent so many steps, before the discount; of Python, NumPy or JAX."""
-    beyond_even = (gain / surplus - EVEN) / (MOST_SHARE - EVEN)
+    beyond_even = (gain / surplus - EVEN_SHARE) / (MAX_SHARE - EVEN_SHARE)
     return beyond_even * (beyond_even > 0)
 
 
@@ -134,7 +141,9 @@ def offer_table(steps: int) -> np.ndarray:
     firmness, surplus, time, lowest = np.meshgrid(
         np.arange(FIRMNESS), np.arange(steps + 1), np.arange(ROUNDS + 1), np.arange(steps + 1), indexing="ij"
     )
-    opening, cap, tiny = 0.2 + 0.05 * firmness, np.floor(0.9 * surplus + 1e-9), 1e-9
+    tiny = 1e-9
+    opening = 0.2 + 0.05 * firmness
+    cap = np.floor(0.9 * surplus + tiny)
     offers = [
         np.floor(surplus * (opening + (0.9 - opening) * (time / ROUNDS) ** exponent) + tiny) for exponent in EXPONENTS
     ]
@@ -143,7 +152,7 @@ def offer_table(steps: int) -> np.ndarray:
     return np.minimum(offers, cap).astype(np.int32)
 
 
-def leaving(temper: Any, firmness: Any, time: Any) -> Any:
+def leaves(temper: Any, firmness: Any, time: Any) -> Any:
     """Return whether the other side leaves at the start of a round if there is no deal; arrays of NumPy or JAX."""
     return (temper == IMPATIENT) & (time > PATIENCE + firmness) | (time >= ROUNDS)
 
@@ -168,7 +177,7 @@ class CarDealer(Task[Params, State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         number = 64.0 if difficulty is None else difficulty
-        allowed = [size for size in SIZES if size >= FEWEST]
+        allowed = [size for size in SIZES if size >= MIN_STEPS]
         if number not in allowed:
             raise ValueError(
                 f"A difficulty of {card.id} is the number of price steps, one of {', '.join(map(str, allowed))}; "
@@ -205,26 +214,27 @@ class CarDealer(Task[Params, State]):
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Make a demand, which the other side takes or answers; or take its offer; or walk away."""
-        accepts, walks = action == self.steps, action > self.steps
+        accepts = action == self.steps
+        walks = action > self.steps
         demand = jnp.where(action < self.steps, self.steps - action, NONE).astype(jnp.int32)
         here = np.arange(ROUNDS) == state.round
         demands = jnp.where(here, demand, state.demands)
         lowest = jnp.where(demands >= 0, demands, self.steps).min()
         time = state.round + 1
         offer = self._offer(params, time, lowest)
-        taken = ~accepts & ~walks & (demand <= offer)
+        accepted = ~accepts & ~walks & (demand <= offer)
         standing = jnp.where(here, state.offers, 0).sum(dtype=jnp.int32)
-        gain = jnp.where(accepts, standing, jnp.where(taken, demand, NONE)).astype(jnp.int32)
-        goes_on = ~accepts & ~walks & ~taken
-        left = goes_on & (leaving(params.temper, params.firmness, time) | (demand > params.surplus))
-        offers = jnp.where((np.arange(ROUNDS) == time) & goes_on & ~left, offer, state.offers)
-        return State(time, offers, demands, gain, left, walks)
+        gain = jnp.where(accepts, standing, jnp.where(accepted, demand, NONE)).astype(jnp.int32)
+        goes_on = ~accepts & ~walks & ~accepted
+        other_leaves = goes_on & (leaves(params.temper, params.firmness, time) | (demand > params.surplus))
+        offers = jnp.where((np.arange(ROUNDS) == time) & goes_on & ~other_leaves, offer, state.offers)
+        return State(time, offers, demands, gain, other_leaves, walks)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return time, offers and demands; see the module's docstring."""
-        said = jnp.concatenate([state.offers, state.demands])
-        shown = jnp.where(said == NONE, -1, said.astype(self.dtype) / self.steps)
-        return jnp.concatenate([(state.round.astype(self.dtype) / ROUNDS)[None], shown])
+        steps = jnp.concatenate([state.offers, state.demands])
+        shares = jnp.where(steps == NONE, -1, steps.astype(self.dtype) / self.steps)
+        return jnp.concatenate([(state.round.astype(self.dtype) / ROUNDS)[None], shares])
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
@@ -252,7 +262,7 @@ class CarDealer(Task[Params, State]):
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return whether there is a deal, or somebody has left."""
-        return (state.gain != NONE) | state.left | state.walked
+        return (state.gain != NONE) | state.other_left | state.walked
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures; nothing that is hidden before the end."""
@@ -262,7 +272,7 @@ class CarDealer(Task[Params, State]):
             "success": deal & (2 * state.gain >= params.surplus),
             "rounds": state.round,
             "deal": deal.astype(jnp.int32),
-            "left": state.left.astype(jnp.int32),
+            "left": state.other_left.astype(jnp.int32),
             "walked": state.walked.astype(jnp.int32),
             "share": share,
         }
@@ -326,15 +336,15 @@ class CarDealer(Task[Params, State]):
             ValueError: the text is none, or names a price that is not on the grid.
         """
         words = " ".join(text.lower().split()).rstrip(".!")
-        kind, _, rest = words.partition(" ")
+        kind, _, price_text = words.partition(" ")
         if words in ("accept", "walk away"):
             action = self.steps + (words == "walk away")
         elif kind == "offer":
-            dollars = read_integer(rest.removeprefix("$").replace(",", ""))
-            nearest, farthest = self.price(1, params), self.price(self.steps, params)
+            dollars = read_integer(price_text.removeprefix("$").replace(",", ""))
+            lowest, highest = sorted((self.price(1, params), self.price(self.steps, params)))
             gain, off = divmod(abs(dollars - int(params.limit)), STEP)
-            if off or not min(nearest, farthest) <= dollars <= max(nearest, farthest):
-                between = f"{min(nearest, farthest)} to {max(nearest, farthest)}"
+            if off or not lowest <= dollars <= highest:
+                between = f"{lowest} to {highest}"
                 raise ValueError(f"a price you may offer is {between} in steps of {STEP}; got {dollars}")
             action = self.steps - gain
         else:
@@ -345,7 +355,8 @@ class CarDealer(Task[Params, State]):
         """Say how the talks ended, and the other side's limit."""
         limit = f"its limit was ${self.price(int(params.surplus), params)}"
         if int(state.gain) != NONE:
-            price, share = self.price(int(state.gain), params), float(info["share"])
+            price = self.price(int(state.gain), params)
+            share = float(info["share"])
             return f"there is a deal at ${price}, which gives you {share:.0%} of the surplus ({limit})"
         if bool(state.walked):
             return f"you walked away ({limit})"
@@ -360,20 +371,22 @@ class CarDealer(Task[Params, State]):
         height, width, _ = self.picture_shape
         picture = Image.new("RGB", (width, height), PAPER)
         pen = ImageDraw.Draw(picture)
-        left, bottom, across, up = 70, height - 30, (width - 90) / (ROUNDS - 1), (height - 60) / self.steps
+        left, bottom = 70, height - 30
+        across = (width - 90) / (ROUNDS - 1)
+        up = (height - 60) / self.steps
         for gain in range(0, self.steps + 1, self.steps // 8):
             y = bottom - gain * up
             pen.line((left, y, width - 20, y), fill=(225, 225, 225))
             pen.text((left - 8, y), str(self.price(gain, params)), fill=INK, font_size=11, anchor="rm")
-        for values, colour in ((state.offers, OTHER), (state.demands, OWN)):
-            places = [(left + t * across, bottom - int(g) * up) for t, g in enumerate(values) if int(g) != NONE]
-            if len(places) > 1:
-                pen.line(places, fill=colour, width=2)
-            for x, y in places:
+        for values, colour in ((state.offers, THEIR_COLOUR), (state.demands, YOUR_COLOUR)):
+            points = [(left + t * across, bottom - int(g) * up) for t, g in enumerate(values) if int(g) != NONE]
+            if len(points) > 1:
+                pen.line(points, fill=colour, width=2)
+            for x, y in points:
                 pen.ellipse((x - 4, y - 4, x + 4, y + 4), fill=colour)
         if int(state.gain) != NONE:
             y = bottom - int(state.gain) * up
-            pen.line((left, y, width - 20, y), fill=DEAL, width=3)
-        pen.text((left, height - 14), "the other side's offers", fill=OTHER, font_size=11)
-        pen.text((left + 180, height - 14), "your offers", fill=OWN, font_size=11)
+            pen.line((left, y, width - 20, y), fill=DEAL_COLOUR, width=3)
+        pen.text((left, height - 14), "the other side's offers", fill=THEIR_COLOUR, font_size=11)
+        pen.text((left + 180, height - 14), "your offers", fill=YOUR_COLOUR, font_size=11)
         return np.asarray(picture)

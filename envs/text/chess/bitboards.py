@@ -33,14 +33,14 @@ class Bits(NamedTuple):
     high: Any
     """Squares a5 to h8."""
 
-    def __and__(self, other: Bits) -> Bits:
-        return Bits(self.low & other.low, self.high & other.high)
+    def __and__(self, bits: Bits) -> Bits:
+        return Bits(self.low & bits.low, self.high & bits.high)
 
-    def __or__(self, other: Bits) -> Bits:
-        return Bits(self.low | other.low, self.high | other.high)
+    def __or__(self, bits: Bits) -> Bits:
+        return Bits(self.low | bits.low, self.high | bits.high)
 
-    def __xor__(self, other: Bits) -> Bits:
-        return Bits(self.low ^ other.low, self.high ^ other.high)
+    def __xor__(self, bits: Bits) -> Bits:
+        return Bits(self.low ^ bits.low, self.high ^ bits.high)
 
     def __invert__(self) -> Bits:
         return Bits(~self.low, ~self.high)
@@ -103,7 +103,7 @@ def stacked(*sets: Bits) -> Bits:
 
 def stored(sets: Sets) -> Sets:
     """Return the same sets from memory. Otherwise the compiler repeats the code that makes them for each user."""
-    return computed_once(lambda same: same)(sets)
+    return computed_once(lambda value: value)(sets)
 
 
 def _bytes_reversed(word: jax.Array) -> jax.Array:
@@ -139,7 +139,7 @@ class Shift(NamedTuple):
         back = 32 - self.by  # 32 where it does not rotate: XLA then shifts all bits out
         return Bits((first << self.by | second >> back) & self.low, (second << self.by | first >> back) & self.high)
 
-    def one(self, index: int) -> Shift:
+    def at(self, index: int) -> Shift:
         """Return one of the shifts, for sets without such an axis."""
         return Shift(*(field[index] for field in self))
 
@@ -148,13 +148,13 @@ RAYS = Shift.along(*STEPS)
 LEAPS = Shift.along(*JUMPS)
 
 
-def seen_from(sources: Bits, through: Bits) -> Bits:
+def sliding_reach(sources: Bits, through: Bits) -> Bits:
     """Return the squares that sliders see in each direction (last axis) from their sources through free squares."""
 
-    def flooded(sources: Bits, through: Bits) -> Bits:
-        seen = RAYS(sources)
+    def flood(sources: Bits, through: Bits) -> Bits:
+        reached = RAYS(sources)
         for _ in range(FARTHEST - 1):
-            seen |= RAYS(seen & through)
-        return seen
+            reached |= RAYS(reached & through)
+        return reached
 
-    return computed_once(flooded)(sources, through)
+    return computed_once(flood)(sources, through)

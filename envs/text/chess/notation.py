@@ -16,17 +16,21 @@ from .rules import OFFSETS, PAWN, Position
 
 LETTERS = "PNBRQK"
 SQUARES = tuple(f"{file}{rank}" for rank in "12345678" for file in "abcdefgh")
-_OFFSETS = [tuple(way) for way in OFFSETS.tolist()]
+_OFFSETS = [tuple(offset) for offset in OFFSETS.tolist()]
 """The same in Python's numbers, which are faster one by one."""
-PLANE_OF = {way: plane for plane, way in enumerate(_OFFSETS[:64])}
+PLANE_OF = {offset: plane for plane, offset in enumerate(_OFFSETS[:64])}
 """Plane of a move by ranks and files."""
 PROMOTED = "nbr"
 """Pieces that a pawn becomes by a plane of its own."""
 PUSHED = {0: 0, 1: 1, 7: 2}
-"""Place of the direction of a pawn's step among the planes that promote."""
+"""Index of a pawn's step among the planes that promote, by direction."""
 SQUARE = 40
 """Pixels of a square."""
-LIGHT, DARK, MARK, WHITE, BLACK = (238, 226, 200), (170, 130, 95), (205, 200, 90), (250, 250, 245), (30, 30, 34)
+LIGHT = (238, 226, 200)
+DARK = (170, 130, 95)
+MARK = (205, 200, 90)
+WHITE = (250, 250, 245)
+BLACK = (30, 30, 34)
 SHAPES = {
     "P": [(13, 33), (27, 33), (23, 22), (25, 16), (20, 10), (15, 16), (17, 22)],
     "N": [(12, 33), (29, 33), (28, 18), (22, 8), (18, 11), (9, 20), (12, 23), (19, 20), (13, 28)],
@@ -42,32 +46,35 @@ SHAPES = {
 
 def members(words: Iterable[Any]) -> list[int]:
     """Return the numbers of the bits that are set in words of 32."""
-    found = []
+    bits = []
     for number, word in enumerate(words):
-        left = int(word)
-        while left:
-            found.append(32 * number + (left & -left).bit_length() - 1)
-            left &= left - 1
-    return found
+        remaining = int(word)
+        while remaining:
+            bits.append(32 * number + (remaining & -remaining).bit_length() - 1)
+            remaining &= remaining - 1
+    return bits
 
 
 def pieces(position: Position, black: bool) -> dict[int, str]:
     """Return the pieces by square: upper-case letters are White's."""
-    *kinds, own = (members(words) for words in zip(position.low, position.high, strict=True))
-    mine, flip = set(own), 56 * black
-    return {
-        square ^ flip: letter if (square in mine) != black else letter.lower()
-        for letter, found in zip(LETTERS, kinds, strict=True)
-        for square in found
-    }
+    *squares_by_kind, own_squares = (members(words) for words in zip(position.low, position.high, strict=True))
+    flip = 56 * black
+    board = {}
+    for letter, squares in zip(LETTERS, squares_by_kind, strict=True):
+        for square in squares:
+            white = (square in own_squares) != black
+            board[square ^ flip] = letter if white else letter.lower()
+    return board
 
 
 def fen(position: Position, black: bool, move: int) -> str:
     """Return a position in Forsyth-Edwards notation."""
-    board, rights, passing = pieces(position, black), int(position.castling), int(position.passing)
+    board = pieces(position, black)
+    rights = int(position.castling)
+    passing = int(position.passing)
     squares = "".join([board.get(square, "1") for square in range(64)])
     placed = "/".join([squares[start : start + 8] for start in range(56, -1, -8)])
-    placed = re.sub("1+", lambda ones: str(len(ones[0])), placed)
+    placed = re.sub("1+", lambda empty_squares: str(len(empty_squares[0])), placed)
     if black:
         rights = rights >> 2 | (rights & 3) << 2
     castling = "".join(letter for bit, letter in enumerate("KQkq") if rights >> bit & 1) or "-"
@@ -75,7 +82,7 @@ def fen(position: Position, black: bool, move: int) -> str:
     return f"{placed} {'b' if black else 'w'} {castling} {passed} {int(position.clock)} {move}"
 
 
-def ends(move: int, black: bool) -> tuple[int, int]:
+def endpoints(move: int, black: bool) -> tuple[int, int]:
     """Return the square from which a move goes, and that to which it goes; -1 off the board."""
     plane, start = divmod(move, 64)
     up, right = _OFFSETS[plane]
@@ -86,7 +93,8 @@ def ends(move: int, black: bool) -> tuple[int, int]:
 
 def move_name(move: int, position: Position, black: bool) -> str:
     """Name a move in UCI notation; a move off the board by its ranks and files, seen by the side to move."""
-    plane, (start, end) = move // 64, ends(move, black)
+    plane = move // 64
+    start, end = endpoints(move, black)
     if end < 0:
         up, right = _OFFSETS[plane]
         return f"{SQUARES[start]} by {up} ranks and {right} files"
@@ -100,13 +108,14 @@ def read_move(text: str, position: Position, black: bool) -> int:
     Raises:
         ValueError: the text is no such move.
     """
-    found = re.fullmatch(r"([a-h][1-8])([a-h][1-8])([nbrq]?)", text)
-    if not found:
+    match = re.fullmatch(r"([a-h][1-8])([a-h][1-8])([nbrq]?)", text)
+    if not match:
         raise ValueError(f"expected a move such as e2e4 or e7e8q, got {text[:100]!r}")
-    start, end = (SQUARES.index(name) ^ 56 * black for name in found.groups()[:2])
-    plane, letter = PLANE_OF.get((end // 8 - start // 8, end % 8 - start % 8), -1), found[3]
+    start, end = (SQUARES.index(name) ^ 56 * black for name in match.groups()[:2])
+    plane = PLANE_OF.get((end // 8 - start // 8, end % 8 - start % 8), -1)
+    letter = match[3]
     if plane < 0:
-        raise ValueError(f"no piece moves from {found[1]} to {found[2]}")
+        raise ValueError(f"no piece moves from {match[1]} to {match[2]}")
     promotes = _promotes(position, start, end) and plane in PUSHED
     if letter and not promotes:
         raise ValueError(f"{text}: no pawn of yours becomes another piece there")
@@ -123,13 +132,13 @@ def _promotes(position: Position, start: int, end: int) -> bool:
     return end >= 56 and bool(int(words[PAWN]) & int(words[6]) & 1 << start % 32)
 
 
-def printed(board: dict[int, str]) -> str:
+def format_board(board: dict[int, str]) -> str:
     """Write a board, rank 8 first."""
     rows = (f"{rank + 1} {' '.join(board.get(8 * rank + file, '.') for file in range(8))}" for rank in range(7, -1, -1))
     return "\n".join([*rows, "  a b c d e f g h"])
 
 
-def drawn(board: dict[int, str], marked: tuple[int, ...] = ()) -> np.ndarray:
+def draw_board(board: dict[int, str], marked: tuple[int, ...] = ()) -> np.ndarray:
     """Draw a board as White sees it, some squares marked."""
     from PIL import Image, ImageDraw
 

@@ -15,7 +15,7 @@ from jax import lax
 
 from rlbench_suite.policy import View, privileged_player
 
-from .bitboards import LEAPS, RAYS, Bits, full_where, seen_from, squares, stacked
+from .bitboards import LEAPS, RAYS, Bits, full_where, sliding_reach, squares, stacked
 from .rules import (
     BISHOP,
     KING,
@@ -27,11 +27,11 @@ from .rules import (
     SLIDES_STRAIGHT,
     Legal,
     Position,
-    advanced,
+    advance,
     by_direction,
     cannot_mate,
-    mixed,
-    occurred,
+    count_occurrences,
+    mix_bits,
 )
 
 if TYPE_CHECKING:
@@ -39,8 +39,12 @@ if TYPE_CHECKING:
 
 VALUES = np.array([100, 320, 330, 500, 900, 0], np.int32)
 """Worth of a pawn, knight, bishop, rook, queen and king."""
-ADVANCE, SIGHT, FREEDOM = 8, 2, 3
-"""Worth of a rank that a pawn has gone, of an attacked square, of a legal move."""
+ADVANCE = 8
+"""Worth of a rank that a pawn has gone."""
+SIGHT = 2
+"""Worth of an attacked square."""
+FREEDOM = 3
+"""Worth of a legal move."""
 MATE = 100_000
 TIES = 64
 """Moves of equal score are told apart by a random number below this one."""
@@ -56,8 +60,8 @@ _FOE_PAWNS = full_where(np.isin(np.arange(8), (3, 5)))
 
 def material(position: Position) -> jax.Array:
     """Return the worth of own pieces minus that of the foe's, int32."""
-    own, kinds = position.own, position.kinds
-    return (((kinds & own).size() - (kinds & ~own).size()) * VALUES).sum(dtype=jnp.int32)
+    own_pieces, kinds = position.own_pieces, position.kinds
+    return (((kinds & own_pieces).size() - (kinds & ~own_pieces).size()) * VALUES).sum(dtype=jnp.int32)
 
 
 def promise(position: Position) -> jax.Array:
@@ -66,24 +70,24 @@ def promise(position: Position) -> jax.Array:
     Material counts, ranks that pawns have advanced, attacked squares, and the best capture: a piece that is not
     defended wins its worth, one that is wins it less that of the cheapest attacker. Pins do not count.
     """
-    own, kinds = position.own, position.kinds
+    own_pieces, kinds = position.own_pieces, position.kinds
     everyone = kinds.together()
-    foe = everyone & ~own
+    foe = everyone & ~own_pieces
     sliders = by_direction(kinds.at(ROOK) | kinds.at(QUEEN), kinds.at(BISHOP) | kinds.at(QUEEN))
     sources = stacked(
-        kinds.at(BISHOP).wide() & own & _DIAGONAL, kinds.at(ROOK).wide() & own & _STRAIGHT,
-        kinds.at(QUEEN).wide() & own, sliders & foe,
+        kinds.at(BISHOP).wide() & own_pieces & _DIAGONAL, kinds.at(ROOK).wide() & own_pieces & _STRAIGHT,
+        kinds.at(QUEEN).wide() & own_pieces, sliders & foe,
     )  # fmt: skip
     through = ~everyone.wide()
     bishops, rooks, queens, defended = (
-        seen_from(sources, stacked(*[through] * 4)).together().at(side) for side in range(4)
+        sliding_reach(sources, stacked(*[through] * 4)).together().at(side) for side in range(4)
     )
 
     def near(side: Bits, pawns: Bits) -> list[Bits]:
         pawn, king = (RAYS(kinds.at(kind) & side) for kind in (PAWN, KING))
         return [(pawn & pawns).together(), LEAPS(kinds.at(KNIGHT) & side).together(), king.together()]
 
-    by_pawns, by_knights, by_king = near(own, _PAWNS)
+    by_pawns, by_knights, by_king = near(own_pieces, _PAWNS)
     for more in near(foe, _FOE_PAWNS):
         defended |= more
     minors = by_pawns | by_knights | bishops
@@ -99,9 +103,9 @@ def promise(position: Position) -> jax.Array:
     ):
         hit = (kinds.at(np.array(victims, np.int32)) & foe & attacked).any()
         wins = jnp.maximum(wins, jnp.where(hit, VALUES[list(victims)] - cost, 0).max())
-    pawns, theirs = kinds.at(PAWN) & own, (kinds.at(PAWN) & foe).flipped()
-    gone = ((pawns & _BEYOND).size() - (theirs & _BEYOND).size()).sum(dtype=jnp.int32)
-    return material(position) + wins + ADVANCE * gone + SIGHT * (everything.size() - defended.size())
+    pawns, foe_pawns = kinds.at(PAWN) & own_pieces, (kinds.at(PAWN) & foe).flipped()
+    ranks_ahead = ((pawns & _BEYOND).size() - (foe_pawns & _BEYOND).size()).sum(dtype=jnp.int32)
+    return material(position) + wins + ADVANCE * ranks_ahead + SIGHT * (everything.size() - defended.size())
 
 
 def over(position: Position, legal: Legal) -> tuple[jax.Array, jax.Array]:
@@ -114,9 +118,9 @@ class Search(NamedTuple):
     """State of the reference player's search."""
 
     move: Any
-    """Own moves that were begun."""
+    """Number of own moves whose replies are tried."""
     reply: Any
-    """Replies to the last of them that were tried."""
+    """Number of replies to the last of them that have been tried."""
     replies: Any
     """Number of its replies."""
     worst: Any
@@ -126,7 +130,7 @@ class Search(NamedTuple):
     """Position after the move, and the replies."""
     best: Any
     """Best score so far, with its tie-break, and its move."""
-    chosen: Any
+    best_move: Any
 
 
 @privileged_player
@@ -149,41 +153,47 @@ class ThreePlies(eqx.Module):
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the move with the best score."""
         state = view.state
-        own = state.legal
-        count, salt = own.size(), jax.random.bits(key, (), jnp.uint32)
+        legal_moves = state.legal
+        count = legal_moves.size()
+        salt = jax.random.bits(key, (), jnp.uint32)
 
         # Own moves and replies share one loop, so that its body, the rules of chess, is compiled once.
         def step(search: Search) -> Search:
             fresh = search.reply >= search.replies
-            move = jnp.where(fresh, own.nth(search.move), search.legal.nth(search.reply))
-            source = jax.tree.map(lambda one, other: jnp.where(fresh, one, other), state.position, search.position)
-            position, legal = advanced(source, move)
+            move = jnp.where(fresh, legal_moves.nth(search.move), search.legal.nth(search.reply))
+            source = jax.tree.map(
+                lambda root_leaf, leaf: jnp.where(fresh, root_leaf, leaf), state.position, search.position
+            )
+            position, legal = advance(source, move)
             ended, end_score = over(position, legal)
-            again = fresh & (occurred(state.history, position) > 0)
-            ended, end_score = ended | again, jnp.where(again, 0, end_score)
+            again = fresh & (count_occurrences(state.history, position) > 0)
+            ended = ended | again
+            end_score = jnp.where(again, 0, end_score)
             score = jnp.where(ended, end_score, promise(position) + FREEDOM * legal.size())
             # A move that ends the game has no replies.
             replies = jnp.where(fresh, jnp.where(ended, 0, legal.size()), search.replies)
             worst = jnp.where(fresh, jnp.where(ended, -end_score, 2 * MATE), jnp.minimum(search.worst, score))
             moves = search.move + fresh
-            ties = (mixed(salt + moves.astype(jnp.uint32)) % TIES).astype(jnp.int32)
+            ties = (mix_bits(salt + moves.astype(jnp.uint32)) % TIES).astype(jnp.int32)
             total = TIES * worst + ties
             reply = jnp.where(fresh, 0, search.reply + 1)
             reply = jnp.where(total <= search.best, replies, reply)
             better = (reply >= replies) & (total > search.best)
             position, legal = jax.tree.map(
-                lambda one, other: jnp.where(fresh, one, other), (position, legal), (search.position, search.legal)
+                lambda root_leaf, leaf: jnp.where(fresh, root_leaf, leaf),
+                (position, legal),
+                (search.position, search.legal),
             )
             best = jnp.where(better, total, search.best)
-            chosen = jnp.where(better, own.nth(moves - 1), search.chosen)
-            return Search(moves, reply, replies, worst, position, legal, best, chosen)
+            best_move = jnp.where(better, legal_moves.nth(moves - 1), search.best_move)
+            return Search(moves, reply, replies, worst, position, legal, best, best_move)
 
         def more(search: Search) -> jax.Array:
             return (search.move < count) | (search.reply < search.replies)
 
         zero = jnp.int32(0)
-        begin = Search(zero, zero, zero, zero, state.position, own, jnp.int32(-(2**30)), zero)
-        return lax.while_loop(more, step, begin).chosen, ()
+        begin = Search(zero, zero, zero, zero, state.position, legal_moves, jnp.int32(-(2**30)), zero)
+        return lax.while_loop(more, step, begin).best_move, ()
 
 
 class Captures(eqx.Module):

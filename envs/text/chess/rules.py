@@ -38,7 +38,7 @@ from .bitboards import (
     Bits,
     Shift,
     full_where,
-    seen_from,
+    sliding_reach,
     square_bit,
     squares,
     stacked,
@@ -70,10 +70,14 @@ SLIDES_STRAIGHT = np.arange(8) % 2 == 0
 _OPPOSITE = np.arange(4, 12, dtype=np.int32) % 8
 _BACK = Shift.along(*(-OFFSETS[:64]).tolist())
 """From the end of each move that is no promotion to its start."""
-_ALL, _LIGHT = squares(*range(64)), squares(*(square for square in range(64) if (square // 8 + square) % 2))
-_SECOND_RANK, _SEVENTH_RANK = squares(*range(8, 16)), squares(*range(48, 56))
-_SHORT_FREE, _LONG_FREE = squares(5, 6), squares(1, 2, 3)
-_SHORT_SAFE, _LONG_SAFE = squares(4, 5, 6), squares(2, 3, 4)
+_ALL = squares(*range(64))
+_LIGHT = squares(*(square for square in range(64) if (square // 8 + square) % 2))
+_SECOND_RANK = squares(*range(8, 16))
+_SEVENTH_RANK = squares(*range(48, 56))
+_SHORT_FREE = squares(5, 6)
+_LONG_FREE = squares(1, 2, 3)
+_SHORT_SAFE = squares(4, 5, 6)
+_LONG_SAFE = squares(2, 3, 4)
 _ONE_STEP = full_where(np.arange(FARTHEST)[:, None] == 0)
 _NEARER = full_where(np.arange(FARTHEST)[:, None, None] < np.arange(FARTHEST)[:, None])
 
@@ -88,8 +92,11 @@ def _toward(*directions: int) -> Bits:
     return full_where(np.isin(np.arange(8), directions))
 
 
-_PUSH, _CAPTURE, _DOUBLE = _only(1, NORTH), _only(1, NORTH_EAST, NORTH_WEST), _only(2, NORTH)
-_FROM_PAWNS, _BY_FOE_PAWNS = _toward(NORTH_EAST, NORTH_WEST), _toward(SOUTH_EAST, SOUTH_WEST)
+_PUSH = _only(1, NORTH)
+_CAPTURE = _only(1, NORTH_EAST, NORTH_WEST)
+_DOUBLE = _only(2, NORTH)
+_FROM_PAWNS = _toward(NORTH_EAST, NORTH_WEST)
+_BY_FOE_PAWNS = _toward(SOUTH_EAST, SOUTH_WEST)
 
 
 class Position(NamedTuple):
@@ -112,13 +119,13 @@ class Position(NamedTuple):
         return Bits(self.low[:6], self.high[:6])
 
     @property
-    def own(self) -> Bits:
+    def own_pieces(self) -> Bits:
         """Squares of own pieces."""
         return Bits(self.low[6], self.high[6])
 
-    def turned(self) -> Position:
+    def swap_sides(self) -> Position:
         """Return the position as the other side sees it."""
-        foe = self.kinds.together() & ~self.own
+        foe = self.kinds.together() & ~self.own_pieces
         low, high = Bits(jnp.append(self.low[:6], foe.low), jnp.append(self.high[:6], foe.high)).flipped()
         return self._replace(low=low, high=high, castling=self.castling >> 2 | (self.castling & 3) << 2)
 
@@ -139,8 +146,8 @@ class Legal(NamedTuple):
         """Return the legal move with ``rank`` smaller ones, int32; if there is none, a number that means nothing."""
         words = jnp.pad(self.words, (0, -WORDS % 16)).reshape(-1, 16)
         counts = lax.population_count(words).astype(jnp.int32)
-        group, rank = _place(counts.sum(1, dtype=jnp.int32), rank)
-        index, rank = _place(counts[group], rank)
+        group, rank = _find_group(counts.sum(1, dtype=jnp.int32), rank)
+        index, rank = _find_group(counts[group], rank)
         word, bit = words[group, index], jnp.int32(0)
         for half in (16, 8, 4, 2, 1):
             lower = lax.population_count(word & np.uint32(2**half - 1)).astype(jnp.int32)
@@ -155,40 +162,45 @@ class Legal(NamedTuple):
         return (self.words[:, None] >> np.arange(32, dtype=np.uint32) & 1 == 1).reshape(-1)
 
 
-def _place(counts: jax.Array, rank: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Find the part that holds the member of a rank, and its rank there."""
+def _find_group(counts: jax.Array, rank: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Find the group that holds the member with an overall rank, and its rank within the group."""
     number = np.arange(counts.shape[0])
     until = jnp.where(number[:, None] >= number, counts, 0).sum(1, dtype=jnp.int32)
     past = until <= rank
-    part = jnp.minimum(past.sum(dtype=jnp.int32), counts.shape[0] - 1)
-    return part, rank - jnp.where(past, counts, 0).sum(dtype=jnp.int32)
+    group = jnp.minimum(past.sum(dtype=jnp.int32), counts.shape[0] - 1)
+    return group, rank - jnp.where(past, counts, 0).sum(dtype=jnp.int32)
 
 
 def by_direction(straight: Bits, diagonal: Bits) -> Bits:
     """Return the pieces that slide in each direction, ``(8,)``."""
-    return Bits(*(jnp.where(SLIDES_STRAIGHT, one, other) for one, other in zip(straight, diagonal, strict=True)))
+    return Bits(
+        *(
+            jnp.where(SLIDES_STRAIGHT, along_straight, along_diagonal)
+            for along_straight, along_diagonal in zip(straight, diagonal, strict=True)
+        )
+    )
 
 
 def legal_moves(position: Position) -> tuple[Legal, jax.Array]:
     """Return the legal moves, and whether one of them captures in passing."""
-    own, kinds = position.own, position.kinds
+    own_pieces, kinds = position.own_pieces, position.kinds
     everyone = kinds.together()
-    foe, empty = everyone & ~own, ~everyone
+    foe, empty = everyone & ~own_pieces, ~everyone
     pawns, knights, bishops, rooks, queens, kings = (kinds.at(kind) for kind in range(6))
-    king = own & kings
+    king = own_pieces & kings
     sliders = by_direction(rooks | queens, bishops | queens)
-    own_sliders, foe_sliders = sliders & own, sliders & foe
+    own_sliders, foe_sliders = sliders & own_pieces, sliders & foe
 
     # Captures in passing: the board without both pawns, for a capture to the north-east and one to the north-west.
     target = square_bit(jnp.where(position.passing < 0, 64, 40 + position.passing))
-    victim = RAYS.one(SOUTH)(target)
-    takers = [RAYS.one(way)(target) & own & pawns for way in (SOUTH_WEST, SOUTH_EAST)]
+    victim = RAYS.at(SOUTH)(target)
+    takers = [RAYS.at(direction)(target) & own_pieces & pawns for direction in (SOUTH_WEST, SOUTH_EAST)]
     without = [(empty | taker | victim) & ~target for taker in takers]
 
     # Squares that foes see through the king, and that the king sees: attacks, checks and pins.
     sources = stacked(foe_sliders, *[king.wide()] * 3)
-    seen = seen_from(sources, stacked(*(free.wide() for free in (empty | king, empty, *without))))
-    attacked, rays = seen.at(0), seen.at(1)
+    views = sliding_reach(sources, stacked(*(free.wide() for free in (empty | king, empty, *without))))
+    attacked, rays = views.at(0), views.at(1)
     near = RAYS(king)
     hits = (rays & foe_sliders).any()
     contact = ((LEAPS(king) & foe & knights) | (near & _FROM_PAWNS & foe & pawns)).together()
@@ -196,28 +208,34 @@ def legal_moves(position: Position) -> tuple[Legal, jax.Array]:
     danger = danger.together()
     checks = summed(hits.astype(jnp.int32)) + contact.size()
     answers = (rays.where(hits).together() | contact).where(checks == 1) | _ALL.where(checks == 0)
-    pinned = rays & attacked.at(_OPPOSITE) & own
-    held = pinned.together()
-    free = stored(~held | pinned | pinned.at(_OPPOSITE))  # from where a piece may move in each direction
+    pinned = rays & attacked.at(_OPPOSITE) & own_pieces
+    pinned_pieces = pinned.together()
+    free = stored(~pinned_pieces | pinned | pinned.at(_OPPOSITE))  # from where a piece may move in each direction
 
     # Moves by distance and direction, (7, 8): the sets of squares from which they start.
-    ends = stored(_BACK(answers & ~own))  # from where the move of a plane ends on a square that answers all checks
+    ends = stored(
+        _BACK(answers & ~own_pieces)
+    )  # from where the move of a plane ends on a square that answers all checks
     occupied = stored(_BACK(everyone)).at(slice(56)).reshaped(7, 8)
-    way = stored(~Bits(*(lax.reduce_or(half, (0,)) for half in occupied.reshaped(7, 1, 8) & _NEARER)))
-    far = ends.at(slice(56)).reshaped(7, 8) & free & way
+    clear_path = stored(~Bits(*(lax.reduce_or(half, (0,)) for half in occupied.reshaped(7, 1, 8) & _NEARER)))
+    clear_moves = ends.at(slice(56)).reshaped(7, 8) & free & clear_path
     pushes = ~occupied & (_PUSH | (_DOUBLE & _SECOND_RANK))
-    taken = [_takes(seen.at(2 + i), foe_sliders, taker, contact & ~victim) for i, taker in enumerate(takers)]
-    passing = (taken[0] & _only(1, NORTH_EAST)) | (taken[1] & _only(1, NORTH_WEST))
-    by_pawns = stored((own & pawns & far & (pushes | (occupied & _CAPTURE))) | passing)
-    steps = king.where((near & ~own & ~danger).any()) & _ONE_STEP
+    captures_in_passing = [
+        _takes(views.at(2 + i), foe_sliders, taker, contact & ~victim) for i, taker in enumerate(takers)
+    ]
+    passing = (captures_in_passing[0] & _only(1, NORTH_EAST)) | (captures_in_passing[1] & _only(1, NORTH_WEST))
+    by_pawns = stored((own_pieces & pawns & clear_moves & (pushes | (occupied & _CAPTURE))) | passing)
+    steps = king.where((near & ~own_pieces & ~danger).any()) & _ONE_STEP
     short = (position.castling & OWN_SHORT != 0) & ~((everyone & _SHORT_FREE) | (danger & _SHORT_SAFE)).any()
     long = (position.castling & OWN_LONG != 0) & ~((everyone & _LONG_FREE) | (danger & _LONG_SAFE)).any()
     castles = (king.where(short) & _only(2, EAST)) | (king.where(long) & _only(2, WEST))
-    moves = stored((own_sliders & far) | by_pawns | steps | castles)
-    jumps = own & knights & ~held & ends.at(slice(56, 64))
+    moves = stored((own_sliders & clear_moves) | by_pawns | steps | castles)
+    jumps = own_pieces & knights & ~pinned_pieces & ends.at(slice(56, 64))
     promotions = by_pawns.at((0, np.array(PUSHES * 3, np.int32))) & _SEVENTH_RANK
     low, high = map(jnp.concatenate, zip(moves.reshaped(56), jumps, promotions, strict=True))
-    return Legal(jnp.stack([low, high], -1).reshape(-1), checks > 0), (taken[0] | taken[1]).any()
+    return Legal(jnp.stack([low, high], -1).reshape(-1), checks > 0), (
+        captures_in_passing[0] | captures_in_passing[1]
+    ).any()
 
 
 def _takes(rays: Bits, foe_sliders: Bits, taker: Bits, contact: Bits) -> Bits:
@@ -225,42 +243,42 @@ def _takes(rays: Bits, foe_sliders: Bits, taker: Bits, contact: Bits) -> Bits:
     return taker.where(~((rays & foe_sliders).together() | contact).any())
 
 
-def advanced(position: Position, move: jax.Array) -> tuple[Position, Legal]:
+def advance(position: Position, move: jax.Array) -> tuple[Position, Legal]:
     """Return the position after a legal move, seen by the other side, and the legal moves there."""
-    after = moved(position, move)
+    after = make_move(position, move)
     legal, passes = legal_moves(after)
     return after._replace(passing=jnp.where(passes, after.passing, NO_PASSING)), legal
 
 
-def moved(position: Position, move: jax.Array) -> Position:
+def make_move(position: Position, move: jax.Array) -> Position:
     """Return the position after a legal move, seen by the other side. Whoever ``passing`` names may be out of reach."""
     plane, start = move >> 6, move & 63
     rank, file = (jnp.asarray(OFFSETS[:, axis], jnp.int32)[plane] for axis in (0, 1))
     end = start + 8 * rank + file
-    left, entered = square_bit(start), square_bit(end)
-    own, kinds = position.own, position.kinds
-    moving = (kinds & left).any()  # one of the six
+    departure, arrival = square_bit(start), square_bit(end)
+    own_pieces, kinds = position.own_pieces, position.kinds
+    moving = (kinds & departure).any()  # one of the six
     pawn, king = moving[PAWN], moving[KING]
-    captures = (kinds & ~own & entered).any().any()
+    captures = (kinds & ~own_pieces & arrival).any().any()
     promoted = jnp.arange(6) == jnp.asarray(PROMOTIONS, jnp.int32)[plane]
     becomes = jnp.where(pawn & (end >= 56), promoted, moving)
     passed = pawn & (position.passing >= 0) & (end == 40 + position.passing) & (file != 0)
     victim = square_bit(end - 8).where(passed)
-    kinds = (kinds & ~(left | entered | victim)) | entered.where(becomes)
+    kinds = (kinds & ~(departure | arrival | victim)) | arrival.where(becomes)
     castles = king & (file * file == 4)
     rook = (squares(5, 7).where(file > 0) | squares(0, 3).where(file < 0)).where(castles)
     kinds ^= rook.where(np.arange(6) == ROOK)
-    own = ((own & ~left) | entered) ^ rook
+    own_pieces = ((own_pieces & ~departure) | arrival) ^ rook
     castling = position.castling
     for rights, corner in ((3, 4), (OWN_SHORT, 7), (OWN_LONG, 0), (FOE_SHORT, 63), (FOE_LONG, 56)):
         castling = jnp.where((start == corner) | (end == corner), castling & ~rights, castling)
     return Position(
-        jnp.append(kinds.low, own.low),
-        jnp.append(kinds.high, own.high),
+        jnp.append(kinds.low, own_pieces.low),
+        jnp.append(kinds.high, own_pieces.high),
         castling,
         jnp.where(pawn & (rank == 2), start & 7, NO_PASSING),
         jnp.where(pawn | captures, 0, position.clock + 1),
-    ).turned()
+    ).swap_sides()
 
 
 def cannot_mate(position: Position) -> jax.Array:
@@ -275,7 +293,7 @@ def cannot_mate(position: Position) -> jax.Array:
     return ~heavy & ((knights + bishops.size() <= 1) | ((knights == 0) & one_colour))
 
 
-def occurred(history: jax.Array, position: Position) -> jax.Array:
+def count_occurrences(history: jax.Array, position: Position) -> jax.Array:
     """Return how often a position has occurred since the last capture or move of a pawn, int32.
 
     Args:
@@ -287,20 +305,20 @@ def occurred(history: jax.Array, position: Position) -> jax.Array:
     return (same_side & (history == fingerprint(position)).all(1)).sum(dtype=jnp.int32)
 
 
-def recorded(history: jax.Array, position: Position) -> jax.Array:
+def record_position(history: jax.Array, position: Position) -> jax.Array:
     """Return a history with a position added."""
     return history.at[jnp.minimum(position.clock, LIMIT - 1)].set(fingerprint(position))
 
 
 def fingerprint(position: Position) -> jax.Array:
     """Return 64 bits that tell positions apart, uint32 ``(2,)``; the clock does not count."""
-    rest = jnp.stack([position.castling.astype(jnp.uint32), position.passing.astype(jnp.uint32)])
-    words = jnp.concatenate([position.low, position.high, rest])
+    flags = jnp.stack([position.castling.astype(jnp.uint32), position.passing.astype(jnp.uint32)])
+    words = jnp.concatenate([position.low, position.high, flags])
     salts = (np.arange(1, 33, dtype=np.uint32) * np.uint32(0x9E3779B9)).reshape(2, 16)
-    return mixed(mixed(words + salts) * (salts | np.uint32(1))).sum(1, dtype=jnp.uint32)
+    return mix_bits(mix_bits(words + salts) * (salts | np.uint32(1))).sum(1, dtype=jnp.uint32)
 
 
-def mixed(words: jax.Array) -> jax.Array:
+def mix_bits(words: jax.Array) -> jax.Array:
     """Mix the bits of each word (Wellons 2018, lowbias32)."""
     for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
         words = (words ^ words >> shift) * np.uint32(factor)

@@ -46,7 +46,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.task import Split, Task
 from rlbench_suite.task_card import TaskCard
 
-from .notation import SQUARE, SQUARES, drawn, ends, fen, members, move_name, pieces, printed, read_move
+from .notation import SQUARE, SQUARES, draw_board, endpoints, fen, format_board, members, move_name, pieces, read_move
 from .players import FREEDOM, MATE, TIES, material, over, promise
 from .rules import (
     LIMIT,
@@ -54,12 +54,12 @@ from .rules import (
     WORDS,
     Legal,
     Position,
-    advanced,
+    advance,
     cannot_mate,
+    count_occurrences,
     fingerprint,
-    mixed,
-    occurred,
-    recorded,
+    mix_bits,
+    record_position,
 )
 
 CARELESS, GREEDY, AHEAD = range(3)
@@ -130,9 +130,9 @@ def any_rank(noise: jax.Array, count: jax.Array) -> jax.Array:
     return (noise % jnp.maximum(count, 1).astype(jnp.uint32)).astype(jnp.int32)
 
 
-def choice(condition: jax.Array, one: Any, other: Any) -> Any:
+def choice(condition: jax.Array, value: Any, alternative: Any) -> Any:
     """Return one tree where a condition holds, and another elsewhere."""
-    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), one, other)
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), value, alternative)
 
 
 class Replies(NamedTuple):
@@ -182,16 +182,16 @@ class Chess(Task[Params, State]):
             return (test == (split == Split.TEST)) & (material(position) == 0) & (legal.words != 0).any()
 
         def step(carry: tuple[Any, ...]) -> tuple[Any, ...]:
-            draws, done, position, legal = carry
-            again = (done == plies) | ~(legal.words != 0).any()
+            draws, half_moves, position, legal = carry
+            again = (half_moves == plies) | ~(legal.words != 0).any()
             position, legal = choice(again, first, (position, legal))
-            noise = mixed(bits[1] + draws * np.uint32(0x9E3779B9))
-            position, legal = advanced(position, legal.nth(any_rank(noise, legal.size())))
-            return draws + 1, jnp.where(again, 1, done + 1), position, legal
+            noise = mix_bits(bits[1] + draws * np.uint32(0x9E3779B9))
+            position, legal = advance(position, legal.nth(any_rank(noise, legal.size())))
+            return draws + 1, jnp.where(again, 1, half_moves + 1), position, legal
 
         def unfit(carry: tuple[Any, ...]) -> jax.Array:
-            _, done, position, legal = carry
-            return (done != plies) | ~fits(position, legal)
+            _, half_moves, position, legal = carry
+            return (half_moves != plies) | ~fits(position, legal)
 
         first = jax.tree.map(jnp.asarray, (FIRST, Legal(self._first_moves, np.bool_(False))))
         _, _, position, legal = lax.while_loop(unfit, step, (jnp.uint32(0), jnp.int32(0), *first))
@@ -207,7 +207,7 @@ class Chess(Task[Params, State]):
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Set up the position."""
-        history = recorded(jnp.zeros((LIMIT, 2), jnp.uint32), params.position)
+        history = record_position(jnp.zeros((LIMIT, 2), jnp.uint32), params.position)
         return State(
             params.position, params.legal, history, jnp.int32(0), jnp.int32(-1), jnp.int32(0), jnp.int32(PLAYING)
         )
@@ -218,19 +218,20 @@ class Chess(Task[Params, State]):
 
         # The agent's move and the moves that the opponent tries share one loop, so that the rules are compiled once.
         def step(replies: Replies) -> Replies:
-            tried, (parent, theirs), best, score, chosen = replies
-            first, noise = tried == 0, mixed(salt + tried.astype(jnp.uint32))
-            rank = any_rank(noise, theirs.size()) if self.opponent == CARELESS else tried - 1
-            move = jnp.where(first, action.astype(jnp.int32), theirs.nth(rank))
-            after = advanced(choice(first, state.position, parent), move)
+            tried, (parent, opponent_moves), best, score, best_move = replies
+            first = tried == 0
+            noise = mix_bits(salt + tried.astype(jnp.uint32))
+            rank = any_rank(noise, opponent_moves.size()) if self.opponent == CARELESS else tried - 1
+            move = jnp.where(first, action.astype(jnp.int32), opponent_moves.nth(rank))
+            after = advance(choice(first, state.position, parent), move)
             total = TIES * self._score(*after) + (noise % TIES).astype(jnp.int32)
             better = ~first & (total > score)
             return Replies(
                 tried + 1,
-                choice(first, after, (parent, theirs)),
+                choice(first, after, (parent, opponent_moves)),
                 choice(better, after, best),
                 jnp.where(better, total, score),
-                jnp.where(better, move, chosen),
+                jnp.where(better, move, best_move),
             )
 
         def more(replies: Replies) -> jax.Array:
@@ -240,15 +241,17 @@ class Chess(Task[Params, State]):
         here = state.position, state.legal
         begin = Replies(jnp.int32(0), here, here, jnp.int32(-(2**30)), jnp.int32(-1))
         replies = lax.while_loop(more, step, begin)
-        (theirs, answers), (mine, legal) = replies.parent, replies.best
-        before, history = occurred(state.history, theirs), recorded(state.history, theirs)
-        at_once = ending(theirs, answers, before, WON)
-        repeats = jnp.where(at_once > 0, before, occurred(history, mine))
-        end = jnp.where(at_once > 0, at_once, ending(mine, legal, repeats, LOST))
+        opponent_position, answers = replies.parent
+        agent_position, legal = replies.best
+        before = count_occurrences(state.history, opponent_position)
+        history = record_position(state.history, opponent_position)
+        at_once = ending(opponent_position, answers, before, WON)
+        repeats = jnp.where(at_once > 0, before, count_occurrences(history, agent_position))
+        end = jnp.where(at_once > 0, at_once, ending(agent_position, legal, repeats, LOST))
         return State(
-            choice(at_once > 0, theirs.turned(), mine),
+            choice(at_once > 0, opponent_position.swap_sides(), agent_position),
             legal._replace(words=jnp.where(end > 0, np.uint32(0), legal.words)),
-            recorded(history, mine),
+            record_position(history, agent_position),
             repeats,
             jnp.where(at_once > 0, -1, replies.move),
             state.moves + 1,
@@ -270,15 +273,15 @@ class Chess(Task[Params, State]):
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the pieces of both sides, rights, clock and repetitions."""
         position = state.position
-        own, kinds = position.own, position.kinds
-        pieces = [kinds & own, kinds & ~own]
+        own_pieces, kinds = position.own_pieces, position.kinds
+        pieces = [kinds & own_pieces, kinds & ~own_pieces]
         words = jnp.stack([jnp.concatenate(halves) for halves in zip(*pieces, strict=True)], -1)
         planes = (words.reshape(-1, 1) >> np.arange(32, dtype=np.uint32) & 1).reshape(-1)
         rights = position.castling >> np.arange(4) & 1
         passing = np.arange(8) == position.passing
-        rest = [state.position.clock.astype(self.dtype) / LIMIT, state.repeats.astype(self.dtype) / 2]
-        parts = [*(part.astype(self.dtype) for part in (planes, rights, passing)), jnp.stack(rest)]
-        return jnp.concatenate(parts)
+        counters = [state.position.clock.astype(self.dtype) / LIMIT, state.repeats.astype(self.dtype) / 2]
+        blocks = [*(block.astype(self.dtype) for block in (planes, rights, passing)), jnp.stack(counters)]
+        return jnp.concatenate(blocks)
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
@@ -330,11 +333,12 @@ class Chess(Task[Params, State]):
 
     def describe(self, state: State, params: Params) -> str:
         """Describe the position and list the legal moves."""
-        position, black = state.position, bool(params.black)
+        position = state.position
+        black = bool(params.black)
         board = pieces(position, black)
-        lines = [printed(board), f"FEN: {fen(position, black, int(state.moves) + 1)}"]
+        lines = [format_board(board), f"FEN: {fen(position, black, int(state.moves) + 1)}"]
         if int(state.last) >= 0:
-            start, end = ends(int(state.last), not black)
+            start, end = endpoints(int(state.last), not black)
             lines.append(f"The opponent moved {board[end]} from {SQUARES[start]} to {SQUARES[end]}.")
         if int(state.repeats):
             lines.append(f"The position has occurred {int(state.repeats)} times before.")
@@ -371,16 +375,18 @@ class Chess(Task[Params, State]):
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Say why a move is not legal."""
-        black, name = bool(params.black), self.spell(action, state, params)
-        board, (start, end) = pieces(state.position, black), ends(int(action), black)
-        mine = str.islower if black else str.isupper
+        black = bool(params.black)
+        name = self.spell(action, state, params)
+        board = pieces(state.position, black)
+        start, end = endpoints(int(action), black)
+        is_own = str.islower if black else str.isupper
         if end < 0:
             return f"{name} leads off the board"
         if start not in board:
             return f"{name}: {SQUARES[start]} is empty"
-        if not mine(board[start]):
+        if not is_own(board[start]):
             return f"{name}: the piece on {SQUARES[start]} is not yours"
-        if mine(board.get(end, " ")):
+        if is_own(board.get(end, " ")):
             return f"{name}: your own piece stands on {SQUARES[end]}"
         return f"{name}: the piece does not move like this here, or your king would be in check"
 
@@ -391,4 +397,5 @@ class Chess(Task[Params, State]):
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw the board as White sees it; the opponent's last move is marked."""
         black = bool(params.black)
-        return drawn(pieces(state.position, black), ends(int(state.last), not black) if int(state.last) >= 0 else ())
+        marked_squares = endpoints(int(state.last), not black) if int(state.last) >= 0 else ()
+        return draw_board(pieces(state.position, black), marked_squares)

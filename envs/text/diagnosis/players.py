@@ -41,19 +41,22 @@ def prior(task: Diagnosis, params: Params) -> jax.Array:
 def joint(task: Diagnosis, state: State, params: Params) -> jax.Array:
     """Return the joint probability of the answers with each disease, ``(D,)``."""
     shifts = np.arange(task.findings, dtype=np.uint32)
-    asked, present = (state.asked >> shifts & 1) == 1, (state.present >> shifts & 1) == 1
+    is_known = (state.asked_findings >> shifts & 1) == 1
+    present = (state.present >> shifts & 1) == 1
     table = chances(task, params)
-    told = jnp.where(asked, jnp.where(present, table, 1 - table), 1)
-    return prior(task, params) * told.prod(1)
+    likelihoods = jnp.where(is_known, jnp.where(present, table, 1 - table), 1)
+    return prior(task, params) * likelihoods.prod(1)
 
 
 def values(task: Diagnosis, params: Params) -> jax.Array:
     """Return U of every set of answers, ``(3**F,)``; finding 0 is the most significant digit."""
-    table, count = chances(task, params), task.findings
+    table = chances(task, params)
+    count = task.findings
     factors = jnp.stack([jnp.ones_like(table), 1 - table, table], -1)  # (D, F, 3)
     joints = jax.vmap(lambda row: reduce(lambda a, b: (a[:, None] * b).reshape(-1), list(row)))(factors)
     joints = joints * prior(task, params)[:, None]
-    total, cost = joints.sum(0), (COST[task.kinds] / 100).astype(task.dtype)
+    total = joints.sum(0)
+    cost = (COST[task.kinds] / 100).astype(task.dtype)
 
     def ask_once_more(_: int, value: jax.Array) -> jax.Array:
         for axis in range(count):
@@ -83,8 +86,10 @@ class BayesOptimal(eqx.Module):
 
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
         """Ask for the finding that leaves the greatest value, or conclude if no question is worth its cost."""
-        task, state, params = self.task, view.state, view.params
-        open_ = state.asked >> np.arange(task.findings, dtype=np.uint32) & 1 == 0
+        task = self.task
+        state = view.state
+        params = view.params
+        open_ = state.asked_findings >> np.arange(task.findings, dtype=np.uint32) & 1 == 0
         now = joint(task, state, params)
         cost = (COST[task.kinds] / 100).astype(task.dtype)
         gain = self._exact(memory, state) if task.findings <= EXACT else self._ahead(now, open_, params, cost)
@@ -97,9 +102,10 @@ class BayesOptimal(eqx.Module):
         count = self.task.findings
         shifts = np.arange(count, dtype=np.uint32)
         weights = (3 ** np.arange(count - 1, -1, -1)).astype(np.int32)
-        asked, present = (state.asked >> shifts & 1) == 1, (state.present >> shifts & 1) == 1
-        here = jnp.where(asked, jnp.where(present, 2, 1) * weights, 0).sum(dtype=jnp.int32)
-        ahead = jnp.where(asked, 0, weights)
+        is_known = (state.asked_findings >> shifts & 1) == 1
+        present = (state.present >> shifts & 1) == 1
+        here = jnp.where(is_known, jnp.where(present, 2, 1) * weights, 0).sum(dtype=jnp.int32)
+        ahead = jnp.where(is_known, 0, weights)
         return memory[here + ahead] + memory[here + 2 * ahead]
 
     def _ahead(self, now: jax.Array, open_: jax.Array, params: Params, cost: np.ndarray) -> jax.Array:
@@ -131,7 +137,8 @@ class SymptomsFirst(eqx.Module):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the first symptom that is not known, or the conclusion."""
-        task, state = self.task, view.state
-        unknown = (state.asked >> np.arange(task.findings, dtype=np.uint32) & 1 == 0) & (task.kinds == 0)
+        task = self.task
+        state = view.state
+        unknown = (state.asked_findings >> np.arange(task.findings, dtype=np.uint32) & 1 == 0) & (task.kinds == 0)
         conclusion = task.findings + jnp.argmax(task.evidence(state, view.params))
         return jnp.where(unknown.any(), jnp.argmax(unknown), conclusion).astype(jnp.int32), memory

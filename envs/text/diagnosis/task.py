@@ -47,7 +47,8 @@ SYMPTOMS = (
     "cough", "fever", "rash", "headache", "nausea", "fatigue", "dizziness", "chills", "cramps", "swelling", "numbness",
 )  # fmt: skip
 TESTS = ("blood test", "x-ray", "ultrasound", "biopsy", "culture", "scan")
-FEWEST, MOST = 3, len(DISEASES)
+MIN_DISEASES = 3
+MAX_DISEASES = len(DISEASES)
 PERCENT = np.array([[5, 10, 20, 30, 50, 70, 80, 90], [1, 2, 3, 5, 10, 90, 95, 99]])
 """Probability of a finding by kind (symptom, test) and level, in per cent."""
 LEVELS = PERCENT.shape[1]
@@ -62,7 +63,11 @@ WEIGHT_MILLINATS = np.round(1000 * np.log(np.maximum(np.arange(5), 1))).astype(n
 SPAN = 10_000
 """Thousandths of a nat over which an observation tells log posteriors."""
 NONE = -1
-PRESENT, ABSENT, OPEN, PAPER, INK = (86, 160, 90), (200, 90, 80), (90, 110, 150), (250, 250, 247), (40, 40, 46)
+PRESENT = (86, 160, 90)
+ABSENT = (200, 90, 80)
+OPEN = (90, 110, 150)
+PAPER = (250, 250, 247)
+INK = (40, 40, 46)
 
 
 class Params(NamedTuple):
@@ -81,18 +86,18 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """Answers so far."""
 
-    asked: Any
+    asked_findings: Any
     """Findings that are known, one bit each, uint32."""
     present: Any
     """Those of them that are present, uint32."""
-    spent: Any
+    cost: Any
     """Cost so far in hundredths, int32."""
     concluded: Any
     """Disease that was concluded, int32; -1 before."""
 
 
 @lru_cache(maxsize=64)
-def written(names: tuple[str, ...], weights: tuple[int, ...], percent: tuple[tuple[int, ...], ...]) -> str:
+def write_table(names: tuple[str, ...], weights: tuple[int, ...], percent: tuple[tuple[int, ...], ...]) -> str:
     """Return the table of chances ``[disease][finding]``, in per cent, in words."""
     lines = ["Chances of each finding, in per cent, given each disease:"]
     for disease, weight, row in zip(DISEASES, weights, percent, strict=False):
@@ -121,10 +126,10 @@ class Diagnosis(Task[Params, State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         number = 6.0 if difficulty is None else difficulty
-        if not (FEWEST <= number <= MOST and number == int(number)):
+        if not (MIN_DISEASES <= number <= MAX_DISEASES and number == int(number)):
             raise ValueError(
-                f"A difficulty of {card.id} is the number of diseases, a whole number from {FEWEST} to {MOST}; "
-                f"got {difficulty!r}."
+                f"A difficulty of {card.id} is the number of diseases, a whole number from {MIN_DISEASES} to "
+                f"{MAX_DISEASES}; got {difficulty!r}."
             )
         self.diseases = int(number)
         self.names = (*SYMPTOMS[: self.diseases - 1], *TESTS[: self.diseases // 2])
@@ -148,8 +153,8 @@ class Diagnosis(Task[Params, State]):
         levels = levels.at[0, 0].set(levels[0, 0] ^ wrong)
         twos = (bits[entries] >> np.arange(0, 2 * d, 2, dtype=np.uint32) & 3).astype(jnp.int32)
         weights = jnp.asarray(WEIGHTS)[twos]
-        place = (bits[entries + 1] % weights.sum().astype(jnp.uint32)).astype(jnp.int32)
-        disease = (jnp.cumsum(weights) <= place).sum(dtype=jnp.int32)
+        position = (bits[entries + 1] % weights.sum().astype(jnp.uint32)).astype(jnp.int32)
+        disease = (jnp.cumsum(weights) <= position).sum(dtype=jnp.int32)
         present = bits[entries + 2 :] < jnp.asarray(THRESHOLD)[self.kinds, levels[disease]]
         findings = (present.astype(jnp.uint32) << np.arange(f, dtype=np.uint32)).sum(dtype=jnp.uint32)
         return Params(levels, weights, disease, findings)
@@ -164,9 +169,9 @@ class Diagnosis(Task[Params, State]):
         finding = jnp.minimum(action, self.findings - 1)
         bit = jnp.where(asks, np.uint32(1) << finding.astype(jnp.uint32), 0)
         return State(
-            asked=state.asked | bit,
+            asked_findings=state.asked_findings | bit,
             present=state.present | (bit & params.findings),
-            spent=state.spent + jnp.where(asks, jnp.asarray(COST[self.kinds])[finding], 0),
+            cost=state.cost + jnp.where(asks, jnp.asarray(COST[self.kinds])[finding], 0),
             concluded=jnp.where(asks, NONE, action - self.findings).astype(jnp.int32),
         )
 
@@ -176,19 +181,22 @@ class Diagnosis(Task[Params, State]):
         Whole numbers, so that their sums do not depend on the order.
         """
         shifts = np.arange(self.findings, dtype=np.uint32)
-        asked, present = (state.asked >> shifts & 1) == 1, (state.present >> shifts & 1) == 1
+        is_known = (state.asked_findings >> shifts & 1) == 1
+        present = (state.present >> shifts & 1) == 1
         if_absent, if_present = (jnp.asarray(table)[self.kinds, params.levels] for table in MILLINATS)
-        told = jnp.where(asked, jnp.where(present, if_present, if_absent), 0).sum(1, dtype=jnp.int32)
-        return jnp.asarray(WEIGHT_MILLINATS)[params.weights] + told
+        logarithms = jnp.where(is_known, jnp.where(present, if_present, if_absent), 0).sum(1, dtype=jnp.int32)
+        return jnp.asarray(WEIGHT_MILLINATS)[params.weights] + logarithms
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return findings, log posteriors and the table; see the module's docstring."""
         shifts = np.arange(self.findings, dtype=np.uint32)
-        asked, present = ((field >> shifts & 1).astype(self.dtype) for field in (state.asked, state.present))
+        is_known, present = (
+            (field >> shifts & 1).astype(self.dtype) for field in (state.asked_findings, state.present)
+        )
         evidence = self.evidence(state, params)
-        told = jnp.maximum(evidence - evidence.max(), -SPAN).astype(self.dtype) / SPAN
+        log_posteriors = jnp.maximum(evidence - evidence.max(), -SPAN).astype(self.dtype) / SPAN
         table = jnp.asarray(PERCENT / 100, self.dtype)[self.kinds, params.levels]
-        return jnp.concatenate([asked * (2 * present - 1), told, table.reshape(-1)])
+        return jnp.concatenate([is_known * (2 * present - 1), log_posteriors, table.reshape(-1)])
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
@@ -208,17 +216,17 @@ class Diagnosis(Task[Params, State]):
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
         """Mark findings that are not known, and every disease: bool ``(F + D,)``."""
-        known = state.asked >> np.arange(self.findings, dtype=np.uint32) & 1 == 1
-        return jnp.concatenate([~known, jnp.ones(self.diseases, bool)])
+        is_known = state.asked_findings >> np.arange(self.findings, dtype=np.uint32) & 1 == 1
+        return jnp.concatenate([~is_known, jnp.ones(self.diseases, bool)])
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Say that the finding is known."""
-        return f"{self._told(int(action), state)} is known already"
+        return f"{self._finding_in_words(int(action), state)} is known already"
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return 1 for the right conclusion, less the cost of a question."""
-        right = (next_state.concluded == params.disease) & (state.concluded == NONE)
-        return (100 * right - (next_state.spent - state.spent)).astype(self.dtype) / 100
+        correct = (next_state.concluded == params.disease) & (state.concluded == NONE)
+        return (100 * correct - (next_state.cost - state.cost)).astype(self.dtype) / 100
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return whether a disease was concluded."""
@@ -228,29 +236,32 @@ class Diagnosis(Task[Params, State]):
         """Return ``success``, number and cost of the findings asked for, and whether a disease was concluded."""
         return {
             "success": state.concluded == params.disease,
-            "known": jax.lax.population_count(state.asked).astype(jnp.int32),
-            "spent": state.spent,
+            "known": jax.lax.population_count(state.asked_findings).astype(jnp.int32),
+            "spent": state.cost,
             "concluded": (state.concluded != NONE).astype(jnp.int32),
         }
 
     # -- host side: no more than the observation shows, until the end ------------------------------------------
 
-    def _told(self, finding: int, state: State) -> str:
+    def _finding_in_words(self, finding: int, state: State) -> str:
         """Return a known finding in words."""
         return f"{self.names[finding]}: {'present' if int(state.present) >> finding & 1 else 'absent'}"
 
     def describe(self, state: State, params: Params) -> str:
         """Tell the table, then what is known of the patient."""
         percent = PERCENT[self.kinds, np.asarray(params.levels)].tolist()
-        table = written(tuple(self.names), tuple(np.asarray(params.weights).tolist()), tuple(map(tuple, percent)))
-        known = [self._told(f, state) for f in range(self.findings) if int(state.asked) >> f & 1]
-        said = f"The patient: {'; '.join(known) or 'nothing is known yet'}. Spent: {int(state.spent) / 100:.2f}."
-        return f"{table}\n\n{said}"
+        table = write_table(tuple(self.names), tuple(np.asarray(params.weights).tolist()), tuple(map(tuple, percent)))
+        findings = [
+            self._finding_in_words(f, state) for f in range(self.findings) if int(state.asked_findings) >> f & 1
+        ]
+        patient = f"The patient: {'; '.join(findings) or 'nothing is known yet'}. Spent: {int(state.cost) / 100:.2f}."
+        return f"{table}\n\n{patient}"
 
     def rules(self) -> str:
         """Return the rules."""
         ask, order = COST / 100
-        symptoms, tests = self.names[: self.diseases - 1], self.names[self.diseases - 1 :]
+        symptoms = self.names[: self.diseases - 1]
+        tests = self.names[self.diseases - 1 :]
         return (
             f"A patient has exactly one of {self.diseases} diseases. Given the disease, each finding is present or "
             f"absent independently of the others. Ask for a symptom (costs {ask:g}) or order a test ({order:g}), as "
@@ -296,19 +307,21 @@ class Diagnosis(Task[Params, State]):
         height, width, _ = self.picture_shape
         picture = Image.new("RGB", (width, height), PAPER)
         pen = ImageDraw.Draw(picture)
-        down, across, left, top = (height - 40) / self.diseases, (width - 150) / self.findings, 140, 30
+        down = (height - 40) / self.diseases
+        across = (width - 150) / self.findings
+        left, top = 140, 30
         evidence = np.asarray(self.evidence(state, params))
         for disease in range(self.diseases):
             y = top + disease * down
             pen.text((6, y + down / 2), DISEASES[disease], fill=INK, font_size=11, anchor="lm")
             share = max(0.0, 1 + (int(evidence[disease]) - int(evidence.max())) / SPAN)
-            chosen = disease == int(state.concluded)
-            pen.rectangle((80, y + 4, 80 + 50 * share, y + down - 4), fill=PRESENT if chosen else INK)
+            is_conclusion = disease == int(state.concluded)
+            pen.rectangle((80, y + 4, 80 + 50 * share, y + down - 4), fill=PRESENT if is_conclusion else INK)
             for finding in range(self.findings):
                 chance = PERCENT[self.kinds[finding], int(params.levels[disease, finding])] / 100
-                known = int(state.asked) >> finding & 1
+                is_known = int(state.asked_findings) >> finding & 1
                 present = int(state.present) >> finding & 1
-                tone = (PRESENT if present else ABSENT) if known else OPEN
+                tone = (PRESENT if present else ABSENT) if is_known else OPEN
                 fill = tuple(round(p + (t - p) * chance) for p, t in zip(PAPER, tone, strict=True))
                 x = left + finding * across
                 pen.rectangle((x, y + 2, x + across - 3, y + down - 2), fill=fill)

@@ -32,7 +32,7 @@ FICTIONAL_PROPERTIES = (
 
 
 class Fiction(NamedTuple):
-    """Words of which a fictional table takes some."""
+    """Words for fictional tables."""
 
     first: tuple[str, ...]
     """Beginnings of names."""
@@ -65,11 +65,11 @@ def real_knowledge(file: str = "knowledge.txt") -> tuple[Knowledge, np.ndarray]:
         if name := re.fullmatch(r"(\w+): (.+)", line):
             properties[name[1]] = name[2]
         elif name := re.fullmatch(r"(@?)([\w ]+) = (.+)", line):
-            held = {key for word in name[3].split() for key in groups.get(word, {word})}
-            (groups if name[1] else things)[name[1] + name[2]] = held
+            keys = {key for word in name[3].split() for key in groups.get(word, {word})}
+            (groups if name[1] else things)[name[1] + name[2]] = keys
     if unknown := set().union(*things.values()) - properties.keys():
         raise ValueError(f"{file} names properties that it does not define: {', '.join(sorted(unknown))}")
-    holds = np.array([[key in held for held in things.values()] for key in properties])
+    holds = np.array([[key in keys for keys in things.values()] for key in properties])
     return Knowledge(tuple(things), tuple(properties.values())), holds
 
 
@@ -88,28 +88,28 @@ def fictional_knowledge(names: int, things: int, properties: int, fiction: Ficti
 
 def question(statement: str) -> str:
     """Return the question whether a statement holds."""
-    verb, rest = statement.split(" ", 1)
+    verb, predicate = statement.split(" ", 1)
     if verb in ("is", "can"):
-        return f"{verb.capitalize()} it {rest}?"
+        return f"{verb.capitalize()} it {predicate}?"
     plain = "have" if verb == "has" else verb[:-3] + "y" if verb.endswith("ies") else verb.removesuffix("s")
-    return f"Does it {plain} {rest}?"
+    return f"Does it {plain} {predicate}?"
 
 
-def guess(thing: str) -> str:
+def guess(name: str) -> str:
     """Return the question that asks for a thing by name; a proper name, with a capital letter, has no article."""
-    if thing[0].isupper():
-        return f"Is it {thing}?"
-    return f"Is it {'an' if thing[0] in 'aeiou' else 'a'} {thing}?"
+    if name[0].isupper():
+        return f"Is it {name}?"
+    return f"Is it {'an' if name[0] in 'aeiou' else 'a'} {name}?"
 
 
 @cache
-def spoken(knowledge: Knowledge) -> tuple[str, ...]:
+def spell_actions(knowledge: Knowledge) -> tuple[str, ...]:
     """Return the words of every action: a question for each property, then a guess for each thing."""
     return (*map(question, knowledge.properties), *map(guess, knowledge.things))
 
 
 def understand(text: str, knowledge: Knowledge, candidates: Collection[int] | None = None) -> int:
-    """Return the number of the action that a text names; see :func:`spoken`.
+    """Return the number of the action that a text names; see :func:`spell_actions`.
 
     Case, punctuation and articles do not count. "I guess X", "guess X" and "my guess is X" mean "Is it X?".
 
@@ -122,28 +122,28 @@ def understand(text: str, knowledge: Knowledge, candidates: Collection[int] | No
         ValueError: the text is no question of the grammar; the message gives one that is, the nearest if any is near.
     """
     words = _plain(text)
-    if named := re.fullmatch(r"(?:i guess|guess|my guess is)(?: it is)? (.+)", words):
-        words = f"is it {named[1]}"
-    known = _by_plain_words(knowledge)
-    if words not in known:
+    if match := re.fullmatch(r"(?:i guess|guess|my guess is)(?: it is)? (.+)", words):
+        words = f"is it {match[1]}"
+    numbers = _by_plain_words(knowledge)
+    if words not in numbers:
         properties = len(knowledge.properties)
-        asked = [
+        sentences = [
             sentence
-            for sentence, number in known.items()
+            for sentence, number in numbers.items()
             if number < properties or candidates is None or number - properties in candidates
         ]
-        near = difflib.get_close_matches(words[:100], asked, n=1, cutoff=0.4)  # which spares most comparisons
-        which, name = ("the nearest", near[0]) if near else ("one", next(iter(known)))
+        near = difflib.get_close_matches(words[:100], sentences, n=1, cutoff=0.4)  # which spares most comparisons
+        which, name = ("the nearest", near[0]) if near else ("one", next(iter(numbers)))
         raise ValueError(
             f"{text.strip()[:100]!r} is no question about one known property and names no known thing; {which} that "
-            f"is: {spoken(knowledge)[known[name]]!r}"
+            f"is: {spell_actions(knowledge)[numbers[name]]!r}"
         )
-    return known[words]
+    return numbers[words]
 
 
 @cache
 def _by_plain_words(knowledge: Knowledge) -> dict[str, int]:
-    return {_plain(words): number for number, words in enumerate(spoken(knowledge))}
+    return {_plain(words): number for number, words in enumerate(spell_actions(knowledge))}
 
 
 def _plain(text: str) -> str:

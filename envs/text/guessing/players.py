@@ -67,7 +67,8 @@ class AnyTable(eqx.Module):
             turns = before
             for axis in range(a):
                 shape = 3**axis, 3, 3 ** (a - 1 - axis)
-                answers, size = turns.reshape(shape), sizes.reshape(shape)[:, 0]
+                answers = turns.reshape(shape)
+                size = sizes.reshape(shape)[:, 0]
                 asking = size + answers[:, 1] + answers[:, 2]
                 turns = answers.at[:, 0].set(jnp.minimum(answers[:, 0], asking)).ravel()
             return turns, (turns != before).any()
@@ -77,16 +78,19 @@ class AnyTable(eqx.Module):
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Return the question that leaves the fewest turns, or the first possible thing if guessing is as good."""
-        a, state = self.task.properties, view.state
+        a = self.task.properties
+        state = view.state
         shifts = np.arange(a, dtype=np.uint32)
-        asked = state.asked >> shifts & 1 == 1
+        is_asked = state.asked_properties >> shifts & 1 == 1
         yes = state.yes >> shifts & 1 == 1
         weights = 3 ** np.arange(a - 1, -1, -1)
-        here = jnp.where(asked, jnp.where(yes, 2, 1) * weights, 0).sum(dtype=jnp.int32)
-        ahead = jnp.where(asked, 0, weights)  # an asked property cannot be asked again
+        here = jnp.where(is_asked, jnp.where(yes, 2, 1) * weights, 0).sum(dtype=jnp.int32)
+        ahead = jnp.where(is_asked, 0, weights)  # an asked property cannot be asked again
         turns = memory[here + ahead].astype(jnp.int32) + memory[here + 2 * ahead]
-        best = jnp.argmin(jnp.where(asked, np.iinfo(np.int32).max, turns)).astype(jnp.int32)
-        fits = jnp.where(asked[:, None], jnp.where(yes[:, None], view.params.table, ~view.params.table), ~np.uint32(0))
+        best = jnp.argmin(jnp.where(is_asked, np.iinfo(np.int32).max, turns)).astype(jnp.int32)
+        fits = jnp.where(
+            is_asked[:, None], jnp.where(yes[:, None], view.params.table, ~view.params.table), ~np.uint32(0)
+        )
         size = count(jnp.bitwise_and.reduce(fits, axis=0) & (state.possible | state.guessed))
         out = memory[here] == size * (size + 1) // 2
         return jnp.where(out, first_possible(self.task, state), best), memory
@@ -112,8 +116,8 @@ class OneTable(eqx.Module):
 
         def down(_: int, node: jax.Array) -> jax.Array:
             bit = np.uint32(1) << jnp.maximum(ask[node], 0).astype(jnp.uint32)
-            known = (ask[node] >= 0) & (state.asked & bit != 0)
-            return jnp.where(known, child[node, (state.yes & bit != 0).astype(jnp.int32)], node)
+            answered = (ask[node] >= 0) & (state.asked_properties & bit != 0)
+            return jnp.where(answered, child[node, (state.yes & bit != 0).astype(jnp.int32)], node)
 
         root = (view.params.candidates == self.task.candidates(Split.TEST)).all().astype(jnp.int32)
         node = jax.lax.fori_loop(0, self.task.properties, down, root)
@@ -175,7 +179,7 @@ class QuestionsInOrder(eqx.Module):
 @cache
 def fewest(size: int) -> int:
     """Return F of ``size`` things if every conceivable question may be asked: no table needs fewer turns."""
-    halves = (size + fewest(part) + fewest(size - part) for part in range(1, size // 2 + 1))
+    halves = (size + fewest(half) + fewest(size - half) for half in range(1, size // 2 + 1))
     return min(size * (size + 1) // 2, *halves) if size > 1 else 1
 
 
@@ -188,24 +192,26 @@ class Solver:
 
     def __init__(self, properties: tuple[int, ...]) -> None:
         self.properties = properties
-        self._known: dict[int, tuple[int, int]] = {}
+        self._solutions: dict[int, tuple[int, int]] = {}
 
     def solve(self, things: int) -> tuple[int, int]:
         """Return F, and the first question of a best play; -1 to guess."""
-        if things in self._known:
-            return self._known[things]
+        if things in self._solutions:
+            return self._solutions[things]
         size = things.bit_count()
-        best, first = size * (size + 1) // 2, -1
-        parts = [((things & having).bit_count(), number) for number, having in enumerate(self.properties)]
-        bounds = sorted((size + fewest(k) + fewest(size - k), number) for k, number in parts if 0 < k < size)
+        best = size * (size + 1) // 2
+        first = -1
+        counts = [((things & having).bit_count(), number) for number, having in enumerate(self.properties)]
+        bounds = sorted((size + fewest(k) + fewest(size - k), number) for k, number in counts if 0 < k < size)
         for bound, number in bounds:
             if bound >= best:
                 break
             having = things & self.properties[number]
             turns = size + self.solve(having)[0] + self.solve(things & ~having)[0]
             if turns < best:
-                best, first = turns, number
-        self._known[things] = best, first
+                best = turns
+                first = number
+        self._solutions[things] = best, first
         return best, first
 
 
@@ -222,7 +228,8 @@ def decision_trees(task: TwentyQuestions) -> tuple[np.ndarray, np.ndarray]:
     _, holds = real_knowledge(task.file)
     solver = Solver(tuple(sum(1 << int(i) for i in np.flatnonzero(row)) for row in holds))
     nodes = [sum(1 << i for i in task.by_split[split]) for split in (Split.TRAIN, Split.TEST)]
-    ask, child = [], []
+    ask = []
+    child = []
     for things in nodes:  # grows while it is read
         question = solver.solve(things)[1]
         ask.append(question)

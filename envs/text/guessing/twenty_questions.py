@@ -58,14 +58,19 @@ from rlbench_suite.component import Component
 from rlbench_suite.task import Split, Task
 from rlbench_suite.task_card import TaskCard
 
-from .knowledge import THINGS, Fiction, Knowledge, fictional_knowledge, real_knowledge, spoken, understand
+from .knowledge import THINGS, Fiction, Knowledge, fictional_knowledge, real_knowledge, spell_actions, understand
 
 TURNS = 20
 WORD = 32
 ROUNDS = 6
-FEWEST, MOST = 8, 32
-"""Sizes of a fictional table, in things."""
-YES, NO, OPEN, PAPER = (86, 160, 90), (200, 90, 80), (90, 110, 150), (250, 250, 247)
+MIN_THINGS = 8
+"""Least things of a fictional table."""
+MAX_THINGS = 32
+"""Most things of a fictional table."""
+YES = (86, 160, 90)
+NO = (200, 90, 80)
+OPEN = (90, 110, 150)
+PAPER = (250, 250, 247)
 
 
 class Params(NamedTuple):
@@ -84,7 +89,7 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """Actions so far, and what follows from them."""
 
-    asked: Any
+    asked_properties: Any
     """Properties that were asked about, one bit each, uint32."""
     yes: Any
     """Those of them that the hidden thing has, uint32."""
@@ -94,9 +99,9 @@ class State(NamedTuple):
     """Things that fit every answer and were not guessed wrongly, uint32 ``(words,)``; never empty."""
     turns: Any
     """Questions and guesses so far, int32."""
-    found: Any
+    guessed_right: Any
     """True if the last guess was right, bool."""
-    said: Any
+    actions: Any
     """The actions in order, int32 ``(20,)``; -1 where none yet."""
 
 
@@ -111,10 +116,10 @@ def members(words: Any, size: int) -> Any:
     return flags.reshape(*words.shape[:-1], -1)[..., :size]
 
 
-def only(thing: jax.Array, words: int) -> jax.Array:
+def only(index: jax.Array, words: int) -> jax.Array:
     """Return the set of one thing, uint32 ``(words,)``."""
-    here = np.arange(words) == thing // WORD
-    return jnp.where(here, np.uint32(1) << (thing % WORD).astype(jnp.uint32), 0)
+    here = np.arange(words) == index // WORD
+    return jnp.where(here, np.uint32(1) << (index % WORD).astype(jnp.uint32), 0)
 
 
 def ranks(draws: jax.Array) -> jax.Array:
@@ -128,7 +133,7 @@ def ranks(draws: jax.Array) -> jax.Array:
     return (distinct[:, None] > distinct).sum(1, dtype=jnp.int32)
 
 
-def scrambled(draws: jax.Array, width: int, size: int) -> jax.Array:
+def scramble(draws: jax.Array, width: int, size: int) -> jax.Array:
     """Return ``size`` different numbers of ``width`` bits, uint32: 0, 1, 2, ... under a random bijection, a round for
     each draw.
 
@@ -150,19 +155,19 @@ def as_words(holds: np.ndarray) -> np.ndarray:
     return shifted.sum(-1).astype(np.uint32)
 
 
-def split_of(thing: str) -> Split:
+def split_of(name: str) -> Split:
     """Return the split that may hide a real thing."""
-    return Split.TEST if int(hashlib.sha256(thing.encode()).hexdigest(), 16) % 2 == 0 else Split.TRAIN
+    return Split.TEST if int(hashlib.sha256(name.encode()).hexdigest(), 16) % 2 == 0 else Split.TRAIN
 
 
 @lru_cache(maxsize=64)
-def written(known: Knowledge, table: bytes) -> str:
+def write_table(knowledge: Knowledge, table: bytes) -> str:
     """Return a line a thing with all that is true of it, by a table of bools ``(properties, things)``."""
-    holds = np.frombuffer(table, bool).reshape(-1, len(known.things))
+    holds = np.frombuffer(table, bool).reshape(-1, len(knowledge.things))
     lines = []
-    for thing, column in zip(known.things, holds.T.tolist(), strict=True):
-        true = [statement for statement, holds in zip(known.properties, column, strict=True) if holds]
-        lines.append(f"- {thing}: {'; '.join(true) or 'nothing of all this'}")
+    for name, column in zip(knowledge.things, holds.T.tolist(), strict=True):
+        true = [statement for statement, holds in zip(knowledge.properties, column, strict=True) if holds]
+        lines.append(f"- {name}: {'; '.join(true) or 'nothing of all this'}")
     return "\n".join(lines)
 
 
@@ -197,13 +202,14 @@ class TwentyQuestions(Task[Params, State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        number = MOST if difficulty is None else difficulty
-        if number != self.real_things and not (FEWEST <= number <= MOST and number % 1 == 0):
+        number = MAX_THINGS if difficulty is None else difficulty
+        if number != self.real_things and not (MIN_THINGS <= number <= MAX_THINGS and number % 1 == 0):
             raise ValueError(
-                f"A difficulty of {card.id} is {FEWEST} to {MOST}, the number of fictional {self.noun[1]}, or "
-                f"{self.real_things} for the real ones; got {difficulty!r}."
+                f"A difficulty of {card.id} is {MIN_THINGS} to {MAX_THINGS}, the number of fictional {self.noun[1]}, "
+                f"or {self.real_things} for the real ones; got {difficulty!r}."
             )
-        self.real, self.things = number == self.real_things, int(number)
+        self.real = number == self.real_things
+        self.things = int(number)
         self._telling = (self.things - 1).bit_length() + 1
         self._rare = self._telling - 2
         self.properties = len(real_knowledge(self.file)[0].properties) if self.real else self._telling + self._rare
@@ -224,47 +230,48 @@ class TwentyQuestions(Task[Params, State]):
         """Numbers of the things that each split may hide."""
         if not self.real:
             return {split: list(range(self.things)) for split in Split}
-        splits = [split_of(thing) for thing in real_knowledge(self.file)[0].things]
-        return {split: [i for i, own in enumerate(splits) if own == split] for split in Split}
+        splits = [split_of(name) for name in real_knowledge(self.file)[0].things]
+        return {split: [i for i, thing_split in enumerate(splits) if thing_split == split] for split in Split}
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a table of the split and a thing, each thing equally likely; or the real table and a thing of the
         split.
         """
         if self.real:
-            train, test = self.by_split[Split.TRAIN], self.by_split[Split.TEST]
+            train = self.by_split[Split.TRAIN]
+            test = self.by_split[Split.TEST]
             is_test = split == Split.TEST
             size = jnp.where(is_test, len(test), len(train)).astype(jnp.uint32)
-            place = (self.bits(key, 1)[0] % size).astype(jnp.int32) + jnp.where(is_test, len(train), 0)
-            hidden = jnp.asarray(np.array(train + test, np.int32))[place]
-            candidates = jnp.where(is_test, *(self.candidates(own) for own in (Split.TEST, Split.TRAIN)))
+            index = (self.bits(key, 1)[0] % size).astype(jnp.int32) + jnp.where(is_test, len(train), 0)
+            hidden = jnp.asarray(np.array(train + test, np.int32))[index]
+            candidates = jnp.where(is_test, self.candidates(Split.TEST), self.candidates(Split.TRAIN))
             return Params(jnp.asarray(self._real_table), hidden, jnp.uint32(0), candidates)
-        drawn = self.bits(key, ROUNDS + self.properties + 3 * self._rare + 3)
-        draws, places, rare, rest = jnp.split(drawn, np.cumsum([ROUNDS, self.properties, 3 * self._rare]))
-        table = self._table(draws, rare.reshape(3, self._rare), rest[0], split)[ranks(places)]
-        hidden = (rest[1] % self.things).astype(jnp.int32)
-        return Params(table[:, None], hidden, rest[2], jnp.asarray(self.candidates(Split.TRAIN)))
+        words = self.bits(key, ROUNDS + self.properties + 3 * self._rare + 3)
+        draws, order_draws, rare, singles = jnp.split(words, np.cumsum([ROUNDS, self.properties, 3 * self._rare]))
+        table = self._table(draws, rare.reshape(3, self._rare), singles[0], split)[ranks(order_draws)]
+        hidden = (singles[1] % self.things).astype(jnp.int32)
+        return Params(table[:, None], hidden, singles[2], jnp.asarray(self.candidates(Split.TRAIN)))
 
     def candidates(self, split: Split) -> np.ndarray:
         """Return the set of things that a split may hide, uint32 ``(words,)``."""
         return as_words(np.isin(np.arange(self.things), self.by_split[split])[None])[0]
 
-    def _table(self, draws: jax.Array, rare: jax.Array, place: jax.Array, split: jax.Array) -> jax.Array:
+    def _table(self, draws: jax.Array, rare: jax.Array, offset: jax.Array, split: jax.Array) -> jax.Array:
         """Draw sets of things by property, informative ones first, uint32 ``(A,)``, with a number of ones that fits
         the split.
 
         Args:
             draws: random words that scramble the patterns of the informative properties.
             rare: three sets of random bits for each rare property; things in all three have it.
-            place: random bits that choose a thing that surely has the first rare property.
+            offset: random bits that choose a thing that surely has the first rare property.
             split: 0 for train, 1 for test.
         """
-        pattern = scrambled(draws, self._telling, self.things)
+        pattern = scramble(draws, self._telling, self.things)
         telling = (pattern >> np.arange(self._telling, dtype=np.uint32)[:, None] & 1) << np.arange(
             self.things, dtype=np.uint32
         )
         # One bit a thing, so the sum is the union. Every rare property holds for some thing.
-        at = (place + np.arange(self._rare, dtype=np.uint32)) % self.things
+        at = (offset + np.arange(self._rare, dtype=np.uint32)) % self.things
         everyone = np.uint32(2**self.things - 1)
         table = jnp.concatenate([
             telling.sum(1, dtype=jnp.uint32),
@@ -278,8 +285,8 @@ class TwentyQuestions(Task[Params, State]):
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start with nothing said and every candidate possible."""
         none = jnp.zeros(self.words, jnp.uint32)
-        said = jnp.full(TURNS, -1, jnp.int32)
-        return State(jnp.uint32(0), jnp.uint32(0), none, params.candidates, jnp.int32(0), jnp.bool_(False), said)
+        no_actions = jnp.full(TURNS, -1, jnp.int32)
+        return State(jnp.uint32(0), jnp.uint32(0), none, params.candidates, jnp.int32(0), jnp.bool_(False), no_actions)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Answer a question or a guess, and rule things out by it."""
@@ -288,37 +295,37 @@ class TwentyQuestions(Task[Params, State]):
         having = params.table[jnp.minimum(action, self.properties - 1)]
         hidden = only(params.hidden, self.words)
         answer = (having & hidden != 0).any()
-        thing = only(jnp.maximum(action - self.properties, 0), self.words)
-        right = ~asks & (thing == hidden).all()
-        fits = jnp.where(asks, jnp.where(answer, having, ~having), jnp.where(right, thing, ~thing))
+        guess = only(jnp.maximum(action - self.properties, 0), self.words)
+        correct = ~asks & (guess == hidden).all()
+        fits = jnp.where(asks, jnp.where(answer, having, ~having), jnp.where(correct, guess, ~guess))
         return State(
-            asked=state.asked | jnp.where(asks, bit, 0),
+            asked_properties=state.asked_properties | jnp.where(asks, bit, 0),
             yes=state.yes | jnp.where(asks & answer, bit, 0),
-            guessed=state.guessed | jnp.where(asks, 0, thing),
+            guessed=state.guessed | jnp.where(asks, 0, guess),
             possible=state.possible & fits,
             turns=state.turns + 1,
-            found=right,
-            said=jnp.where(np.arange(TURNS) == state.turns, action, state.said).astype(jnp.int32),
+            guessed_right=correct,
+            actions=jnp.where(np.arange(TURNS) == state.turns, action, state.actions).astype(jnp.int32),
         )
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return answers, fractions, things still possible, time, and a fictional table; see the module's docstring."""
         properties = np.arange(self.properties, dtype=np.uint32)
-        asked, yes = (field >> properties & 1 for field in (state.asked, state.yes))
-        parts = [
-            asked.astype(self.dtype) * (2 * yes.astype(self.dtype) - 1),
+        questions, yes = (field >> properties & 1 for field in (state.asked_properties, state.yes))
+        blocks = [
+            questions.astype(self.dtype) * (2 * yes.astype(self.dtype) - 1),
             count(params.table & state.possible).astype(self.dtype) / count(state.possible).astype(self.dtype),
             members(state.possible, self.things).astype(self.dtype),
             ((TURNS - state.turns).astype(self.dtype) / TURNS)[None],
         ]
         if not self.real:
-            parts.append(members(params.table, self.things).ravel().astype(self.dtype))
-        return jnp.concatenate(parts)
+            blocks.append(members(params.table, self.things).ravel().astype(self.dtype))
+        return jnp.concatenate(blocks)
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
         a, n = self.properties, self.things
-        parts = (
+        components = (
             Component("answers", "answer to the question for each property: 1 yes, -1 no, 0 not asked", shape=(a,)),
             Component("shares", f"part of the {self.noun[1]} still possible that has each property", shape=(a,)),
             Component("possible", f"whether each {self.noun[0]} is still possible", shape=(n,)),
@@ -327,7 +334,7 @@ class TwentyQuestions(Task[Params, State]):
         table = Component(
             "table", f"[property, {self.noun[0]}]: whether the {self.noun[0]} has the property", shape=(a, n)
         )
-        return parts if self.real else (*parts, table)
+        return components if self.real else (*components, table)
 
     def action_components(self) -> tuple[Component, ...]:
         """List questions, then guesses."""
@@ -342,22 +349,22 @@ class TwentyQuestions(Task[Params, State]):
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
         """Mark questions not asked before, and candidates not guessed before: bool ``(A + N,)``."""
-        asked = state.asked >> np.arange(self.properties, dtype=np.uint32) & 1 == 1
-        return jnp.concatenate([~asked, members(params.candidates & ~state.guessed, self.things)])
+        questions = state.asked_properties >> np.arange(self.properties, dtype=np.uint32) & 1 == 1
+        return jnp.concatenate([~questions, members(params.candidates & ~state.guessed, self.things)])
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return 1, minus a twentieth for every turn before this one, for the right guess."""
-        won = jnp.where(next_state.found & ~state.found, TURNS + 1 - next_state.turns, 0)
+        won = jnp.where(next_state.guessed_right & ~state.guessed_right, TURNS + 1 - next_state.turns, 0)
         return won.astype(self.dtype) / TURNS
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether the thing is guessed or the turns are used."""
-        return state.found | (state.turns >= TURNS)
+        return state.guessed_right | (state.turns >= TURNS)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success``: the thing is guessed in few turns."""
         return {
-            "success": state.found & (state.turns <= self.few),
+            "success": state.guessed_right & (state.turns <= self.few),
             "turns": state.turns,
             "possible": count(state.possible),
         }
@@ -379,7 +386,7 @@ class TwentyQuestions(Task[Params, State]):
         turns = int(state.turns)
         candidates = f"{len(self._candidates(params))} {self.noun[1]}"
         lines = [f"{self.game}: {turns} of {TURNS} turns used. One of {candidates} was thought of."]
-        lines += [*self._known(params), *self._said(state, params, 0)]
+        lines += [*self._table_lines(params), *self._exchanges(state, params, 0)]
         if self._over(state):
             lines.append(f"The game is over: {self._ending(state, params)}.")
         return "\n".join(lines)
@@ -398,43 +405,43 @@ class TwentyQuestions(Task[Params, State]):
 
     def describe_turn(self, before: State | None, state: State, params: Params) -> str:
         """Describe the table at first, then new questions with their answers; say how many turns are left."""
-        lines = [*self._known(params), *self._said(state, params, 0)]
+        lines = [*self._table_lines(params), *self._exchanges(state, params, 0)]
         if before is not None:
-            lines = self._said(state, params, int(before.turns))
+            lines = self._exchanges(state, params, int(before.turns))
         if not self._over(state):
             lines.append(f"Turns left: {TURNS - int(state.turns)}.")
         return "\n".join(lines)
 
-    def _known(self, params: Params) -> list[str]:
+    def _table_lines(self, params: Params) -> list[str]:
         """Return the lines that say which things there are (fictional: with all their properties)."""
-        known = self.knowledge(params)
+        knowledge = self.knowledge(params)
         if self.real:
-            questions = " ".join(spoken(known)[: self.properties])
-            listed = ", ".join(known.things[i] for i in self._candidates(params))
+            questions = " ".join(spell_actions(knowledge)[: self.properties])
+            listed = ", ".join(knowledge.things[i] for i in self._candidates(params))
             return [f"{self.noun[1].capitalize()}: {listed}.", f"Questions: {questions}"]
-        one, many = self.noun
-        title = f"The {many}, and all that is true of each; what is not said of a {one} is not true of it:"
-        return [title, written(known, self.holds(params).tobytes())]
+        singular, plural = self.noun
+        title = f"The {plural}, and all that is true of each; what is not said of a {singular} is not true of it:"
+        return [title, write_table(knowledge, self.holds(params).tobytes())]
 
     def _candidates(self, params: Params) -> list[int]:
         """Return the numbers of the things that may be hidden."""
         candidates: list[int] = np.flatnonzero(members(np.asarray(params.candidates), self.things)).tolist()
         return candidates
 
-    def _said(self, state: State, params: Params, first: int) -> list[str]:
+    def _exchanges(self, state: State, params: Params, first: int) -> list[str]:
         """Return the questions and answers from turn ``first`` on, counted from 0."""
-        words = spoken(self.knowledge(params))
-        said = enumerate(state.said[: int(state.turns)])
-        return [f"{t + 1}. {words[a]} {self._answer(int(a), t, state)}" for t, a in said if t >= first]
+        words = spell_actions(self.knowledge(params))
+        actions = enumerate(state.actions[: int(state.turns)])
+        return [f"{t + 1}. {words[a]} {self._answer(int(a), t, state)}" for t, a in actions if t >= first]
 
     def _over(self, state: State) -> bool:
-        return bool(state.found) or int(state.turns) >= TURNS
+        return bool(state.guessed_right) or int(state.turns) >= TURNS
 
     def _answer(self, action: int, turn: int, state: State) -> str:
-        """Return the answer that the player has been told; the hidden thing is not read."""
+        """Return the answer that the player got; the hidden thing is not read."""
         if action < self.properties:
             return "Yes." if int(state.yes) >> action & 1 else "No."
-        return "Yes." if bool(state.found) and turn + 1 == int(state.turns) else "No."
+        return "Yes." if bool(state.guessed_right) and turn + 1 == int(state.turns) else "No."
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
@@ -453,43 +460,45 @@ class TwentyQuestions(Task[Params, State]):
 
     def spell(self, action: np.ndarray, state: State, params: Params) -> str:
         """Return the question or the guess."""
-        return spoken(self.knowledge(params))[int(action)]
+        return spell_actions(self.knowledge(params))[int(action)]
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Say in which turn the question or guess was answered, or that the thing is not listed."""
-        known = self.knowledge(params)
-        thing = int(action) - self.properties
+        knowledge = self.knowledge(params)
+        index = int(action) - self.properties
         candidates = self._candidates(params)
-        if thing >= 0 and thing not in candidates:
-            return f"{known.things[thing]!r} is none of the {len(candidates)} {self.noun[1]} that are listed"
-        said = [int(before) for before in state.said[: int(state.turns)]]
-        turn = said.index(int(action))
-        return (
-            f"{spoken(known)[int(action)]!r} was answered in turn {turn + 1}: {self._answer(said[turn], turn, state)}"
-        )
+        if index >= 0 and index not in candidates:
+            return f"{knowledge.things[index]!r} is none of the {len(candidates)} {self.noun[1]} that are listed"
+        actions = [int(before) for before in state.actions[: int(state.turns)]]
+        turn = actions.index(int(action))
+        words = spell_actions(knowledge)[int(action)]
+        return f"{words!r} was answered in turn {turn + 1}: {self._answer(actions[turn], turn, state)}"
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say how the game ended; a lost game shows the thing."""
         return self._ending(state, params)
 
     def _ending(self, state: State, params: Params) -> str:
-        thing = self.knowledge(params).things[int(params.hidden)]
-        if bool(state.found):
-            return f"the {self.noun[0]} is {thing!r}, found in turn {int(state.turns)}"
-        return f"all {TURNS} turns are used; the {self.noun[0]} was {thing!r}"
+        name = self.knowledge(params).things[int(params.hidden)]
+        if bool(state.guessed_right):
+            return f"the {self.noun[0]} is {name!r}, found in turn {int(state.turns)}"
+        return f"all {TURNS} turns are used; the {self.noun[0]} was {name!r}"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw the table: a row a thing, a column a property; things ruled out are pale, columns show their answers."""
         height, width, _ = self.picture_shape
         picture = np.full(self.picture_shape, PAPER, np.uint8)
-        down, across, top, left = (height - 24) // self.things, (width - 40) // self.properties, 18, 34
+        down = (height - 24) // self.things
+        across = (width - 40) // self.properties
+        top, left = 18, 34
         holds = self.holds(params)
         possible = np.asarray(members(np.asarray(state.possible), self.things))
         for a in range(self.properties):
-            asked, yes = int(state.asked) >> a & 1, int(state.yes) >> a & 1
-            colour = (YES if yes else NO) if asked else OPEN
+            is_asked = int(state.asked_properties) >> a & 1
+            yes = int(state.yes) >> a & 1
+            colour = (YES if yes else NO) if is_asked else OPEN
             x = slice(left + a * across, left + (a + 1) * across - 2)
-            picture[4 : top - 4, x] = colour if asked else (225, 225, 225)
+            picture[4 : top - 4, x] = colour if is_asked else (225, 225, 225)
             for i in np.flatnonzero(holds[a]):
                 shade = 1.0 if possible[i] else 0.15
                 tone = np.array(PAPER) * (1 - shade) + np.array(colour) * shade

@@ -26,7 +26,7 @@ THINGS = (
 )  # fmt: skip
 SLICEABLE = ("apple", "potato", "tomato", "bread")
 TASKS = ("place", "examine", "clean", "heat", "cool", "two", "find")
-PLACE, EXAMINE, CLEAN, HEAT, COOL, TWO, FIND = range(7)
+PUT, EXAMINE, CLEAN, HEAT, COOL, TWO, FIND = range(7)
 TARGETS = (
     KINDS[:11],
     ("book", "pen", "plate", "mug"),
@@ -41,13 +41,14 @@ STATIONS = ("desk", "sink", "microwave", "fridge")
 """Places at which things are examined, cleaned, heated and cooled."""
 
 P, N, R, K = len(PLACES), len(THINGS), len(ROOMS), len(KINDS)
-HAND, NOWHERE = P, P + 1
+HAND = P
+NOWHERE = P + 1
 NAMES = tuple(PLACES)
 ROOM_OF = np.array([*PLACES.values()], np.int32)
 OPENS = np.array([NAMES.index(name) for name in CONTAINERS], np.int32)
 SURFACES = np.uint32(sum(1 << place for place, name in enumerate(NAMES) if name not in CONTAINERS))
 IN_ROOM = np.array([sum(1 << p for p in range(P) if ROOM_OF[p] == room) for room in range(R)], np.uint32)
-KIND_OF = np.array([KINDS.index(thing.split()[0]) for thing in THINGS], np.int32)
+KIND_OF = np.array([KINDS.index(item.split()[0]) for item in THINGS], np.int32)
 OF_KIND = np.array([sum(1 << n for n in range(N) if KIND_OF[n] == kind) for kind in range(K)], np.uint32)
 CHANGES = np.array([sum(int(OF_KIND[KINDS.index(kind)]) for kind in kinds) for kinds in TARGETS], np.uint32)
 """Things that each task may ask for. The appliances take no others."""
@@ -73,10 +74,10 @@ TENTHS = 10
 class Params(NamedTuple):
     """The house and the goal."""
 
-    ways: Any
+    distances: Any
     """Number of doors from room to room, int32 ``(5, 5)``."""
     places: Any
-    """Place of each thing at first, int32 ``(16,)``. Hidden, as far as it was not seen."""
+    """Place of each thing at first, int32 ``(16,)``. Hidden until it is seen."""
     task: Any
     """Index in ``TASKS``, int32."""
     kind: Any
@@ -94,7 +95,7 @@ class State(NamedTuple):
     """Room of the player, int32."""
     places: Any
     """Place of each thing, int32 ``(16,)``; 14 is the hand."""
-    seen: Any
+    last_seen: Any
     """Place in which each thing was last seen, int32 ``(16,)``; 14 is the hand, 15 nowhere."""
     opened: Any
     """Open containers, a set of places."""
@@ -131,7 +132,7 @@ def has(sets: Any, number: Any) -> Any:
     return sets >> number.astype(np.uint32) & 1 == 1
 
 
-def packed(flags: jax.Array) -> jax.Array:
+def pack(flags: jax.Array) -> jax.Array:
     """Pack flags ``(count,)`` into a set."""
     return (flags.astype(jnp.uint32) << np.arange(len(flags), dtype=np.uint32)).sum(dtype=jnp.uint32)
 
@@ -141,18 +142,18 @@ def within_reach(state: State) -> jax.Array:
     return jnp.asarray(IN_ROOM)[state.room] & (SURFACES | state.opened)
 
 
-def changed(state: State, params: Params) -> jax.Array:
+def treated_things(state: State, params: Params) -> jax.Array:
     """Return the things that are as the task wants them: clean, hot or cold; all where it does not matter."""
     everything = np.uint32(2**N - 1)
     task = params.task
-    wanted = jnp.where(task == CLEAN, state.clean, jnp.where(task == HEAT, state.hot, state.cold))
-    return jnp.where((task == CLEAN) | (task == HEAT) | (task == COOL), wanted, everything)
+    treated = jnp.where(task == CLEAN, state.clean, jnp.where(task == HEAT, state.hot, state.cold))
+    return jnp.where((task == CLEAN) | (task == HEAT) | (task == COOL), treated, everything)
 
 
-def done(state: State, params: Params) -> jax.Array:
+def finished_things(state: State, params: Params) -> jax.Array:
     """Return the things asked for that have reached the goal, each by itself."""
-    ready = jnp.where(params.sliced, state.sliced, np.uint32(2**N - 1)) & changed(state, params)
-    there = packed(state.places == jnp.where(params.task == FIND, HAND, params.goal))
+    ready = jnp.where(params.sliced, state.sliced, np.uint32(2**N - 1)) & treated_things(state, params)
+    there = pack(state.places == jnp.where(params.task == FIND, HAND, params.goal))
     there = jnp.where(params.task == EXAMINE, state.examined, there)
     return jnp.asarray(OF_KIND)[params.kind] & ready & there
 
@@ -164,11 +165,12 @@ def progress(state: State, params: Params) -> jax.Array:
     wanted. The best one counts. Of two, each counts 2 in hand and 5 in place.
     """
     two = params.task == TWO
-    asked = members(jnp.asarray(OF_KIND)[params.kind], N)
-    held, finished = state.places == HAND, members(done(state, params), N)
+    asked_for = members(jnp.asarray(OF_KIND)[params.kind], N)
+    in_hand = state.places == HAND
+    finished = members(finished_things(state, params), N)
     changes = (params.task == CLEAN) | (params.task == HEAT) | (params.task == COOL)
-    so_far = 2 * held + 4 * (changes & members(changed(state, params), N))
+    so_far = 2 * in_hand + 4 * (changes & members(treated_things(state, params), N))
     so_far += 2 * (params.sliced & members(state.sliced, N))
-    each = jnp.where(two, jnp.where(finished, 5, 2 * held), jnp.where(finished, TENTHS, so_far))
-    each = jnp.where(asked, each, 0)
+    each = jnp.where(two, jnp.where(finished, 5, 2 * in_hand), jnp.where(finished, TENTHS, so_far))
+    each = jnp.where(asked_for, each, 0)
     return jnp.where(two, each.sum(), each.max()).astype(jnp.int32)

@@ -41,16 +41,16 @@ from .house import (
     Params,
     R,
     State,
-    changed,
-    done,
+    finished_things,
     has,
     members,
+    treated_things,
     within_reach,
 )
 
 NUMBER_OF = {
     "open": np.array([np.searchsorted(OPENS, place) for place in range(P)], np.int32),
-    "slice": np.array([np.searchsorted(CAN_SLICE, thing) for thing in range(N)], np.int32),
+    "slice": np.array([np.searchsorted(CAN_SLICE, item) for item in range(N)], np.int32),
 }
 """Number of a place among the containers, and of a thing among those that can be sliced."""
 ALL_OPEN = np.uint32(sum(1 << int(place) for place in OPENS))
@@ -58,8 +58,8 @@ ALL_OPEN = np.uint32(sum(1 << int(place) for place in OPENS))
 
 def go(room: jax.Array, state: State, params: Params) -> jax.Array:
     """Return the step towards a room."""
-    ways = params.ways[:, room]
-    return FIRST["go"] + jnp.argmin(jnp.where(params.ways[state.room] == 1, ways, 2 * R)).astype(jnp.int32)
+    distances = params.distances[:, room]
+    return FIRST["go"] + jnp.argmin(jnp.where(params.distances[state.room] == 1, distances, 2 * R)).astype(jnp.int32)
 
 
 def reach(place: jax.Array, action: jax.Array, state: State, params: Params) -> jax.Array:
@@ -71,12 +71,12 @@ def reach(place: jax.Array, action: jax.Array, state: State, params: Params) -> 
 
 
 def explore(state: State, params: Params) -> jax.Array:
-    """Return the step to a place that was not seen: in the present room, else where a way shows most of them."""
+    """Return the step to a place that was not seen: in the present room, else where a step shows most of them."""
     shut = jnp.asarray(IN_ROOM) & ALL_OPEN & ~state.looked  # (5,)
     shut_places = jax.lax.population_count(shut).astype(jnp.int32)
     surfaces = jax.lax.population_count(jnp.asarray(IN_ROOM) & SURFACES & ~state.looked).astype(jnp.int32)
-    way = params.ways[state.room]
-    promise = (surfaces + shut_places) / jnp.maximum(way + shut_places, 1)
+    distance = params.distances[state.room]
+    promise = (surfaces + shut_places) / jnp.maximum(distance + shut_places, 1)
     here = jnp.arange(R) == state.room
     promise = jnp.where(here, jnp.where(shut_places > 0, P, -1), promise)
     room = jnp.argmax(promise).astype(jnp.int32)
@@ -105,30 +105,31 @@ class Planner(eqx.Module):
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the next step of the plan."""
         params = view.params
-        state = view.state._replace(places=view.state.seen)  # only what was seen
-        held = state.places == HAND
-        holds, thing = held.any(), jnp.argmax(held).astype(jnp.int32)
-        wanted = members(jnp.asarray(OF_KIND)[params.kind] & ~done(state, params), N)
+        state = view.state._replace(places=view.state.last_seen)  # only what was seen
+        in_hand = state.places == HAND
+        holds = in_hand.any()
+        item = jnp.argmax(in_hand).astype(jnp.int32)
+        pending = members(jnp.asarray(OF_KIND)[params.kind] & ~finished_things(state, params), N)
         cut = members(state.sliced, N)
-        to_slice = params.sliced & ~(wanted & cut).any()
-        useful = wanted & (cut | ~params.sliced | to_slice)
-        known = useful & (state.places != NOWHERE)
+        to_slice = params.sliced & ~(pending & cut).any()
+        useful = pending & (cut | ~params.sliced | to_slice)
+        located = useful & (state.places != NOWHERE)
         place_of = jnp.minimum(state.places, P - 1)
-        far = params.ways[state.room][jnp.asarray(ROOM_OF)[place_of]]
-        ready = members(changed(state, params), N)
-        nearest = jnp.argmin(jnp.where(known, 2 * far - ready, 4 * R)).astype(jnp.int32)
+        distance = params.distances[state.room][jnp.asarray(ROOM_OF)[place_of]]
+        ready = members(treated_things(state, params), N)
+        nearest = jnp.argmin(jnp.where(located, 2 * distance - ready, 4 * R)).astype(jnp.int32)
         new = self.explore(state, params)
         put_down = FIRST["put"] + jnp.argmax(members(within_reach(state), P)).astype(jnp.int32)
 
-        def fetch(thing: jax.Array) -> jax.Array:
-            return reach(place_of[thing], FIRST["take"] + thing, state, params)
+        def fetch(item: jax.Array) -> jax.Array:
+            return reach(place_of[item], FIRST["take"] + item, state, params)
 
         knife = jnp.int32(KNIFE)
         slices = FIRST["slice"] + jnp.asarray(NUMBER_OF["slice"])[nearest]
         slicing = reach(place_of[nearest], slices, state, params)
         to_cut = jnp.where(
-            held[KNIFE],
-            jnp.where(known.any(), slicing, new),
+            in_hand[KNIFE],
+            jnp.where(located.any(), slicing, new),
             jnp.where(holds, put_down, jnp.where(state.places[KNIFE] != NOWHERE, fetch(knife), new)),
         )
         task = params.task
@@ -142,11 +143,11 @@ class Planner(eqx.Module):
         there = jnp.asarray(ROOM_OF)[station]
         change = jnp.where(there == state.room, verb, go(there, state, params))
         deliver = reach(params.goal, FIRST["put"] + params.goal, state, params)
-        carry = jnp.where((task == EXAMINE) | ~ready[thing], change, deliver)
+        carry = jnp.where((task == EXAMINE) | ~ready[item], change, deliver)
         bring = jnp.where(
-            useful[thing] & holds,
+            useful[item] & holds,
             carry,
-            jnp.where(holds, put_down, jnp.where(known.any(), fetch(nearest), new)),
+            jnp.where(holds, put_down, jnp.where(located.any(), fetch(nearest), new)),
         )
         return jnp.where(to_slice, to_cut, bring).astype(jnp.int32), memory
 

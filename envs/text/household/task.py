@@ -77,8 +77,8 @@ from .house import (
     NOWHERE,
     OF_KIND,
     OPENS,
-    PLACE,
     PLACES,
+    PUT,
     ROOM_OF,
     ROOMS,
     SIZES,
@@ -98,25 +98,29 @@ from .house import (
     bit,
     has,
     members,
-    packed,
+    pack,
     progress,
     within_reach,
 )
 
-PAPER, INK, WALL, GOOD, SHUT = (250, 250, 247), (40, 40, 46), (150, 150, 155), (86, 160, 90), (200, 190, 170)
+PAPER = (250, 250, 247)
+INK = (40, 40, 46)
+WALL = (150, 150, 155)
+GOOD = (86, 160, 90)
+SHUT = (200, 190, 170)
 
 
 @cache
-def named(thing: int, *done: int) -> str:
-    """Return the name of a thing; ``done`` says whether it is hot, cold, clean, sliced."""
+def thing_name(item: int, *treatments: int) -> str:
+    """Return the name of a thing; ``treatments`` say whether it is hot, cold, clean, sliced."""
     states = ("hot", "cold", "clean", "sliced")
-    return " ".join([*(state for state, now in zip(states, done, strict=True) if now), THINGS[thing]])
+    return " ".join([*(state for state, now in zip(states, treatments, strict=True) if now), THINGS[item]])
 
 
 @lru_cache(maxsize=64)
-def doors(ways: bytes) -> str:
-    """Return the doors in words, from the bytes of :attr:`.house.House.ways`."""
-    steps = np.frombuffer(ways, np.int32).reshape(R, R).tolist()
+def doors(distances: bytes) -> str:
+    """Return the doors in words, from the bytes of :attr:`.house.Params.distances`."""
+    steps = np.frombuffer(distances, np.int32).reshape(R, R).tolist()
     return "; ".join(f"{ROOMS[a]} - {ROOMS[b]}" for a in range(R) for b in range(a + 1, R) if steps[a][b] == 1)
 
 
@@ -144,7 +148,7 @@ class Household(Task[Params, State]):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.tier = self._tier(difficulty)
         if self.tier == 1:
-            self.tasks = (PLACE,)
+            self.tasks = (PUT,)
         entries = sum(int(np.prod(component.shape)) for component in self.observation_components())
         self.observation_space = self.box(0.0, 1.0, (entries,))
         self.commands = sum(SIZES[verb] for verb in self.verbs)
@@ -175,20 +179,21 @@ class Household(Task[Params, State]):
         places = jnp.where(members(jnp.asarray(OF_KIND)[kind], N) & (places == goal), (places + 3) % P, places)
         odd = (places.sum() + split) % 2
         places = places.at[KNIFE].set(places[KNIFE] ^ odd.astype(jnp.int32))  # there are 14 places, an even number
-        far = np.where(np.eye(R, dtype=bool), 0, R).astype(np.int32)
-        ways = jnp.asarray(far)
+        apart = np.where(np.eye(R, dtype=bool), 0, R).astype(np.int32)
+        distances = jnp.asarray(apart)
         for room in range(1, R):  # every room opens to an earlier one
             to = (bits[N + room] % room).astype(jnp.int32)
             edge = (np.arange(R) == room)[:, None] & (np.arange(R) == to)
-            ways = jnp.where(edge | edge.T, 1, ways)
+            distances = jnp.where(edge | edge.T, 1, distances)
         for middle in range(R):  # Floyd and Warshall
-            ways = jnp.minimum(ways, ways[:, middle : middle + 1] + ways[middle : middle + 1])
-        return Params(ways, places, task, kind, goal, sliced)
+            distances = jnp.minimum(distances, distances[:, middle : middle + 1] + distances[middle : middle + 1])
+        return Params(distances, places, task, kind, goal, sliced)
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start in a room, with empty hands; all containers are closed."""
         room = (jax.random.key_data(key)[0] % R).astype(jnp.int32)  # a key is random bits enough
-        nowhere, nothing = jnp.full(N, NOWHERE, jnp.int32), jnp.uint32(0)
+        nowhere = jnp.full(N, NOWHERE, jnp.int32)
+        nothing = jnp.uint32(0)
         sets = (nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing)
         state = State(room, params.places, nowhere, *sets, jnp.int32(0))
         return self._look(state)
@@ -198,7 +203,7 @@ class Household(Task[Params, State]):
         open_ = within_reach(state)
         visible = (state.places == HAND) | has(open_, state.places)
         return state._replace(
-            seen=jnp.where(visible, state.places, state.seen),
+            last_seen=jnp.where(visible, state.places, state.last_seen),
             looked=state.looked | open_,
             visited=state.visited | bit(state.room),
         )
@@ -208,18 +213,18 @@ class Household(Task[Params, State]):
 
         def number(verb: str) -> tuple[jax.Array, jax.Array]:
             """Return whether the action is of the verb, and its object's number."""
-            chosen = (action >= FIRST[verb]) & (action < FIRST[verb] + SIZES[verb])
-            return chosen, jnp.clip(action - FIRST[verb], 0, SIZES[verb] - 1).astype(jnp.int32)
+            is_verb = (action >= FIRST[verb]) & (action < FIRST[verb] + SIZES[verb])
+            return is_verb, jnp.clip(action - FIRST[verb], 0, SIZES[verb] - 1).astype(jnp.int32)
 
         goes, room = number("go")
         opens, container = number("open")
         closes, shut = number("close")
-        takes, thing = number("take")
+        takes, item = number("take")
         puts, place = number("put")
         slices, piece = number("slice")
-        held = state.places == HAND
-        hand = packed(held)
-        places = jnp.where(takes & (np.arange(N) == thing), HAND, jnp.where(puts & held, place, state.places))
+        in_hand = state.places == HAND
+        hand = pack(in_hand)
+        places = jnp.where(takes & (np.arange(N) == item), HAND, jnp.where(puts & in_hand, place, state.places))
         heats, cools, cleans = (action == FIRST[verb] for verb in ("heat", "cool", "clean"))
         opened = state.opened | jnp.where(opens, bit(jnp.asarray(OPENS)[container]), 0)
         after = state._replace(
@@ -237,52 +242,53 @@ class Household(Task[Params, State]):
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
         """Mark the admissible commands, bool ``(59,)``."""
-        here, reach = jnp.asarray(IN_ROOM)[state.room], within_reach(state)
-        hand = packed(state.places == HAND)
+        here = jnp.asarray(IN_ROOM)[state.room]
+        reach = within_reach(state)
+        hand = pack(state.places == HAND)
         empty = hand == 0
         visible = has(reach, state.places)
         openable = has(here, OPENS)
         is_open = has(state.opened, OPENS)
         station = has(here, STATION)
         cuts = has(hand, np.int32(KNIFE)) & visible & ~members(state.sliced, N)
-        one = (
+        at_stations = (
             station[2] & (hand & CHANGES[HEAT] != 0),
             station[3] & (hand & CHANGES[COOL] != 0),
             station[1] & (hand & CHANGES[CLEAN] != 0),
         )
-        parts = [
+        blocks = [
             jnp.ones(1, bool),
-            params.ways[state.room] == 1,
+            params.distances[state.room] == 1,
             openable & ~is_open,
             openable & is_open,
             visible & empty,
             members(reach, P) & ~empty,
-            jnp.stack(one),
+            jnp.stack(at_stations),
             cuts[CAN_SLICE],
             (station[0] & ~empty)[None],
         ]
-        return jnp.concatenate(parts)[: self.commands]
+        return jnp.concatenate(blocks)[: self.commands]
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return goal, house and what was seen; see the module's docstring."""
         upper = np.triu_indices(R, 1)
-        parts = (
+        blocks = (
             params.task == np.arange(len(TASKS)),
             params.kind == np.arange(K),
             (params.goal == np.arange(P)) & (params.task != EXAMINE),
             params.sliced[None],
             state.room == np.arange(R),
-            params.ways[upper] == 1,
+            params.distances[upper] == 1,
             members(state.visited, R),
             has(state.opened, OPENS),
             members(state.looked, P),
-            (state.seen[:, None] == np.arange(P + 2)).reshape(-1),
+            (state.last_seen[:, None] == np.arange(P + 2)).reshape(-1),
             members(state.hot, N),
             members(state.cold, N),
             members(state.clean, N),
             members(state.sliced, N),
         )
-        return jnp.concatenate(parts).astype(self.dtype)
+        return jnp.concatenate(blocks).astype(self.dtype)
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
@@ -335,7 +341,7 @@ class Household(Task[Params, State]):
             "success": state.progress == TENTHS,
             "progress": state.progress,
             "looked": jax.lax.population_count(state.looked).astype(jnp.int32),
-            "seen": (state.seen != NOWHERE).sum(dtype=jnp.int32),
+            "seen": (state.last_seen != NOWHERE).sum(dtype=jnp.int32),
         }
 
     # -- host side: no more than was seen ------------------------------------------------------------------------
@@ -343,47 +349,54 @@ class Household(Task[Params, State]):
     def _contents(self, state: State) -> list[list[int]]:
         """Return the things that were last seen in each place, then in the hand."""
         contents: list[list[int]] = [[] for _ in range(P + 2)]
-        for thing, place in enumerate(np.asarray(state.seen).tolist()):
-            contents[place].append(thing)
+        for item, place in enumerate(np.asarray(state.last_seen).tolist()):
+            contents[place].append(item)
         return contents
 
     def _listed(self, state: State, *places: Any) -> list[str]:
         """Return for each place the names of its things, with what was done to them."""
         sets = np.array([state.hot, state.cold, state.clean, state.sliced], np.uint32)
-        done = (sets >> np.arange(len(THINGS), dtype=np.uint32)[:, None] & 1).tolist()
-        return [", ".join([named(int(thing), *done[thing]) for thing in things]) or "nothing" for things in places]
+        treatments = (sets >> np.arange(len(THINGS), dtype=np.uint32)[:, None] & 1).tolist()
+        return [
+            ", ".join([thing_name(int(item), *treatments[item]) for item in things]) or "nothing" for things in places
+        ]
 
     def goal(self, params: Params) -> str:
         """Return the goal in words."""
-        kind, task = KINDS[int(params.kind)], int(params.task)
-        thing = f"{'sliced ' if bool(params.sliced) else ''}{kind}"
+        kind = KINDS[int(params.kind)]
+        task = int(params.task)
+        phrase = f"{'sliced ' if bool(params.sliced) else ''}{kind}"
         where = f"{'in' if int(params.goal) in OPENS else 'on'} the {NAMES[int(params.goal)]}"
         if task == TWO:
-            return f"put two {thing}s {where}"
-        thing = {CLEAN: "clean ", HEAT: "hot ", COOL: "cold "}.get(task, "") + thing
-        thing = f"{'an' if thing[0] in 'aeiou' else 'a'} {thing}"
+            return f"put two {phrase}s {where}"
+        phrase = {CLEAN: "clean ", HEAT: "hot ", COOL: "cold "}.get(task, "") + phrase
+        phrase = f"{'an' if phrase[0] in 'aeiou' else 'a'} {phrase}"
         if task == FIND:
-            return f"find {thing} and take it"
-        return f"examine {thing} under the lamp on the desk" if task == EXAMINE else f"put {thing} {where}"
+            return f"find {phrase} and take it"
+        return f"examine {phrase} under the lamp on the desk" if task == EXAMINE else f"put {phrase} {where}"
 
     def describe(self, state: State, params: Params) -> str:
         """Tell the goal, the plan, what was seen elsewhere, and what is in sight."""
-        room, looked, opened = int(state.room), int(state.looked), int(state.opened)
+        room = int(state.room)
+        looked = int(state.looked)
+        opened = int(state.opened)
         reach = int(IN_ROOM[room]) & (int(SURFACES) | opened)
-        here, elsewhere, listed = [], [], self._listed(state, *self._contents(state))
+        here = []
+        elsewhere = []
+        listed = self._listed(state, *self._contents(state))
         for place, name in enumerate(NAMES):
             word = "In" if name in CONTAINERS else "On"
             if PLACES[name] == room:
-                seen = f"{word} the {name}: {listed[place]}."
+                contents = f"{word} the {name}: {listed[place]}."
                 closed = f"The {name} is closed" + (f", with {listed[place]}." if looked >> place & 1 else ".")
-                here.append(seen if reach >> place & 1 else closed)
+                here.append(contents if reach >> place & 1 else closed)
             elif looked >> place & 1:
                 where = ROOMS[PLACES[name]] + (", open" if opened >> place & 1 else "")
                 elsewhere.append(f"{word.lower()} the {name} ({where}): {listed[place]}")
         unseen = [name for number, name in enumerate(ROOMS) if not int(state.visited) >> number & 1]
         return "\n\n".join([
             f"Your task: {self.goal(params)}.",
-            f"Doors: {doors(np.asarray(params.ways).tobytes())}.",
+            f"Doors: {doors(np.asarray(params.distances).tobytes())}.",
             f"Seen elsewhere: {'; '.join(elsewhere) or 'nothing'}. Rooms not seen yet: {', '.join(unseen) or 'none'}.",
             f"You are in the {ROOMS[room]}. {' '.join(here)} You hold {listed[HAND]}.",
         ])  # fmt: skip
@@ -418,7 +431,7 @@ class Household(Task[Params, State]):
             "close": tuple(NAMES[place] for place in OPENS),
             "take": THINGS,
             "put": tuple(f"it {name}" for name in NAMES),
-            "slice": tuple(THINGS[thing] for thing in CAN_SLICE),
+            "slice": tuple(THINGS[item] for item in CAN_SLICE),
             "look": ("",),
         }.get(verb, ("it",))
 
@@ -440,10 +453,10 @@ class Household(Task[Params, State]):
             ValueError: the text is no command; the message names the nearest one.
         """
         words = " ".join(word for word in text.lower().split() if word not in ("to", "the", "in", "on"))
-        for thing in np.flatnonzero(np.asarray(state.places) == HAND):
-            verb, _, rest = words.partition(" ")
-            if verb in ("put", "heat", "cool", "clean", "examine") and f"{rest} ".startswith(f"{THINGS[thing]} "):
-                words = f"{verb} it{rest.removeprefix(THINGS[thing])}"
+        for item in np.flatnonzero(np.asarray(state.places) == HAND):
+            verb, _, remainder = words.partition(" ")
+            if verb in ("put", "heat", "cool", "clean", "examine") and f"{remainder} ".startswith(f"{THINGS[item]} "):
+                words = f"{verb} it{remainder.removeprefix(THINGS[item])}"
         if words not in self._commands:
             raise ValueError(unknown("command", text, self._commands))
         return np.array(self._commands.index(words), self.action_space.dtype)
@@ -452,7 +465,8 @@ class Household(Task[Params, State]):
         """Say what the command lacks; no more than was seen."""
         verb = max((verb for verb in SIZES if FIRST[verb] <= int(action)), key=lambda verb: FIRST[verb])
         name = self._objects(verb)[int(action) - FIRST[verb]].removeprefix("it ")
-        room, hand = int(state.room), np.flatnonzero(np.asarray(state.places) == HAND)
+        room = int(state.room)
+        hand = np.flatnonzero(np.asarray(state.places) == HAND)
         holding = f"you hold {self._listed(state, hand)[0]}"
         reasons = [(False, "")]
         if verb == "go":
@@ -494,27 +508,32 @@ class Household(Task[Params, State]):
         height, width, _ = self.picture_shape
         picture = Image.new("RGB", (width, height), PAPER)
         pen = ImageDraw.Draw(picture)
-        across, down = width // 3, (height - 24) // 2
-        asked = int(OF_KIND[int(params.kind)])
+        across = width // 3
+        down = (height - 24) // 2
+        kind_members = int(OF_KIND[int(params.kind)])
         for room, name in enumerate(ROOMS):
-            left, top = 4 + room % 3 * across, 4 + room // 3 * down
+            left = 4 + room % 3 * across
+            top = 4 + room // 3 * down
             present = room == int(state.room)
             pen.rectangle((left, top, left + across - 8, top + down - 8), outline=GOOD if present else WALL, width=2)
-            doors = ", ".join(ROOMS[other] for other in range(R) if int(params.ways[room, other]) == 1)
+            doors = ", ".join(ROOMS[neighbour] for neighbour in range(R) if int(params.distances[room, neighbour]) == 1)
             pen.text((left + 5, top + 3), f"{name} (to {doors})", fill=INK, font_size=8)
             for row, place in enumerate(np.flatnonzero(room == ROOM_OF)):
                 y = top + 18 + row * (down - 28) // 5
                 shut = place in OPENS and not int(state.opened) >> int(place) & 1
                 pen.rectangle((left + 4, y, left + across - 14, y + (down - 28) // 5 - 3), fill=SHUT if shut else PAPER)
                 pen.text((left + 6, y), NAMES[place], fill=INK, font_size=9)
-                things = np.flatnonzero(np.asarray(state.seen) == place)
-                own = any(asked >> int(thing) & 1 for thing in things)
+                things = np.flatnonzero(np.asarray(state.last_seen) == place)
+                relevant = any(kind_members >> int(item) & 1 for item in things)
                 pen.text(
-                    (left + 6, y + 10), ", ".join(THINGS[t] for t in things), fill=GOOD if own else INK, font_size=8
+                    (left + 6, y + 10),
+                    ", ".join(THINGS[t] for t in things),
+                    fill=GOOD if relevant else INK,
+                    font_size=8,
                 )
         hand = np.flatnonzero(np.asarray(state.places) == HAND)
-        said = f"{self.goal(params)}; in hand: {self._listed(state, hand)[0]}"
-        pen.text((6, height - 18), said, fill=INK, font_size=11)
+        caption = f"{self.goal(params)}; in hand: {self._listed(state, hand)[0]}"
+        pen.text((6, height - 18), caption, fill=INK, font_size=11)
         return np.asarray(picture)
 
 

@@ -44,7 +44,9 @@ class ShortestWay(eqx.Module):
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Return a move to a cell that is closer to the goal."""
-        task, state, params = self.task, view.state, view.params
+        task = self.task
+        state = view.state
+        params = view.params
         here = cell(state.row, state.column, task.height)
         beside = [
             cell(state.row + row, state.column + column, task.height)
@@ -53,7 +55,7 @@ class ShortestWay(eqx.Module):
         walls = task.walls(state, params)
         free = memory & ~reduce(or_, (jnp.where(walls[i], beside[i], 0) for i in range(len(MOVES))))
         closer, _ = flood(free, cell(params.goal_row, params.goal_column, task.height), here)
-        good = jnp.stack([(closer & one & free != 0).any() for one in beside])
+        good = jnp.stack([(closer & step & free != 0).any() for step in beside])
         return jnp.argmax(good).astype(jnp.int32), free
 
 

@@ -48,14 +48,21 @@ from rlbench_suite.task_card import TaskCard, unknown
 from ...alternating_bands import split_bits
 
 MOVES = ("left", "right", "up", "down")
-ROW_STEPS, COLUMN_STEPS = np.array([0, 0, -1, 1], np.int32), np.array([-1, 1, 0, 0], np.int32)
+ROW_STEPS = np.array([0, 0, -1, 1], np.int32)
+COLUMN_STEPS = np.array([-1, 1, 0, 0], np.int32)
 SIDES = ("to your left", "to your right", "above you", "below you")
-FEWEST, MOST = 2, 7
-"""Rooms a side."""
+MIN_ROOMS = 2
+"""Least rooms a side."""
+MAX_ROOMS = 7
+"""Most rooms a side."""
 TILE = 20
-BESIDE = 2 * MOST + 3
+BESIDE = 2 * MAX_ROOMS + 3
 """Column of the picture in which the walker stands among the walls beside it."""
-WALL, FLOOR, GOAL, WALKER, PAPER = (70, 70, 78), (235, 235, 228), (60, 150, 70), (213, 94, 0), (255, 255, 255)
+WALL = (70, 70, 78)
+FLOOR = (235, 235, 228)
+GOAL = (60, 150, 70)
+WALKER = (213, 94, 0)
+PAPER = (255, 255, 255)
 
 LAYOUTS: dict[str, tuple[str, tuple[int, int]]] = {
     "double_t": (
@@ -137,7 +144,8 @@ def flood(free: jax.Array, goal: jax.Array, here: jax.Array) -> tuple[jax.Array,
     def grow(ring: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
         _, wet, steps = ring
         none = jnp.zeros(1, jnp.uint32)
-        above, below = jnp.concatenate([none, wet[:-1]]), jnp.concatenate([wet[1:], none])
+        above = jnp.concatenate([none, wet[:-1]])
+        below = jnp.concatenate([wet[1:], none])
         return wet, (wet | wet << 1 | wet >> 1 | above | below) & free, steps + 1
 
     closer, _, steps = jax.lax.while_loop(
@@ -147,18 +155,21 @@ def flood(free: jax.Array, goal: jax.Array, here: jax.Array) -> tuple[jax.Array,
 
 
 def spanning_tree(order: jax.Array, ends: np.ndarray) -> jax.Array:
-    """Return the edges of a spanning tree, bool ``(edges,)``: each in turn, if it joins two parts (Kruskal 1956).
+    """Return the edges of a spanning tree, bool ``(edges,)``: each in turn, if it joins two trees (Kruskal 1956).
 
     Args:
         order: a permutation of the edges.
         ends: the two rooms of each edge, ``(edges, 2)``.
     """
 
-    def join(turn: jax.Array, found: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        part, tree = found
+    def join(turn: jax.Array, progress: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        component, tree = progress
         edge = order[turn]
-        one, other = part[jnp.asarray(ends)[edge, 0]], part[jnp.asarray(ends)[edge, 1]]
-        return jnp.where(part == other, one, part), tree | ((np.arange(len(ends)) == edge) & (one != other))
+        first = component[jnp.asarray(ends)[edge, 0]]
+        second = component[jnp.asarray(ends)[edge, 1]]
+        return jnp.where(component == second, first, component), tree | (
+            (np.arange(len(ends)) == edge) & (first != second)
+        )
 
     rooms = jnp.arange(ends.max() + 1, dtype=jnp.int8)
     return jax.lax.fori_loop(0, len(ends), join, (rooms, jnp.zeros(len(ends), bool)))[1]
@@ -168,7 +179,7 @@ class TextMaze(Task[Params, State]):
     """The task; see the module's docstring.
 
     Attributes:
-        partial: whether map and place are hidden.
+        partial: whether the map and the walker's cell are hidden.
         layout: the name of a fixed maze, or ``drawn``.
         height: rows of cells.
         width: columns of cells.
@@ -180,26 +191,28 @@ class TextMaze(Task[Params, State]):
         "shortest": "moves of a shortest way from start to goal once the episode is over, -1 before",
         "reached": "whether the goal is reached",
     }
-    picture_shape = ((2 * MOST + 1) * TILE, (BESIDE + 2) * TILE, 3)
+    picture_shape = ((2 * MAX_ROOMS + 1) * TILE, (BESIDE + 2) * TILE, 3)
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        self.partial, self.layout = card.settings["observed"] == "partially", card.settings["layout"]
+        self.partial = card.settings["observed"] == "partially"
+        self.layout = card.settings["layout"]
         usual = card.difficulties[str(card.default_difficulty)]
         number = usual if difficulty is None else difficulty
         if self.layout != "drawn" and number != usual:
             raise ValueError(f"{card.id} has one size only; leave difficulty out (given: {difficulty!r}).")
-        if not (FEWEST <= number <= MOST and number == int(number)):
+        if not (MIN_ROOMS <= number <= MAX_ROOMS and number == int(number)):
             raise ValueError(
-                f"A difficulty of {card.id} is the number of rooms a side, a whole number from {FEWEST} to {MOST}; "
-                f"got {difficulty!r}."
+                f"A difficulty of {card.id} is the number of rooms a side, a whole number from {MIN_ROOMS} to "
+                f"{MAX_ROOMS}; got {difficulty!r}."
             )
         self.rooms = int(number)
         if self.layout == "drawn":
             self.height = self.width = 2 * self.rooms + 1
         else:
             self._cells = cells_of(LAYOUTS[self.layout][0])
-            self.height, self.width = len(self._cells), len(LAYOUTS[self.layout][0].split()[0])
+            self.height = len(self._cells)
+            self.width = len(LAYOUTS[self.layout][0].split()[0])
         size = 2 * (self.height + self.width) if self.partial else 3 * self.height * self.width
         self.observation_space = self.box(0.0, 1.0, (size + len(MOVES),))
         self.action_space = spaces.Discrete(len(MOVES))
@@ -209,12 +222,12 @@ class TextMaze(Task[Params, State]):
         """Draw a maze, a goal and a start; or the start in a fixed maze."""
         bits = split_bits(jax.random.bits(key, (2, self._edges + 2), jnp.uint32), split)
         if self.layout == "drawn":
-            return self._between(self._drawn(bits[:, 2:], split), *self._two_rooms(bits[0, :2]))
+            return self._between(self._draw_maze(bits[:, 2:], split), *self._two_rooms(bits[0, :2]))
         goal = LAYOUTS[self.layout][1]
-        places = [place for place in self._places(self._cells) if place != goal]
-        starts = np.array([*places[3::4], *(place for i, place in enumerate(places) if i % 4 != 3)], np.int32)
-        tests = len(places[3::4])
-        size = jnp.where(split == Split.TEST, tests, len(places) - tests).astype(jnp.uint32)
+        cells = [cell_index for cell_index in self._free_cells(self._cells) if cell_index != goal]
+        starts = np.array([*cells[3::4], *(cell_index for i, cell_index in enumerate(cells) if i % 4 != 3)], np.int32)
+        tests = len(cells[3::4])
+        size = jnp.where(split == Split.TEST, tests, len(cells) - tests).astype(jnp.uint32)
         start = jnp.asarray(starts)[(bits[0, 0] % size).astype(jnp.int32) + jnp.where(split == Split.TEST, 0, tests)]
         return self._between(jnp.asarray(self._cells), jnp.asarray(goal, jnp.int32), start)
 
@@ -222,21 +235,21 @@ class TextMaze(Task[Params, State]):
     def _edges(self) -> int:
         return 2 * self.rooms * (self.rooms - 1)
 
-    def _places(self, cells: np.ndarray) -> list[tuple[int, int]]:
+    def _free_cells(self, cells: np.ndarray) -> list[tuple[int, int]]:
         """Return row and column of each free cell."""
         return [(row, column) for row in range(self.height) for column in range(self.width) if cells[row] >> column & 1]
 
     def _two_rooms(self, bits: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Draw the cells of two different rooms, int32 ``(2,)`` each."""
         rooms = self.rooms**2
-        one = (bits[0] % rooms).astype(jnp.int32)
-        other = (one + 1 + (bits[1] % (rooms - 1)).astype(jnp.int32)) % rooms
+        first_room = (bits[0] % rooms).astype(jnp.int32)
+        second_room = (first_room + 1 + (bits[1] % (rooms - 1)).astype(jnp.int32)) % rooms
         first, second = (
-            jnp.stack([2 * (room // self.rooms) + 1, 2 * (room % self.rooms) + 1]) for room in (one, other)
+            jnp.stack([2 * (room // self.rooms) + 1, 2 * (room % self.rooms) + 1]) for room in (first_room, second_room)
         )
         return first, second
 
-    def _drawn(self, bits: jax.Array, split: jax.Array) -> jax.Array:
+    def _draw_maze(self, bits: jax.Array, split: jax.Array) -> jax.Array:
         """Return the cells of a maze whose number of rings is even (train) or odd (test), uint32 ``(H,)``.
 
         Args:
@@ -253,7 +266,8 @@ class TextMaze(Task[Params, State]):
         wrong = ring.sum(dtype=jnp.int32) % 2 != split
         last = jnp.argmax(jnp.where(tree, 0, bits[1] | 1))
         opened = (tree | (ring ^ (wrong & (np.arange(len(tree)) == last)))).astype(jnp.uint32)
-        right, below = opened[: len(across)].reshape(n, n - 1), opened[len(across) :].reshape(n - 1, n)
+        right = opened[: len(across)].reshape(n, n - 1)
+        below = opened[len(across) :].reshape(n - 1, n)
         every = np.uint32(sum(2 << 2 * i for i in range(n)))
         # One bit a passage, so the sum is the union.
         rooms = every | (right << np.arange(2, 2 * n, 2, dtype=np.uint32)).sum(1, dtype=jnp.uint32)
@@ -273,7 +287,8 @@ class TextMaze(Task[Params, State]):
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Move to the next cell, if it is free."""
-        row, column = state.row + jnp.asarray(ROW_STEPS)[action], state.column + jnp.asarray(COLUMN_STEPS)[action]
+        row = state.row + jnp.asarray(ROW_STEPS)[action]
+        column = state.column + jnp.asarray(COLUMN_STEPS)[action]
         wall = self._is_wall(row, column, params)
         return State(
             row=jnp.where(wall, state.row, row),
@@ -294,12 +309,13 @@ class TextMaze(Task[Params, State]):
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return what is shown, all 0 or 1; see the module's docstring."""
-        h, w, walls = self.height, self.width, self.walls(state, params)
+        h, w = self.height, self.width
+        walls = self.walls(state, params)
         if self.partial:
             start = state.moves == 0
-            places = (h, params.goal_row), (w, params.goal_column), (h, state.row), (w, state.column)
-            shown = [np.arange(size) == place for size, place in places]
-            flags = jnp.concatenate([*shown[:2], shown[2] & start, shown[3] & start, walls])
+            coordinates = (h, params.goal_row), (w, params.goal_column), (h, state.row), (w, state.column)
+            one_hots = [np.arange(size) == index for size, index in coordinates]
+            flags = jnp.concatenate([*one_hots[:2], one_hots[2] & start, one_hots[3] & start, walls])
         else:
             cells = np.arange(h * w)
             goal, here = (row * w + column for row, column in
@@ -311,21 +327,24 @@ class TextMaze(Task[Params, State]):
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
         h, w = self.height, self.width
-        parts: tuple[Component, ...]
+        components: tuple[Component, ...]
         if self.partial:
-            parts = (
+            components = (
                 Component("goal_row", "row of the goal, one-hot", shape=(h,)),
                 Component("goal_column", "column of the goal, one-hot", shape=(w,)),
                 Component("start_row", "row of the own place, one-hot; zeros after the start", shape=(h,)),
                 Component("start_column", "column of the own place, one-hot; zeros after the start", shape=(w,)),
             )
         else:
-            parts = (
+            components = (
                 Component("free", "[row, column]: whether the cell is free", shape=(h, w)),
                 Component("goal", "[row, column]: whether the goal is there", shape=(h, w)),
                 Component("here", "[row, column]: whether the walker is there", shape=(h, w)),
             )
-        return (*parts, Component("walls", "whether a wall is to the left, to the right, above, below", shape=(4,)))
+        return (
+            *components,
+            Component("walls", "whether a wall is to the left, to the right, above, below", shape=(4,)),
+        )
 
     def action_components(self) -> tuple[Component, ...]:
         """List the moves."""
@@ -345,9 +364,9 @@ class TextMaze(Task[Params, State]):
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success``, reached by a short way, and the measures."""
         reached = self._reached(state, params)
-        most = params.shortest * (2 if self.partial else 1)
+        max_moves = params.shortest * (2 if self.partial else 1)
         return {
-            "success": reached & (state.moves <= most),
+            "success": reached & (state.moves <= max_moves),
             "moves": state.moves,
             "bumps": state.bumps,
             "shortest": jnp.where(reached | (state.moves >= self.card.horizon), params.shortest, -1),
@@ -359,16 +378,16 @@ class TextMaze(Task[Params, State]):
     def describe(self, state: State, params: Params) -> str:
         """Describe what is shown, in the words of LMRL-Gym; the map is a paragraph before them."""
         walls = [side for side, wall in zip(SIDES, self._walls_beside(state, params), strict=True) if wall]
-        said = [f"The goal is at position {int(params.goal_row)}, {int(params.goal_column)}."]
+        sentences = [f"The goal is at position {int(params.goal_row)}, {int(params.goal_column)}."]
         if not self.partial or int(state.moves) == 0:
-            said.append(f"Your current position is at position {int(state.row)}, {int(state.column)}.")
+            sentences.append(f"Your current position is at position {int(state.row)}, {int(state.column)}.")
         if walls:
-            said.append(f"There {'are walls' if len(walls) > 1 else 'is a wall'} {', '.join(walls)}.")
+            sentences.append(f"There {'are walls' if len(walls) > 1 else 'is a wall'} {', '.join(walls)}.")
         else:
-            said.append("There are no walls near you.")
+            sentences.append("There are no walls near you.")
         if self.partial:
-            return " ".join(said)
-        return f"The maze, row by row from row 0 (# wall, G goal):\n{self._map(params)}\n\n{' '.join(said)}"
+            return " ".join(sentences)
+        return f"The maze, row by row from row 0 (# wall, G goal):\n{self._map(params)}\n\n{' '.join(sentences)}"
 
     def _walls_beside(self, state: State, params: Params) -> list[bool]:
         """Return what :meth:`walls` returns, without JAX."""
@@ -384,15 +403,15 @@ class TextMaze(Task[Params, State]):
 
     def rules(self) -> str:
         """Return the rules."""
-        shown = (
+        visibility = (
             "Your position is told at the start only, and the maze is not shown." if self.partial
             else "The maze is shown."
         )  # fmt: skip
         return (
             "Walk through a maze to the goal in as few moves as possible. A position is a row, counted from 0 at the "
             "top, and a column, counted from 0 at the left. A move goes to the next cell; a move into a wall leaves "
-            f"you where you are. {shown} Every move but the one that reaches the goal costs 1. A reply that is no move "
-            f"is played as {MOVES[0]!r}. There are {self.card.horizon} moves."
+            f"you where you are. {visibility} Every move but the one that reaches the goal costs 1. A reply that is no "
+            f"move is played as {MOVES[0]!r}. There are {self.card.horizon} moves."
         )
 
     def how_to_act(self) -> str:
@@ -421,18 +440,17 @@ class TextMaze(Task[Params, State]):
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw maze, goal and walker, as far as they are shown, and at the right the walls beside the walker."""
         picture = np.full(self.picture_shape, PAPER, np.uint8)
-        row, column = int(state.row), int(state.column)
 
-        def paint(line: int, place: int, colour: tuple[int, int, int]) -> None:
-            picture[line * TILE : (line + 1) * TILE, place * TILE : (place + 1) * TILE] = colour
+        def paint(row: int, column: int, colour: tuple[int, int, int]) -> None:
+            picture[row * TILE : (row + 1) * TILE, column * TILE : (column + 1) * TILE] = colour
 
-        for line in range(self.height):
-            for place in range(self.width):
-                wall = not self.partial and not int(params.free[line]) >> place & 1
-                paint(line, place, WALL if wall else FLOOR)
+        for row in range(self.height):
+            for column in range(self.width):
+                wall = not self.partial and not int(params.free[row]) >> column & 1
+                paint(row, column, WALL if wall else FLOOR)
         paint(int(params.goal_row), int(params.goal_column), GOAL)
         if not self.partial or int(state.moves) == 0:
-            paint(row, column, WALKER)
+            paint(int(state.row), int(state.column), WALKER)
         paint(1, BESIDE, WALKER)
         for i, wall in enumerate(self._walls_beside(state, params)):
             paint(1 + int(ROW_STEPS[i]), BESIDE + int(COLUMN_STEPS[i]), WALL if wall else FLOOR)

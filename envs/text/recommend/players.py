@@ -40,10 +40,10 @@ def prior(task: Recommend, params: Params) -> jax.Array:
     return params.weights.astype(task.dtype) / params.weights.sum().astype(task.dtype)
 
 
-def answered(task: Recommend, state: State) -> jax.Array:
+def answers_of(task: Recommend, state: State) -> jax.Array:
     """Return the answer to each attribute, int32 ``(A,)``; -1 where it was not asked about."""
-    given = members(state.answers, task.attributes).astype(jnp.int32)
-    return given[1] + 2 * given[2] - (given.sum(0, dtype=jnp.int32) == 0)
+    flags = members(state.answers, task.attributes).astype(jnp.int32)
+    return flags[1] + 2 * flags[2] - (flags.sum(0, dtype=jnp.int32) == 0)
 
 
 def belief(task: Recommend, state: State, params: Params) -> tuple[jax.Array, jax.Array]:
@@ -51,16 +51,18 @@ def belief(task: Recommend, state: State, params: Params) -> tuple[jax.Array, ja
 
     The shapes are ``(4,)`` and ``(4, A)``.
     """
-    table, answers = chances(task, params), answered(task, state)
-    asked = answers != NONE
-    told = jnp.take_along_axis(table, jnp.maximum(answers, 0)[None, :, None], 2)[..., 0]
-    mean = jnp.where(asked, jnp.asarray(VALUE)[answers].astype(task.dtype), table @ VALUE.astype(task.dtype))
-    return prior(task, params) * jnp.where(asked, told, 1).prod(1), mean
+    table = chances(task, params)
+    answers = answers_of(task, state)
+    is_known = answers != NONE
+    likelihood = jnp.take_along_axis(table, jnp.maximum(answers, 0)[None, :, None], 2)[..., 0]
+    mean = jnp.where(is_known, jnp.asarray(VALUE)[answers].astype(task.dtype), table @ VALUE.astype(task.dtype))
+    return prior(task, params) * jnp.where(is_known, likelihood, 1).prod(1), mean
 
 
 def values(task: Recommend, params: Params) -> jax.Array:
     """Return U of every set of answers, ``(4**A,)``; attribute 0 is the most significant digit."""
-    table, count = chances(task, params), task.attributes
+    table = chances(task, params)
+    count = task.attributes
     value = VALUE.astype(task.dtype)
     mass = jnp.concatenate([jnp.ones_like(table[..., :1]), table], -1)  # (4, A, 4)
     worth = jnp.concatenate([(table @ value)[..., None], table * value], -1)
@@ -103,8 +105,10 @@ class Elicitor(eqx.Module):
 
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
         """Ask about the attribute that leaves the greatest value, or recommend if no question is worth its cost."""
-        task, state, params = self.task, view.state, view.params
-        open_ = answered(task, state) == NONE
+        task = self.task
+        state = view.state
+        params = view.params
+        open_ = answers_of(task, state) == NONE
         weight, mean = belief(task, state, params)
         items = members(params.items, task.attributes).astype(task.dtype) / task.attributes
         now = items @ (weight @ mean)
@@ -118,7 +122,7 @@ class Elicitor(eqx.Module):
         """Return U summed over the answers to each question, ``(A,)``; of no meaning where it was asked."""
         count = self.task.attributes
         weights = (4 ** np.arange(count - 1, -1, -1)).astype(np.int32)
-        answers = answered(self.task, state)
+        answers = answers_of(self.task, state)
         here = ((answers + 1) * weights).sum(dtype=jnp.int32)
         ahead = jnp.where(answers == NONE, weights, 0)
         return memory[here + ahead] + memory[here + 2 * ahead] + memory[here + 3 * ahead]
@@ -127,17 +131,21 @@ class Elicitor(eqx.Module):
         self, weight: jax.Array, mean: jax.Array, items: jax.Array, open_: jax.Array, params: Params
     ) -> jax.Array:
         """Return the same with the best recommendation after at most one more question in place of U, ``(A,)``."""
-        task, table = self.task, chances(self.task, params)
-        a, value, itself = task.attributes, VALUE.astype(task.dtype), np.eye(task.attributes, dtype=task.dtype)
+        task = self.task
+        table = chances(task, params)
+        a = task.attributes
+        value = VALUE.astype(task.dtype)
+        itself = np.eye(a, dtype=task.dtype)
         once = weight[:, None, None] * table  # (4, a, v): first attribute and answer
         twice = once[..., None, None] * table[:, None, None]  # (4, a, v, b, w): second ones
-        others, mass = mean[:, None, None], once.sum(0)
+        unasked = mean[:, None, None]
+        mass = once.sum(0)
         # The mean worth of attribute c is the answer's where it was asked for.
-        first = jnp.where(itself[:, None] == 1, (mass * value)[..., None], (once[..., None] * others).sum(0))
+        first = jnp.where(itself[:, None] == 1, (mass * value)[..., None], (once[..., None] * unasked).sum(0))
         second = (twice[..., None] * mean[:, None, None, None, None]).sum(0)  # (a, v, b, w, c)
-        both = twice.sum(0)[..., None]
-        second = jnp.where(itself[:, None, None, None] == 1, both * value[:, None, None, None], second)
-        second = jnp.where(itself[:, None] == 1, both * value[:, None], second)
+        joint = twice.sum(0)[..., None]
+        second = jnp.where(itself[:, None, None, None] == 1, joint * value[:, None, None, None], second)
+        second = jnp.where(itself[:, None] == 1, joint * value[:, None], second)
         best_first = (first @ items.T).max(-1)  # (a, v)
         best_second = (second @ items.T).max(-1).sum(-1) - COST / 100 * mass[..., None]  # (a, v, b)
         again = open_ & ~np.eye(a, dtype=bool)
@@ -162,8 +170,9 @@ class EveryQuestion(eqx.Module):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the first attribute that was not asked about, or the recommendation."""
-        task, state = self.task, view.state
-        unknown = answered(task, state) == NONE
+        task = self.task
+        state = view.state
+        unknown = answers_of(task, state) == NONE
         weight, mean = belief(task, state, view.params)
         worth = members(view.params.items, task.attributes).astype(task.dtype) @ (weight @ mean)
         recommend = task.attributes + jnp.argmax(worth)

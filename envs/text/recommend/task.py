@@ -54,7 +54,8 @@ PERCENT = np.array([[80, 15, 5], [50, 30, 20], [20, 30, 50], [5, 15, 80]])
 """Chances of the answers by attitude, in per cent."""
 VALUE = np.array([1, 0, -1], np.int32)
 """Worth of an attribute by answer."""
-FEWEST, MOST = 3, len(ATTRIBUTES)
+MIN_ATTRIBUTES = 3
+MAX_ATTRIBUTES = len(ATTRIBUTES)
 COST = 2
 """Cost of a question in hundredths."""
 WEIGHTS = np.array([1, 2, 2, 4], np.int32)
@@ -65,8 +66,12 @@ WEIGHT_MILLINATS = np.round(1000 * np.log(np.maximum(np.arange(5), 1))).astype(n
 SPAN = 10_000
 """Thousandths of a nat over which an observation tells log posteriors."""
 NONE = -1
-LIKED, SO_SO, DISLIKED, OPEN = (86, 160, 90), (190, 190, 190), (200, 90, 80), (90, 110, 150)
-PAPER, INK = (250, 250, 247), (40, 40, 46)
+LIKED = (86, 160, 90)
+SO_SO = (190, 190, 190)
+DISLIKED = (200, 90, 80)
+OPEN = (90, 110, 150)
+PAPER = (250, 250, 247)
+INK = (40, 40, 46)
 
 
 class Params(NamedTuple):
@@ -92,20 +97,22 @@ class State(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def written(
+def write_shop(
     count: int, items: tuple[int, ...], attitudes: tuple[tuple[int, ...], ...], weights: tuple[int, ...]
 ) -> str:
     """Return the lines about items and types of customers, with so many attributes."""
 
-    def listed(attributes: int) -> str:
+    def list_attributes(attributes: int) -> str:
         return ", ".join(name for number, name in enumerate(ATTRIBUTES[:count]) if attributes >> number & 1)
 
     lines = ["The items, and all attributes of each:"]
-    lines += [f"- {ITEMS[item]}: {listed(attributes) or 'none of all'}" for item, attributes in enumerate(items)]
+    lines += [
+        f"- {ITEMS[item]}: {list_attributes(attributes) or 'none of all'}" for item, attributes in enumerate(items)
+    ]
     lines.append("The types of customers:")
     for kind, sets in enumerate(attitudes):
-        parts = [f"{ATTITUDES[n]} {listed(attributes)}" for n, attributes in enumerate(sets) if attributes]
-        lines.append(f"- {TYPES[kind]} (prior {weights[kind]} in {sum(weights)}): {'; '.join(parts)}")
+        phrases = [f"{ATTITUDES[n]} {list_attributes(attributes)}" for n, attributes in enumerate(sets) if attributes]
+        lines.append(f"- {TYPES[kind]} (prior {weights[kind]} in {sum(weights)}): {'; '.join(phrases)}")
     return "\n".join(lines)
 
 
@@ -114,7 +121,7 @@ def members(sets: Any, count: int) -> Any:
     return sets[..., None] >> np.arange(count, dtype=np.uint32) & 1
 
 
-def packed(flags: jax.Array) -> jax.Array:
+def pack(flags: jax.Array) -> jax.Array:
     """Pack flags ``(count,)`` into a set."""
     return (flags.astype(jnp.uint32) << np.arange(len(flags), dtype=np.uint32)).sum(dtype=jnp.uint32)
 
@@ -142,10 +149,10 @@ class Recommend(Task[Params, State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         number = 6.0 if difficulty is None else difficulty
-        if not (FEWEST <= number <= MOST and number == int(number)):
+        if not (MIN_ATTRIBUTES <= number <= MAX_ATTRIBUTES and number == int(number)):
             raise ValueError(
-                f"A difficulty of {card.id} is the number of attributes, a whole number from {FEWEST} to {MOST}; "
-                f"got {difficulty!r}."
+                f"A difficulty of {card.id} is the number of attributes, a whole number from {MIN_ATTRIBUTES} to "
+                f"{MAX_ATTRIBUTES}; got {difficulty!r}."
             )
         self.attributes = a = int(number)
         self.items = i = 2 * self.attributes
@@ -164,16 +171,17 @@ class Recommend(Task[Params, State]):
         items = bits[:i] & everything
         odd = (size(items).sum() + split) % 2
         items = items.at[0].set(items[0] ^ odd.astype(jnp.uint32))
-        first, second = bits[i : i + k], bits[i + k : i + 2 * k]
+        first = bits[i : i + k]
+        second = bits[i + k : i + 2 * k]
         attitudes = jnp.stack([first & second, first & ~second, ~first & second, ~first & ~second], 1) & everything
         twos = bits[i + 2 * k] >> np.arange(0, 2 * k, 2, dtype=np.uint32) & 3
         weights = jnp.asarray(WEIGHTS)[twos.astype(jnp.int32)]
-        place = (bits[i + 2 * k + 1] % weights.sum().astype(jnp.uint32)).astype(jnp.int32)
-        kind = (jnp.cumsum(weights) <= place).sum(dtype=jnp.int32)
+        position = (bits[i + 2 * k + 1] % weights.sum().astype(jnp.uint32)).astype(jnp.int32)
+        kind = (jnp.cumsum(weights) <= position).sum(dtype=jnp.int32)
         draws = bits[i + 2 * k + 2 :]
         # Attributes whose draw lies below the chance of the first answer, or of one of the first two.
         below = [
-            sum((attitudes[kind, n] & packed(draws < CUMULATED[n, v]) for n in range(len(ATTITUDES))), jnp.uint32(0))
+            sum((attitudes[kind, n] & pack(draws < CUMULATED[n, v]) for n in range(len(ATTITUDES))), jnp.uint32(0))
             for v in range(2)
         ]
         tastes = jnp.stack([below[0], below[1] & ~below[0], everything & ~below[1]])
@@ -186,9 +194,9 @@ class Recommend(Task[Params, State]):
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Hear an answer, or note the recommendation."""
         asks = action < self.attributes
-        asked = jnp.where(asks, np.uint32(1) << jnp.minimum(action, self.attributes - 1).astype(jnp.uint32), 0)
+        bit = jnp.where(asks, np.uint32(1) << jnp.minimum(action, self.attributes - 1).astype(jnp.uint32), 0)
         item = jnp.where(asks, NONE, action - self.attributes)
-        return State(state.answers | (params.tastes & asked), item.astype(jnp.int32))
+        return State(state.answers | (params.tastes & bit), item.astype(jnp.int32))
 
     def worth(self, answers: jax.Array, params: Params) -> jax.Array:
         """Return the worth of each item as far as answers go, int32 ``(I,)``."""
@@ -199,19 +207,20 @@ class Recommend(Task[Params, State]):
 
         Whole numbers, so that their sums do not depend on the order.
         """
-        told = jnp.asarray(WEIGHT_MILLINATS)[params.weights]
+        log_posterior = jnp.asarray(WEIGHT_MILLINATS)[params.weights]
         for attitude, row in enumerate(MILLINATS):
             for answer, millinats in enumerate(row):
-                told += millinats * size(params.attitudes[:, attitude] & state.answers[answer])
-        return told
+                log_posterior += millinats * size(params.attitudes[:, attitude] & state.answers[answer])
+        return log_posterior
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return answers, log posteriors, known worth and both tables; see the module's docstring."""
-        count, evidence = self.attributes, self.evidence(state, params)
+        count = self.attributes
+        evidence = self.evidence(state, params)
         answers = members(state.answers, count).astype(self.dtype)
         attitudes = members(params.attitudes, count).astype(self.dtype)
         mean = (PERCENT @ VALUE / 100).astype(self.dtype)
-        parts = (
+        blocks = (
             answers[0] + answers[1] + answers[2],
             answers[0] - answers[2],
             jnp.maximum(evidence - evidence.max(), -SPAN).astype(self.dtype) / SPAN,
@@ -220,7 +229,7 @@ class Recommend(Task[Params, State]):
             jnp.where(attitudes[:, 0] + attitudes[:, 3] > 0, mean[0], mean[1]).reshape(-1)
             * (attitudes[:, 0] + attitudes[:, 1] - attitudes[:, 2] - attitudes[:, 3]).reshape(-1),
         )
-        return jnp.concatenate(parts)
+        return jnp.concatenate(blocks)
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
@@ -243,20 +252,20 @@ class Recommend(Task[Params, State]):
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
         """Mark attributes that were not asked about, and every item: bool ``(A + I,)``."""
-        asked = state.answers[0] | state.answers[1] | state.answers[2]
-        return jnp.concatenate([members(asked, self.attributes) == 0, jnp.ones(self.items, bool)])
+        known_attributes = state.answers[0] | state.answers[1] | state.answers[2]
+        return jnp.concatenate([members(known_attributes, self.attributes) == 0, jnp.ones(self.items, bool)])
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Repeat the answer."""
-        return f"the customer has answered: {self._told(int(action), state)}"
+        return f"the customer has answered: {self._answer_in_words(int(action), state)}"
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the worth of a recommended item over A, less the cost of a question."""
         ends = (next_state.recommended != NONE) & (state.recommended == NONE)
         item = params.items[jnp.maximum(next_state.recommended, 0)]
         worth = size(item & params.tastes[0]) - size(item & params.tastes[2])
-        asked = (next_state.answers != state.answers).any()
-        cost = jnp.where(asked, np.asarray(COST / 100, self.dtype), np.asarray(0, self.dtype))
+        has_asked = (next_state.answers != state.answers).any()
+        cost = jnp.where(has_asked, np.asarray(COST / 100, self.dtype), np.asarray(0, self.dtype))
         return jnp.where(ends, worth.astype(self.dtype) / self.attributes, -cost)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -277,7 +286,7 @@ class Recommend(Task[Params, State]):
 
     # -- host side: no more than the observation shows, until the end ------------------------------------------
 
-    def _told(self, attribute: int, state: State) -> str:
+    def _answer_in_words(self, attribute: int, state: State) -> str:
         """Return an answer in words."""
         return f"{ATTRIBUTES[attribute]}: I {ANSWERS[self._answer(attribute, state)]}"
 
@@ -287,11 +296,12 @@ class Recommend(Task[Params, State]):
 
     def describe(self, state: State, params: Params) -> str:
         """Tell items and types, then the answers."""
-        told = [self._told(n, state) for n in range(self.attributes) if self._answer(n, state) != NONE]
-        drawn = (np.asarray(part).tolist() for part in (params.items, params.attitudes, params.weights))
-        items, attitudes, weights = drawn
-        sheet = written(self.attributes, tuple(items), tuple(map(tuple, attitudes)), tuple(weights))
-        return f"{sheet}\n\nThe customer says: {'; '.join(told) or 'nothing yet'}."
+        answers = [self._answer_in_words(n, state) for n in range(self.attributes) if self._answer(n, state) != NONE]
+        items = np.asarray(params.items).tolist()
+        attitudes = np.asarray(params.attitudes).tolist()
+        weights = np.asarray(params.weights).tolist()
+        sheet = write_shop(self.attributes, tuple(items), tuple(map(tuple, attitudes)), tuple(weights))
+        return f"{sheet}\n\nThe customer says: {'; '.join(answers) or 'nothing yet'}."
 
     def rules(self) -> str:
         """Return the rules."""
@@ -328,14 +338,15 @@ class Recommend(Task[Params, State]):
             ValueError: the text is none; the message names the nearest one.
         """
         words = " ".join(text.lower().split())
-        known = [command.lower() for command in self._commands]
-        if words not in known:
+        commands = [command.lower() for command in self._commands]
+        if words not in commands:
             raise ValueError(unknown("reply", text, self._commands))
-        return np.array(known.index(words), self.action_space.dtype)
+        return np.array(commands.index(words), self.action_space.dtype)
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say what the recommended item lacks to the best one."""
-        item, regret = ITEMS[int(state.recommended)], int(info["regret"])
+        item = ITEMS[int(state.recommended)]
+        regret = int(info["regret"])
         if not regret:
             return f"no item is worth more to the customer than {item}"
         items = members(np.asarray(params.items), self.attributes).astype(int)
@@ -350,7 +361,9 @@ class Recommend(Task[Params, State]):
         height, width, _ = self.picture_shape
         picture = Image.new("RGB", (width, height), PAPER)
         pen = ImageDraw.Draw(picture)
-        down, across, left, top = (height - 36) / self.items, (width - 70) / self.attributes, 60, 28
+        down = (height - 36) / self.items
+        across = (width - 70) / self.attributes
+        left, top = 60, 28
         colours = (LIKED, SO_SO, DISLIKED)
         for attribute in range(self.attributes):
             answer = self._answer(attribute, state)
@@ -362,7 +375,7 @@ class Recommend(Task[Params, State]):
                 if int(params.items[item]) >> attribute & 1:
                     pen.rectangle((x + 2, y + 2, x + across - 2, y + down - 2), fill=tone)
         for item in range(self.items):
-            chosen = item == int(state.recommended)
+            is_recommended = item == int(state.recommended)
             y = top + (item + 0.5) * down
-            pen.text((6, y), ITEMS[item], fill=LIKED if chosen else INK, font_size=11, anchor="lm")
+            pen.text((6, y), ITEMS[item], fill=LIKED if is_recommended else INK, font_size=11, anchor="lm")
         return np.asarray(picture)

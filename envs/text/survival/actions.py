@@ -24,6 +24,7 @@ from .rules import (
     DRINK,
     EAT_COW,
     EAT_PLANT,
+    FIRST_PLACED,
     FURNACE,
     FURNACE_COST,
     GRASS,
@@ -31,14 +32,13 @@ from .rules import (
     LEFT,
     LEVELS,
     MAKE,
-    MOST,
+    MAX_AMOUNT,
     NOOP,
     PATH,
     PLACE_FURNACE,
     PLACE_SAPLING,
     PLACE_STONE,
     PLACE_TABLE,
-    PLACED,
     RECIPES,
     SAND,
     SAPLING,
@@ -52,7 +52,7 @@ from .rules import (
     Rules,
     has,
     number_of,
-    packed,
+    pack_items,
     pieces,
 )
 from .state import (
@@ -69,12 +69,22 @@ from .world import cells_of, material_at, with_material
 
 RIPE = 200
 """Age from which a plant can be eaten."""
-MEAT, FRUIT = 6, 4
-"""Food of a cow and of a ripe plant."""
-HUNGRY, THIRSTY, TIRED = 50, 40, 30
-"""Counts above which food, drink and energy fall."""
-RESTED, HEALED, WEAKENED = 10, 50, 30
-"""Counts at which energy rises, and health rises and falls."""
+MEAT = 6
+"""Food of a cow."""
+FRUIT = 4
+"""Food of a ripe plant."""
+HUNGRY = 50
+"""Half steps without food above which food falls."""
+THIRSTY = 40
+"""Half steps without drink above which drink falls."""
+TIRED = 30
+"""Steps awake above which energy falls."""
+RESTED = 10
+"""Steps asleep above which energy rises."""
+HEALED = 50
+"""Recovery above which health rises."""
+WEAKENED = 30
+"""Negative recovery beyond which health falls."""
 
 
 def bits_of(*materials: int) -> int:
@@ -84,7 +94,7 @@ def bits_of(*materials: int) -> int:
 
 _GROUND = bits_of(GRASS, SAND, PATH)
 _COSTS = np.zeros(len(ACTIONS), np.uint32)
-_COSTS[[PLACE_STONE, PLACE_SAPLING]] = packed(stone=1), packed(sapling=1)
+_COSTS[[PLACE_STONE, PLACE_SAPLING]] = pack_items(stone=1), pack_items(sapling=1)
 _COSTS[MAKE:] = RECIPES
 _WHERE = np.zeros(len(ACTIONS), np.uint32)
 """Materials ahead on which each action is possible."""
@@ -94,13 +104,14 @@ _WHERE[[PLACE_TABLE, PLACE_FURNACE]] = _GROUND
 _WHERE[PLACE_SAPLING] = bits_of(GRASS)
 _WHERE[MAKE:] = 2**32 - 1
 _TABLE = np.isin(np.arange(len(ACTIONS)), [PLACE_FURNACE, *range(MAKE, len(ACTIONS))])
-"""Whether each action needs a table near; and a furnace."""
+"""Whether each action needs a table near."""
 _FURNACE = np.isin(np.arange(len(ACTIONS)), [MAKE + 2, MAKE + 5])
+"""Whether each action needs a furnace near."""
 _BECOMES = np.zeros(len(ACTIONS), np.int32)
 _BECOMES[[PLACE_STONE, PLACE_TABLE, PLACE_FURNACE]] = STONE, TABLE, FURNACE
 
 
-def earned(when: Any, achievement: Any) -> Any:
+def achievement_bit(when: Any, achievement: Any) -> Any:
     """Return the set of an achievement, empty unless a condition holds."""
     return jnp.where(when, np.uint32(1) << jnp.asarray(achievement).astype(jnp.uint32), np.uint32(0))
 
@@ -128,8 +139,8 @@ class Ahead(NamedTuple):
 
     cell: Any
     material: Any
-    taken: Any
-    """bool: something is in the cell"""
+    occupied: Any
+    """bool: something is in the cell."""
     table: Any
     furnace: Any
     """bool: each is near"""
@@ -160,7 +171,7 @@ def step_to(facing: Any) -> Any:
 def look(state: State, facing: jax.Array) -> Ahead:
     """Look at the cell ahead, and for a table and a furnace."""
     cell = state.cell + step_to(facing)
-    return Ahead(cell, material_at(state.world, cell), among(cell, state.things), *near(state, TABLE, FURNACE))
+    return Ahead(cell, material_at(state.world, cell), among(cell, state.occupied_cells), *near(state, TABLE, FURNACE))
 
 
 def decide(state: State, action: jax.Array, luck: jax.Array, rules: Rules, ahead: Ahead) -> Deed:
@@ -171,15 +182,15 @@ def decide(state: State, action: jax.Array, luck: jax.Array, rules: Rules, ahead
     holds &= (rules.levels >> LEVELS * source & 3).astype(jnp.int32) <= pickaxe(state.tools)
     finds = (material == rules.sapling_from) & (luck == 0)
     item = jnp.where(finds, SAPLING, (rules.contents >> CONTENTS * source & 7).astype(jnp.int32))
-    full = number_of(state.items, item.astype(jnp.uint32)) >= MOST
-    collects = (action == DO) & ~ahead.taken & (holds | finds) & ~full
+    full = number_of(state.items, item.astype(jnp.uint32)) >= MAX_AMOUNT
+    collects = (action == DO) & ~ahead.occupied & (holds | finds) & ~full
 
     cost = jnp.asarray(_COSTS)[action]
     cost = jnp.where(action == PLACE_TABLE, pieces(rules.table_item, TABLE_COST), cost)
     cost = jnp.where(action == PLACE_FURNACE, pieces(rules.furnace_item, FURNACE_COST), cost)
     tool = jnp.where(action >= MAKE, np.uint32(1) << (jnp.maximum(action, MAKE) - MAKE).astype(jnp.uint32), 0)
     slot = among(NOWHERE, state.plants) | (action != PLACE_SAPLING)
-    possible = possible_on(material, action) & (~ahead.taken | (action >= MAKE))
+    possible = possible_on(material, action) & (~ahead.occupied | (action >= MAKE))
     possible &= (ahead.table | ~jnp.asarray(_TABLE)[action]) & (ahead.furnace | ~jnp.asarray(_FURNACE)[action])
     spends = (action >= PLACE_STONE) & possible & slot & (state.tools & tool == 0) & has(state.items, cost)
     placed = jnp.asarray(_BECOMES)[action]
@@ -203,9 +214,10 @@ def act(state: State, action: jax.Array, luck: jax.Array, rules: Rules) -> State
     """
 
     @few_in_one_kernel
-    def done(state: State, action: jax.Array, luck: jax.Array, rules: Rules) -> tuple[State, Any, Any]:
+    def act_in_place(state: State, action: jax.Array, luck: jax.Array, rules: Rules) -> tuple[State, Any, Any]:
         """Return the state but for the world, the cell ahead, and its material."""
-        rested, slept = state.energy >= MOST, state.sleeping == 1
+        rested = state.energy >= MAX_AMOUNT
+        slept = state.sleeping == 1
         action = jnp.where(slept & ~rested, NOOP, action)
         moves = (action >= LEFT) & (action <= DOWN)
         facing = jnp.where(moves, action - LEFT, state.facing).astype(jnp.int32)
@@ -214,15 +226,17 @@ def act(state: State, action: jax.Array, luck: jax.Array, rules: Rules) -> State
         after = computed_once(affect)(state._replace(world=None), action, rules, ahead, deed)
         return after._replace(facing=facing), ahead.cell, deed.becomes
 
-    after, cell, material = done(state, action, luck, rules)
+    after, cell, material = act_in_place(state, action, luck, rules)
     return after._replace(world=with_material(state.world, cell, material))
 
 
 def affect(state: State, action: jax.Array, rules: Rules, ahead: Ahead, deed: Deed) -> State:
     """Return the state after an action, but for facing and world."""
-    rested, slept = state.energy >= MOST, state.sleeping == 1
-    strikes, enters = action == DO, (action >= LEFT) & (action <= DOWN)
-    enters &= possible_on(ahead.material, action) & ~ahead.taken
+    rested = state.energy >= MAX_AMOUNT
+    slept = state.sleeping == 1
+    strikes = action == DO
+    enters = (action >= LEFT) & (action <= DOWN)
+    enters &= possible_on(ahead.material, action) & ~ahead.occupied
     burnt = enters & (ahead.material == LAVA)
 
     # Creatures and plants ahead.
@@ -232,32 +246,40 @@ def affect(state: State, action: jax.Array, rules: Rules, ahead: Ahead, deed: De
     ]
     fallen = [hit & (heart <= 0) for hit, heart in zip(hits, hearts, strict=True)]
     eats_meat, slays_zombie, slays_skeleton = (
-        any_of(fell for fell, part in zip(fallen, KINDS, strict=True) if part == kind)
+        any_of(fell for fell, role in zip(fallen, KINDS, strict=True) if role == kind)
         for kind in (COW, ZOMBIE, SKELETON)
     )
     eaten = [
         strikes & (plant == ahead.cell) & (age >= RIPE) for plant, age in zip(state.plants, state.ages, strict=True)
     ]
-    eats_fruit, drinks = any_of(eaten), strikes & ~ahead.taken & (ahead.material == WATER)
-    planted, first = deed.spends & (action == PLACE_SAPLING), state.plants[0] == NOWHERE
+    eats_fruit = any_of(eaten)
+    drinks = strikes & ~ahead.occupied & (ahead.material == WATER)
+    planted = deed.spends & (action == PLACE_SAPLING)
+    first = state.plants[0] == NOWHERE
     here = planted & first, planted & ~first & (state.plants[1] == NOWHERE)
 
-    unlocked = state.unlocked | earned(slept & rested, WAKE_UP) | earned(deed.spends, PLACED + action - PLACE_STONE)
+    unlocked = (
+        state.unlocked
+        | achievement_bit(slept & rested, WAKE_UP)
+        | achievement_bit(deed.spends, FIRST_PLACED + action - PLACE_STONE)
+    )
     for when, achievement in (
         (deed.collects, deed.item), (drinks, DRINK), (eats_meat, EAT_COW), (eats_fruit, EAT_PLANT),
         (slays_zombie, DEFEAT_ZOMBIE), (slays_skeleton, DEFEAT_SKELETON),
     ):  # fmt: skip
-        unlocked |= earned(when, achievement)
+        unlocked |= achievement_bit(when, achievement)
 
     # In the usual world water quenches thirst, and meat and fruit feed.
     meal = jnp.where(eats_meat, MEAT, jnp.where(eats_fruit, FRUIT, 0))
-    sip, usual = drinks.astype(jnp.int32), rules.swapped == 0
-    feeds, quenches = jnp.where(usual, meal, sip), jnp.where(usual, sip, meal)
+    sip = drinks.astype(jnp.int32)
+    usual = rules.swapped == 0
+    feeds = jnp.where(usual, meal, sip)
+    quenches = jnp.where(usual, sip, meal)
     return state._replace(
         cell=jnp.where(enters, ahead.cell, state.cell),
         health=jnp.where(burnt, 0, state.health),
-        food=jnp.minimum(state.food + feeds, MOST),
-        drink=jnp.minimum(state.drink + quenches, MOST),
+        food=jnp.minimum(state.food + feeds, MAX_AMOUNT),
+        drink=jnp.minimum(state.drink + quenches, MAX_AMOUNT),
         hunger=jnp.where(feeds > 0, 0, state.hunger),
         thirst=jnp.where(quenches > 0, 0, state.thirst),
         sleeping=(((action == SLEEP) | slept) & ~rested).astype(jnp.int32),
@@ -273,17 +295,24 @@ def affect(state: State, action: jax.Array, rules: Rules, ahead: Ahead, deed: De
 
 def live(state: State) -> State:
     """Let food, drink and energy fall by one step, half as fast asleep, and health follow them."""
-    asleep, pace = state.sleeping == 1, 2 - state.sleeping
-    hunger, thirst = state.hunger + pace, state.thirst + pace
+    asleep = state.sleeping == 1
+    pace = 2 - state.sleeping
+    hunger = state.hunger + pace
+    thirst = state.thirst + pace
     fatigue = jnp.where(asleep, jnp.minimum(state.fatigue - 1, 0), state.fatigue + 1)
-    hungry, thirsty, tired, rested = hunger > HUNGRY, thirst > THIRSTY, fatigue > TIRED, fatigue < -RESTED
-    food, drink = jnp.maximum(state.food - hungry, 0), jnp.maximum(state.drink - thirsty, 0)
-    energy = jnp.clip(state.energy - tired + rested, 0, MOST)
+    hungry = hunger > HUNGRY
+    thirsty = thirst > THIRSTY
+    tired = fatigue > TIRED
+    rested = fatigue < -RESTED
+    food = jnp.maximum(state.food - hungry, 0)
+    drink = jnp.maximum(state.drink - thirsty, 0)
+    energy = jnp.clip(state.energy - tired + rested, 0, MAX_AMOUNT)
     well = (food > 0) & (drink > 0) & ((energy > 0) | asleep)
     recovery = state.recovery + jnp.where(well, 2 * (1 + state.sleeping), -pace)
-    heals, weakens = recovery > HEALED, recovery < -WEAKENED
+    heals = recovery > HEALED
+    weakens = recovery < -WEAKENED
     return state._replace(
-        health=jnp.where(state.health > 0, jnp.clip(state.health + heals - weakens, 0, MOST), 0),
+        health=jnp.where(state.health > 0, jnp.clip(state.health + heals - weakens, 0, MAX_AMOUNT), 0),
         food=food,
         drink=drink,
         energy=energy,

@@ -20,6 +20,7 @@ from .rules import (
     DO,
     DRINK,
     EAT_COW,
+    FIRST_PLACED,
     GRASS,
     LEFT,
     MAKE,
@@ -28,7 +29,6 @@ from .rules import (
     PATH,
     PLACE_STONE,
     PLACE_TABLE,
-    PLACED,
     RECIPES,
     ROCK,
     SAND,
@@ -52,13 +52,15 @@ from .world import START, single
 
 ENOUGH = 5
 """Number of an item at which it gathers no more."""
-MADE_AT_A_TABLE = 0, 3, 1, 4
+TABLE_TOOLS = 0, 3, 1, 4
 """Tools that it makes: pickaxe and sword of wood, then of stone."""
 
 
 def in_sight(observation: jax.Array) -> jax.Array:
     """Return the cells of each material and look in a view, uint32 ``(19, 32)``, as if the player were at the start."""
-    kinds, above, left = len(MATERIALS + LOOKS), START // SIDE - ROWS // 2, START % SIDE - COLUMNS // 2
+    kinds = len(MATERIALS + LOOKS)
+    above = START // SIDE - ROWS // 2
+    left = START % SIDE - COLUMNS // 2
     flags = observation[: 64 * kinds].reshape(kinds, 64)[:, : ROWS * COLUMNS].reshape(kinds, ROWS, COLUMNS)
     rows = (flags.astype(jnp.uint32) << np.arange(left, left + COLUMNS, dtype=np.uint32)).sum(2, dtype=jnp.uint32)
     return jnp.pad(rows, ((0, 0), (above, SIDE - above - ROWS)))
@@ -80,10 +82,11 @@ class Newcomer(eqx.Module):
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the action of the first job whose site is in sight, or a step towards it, or else a step anywhere."""
         state: State = view.state  # of which the observation has all numbers that are read here
-        seen = in_sight(jnp.asarray(view.observation))
-        looks = seen[len(MATERIALS) :]
-        cows, enemies = looks[COW], looks[ZOMBIE] | looks[SKELETON]
-        free = (seen[GRASS] | seen[SAND] | seen[PATH]) & ~union(looks)
+        visible = in_sight(jnp.asarray(view.observation))
+        looks = visible[len(MATERIALS) :]
+        cows = looks[COW]
+        enemies = looks[ZOMBIE] | looks[SKELETON]
+        free = (visible[GRASS] | visible[SAND] | visible[PATH]) & ~union(looks)
         beside = grown(single(START))
 
         def missing(achievement: int) -> jax.Array:
@@ -91,26 +94,26 @@ class Newcomer(eqx.Module):
 
         jobs = [
             Job((enemies & beside != 0).any(), enemies, DO),
-            Job(state.drink <= HUNGRY, seen[WATER], DO),
+            Job(state.drink <= HUNGRY, visible[WATER], DO),
             Job(state.food <= HUNGRY, cows, DO),
             Job((state.energy <= TIRED) & ~(enemies != 0).any(), free, SLEEP, True),
-            Job(missing(PLACED) & (number_of(state.items, ROCK) > 0), free, PLACE_STONE),
+            Job(missing(FIRST_PLACED) & (number_of(state.items, ROCK) > 0), free, PLACE_STONE),
         ]
-        near_table = (box(single(START)) & seen[TABLE] != 0).any()
-        for tool in MADE_AT_A_TABLE:
+        near_table = (box(single(START)) & visible[TABLE] != 0).any()
+        for tool in TABLE_TOOLS:
             can = (state.tools >> tool & 1 == 0) & has(state.items, RECIPES[tool])
             jobs += [
                 Job(can & near_table, free, MAKE + tool, True),
                 Job(can & (number_of(state.items, WOOD) > TABLE_COST + 1), free, PLACE_TABLE),
             ]
-        useful = jnp.where(missing(DRINK), seen[WATER], 0) | jnp.where(missing(EAT_COW), cows, 0)
+        useful = jnp.where(missing(DRINK), visible[WATER], 0) | jnp.where(missing(EAT_COW), cows, 0)
         for source, item in enumerate(USUAL_CONTENTS):
             usable = (pickaxe(state.tools) >= USUAL_LEVELS[source]) & (number_of(state.items, item) < ENOUGH)
-            useful |= jnp.where(usable, seen[TREE + source], 0)
+            useful |= jnp.where(usable, visible[TREE + source], 0)
         jobs.append(Job(True, useful, DO))
         action = first_to_do(jobs, START, state.facing, free)
 
-        ways = jnp.stack([(single(START + step) & free != 0).any() for step in STEPS])
+        open_directions = jnp.stack([(single(START + step) & free != 0).any() for step in STEPS])
         liking = uniform(jax.random.key_data(key), len(STEPS)) + (np.arange(len(STEPS)) == state.facing)
-        stroll = jnp.where(ways.any(), LEFT + jnp.argmax(jnp.where(ways, liking, -1)), NOOP)
+        stroll = jnp.where(open_directions.any(), LEFT + jnp.argmax(jnp.where(open_directions, liking, -1)), NOOP)
         return jnp.where(action == NOOP, stroll, action).astype(jnp.int32), memory

@@ -23,9 +23,8 @@ SOURCES = ("tree", "stone", "coal", "iron", "diamond")
 ITEMS = ("wood", "stone", "coal", "iron", "diamond", "sapling")
 WOOD, ROCK, FUEL, ORE, GEM, SAPLING = range(len(ITEMS))
 TOOLS = ("wood pickaxe", "stone pickaxe", "iron pickaxe", "wood sword", "stone sword", "iron sword")
-PICKAXES, SWORDS = (0, 1, 2), (3, 4, 5)
 ROLES = ("cow", "zombie", "skeleton")
-"""Parts that creatures play: it is eaten, it chases, it shoots."""
+"""Roles of creatures: the cow is eaten, the zombie chases, the skeleton shoots."""
 
 ACTIONS = (
     "noop", "move left", "move right", "move up", "move down", "do", "sleep",
@@ -41,35 +40,44 @@ ACHIEVEMENTS = (
     "defeat skeleton", "place stone", "place table", "place furnace", "place sapling",
     *(f"make {tool}" for tool in TOOLS),
 )  # fmt: skip
-DRINK, EAT_COW, EAT_PLANT, WAKE_UP, DEFEAT_ZOMBIE, DEFEAT_SKELETON, PLACED, MADE = 6, 7, 8, 9, 10, 11, 12, 16
-"""Numbers of achievements; those of items are the first, ``PLACED`` and ``MADE`` begin runs in the order of actions."""
+DRINK, EAT_COW, EAT_PLANT, WAKE_UP, DEFEAT_ZOMBIE, DEFEAT_SKELETON = range(6, 12)
+"""Numbers of achievements; those of items are the first."""
+FIRST_PLACED = 12
+"""Number of the first achievement of placing, in the order of actions."""
+FIRST_MADE = 16
+"""Number of the first achievement of making, in the order of actions."""
 ALL = 2 ** len(ACHIEVEMENTS) - 1
 
-MOST = 9
+MAX_AMOUNT = 9
 """Largest number of an item, and of health, food, drink and energy."""
 FIELD = 5
 """Bits of the number of an item."""
 
 
-def packed(**numbers: int) -> int:
+def pack_items(**numbers: int) -> int:
     """Return numbers of items, packed."""
     return sum(number << FIELD * ITEMS.index(item) for item, number in numbers.items())
 
 
 GUARD = sum(16 << FIELD * i for i in range(len(ITEMS)))
 RECIPES = (
-    packed(wood=1), packed(wood=1, stone=1), packed(wood=1, coal=1, iron=1),
-    packed(wood=1), packed(wood=1, stone=1), packed(wood=1, coal=1, iron=1),
+    pack_items(wood=1), pack_items(wood=1, stone=1), pack_items(wood=1, coal=1, iron=1),
+    pack_items(wood=1), pack_items(wood=1, stone=1), pack_items(wood=1, coal=1, iron=1),
 )  # fmt: skip
 """Items that each tool takes."""
-TABLE_COST, FURNACE_COST = 2, 4
-"""Pieces of their item that a table and a furnace take."""
+TABLE_COST = 2
+"""Pieces of its item that a table takes."""
+FURNACE_COST = 4
+"""Pieces of its item that a furnace takes."""
 DAMAGE = (1, 2, 3, 5)
 """Damage by bare hands and by each sword."""
 
-CONTENTS, LEVELS = 3, 2
-"""Bits of the item in a source, and of the pickaxe that it needs: 0 for none, 1 for wood, 2 for stone, 3 for iron."""
-USUAL_CONTENTS, USUAL_LEVELS = (WOOD, ROCK, FUEL, ORE, GEM), (0, 1, 1, 2, 3)
+CONTENTS = 3
+"""Bits of the item in a source."""
+LEVELS = 2
+"""Bits of the pickaxe that a source needs: 0 for none, 1 for wood, 2 for stone, 3 for iron."""
+USUAL_CONTENTS = (WOOD, ROCK, FUEL, ORE, GEM)
+USUAL_LEVELS = (0, 1, 1, 2, 3)
 
 
 class Rules(NamedTuple):
@@ -88,7 +96,7 @@ class Rules(NamedTuple):
     swapped: Any
     """1 if water feeds, and meat and plants quench thirst; 0 in the usual world."""
     looks: Any
-    """Look of each part that creatures play, uint32, two bits each."""
+    """Look of each role, uint32, two bits each."""
 
 
 def has(items: Any, needed: Any) -> Any:
@@ -119,13 +127,15 @@ def solvable_worlds(costs: bool) -> np.ndarray:
     levels = np.array(sorted({*permutations(USUAL_LEVELS)}))
     items = np.arange(len(SOURCES)) if costs else np.array([WOOD, ROCK])
     pairs = [(a, b) for a in items for b in items] if costs else [(WOOD, ROCK)]
-    held, needed, made = (
+    content_index, level_index, building_index = (
         grid.ravel() for grid in np.meshgrid(range(len(contents)), range(len(levels)), range(len(pairs)), indexing="ij")
     )
-    contents, levels, buildings = contents[held], levels[needed], np.array(pairs)[made]
+    contents = contents[content_index]
+    levels = levels[level_index]
+    buildings = np.array(pairs)[building_index]
     solvable = reaches_all(contents, levels, buildings)
     shifts = CONTENTS * np.arange(5), 15 + LEVELS * np.arange(5), 25 + CONTENTS * np.arange(2)
-    worlds = sum((part << shift).sum(1) for part, shift in zip((contents, levels, buildings), shifts, strict=True))
+    worlds = sum((codes << shift).sum(1) for codes, shift in zip((contents, levels, buildings), shifts, strict=True))
     return np.asarray(worlds, np.int64)[solvable].astype(np.uint32)
 
 
@@ -142,18 +152,20 @@ def reaches_all(contents: np.ndarray, levels: np.ndarray, buildings: np.ndarray)
         buildings: items of table and furnace, ``(n, 2)``.
     """
     n = np.arange(len(contents))
-    item, pickaxe = np.zeros((len(n), 5), bool), np.zeros(len(n), int)
+    available = np.zeros((len(n), 5), bool)
+    pickaxe = np.zeros(len(n), int)
     while True:
-        found = item.copy()
+        next_available = available.copy()
         for source in range(5):
-            found[n, contents[:, source]] |= levels[:, source] <= pickaxe
-        table = found[n, buildings[:, 0]] & found[:, WOOD]
-        furnace = table & found[n, buildings[:, 1]]
-        made = [table, table & found[:, ROCK], furnace & found[:, FUEL] & found[:, ORE]]
-        best = np.max([level * can for level, can in enumerate(made, 1)], axis=0)
-        if (found == item).all() and (best == pickaxe).all():
-            return item.all(1) & (pickaxe == 3)
-        item, pickaxe = found, best
+            next_available[n, contents[:, source]] |= levels[:, source] <= pickaxe
+        table = next_available[n, buildings[:, 0]] & next_available[:, WOOD]
+        furnace = table & next_available[n, buildings[:, 1]]
+        craftable = [table, table & next_available[:, ROCK], furnace & next_available[:, FUEL] & next_available[:, ORE]]
+        best = np.max([level * can for level, can in enumerate(craftable, 1)], axis=0)
+        if (next_available == available).all() and (best == pickaxe).all():
+            return available.all(1) & (pickaxe == 3)
+        available = next_available
+        pickaxe = best
 
 
 def draw_rules(bits: jax.Array, split: jax.Array, permuted: int) -> Rules:
@@ -166,10 +178,10 @@ def draw_rules(bits: jax.Array, split: jax.Array, permuted: int) -> Rules:
             creatures, what fills which need, and where saplings are; at 3 also what table and furnace are made of.
     """
     if not permuted:
-        whole = lambda values, width: jnp.uint32(sum(value << width * i for i, value in enumerate(values)))  # noqa: E731
+        pack = lambda values, width: jnp.uint32(sum(value << width * i for i, value in enumerate(values)))  # noqa: E731
         return Rules(
-            whole(USUAL_CONTENTS, CONTENTS), whole(USUAL_LEVELS, LEVELS), jnp.int32(WOOD), jnp.int32(ROCK),
-            jnp.int32(GRASS), jnp.int32(0), whole((0, 1, 2), 2),
+            pack(USUAL_CONTENTS, CONTENTS), pack(USUAL_LEVELS, LEVELS), jnp.int32(WOOD), jnp.int32(ROCK),
+            jnp.int32(GRASS), jnp.int32(0), pack((0, 1, 2), 2),
         )  # fmt: skip
     worlds = solvable_worlds(permuted == 3)
     index = 2 * (bits[0] % (len(worlds) // 2)).astype(jnp.int32) + split

@@ -18,13 +18,14 @@ from rlbench_suite.policy import View, privileged_player
 from ...bit_cells import above, below, flooded, grown
 from .actions import RIPE, near, pickaxe
 from .rules import (
-    ACHIEVEMENTS,
     CONTENTS,
     DEFEAT_SKELETON,
     DEFEAT_ZOMBIE,
     DO,
     EAT_COW,
     EAT_PLANT,
+    FIRST_MADE,
+    FIRST_PLACED,
     FURNACE,
     FURNACE_COST,
     GRASS,
@@ -38,7 +39,6 @@ from .rules import (
     PLACE_SAPLING,
     PLACE_STONE,
     PLACE_TABLE,
-    PLACED,
     RECIPES,
     SAND,
     SAPLING,
@@ -52,15 +52,19 @@ from .rules import (
     WATER,
     has,
     number_of,
-    packed,
+    pack_items,
     pieces,
 )
 from .state import BRIGHT, COW, KINDS, NOWHERE, SKELETON, ZOMBIE, State, distance, light
 from .task import Params, Survival
 from .world import cells_of, single
 
-HUNGRY, TIRED, FIT = 3, 3, 5
-"""Food and drink at which it looks for more, energy at which it sleeps, and health from which it seeks a fight."""
+HUNGRY = 3
+"""Food or drink at which it looks for more."""
+TIRED = 3
+"""Energy at which it sleeps."""
+FIT = 5
+"""Health from which it seeks a fight."""
 WARY = 10
 """Distance within which a zombie keeps it awake."""
 
@@ -97,7 +101,10 @@ def first_to_do(jobs: list[Job], cell: Any, facing: Any, free: jax.Array) -> jax
         facing: index in ``DIRECTIONS``.
         free: cells that can be walked on.
     """
-    sites, action, ready, enters = jnp.zeros(32, jnp.uint32), jnp.int32(NOOP), jnp.bool_(True), jnp.bool_(False)
+    sites = jnp.zeros(32, jnp.uint32)
+    action = jnp.int32(NOOP)
+    ready = jnp.bool_(True)
+    enters = jnp.bool_(False)
     for job in reversed(jobs):
         sites = jnp.where(job.when, job.sites, sites)
         action = jnp.where(job.when, job.action, action)
@@ -111,11 +118,11 @@ def first_to_do(jobs: list[Job], cell: Any, facing: Any, free: jax.Array) -> jax
         return wider, (wider != wave[0]).any() & ~(wider & around != 0).any()
 
     wave, _ = jax.lax.while_loop(lambda wave: wave[1], spread, (sites, ~(sites & around != 0).any()))
-    ways = jnp.stack([(wave & site != 0).any() for site in beside])
+    approaches = jnp.stack([(wave & site != 0).any() for site in beside])
     ahead = single(cell + jnp.asarray(STEPS, jnp.int32)[facing])
     there = ready | ~enters & (sites & ahead != 0).any()
-    step = LEFT + jnp.argmax(ways).astype(jnp.int32)
-    return jnp.where(there, action, jnp.where(ways.any(), step, NOOP)).astype(jnp.int32)
+    step = LEFT + jnp.argmax(approaches).astype(jnp.int32)
+    return jnp.where(there, action, jnp.where(approaches.any(), step, NOOP)).astype(jnp.int32)
 
 
 @privileged_player
@@ -134,8 +141,8 @@ class Settler(eqx.Module):
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the action of the first job, or a step towards one of its sites."""
         state: State = view.state
-        things = reduce(or_, map(single, state.things))
-        free = cells_of(state.world, GRASS, SAND, PATH) & ~things
+        occupied = reduce(or_, map(single, state.occupied_cells))
+        free = cells_of(state.world, GRASS, SAND, PATH) & ~occupied
         # Creatures, plants and stones close ways. A job whose sites are all behind them waits.
         reached = flooded(single(state.cell), free | single(state.cell))
         jobs = self._jobs(state, view.params, reached)
@@ -149,8 +156,14 @@ class Settler(eqx.Module):
             params: the world and its rules.
             reached: cells that the player can walk to.
         """
-        rules, world, free, touchable = params.rules, state.world, reached, grown(reached)
-        health, food, drink, energy = state.health, state.food, state.drink, state.energy
+        rules = params.rules
+        world = state.world
+        free = reached
+        touchable = grown(reached)
+        health = state.health
+        food = state.food
+        drink = state.drink
+        energy = state.energy
 
         def missing(achievement: int) -> Any:
             return state.unlocked >> achievement & 1 == 0
@@ -158,8 +171,8 @@ class Settler(eqx.Module):
         def bodies(kind: int, within: int = 64) -> jax.Array:
             cells = (
                 jnp.where(distance(beast, state.cell) <= within, single(beast), 0)
-                for beast, part in zip(state.beasts, KINDS, strict=True)
-                if part == kind
+                for beast, role in zip(state.beasts, KINDS, strict=True)
+                if role == kind
             )
             return reduce(or_, cells) & ~single(NOWHERE) & touchable
 
@@ -176,16 +189,18 @@ class Settler(eqx.Module):
         water = at(WATER)
         meals = jnp.where(any_of(ripe), ripe, cows)
         feeds, quenches = (jnp.where(rules.swapped == 1, a, b) for a, b in ((water, meals), (meals, water)))
-        table, furnace = cells_of(world, TABLE), cells_of(world, FURNACE)
+        table = cells_of(world, TABLE)
+        furnace = cells_of(world, FURNACE)
         near_table, near_furnace = near(state, TABLE, FURNACE)
-        by_table, by_both = box(table) & free, box(table) & box(furnace) & free
+        by_table = box(table) & free
+        by_both = box(table) & box(furnace) & free
         safe = (light(state.time) == BRIGHT) & ~any_of(bodies(ZOMBIE, WARY))
-        held = [rules.contents >> CONTENTS * s & 7 for s in range(len(SOURCES))]
+        contents = [rules.contents >> CONTENTS * s & 7 for s in range(len(SOURCES))]
         opened = [
             (rules.levels >> LEVELS * s & 3).astype(jnp.int32) <= pickaxe(state.tools) for s in range(len(SOURCES))
         ]
         source = {
-            i: reduce(or_, (jnp.where((held[s] == i) & opened[s], at(TREE + s), 0) for s in range(len(SOURCES))))
+            i: reduce(or_, (jnp.where((contents[s] == i) & opened[s], at(TREE + s), 0) for s in range(len(SOURCES))))
             for i in range(len(SOURCES))
         }
         source[SAPLING] = jnp.where(rules.sapling_from == SAND, at(SAND), at(GRASS)) & free
@@ -218,18 +233,20 @@ class Settler(eqx.Module):
             jobs.append(Job(when, sites, action, ready, enters))
 
         planted = reduce(or_, (plant != NOWHERE for plant in state.plants))
-        build(missing(EAT_PLANT) & ~planted, jnp.uint32(packed(sapling=1)), at(GRASS) & free, PLACE_SAPLING)
-        build(missing(PLACED + 1), pieces(rules.table_item, TABLE_COST), free, PLACE_TABLE)
+        build(missing(EAT_PLANT) & ~planted, jnp.uint32(pack_items(sapling=1)), at(GRASS) & free, PLACE_SAPLING)
+        build(missing(FIRST_PLACED + 1), pieces(rules.table_item, TABLE_COST), free, PLACE_TABLE)
         for tool in (0, 3, 1, 4):
-            build(missing(MAKE_FIRST + tool), jnp.uint32(RECIPES[tool]), by_table, MAKE + tool, near_table, enters=True)
+            build(missing(FIRST_MADE + tool), jnp.uint32(RECIPES[tool]), by_table, MAKE + tool, near_table, enters=True)
             if tool == 3:
-                build(missing(PLACED), jnp.uint32(packed(stone=1)), free, PLACE_STONE)
+                build(missing(FIRST_PLACED), jnp.uint32(pack_items(stone=1)), free, PLACE_STONE)
         cost = pieces(rules.furnace_item, FURNACE_COST)
-        build(missing(PLACED + 2) & ~near_table & has(state.items, cost), jnp.uint32(0), by_table, NOOP, enters=True)
-        build(missing(PLACED + 2), cost, free, PLACE_FURNACE)
+        build(
+            missing(FIRST_PLACED + 2) & ~near_table & has(state.items, cost), jnp.uint32(0), by_table, NOOP, enters=True
+        )
+        build(missing(FIRST_PLACED + 2), cost, free, PLACE_FURNACE)
         for tool in (2, 5):
             build(
-                missing(MAKE_FIRST + tool),
+                missing(FIRST_MADE + tool),
                 jnp.uint32(RECIPES[tool]),
                 by_both,
                 MAKE + tool,
@@ -244,7 +261,3 @@ class Settler(eqx.Module):
             Job(missing(DEFEAT_SKELETON), at(PATH) & free, NOOP),
         ]
         return jobs
-
-
-MAKE_FIRST = len(ACHIEVEMENTS) - len(RECIPES)
-"""Number of the achievement of the first tool."""

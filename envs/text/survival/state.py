@@ -1,6 +1,6 @@
 """The state of Survival: the world, the player, creatures and plants; cells, distances and daylight.
 
-All numbers are int32 but for sets of bits, which are uint32. Each creature, arrow and plant has fixed places in short
+All numbers are int32 but for sets of bits, which are uint32. Each creature, arrow and plant has fixed entries in short
 tuples of scalars, because batches of scalars are faster than batches of short arrays.
 """
 
@@ -12,13 +12,15 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-DAY, MIDNIGHT = 300, 240
-"""Steps of a day, and the step of a day at which it is darkest."""
+DAY = 300
+"""Steps of a day."""
+MIDNIGHT = 240
+"""Step of a day at which it is darkest."""
 BRIGHT = 8
 """Light of the day; it is 0 at midnight."""
 COW, ZOMBIE, SKELETON = range(3)
 KINDS = (COW, COW, ZOMBIE, ZOMBIE, ZOMBIE, SKELETON, SKELETON)
-"""Part that each creature plays (index in ``ROLES``)."""
+"""Role of each creature (index in ``ROLES``)."""
 SHOOTERS = 5
 """Number of the first skeleton; each has an arrow."""
 NOWHERE = 0
@@ -72,14 +74,16 @@ class State(NamedTuple):
     """Steps since each was placed or eaten."""
 
     @property
-    def things(self) -> tuple[Any, ...]:
+    def occupied_cells(self) -> tuple[Any, ...]:
         """Cells of creatures, arrows and plants."""
         return (*self.beasts, *self.arrows, *self.plants)
 
 
 def first_state(world: Any, start: int) -> State:
     """Return the state at the start of an episode: rested and fed, with nothing, and nobody near."""
-    zero, full, nothing = jnp.int32(0), jnp.int32(9), jnp.uint32(0)
+    zero = jnp.int32(0)
+    full = jnp.int32(9)
+    nothing = jnp.uint32(0)
     return State(
         world=world, cell=jnp.int32(start), facing=jnp.int32(3), health=full, food=full, drink=full, energy=full,
         recovery=zero, hunger=zero, thirst=zero, fatigue=zero, sleeping=zero, items=nothing, tools=nothing,
@@ -99,14 +103,14 @@ def sight(state: State) -> Any:
     return (1 + (3 * light(state.time)) // BRIGHT) * (1 - state.sleeping)
 
 
-def distance(one: Any, other: Any) -> Any:
+def distance(cell: Any, target: Any) -> Any:
     """Return the number of steps between two cells."""
-    return abs((one >> 5) - (other >> 5)) + abs((one & 31) - (other & 31))
+    return abs((cell >> 5) - (target >> 5)) + abs((cell & 31) - (target & 31))
 
 
 def among(cell: Any, cells: tuple[Any, ...]) -> Any:
     """Return whether a cell is one of some cells."""
-    return any_of(cell == other for other in cells)
+    return any_of(cell == member for member in cells)
 
 
 def any_of(flags: Any) -> Any:

@@ -57,7 +57,7 @@ from .rules import (
     ITEMS,
     LAVA,
     MATERIALS,
-    MOST,
+    MAX_AMOUNT,
     STEPS,
     TOOLS,
     Rules,
@@ -65,11 +65,17 @@ from .rules import (
     number_of,
 )
 from .state import BRIGHT, KINDS, NOWHERE, State, first_state, light, sight
-from .view import COLUMNS, LOOKS, ROWS, shown
+from .view import COLUMNS, LOOKS, ROWS, view_words
 from .world import START, WORDS, draw_world
 
-MARKS, LOOK_MARKS, HERE, DARK = "#.,_~!T^cidtf", "CZS*pP", "@", "?"
-"""Marks in words of the materials, of creatures, arrows and plants, of the player, and of what is not seen."""
+MARKS = "#.,_~!T^cidtf"
+"""Marks of the materials in words."""
+LOOK_MARKS = "CZS*pP"
+"""Marks of creatures, arrows and plants."""
+HERE = "@"
+"""Mark of the player."""
+DARK = "?"
+"""Mark of a cell that is not seen."""
 TILE, BAR = 36, 64
 COLOURS = np.array([
     (0, 0, 0), (120, 178, 88), (228, 212, 150), (176, 162, 146), (70, 130, 200), (226, 100, 30), (40, 96, 48),
@@ -143,14 +149,14 @@ class Survival(Task[Params, State]):
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return what is seen and known; see the module's docstring."""
-        own = state.tools | jnp.uint32(1) << 6 + state.facing.astype(jnp.uint32)
-        own |= state.sleeping.astype(jnp.uint32) << 10 | state.unlocked << 11
+        player_bits = state.tools | jnp.uint32(1) << 6 + state.facing.astype(jnp.uint32)
+        player_bits |= state.sleeping.astype(jnp.uint32) << 10 | state.unlocked << 11
         words = computed_once(jnp.concatenate)(
-            [few_in_one_kernel(shown)(state, params.rules), own[None], state.unlocked[None] >> 21]
+            [few_in_one_kernel(view_words)(state, params.rules), player_bits[None], state.unlocked[None] >> 21]
         )
         needs = state.health, state.food, state.drink, state.energy
         items = (number_of(state.items, item).astype(jnp.int32) for item in range(len(ITEMS)))
-        numbers = jnp.stack([*needs, *items]).astype(self.dtype) / jnp.asarray(MOST, self.dtype)
+        numbers = jnp.stack([*needs, *items]).astype(self.dtype) / jnp.asarray(MAX_AMOUNT, self.dtype)
         bright = light(state.time).astype(self.dtype) / jnp.asarray(BRIGHT, self.dtype)
         return flags_and_numbers(words, len(MATERIALS + LOOKS) * 64 + 33, jnp.append(numbers, bright))
 
@@ -165,8 +171,8 @@ class Survival(Task[Params, State]):
             Component("facing", "direction: left, right, up, down", shape=(4,)),
             Component("sleeping", "whether one sleeps"),
             Component("unlocked", "achievements reached: " + ", ".join(ACHIEVEMENTS), shape=(len(ACHIEVEMENTS),)),
-            Component("needs", "health, food, drink, energy", f"{MOST}", (4,)),
-            Component("items", f"numbers of {', '.join(ITEMS)}", f"{MOST}", (len(ITEMS),)),
+            Component("needs", "health, food, drink, energy", f"{MAX_AMOUNT}", (4,)),
+            Component("items", f"numbers of {', '.join(ITEMS)}", f"{MAX_AMOUNT}", (len(ITEMS),)),
             Component("light", "1 by day, 0 at midnight"),
         )
 
@@ -174,7 +180,7 @@ class Survival(Task[Params, State]):
         """List the actions."""
         meanings = {
             "noop": "do nothing",
-            **{f"move {way}": f"turn, and go one cell {way} if it is free" for way in DIRECTIONS},
+            **{f"move {direction}": f"turn, and go one cell {direction} if it is free" for direction in DIRECTIONS},
             "do": "gather, drink, hit or eat what is ahead",
             "sleep": "sleep until energy is full, or until hurt",
             **{f"place {what}": f"place a {what} ahead" for what in ("stone", "table", "furnace", "sapling")},
@@ -206,18 +212,22 @@ class Survival(Task[Params, State]):
 
     def _view(self, state: State, params: Params) -> tuple[np.ndarray, np.ndarray]:
         """Return the material of each cell of the view, and what is in it (as in ``LOOKS``); -1 for none."""
-        row, column, far = int(state.cell) >> 5, int(state.cell) & 31, int(sight(state))
+        row = int(state.cell) >> 5
+        column = int(state.cell) & 31
+        max_distance = int(sight(state))
         down, right = np.ogrid[-(ROWS // 2) : ROWS // 2 + 1, -(COLUMNS // 2) : COLUMNS // 2 + 1]
-        r, c = row + down, column + right
+        r = row + down
+        c = column + right
         planes = state.world[r[:, 0] & 31].astype(int)[:, None]  # (row, 1, bit): words of the 32 columns
         materials = ((planes >> (c[0] & 31)[:, None] & 1) << np.arange(4)).sum(-1)
         materials *= (r >> 5 == 0) & (c >> 5 == 0)  # outside the world as material 0
-        materials[np.maximum(abs(down), abs(right)) > far] = -1
+        materials[np.maximum(abs(down), abs(right)) > max_distance] = -1
         looks = np.full((ROWS, COLUMNS), -1)
         kinds = [*(int(params.rules.looks) >> 2 * int(kind) & 3 for kind in KINDS), 3, 3]
         kinds += [5 if age >= RIPE else 4 for age in state.ages]
-        for look, cell in zip(kinds, state.things, strict=True):
-            i, j = (int(cell) >> 5) - row + ROWS // 2, (int(cell) & 31) - column + COLUMNS // 2
+        for look, cell in zip(kinds, state.occupied_cells, strict=True):
+            i = (int(cell) >> 5) - row + ROWS // 2
+            j = (int(cell) & 31) - column + COLUMNS // 2
             if int(cell) != NOWHERE and 0 <= i < ROWS and 0 <= j < COLUMNS and materials[i, j] >= 0:
                 looks[i, j] = look
         return materials, looks
@@ -232,7 +242,8 @@ class Survival(Task[Params, State]):
         marks[ROWS // 2][COLUMNS // 2] = HERE
         down, right = divmod(STEPS[int(state.facing)] + 33, 32)
         at = ROWS // 2 + down - 1, COLUMNS // 2 + right - 1
-        kind, look = int(materials[at]), int(looks[at])
+        kind = int(materials[at])
+        look = int(looks[at])
         facing = LOOKS[look] if look >= 0 else MATERIALS[kind] if kind >= 0 else "what you cannot see"
         numbers = {item: number_of(int(state.items), i) for i, item in enumerate(ITEMS)}
         items = [f"{number} {item}" for item, number in numbers.items() if number]
@@ -309,7 +320,8 @@ class Survival(Task[Params, State]):
         pen = ImageDraw.Draw(picture)
         for i in range(ROWS):
             for j in range(COLUMNS):
-                x, y, look = j * TILE, i * TILE, int(looks[i, j])
+                x, y = j * TILE, i * TILE
+                look = int(looks[i, j])
                 if look >= 0:
                     pen.ellipse((x + 6, y + 6, x + TILE - 7, y + TILE - 7), fill=LOOK_COLOURS[look], outline=INK)
                 mark = LOOK_MARKS[look] if look >= 0 else MARKS[int(materials[i, j])] if materials[i, j] > LAVA else ""
@@ -318,7 +330,7 @@ class Survival(Task[Params, State]):
         pen.ellipse((x - 12, y - 12, x + 12, y + 12), fill=PLAYER, outline=INK)
         right, down = ((-1, 0), (1, 0), (0, -1), (0, 1))[int(state.facing)]
         pen.ellipse((x + 9 * right - 3, y + 9 * down - 3, x + 9 * right + 3, y + 9 * down + 3), fill=INK)
-        said = self.describe(state, params).splitlines()
-        for line, text in enumerate((said[-2], said[-1].split(". To your")[0])):
+        lines = self.describe(state, params).splitlines()
+        for line, text in enumerate((lines[-2], lines[-1].split(". To your")[0])):
             pen.text((5, ROWS * TILE + 4 + 28 * line), text[:70], fill=INK, font_size=10)
         return np.asarray(picture)

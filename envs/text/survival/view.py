@@ -25,36 +25,38 @@ _FLIPS = np.array(
     np.uint32,
 )
 """Bits to flip in each plane of the world, so that all four are set where each material is."""
-_FAR = np.array([
+_WITHIN = np.array([
     sum(1 << COLUMNS * i + j for i in range(ROWS) for j in range(COLUMNS)
-        if max(abs(i - ROWS // 2), abs(j - COLUMNS // 2)) <= far)
-    for far in range(COLUMNS // 2 + 1)
+        if max(abs(i - ROWS // 2), abs(j - COLUMNS // 2)) <= steps)
+    for steps in range(COLUMNS // 2 + 1)
 ])  # fmt: skip
-_SIGHT = np.stack([_FAR & 0xFFFFFFFF, _FAR >> 32], 1).astype(np.uint32)
+_SIGHT = np.stack([_WITHIN & 0xFFFFFFFF, _WITHIN >> 32], 1).astype(np.uint32)
 """Cells of the view that are seen at each sight, in two words: bit ``9 * row + column``."""
 _AHEAD = np.array([30, 32, 22, 40], np.uint32)
 """Bit of the cell ahead for each direction."""
 
 
-def shown(state: State, rules: Rules) -> jax.Array:
+def view_words(state: State, rules: Rules) -> jax.Array:
     """Return the view, uint32 ``(2 * 19,)``: two words for each material, then for each look.
 
     Bit ``9 * row + column`` is a cell, the last bit of the second word the cell ahead.
     """
     halves = jnp.stack(computed_once(planes)(state.world, state.cell))
     materials = reduce(and_, (halves[:, i] ^ _FLIPS[:, i : i + 1] for i in range(PLANES)))
-    looks = [word[None] for word in computed_once(things)(state, rules)]
-    seen = computed_once(jnp.concatenate)([materials.reshape(-1), *looks]).reshape(-1, 2)
-    seen &= jnp.asarray(_SIGHT)[sight(state)]
+    looks = [word[None] for word in computed_once(look_words)(state, rules)]
+    visible = computed_once(jnp.concatenate)([materials.reshape(-1), *looks]).reshape(-1, 2)
+    visible &= jnp.asarray(_SIGHT)[sight(state)]
     ahead = jnp.asarray(_AHEAD)[state.facing]
-    faced = jnp.where(ahead < 32, seen[:, 0], seen[:, 1]) >> (ahead & 31) & 1
-    return jnp.stack([seen[:, 0], seen[:, 1] | faced << 31], 1).reshape(-1)
+    faced = jnp.where(ahead < 32, visible[:, 0], visible[:, 1]) >> (ahead & 31) & 1
+    return jnp.stack([visible[:, 0], visible[:, 1] | faced << 31], 1).reshape(-1)
 
 
 def planes(world: jax.Array, cell: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return the two words of the view for each plane of the world, uint32 ``(4,)`` each."""
-    first, shift = (cell >> 5) - ROWS // 2, (cell & 31) - COLUMNS // 2
-    left, right = jnp.maximum(shift, 0).astype(jnp.uint32), jnp.maximum(-shift, 0).astype(jnp.uint32)
+    first = (cell >> 5) - ROWS // 2
+    shift = (cell & 31) - COLUMNS // 2
+    left = jnp.maximum(shift, 0).astype(jnp.uint32)
+    right = jnp.maximum(-shift, 0).astype(jnp.uint32)
     rows = [
         jnp.where((line >= 0) & (line < 32), world[jnp.clip(line, 0, 31)] >> left << right & 2**COLUMNS - 1, 0)
         for line in (first + i for i in range(ROWS))
@@ -63,13 +65,15 @@ def planes(world: jax.Array, cell: jax.Array) -> tuple[jax.Array, jax.Array]:
     return low, rows[3] >> 5 | rows[4] << 4 | rows[5] << 13 | rows[6] << 22
 
 
-def things(state: State, rules: Rules) -> tuple[jax.Array, ...]:
+def look_words(state: State, rules: Rules) -> tuple[jax.Array, ...]:
     """Return the two words of the view for each look."""
-    row, column = (state.cell >> 5) - ROWS // 2, (state.cell & 31) - COLUMNS // 2
+    row = (state.cell >> 5) - ROWS // 2
+    column = (state.cell & 31) - COLUMNS // 2
 
     def words(cells: tuple[Any, ...]) -> tuple[jax.Array, jax.Array]:
         """Return the two words of some cells."""
-        low, high = [], []
+        low = []
+        high = []
         for cell in cells:
             i, j = (cell >> 5) - row, (cell & 31) - column
             inside = (cell != NOWHERE) & (i >= 0) & (i < ROWS) & (j >= 0) & (j < COLUMNS)
@@ -79,17 +83,19 @@ def things(state: State, rules: Rules) -> tuple[jax.Array, ...]:
             high.append(inside.astype(jnp.uint32) << (bit - 32).astype(jnp.uint32))
         return reduce(or_, low), reduce(or_, high)
 
-    def parts(state: State) -> tuple[Any, ...]:
-        """Return the two words for each part that creatures play."""
+    def role_words(state: State) -> tuple[Any, ...]:
+        """Return the two words for the creatures of each role."""
         return tuple(
-            words(tuple(beast for beast, kind in zip(state.beasts, KINDS, strict=True) if kind == part))
-            for part in range(len(ROLES))
+            words(tuple(beast for beast, kind in zip(state.beasts, KINDS, strict=True) if kind == role))
+            for role in range(len(ROLES))
         )
 
-    played = computed_once(parts)(state)
+    words_by_role = computed_once(role_words)(state)
     looks = [
         tuple(
-            reduce(or_, (jnp.where(rules.looks >> 2 * part & 3 == look, played[part][half], 0) for part in range(3)))
+            reduce(
+                or_, (jnp.where(rules.looks >> 2 * role & 3 == look, words_by_role[role][half], 0) for role in range(3))
+            )
             for half in (0, 1)
         )
         for look in range(len(ROLES))

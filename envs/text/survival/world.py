@@ -51,7 +51,7 @@ RIM = np.flatnonzero(_BESIDE & ~_NEAR).astype(np.int32)
 RIM = RIM[np.argsort(np.arctan2(_ROW, _COLUMN).ravel()[RIM], kind="stable")]
 """Cells beside the clearing, around it."""
 HOME = {TREE: (0, 1, 2), WATER: (8, 9), SAND: (14, 15)}
-"""Places on the rim, from a random one on, of what every home has; the next tree makes the number of trees odd."""
+"""Indices on the rim, from a random one on, of what every home has; the next tree makes the number of trees odd."""
 ODD_TREE = 3
 
 
@@ -77,7 +77,8 @@ def material_at(world: jax.Array, cell: jax.Array) -> jax.Array:
 
 def with_material(world: jax.Array, cell: jax.Array, material: jax.Array) -> jax.Array:
     """Return the world with another material in a cell."""
-    row, bit = cell >> 5, np.uint32(1) << (cell & 31).astype(jnp.uint32)
+    row = cell >> 5
+    bit = np.uint32(1) << (cell & 31).astype(jnp.uint32)
     code = (material >> np.arange(PLANES) & 1).astype(jnp.uint32)
     return world.at[row].set(jax.lax.dynamic_index_in_dim(world, row, keepdims=False) & ~bit | bit * code)
 
@@ -90,15 +91,17 @@ def spread(walls: jax.Array, kinds: dict[int, int], bits: jax.Array) -> dict[int
         kinds: number of cells of each kind.
         bits: random, uint32 ``(2,)``.
     """
-    total, chosen = sum(kinds.values()), BitSet(walls.reshape(-1, 16))
+    total = sum(kinds.values())
+    wall_cells = BitSet(walls.reshape(-1, 16))
     order = np.random.RandomState(0).permutation(np.repeat([*kinds], [*kinds.values()]))
-    size = chosen.size.astype(jnp.uint32)
-    # Each of ``total`` parts of the cells ends with a vein. The factor is rounded up: the last part is complete.
+    size = wall_cells.size.astype(jnp.uint32)
+    # Each of ``total`` segments of the cells ends with a vein. The factor is rounded up: the last one is complete.
     share = ((jnp.uint32(total) << 16) + size - 1) // size
-    part = (np.arange(total, dtype=np.uint32) + total - bits[1] % total) % total
-    rank, first = (((part + 1) << 16) + share - 1) // share - 1, bits[0] % size
+    segment = (np.arange(total, dtype=np.uint32) + total - bits[1] % total) % total
+    rank = (((segment + 1) << 16) + share - 1) // share - 1
+    first = bits[0] % size
     rank = jnp.where(rank < first, rank + size, rank) - first
-    cells = jax.vmap(single)(jax.vmap(chosen.select)(rank.astype(jnp.int32)))
+    cells = jax.vmap(single)(jax.vmap(wall_cells.select)(rank.astype(jnp.int32)))
     return {kind: union(cells[order == kind]) for kind in kinds}
 
 
@@ -115,36 +118,42 @@ def draw_world(bits: jax.Array, more: jax.Array, split: jax.Array, permuted: boo
         split: the number of trees is even for 0 (train), odd for 1 (test).
         permuted: whether every vein has enough cells for any rules.
     """
-    mountain, wet = bits[0] & (bits[1] | bits[2] | bits[3]), bits[4] & (bits[5] | bits[6])
+    mountain = bits[0] & (bits[1] | bits[2] | bits[3])
+    wet = bits[4] & (bits[5] | bits[6])
     for _ in range(SMOOTHINGS):
-        mountain, wet = computed_once(majority)(mountain), computed_once(majority)(wet)
+        mountain = computed_once(majority)(mountain)
+        wet = computed_once(majority)(wet)
     free = INNER & ~CLEARING
     mountain &= free
     tunnel = ROADS | jnp.where(np.arange(SIDE) == (more[0] & 31).astype(jnp.int32), INNER, 0)
     tunnel |= np.uint32(1) << (more[0] >> 5 & 31)
     path = mountain & (wet | tunnel)
-    stone, wet = mountain & ~path, wet & free & ~mountain
+    stone = mountain & ~path
+    wet = wet & free & ~mountain
     water = wet & ~ROADS
     sand = grown(wet) & free & ~mountain & ~water & (bits[7] | bits[8] | ROADS)
     tree = free & ~ROADS & ~mountain & ~water & ~sand & bits[9] & bits[10] & (bits[7] | bits[8])
     inside = bits[9] & bits[10]
-    coal, iron = stone & inside & bits[7] & bits[8], stone & inside & bits[7] & ~bits[8]
+    coal = stone & inside & bits[7] & bits[8]
+    iron = stone & inside & bits[7] & ~bits[8]
     deep = stone & ~grown(~mountain | path)
-    diamond, lava = deep & inside & ~bits[7] & bits[8] & bits[11], deep & bits[9] & ~bits[10] & bits[7] & bits[11]
+    diamond = deep & inside & ~bits[7] & bits[8] & bits[11]
+    lava = deep & bits[9] & ~bits[10] & bits[7] & bits[11]
 
     stone &= ~(coal | iron | diamond | lava)
 
     turn = (more[1] % len(RIM)).astype(jnp.int32)
     home = {
-        material: reduce(or_, (single(jnp.asarray(RIM)[(turn + place) % len(RIM)]) for place in places))
-        for material, places in HOME.items()
+        material: reduce(or_, (single(jnp.asarray(RIM)[(turn + offset) % len(RIM)]) for offset in offsets))
+        for material, offsets in HOME.items()
     }
     odd = single(jnp.asarray(RIM)[(turn + ODD_TREE) % len(RIM)])
-    taken = odd | reduce(or_, home.values())
+    home_cells = odd | reduce(or_, home.values())
     stone, path, water, sand, tree, coal, iron, diamond, lava = (
-        cells & ~taken for cells in (stone, path, water, sand, tree, coal, iron, diamond, lava)
+        cells & ~home_cells for cells in (stone, path, water, sand, tree, coal, iron, diamond, lava)
     )
-    water, sand = water | home[WATER], sand | home[SAND]
+    water |= home[WATER]
+    sand |= home[SAND]
 
     blocked = stone | water | tree | coal | iron | diamond | lava | home[TREE] | odd
     ground = flooded(single(START), INNER & ~blocked)
@@ -154,7 +163,8 @@ def draw_world(bits: jax.Array, more: jax.Array, split: jax.Array, permuted: boo
     walls = jnp.where(count(walls) >= 2 * sum(kinds.values()), walls, walls | grown(ground) & tree)
     vein = spread(walls, kinds, more[2:4])
     every = reduce(or_, vein.values())
-    stone, tree = stone & ~every, tree & ~every | home[TREE]
+    stone = stone & ~every
+    tree = tree & ~every | home[TREE]
     tree = jnp.where((count(tree) + split) & 1 == 1, tree | odd, tree)
     coal, iron, diamond = (
         cells & ~every | vein[kind] for kind, cells in ((COAL, coal), (IRON, iron), (DIAMOND, diamond))

@@ -9,12 +9,16 @@ from typing import NamedTuple
 import numpy as np
 
 ROWS, COLUMNS = 8, 12
-LENGTH, SITES = 32, 8
-"""Cells of a road, and building sites beside it."""
+LENGTH = 32
+"""Cells of a road."""
+SITES = 8
+"""Building sites beside a road."""
 MAPS = 256
 """Maps, every second one for the test split."""
-NEAR, FAR = 5, 9
-"""Squared distances within which towers reach: cannons and mages the first, archers the second."""
+NEAR_REACH = 5
+"""Squared distance within which cannons and mages reach."""
+FAR_REACH = 9
+"""Squared distance within which archers reach."""
 Cell = tuple[int, int]
 
 
@@ -60,14 +64,14 @@ def maps() -> Maps:
     ]  # fmt: skip
     bends = [turns for turns in combinations(range(1, 11), 4) if min(np.diff(turns)) >= 2]
     roads = [road_of(rows, turns) for rows, turns in product(shapes, bends)]
-    found = []
+    layouts = []
     for road in roads[:: len(roads) // (2 * MAPS)]:
         if len(sites := sites_of(road)) == SITES:
-            found.append((road, sites))
-    assert len(found) >= MAPS
-    way, site = (np.array(part, np.int32) for part in zip(*found[:MAPS], strict=True))
-    squares = ((way[:, None, :] - site[:, :, None]) ** 2).sum(-1)
+            layouts.append((road, sites))
+    assert len(layouts) >= MAPS
+    road_cells, site_cells = (np.array(cells, np.int32) for cells in zip(*layouts[:MAPS], strict=True))
+    squares = ((road_cells[:, None, :] - site_cells[:, :, None]) ** 2).sum(-1)
     powers = 1 << np.arange(LENGTH, dtype=np.int64)
-    reach = np.stack([((squares <= limit) * powers).sum(-1) for limit in (NEAR, FAR)], 1).astype(np.uint32)
+    reach = np.stack([((squares <= limit) * powers).sum(-1) for limit in (NEAR_REACH, FAR_REACH)], 1).astype(np.uint32)
     number = np.array([COLUMNS, 1], np.int32)
-    return Maps((way * number).sum(-1, dtype=np.int32), (site * number).sum(-1, dtype=np.int32), reach)
+    return Maps((road_cells * number).sum(-1, dtype=np.int32), (site_cells * number).sum(-1, dtype=np.int32), reach)

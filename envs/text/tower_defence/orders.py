@@ -37,12 +37,12 @@ from .rules import (
     Params,
     State,
     arm,
-    left,
+    count_enemies,
     tick,
 )
 
 
-def legal(state: State) -> jax.Array:
+def legal_orders(state: State) -> jax.Array:
     """Return which orders are legal, bool ``(47,)``."""
     free = state.towers == EMPTY
     builds = [free & (state.coins >= costs[0]) for costs in COSTS]
@@ -50,7 +50,7 @@ def legal(state: State) -> jax.Array:
     there = (state.post < KEEP) & (state.travel == 0)
     moves = (state.hero > 0) & (np.arange(KEEP) != state.post)
     reinforces = there & (state.cooldown == 0)
-    calls = (state.wave < WAVES) & (left(state.queue) == 0) & (state.timer > 0)
+    calls = (state.wave < WAVES) & (count_enemies(state.queue) == 0) & (state.timer > 0)
     return jnp.concatenate([
         jnp.ones(1, bool), *builds, (price > 0) & (price <= state.coins), ~free, moves, reinforces[None], calls[None],
     ])  # fmt: skip
@@ -60,8 +60,12 @@ def order(state: State, action: jax.Array) -> dict[str, Any]:
     """Return what a legal order changes."""
     action = action.astype(jnp.int32)
     within = lambda first, count: (action >= first) & (action < first + count)  # noqa: E731
-    builds, upgrades, sells = within(BUILD, 24), within(UPGRADE, SITES), within(SELL, SITES)
-    moves, reinforces, calls = within(MOVE, KEEP), action == REINFORCE, action == CALL
+    builds = within(BUILD, 24)
+    upgrades = within(UPGRADE, SITES)
+    sells = within(SELL, SITES)
+    moves = within(MOVE, KEEP)
+    reinforces = action == REINFORCE
+    calls = action == CALL
     # The numbers of the first orders for a tower are all one more than a multiple of eight.
     here = (numbered(SITES, action) == action - 1 & 7) & (builds | upgrades | sells)
     before = union(jnp.where(here, state.towers, 0))

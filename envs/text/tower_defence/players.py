@@ -21,9 +21,12 @@ ASSUMED = np.uint32(OGRE | 3 << 2 | BAT << 6 | 4 << 8)
 """Wave that it assumes where none is announced: three ogres, then four bats."""
 TRIED = np.array([order for order in range(CALL) if not SELL <= order < MOVE], np.int32)
 """Orders that it tries: all but sales and calls."""
-LOSS, PURSE, WORTH = 200_000, 4, 12
-"""Worth of a life, of a coin, and of a coin that has gone into towers; that of an enemy's health is its way so far."""
-
+LOSS = 200_000
+"""Worth of a life; that of an enemy's health is its distance from the entrance."""
+PURSE = 4
+"""Worth of a coin."""
+WORTH = 12
+"""Worth of a coin that has gone into towers."""
 
 ROUTINE = np.array([45, 18, 19, 22, 23, 24, 30, 26, 27, 21, 31, 29, 20, 43, 28, 32, WAIT], np.int32)
 """Orders of the reference player, the most urgent first: reinforcements; mages on sites 2, 3, 6, 7 and 8; upgrades of
@@ -81,7 +84,7 @@ class Planner(eqx.Module):
         def worth(order: jax.Array) -> jax.Array:
             after = play_step(state, order, params)
             after = jax.lax.fori_loop(0, AHEAD, lambda _, now: play_step(now, jnp.int32(WAIT), params), after)
-            threat = summed(after.health * after.place)
+            threat = summed(after.health * after.distance)
             invested = summed(jnp.asarray(VALUE)[after.towers])
             return PURSE * after.coins + WORTH * invested - LOSS * after.leaked - threat
 

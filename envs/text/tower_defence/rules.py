@@ -1,6 +1,6 @@
 """Rules of TowerDefence: enemies, towers, the hero, and what happens in a tick.
 
-All numbers are integers, so an episode has the same bits everywhere. Enemies and towers have fixed places in short
+All numbers are integers, so an episode has the same bits everywhere. Enemies and towers have fixed entries in short
 arrays; sets of cells and of waves are words of bits.
 """
 
@@ -18,61 +18,94 @@ from rlbench_suite.reductions import summed, union
 
 from .maps import LENGTH, SITES
 
-WAVES, MOST, SLOTS = 12, 12, 16
-"""Waves of a game, the most enemies of a wave, and of enemies on the road at once."""
+WAVES = 12
+"""Waves of a game."""
+MAX_ENEMIES = 12
+"""Most enemies of a wave."""
+SLOTS = 16
+"""Most enemies on the road at once."""
 TICKS = 2
 """Ticks of a step."""
-CELL, UNIT = 4, 16
-"""Parts into which a cell of the road is cut, and their bits; the castle is ``32 * 16`` parts from the entrance."""
+CELL = 4
+"""Bits of a distance within a cell."""
+UNIT = 16
+"""Parts into which a cell of the road is cut; the castle is ``32 * 16`` parts from the entrance."""
 INTERVAL = 16
 """Ticks between waves."""
-LIVES, COINS = 10, 120
-"""Enemies that may get through before the castle falls (at the tenth), and coins at first."""
+LIVES = 10
+"""Number of the enemy with which the castle falls, of those that get through."""
+COINS = 120
+"""Coins at first."""
 
 ENEMIES = ("goblin", "wolf", "ogre", "bat")
 GOBLIN, WOLF, OGRE, BAT = range(4)
-SPEEDS, BOUNTIES, BLOWS, ARMOUR = (9, 14, 6, 9), (4, 4, 10, 5), (2, 2, 5, 0), (2, 1, 7, 0)
-"""Parts of a cell a tick, coins for a kill, damage a tick to whoever stops them, and damage that armour takes off."""
-HEALTH, STRENGTH = (10, 8, 30, 11), (2, 2, 6, 3)
-"""Health in the first wave, and share of the strength of a wave."""
-PARTS, GROWTHS = 24, (2, 3, 5)
-"""Part of the health in the first wave by which it grows from wave to wave at each difficulty, in 24ths."""
-HEALTHIEST = max(HEALTH) * (PARTS + max(GROWTHS) * (WAVES - 1)) // PARTS
+SPEEDS = (9, 14, 6, 9)
+"""Parts of a cell a tick, by kind of enemy."""
+BOUNTIES = (4, 4, 10, 5)
+"""Coins for a kill."""
+BLOWS = (2, 2, 5, 0)
+"""Damage a tick to whoever stops the enemy."""
+ARMOUR = (2, 1, 7, 0)
+"""Damage that armour takes off."""
+HEALTH = (10, 8, 30, 11)
+"""Health in the first wave."""
+STRENGTH = (2, 2, 6, 3)
+"""Share of the strength of a wave."""
+GROWTH_UNIT = 24
+GROWTHS = (2, 3, 5)
+"""Growth of health from wave to wave at each difficulty, in 24ths of the health in the first wave."""
+HEALTHIEST = max(HEALTH) * (GROWTH_UNIT + max(GROWTHS) * (WAVES - 1)) // GROWTH_UNIT
 """Most health of an enemy."""
 
 TOWERS = ("archer", "cannon", "mage")
 ARCHER, CANNON, MAGE = range(3)
 LEVELS = 3
 COSTS = ((50, 60, 90), (70, 80, 110), (70, 80, 110))
+"""Coins of each tower at each level."""
 POWERS = ((4, 7, 11), (10, 17, 27), (7, 12, 19))
+"""Damage of each tower at each level."""
 RELOADS = (1, 3, 2)
-"""Coins and damage of each tower at each level, and ticks from a shot to the next."""
+"""Ticks from a shot of each tower to the next."""
 SLOWED = 4
 """Ticks for which a mage's shot halves a speed."""
-EMPTY, KINDS = 0, 1 + LEVELS * len(TOWERS)
-"""Code of a free site, and number of codes: 1 + 3 * tower + level."""
+EMPTY = 0
+"""Code of a free site."""
+KINDS = 1 + LEVELS * len(TOWERS)
+"""Number of codes of a site: 1 + 3 * tower + level."""
 
 POSTS = (7, 13, 19, 25)
 """Cells of the road at which the hero may stand."""
 KEEP = len(POSTS)
 """Place of the hero where he fights nobody."""
-HERO, HERO_POWER, WALK, RECOVERY = 60, 4, 4, 30
-"""Hero's health and damage a tick, ticks of a way, and ticks until he is well after he has fallen."""
-SOLDIERS, SOLDIER_POWER, SERVICE, CALL_AGAIN = 40, 2, 30, 60
-"""Reinforcements' health and damage a tick, ticks that they stay, and ticks from a call to the next."""
+HERO = 60
+"""Health of the hero."""
+HERO_POWER = 4
+"""Damage of the hero a tick."""
+WALK = 4
+"""Ticks in which the hero walks to a post."""
+RECOVERY = 30
+"""Ticks until the hero is well after he has fallen."""
+SOLDIERS = 40
+"""Health of the reinforcements."""
+SOLDIER_POWER = 2
+"""Damage of the reinforcements a tick."""
+SERVICE = 30
+"""Ticks for which reinforcements stay."""
+CALL_AGAIN = 60
+"""Ticks from a call of reinforcements to the next."""
 
 WAIT, BUILD, UPGRADE, SELL, MOVE, REINFORCE, CALL, ACTIONS = 0, 1, 25, 33, 41, 45, 46, 47
 """First number of each kind of order: build kind * 8 + site, upgrade a site, sell one, move to a post."""
 
 
-def packed(numbers: tuple[int, ...], width: int) -> np.uint32:
+def pack(numbers: tuple[int, ...], width: int) -> np.uint32:
     """Return small numbers in one word, the first in its lowest bits."""
     return np.uint32(sum(number << width * i for i, number in enumerate(numbers)))
 
 
 def of_kind(numbers: tuple[int, ...], kind: Any, width: int = 8) -> Any:
     """Return the number of a kind of enemy, int32, without a table: a word is shifted instead."""
-    word = packed(numbers, width)
+    word = pack(numbers, width)
     return (word >> (width * kind).astype(jnp.uint32) & np.uint32(2**width - 1)).astype(jnp.int32)
 
 
@@ -82,10 +115,12 @@ def _damages(power: int, tower: int) -> tuple[int, ...]:
     return tuple(0 if tower == CANNON and kind == BAT else hit for kind, hit in enumerate(hits))
 
 
-HIT, AROUND = 5, 31
-"""Bits of a damage, and the bit that says that a tower hits all in a cell."""
+HIT = 5
+"""Bits of a damage."""
+AROUND = 31
+"""Bit that says that a tower hits all in a cell."""
 DAMAGE = np.array(
-    [0, *(packed(_damages(power, tower), HIT) | np.uint32((tower == CANNON) << AROUND)
+    [0, *(pack(_damages(power, tower), HIT) | np.uint32((tower == CANNON) << AROUND)
           for tower in range(len(TOWERS)) for power in POWERS[tower])], np.uint32,
 )  # fmt: skip
 """Damage to each kind of enemy, packed, and whether a tower hits all in a cell, for each code of a site."""
@@ -107,7 +142,7 @@ class Params(NamedTuple):
     reach: Any
     """Cells of the road that each site reaches, near and far, as bits, uint32 ``(2, 8)``."""
     growth: Any
-    """Part by which health grows from wave to wave, in 24ths."""
+    """Growth of health from wave to wave, in 24ths of that in the first wave."""
     waves: Any
     """Waves, uint32 ``(12,)``: kind and number of a first group, then of a second, 2 and 4 bits each."""
 
@@ -142,7 +177,7 @@ class State(NamedTuple):
     """Ticks until they can be called again."""
     health: Any
     """Health of each enemy, 0 for none, ``(16,)``."""
-    place: Any
+    distance: Any
     """Parts of a cell from the entrance, ``(16,)``."""
     kind: Any
     """Index in ``ENEMIES``, ``(16,)``."""
@@ -159,12 +194,13 @@ class State(NamedTuple):
 
 def first_state() -> State:
     """Return the state at the start of an episode."""
-    zero, none = jnp.int32(0), jnp.zeros(SLOTS, jnp.int32)
+    zero = jnp.int32(0)
+    none = jnp.zeros(SLOTS, jnp.int32)
     return State(
         coins=jnp.int32(COINS), wave=zero, timer=jnp.int32(INTERVAL), queue=jnp.uint32(0),
         towers=jnp.zeros(SITES, jnp.int32), reloads=jnp.zeros(SITES, jnp.int32),
         post=jnp.int32(KEEP), travel=zero, hero=jnp.int32(HERO), station=zero, soldiers=zero, service=zero,
-        cooldown=zero, health=none, place=none, kind=none, group=none, slow=none, killed=zero, leaked=zero,
+        cooldown=zero, health=none, distance=none, kind=none, group=none, slow=none, killed=zero, leaked=zero,
         breached=jnp.uint32(0),
     )  # fmt: skip
 
@@ -173,33 +209,34 @@ def draw_waves(bits: jax.Array) -> jax.Array:
     """Draw the waves of a game from random bits, uint32 ``(12,)``, packed as in ``Params.waves``; each is stronger."""
     budget = 8 + 3 * np.arange(WAVES, dtype=np.int32)
     first, second, share = ((bits >> shift & 3).astype(jnp.int32) for shift in (0, 2, 4))
-    one, other = of_kind(STRENGTH, first), of_kind(STRENGTH, second)
-    number = jnp.clip(budget * (1 + share) // (4 * one), 1, MOST // 2)
-    further = jnp.clip((budget - number * one) // other, 0, MOST // 2)
+    first_strength = of_kind(STRENGTH, first)
+    second_strength = of_kind(STRENGTH, second)
+    number = jnp.clip(budget * (1 + share) // (4 * first_strength), 1, MAX_ENEMIES // 2)
+    further = jnp.clip((budget - number * first_strength) // second_strength, 0, MAX_ENEMIES // 2)
     return (first | number << 2 | second << 6 | further << 8).astype(jnp.uint32)
 
 
-def groups(word: Any) -> tuple[Any, Any, Any, Any]:
+def unpack_wave(word: Any) -> tuple[Any, Any, Any, Any]:
     """Return kind and number of the first group of a wave, then of the second, int32."""
     return tuple((word >> shift & mask).astype(jnp.int32) for shift, mask in ((0, 3), (2, 15), (6, 3), (8, 15)))
 
 
-def left(word: Any) -> Any:
+def count_enemies(word: Any) -> Any:
     """Return how many enemies a wave or queue has."""
     return (word >> 2 & 15) + (word >> 8 & 15)
 
 
-def over(state: State) -> Any:
+def finished_waves(state: State) -> Any:
     """Return the waves that have come and gone, a set, uint32."""
     alive = union(jnp.where(state.health > 0, jnp.uint32(1) << state.group.astype(jnp.uint32), 0))
-    begun = jnp.uint32(1) << state.wave.astype(jnp.uint32)
-    coming = jnp.where(left(state.queue) > 0, begun >> 1, 0)
-    return (begun - 1) & ~alive & ~coming
+    next_bit = jnp.uint32(1) << state.wave.astype(jnp.uint32)
+    coming = jnp.where(count_enemies(state.queue) > 0, next_bit >> 1, 0)
+    return (next_bit - 1) & ~alive & ~coming
 
 
-def clean(state: State) -> Any:
+def count_clean_waves(state: State) -> Any:
     """Return how many waves have come and gone without a leak, int32."""
-    return jax.lax.population_count(over(state) & ~state.breached).astype(jnp.int32)
+    return jax.lax.population_count(finished_waves(state) & ~state.breached).astype(jnp.int32)
 
 
 class Armed(NamedTuple):
@@ -236,13 +273,13 @@ class Entry(NamedTuple):
 
 def entry(state: State, params: Params) -> Entry:
     """Begin the next wave if its time has come, and find out who of the last one enters."""
-    begins = (state.timer == 0) & (state.wave < WAVES) & (left(state.queue) == 0)
+    begins = (state.timer == 0) & (state.wave < WAVES) & (count_enemies(state.queue) == 0)
     wave = jnp.where(begins, state.wave + 1, state.wave)
     queue = jnp.where(begins, union(jnp.where(numbered(WAVES, wave) == state.wave, params.waves, 0)), state.queue)
-    first, number, second, _ = groups(queue)
-    taken = union(jnp.where(state.health > 0, np.uint32(1) << numbered(SLOTS, wave).astype(np.uint32), 0))
-    slot = jax.lax.population_count(taken & ~(taken + 1)).astype(jnp.int32)  # ones below the lowest zero
-    slot = jnp.where(left(queue) > 0, slot, SLOTS)
+    first, number, second, _ = unpack_wave(queue)
+    occupied = union(jnp.where(state.health > 0, np.uint32(1) << numbered(SLOTS, wave).astype(np.uint32), 0))
+    slot = jax.lax.population_count(occupied & ~(occupied + 1)).astype(jnp.int32)  # ones below the lowest zero
+    slot = jnp.where(count_enemies(queue) > 0, slot, SLOTS)
     kind = jnp.where(number > 0, first, second)
     return Entry(
         wave,
@@ -250,7 +287,7 @@ def entry(state: State, params: Params) -> Entry:
         queue - jnp.where(slot < SLOTS, jnp.where(number > 0, np.uint32(1 << 2), np.uint32(1 << 8)), 0),
         slot,
         kind,
-        of_kind(HEALTH, kind) * (PARTS + params.growth * (wave - 1)) // PARTS,
+        of_kind(HEALTH, kind) * (GROWTH_UNIT + params.growth * (wave - 1)) // GROWTH_UNIT,
     )
 
 
@@ -262,7 +299,7 @@ def enter(state: State, new: Entry) -> State:
         timer=new.timer,
         queue=new.queue,
         health=jnp.where(here, new.health, state.health),
-        place=jnp.where(here, 0, state.place),
+        distance=jnp.where(here, 0, state.distance),
         kind=jnp.where(here, new.kind, state.kind),
         group=jnp.where(here, new.wave - 1, state.group),
         slow=jnp.where(here, 0, state.slow),
@@ -270,9 +307,9 @@ def enter(state: State, new: Entry) -> State:
 
 
 class Walked(NamedTuple):
-    """Places of the enemies after they have walked."""
+    """Distances of the enemies after they have walked."""
 
-    place: Any
+    distance: Any
     """Parts of a cell from the entrance, int32 ``(16,)``."""
     through: Any
     """Whether each has just got through, bool ``(16,)``."""
@@ -291,28 +328,30 @@ def bit_of(post: Any, when: Any) -> jax.Array:
 
 def walk(state: State) -> Walked:
     """Let all enemies walk that nobody stops."""
-    alive, flies = state.health > 0, state.kind == BAT
+    alive = state.health > 0
+    flies = state.kind == BAT
     hero = bit_of(state.post, (state.post < KEEP) & (state.travel == 0))
     soldiers = bit_of(state.station, state.soldiers > 0)
-    stopped = ((hero | soldiers) >> (state.place >> CELL).astype(jnp.uint32) & 1 == 1) & ~flies
+    stopped = ((hero | soldiers) >> (state.distance >> CELL).astype(jnp.uint32) & 1 == 1) & ~flies
     speed = of_kind(SPEEDS, state.kind)
     speed = jnp.where(state.slow > 0, speed + 1 >> 1, speed)
-    place = jnp.where(alive & ~stopped, state.place + speed, state.place)
-    through = alive & (place >= LENGTH * UNIT)
-    marks = jnp.where(alive & ~through, jnp.uint32(1) << (place >> CELL).astype(jnp.uint32), 0)
-    return Walked(place, through, marks, hero, soldiers)
+    distance = jnp.where(alive & ~stopped, state.distance + speed, state.distance)
+    through = alive & (distance >= LENGTH * UNIT)
+    marks = jnp.where(alive & ~through, jnp.uint32(1) << (distance >> CELL).astype(jnp.uint32), 0)
+    return Walked(distance, through, marks, hero, soldiers)
 
 
 def aim(marks: jax.Array, kind: jax.Array, reloads: jax.Array, armed: Armed) -> jax.Array:
     """Return the foremost cell with an enemy for each tower that is ready, as a bit, 0 for none, uint32 ``(8,)``."""
     ground = union(jnp.where(kind == BAT, 0, marks))
-    seen = armed.near & jnp.where(armed.tower == CANNON, ground, union(marks))
-    return jnp.where((seen != 0) & (reloads == 0), jnp.uint32(1) << 31 - jax.lax.clz(seen), 0)
+    targets = armed.near & jnp.where(armed.tower == CANNON, ground, union(marks))
+    return jnp.where((targets != 0) & (reloads == 0), jnp.uint32(1) << 31 - jax.lax.clz(targets), 0)
 
 
 def foremost(marks: jax.Array) -> jax.Array:
     """Return the marks of the first enemy in each cell, 0 for the others, uint32 ``(16,)``."""
-    before, first = jnp.uint32(0), []
+    before = jnp.uint32(0)
+    first = []
     for slot in range(SLOTS):
         first.append(marks[slot] & ~before)
         before |= marks[slot]
@@ -334,30 +373,32 @@ def shoot(target: jax.Array, marks: jax.Array, kind: jax.Array, armed: Armed) ->
 def fight(state: State, walked: Walked, hurt: jax.Array, frozen: jax.Array) -> State:
     """Let hero and reinforcements fight, and remove who is dead or through."""
     marks = jnp.where(state.kind == BAT, 0, walked.marks)
-    at_hero, at_soldiers = marks & walked.hero != 0, marks & walked.soldiers != 0
+    at_hero = marks & walked.hero != 0
+    at_soldiers = marks & walked.soldiers != 0
     hurt += jnp.where(at_hero, HERO_POWER, 0) + jnp.where(at_soldiers, SOLDIER_POWER, 0)
     alive = walked.marks != 0
     health = jnp.where(alive, jnp.maximum(state.health - hurt, 0), 0)
     slain = alive & (health == 0)
     # One sum of five small numbers in a word: 8 bits of bounties, twice 5 of enemies, twice 7 of blows.
     blows = of_kind(BLOWS, state.kind).astype(jnp.uint32)
-    one = lambda when, shift: jnp.where(when, jnp.uint32(1) << shift, 0)  # noqa: E731
+    counter = lambda when, shift: jnp.where(when, jnp.uint32(1) << shift, 0)  # noqa: E731
     total = summed(
-        jnp.where(slain, of_kind(BOUNTIES, state.kind).astype(jnp.uint32), 0) | one(slain, 8) | one(walked.through, 13)
+        jnp.where(slain, of_kind(BOUNTIES, state.kind).astype(jnp.uint32), 0)
+        | counter(slain, 8) | counter(walked.through, 13)
         | jnp.where(at_soldiers, blows << 25, jnp.where(at_hero, blows << 18, 0))
     )  # fmt: skip
     bounties, killed, leaked, to_hero, to_soldiers = (
         (total >> shift & 2**width - 1).astype(jnp.int32)
         for shift, width in ((0, 8), (8, 5), (13, 5), (18, 7), (25, 7))
     )
-    met = walked.hero & union(marks) != 0
-    hero = jnp.where(met, jnp.maximum(state.hero - to_hero, 0), jnp.minimum(state.hero + 1, HERO))
+    engaged = walked.hero & union(marks) != 0
+    hero = jnp.where(engaged, jnp.maximum(state.hero - to_hero, 0), jnp.minimum(state.hero + 1, HERO))
     recovers = state.hero == 0
     travel = jnp.maximum(state.travel - 1, 0)
     hero = jnp.where(recovers, jnp.where(travel == 0, HERO, 0), hero)
     falls = ~recovers & (hero == 0)
     service = jnp.maximum(state.service - 1, 0)
-    groups = jnp.uint32(1) << state.group.astype(jnp.uint32)
+    wave_bits = jnp.uint32(1) << state.group.astype(jnp.uint32)
     return state._replace(
         coins=state.coins + bounties,
         post=jnp.where(falls, KEEP, state.post),
@@ -367,11 +408,11 @@ def fight(state: State, walked: Walked, hurt: jax.Array, frozen: jax.Array) -> S
         service=service,
         cooldown=jnp.maximum(state.cooldown - 1, 0),
         health=health,
-        place=walked.place,
+        distance=walked.distance,
         slow=jnp.where(frozen, SLOWED, jnp.maximum(state.slow - 1, 0)),
         killed=state.killed + killed,
         leaked=state.leaked + leaked,
-        breached=state.breached | union(jnp.where(walked.through, groups, 0)),
+        breached=state.breached | union(jnp.where(walked.through, wave_bits, 0)),
     )
 
 
@@ -385,6 +426,6 @@ def tick(state: State, params: Params, armed: Armed) -> State:
     return fight(state._replace(reloads=reloads), walked, hurt, frozen)
 
 
-def finished(state: State) -> Any:
+def is_finished(state: State) -> Any:
     """Return whether the castle has fallen, or all waves have come and gone."""
-    return (state.leaked >= LIVES) | (over(state) == 2**WAVES - 1)
+    return (state.leaked >= LIVES) | (finished_waves(state) == 2**WAVES - 1)

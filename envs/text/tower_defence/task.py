@@ -62,7 +62,7 @@ from .maps import (
     SITES,
     maps,
 )
-from .orders import legal, play_step
+from .orders import legal_orders, play_step
 from .rules import (
     ACTIONS,
     BOUNTIES,
@@ -76,7 +76,7 @@ from .rules import (
     KEEP,
     KINDS,
     LIVES,
-    MOST,
+    MAX_ENEMIES,
     RECOVERY,
     RELOADS,
     SERVICE,
@@ -89,26 +89,29 @@ from .rules import (
     WAVES,
     Params,
     State,
-    clean,
+    count_clean_waves,
     draw_waves,
-    finished,
     first_state,
-    groups,
+    is_finished,
+    unpack_wave,
 )
-from .words import ORDERS, SIZE, described, drawn, refusal, rules
+from .words import ORDERS, SIZE, describe_state, draw_map, refusal, rules
 
-DEAREST = COINS + WAVES * (MOST * max(BOUNTIES) + INTERVAL // TICKS)
+DEAREST = COINS + WAVES * (MAX_ENEMIES * max(BOUNTIES) + INTERVAL // TICKS)
 """More coins than anybody can have."""
-SCALARS, BODIES = (DEAREST, LIVES, WAVES, INTERVAL), (RECOVERY, HERO, SOLDIERS, SERVICE, CALL_AGAIN)
-ENEMY = LENGTH * UNIT, HEALTHIEST, SLOWED, WAVES
-"""Largest values of numbers that are shown."""
+SCALARS = (DEAREST, LIVES, WAVES, INTERVAL)
+"""Largest coins, lives, waves and ticks to the next wave."""
+BODIES = (RECOVERY, HERO, SOLDIERS, SERVICE, CALL_AGAIN)
+"""Largest values of the hero's travel and health, and of the reinforcements' health, service and cooldown."""
+ENEMY = (LENGTH * UNIT, HEALTHIEST, SLOWED, WAVES)
+"""Largest values of an enemy's distance, health, ticks of being slow, and wave."""
 
 
 class TowerDefence(Task[Params, State]):
     """The task; see the module's docstring.
 
     Attributes:
-        growth: part of the health in the first wave by which it grows from wave to wave, in 24ths.
+        growth: growth of health from wave to wave, in 24ths of that in the first wave.
     """
 
     measures: ClassVar[dict[str, str]] = {
@@ -136,7 +139,7 @@ class TowerDefence(Task[Params, State]):
         """Draw a road and the waves."""
         bits = self.bits(key, WAVES + 1)
         index = 2 * (bits[WAVES] % (MAPS // 2)).astype(jnp.int32) + split
-        roads, sites, reach = (jnp.asarray(part)[index] for part in maps())
+        roads, sites, reach = (jnp.asarray(table)[index] for table in maps())
         return Params(roads, sites, reach, jnp.int32(self.growth), draw_waves(bits[:WAVES]))
 
     def initial(self, key: jax.Array, params: Params) -> State:
@@ -149,41 +152,43 @@ class TowerDefence(Task[Params, State]):
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
         """Mark the legal orders, bool ``(47,)``."""
-        return legal(state)
+        return legal_orders(state)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return everything but waves that are not announced; see the module's docstring."""
         alive = state.health > 0
-        shown = [
+        coming = [
             jnp.where(state.wave + i < WAVES, params.waves[jnp.minimum(state.wave + i, WAVES - 1)], 0) for i in (0, 1)
         ]
         announced = []
-        for word in (state.queue, *shown):
-            first, number, second, further = groups(word)
+        for word in (state.queue, *coming):
+            first, number, second, further = unpack_wave(word)
             announced += [jnp.where(np.arange(4) == first, number, 0), jnp.where(np.arange(4) == second, further, 0)]
         stands = state.soldiers > 0
-        one = lambda index, when=True: jnp.where(when, jnp.uint32(1) << index.astype(jnp.uint32), 0)  # noqa: E731
+        bit = lambda index, when=True: jnp.where(when, jnp.uint32(1) << index.astype(jnp.uint32), 0)  # noqa: E731
         # Bit 0 of a site's set stands for no tower.
-        sites, kinds = one(state.towers) >> 1, one(state.kind, alive)
+        sites = bit(state.towers) >> 1
+        kinds = bit(state.kind, alive)
         fields = [(word, LENGTH) for word in params.reach.reshape(-1)]
         fields += [(sites[site], KINDS - 1) for site in range(SITES)]
-        fields += [(one(state.post), KEEP + 1), (one(state.station, stands), KEEP)]
+        fields += [(bit(state.post), KEEP + 1), (bit(state.station, stands), KEEP)]
         fields += [(kinds[slot], len(ENEMIES)) for slot in range(SLOTS)]
         fields += [(state.breached, WAVES)]
+        enemies = (state.distance, state.health, state.slow, state.group + 1)
         numbers = (
             ((state.coins, jnp.maximum(LIVES - state.leaked, 0), state.wave, state.timer), SCALARS),
             ((state.reloads,), (max(RELOADS),)),
             ((state.travel, state.hero, state.soldiers, state.service * stands, state.cooldown), BODIES),
-            ((jnp.where(alive, part, 0) for part in (state.place, state.health, state.slow, state.group + 1)), ENEMY),
-            (announced, (MOST // 2,) * len(announced)),
+            ((jnp.where(alive, quantity, 0) for quantity in enemies), ENEMY),
+            (announced, (MAX_ENEMIES // 2,) * len(announced)),
         )
-        parts = [
-            (jnp.atleast_1d(part), scale)
+        blocks = [
+            (jnp.atleast_1d(value), scale)
             for group, scales in numbers
-            for part, scale in zip(group, scales, strict=True)
+            for value, scale in zip(group, scales, strict=True)
         ]
-        scales = np.concatenate([np.full(part.shape, scale, self.dtype) for part, scale in parts])
-        joined = computed_once(jnp.concatenate)([part for part, _ in parts]).astype(self.dtype)
+        scales = np.concatenate([np.full(value.shape, scale, self.dtype) for value, scale in blocks])
+        joined = computed_once(jnp.concatenate)([value for value, _ in blocks]).astype(self.dtype)
         return flags_and_numbers(joined_bits(fields), sum(width for _, width in fields), joined / scales)
 
     def observation_components(self) -> tuple[Component, ...]:
@@ -208,7 +213,7 @@ class TowerDefence(Task[Params, State]):
             Component(
                 "waves",
                 f"[wave, group, kind]: {kinds} still to enter, of the next wave, of the one after it",
-                f"{MOST // 2}",
+                f"{MAX_ENEMIES // 2}",
                 (3, 2, len(ENEMIES)),
             ),
         )
@@ -230,17 +235,17 @@ class TowerDefence(Task[Params, State]):
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the number of waves that have ended in this step without a leak."""
-        return (clean(next_state) - clean(state)).astype(self.dtype)
+        return (count_clean_waves(next_state) - count_clean_waves(state)).astype(self.dtype)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return whether the castle has fallen, or all waves have come and gone."""
-        return finished(state)
+        return is_finished(state)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success``, all waves over and the castle standing, and the measures."""
         return {
-            "success": finished(state) & (state.leaked < LIVES),
-            "clean": clean(state),
+            "success": is_finished(state) & (state.leaked < LIVES),
+            "clean": count_clean_waves(state),
             "wave": state.wave,
             "killed": state.killed,
             "leaked": state.leaked,
@@ -252,11 +257,11 @@ class TowerDefence(Task[Params, State]):
 
     def describe(self, state: State, params: Params) -> str:
         """Describe the road once, then everything that changes."""
-        return described(state, params)
+        return describe_state(state, params)
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw the map with towers, enemies, hero and reinforcements, and below it what is to come."""
-        return drawn(state, params)
+        return draw_map(state, params)
 
     def rules(self) -> str:
         """Return the rules."""

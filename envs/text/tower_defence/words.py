@@ -21,6 +21,7 @@ from .rules import (
     CALL_AGAIN,
     COSTS,
     ENEMIES,
+    GROWTH_UNIT,
     HEALTH,
     HEALTHIEST,
     HERO,
@@ -31,7 +32,6 @@ from .rules import (
     LIVES,
     MOVE,
     NEXT,
-    PARTS,
     POSTS,
     POWERS,
     RECOVERY,
@@ -52,7 +52,7 @@ from .rules import (
     WAVES,
     Params,
     State,
-    left,
+    count_enemies,
 )
 
 MARKS = "gwob"
@@ -60,17 +60,22 @@ MARKS = "gwob"
 TILE, BAR = 30, 97
 SIZE = ROWS * TILE + BAR, COLUMNS * TILE
 """Height and width of the picture."""
-GRASS, ROAD, INK, PAPER, FREE = (150, 190, 120), (214, 196, 150), (30, 30, 34), (250, 250, 247), (170, 160, 150)
+GRASS = (150, 190, 120)
+ROAD = (214, 196, 150)
+INK = (30, 30, 34)
+PAPER = (250, 250, 247)
+FREE = (170, 160, 150)
 TOWER_COLOURS = ((90, 120, 60), (90, 90, 96), (120, 80, 170))
 ENEMY_COLOURS = ((60, 150, 60), (140, 140, 150), (160, 90, 40), (60, 40, 60))
-HERO_COLOUR, SOLDIER_COLOUR = (250, 200, 40), (60, 110, 200)
+HERO_COLOUR = (250, 200, 40)
+SOLDIER_COLOUR = (60, 110, 200)
 
 
 def _orders() -> tuple[str, ...]:
     """Return the orders in words, in the order of the actions."""
     builds = [f"build {tower} {site}" for tower in TOWERS for site in range(1, SITES + 1)]
-    others = [f"{verb} {site}" for verb in ("upgrade", "sell") for site in range(1, SITES + 1)]
-    return ("wait", *builds, *others, *(f"hero {post}" for post in range(1, KEEP + 1)), "reinforce", "call")
+    site_orders = [f"{verb} {site}" for verb in ("upgrade", "sell") for site in range(1, SITES + 1)]
+    return ("wait", *builds, *site_orders, *(f"hero {post}" for post in range(1, KEEP + 1)), "reinforce", "call")
 
 
 ORDERS = _orders()
@@ -79,7 +84,9 @@ ORDERS = _orders()
 def refusal(number: int, state: State) -> str:
     """Say in words why an order cannot be carried out."""
     site = number - 1 & 7
-    code, coins, tower = int(state.towers[site]), int(state.coins), number - BUILD >> 3
+    code = int(state.towers[site])
+    coins = int(state.coins)
+    tower = number - BUILD >> 3
     if number < UPGRADE and code:
         reason = f"site {site + 1} has {_tower(code)}; sell it first"
     elif number < UPGRADE:
@@ -101,11 +108,13 @@ def refusal(number: int, state: State) -> str:
     elif int(state.wave) == WAVES:
         reason = "all waves have begun"
     else:
-        reason = "the last wave is still entering" if left(int(state.queue)) else "the next wave begins now anyway"
+        reason = (
+            "the last wave is still entering" if count_enemies(int(state.queue)) else "the next wave begins now anyway"
+        )
     return reason
 
 
-def described(state: State, params: Params) -> str:
+def describe_state(state: State, params: Params) -> str:
     """Describe the road once, then everything that changes."""
     grid = [["." for _ in range(COLUMNS)] for _ in range(ROWS)]
     for cell in params.road.tolist():
@@ -113,18 +122,18 @@ def described(state: State, params: Params) -> str:
     for site, cell in enumerate(params.sites.tolist(), 1):
         grid[cell // COLUMNS][cell % COLUMNS] = str(site)
     reach = [
-        f"Site {site + 1}: cannons and mages reach {near}, archers {far}."
-        for site, (near, far) in enumerate([*map(_cells, pair)] for pair in params.reach.T.tolist())
+        f"Site {site + 1}: cannons and mages reach {near_cells}, archers {far_cells}."
+        for site, (near_cells, far_cells) in enumerate([*map(_cells, pair)] for pair in params.reach.T.tolist())
     ]
     towers = [
         f"{site + 1} {_tower(code)}" + (f" (ready in {reload})" if reload else "") if code else f"{site + 1} free"
         for site, (code, reload) in enumerate(zip(state.towers.tolist(), state.reloads.tolist(), strict=True))
     ]
     enemies = [
-        f"{ENEMIES[kind]}, wave {group + 1}, cell {place // UNIT} + {place % UNIT}/{UNIT}, health {health}"
+        f"{ENEMIES[kind]}, wave {group + 1}, cell {distance // UNIT} + {distance % UNIT}/{UNIT}, health {health}"
         + (f", slow for {slow}" if slow else "")
-        for kind, group, place, health, slow in zip(
-            *(part.tolist() for part in (state.kind, state.group, state.place, state.health, state.slow)),
+        for kind, group, distance, health, slow in zip(
+            *(column.tolist() for column in (state.kind, state.group, state.distance, state.health, state.slow)),
             strict=True,
         )
         if health
@@ -146,26 +155,30 @@ def progress(state: State, params: Params) -> tuple[tuple[str, str], tuple[str, 
     clock = f"Wave {wave} of {WAVES}" + (f", the next in {int(state.timer)} ticks." if wave < WAVES else ".")
     purse = f"Coins {int(state.coins)}, lives {max(LIVES - int(state.leaked), 0)}."
     coming = f"Still to enter: {_wave(int(state.queue))}. Next: {_wave(word(0))}."
-    leaks, after = f"Waves with a leak: {', '.join(spoilt) or 'none'}.", f"Then: {_wave(word(1))}."
+    leaks = f"Waves with a leak: {', '.join(spoilt) or 'none'}."
+    after = f"Then: {_wave(word(1))}."
     return (f"{clock} {purse}", leaks), (coming, after)
 
 
 def bodies(state: State) -> tuple[str, ...]:
     """Describe the hero, reinforcements on the road, and the next ones, a sentence each."""
-    post, travel, health = int(state.post), int(state.travel), int(state.hero)
+    post = int(state.post)
+    travel = int(state.travel)
+    health = int(state.hero)
     if not health:
         hero = f"The hero has fallen and is well in {travel} ticks."
     elif travel:
         hero = f"The hero (health {health}) is at post {post + 1} in {travel} ticks."
     else:
         hero = f"The hero (health {health}) is {'in the keep' if post == KEEP else f'at post {post + 1}'}."
-    soldiers, cooldown = int(state.soldiers), int(state.cooldown)
+    soldiers = int(state.soldiers)
+    cooldown = int(state.cooldown)
     stand = f"Reinforcements (health {soldiers}) are at post {int(state.station) + 1} for {int(state.service)} ticks."
     again = f"Reinforcements can be called in {cooldown} ticks." if cooldown else "Reinforcements can be called."
     return (hero, stand, again) if soldiers else (hero, again)
 
 
-def drawn(state: State, params: Params) -> np.ndarray:
+def draw_map(state: State, params: Params) -> np.ndarray:
     """Draw the map with towers, enemies, hero and reinforcements, and below it what is to come."""
     from PIL import Image, ImageDraw
 
@@ -184,16 +197,15 @@ def drawn(state: State, params: Params) -> np.ndarray:
         pen.rectangle((x + 3, y + 3, x + TILE - 4, y + TILE - 4), fill=fill, outline=INK)
         name = f"{site}{'ACM'[(code - 1) // LEVELS]}{(code - 1) % LEVELS + 1}" if code else f"{site}"
         pen.text((x + 5, y + 9), name, fill=PAPER, font_size=10)
-    ways = [*road, (COLUMNS * TILE, road[-1][1])]
-    for kind, place, health, slow in zip(
-        *(part.tolist() for part in (state.kind, state.place, state.health, state.slow)), strict=True
+    corners = [*road, (COLUMNS * TILE, road[-1][1])]
+    for kind, distance, health, slow in zip(
+        *(column.tolist() for column in (state.kind, state.distance, state.health, state.slow)), strict=True
     ):
         if health:
-            (x, y), (u, v) = ways[place // UNIT], ways[place // UNIT + 1]
-            x, y = (
-                x + (u - x) * (place % UNIT) // UNIT + TILE // 2,
-                y + (v - y) * (place % UNIT) // UNIT + TILE // 2,
-            )
+            x, y = corners[distance // UNIT]
+            next_x, next_y = corners[distance // UNIT + 1]
+            x += (next_x - x) * (distance % UNIT) // UNIT + TILE // 2
+            y += (next_y - y) * (distance % UNIT) // UNIT + TILE // 2
             size = 4 + 5 * health // HEALTHIEST
             edge = SOLDIER_COLOUR if slow else INK
             pen.ellipse((x - size, y - size, x + size, y + size), fill=ENEMY_COLOURS[kind], outline=edge)
@@ -216,9 +228,9 @@ def _tower(code: int) -> str:
 
 def _wave(word: int) -> str:
     """Return the enemies of a wave in words."""
-    kind, number, other, further = word & 3, word >> 2 & 15, word >> 6 & 3, word >> 8 & 15
-    parts = [f"{count} {ENEMIES[which]}" for which, count in ((kind, number), (other, further)) if count]
-    return ", ".join(parts) or "nobody"
+    groups = [(word & 3, word >> 2 & 15), (word >> 6 & 3, word >> 8 & 15)]
+    phrases = [f"{count} {ENEMIES[kind]}" for kind, count in groups if count]
+    return ", ".join(phrases) or "nobody"
 
 
 @lru_cache(1000)
@@ -251,7 +263,7 @@ def rules(growth: int) -> str:
         f"last of it is dead. The {LIVES}th enemy that gets through ends the game. The road (#) has {LENGTH} cells, "
         f"from 0 at the entrance on the left; digits are sites. A reply is one order, and then {TICKS} ticks pass. A "
         f"wave begins every {INTERVAL} ticks. One enemy enters a tick, while fewer than {SLOTS} are on the road. "
-        f"Health grows by {growth}/{PARTS} of the first with every wave.\n"
+        f"Health grows by {growth}/{GROWTH_UNIT} of the first with every wave.\n"
         f"Enemies: {kinds}. Bats fly.\n"
         f"Towers: {towers}. A tower shoots at the foremost cell in its reach with an enemy. Archers and mages hit the "
         "one there that is first in the list; cannons hit all there but bats, and do not shoot at bats. Armour takes "

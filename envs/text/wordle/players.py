@@ -51,8 +51,8 @@ class MaximumEntropy(eqx.Module):
         guess, child = (jnp.asarray(table) for table in decision_tree(self.task))
         node = jnp.int32(0)
         for row in range(TRIES - 1):
-            own = (node != LEAF) & (guess[node] == board.guesses[row])
-            step = jnp.where(own, child[node, board.codes[row]], LEAF)
+            on_tree = (node != LEAF) & (guess[node] == board.guesses[row])
+            step = jnp.where(on_tree, child[node, board.codes[row]], LEAF)
             node = jnp.where(row < board.tries, step, node)
         possible = self.task.consistent(board.knowledge)
         return jnp.where(node == LEAF, jnp.argmax(possible).astype(jnp.int32), guess[node]), memory

@@ -61,7 +61,7 @@ from rlbench_suite.task_card import TaskCard
 LENGTH = 5
 TRIES = 6
 LETTERS = 26
-MOST_COPIES = 3
+MAX_COPIES = 3
 """Most copies of one letter in a word of the list."""
 CODES = 3**LENGTH
 SOLVED = CODES - 1
@@ -131,7 +131,7 @@ def decode(code: Any) -> Any:
     return np.asarray(code)[..., None] // POWERS % 3
 
 
-def learn(known: Knowledge, guess: jax.Array, marks: jax.Array) -> Knowledge:
+def learn(knowledge: Knowledge, guess: jax.Array, marks: jax.Array) -> Knowledge:
     """Return the knowledge after one more row: letters and marks, both ``(5,)``."""
     bits = np.uint32(1) << guess.astype(jnp.uint32)
     grey, coloured = (jnp.where(here, bits, 0) for here in (marks == 0, marks > 0))
@@ -139,9 +139,9 @@ def learn(known: Knowledge, guess: jax.Array, marks: jax.Array) -> Knowledge:
     # A letter with a grey and no yellow has all its copies on the greens of this row, and nowhere else.
     placed = capped & ~union(jnp.where(marks == 1, bits, 0))
     copies = ((guess[:, None] == guess) & (marks > 0) & ~BEFORE.T).sum(-1)  # coloured ones up to and with this
-    at_least = union(jnp.where(copies >= np.arange(1, MOST_COPIES + 1)[:, None], coloured, 0))
-    possible = jnp.where(marks == 2, bits, known.possible & ~(bits | placed))
-    return Knowledge(possible, known.at_least | at_least, known.capped | capped)
+    at_least = union(jnp.where(copies >= np.arange(1, MAX_COPIES + 1)[:, None], coloured, 0))
+    possible = jnp.where(marks == 2, bits, knowledge.possible & ~(bits | placed))
+    return Knowledge(possible, knowledge.at_least | at_least, knowledge.capped | capped)
 
 
 def union(masks: jax.Array) -> jax.Array:
@@ -181,7 +181,7 @@ class Wordle(Task[Params, State]):
         self.letters = np.array([[ord(letter) - ord("a") for letter in word] for word in self.words], np.int32)
         hot = np.arange(LETTERS) == self.letters[..., None]
         self._copies = hot.sum(1, dtype=np.int32)
-        at_least = self._copies[:, None] >= np.arange(1, MOST_COPIES + 1)[:, None]
+        at_least = self._copies[:, None] >= np.arange(1, MAX_COPIES + 1)[:, None]
         self.action_features = np.concatenate([hot, at_least], 1).reshape(len(self.words), -1).astype(np.float32)
         # The letters of which a word has at least 1, 2, 3 copies, as masks: (copies, words).
         self._at_least = (at_least << np.arange(LETTERS)).sum(-1).astype(np.uint32).T
@@ -189,8 +189,8 @@ class Wordle(Task[Params, State]):
         self._by_split = np.argsort(splits, kind="stable").astype(np.int32)
         self._train_words = int((splits == Split.TRAIN).sum())
 
-        positions, rest = LETTERS * LENGTH, LETTERS * (MOST_COPIES + 1) + 1
-        self.observation_space = self.box([-1.0] * positions + [0.0] * rest, [1.0] * (positions + rest))
+        n_positions, n_counts = LETTERS * LENGTH, LETTERS * (MAX_COPIES + 1) + 1
+        self.observation_space = self.box([-1.0] * n_positions + [0.0] * n_counts, [1.0] * (n_positions + n_counts))
         self.action_space = spaces.Discrete(len(self.words))
         self.reward_space = self.box(0.0, 1.0, ())
 
@@ -200,13 +200,13 @@ class Wordle(Task[Params, State]):
         first = jnp.where(test, self._train_words, 0)
         size = jnp.where(test, len(self.words) - self._train_words, self._train_words).astype(jnp.uint32)
         # One draw; the remainder of 2**32 favours some words by less than one part in a million.
-        place = first + (jax.random.bits(key, (), jnp.uint32) % size).astype(jnp.int32)
-        return Params(jnp.asarray(self._by_split)[place])
+        index = first + (jax.random.bits(key, (), jnp.uint32) % size).astype(jnp.int32)
+        return Params(jnp.asarray(self._by_split)[index])
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Return an empty board, on which anything is possible."""
         none, anything = jnp.full(TRIES, -1, jnp.int32), jnp.full(LENGTH, 2**LETTERS - 1, jnp.uint32)
-        knowledge = Knowledge(anything, jnp.zeros(MOST_COPIES, jnp.uint32), jnp.uint32(0))
+        knowledge = Knowledge(anything, jnp.zeros(MAX_COPIES, jnp.uint32), jnp.uint32(0))
         return State(none, none, jnp.int32(0), jnp.int32(0), knowledge)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
@@ -225,13 +225,13 @@ class Wordle(Task[Params, State]):
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the knowledge that follows from the board, float ``(235,)``; see the module's docstring."""
-        known = state.knowledge
+        knowledge = state.knowledge
         bits = np.uint32(1) << np.arange(LETTERS, dtype=np.uint32)
-        possible = known.possible[:, None]
+        possible = knowledge.possible[:, None]
         blocks = (
             jnp.where(possible == bits, 1, jnp.where(possible & bits, 0, -1)),
-            known.at_least[:, None] & bits != 0,
-            known.capped & bits != 0,
+            knowledge.at_least[:, None] & bits != 0,
+            knowledge.capped & bits != 0,
             (TRIES - state.tries) / TRIES,
         )
         return jnp.concatenate([block.ravel().astype(self.dtype) for block in blocks])
@@ -247,8 +247,8 @@ class Wordle(Task[Params, State]):
             ),
             Component(
                 "at_least",
-                f"[copies - 1, letter]: whether it is known to have so many copies, 1 to {MOST_COPIES}; {letters}",
-                shape=(MOST_COPIES, LETTERS),
+                f"[copies - 1, letter]: whether it is known to have so many copies, 1 to {MAX_COPIES}; {letters}",
+                shape=(MAX_COPIES, LETTERS),
             ),
             Component("no_more", f"whether it is known to have no more copies than that; {letters}", shape=(LETTERS,)),
             Component("guesses_left", "fraction of the guesses that are left"),
@@ -263,8 +263,8 @@ class Wordle(Task[Params, State]):
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the growth of the board's score."""
-        grown = self._twentieths(next_state) - self._twentieths(state)  # in whole numbers: nothing rounds below zero
-        return grown.astype(self.dtype) / 20
+        growth = self._twentieths(next_state) - self._twentieths(state)  # in whole numbers: nothing rounds below zero
+        return growth.astype(self.dtype) / 20
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether the word is found or six guesses are used."""
@@ -276,9 +276,9 @@ class Wordle(Task[Params, State]):
 
     def consistent(self, knowledge: Knowledge) -> jax.Array:
         """Mark the words of the list that can still be the hidden one, bool ``(words,)``."""
-        known, capped = knowledge.at_least[:, None], knowledge.capped
+        at_least, capped = knowledge.at_least[:, None], knowledge.capped
         # Neither too few copies of a letter nor, if it is capped, too many.
-        copies = ((self._at_least ^ known) & (known | capped) == 0).all(0)
+        copies = ((self._at_least ^ at_least) & (at_least | capped) == 0).all(0)
         return copies & (knowledge.possible[:, None] >> self.letters.T.astype(np.uint32) & 1 == 1).all(0)
 
     def _twentieths(self, state: State) -> jax.Array:
@@ -312,8 +312,8 @@ class Wordle(Task[Params, State]):
     def describe_turn(self, before: State | None, state: State, params: Params) -> str:
         """Describe the new rows of the board, and say how many guesses are left."""
         new = self._board(state)[0 if before is None else 2 * min(int(before.tries), TRIES) :]
-        left = [] if self._over(state) else [f"Guesses left: {TRIES - int(state.tries)}."]
-        return "\n".join([*new, *left])
+        remaining_guesses = [] if self._over(state) else [f"Guesses left: {TRIES - int(state.tries)}."]
+        return "\n".join([*new, *remaining_guesses])
 
     def _board(self, state: State) -> list[str]:
         """Return the rows of the board: for each one line of letters and one of marks."""
@@ -348,9 +348,9 @@ class Wordle(Task[Params, State]):
 
     def _nearest(self, word: str, count: int) -> list[str]:
         """Return the words of the list that share most letters with a word, letters in place counting three times."""
-        given = np.frombuffer(word.encode(), np.uint8) - ord("a")
-        shared = np.minimum(self._copies, np.bincount(given, minlength=LETTERS)).sum(1)
-        alike = shared + 2 * (self.letters == given).sum(1)
+        letters = np.frombuffer(word.encode(), np.uint8) - ord("a")
+        shared = np.minimum(self._copies, np.bincount(letters, minlength=LETTERS)).sum(1)
+        alike = shared + 2 * (self.letters == letters).sum(1)
         return [str(self.words[index]) for index in np.argsort(-alike, kind="stable")[:count]]
 
     def spell(self, action: np.ndarray, state: State, params: Params) -> str:

@@ -27,11 +27,11 @@ CARD = card("CarDealer-v0")
 
 def offered(z: int, temper: str, level: int, t: int, lowest: int, steps: int) -> int:
     """Return what the other side would offer in round t, in steps for the agent."""
-    part = {"boulware": (t / 10) ** 3, "conceder": (t / 10) ** (1 / 3)}.get(temper, t / 10)
+    progress = {"boulware": (t / 10) ** 3, "conceder": (t / 10) ** (1 / 3)}.get(temper, t / 10)
     if temper == "tit for tat":
         offer = (4 + level) * z // 20 + (4 + level) * (steps - lowest) // 10
     else:
-        offer = math.floor(round(z * (4 + level + (14 - level) * part) / 20, 9))
+        offer = math.floor(round(z * (4 + level + (14 - level) * progress) / 20, 9))
     return min(offer, 9 * z // 10)
 
 
@@ -133,17 +133,17 @@ def played_against_everyone(task: CarDealer) -> np.ndarray:
 
     def game(surplus: jax.Array, temper: jax.Array, firmness: jax.Array) -> jax.Array:
         params = Params(surplus, temper, firmness, jnp.int32(0), jnp.int32(20_000), jnp.int32(0))
-        shown = params._replace(surplus=jnp.int32(-1), temper=jnp.int32(-1), firmness=jnp.int32(-1))
+        visible_params = params._replace(surplus=jnp.int32(-1), temper=jnp.int32(-1), firmness=jnp.int32(-1))
 
         def turn(carry: Any, _: None) -> Any:
             state, memory, total = carry
-            action, memory = player.act(memory, View(None, None, state, shown), key)
+            action, memory = player.act(memory, View(None, None, state, visible_params), key)
             after = task.transition(state, action, key, params)
             reward, over = task.reward(state, action, after, key, params), task.terminal(state, key, params)
             after = jax.tree.map(lambda old, new: jnp.where(over, old, new), state, after)
             return (after, memory, total + jnp.where(over, 0, reward)), None
 
-        begin = task.initial(key, params), player.initial(shown), jnp.float32(0)
+        begin = task.initial(key, params), player.initial(visible_params), jnp.float32(0)
         return jax.lax.scan(turn, begin, None, 10)[0][2]
 
     return np.asarray(jax.jit(jax.vmap(game))(*np.array(people, np.int32).T))
@@ -265,15 +265,15 @@ def test_words_that_are_no_offer_cost_a_round_and_pay_nothing(attack: str) -> No
 def test_words_tell_the_offers_and_nothing_hidden() -> None:
     env: Any = gymnasium.make(CARD.id, view="text")
     for seed in range(4):
-        shown, _ = env.reset(seed=seed)
+        text, _ = env.reset(seed=seed)
         task, state, params = env.unwrapped.task, env.unwrapped.episode.state, env.unwrapped.params
         hidden = params._replace(surplus=np.int32(1), temper=np.int32(0), firmness=np.int32(0))
         assert task.describe(state, params) == task.describe(state, hidden)
         price = task.price(int(state.offers[0]), params)
-        assert f"Round 1: the other side offers ${price}." in shown
+        assert f"Round 1: the other side offers ${price}." in text
         demand = int(params.surplus)  # the most for which the other side stays, and which it never gives
-        shown, *_ = env.step(f"Offer ${task.price(demand, params):,}.")
-        assert f"You offered ${task.price(demand, params)}." in shown
+        text, *_ = env.step(f"Offer ${task.price(demand, params):,}.")
+        assert f"You offered ${task.price(demand, params)}." in text
         assert env.unwrapped.episode.state.demands[0] == demand
         _, _, over, _, info = env.step("walk away")
         assert over

@@ -17,7 +17,16 @@ import pytest
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.envs.text.chess.notation import fen, members, move_name, read_move
 from rlbench_suite.envs.text.chess.players import promise
-from rlbench_suite.envs.text.chess.rules import LIMIT, WORDS, Legal, Position, advanced, cannot_mate, occurred, recorded
+from rlbench_suite.envs.text.chess.rules import (
+    LIMIT,
+    WORDS,
+    Legal,
+    Position,
+    advance,
+    cannot_mate,
+    count_occurrences,
+    record_position,
+)
 from rlbench_suite.envs.text.chess.task import Params, State
 from rlbench_suite.episode import Role, draw_key
 from rlbench_suite.registry import card
@@ -31,13 +40,21 @@ VALUES = {chess.PAWN: 100, chess.KNIGHT: 320, chess.BISHOP: 330, chess.ROOK: 500
 
 def position_of(board: chess.Board) -> Position:
     """Return python-chess's position as ours."""
-    seen = board if board.turn else board.mirror()
-    sets = [seen.pawns, seen.knights, seen.bishops, seen.rooks, seen.queens, seen.kings, seen.occupied_co[chess.WHITE]]
+    mirrored = board if board.turn else board.mirror()
+    sets = [
+        mirrored.pawns,
+        mirrored.knights,
+        mirrored.bishops,
+        mirrored.rooks,
+        mirrored.queens,
+        mirrored.kings,
+        mirrored.occupied_co[chess.WHITE],
+    ]
     low, high = (np.array([squares >> shift & 0xFFFFFFFF for squares in sets], np.uint32) for shift in (0, 32))
     corners = (chess.BB_H1, chess.BB_A1, chess.BB_H8, chess.BB_A8)
-    rights = sum(1 << i for i, corner in enumerate(corners) if seen.castling_rights & corner)
-    passing = chess.square_file(seen.ep_square) if seen.ep_square and seen.has_legal_en_passant() else -1
-    return Position(low, high, np.int32(rights), np.int32(passing), np.int32(seen.halfmove_clock))
+    rights = sum(1 << i for i, corner in enumerate(corners) if mirrored.castling_rights & corner)
+    passing = chess.square_file(mirrored.ep_square) if mirrored.ep_square and mirrored.has_legal_en_passant() else -1
+    return Position(low, high, np.int32(rights), np.int32(passing), np.int32(mirrored.halfmove_clock))
 
 
 def words_of(board: chess.Board) -> np.ndarray:
@@ -52,20 +69,20 @@ def after_moves() -> Callable[..., Any]:
     """Compile the rules and the worth of a position once for all tests."""
 
     def after(position: Position, move: Any, history: Any) -> Any:
-        position, legal = advanced(position, move)
-        facts = legal.check, cannot_mate(position), occurred(history, position), promise(position)
-        return position, legal.words, facts, recorded(history, position)
+        position, legal = advance(position, move)
+        facts = legal.check, cannot_mate(position), count_occurrences(history, position), promise(position)
+        return position, legal.words, facts, record_position(history, position)
 
     compiled = jax.jit(jax.vmap(after))
 
     def run(*arguments: Any) -> Any:
         count = len(jax.tree.leaves(arguments)[0])
-        parts = []
+        batches = []
         for begin in range(0, count, BATCH):
             rows = np.minimum(np.arange(begin, begin + BATCH), count - 1)
             result = compiled(*jax.tree.map(lambda leaf, rows=rows: leaf[rows], arguments))
-            parts.append(jax.tree.map(lambda leaf, end=count - begin: np.asarray(leaf)[:end], result))
-        return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+            batches.append(jax.tree.map(lambda leaf, end=count - begin: np.asarray(leaf)[:end], result))
+        return jax.tree.map(lambda *leaves: np.concatenate(leaves), *batches)
 
     return run
 
@@ -73,7 +90,7 @@ def after_moves() -> Callable[..., Any]:
 @cache
 def record() -> Callable[..., Any]:
     """Compile what adds positions to histories."""
-    compiled = jax.jit(jax.vmap(recorded))
+    compiled = jax.jit(jax.vmap(record_position))
     return lambda *arguments: np.asarray(compiled(*arguments))
 
 
@@ -97,32 +114,32 @@ def stack(trees: list[Any]) -> Any:
 )
 def test_there_are_as_many_games_as_published(text: str, counts: tuple[int, ...]) -> None:
     board = chess.Board(text)
-    positions, words, found = stack([position_of(board)]), words_of(board)[None], []
+    positions, words, game_counts = stack([position_of(board)]), words_of(board)[None], []
     for _ in counts:
         bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
-        found.append(int(bits.sum()))
-        if len(found) < len(counts):
+        game_counts.append(int(bits.sum()))
+        if len(game_counts) < len(counts):
             rows, moves = np.nonzero(bits)
             blank = np.zeros((len(rows), LIMIT, 2), np.uint32)
             before = jax.tree.map(lambda leaf, rows=rows: leaf[rows], positions)
             positions, words, _, _ = after_moves()(before, moves.astype(np.int32), blank)
-    assert tuple(found) == counts
+    assert tuple(game_counts) == counts
 
 
-def promised(board: chess.Board) -> int:
+def expected_promise(board: chess.Board) -> int:
     """Return the worth of a position to the side to move, from python-chess's attacks."""
-    own, foe = board.turn, not board.turn
+    own_colour, foe_colour = board.turn, not board.turn
     worth = attacked = wins = 0
     for square, piece in board.piece_map().items():
-        sign = 1 if piece.color == own else -1
+        sign = 1 if piece.color == own_colour else -1
         rank = chess.square_rank(square) if piece.color else 7 - chess.square_rank(square)
         worth += sign * (VALUES[piece.piece_type] + 8 * (rank - 1) * (piece.piece_type == chess.PAWN))
     for square in chess.SQUARES:
-        attackers = board.attackers(own, square)
-        defended = bool(board.attackers(foe, square))
+        attackers = board.attackers(own_colour, square)
+        defended = bool(board.attackers(foe_colour, square))
         attacked += bool(attackers) - defended
         kind = board.piece_type_at(square)
-        if attackers and board.color_at(square) == foe and kind:
+        if attackers and board.color_at(square) == foe_colour and kind:
             classes = {board.piece_type_at(attacker) for attacker in attackers}
             prices = {chess.PAWN: 100, chess.KNIGHT: 330, chess.BISHOP: 330, chess.ROOK: 500}
             cheapest = min((prices[name] for name in classes & prices.keys()), default=10**6)  # type: ignore[operator]
@@ -154,7 +171,7 @@ def test_random_games_are_those_of_python_chess() -> None:
     boards = [chess.Board() for _ in range(24)] + [chess.Board(text) for text in SPARSE * 2]
     positions = stack([position_of(board) for board in boards])
     history = record()(np.zeros((len(boards), LIMIT, 2), np.uint32), positions)
-    seen: dict[str, int] = dict.fromkeys(("check", "mated", "dead", "once", "twice", "passing", "positions"), 0)
+    occurrences: dict[str, int] = dict.fromkeys(("check", "mated", "dead", "once", "twice", "passing", "positions"), 0)
     for ply in range(90):
         moves = [any_move(board, rng) for board in boards]
         numbers = [
@@ -164,32 +181,32 @@ def test_random_games_are_those_of_python_chess() -> None:
         positions, words, facts, history = after_moves()(positions, np.array(numbers, np.int32), history)
         for i, (board, move) in enumerate(zip(boards, moves, strict=True)):
             board.push(move)
-            mine = jax.tree.map(lambda leaf, i=i: leaf[i], positions)
-            names = {move_name(number, mine, not board.turn) for number in members(words[i])}
+            position = jax.tree.map(lambda leaf, i=i: leaf[i], positions)
+            names = {move_name(number, position, not board.turn) for number in members(words[i])}
             assert names == {move.uci() for move in board.legal_moves}, board.fen()
-            assert fen(mine, not board.turn, board.fullmove_number) == board.fen()
+            assert fen(position, not board.turn, board.fullmove_number) == board.fen()
             check, dead, times, worth = (fact[i] for fact in facts)
             assert check == board.is_check()
             assert dead == board.is_insufficient_material(), board.fen()
             assert (times >= 1, times >= 2) == (board.is_repetition(2), board.is_repetition(3))
-            assert ply % 4 or worth == promised(board), board.fen()
+            assert ply % 4 or worth == expected_promise(board), board.fen()
             for name, holds in (("check", check), ("mated", check and not names), ("dead", dead)):
-                seen[name] += bool(holds)
-            seen["once"] += times >= 1
-            seen["twice"] += times >= 2
-            seen["passing"] += mine.passing >= 0
+                occurrences[name] += bool(holds)
+            occurrences["once"] += times >= 1
+            occurrences["twice"] += times >= 2
+            occurrences["passing"] += position.passing >= 0
         going = [i for i, board in enumerate(boards) if any(board.legal_moves) and board.halfmove_clock < LIMIT]
         boards = [boards[i] for i in going]
         positions, history = jax.tree.map(lambda leaf, going=going: leaf[going], (positions, history))
-        seen["positions"] += len(boards)
-    assert seen["positions"] > 2500
-    assert min(seen.values()) >= 3, seen
+        occurrences["positions"] += len(boards)
+    assert occurrences["positions"] > 2500
+    assert min(occurrences.values()) >= 3, occurrences
 
 
 # -- the task --------------------------------------------------------------------------------------------------------
 
 
-def begun(env: Any, text: str, history: list[str] | None = None) -> None:
+def start_game(env: Any, text: str, history: list[str] | None = None) -> None:
     """Set a position up in which the agent, who has the side to move, plays on."""
     env.reset(seed=0)
     board, state = chess.Board(text), env.unwrapped.episode.state
@@ -224,7 +241,7 @@ def game(tier: str) -> Any:
 )
 def test_games_end_as_the_laws_say(text: str, move: str, points: float | None, words: str) -> None:
     env = game("medium")
-    begun(env, text)
+    start_game(env, text)
     _, reward, terminated, _, info = env.step(move)
     assert terminated == (points is not None)
     assert reward == (points or 0)
@@ -234,7 +251,7 @@ def test_games_end_as_the_laws_say(text: str, move: str, points: float | None, w
 
 def test_mate_by_a_capture_in_passing_is_described() -> None:
     env = game("medium")
-    begun(env, "7k/7p/8/3pP3/8/8/1B6/K5R1 w - d6 0 1")
+    start_game(env, "7k/7p/8/3pP3/8/8/1B6/K5R1 w - d6 0 1")
     state = env.unwrapped.episode.state._replace(last=np.int32(64 * 8 + 11))  # d7d5, by two squares north for Black
     env.unwrapped.episode = env.unwrapped.episode._replace(state=state)
     assert "The opponent moved p from d7 to d5" in env.unwrapped.task.describe(state, env.unwrapped.params)
@@ -246,10 +263,10 @@ def test_mate_by_a_capture_in_passing_is_described() -> None:
 def test_a_position_for_the_third_time_is_a_draw() -> None:
     env = game("medium")
     first, second = "8/8/8/4k3/8/8/8/K6R w - - {} 9", "8/8/8/4k3/8/8/8/K5R1 b - - {} 9"
-    begun(env, first.format(4), [first.format(0), second.format(1), first.format(2), second.format(3)])
+    start_game(env, first.format(4), [first.format(0), second.format(1), first.format(2), second.format(3)])
     assert env.step("h1g1")[2]  # after it Black is to move for the third time
     assert int(env.unwrapped.episode.state.end) == 4
-    begun(env, first.format(2), [first.format(0), second.format(1)])
+    start_game(env, first.format(2), [first.format(0), second.format(1)])
     assert not env.step("h1g1")[2]
 
 
@@ -272,7 +289,7 @@ def test_a_position_for_the_third_time_is_a_draw() -> None:
 )
 def test_illegal_moves_and_junk_change_nothing(move: str, words: str) -> None:
     env = game("medium")
-    begun(env, "1nbqkbnr/P3p3/8/8/8/8/P3PPPP/R3KB1R w KQk - 0 1")
+    start_game(env, "1nbqkbnr/P3p3/8/8/8/8/P3PPPP/R3KB1R w KQk - 0 1")
     before = env.unwrapped.episode.state
     _, reward, terminated, _, info = env.step(move)
     assert (reward, terminated) == (0, False)
@@ -287,7 +304,7 @@ def worth(tier: str, board: chess.Board) -> int:
     if tier == "hard":
         if not any(board.legal_moves) or board.is_insufficient_material():
             return 0
-        return -promised(board) - 3 * board.legal_moves.count()
+        return -expected_promise(board) - 3 * board.legal_moves.count()
     return -sum(VALUES[p.piece_type] * (1 if p.color == board.turn else -1) for p in board.piece_map().values())
 
 
@@ -334,18 +351,18 @@ def test_the_opponent_plays_a_best_move_by_its_measure(tier: str) -> None:
 def test_the_easy_opponent_plays_the_better_of_two_random_moves() -> None:
     """Compare the number of moves that are worth less, and half of those worth as much, with its expectation."""
     difference = variance = 0.0
-    for chosen, worths in islice(choices("easy"), 200):
+    for worth, worths in islice(choices("easy"), 200):
         values, counts = np.unique(worths, return_counts=True)
         until = counts.cumsum() / len(worths)
-        chance, place = np.diff(until**2, prepend=0), until - counts / len(worths) / 2
-        mean = (chance * place).sum()
-        difference += float(place[values == chosen][0] - mean)
-        variance += float((chance * (place - mean) ** 2).sum())
+        chance, rank_below = np.diff(until**2, prepend=0), until - counts / len(worths) / 2
+        mean = (chance * rank_below).sum()
+        difference += float(rank_below[values == worth][0] - mean)
+        variance += float((chance * (rank_below - mean) ** 2).sum())
     assert abs(difference) < 2 * variance**0.5  # one random move is 4.6 times below
 
 
 def test_splits_share_no_opening_and_both_colours_occur() -> None:
-    found = []
+    openings_by_split = []
     for split in ("train", "test"):
         env: Any = gymnasium.make(CARD.id, difficulty="medium", view="text", split=split)
         openings, blacks = set(), 0
@@ -361,8 +378,8 @@ def test_splits_share_no_opening_and_both_colours_occur() -> None:
             blacks += black
         assert 25 < blacks < 55
         assert len(openings) > 70
-        found.append(openings)
-    assert not found[0] & found[1]
+        openings_by_split.append(openings)
+    assert not openings_by_split[0] & openings_by_split[1]
 
 
 def test_the_first_moves_are_those_of_the_first_position() -> None:

@@ -29,8 +29,8 @@ Answers = dict[int, bool]
 
 def contexts(task: Diagnosis, split: Split, count: int) -> list[Params]:
     draw = jax.jit(jax.vmap(task.sample_params, in_axes=(0, None)))
-    drawn = jax.tree.map(np.asarray, draw(jax.random.split(jax.random.key(3 + split), count), int(split)))
-    return [Params(*(field[i] for field in drawn)) for i in range(count)]
+    params = jax.tree.map(np.asarray, draw(jax.random.split(jax.random.key(3 + split), count), int(split)))
+    return [Params(*(field[i] for field in params)) for i in range(count)]
 
 
 def joint(task: Diagnosis, params: Params, answers: Answers) -> list[Fraction]:
@@ -55,8 +55,8 @@ def best(task: Diagnosis, params: Params, answers: Answers) -> Fraction:
     options = [max(now)]
     for finding in set(range(task.findings)) - answers.keys():
         cost = Fraction(int(COST[task.kinds[finding]]), 100)
-        both = (best(task, params, {**answers, finding: answer}) for answer in (False, True))
-        options.append(sum(both) - cost * sum(now))
+        values_by_answer = (best(task, params, {**answers, finding: answer}) for answer in (False, True))
+        options.append(sum(values_by_answer) - cost * sum(now))
     return max(options)
 
 
@@ -72,11 +72,11 @@ def test_the_shown_evidence_is_the_posterior() -> None:
             answers[int(finding)] = observation[finding] == 1
             assert reward == pytest.approx(-COST[task.kinds[finding]] / 100)
             masses = np.array([float(mass) for mass in joint(task, env.unwrapped.params, answers)])
-            shown = observation[task.findings : task.findings + task.diseases]
+            log_posteriors = observation[task.findings : task.findings + task.diseases]
             # Five findings and a prior, rounded to thousandths of a nat, on either side.
-            assert shown == pytest.approx(np.maximum(np.log(masses / masses.max()) / 10, -1), abs=6e-4)
-            found = players.joint(task, env.unwrapped.episode.state, env.unwrapped.params)
-            assert np.asarray(found) == pytest.approx(masses, rel=1e-5)
+            assert log_posteriors == pytest.approx(np.maximum(np.log(masses / masses.max()) / 10, -1), abs=6e-4)
+            joint_of_player = players.joint(task, env.unwrapped.episode.state, env.unwrapped.params)
+            assert np.asarray(joint_of_player) == pytest.approx(masses, rel=1e-5)
         table = observation[task.findings + task.diseases :].reshape(task.diseases, task.findings)
         assert table == pytest.approx(PERCENT[task.kinds, env.unwrapped.params.levels] / 100)
 
@@ -93,8 +93,8 @@ def test_the_reference_earns_the_value_of_the_programme_and_two_questions_ahead_
     """The programme's values at the start, averaged over tables, against games: four standard errors."""
     task = CARD.build(difficulty="easy")
     record = play(task, BayesOptimal.for_task(task), range(1000), split="test")
-    drawn: Any = Params(*map(np.stack, zip(*contexts(task, Split.TEST, 1000), strict=True)))
-    value = np.asarray(jax.jit(jax.vmap(lambda params: values(task, params)[0]))(drawn))
+    params_of_tables: Any = Params(*map(np.stack, zip(*contexts(task, Split.TEST, 1000), strict=True)))
+    value = np.asarray(jax.jit(jax.vmap(lambda params: values(task, params)[0]))(params_of_tables))
     error = np.hypot(record.total.std(), value.std()) / 1000**0.5
     assert abs(record.total.mean() - value.mean()) < 4 * error
     monkeypatch.setattr(players, "EXACT", 0)
@@ -106,16 +106,16 @@ def test_the_reference_earns_the_value_of_the_programme_and_two_questions_ahead_
 def test_findings_are_as_frequent_as_the_table_says_and_the_splits_share_no_table() -> None:
     task = CARD.build()
     for split in Split:
-        drawn = contexts(task, split, 4000)
-        assert {int(params.levels.sum()) % 2 for params in drawn} == {split}
-        expected, found, prior, ill = [], [], [], []
-        for params in drawn:
+        params_of_tables = contexts(task, split, 4000)
+        assert {int(params.levels.sum()) % 2 for params in params_of_tables} == {split}
+        expected, findings, prior, ill = [], [], [], []
+        for params in params_of_tables:
             expected.append(PERCENT[task.kinds, params.levels[params.disease]] / 100)
-            found.append([int(params.findings) >> f & 1 for f in range(task.findings)])
+            findings.append([int(params.findings) >> f & 1 for f in range(task.findings)])
             prior.append(params.weights / params.weights.sum())
             ill.append(np.arange(task.diseases) == params.disease)
-        for chances, happened in ((np.array(expected), found), (np.array(prior), ill)):
-            error = np.sqrt((chances * (1 - chances)).sum(0)) / len(drawn)
+        for chances, happened in ((np.array(expected), findings), (np.array(prior), ill)):
+            error = np.sqrt((chances * (1 - chances)).sum(0)) / len(params_of_tables)
             assert (np.abs((np.array(happened) - chances).mean(0)) < 5 * error).all()
 
 
@@ -159,29 +159,29 @@ def test_words_that_are_no_action_pay_nothing() -> None:
         env.reset(seed=1)
         total, over = 0.0, False
         while not over:
-            shown, reward, terminated, over, info = env.step(attack)
+            text, reward, terminated, over, info = env.step(attack)
             total += reward
             assert info["invalid_action"]
             assert not terminated
             assert not info["success"]
         assert total == pytest.approx(-0.02)
-        assert "no-op action was played instead" in shown
+        assert "no-op action was played instead" in text
     env.reset(seed=1)
     truth = DISEASES[int(env.unwrapped.params.disease)]
-    shown, reward, terminated, _, info = env.step(f"Conclude  {truth}")
+    text, reward, terminated, _, info = env.step(f"Conclude  {truth}")
     assert (reward, terminated, info["success"], info["concluded"]) == (1, True, True, 1)
-    assert f"the conclusion {truth!r} is right" in shown
+    assert f"the conclusion {truth!r} is right" in text
 
 
 def test_text_hides_the_patient_and_a_known_finding_is_refused() -> None:
     env: Any = gymnasium.make(CARD.id, view="text")
-    shown, _ = env.reset(seed=0)
+    text, _ = env.reset(seed=0)
     task, params = env.unwrapped.task, env.unwrapped.params
-    other = params._replace(disease=(params.disease + 1) % task.diseases, findings=~params.findings)
-    assert task.describe(env.unwrapped.episode.state, params) == task.describe(env.unwrapped.episode.state, other)
-    assert "nothing is known yet" in shown
+    alternative = params._replace(disease=(params.disease + 1) % task.diseases, findings=~params.findings)
+    assert task.describe(env.unwrapped.episode.state, params) == task.describe(env.unwrapped.episode.state, alternative)
+    assert "nothing is known yet" in text
     env.step("ask cough")
-    shown, reward, *_, info = env.step("ask cough")
+    text, reward, *_, info = env.step("ask cough")
     assert reward == 0
     assert info["invalid_reason"] in {"cough: present is known already", "cough: absent is known already"}
     with pytest.raises(ValueError, match="whole number from 3 to 12"):

@@ -14,7 +14,7 @@ import pytest
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.envs.text.guessing.guess_my_city import CITIES, GuessMyCity
-from rlbench_suite.envs.text.guessing.knowledge import fictional_knowledge, real_knowledge, spoken, understand
+from rlbench_suite.envs.text.guessing.knowledge import fictional_knowledge, real_knowledge, spell_actions, understand
 from rlbench_suite.envs.text.guessing.players import Solver, fewest
 from rlbench_suite.envs.text.guessing.twenty_questions import split_of
 from rlbench_suite.policy import reference_player
@@ -24,7 +24,7 @@ from rlbench_suite.task import Split
 pytestmark = pytest.mark.of_variants
 
 CARD = card("GuessMyCity-v0")
-KNOWN, HOLDS = real_knowledge("cities.txt")
+KNOWLEDGE, HOLDS = real_knowledge("cities.txt")
 
 COORDINATES = """
 Accra: 5.6 -0.2; Addis Ababa: 9.0 38.7; Algiers: 36.7 3.1; Amman: 32.0 35.9; Amsterdam: 52.4 4.9; Ankara: 39.9 32.9;
@@ -51,42 +51,42 @@ Ulaanbaatar: 47.9 106.9; Vienna: 48.2 16.4; Warsaw: 52.2 21.0; Wellington: -41.3
 
 
 def cities(statement: str) -> set[str]:
-    row = HOLDS[KNOWN.properties.index(statement)]
-    return {city for city, holds in zip(KNOWN.things, row, strict=True) if holds}
+    row = HOLDS[KNOWLEDGE.properties.index(statement)]
+    return {city for city, holds in zip(KNOWLEDGE.things, row, strict=True) if holds}
 
 
 def test_facts_of_the_globe_follow_from_coordinates() -> None:
-    places = {
+    coordinates = {
         name: (float(latitude), float(longitude))
         for name, latitude, longitude in re.findall(r"([A-Z][\w ]+): (-?[\d.]+) (-?[\d.]+)", COORDINATES)
     }
-    assert [*places] == [*KNOWN.things] == sorted(KNOWN.things)
+    assert [*coordinates] == [*KNOWLEDGE.things] == sorted(KNOWLEDGE.things)
     for statement, holds in {
         "is south of the Equator": lambda latitude, longitude: latitude < 0,
         "is west of Greenwich": lambda latitude, longitude: longitude < 0,
         "is between the tropics": lambda latitude, longitude: abs(latitude) < 23.44,
         "is north of 50 degrees north": lambda latitude, longitude: latitude > 50,
     }.items():
-        assert cities(statement) == {name for name, place in places.items() if holds(*place)}
-    assert cities("has a name of two or more words") == {name for name in places if " " in name}
-    assert cities("has a name in the first half of the alphabet") == {name for name in places if name[0] <= "M"}
+        assert cities(statement) == {name for name, coordinate in coordinates.items() if holds(*coordinate)}
+    assert cities("has a name of two or more words") == {name for name in coordinates if " " in name}
+    assert cities("has a name in the first half of the alphabet") == {name for name in coordinates if name[0] <= "M"}
 
 
 def test_the_table_tells_all_cities_apart_and_makes_sense() -> None:
     assert HOLDS.shape == (28, 100)
     assert len({row.tobytes() for row in HOLDS.T}) == 100
     assert (HOLDS.sum(1) >= 3).all()
-    continents = [HOLDS[KNOWN.properties.index(f"is in {name}")] for name in (
+    continents = [HOLDS[KNOWLEDGE.properties.index(f"is in {name}")] for name in (
         "Europe", "Asia", "Africa", "North America", "South America", "Oceania",
     )]  # fmt: skip
     assert (np.sum(continents, 0) == 1).all()
-    for part, whole in {
+    for subset, superset in {
         "is in the euro area": "is in the European Union",
         "is in the European Union": "is in Europe",
         "is on the Danube": "is in a country without a coast",
         "is in South America": "is west of Greenwich",
     }.items():
-        assert cities(part) < cities(whole)
+        assert cities(subset) < cities(superset)
     assert not cities("is in an island country") & cities("is in a country without a coast")
     assert not cities("is in an Arabic-speaking country") & cities("is in a Spanish-speaking country")
     assert len(cities("has more than ten million people")) == 24
@@ -102,8 +102,8 @@ def test_the_solver_agrees_with_plain_search_over_random_sets_of_cities() -> Non
     @cache
     def turns(things: int) -> int:
         size = things.bit_count()
-        asked = [(things & having, things & ~having) for having in sets()]
-        ask = (size + turns(one) + turns(other) for one, other in asked if one and other)
+        splits = [(things & having, things & ~having) for having in sets()]
+        ask = (size + turns(having) + turns(lacking) for having, lacking in splits if having and lacking)
         return min(size * (size + 1) // 2, *ask) if size > 1 else 1
 
     solver, rng = Solver(sets()), random.Random(0)
@@ -122,44 +122,46 @@ def test_the_reference_finds_every_city_of_a_split_in_the_fewest_turns() -> None
         assert record.info["success"].mean() > 0.97  # all but one of 54 cities in eight turns
         np.testing.assert_allclose(record.total, 1 - (record.info["turns"] - 1) / 20, atol=1e-6)
         last = record.actions[np.arange(600), record.info["turns"] - 1] - task.properties
-        found = {int(city): int(taken) for city, taken in zip(last, record.info["turns"], strict=True)}
-        assert sorted(found) == [i for i, city in enumerate(KNOWN.things) if split_of(city) == split]
-        fewest_turns = Solver(sets()).solve(sum(1 << i for i in found))[0]
-        assert sum(found.values()) == fewest_turns
-    assert CARD.optimum == pytest.approx(1 - (fewest_turns / len(found) - 1) / 20)  # of the test split, the last one
+        turns_by_city = {int(city): int(count) for city, count in zip(last, record.info["turns"], strict=True)}
+        assert sorted(turns_by_city) == [i for i, city in enumerate(KNOWLEDGE.things) if split_of(city) == split]
+        fewest_turns = Solver(sets()).solve(sum(1 << i for i in turns_by_city))[0]
+        assert sum(turns_by_city.values()) == fewest_turns
+    # The last split is the test split, whose optimum the card has.
+    assert CARD.optimum == pytest.approx(1 - (fewest_turns / len(turns_by_city) - 1) / 20)
 
 
 def test_cities_of_the_other_split_are_not_listed_and_refused() -> None:
     env: Any = gymnasium.make(CARD.id, view="text", split="test")
-    shown, info = env.reset(seed=0)
-    listed = re.search(r"Cities: (.*)\.", shown)
+    text, info = env.reset(seed=0)
+    listed = re.search(r"Cities: (.*)\.", text)
     assert listed is not None
-    assert listed[1].split(", ") == [city for city in KNOWN.things if split_of(city) == Split.TEST]
+    assert listed[1].split(", ") == [city for city in KNOWLEDGE.things if split_of(city) == Split.TEST]
     assert info["possible"] == 54
-    other = next(city for city in KNOWN.things if split_of(city) == Split.TRAIN)
-    assert env.step(f"Is it {other}?")[-1]["invalid_reason"] == f"{other!r} is none of the 54 cities that are listed"
+    unlisted = next(city for city in KNOWLEDGE.things if split_of(city) == Split.TRAIN)
+    reason = env.step(f"Is it {unlisted}?")[-1]["invalid_reason"]
+    assert reason == f"{unlisted!r} is none of the 54 cities that are listed"
 
 
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_a_city_that_is_misspelt_is_answered_with_one_that_is_listed(split: str) -> None:
     env: Any = gymnasium.make(CARD.id, view="text", split=split)
-    shown, _ = env.reset(seed=0)
-    listed = re.search(r"Cities: (.*)\.", shown)[1].split(", ")  # type: ignore[index]
+    text, _ = env.reset(seed=0)
+    listed = re.search(r"Cities: (.*)\.", text)[1].split(", ")  # type: ignore[index]
     task, state, params = env.unwrapped.task, env.unwrapped.episode.state, env.unwrapped.params
-    named = set()
-    for city in KNOWN.things:
+    proposals = set()
+    for city in KNOWLEDGE.things:
         with pytest.raises(ValueError, match="no question about one known property") as refused:
             task.parse(f"Is it {city}xx?", state, params)
         proposed = str(refused.value).rsplit(": ", 1)[1].strip("'")
-        if proposed in {f"Is it {other}?" for other in KNOWN.things}:
-            named.add(proposed[len("Is it ") : -1])
-    assert named == {*listed}
+        if proposed in {f"Is it {name}?" for name in KNOWLEDGE.things}:
+            proposals.add(proposed[len("Is it ") : -1])
+    assert proposals == {*listed}
 
 
 @pytest.mark.parametrize(
     "attack",
     [
-        "Is it " + ", ".join(KNOWN.things) + "?",
+        "Is it " + ", ".join(KNOWLEDGE.things) + "?",
         "Is it Paris or London?",
         "Is it the city you thought of?",
         "Is it in Europe and in the euro area?",
@@ -186,33 +188,34 @@ def test_attacks_are_refused_tell_nothing_and_earn_nothing(attack: str) -> None:
 
 def test_names_and_questions_are_read_and_the_table_is_not_given_away() -> None:
     env: Any = gymnasium.make(CARD.id, view="text")
-    shown, _ = env.reset(seed=0)
-    assert "Guess my city: 0 of 20 turns used. One of 46 cities was thought of." in shown
-    assert "Is it in a Spanish-speaking country?" in shown
+    text, _ = env.reset(seed=0)
+    assert "Guess my city: 0 of 20 turns used. One of 46 cities was thought of." in text
+    assert "Is it in a Spanish-speaking country?" in text
     episode = env.unwrapped.episode
-    hidden = KNOWN.things.index("Rio de Janeiro")
+    hidden = KNOWLEDGE.things.index("Rio de Janeiro")
     env.unwrapped.episode = episode._replace(params=episode.params._replace(hidden=np.int32(hidden)))
     assert "1. Is it south of the Equator? Yes." in env.step("is it south of the equator")[0]
     assert "2. Does it have traffic on the left? No." in env.step("Does it have traffic on the left?")[0]
     assert "3. Is it Paris? No." in env.step("Is it Paris?")[0]  # the answers had ruled it out
-    shown, reward, terminated, _, info = env.step("My guess is Rio de Janeiro.")
+    text, reward, terminated, _, info = env.step("My guess is Rio de Janeiro.")
     assert (terminated, reward) == (True, pytest.approx(0.85))
     assert info["end_reason"] == "the city is 'Rio de Janeiro', found in turn 4"
 
 
 @pytest.mark.parametrize("number", [None, 0, 1])
 def test_every_question_is_understood_as_itself(number: int | None) -> None:
-    known = KNOWN if number is None else fictional_knowledge(number, 32, 10, CITIES)
-    words = spoken(known)
-    assert len(set(words)) == len(known.things) + len(known.properties)
-    assert [understand(sentence, known) for sentence in words] == [*range(len(words))]
-    assert all(understand(f"I guess {city}", known) == len(known.properties) + i for i, city in enumerate(known.things))
+    knowledge = KNOWLEDGE if number is None else fictional_knowledge(number, 32, 10, CITIES)
+    words = spell_actions(knowledge)
+    assert len(set(words)) == len(knowledge.things) + len(knowledge.properties)
+    assert [understand(sentence, knowledge) for sentence in words] == [*range(len(words))]
+    for i, city in enumerate(knowledge.things):
+        assert understand(f"I guess {city}", knowledge) == len(knowledge.properties) + i
 
 
 def test_fictional_cities_are_none_of_the_real_ones() -> None:
     names = [first + second for first in CITIES.first for second in CITIES.second]
     assert len({*names}) == len(names) >= 32
-    assert not {*names} & {*KNOWN.things}
+    assert not {*names} & {*KNOWLEDGE.things}
     assert len({*CITIES.properties}) == 24
     for wrong in (7, 64, 33):
         with pytest.raises(ValueError, match="number of fictional cities, or 100"):

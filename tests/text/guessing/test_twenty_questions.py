@@ -26,7 +26,7 @@ from rlbench_suite.envs.text.guessing.knowledge import (
     guess,
     question,
     real_knowledge,
-    spoken,
+    spell_actions,
     understand,
 )
 from rlbench_suite.envs.text.guessing.players import AnyTable, OptimalQuestions, Solver, fewest
@@ -59,10 +59,10 @@ def sets(table: np.ndarray) -> tuple[int, ...]:
 
 
 def test_the_real_table_tells_all_things_apart_and_no_property_is_idle() -> None:
-    known, holds = real_knowledge()
+    knowledge, holds = real_knowledge()
     assert holds.shape == (24, 64)
-    assert list(known.things) == sorted(set(known.things))
-    assert len(set(known.properties)) == 24
+    assert list(knowledge.things) == sorted(set(knowledge.things))
+    assert len(set(knowledge.properties)) == 24
     assert len({row.tobytes() for row in holds.T}) == 64
     assert len({row.tobytes() for row in holds} | {(~row).tobytes() for row in holds}) == 48
     assert ((holds.sum(1) >= 3) & (holds.sum(1) <= 32)).all()
@@ -97,15 +97,15 @@ grows on trees # is an animal
 @pytest.mark.parametrize("implication", IMPLICATIONS.strip().splitlines())
 def test_the_real_table_makes_sense(implication: str) -> None:
     """``p > q``: what is p is q. ``p # q``: nothing is both."""
-    known, holds = real_knowledge()
+    knowledge, holds = real_knowledge()
     p, relation, q = re.fullmatch("(.+) ([>#]) (.+)", implication).groups()
-    first, second = (holds[known.properties.index(statement)] for statement in (p, q))
+    first, second = (holds[knowledge.properties.index(statement)] for statement in (p, q))
     assert first.any()
     assert not (first & (~second if relation == ">" else second)).any()
 
 
 @pytest.mark.parametrize(
-    ("thing", "true"),
+    ("name", "true"),
     {
         "penguin": "is an animal; is found in or on water; lays eggs",
         "whale": "is an animal; is a mammal; is found in or on water; is bigger than a person",
@@ -116,16 +116,16 @@ def test_the_real_table_makes_sense(implication: str) -> None:
         "apple": "is found on farms; is something people eat; tastes sweet; grows on trees; fits in one hand; is round",
     }.items(),
 )
-def test_the_file_is_read_as_it_is_written(thing: str, true: str) -> None:
-    known, holds = real_knowledge()
-    column = holds[:, known.things.index(thing)]
-    assert "; ".join(p for p, h in zip(known.properties, column, strict=True) if h) == true
+def test_the_file_is_read_as_it_is_written(name: str, true: str) -> None:
+    knowledge, holds = real_knowledge()
+    column = holds[:, knowledge.things.index(name)]
+    assert "; ".join(p for p, h in zip(knowledge.properties, column, strict=True) if h) == true
 
 
 @pytest.mark.parametrize("tier", [MADE_UP, EASY])
 def test_fictional_tables_are_new_every_time_and_the_splits_share_none(tier: str) -> None:
     task = build(tier)
-    seen = {}
+    tables_by_split = {}
     for split in Split:
         params = contexts(tier, split, 2000)
         # (contexts, properties, things)
@@ -133,39 +133,39 @@ def test_fictional_tables_are_new_every_time_and_the_splits_share_none(tier: str
         assert (holds.sum((1, 2)) % 2 == split).all()  # an invariant of every renaming of things and properties
         assert holds.any(2).all()
         assert all(len(set(map(bytes, table.T))) == task.things for table in holds[:500])  # all things differ
-        seen[split] = {table.tobytes() for table in holds}
-        assert len(seen[split]) == 2000
+        tables_by_split[split] = {table.tobytes() for table in holds}
+        assert len(tables_by_split[split]) == 2000
         share = holds.mean(2)
         rare = np.sort(share, 1)[:, : task._rare].mean()
         assert 0.1 < rare < 0.2
         assert share.mean(0) == pytest.approx(share.mean(), abs=0.03)  # no place in the table is told apart
         assert (np.abs(np.diff(holds.mean((0, 1)))) < 0.03).all()
         assert np.bincount(params.hidden, minlength=task.things) == pytest.approx(2000 / task.things, rel=0.65)
-    assert not seen[Split.TRAIN] & seen[Split.TEST]
+    assert not tables_by_split[Split.TRAIN] & tables_by_split[Split.TEST]
 
 
 def test_real_things_of_the_two_splits_are_different_ones() -> None:
     things = real_knowledge()[0].things
-    own = {split: {thing for thing in things if split_of(thing) == split} for split in Split}
-    assert [len(own[split]) for split in Split] == [33, 31]
+    things_by_split = {split: {name for name in things if split_of(name) == split} for split in Split}
+    assert [len(things_by_split[split]) for split in Split] == [33, 31]
     for split in Split:
         params = contexts(REAL, split, 2000)
-        assert {things[i] for i in params.hidden} == own[split]
+        assert {things[i] for i in params.hidden} == things_by_split[split]
         candidates = members(params.candidates, 64)
-        assert {things[i] for i in np.flatnonzero(candidates[0])} == own[split]
+        assert {things[i] for i in np.flatnonzero(candidates[0])} == things_by_split[split]
         assert (candidates == candidates[0]).all()
         assert (params.table == params.table[0]).all()
 
 
 def test_fictional_names_are_distinct_and_depend_on_their_number_only() -> None:
-    known = [fictional_knowledge(number, 32, 10) for number in range(50)]
-    assert all(len(set(k.things)) == 32 and len(set(k.properties)) == 10 for k in known)
-    assert len({k.things for k in known}) == len({k.properties for k in known}) == 50
+    knowledges = [fictional_knowledge(number, 32, 10) for number in range(50)]
+    assert all(len(set(k.things)) == 32 and len(set(k.properties)) == 10 for k in knowledges)
+    assert len({k.things for k in knowledges}) == len({k.properties for k in knowledges}) == 50
     words = {a + b for a in FIRST for b in SECOND}
     assert len(words) == len(FIRST) * len(SECOND)
     assert not words & set(real_knowledge()[0].things)
-    assert known[3] == fictional_knowledge.__wrapped__(3, 32, 10)
-    assert known[0].things[:3] == (
+    assert knowledges[3] == fictional_knowledge.__wrapped__(3, 32, 10)
+    assert knowledges[0].things[:3] == (
         "bramond",
         "klabbit",
         "zabbit",
@@ -191,10 +191,10 @@ def test_a_game_goes_by_the_rules(tier: str, split: str) -> None:
         possible[task.by_split[Split[split.upper()]]] = True
         open_guesses = possible.copy()
         while True:
-            parts = [answers, holds[:, possible].mean(1), possible, [1 - turns / TURNS]]
+            blocks = [answers, holds[:, possible].mean(1), possible, [1 - turns / TURNS]]
             if not task.real:
-                parts.append(holds.ravel())
-            np.testing.assert_allclose(observation, np.concatenate(parts), atol=1e-6)
+                blocks.append(holds.ravel())
+            np.testing.assert_allclose(observation, np.concatenate(blocks), atol=1e-6)
             assert info["action_mask"].tolist() == [*(answers == 0), *open_guesses]
             assert info["possible"] == possible.sum()
             assert possible[hidden]
@@ -208,17 +208,17 @@ def test_a_game_goes_by_the_rules(tier: str, split: str) -> None:
             if action < task.properties:
                 answers[action] = 1 if holds[action, hidden] else -1
                 possible &= holds[action] == holds[action, hidden]
-                found = False
+                guessed_right = False
             else:
-                found = action - task.properties == hidden
-                possible = np.arange(task.things) == hidden if found else possible
-                possible[action - task.properties] = found
+                guessed_right = action - task.properties == hidden
+                possible = np.arange(task.things) == hidden if guessed_right else possible
+                possible[action - task.properties] = guessed_right
                 open_guesses[action - task.properties] = False
-            assert reward == pytest.approx(1 - (turns - 1) / 20 if found else 0, abs=1e-7)
-            assert (over, truncated) == (found or turns == TURNS, False)
-            assert info["success"] is bool(found and turns <= task.few)
+            assert reward == pytest.approx(1 - (turns - 1) / 20 if guessed_right else 0, abs=1e-7)
+            assert (over, truncated) == (guessed_right or turns == TURNS, False)
+            assert info["success"] is bool(guessed_right and turns <= task.few)
             assert info["turns"] == turns
-        ends.add(bool(found))
+        ends.add(bool(guessed_right))
         assert task.knowledge(params).things[hidden] in info["end_reason"]
     assert ends == {True, False}
 
@@ -238,7 +238,7 @@ def test_the_answers_never_contradict_each_other() -> None:
             state = env.unwrapped.episode.state
             hidden = int(env.unwrapped.params.hidden)
             assert [int(state.yes) >> a & 1 for a in order] == holds[order, hidden].tolist()
-            assert int(state.asked) == sum(1 << int(a) for a in order)
+            assert int(state.asked_properties) == sum(1 << int(a) for a in order)
 
 
 def test_the_hidden_thing_shows_nowhere_before_the_end() -> None:
@@ -248,25 +248,25 @@ def test_the_hidden_thing_shows_nowhere_before_the_end() -> None:
     params = jax.tree.map(lambda leaf: leaf[0], contexts(EASY, Split.TRAIN, 2000))
     key = np.zeros(2, np.uint32)
     alike = 0
-    for one, other in itertools.combinations(range(task.things), 2):
+    for first, second in itertools.combinations(range(task.things), 2):
         holds = task.holds(params)
-        same = np.flatnonzero(holds[:, one] == holds[:, other])[:2]
-        third = next(i for i in range(task.things) if i not in (one, other))
+        equal_answers = np.flatnonzero(holds[:, first] == holds[:, second])[:2]
+        third = next(i for i in range(task.things) if i not in (first, second))
         runs = []
-        for hidden in (one, other):
-            mine = params._replace(hidden=np.int32(hidden))
-            state = task.initial(key, mine)
-            for action in (*same, task.properties + third):
-                state = step(state, np.int32(action), key, mine)
-            runs.append((mine, jax.tree.map(np.asarray, state)))
-        (a, left), (b, right) = runs
-        jax.tree.map(np.testing.assert_array_equal, left, right)
-        assert (observe(left, key, a) == observe(right, key, b)).all()
+        for hidden in (first, second):
+            params_of_hidden = params._replace(hidden=np.int32(hidden))
+            state = task.initial(key, params_of_hidden)
+            for action in (*equal_answers, task.properties + third):
+                state = step(state, np.int32(action), key, params_of_hidden)
+            runs.append((params_of_hidden, jax.tree.map(np.asarray, state)))
+        (a, first_state), (b, second_state) = runs
+        jax.tree.map(np.testing.assert_array_equal, first_state, second_state)
+        assert (observe(first_state, key, a) == observe(second_state, key, b)).all()
         if alike < 3:
-            assert (task.action_mask(left, a) == task.action_mask(right, b)).all()
-            assert task.info(left, a) == task.info(right, b)
-            assert task.describe(left, a) == task.describe(right, b)
-            assert (task.draw(left, a) == task.draw(right, b)).all()
+            assert (task.action_mask(first_state, a) == task.action_mask(second_state, b)).all()
+            assert task.info(first_state, a) == task.info(second_state, b)
+            assert task.describe(first_state, a) == task.describe(second_state, b)
+            assert (task.draw(first_state, a) == task.draw(second_state, b)).all()
         alike += 1
     assert alike == 120
 
@@ -282,7 +282,7 @@ def exhaustive(things: frozenset[int], properties: tuple[frozenset[int], ...]) -
         if not things:
             return 0
         size = len(things)
-        options = [size + best(things - {thing}) for thing in things]  # the guess is a turn for each of them
+        options = [size + best(things - {guess}) for guess in things]  # the guess is a turn for each of them
         for having in properties:
             if 0 < len(things & having) < size:
                 options.append(size + best(things & having) + best(things - having))
@@ -326,16 +326,17 @@ def test_the_card_knows_the_optimum() -> None:
             assert Solver(sets(table)).solve(2**32 - 1)[0] == fewest(32)
 
 
-def played_on_all_things(task: TwentyQuestions, tables: np.ndarray, split: Split = Split.TEST) -> np.ndarray:
+def turns_for_all_things(task: TwentyQuestions, tables: np.ndarray, split: Split = Split.TEST) -> np.ndarray:
     """Turns of the reference for each candidate of each table as the hidden one, ``(tables, candidates)``."""
     player = OptimalQuestions.for_task(task)
     key = np.zeros(2, np.uint32)
 
     def game(params: Params, memory: Any) -> jax.Array:
-        shown = params._replace(hidden=jnp.int32(-1))  # the player does not look there
+        visible_params = params._replace(hidden=jnp.int32(-1))  # the player does not look there
 
         def turn(state: Any) -> Any:
-            return task.transition(state, player.act(memory, View(None, None, state, shown), key)[0], key, params)
+            action, _ = player.act(memory, View(None, None, state, visible_params), key)
+            return task.transition(state, action, key, params)
 
         return jax.lax.while_loop(lambda s: ~task.terminal(s, key, params), turn, task.initial(key, params))
 
@@ -345,7 +346,7 @@ def played_on_all_things(task: TwentyQuestions, tables: np.ndarray, split: Split
         return jax.vmap(lambda hidden: game(params._replace(hidden=hidden), memory))(jnp.array(task.by_split[split]))
 
     end = jax.jit(jax.vmap(every_thing))(tables)
-    assert np.asarray(end.found).all()
+    assert np.asarray(end.guessed_right).all()
     return np.asarray(end.turns)
 
 
@@ -353,7 +354,7 @@ def played_on_all_things(task: TwentyQuestions, tables: np.ndarray, split: Split
 def test_the_reference_takes_exactly_the_fewest_turns(tier: str) -> None:
     task = build(tier)
     tables = contexts(tier, Split.TEST, 2000).table[:20]
-    turns = played_on_all_things(task, tables)
+    turns = turns_for_all_things(task, tables)
     assert turns.sum(1).tolist() == [Solver(sets(table)).solve(2**task.things - 1)[0] for table in tables]
     assert turns.max() <= 9
 
@@ -363,7 +364,7 @@ def test_the_reference_plays_the_real_table_optimally() -> None:
     task = build(REAL)
     solver = Solver(sets(task._real_table))
     for split in Split:
-        turns = played_on_all_things(task, task._real_table[None], split)
+        turns = turns_for_all_things(task, task._real_table[None], split)
         assert turns.sum() == solver.solve(sum(1 << i for i in task.by_split[split]))[0]
         assert fewest(turns.size) <= turns.sum() <= 1.05 * fewest(turns.size)
         assert turns.max() <= task.few
@@ -384,9 +385,9 @@ class InOrder(eqx.Module):
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        asked, possible = view.state.turns, members(view.state.possible, self.task.things)
-        asks = (asked < self.questions) & (possible.sum() > 1)
-        return jnp.where(asks, asked, self.task.properties + jnp.argmax(possible)).astype(jnp.int32), memory
+        turns, possible = view.state.turns, members(view.state.possible, self.task.things)
+        asks = (turns < self.questions) & (possible.sum() > 1)
+        return jnp.where(asks, turns, self.task.properties + jnp.argmax(possible)).astype(jnp.int32), memory
 
 
 def test_guessing_alone_is_chance_and_choosing_questions_pays() -> None:
@@ -438,7 +439,7 @@ def test_attacks_are_refused_tell_nothing_and_cost_time(attack: str) -> None:
         assert (reward, terminated, truncated) == (0, False, False)
         assert "that is: '" in info["invalid_reason"]
         assert env.unwrapped.episode.state.turns == 1
-        assert env.unwrapped.episode.state.said[0] == env.unwrapped.task.noop_action()
+        assert env.unwrapped.episode.state.actions[0] == env.unwrapped.task.noop_action()
         complaints.add(info["invalid_reason"])
     assert len(complaints) == 1  # the same whatever the thing is
     for _ in range(CARD.horizon - 1):
@@ -459,25 +460,25 @@ def test_what_was_said_is_not_allowed_and_a_guess_that_is_ruled_out_costs_a_turn
     for words, reason in {
         "can it fly": "'Can it fly?' was answered in turn 1: Yes.",
     }.items():
-        shown, reward, _, _, info = env.step(words)
+        text, reward, _, _, info = env.step(words)
         assert info["invalid_reason"] == reason
-        assert f"Not allowed: {reason}" in shown
+        assert f"Not allowed: {reason}" in text
         assert reward == 0
         jax.tree.map(np.testing.assert_array_equal, before, env.unwrapped.episode.state)
-    shown, reward, *_ = env.step("Is it a bee?")
+    text, reward, *_ = env.step("Is it a bee?")
     assert reward == 0
-    assert "2. Is it a bee? No." in shown
+    assert "2. Is it a bee? No." in text
     _, _, _, _, info = env.step("guess: bee")
     assert info["invalid_reason"] == "'Is it a bee?' was answered in turn 2: No."
-    left = env.unwrapped.episode.state.possible
-    shown, reward, *_ = env.step("I guess a cat")  # it does not fly
+    possible = env.unwrapped.episode.state.possible
+    text, reward, *_ = env.step("I guess a cat")  # it does not fly
     assert reward == 0
-    assert "3. Is it a cat? No." in shown
-    np.testing.assert_array_equal(env.unwrapped.episode.state.possible, left)
-    shown, reward, terminated, _, info = env.step("My guess is: an airplane!")
+    assert "3. Is it a cat? No." in text
+    np.testing.assert_array_equal(env.unwrapped.episode.state.possible, possible)
+    text, reward, terminated, _, info = env.step("My guess is: an airplane!")
     assert reward == pytest.approx(0.85)
     assert terminated
-    assert "4. Is it an airplane? Yes." in shown
+    assert "4. Is it an airplane? Yes." in text
     assert info["end_reason"] == "the thing is 'airplane', found in turn 4"
 
 
@@ -485,7 +486,7 @@ def test_what_was_said_is_not_allowed_and_a_guess_that_is_ruled_out_costs_a_turn
 
 
 @pytest.mark.parametrize(
-    ("statement", "asked"),
+    ("statement", "expected"),
     {
         "is an animal": "Is it an animal?",
         "can fly": "Can it fly?",
@@ -497,29 +498,29 @@ def test_what_was_said_is_not_allowed_and_a_guess_that_is_ruled_out_costs_a_turn
         "changes its color": "Does it change its color?",
     }.items(),
 )
-def test_statements_become_questions(statement: str, asked: str) -> None:
-    assert question(statement) == asked
+def test_statements_become_questions(statement: str, expected: str) -> None:
+    assert question(statement) == expected
     assert statement in real_knowledge()[0].properties + FICTIONAL_PROPERTIES
 
 
 @pytest.mark.parametrize("number", [None, 0, 1, 2])
 def test_every_question_is_understood_as_itself(number: int | None) -> None:
-    known = real_knowledge()[0] if number is None else fictional_knowledge(number, 32, 10)
-    words = spoken(known)
-    assert len(set(words)) == len(known.things) + len(known.properties)
+    knowledge = real_knowledge()[0] if number is None else fictional_knowledge(number, 32, 10)
+    words = spell_actions(knowledge)
+    assert len(set(words)) == len(knowledge.things) + len(knowledge.properties)
     for i, sentence in enumerate(words):
         plain = sentence.rstrip("?")
         for text in (sentence, plain, f"  {plain.upper()} ? ", plain.replace(" ", "  ")):
-            assert understand(text, known) == i
-    for i, thing in enumerate(known.things):
+            assert understand(text, knowledge) == i
+    for i, name in enumerate(knowledge.things):
         for text in (
-            f"I guess {thing}",
-            f"guess: {thing}",
-            f"My guess is a {thing}.",
-            f"is it the {thing}",
-            guess(thing),
+            f"I guess {name}",
+            f"guess: {name}",
+            f"My guess is a {name}.",
+            f"is it the {name}",
+            guess(name),
         ):
-            assert understand(text, known) == i + len(known.properties)
+            assert understand(text, knowledge) == i + len(knowledge.properties)
 
 
 @pytest.mark.parametrize(
@@ -539,30 +540,30 @@ def test_the_words_of_a_fictional_game_hold_the_whole_table() -> None:
     """Played from the words alone, by deduction, every game is won."""
     env = gymnasium.make(CARD.id, view="text", difficulty=EASY)
     for seed in range(6):
-        shown, _ = env.reset(seed=seed)
-        held = {m[1]: set(m[2].split("; ")) for m in re.finditer(r"^- (\w+): (.+)$", shown, re.MULTILINE)}
-        assert len(held) == 16
+        text, _ = env.reset(seed=seed)
+        candidates = {m[1]: set(m[2].split("; ")) for m in re.finditer(r"^- (\w+): (.+)$", text, re.MULTILINE)}
+        assert len(candidates) == 16
         over = False
         while not over:
-            counts = Counter(statement for true in held.values() for statement in true)
-            ask = min(counts, key=lambda statement: abs(counts[statement] - len(held) / 2))
-            telling = counts[ask] < len(held)
-            words = question(ask) if telling else guess(next(iter(held)))
-            shown, reward, over, _, info = env.step(words)
+            counts = Counter(statement for true in candidates.values() for statement in true)
+            ask = min(counts, key=lambda statement: abs(counts[statement] - len(candidates) / 2))
+            telling = counts[ask] < len(candidates)
+            words = question(ask) if telling else guess(next(iter(candidates)))
+            text, reward, over, _, info = env.step(words)
             assert "invalid_reason" not in info
-            answer = re.findall(rf"^\d+\. {re.escape(words)} (Yes|No)\.$", shown, re.MULTILINE)
+            answer = re.findall(rf"^\d+\. {re.escape(words)} (Yes|No)\.$", text, re.MULTILINE)
             assert len(answer) == 1
             if telling:
-                held = {n: t for n, t in held.items() if (ask in t) == (answer[0] == "Yes")}
+                candidates = {n: t for n, t in candidates.items() if (ask in t) == (answer[0] == "Yes")}
         assert reward >= 0.75
 
 
 def test_the_words_of_the_real_game_do_not_give_the_table_away() -> None:
     env = gymnasium.make(CARD.id, view="text", difficulty=REAL)
-    shown, _ = env.reset(seed=0)
-    assert re.search(r"Things: \w+, .*\w+\.", shown)
-    assert all(sentence in shown for sentence in spoken(real_knowledge()[0])[:24])
-    assert "- " not in shown.split("Questions:")[0]
+    text, _ = env.reset(seed=0)
+    assert re.search(r"Things: \w+, .*\w+\.", text)
+    assert all(sentence in text for sentence in spell_actions(real_knowledge()[0])[:24])
+    assert "- " not in text.split("Questions:")[0]
 
 
 def test_success_is_out_of_reach_for_random_play() -> None:

@@ -28,22 +28,22 @@ Cell = tuple[int, int]
 
 def distances(cells: set[Cell], goal: Cell) -> dict[Cell, int]:
     """Return the moves from every cell to the goal."""
-    found, queue = {goal: 0}, deque([goal])
+    moves, queue = {goal: 0}, deque([goal])
     while queue:
         row, column = queue.popleft()
         for down, right in STEPS.values():
             beside = row + down, column + right
-            if beside in cells and beside not in found:
-                found[beside] = found[row, column] + 1
+            if beside in cells and beside not in moves:
+                moves[beside] = moves[row, column] + 1
                 queue.append(beside)
-    return found
+    return moves
 
 
 def cells_of(free: Any, width: int) -> set[Cell]:
     return {(row, column) for row, line in enumerate(free) for column in range(width) if int(line) >> column & 1}
 
 
-def drawn_cells(layout: str) -> set[Cell]:
+def layout_cells(layout: str) -> set[Cell]:
     lines = [line.strip() for line in LAYOUTS[layout][0].strip().splitlines()]
     return {(row, column) for row, line in enumerate(lines) for column, mark in enumerate(line) if mark == " "}
 
@@ -66,26 +66,26 @@ def test_the_published_layouts_have_their_optimum(layout: str, cells: int, optim
     starts return 0, -1, ..., -5.
     """
     goal = LAYOUTS[layout][1]
-    moves = distances(drawn_cells(layout), goal)
+    moves = distances(layout_cells(layout), goal)
     assert len(moves) == cells
     best = {start: 1 - count for start, count in moves.items() if start != goal}
     assert np.mean([*best.values()]) == pytest.approx(optimum, abs=1e-9)
     task: Any = card("TextMaze-v0", layout=layout).build()
-    seen = []
+    starts_by_split = []
     for split in Split:
         params = contexts(split, layout)
         starts = [*zip(params.start_row.tolist(), params.start_column.tolist(), strict=True)]
         assert params.shortest.tolist() == [1 - best[start] for start in starts]
-        seen.append(set(starts))
-    assert seen[0] ^ seen[1] == set(best) == seen[0] | seen[1]
+        starts_by_split.append(set(starts))
+    assert starts_by_split[0] ^ starts_by_split[1] == set(best) == starts_by_split[0] | starts_by_split[1]
     record = play(task, ShortestWay(task), range(60), split="test")
     np.testing.assert_array_equal(record.total, 1 - record.info["shortest"])
 
 
 @pytest.mark.parametrize(("layout", "over_all_starts"), [("double_t", -85.14), ("umaze", -46.02)])
 def test_random_play_of_a_layout_returns_what_its_markov_chain_says(layout: str, over_all_starts: float) -> None:
-    goal, cells = LAYOUTS[layout][1], sorted(drawn_cells(layout))
-    index = {place: i for i, place in enumerate(cells)}
+    goal, cells = LAYOUTS[layout][1], sorted(layout_cells(layout))
+    index = {cell: i for i, cell in enumerate(cells)}
     chain = np.zeros((len(cells), len(cells)))
     for (row, column), i in index.items():
         for down, right in STEPS.values():
@@ -96,13 +96,13 @@ def test_random_play_of_a_layout_returns_what_its_markov_chain_says(layout: str,
     for _ in range(100):
         away = chain @ away  # the probability not to have reached the goal yet
         value -= away
-    places = [place for place in cells if place != goal]
-    tests = places[3::4]
+    starts = [start for start in cells if start != goal]
+    tests = starts[3::4]
     task: Any = card("TextMaze-v0", layout=layout).build()
     record = play(task, Uniform(task.action_space), range(1000), split="test")
-    expected = np.mean([value[index[place]] for place in tests])
+    expected = np.mean([value[index[start]] for start in tests])
     assert abs(record.total.mean() - expected) <= 4 * record.total.std() / 1000**0.5
-    assert np.mean([value[index[place]] for place in places]) == pytest.approx(over_all_starts, abs=0.005)
+    assert np.mean([value[index[start]] for start in starts]) == pytest.approx(over_all_starts, abs=0.005)
 
 
 # -- drawn mazes -----------------------------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ def test_random_play_of_a_layout_returns_what_its_markov_chain_says(layout: str,
 
 def test_drawn_mazes_are_connected_and_the_splits_share_none() -> None:
     """Rooms - passages + rings = 1 for a connected maze; the parity of rings is the same in every mirror image."""
-    seen: dict[Split, set[bytes]] = {}
+    mazes_by_split: dict[Split, set[bytes]] = {}
     for split in Split:
         params = contexts(split)
         rings = set()
@@ -119,9 +119,9 @@ def test_drawn_mazes_are_connected_and_the_splits_share_none() -> None:
             goal, start = ((int(row[i]), int(column[i])) for row, column in (
                 (params.goal_row, params.goal_column), (params.start_row, params.start_column),
             ))  # fmt: skip
-            far = distances(cells, goal)
-            assert set(far) == cells
-            assert far[start] == params.shortest[i] > 0
+            moves = distances(cells, goal)
+            assert set(moves) == cells
+            assert moves[start] == params.shortest[i] > 0
             assert {row % 2 and column % 2 for row, column in (goal, start)} == {1}
             passages = sum((row + column) % 2 for row, column in cells)
             assert not any(row % 2 == column % 2 == 0 for row, column in cells)
@@ -129,9 +129,9 @@ def test_drawn_mazes_are_connected_and_the_splits_share_none() -> None:
             rings.add(passages - 25 + 1)
         assert {ring % 2 for ring in rings} == {int(split)}
         assert len(rings) > 2
-        seen[split] = {line.tobytes() for line in params.free}
-        assert len(seen[split]) == 300
-    assert not seen[Split.TRAIN] & seen[Split.TEST]
+        mazes_by_split[split] = {line.tobytes() for line in params.free}
+        assert len(mazes_by_split[split]) == 300
+    assert not mazes_by_split[Split.TRAIN] & mazes_by_split[Split.TEST]
 
 
 def test_every_passage_is_as_likely_as_its_mirror_image() -> None:
@@ -193,18 +193,18 @@ def test_the_explorer_finds_every_goal_by_short_ways() -> None:
 
 def test_words_show_what_numbers_show_and_junk_pays_nothing() -> None:
     env: Any = gymnasium.make("rlsuite/TextMaze-v0", view="text", layout="double_t")
-    shown, _ = env.reset(seed=0)
+    text, _ = env.reset(seed=0)
     params, state = env.unwrapped.params, env.unwrapped.episode.state
-    assert "### ##### ###".replace(" ", ".") in shown
-    assert f"Your current position is at position {int(state.row)}, {int(state.column)}." in shown
-    assert "The goal is at position 8, 6." in shown
+    assert "### ##### ###".replace(" ", ".") in text
+    assert f"Your current position is at position {int(state.row)}, {int(state.column)}." in text
+    assert "The goal is at position 8, 6." in text
     env.unwrapped.episode = env.unwrapped.episode._replace(
         state=state._replace(row=np.int32(7), column=np.int32(6)), params=params
     )
-    shown, reward, terminated, _, info = env.step("move up down down down")
+    text, reward, terminated, _, info = env.step("move up down down down")
     assert (reward, terminated) == (-1, False)
     assert "invalid_reason" in info
-    assert "There are walls to your left, to your right." in shown
+    assert "There are walls to your left, to your right." in text
     _, reward, terminated, _, info = env.step("Move DOWN")
     assert (reward, terminated) == (0, True)
     assert "the goal is reached in 2 moves" in info["end_reason"]
@@ -213,22 +213,22 @@ def test_words_show_what_numbers_show_and_junk_pays_nothing() -> None:
 def test_hidden_mazes_are_hidden_in_words_and_pictures_too() -> None:
     env: Any = gymnasium.make("rlsuite/TextMaze-v0", observed="partially", view="text")
     assert env.unwrapped.card.id == "rlsuite/TextMazePartial-v0"
-    shown, _ = env.reset(seed=1)
-    assert "Your current position" in shown
-    assert "#" not in shown
-    shown, *_ = env.step("left")
-    assert "current position" not in shown
+    text, _ = env.reset(seed=1)
+    assert "Your current position" in text
+    assert "#" not in text
+    text, *_ = env.step("left")
+    assert "current position" not in text
     task, state, params = env.unwrapped.task, env.unwrapped.episode.state, env.unwrapped.params
     elsewhere = params._replace(free=np.array([0, 2**8 - 2, *[0b10101010, 2**8 - 2] * 3, 0], np.uint32))
     walls = np.asarray(task.walls(state, params))
-    same = next(
+    lookalike = next(
         state._replace(row=np.int32(row), column=np.int32(column))
         for row in range(1, 8)
         for column in range(1, 8)
         if (np.asarray(task.walls(state._replace(row=row, column=column), params)) == walls).all()
         and (row, column) != (int(state.row), int(state.column))
     )
-    np.testing.assert_array_equal(task.draw(state, params), task.draw(same, params))
+    np.testing.assert_array_equal(task.draw(state, params), task.draw(lookalike, params))
     assert task.draw(state, elsewhere).shape == task.picture_shape
 
 

@@ -29,17 +29,17 @@ Answers = dict[int, int]
 
 def contexts(task: Recommend, split: Split, count: int) -> list[Params]:
     draw = jax.jit(jax.vmap(task.sample_params, in_axes=(0, None)))
-    drawn = jax.tree.map(np.asarray, draw(jax.random.split(jax.random.key(5 + split), count), int(split)))
-    return [Params(*(field[i] for field in drawn)) for i in range(count)]
+    params = jax.tree.map(np.asarray, draw(jax.random.split(jax.random.key(5 + split), count), int(split)))
+    return [Params(*(field[i] for field in params)) for i in range(count)]
 
 
 def rows(sets: np.ndarray, count: int) -> np.ndarray:
-    return np.array([[int(one) >> bit & 1 for bit in range(count)] for one in sets])
+    return np.array([[int(bits) >> bit & 1 for bit in range(count)] for bits in sets])
 
 
 def attitudes(params: Params, count: int) -> np.ndarray:
     """Attitude of each type to each attribute, ``(4, A)``; there is exactly one."""
-    table = np.stack([rows(one, count) for one in params.attitudes])
+    table = np.stack([rows(sets, count) for sets in params.attitudes])
     assert (table.sum(1) == 1).all()
     return table.argmax(1)
 
@@ -84,20 +84,20 @@ def test_games_are_those_of_the_rules_and_the_shown_evidence_is_the_posterior() 
         items, liking = rows(params.items, a), rows(params.tastes, a)
         assert (liking.sum(0) == 1).all()
         tastes = liking[0] - liking[2]
-        parts = np.split(observation, np.cumsum([a, a, k, i, i * a]))
-        assert (parts[4].reshape(i, a) == items).all()
+        blocks = np.split(observation, np.cumsum([a, a, k, i, i * a]))
+        assert (blocks[4].reshape(i, a) == items).all()
         mean = PERCENT @ [1, 0, -1] / 100
-        assert parts[5].reshape(k, a) == pytest.approx(mean[attitudes(params, a)])
+        assert blocks[5].reshape(k, a) == pytest.approx(mean[attitudes(params, a)])
         answers: Answers = {}
         for attribute in rng.permutation(a)[: seed % (a + 1)]:
             observation, reward, over, _, info = env.step(int(attribute))
             assert (reward, over) == (pytest.approx(-0.02), False)
             answers[int(attribute)] = int(tastes[attribute])
-            asked, told, evidence, worth, *_ = np.split(observation, np.cumsum([a, a, k, i, i * a]))
-            known = np.array([answers.get(n, 0) for n in range(a)])
-            assert (asked == [n in answers for n in range(a)]).all()
-            assert (told == known).all()
-            assert worth == pytest.approx(items @ known / a)
+            asked_flags, answer_block, evidence, worth, *_ = np.split(observation, np.cumsum([a, a, k, i, i * a]))
+            known_tastes = np.array([answers.get(n, 0) for n in range(a)])
+            assert (asked_flags == [n in answers for n in range(a)]).all()
+            assert (answer_block == known_tastes).all()
+            assert worth == pytest.approx(items @ known_tastes / a)
             assert info["known"] == len(answers)
             masses = np.zeros(k)
             for (kind, _), p in joint(task, params, answers).items():
@@ -125,8 +125,8 @@ def test_the_reference_earns_the_value_of_the_programme_and_two_questions_ahead_
     """The programme's values at the start, averaged over shops, against games: four standard errors."""
     task = CARD.build(difficulty="easy")
     record = play(task, Elicitor.for_task(task), range(1000), split="test")
-    drawn: Any = Params(*map(np.stack, zip(*contexts(task, Split.TEST, 1000), strict=True)))
-    value = np.asarray(jax.jit(jax.vmap(lambda params: values(task, params)[0]))(drawn))
+    params_of_shops: Any = Params(*map(np.stack, zip(*contexts(task, Split.TEST, 1000), strict=True)))
+    value = np.asarray(jax.jit(jax.vmap(lambda params: values(task, params)[0]))(params_of_shops))
     error = np.hypot(record.total.std(), value.std()) / 1000**0.5
     assert abs(record.total.mean() - value.mean()) < 4 * error
     monkeypatch.setattr(players, "EXACT", 0)
@@ -138,13 +138,13 @@ def test_the_reference_earns_the_value_of_the_programme_and_two_questions_ahead_
 def test_customers_are_as_the_population_says_and_the_splits_share_no_shop() -> None:
     task = CARD.build()
     for split in Split:
-        expected, found = [], []
+        expected, likings = [], []
         for params in contexts(task, split, 3000):
             assert sum(int(item).bit_count() for item in params.items) % 2 == split
             of_types = PERCENT[attitudes(params, task.attributes)] / 100  # (types, A, 3)
             expected.append(np.tensordot(params.weights / params.weights.sum(), of_types, 1).T)
-            found.append(rows(params.tastes, task.attributes))
-        chances, happened = np.array(expected), np.array(found)
+            likings.append(rows(params.tastes, task.attributes))
+        chances, happened = np.array(expected), np.array(likings)
         error = np.sqrt((chances * (1 - chances)).sum(0)) / len(chances)
         assert (np.abs((happened - chances).mean(0)) < 5 * error).all()
 
@@ -201,16 +201,16 @@ def test_words_that_are_no_action_pay_nothing(attack: str) -> None:
 
 def test_text_hides_the_tastes_and_repeats_answers() -> None:
     env: Any = gymnasium.make(CARD.id, view="text")
-    shown, _ = env.reset(seed=0)
+    text, _ = env.reset(seed=0)
     task, params = env.unwrapped.task, env.unwrapped.params
     assert task.describe(env.unwrapped.episode.state, params) == task.describe(
         env.unwrapped.episode.state, params._replace(tastes=params.tastes[::-1])
     )
-    assert "The customer says: nothing yet." in shown
+    assert "The customer says: nothing yet." in text
     assert "ask light" in task._commands
-    shown, *_ = env.step("Ask  cheap")
-    assert "The customer says: cheap: I " in shown
-    shown, reward, *_, info = env.step(f"ask {ATTRIBUTES[2]}")
+    text, *_ = env.step("Ask  cheap")
+    assert "The customer says: cheap: I " in text
+    text, reward, *_, info = env.step(f"ask {ATTRIBUTES[2]}")
     assert reward == 0
     assert "the customer has answered: cheap: I " in info["invalid_reason"]
     *_, info = env.step("recommend alvo")

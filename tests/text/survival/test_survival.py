@@ -42,25 +42,25 @@ KINDS = [
 ITEMS = ["wood", "stone", "coal", "iron", "diamond", "sapling"]
 TOOLS = [f"{material} {tool}" for tool in ("pickaxe", "sword") for material in ("wood", "stone", "iron")]
 ACTIONS = ["noop", "left", "right", "up", "down", "do", "sleep", "stone", "table", "furnace", "sapling", *TOOLS]
-DONE = [f"collect {item}" for item in ITEMS] + [
+ACHIEVEMENTS = [f"collect {item}" for item in ITEMS] + [
     "drink", "eat cow", "eat plant", "wake up", "defeat zombie", "defeat skeleton", "place stone", "place table",
     "place furnace", "place sapling", *(f"make {tool}" for tool in TOOLS),
 ]  # fmt: skip
-WAYS = {"left": (0, -1), "right": (0, 1), "up": (-1, 0), "down": (1, 0)}
+STEPS = {"left": (0, -1), "right": (0, 1), "up": (-1, 0), "down": (1, 0)}
 GROUND, SKY = {"grass", "sand", "path"}, {"grass", "sand", "path", "water", "lava"}
-PARTS = ["cow", "cow", "zombie", "zombie", "zombie", "skeleton", "skeleton"]
+ROLES = ["cow", "cow", "zombie", "zombie", "zombie", "skeleton", "skeleton"]
 TAKES = {
     "wood": {"wood": 1}, "stone": {"wood": 1, "stone": 1}, "iron": {"wood": 1, "coal": 1, "iron": 1},
 }  # fmt: skip
 Cell = tuple[int, int]
 
 
-def steps_between(one: Cell, other: Cell) -> int:
-    return abs(one[0] - other[0]) + abs(one[1] - other[1])
+def steps_between(cell: Cell, target: Cell) -> int:
+    return abs(cell[0] - target[0]) + abs(cell[1] - target[1])
 
 
-def moved(cell: Cell, way: Cell) -> Cell:
-    return cell[0] + way[0], cell[1] + way[1]
+def step_from(cell: Cell, step: Cell) -> Cell:
+    return cell[0] + step[0], cell[1] + step[1]
 
 
 def sign(number: int) -> int:
@@ -94,7 +94,7 @@ class Plain:
     def at(self, cell: Cell) -> str:
         return self.grid[cell[0]][cell[1]]
 
-    def things(self) -> list[Cell]:
+    def occupied_cells(self) -> list[Cell]:
         plants = [plant[0] for plant in self.plants if plant]
         return [cell for cell in (*self.beasts, *self.arrows, *plants) if cell]
 
@@ -118,22 +118,22 @@ class Plain:
             self.done.add("wake up")
         if self.asleep:
             return
-        if action in WAYS:
+        if action in STEPS:
             self.facing = action
-        ahead = moved(self.me, WAYS[self.facing])
-        kind, taken = self.at(ahead), ahead in self.things()
-        if action in WAYS and not taken and kind in {*GROUND, "lava"}:
+        ahead = step_from(self.me, STEPS[self.facing])
+        kind, occupied = self.at(ahead), ahead in self.occupied_cells()
+        if action in STEPS and not occupied and kind in {*GROUND, "lava"}:
             self.me = ahead
             if kind == "lava":
                 self.health = 0
         elif action == "sleep" and self.energy < 9:
             self.asleep = True
-        elif action == "do" and taken:
+        elif action == "do" and occupied:
             self.strike(ahead)
         elif action == "do":
             self.gather(ahead, kind, luck)
-        elif action in ("stone", "table", "furnace", "sapling") and not taken:
-            self.place(action, ahead, kind)
+        elif action in ("stone", "table", "furnace", "sapling") and not occupied:
+            self.put_down(action, ahead, kind)
         elif action in TOOLS:
             material = action.split(maxsplit=1)[0]
             ready = self.near("table") and (material != "iron" or self.near("furnace"))
@@ -153,8 +153,8 @@ class Plain:
                 self.hearts[i] -= max(best)
                 if self.hearts[i] <= 0:
                     self.beasts[i] = None
-                    self.done.add("eat cow" if PARTS[i] == "cow" else f"defeat {PARTS[i]}")
-                    if PARTS[i] == "cow":
+                    self.done.add("eat cow" if ROLES[i] == "cow" else f"defeat {ROLES[i]}")
+                    if ROLES[i] == "cow":
                         self.fill(self.swapped, 6)
         for plant in self.plants:
             if plant and plant[0] == ahead and plant[1] >= 200:
@@ -189,7 +189,7 @@ class Plain:
             self.items[item] -= number
         return True
 
-    def place(self, what: str, ahead: Cell, kind: str) -> None:
+    def put_down(self, what: str, ahead: Cell, kind: str) -> None:
         if what == "sapling":
             if kind == "grass" and None in self.plants and self.pay({"sapling": 1}):
                 self.plants[self.plants.index(None)] = [ahead, 0]
@@ -232,42 +232,44 @@ class Plain:
         shoots = [False] * 7
         for i, beast in enumerate(self.beasts):
             roll = words[i // 4] >> 8 * (i % 4) & 255
-            side, three, two, one = roll & 3, roll >> 2 & 7, roll >> 5 & 3, roll >> 7
-            if PARTS[i] == "skeleton":
+            side, three_bits, two_bits, one_bit = roll & 3, roll >> 2 & 7, roll >> 5 & 3, roll >> 7
+            if ROLES[i] == "skeleton":
                 self.waits[i] = max(0, self.waits[i] - 1)
             if beast is None:
                 wishes.append(None)
                 continue
             anywhere = [(0, -1), (0, 1), (-1, 0), (1, 0)][side]
-            away, way = steps_between(beast, self.me), (0, 0)
-            walks = {"path"} if PARTS[i] == "skeleton" else GROUND
-            if PARTS[i] == "cow":
-                way = anywhere if one else way
-            elif PARTS[i] == "zombie":
-                way = self.toward(beast, two != 0) if away <= 8 and three else anywhere
-            elif away <= 5 and one:
+            away, step = steps_between(beast, self.me), (0, 0)
+            walks = {"path"} if ROLES[i] == "skeleton" else GROUND
+            if ROLES[i] == "cow":
+                step = anywhere if one_bit else step
+            elif ROLES[i] == "zombie":
+                step = self.toward(beast, two_bits != 0) if away <= 8 and three_bits else anywhere
+            elif away <= 5 and one_bit:
                 shoots[i], walks = True, SKY
                 if self.waits[i] == 0 and self.arrows[i - 5] is None:
-                    way = self.toward(beast, True)
-            elif away <= 8 and two == 0:
-                way = self.toward(beast, three % 2 == 1)
-            elif three >= 6:
-                way = anywhere
-            target = moved(beast, way)
-            wishes.append((beast, target) if way != (0, 0) and self.at(target) in walks else None)
-        for arrow, way in zip(self.arrows, self.flights, strict=True):
-            target = moved(arrow, way) if arrow else None
+                    step = self.toward(beast, True)
+            elif away <= 8 and two_bits == 0:
+                step = self.toward(beast, three_bits % 2 == 1)
+            elif three_bits >= 6:
+                step = anywhere
+            target = step_from(beast, step)
+            wishes.append((beast, target) if step != (0, 0) and self.at(target) in walks else None)
+        for arrow, step in zip(self.arrows, self.flights, strict=True):
+            target = step_from(arrow, step) if arrow else None
             wishes.append((arrow, target) if arrow and target and self.at(target) in SKY else None)
         hurt = sum(
-            2 for arrow, way in zip(self.arrows, self.flights, strict=True) if arrow and moved(arrow, way) == self.me
+            2
+            for arrow, step in zip(self.arrows, self.flights, strict=True)
+            if arrow and step_from(arrow, step) == self.me
         )
-        taken = {*self.things(), self.me}
+        occupied = {*self.occupied_cells(), self.me}
         allowed: list[Cell | None] = []
         for wish in wishes:
-            target = wish[1] if wish and wish[1] not in taken else None
+            target = wish[1] if wish and wish[1] not in occupied else None
             allowed.append(target)
             if target:
-                taken.add(target)
+                occupied.add(target)
         self.arrows = allowed[7:]
         for i, beast in enumerate(self.beasts):
             target = allowed[i]
@@ -277,7 +279,7 @@ class Plain:
             elif target:
                 self.beasts[i] = target
             now = self.beasts[i]
-            if PARTS[i] == "zombie" and now and steps_between(now, self.me) <= 1:
+            if ROLES[i] == "zombie" and now and steps_between(now, self.me) <= 1:
                 if self.waits[i]:
                     self.waits[i] -= 1
                 else:
@@ -295,20 +297,27 @@ class Plain:
         return min(8, to_midnight // 8)
 
     def come_and_go(self, word: int) -> None:
-        place, chance, slot, fades = (word & 15, word >> 4 & 15), word >> 8 & 255, word >> 16 & 7, word >> 19 & 63
+        offset, chance, slot, fades = (word & 15, word >> 4 & 15), word >> 8 & 255, word >> 16 & 7, word >> 19 & 63
         for i, beast in enumerate(self.beasts):
             if beast:
                 away = steps_between(beast, self.me)
-                pales = PARTS[i] == "zombie" and self.light() == 8 and fades == 0 and away > 4
+                pales = ROLES[i] == "zombie" and self.light() == 8 and fades == 0 and away > 4
                 self.beasts[i] = None if away > 12 or pales else beast
-        cell = moved(self.me, (place[0] - 8, place[1] - 8))
-        if not (0 < cell[0] < 31 and 0 < cell[1] < 31) or cell in self.things() or slot == 7 or self.beasts[slot]:
+        cell = step_from(self.me, (offset[0] - 8, offset[1] - 8))
+        if (
+            not (0 < cell[0] < 31 and 0 < cell[1] < 31)
+            or cell in self.occupied_cells()
+            or slot == 7
+            or self.beasts[slot]
+        ):
             return
-        odds = {"cow": 64, "zombie": 6 + 15 * (8 - self.light()), "skeleton": 128}[PARTS[slot]]
-        home, least = ("path", 4) if PARTS[slot] == "skeleton" else ("grass", 6 if PARTS[slot] == "zombie" else 4)
-        if chance < odds and self.at(cell) == home and steps_between(cell, self.me) >= least:
+        odds = {"cow": 64, "zombie": 6 + 15 * (8 - self.light()), "skeleton": 128}[ROLES[slot]]
+        home, min_distance = (
+            ("path", 4) if ROLES[slot] == "skeleton" else ("grass", 6 if ROLES[slot] == "zombie" else 4)
+        )
+        if chance < odds and self.at(cell) == home and steps_between(cell, self.me) >= min_distance:
             self.beasts[slot], self.waits[slot] = cell, 0
-            self.hearts[slot] = 5 if PARTS[slot] == "zombie" else 3
+            self.hearts[slot] = 5 if ROLES[slot] == "zombie" else 3
 
 
 def agree(plain: Plain, state: Any) -> None:
@@ -321,17 +330,17 @@ def agree(plain: Plain, state: Any) -> None:
     assert state[3:7] == (plain.health, plain.food, plain.drink, plain.energy)
     assert state[7:11] == (plain.recovery, plain.hunger, plain.thirst, plain.fatigue)
     assert (bool(state.sleeping), int(state.time)) == (plain.asleep, plain.time)
-    assert list(WAYS)[int(state.facing)] == plain.facing
+    assert list(STEPS)[int(state.facing)] == plain.facing
     assert [int(state.items) >> 5 * i & 31 for i in range(6)] == [*plain.items.values()]
     assert {tool for i, tool in enumerate(TOOLS) if int(state.tools) >> i & 1} == plain.tools
-    assert {name for i, name in enumerate(DONE) if int(state.unlocked) >> i & 1} == plain.done
+    assert {name for i, name in enumerate(ACHIEVEMENTS) if int(state.unlocked) >> i & 1} == plain.done
     plants = [plant[0] if plant else None for plant in plain.plants]
-    assert list(state.things) == [number(cell) for cell in (*plain.beasts, *plain.arrows, *plants)]
+    assert list(state.occupied_cells) == [number(cell) for cell in (*plain.beasts, *plain.arrows, *plants)]
     for i, beast in enumerate(plain.beasts):
         if beast:
             assert (int(state.hearts[i]), int(state.waits[i])) == (plain.hearts[i], plain.waits[i])
             assert plain.at(beast) in GROUND  # never inside what is solid
-    assert len({*plain.things(), plain.me}) == len(plain.things()) + 1  # nor in one another
+    assert len({*plain.occupied_cells(), plain.me}) == len(plain.occupied_cells()) + 1  # nor in one another
     for i, plant in enumerate(plain.plants):
         assert plant is None or int(state.ages[i]) == plant[1]
 
@@ -356,13 +365,13 @@ def test_every_step_is_that_of_the_rules() -> None:
     choose: Any = jax.jit(lambda state, params: player.act((), View(None, None, state, params), None)[0])
     draw: Any = jax.jit(lambda seed, index, t: task.bits(draw_key(seed, index, t, Role.TRANSITION), 3))
     rng = np.random.default_rng(1)
-    seen: set[str] = set()
-    reached: dict[tuple[int, float], list[int]] = {}
+    reached_achievements: set[str] = set()
+    reached_counts: dict[tuple[int, float], list[int]] = {}
     plays = [(10, 0, 1.0), (3, 0, 0.9), (4, 0, 0.0), (15, 3, 1.0), (6, 3, 0.9), (7, 3, 0.0)]
     for seed, permuted, care in plays:
         env.reset(seed=seed)
         if permuted:
-            params = jax.tree.map(lambda part, seed=seed: part[seed], contexts(permuted)[Split.TRAIN])
+            params = jax.tree.map(lambda leaf, seed=seed: leaf[seed], contexts(permuted)[Split.TRAIN])
             start = env.unwrapped.episode.state._replace(world=params.world)
             env.unwrapped.episode = env.unwrapped.episode._replace(params=params, state=start)
         plain, over, earned, total = Plain(env.unwrapped.episode.state, env.unwrapped.params), False, 0.0, 0.0
@@ -371,23 +380,23 @@ def test_every_step_is_that_of_the_rules() -> None:
             calm = rng.random() < care
             action = int(choose(episode.state, episode.params)) if calm else int(rng.integers(17))
             words = np.asarray(draw(episode.seed, episode.index, episode.t + 1)).tolist()
-            health, done = plain.health, len(plain.done)
+            health, reached_before = plain.health, len(plain.done)
             plain.step(ACTIONS[action], words)
             _, reward, terminated, truncated, info = env.step(action)
             agree(plain, env.unwrapped.episode.state)
-            earned = len(plain.done) - done + (plain.health - health) / 10
+            earned = len(plain.done) - reached_before + (plain.health - health) / 10
             assert reward == pytest.approx(earned, abs=1e-6)
             total += earned
             assert terminated == (plain.health == 0 or len(plain.done) == 22)
             assert info["success"] == (len(plain.done) == 22)
             over = terminated or truncated
         assert total == pytest.approx(len(plain.done) - (9 - plain.health) / 10)
-        seen |= plain.done
-        reached.setdefault((permuted, care), []).append(len(plain.done))
-    assert len(seen) >= 18  # so most rules were at work
+        reached_achievements |= plain.done
+        reached_counts.setdefault((permuted, care), []).append(len(plain.done))
+    assert len(reached_achievements) >= 18  # so most rules were at work
     # With these seeds the reference comes through the whole tree, under usual rules and permuted ones.
-    assert reached[0, 1.0] == reached[3, 1.0] == [22]
-    assert max(*reached[0, 0.0], *reached[3, 0.0]) < 8
+    assert reached_counts[0, 1.0] == reached_counts[3, 1.0] == [22]
+    assert max(*reached_counts[0, 0.0], *reached_counts[3, 0.0]) < 8
 
 
 # -- what can be had -------------------------------------------------------------------------------------------------
@@ -403,8 +412,8 @@ def closure(contents: tuple[str, ...], levels: tuple[int, ...], table: str, furn
         new |= {"the furnace"} & {"the furnace" if {furnace, "the table"} <= had else ""}
         for tool in TOOLS:
             material = tool.split()[0]
-            places = {"the table", "the furnace"} if material == "iron" else {"the table"}
-            if {*TAKES[material], *places} <= had:
+            buildings = {"the table", "the furnace"} if material == "iron" else {"the table"}
+            if {*TAKES[material], *buildings} <= had:
                 new.add(tool)
         if new <= had:
             return had
@@ -425,11 +434,11 @@ def test_bare_hands_reach_every_achievement_that_needs_nothing(difficulty: int) 
 
     Water, grass, sand, and paths for skeletons are within reach of every world, as the flood below finds.
     """
-    drawn = contexts(difficulty)[Split.TEST]
+    params_of_split = contexts(difficulty)[Split.TEST]
     for i in range(20):
-        params = jax.tree.map(lambda part, i=i: part[i], drawn)
+        params = jax.tree.map(lambda leaf, i=i: leaf[i], params_of_split)
         plain = Plain(params, params)
-        row, column = ahead = moved(plain.me, WAYS[plain.facing])
+        row, column = ahead = step_from(plain.me, STEPS[plain.facing])
         for kind, action in (("water", "do"), (plain.saplings, "do"), ("grass", "sapling")):
             plain.grid[row][column] = kind
             plain.act(action, 0)
@@ -442,7 +451,7 @@ def test_bare_hands_reach_every_achievement_that_needs_nothing(difficulty: int) 
                 plain.act("do", 0)
         for action, plain.energy in (("sleep", 8), ("noop", 9)):
             plain.act(action, 0)
-        assert plain.done == {*DONE} - NEEDED_FOR.keys()
+        assert plain.done == {*ACHIEVEMENTS} - NEEDED_FOR.keys()
         assert not plain.tools
     assert {*NEEDED_FOR.values()} == ALL_OF_IT
 
@@ -473,11 +482,11 @@ def test_exactly_the_solvable_permutations_are_drawn(costs: bool) -> None:
     assert len(shipped) == len(solvable_worlds(costs))
     buildings = [(a, b) for a in ITEMS[:5] for b in ITEMS[:5]] if costs else [("wood", "stone")]
     levels = sorted({*permutations((0, 1, 1, 2, 3))})
-    every = [(held, level, *pair) for held in permutations(ITEMS[:5]) for level in levels for pair in buildings]
-    chosen = (
+    every = [(contents, level, *pair) for contents in permutations(ITEMS[:5]) for level in levels for pair in buildings]
+    selected_rules = (
         every if not costs else [every[i] for i in np.random.default_rng(0).choice(len(every), 4000, replace=False)]
     )
-    for rules in chosen:
+    for rules in selected_rules:
         assert (rules in shipped) == (closure(*rules) == ALL_OF_IT), rules
     assert all(closure(*rules) == ALL_OF_IT for rules in shipped)
 
@@ -499,18 +508,18 @@ def test_every_world_has_enough_of_everything_within_reach_on_foot(difficulty: i
         assert {*((codes == KINDS.index("tree")).sum((1, 2)) % 2).tolist()} == {int(split)}
         for world in codes:
             grid = [[KINDS[code] for code in row] for row in world.tolist()]
-            found, queue = {(16, 16)}, deque([(16, 16)])
-            met: dict[str, set[Cell]] = {kind: set() for kind in KINDS}
+            reachable, queue = {(16, 16)}, deque([(16, 16)])
+            cells_by_kind: dict[str, set[Cell]] = {kind: set() for kind in KINDS}
             while queue:
                 here = queue.popleft()
-                for way in WAYS.values():
-                    cell = moved(here, way)
-                    met[grid[cell[0]][cell[1]]].add(cell)
-                    if grid[cell[0]][cell[1]] in GROUND and cell not in found:
-                        found.add(cell)
+                for step in STEPS.values():
+                    cell = step_from(here, step)
+                    cells_by_kind[grid[cell[0]][cell[1]]].add(cell)
+                    if grid[cell[0]][cell[1]] in GROUND and cell not in reachable:
+                        reachable.add(cell)
                         queue.append(cell)
-            assert {kind: number for kind, number in needed.items() if len(met[kind]) < number} == {}
-        rules[split] = {*zip(*(part.tolist() for part in params.rules[:4]), strict=True)}
+            assert {kind: number for kind, number in needed.items() if len(cells_by_kind[kind]) < number} == {}
+        rules[split] = {*zip(*(codes.tolist() for codes in params.rules[:4]), strict=True)}
     if difficulty:
         assert not rules[Split.TRAIN] & rules[Split.TEST]
 
@@ -546,7 +555,7 @@ def test_words_numbers_and_pictures_show_the_same() -> None:
             for i, j in np.ndindex(7, 9):
                 mark, tile = marks.get(lines[i][j], -1), picture[i * TILE : (i + 1) * TILE, j * TILE : (j + 1) * TILE]
                 if lines[i][j] == "@":
-                    down, right = [*WAYS.values()][int(env.unwrapped.episode.state.facing)]
+                    down, right = [*STEPS.values()][int(env.unwrapped.episode.state.facing)]
                     assert tuple(tile[TILE // 2 + 6, TILE // 2 - 6]) == PLAYER
                     assert tuple(tile[TILE // 2 + 9 * down, TILE // 2 + 9 * right]) == INK
                 elif mark >= 13:

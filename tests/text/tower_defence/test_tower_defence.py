@@ -57,8 +57,8 @@ class Plain:
         self, road: list[tuple[int, int]], sites: list[tuple[int, int]], waves: list[Wave], growth: int
     ) -> None:
         self.reach = {
-            (site, tower): {n for n, cell in enumerate(road) if math.dist(cell, place) <= facts[3] + 1e-9}
-            for site, place in enumerate(sites, 1)
+            (site, tower): {n for n, cell in enumerate(road) if math.dist(cell, site_cell) <= facts[3] + 1e-9}
+            for site, site_cell in enumerate(sites, 1)
             for tower, facts in TOWERS.items()
         }
         self.waves, self.growth = waves, growth
@@ -247,7 +247,7 @@ class Plain:
 def facts_of(state: Any) -> dict[str, Any]:
     """Return the same of the task's state."""
     queue = int(state.queue)
-    enemies = zip(state.health, state.place, state.kind, state.group, state.slow, strict=True)
+    enemies = zip(state.health, state.distance, state.kind, state.group, state.slow, strict=True)
     numbers = [
         "coins",
         "wave",
@@ -278,7 +278,7 @@ def wave_of(word: int) -> Wave:
 
 def plain_of(params: Any) -> Plain:
     """Return the game of a context."""
-    road, sites = ([divmod(cell, 12) for cell in part.tolist()] for part in (params.road, params.sites))
+    road, sites = ([divmod(cell, 12) for cell in cells.tolist()] for cells in (params.road, params.sites))
     return Plain(road, sites, [wave_of(word) for word in params.waves.tolist()], int(params.growth))
 
 
@@ -314,9 +314,9 @@ def test_every_step_is_that_of_the_rules() -> None:
     params = params._replace(growth=np.arange(EPISODES, dtype=np.int32) % 5)
     rng = np.random.default_rng(0)
     orders, expected = np.zeros((EPISODES, STEPS), np.int32), []
-    met: set[str] = set()
+    events: set[str] = set()
     for episode in range(EPISODES):
-        plain, steps = plain_of(jax.tree.map(lambda part, i=episode: part[i], params)), []
+        plain, steps = plain_of(jax.tree.map(lambda leaf, i=episode: leaf[i], params)), []
         while len(steps) < STEPS and not plain.over():
             if episode % 8 == 0 and rng.random() < 0.95:
                 order = next(n for n in sound(episode // 8) if plain.legal(ORDERS[n]))
@@ -327,31 +327,33 @@ def test_every_step_is_that_of_the_rules() -> None:
             mask = [plain.legal(name) for name in ORDERS] if len(steps) % 8 == 0 else []
             orders[episode, len(steps)] = order
             if not plain.step(ORDERS[order]):
-                met.add("an illegal order")
+                events.add("an illegal order")
             over = plain.over()
             steps.append((mask, plain.facts(), plain.score(), over and plain.leaked < 10))
             # Nothing is lost: neither coins nor enemies.
             assert plain.coins == 120 + plain.earned - plain.spent
             assert plain.coins >= 0
             assert plain.spawned == plain.killed + plain.leaked + len(plain.on_road())
-            met |= {"the hero falls"} if plain.health == 0 else set()
-            met |= {"a full road"} if None not in plain.slots else set()
-            met |= {f"{kind} {level}" for kind, level, _ in plain.towers.values()}
-        met |= {"success"} if plain.over() and plain.leaked < 10 else {"a fall"} if plain.over() else set()
+            events |= {"the hero falls"} if plain.health == 0 else set()
+            events |= {"a full road"} if None not in plain.slots else set()
+            events |= {f"{kind} {level}" for kind, level, _ in plain.towers.values()}
+        events |= {"success"} if plain.over() and plain.leaked < 10 else {"a fall"} if plain.over() else set()
         expected.append(steps)
     # Random play is poor, in these easier games too.
     assert np.mean([steps[-1][2] for i, steps in enumerate(expected) if i % 8]) < 3
-    states, masks, infos = jax.tree.map(lambda part: np.asarray(part).tolist(), run(params, orders))
+    states, masks, infos = jax.tree.map(lambda leaf: np.asarray(leaf).tolist(), run(params, orders))
     for episode, steps in enumerate(expected):
         for t, (mask, facts, score, success) in enumerate(steps):
             assert masks[episode][t] == mask or not mask
-            state = type(states)(*(part[episode][t] for part in states))
+            state = type(states)(*(field[episode][t] for field in states))
             assert facts_of(state) == facts, (episode, t, ORDERS[orders[episode, t]])
             assert infos["clean"][episode][t] == score
             assert infos["success"][episode][t] == success
             assert infos["alive"][episode][t] == sum(enemy is not None for enemy in facts["enemies"])
     rules = {"an illegal order", "a full road", "the hero falls", "success", "a fall"}
-    assert met >= rules | {f"{tower} {level}" for tower in TOWERS for level in (1, 2, 3)}, met  # so most were at work
+    assert events >= rules | {f"{tower} {level}" for tower in TOWERS for level in (1, 2, 3)}, (
+        events
+    )  # so most were at work
 
 
 def test_episodes_are_those_of_the_rules_and_the_reference_holds() -> None:
@@ -395,15 +397,17 @@ def test_episodes_are_those_of_the_rules_and_the_reference_holds() -> None:
 
 def test_roads_lead_to_the_castle_and_splits_share_none() -> None:
     _, draw, _ = compiled()
-    drawn = {split: jax.tree.map(np.asarray, draw(jax.random.split(jax.random.key(1), 600), split)) for split in Split}
-    for params in drawn.values():
-        for cells, places in zip(params.road.tolist(), params.sites.tolist(), strict=True):
-            road, sites = [divmod(cell, 12) for cell in cells], [divmod(cell, 12) for cell in places]
+    params_by_split = {
+        split: jax.tree.map(np.asarray, draw(jax.random.split(jax.random.key(1), 600), split)) for split in Split
+    }
+    for params in params_by_split.values():
+        for cells, site_cells in zip(params.road.tolist(), params.sites.tolist(), strict=True):
+            road, sites = [divmod(cell, 12) for cell in cells], [divmod(cell, 12) for cell in site_cells]
             assert (road[0][1], road[-1][1], len({*road}), len({*road, *sites})) == (0, 11, 32, 40)
             assert all(abs(a[0] - b[0]) + abs(a[1] - b[1]) == 1 for a, b in pairwise(road))
             assert all(0 <= row < 8 and 0 <= column < 12 for row, column in (*road, *sites))
             assert all(min(math.dist(site, cell) for cell in road) == 1 for site in sites)
-    roads = [{tuple(road) for road in params.road.tolist()} for params in drawn.values()]
+    roads = [{tuple(road) for road in params.road.tolist()} for params in params_by_split.values()]
     assert not roads[0] & roads[1]
     assert min(map(len, roads)) > 120
 
@@ -429,43 +433,43 @@ def test_words_numbers_and_pictures_show_the_same() -> None:
     numbers: Any = gymnasium.make("rlsuite/TowerDefence-v0")
     pixels: Any = gymnasium.make("rlsuite/TowerDefence-v0", view="pixels")
     text, _ = env.reset(seed=4)
-    shown, _ = numbers.reset(seed=4)
+    observation, _ = numbers.reset(seed=4)
     picture, _ = pixels.reset(seed=4)
     rng = np.random.default_rng(2)
-    parts = {}
+    slices = {}
     start = 0
-    for part in numbers.unwrapped.task.observation_components():
-        parts[part.name] = (slice(start, start + part.size), part.shape)
-        start += part.size
+    for component in numbers.unwrapped.task.observation_components():
+        slices[component.name] = (slice(start, start + component.size), component.shape)
+        start += component.size
     for t in range(60):
-        seen = {name: shown[where].reshape(shape) for name, (where, shape) in parts.items()}
+        entries = {name: observation[where].reshape(shape) for name, (where, shape) in slices.items()}
         wave, coins, lives = (
             int(re.search(pattern, text)[1]) for pattern in (r"Wave (\d+)", r"Coins (\d+)", r"lives (\d+)")
         )
-        assert seen["time"][:3] == pytest.approx(np.array([coins / seen_most(numbers), lives / 10, wave / 12]))
+        assert entries["time"][:3] == pytest.approx(np.array([coins / max_coins(numbers), lives / 10, wave / 12]))
         listed = re.findall(r"(\w+), wave (\d+), cell (\d+) \+ (\d+)/16, health (\d+)", text)
-        there = seen["kinds"].any(1)
-        assert [[*ENEMIES].index(kind) for kind, *_ in listed] == seen["kinds"][there].argmax(1).tolist()
-        places = [16 * int(cell) + int(part) for _, _, cell, part, _ in listed]
-        assert seen["enemies"][0, there] * 512 == pytest.approx(places)
+        there = entries["kinds"].any(1)
+        assert [[*ENEMIES].index(kind) for kind, *_ in listed] == entries["kinds"][there].argmax(1).tolist()
+        distances = [16 * int(cell) + int(sixteenths) for _, _, cell, sixteenths, _ in listed]
+        assert entries["enemies"][0, there] * 512 == pytest.approx(distances)
         sites = re.findall(r"(\d) (free|archer \d|cannon \d|mage \d)", text.split("Sites: ")[1].split("\n")[0])
         codes = [[*TOWERS].index(name.split()[0]) * 3 + int(name[-1]) if name != "free" else 0 for _, name in sites]
-        assert codes == (seen["towers"].argmax(1) + seen["towers"].any(1)).tolist()
+        assert codes == (entries["towers"].argmax(1) + entries["towers"].any(1)).tolist()
         for cell, code in zip(numbers.unwrapped.params.sites.tolist(), codes, strict=True):
             colour = ((170, 160, 150), (90, 120, 60), (90, 90, 96), (120, 80, 170))[(code + 2) // 3]
             assert tuple(picture[cell // 12 * 30 + 5, cell % 12 * 30 + 5]) == colour
         action = int(rng.integers(47)) if t % 3 else int(rng.integers(1, 25))
         text, *_, info = env.step(env.unwrapped.task.spell(np.int32(action), None, None))
-        shown, _, terminated, _, other = numbers.step(action)
+        observation, _, terminated, _, number_info = numbers.step(action)
         picture, *_ = pixels.step(action)
-        assert info.get("invalid_reason") == other.get("invalid_reason")
+        assert info.get("invalid_reason") == number_info.get("invalid_reason")
         if terminated:
             break
 
 
-def seen_most(env: Any) -> float:
+def max_coins(env: Any) -> float:
     """Return the coins that an observation of 1 would mean."""
-    time = next(part for part in env.unwrapped.task.observation_components() if part.name == "time")
+    time = next(component for component in env.unwrapped.task.observation_components() if component.name == "time")
     return float(re.findall(r"\d+", time.unit)[0])
 
 

@@ -23,7 +23,7 @@ from rlbench_suite.envs.text.wordle.task import (
     LENGTH,
     LETTERS,
     MARKS,
-    MOST_COPIES,
+    MAX_COPIES,
     TRIES,
     Params,
     State,
@@ -100,7 +100,7 @@ def boards(task: Wordle, hidden: jax.Array, guesses: jax.Array) -> State:
         states = [task.initial(KEY, Params(hidden))]
         for turn in range(guesses.shape[0]):
             states.append(task.transition(states[-1], guesses[turn], KEY, Params(hidden)))
-        return jax.tree.map(lambda *parts: jnp.stack(parts), *states)
+        return jax.tree.map(lambda *fields: jnp.stack(fields), *states)
 
     return jax.vmap(game)(hidden, guesses)
 
@@ -114,7 +114,7 @@ def test_the_word_list_is_frozen_and_clean(task: Wordle) -> None:
     assert list(words) == sorted(set(words))
     assert all(re.fullmatch("[a-z]{5}", word) for word in words)
     assert len(words) == task.action_space.n == 2131
-    assert max(max(Counter(word).values()) for word in words) == MOST_COPIES
+    assert max(max(Counter(word).values()) for word in words) == MAX_COPIES
     licence = Path(make_word_list.__file__).with_name("WORD_LIST_LICENSE.txt").read_text()
     assert "Copyright 2000-2011 by Kevin Atkinson" in licence
 
@@ -131,22 +131,22 @@ def test_inflected_forms_are_told_from_others() -> None:
     words = {"word", "box", "fly", "bake", "talk", "bras", "gree"}
     for inflected in ("words", "boxes", "flies", "baked"):
         assert make_word_list.is_inflected(inflected, words)
-    for other in ("brass", "atlas", "sword"):
-        assert not make_word_list.is_inflected(other, words)
+    for base_word in ("brass", "atlas", "sword"):
+        assert not make_word_list.is_inflected(base_word, words)
 
 
 def test_splits_are_disjoint_and_hide_their_own_words_only(task: Wordle) -> None:
-    own = {split: {w for w in task.words if split_of(w) == split} for split in Split}
-    assert len(own[Split.TRAIN]) == 1709
-    assert len(own[Split.TEST]) == 422
+    words_of_split = {split: {w for w in task.words if split_of(w) == split} for split in Split}
+    assert len(words_of_split[Split.TRAIN]) == 1709
+    assert len(words_of_split[Split.TEST]) == 422
     draw = jax.jit(jax.vmap(task.sample_params, in_axes=(0, None)))
     keys = jax.random.split(jax.random.key(0), 40_000)
     for split in Split:
-        drawn = Counter(task.words[i] for i in np.asarray(draw(keys, split).hidden))
-        assert set(drawn) == own[split]  # every word of the split turns up, and no other
-        expected = len(keys) / len(own[split])
-        chi2 = sum((n - expected) ** 2 / expected for n in drawn.values())
-        freedom = len(own[split]) - 1
+        counts = Counter(task.words[i] for i in np.asarray(draw(keys, split).hidden))
+        assert set(counts) == words_of_split[split]  # every word of the split turns up, and no other
+        expected = len(keys) / len(words_of_split[split])
+        chi2 = sum((n - expected) ** 2 / expected for n in counts.values())
+        freedom = len(words_of_split[split]) - 1
         assert abs(chi2 - freedom) < 5 * (2 * freedom) ** 0.5  # uniform: five standard deviations of chi-squared
 
 
@@ -191,20 +191,22 @@ def test_the_observation_is_what_the_marks_prove_no_more_no_less(task: Wordle) -
     consistent = np.asarray(jax.jit(jax.vmap(jax.vmap(task.consistent)))(end.knowledge))
     expected = np.ones((games, TRIES + 1, len(task.words)), bool)
     for turn in range(TRIES):
-        same = matrix()[guesses[:, turn]] == matrix()[guesses[:, turn], hidden][:, None]
-        expected[:, turn + 1] = expected[:, turn] & same
+        same_marks = matrix()[guesses[:, turn]] == matrix()[guesses[:, turn], hidden][:, None]
+        expected[:, turn + 1] = expected[:, turn] & same_marks
     assert (consistent == expected).all()
     assert expected[:, 1:].sum(-1).min() == 1
 
     # The observation shows that knowledge: read back from it, the same words are consistent.
-    seen = observe(task, jax.tree.map(lambda field: field.reshape(-1, *field.shape[2:]), end))
-    assert seen.dtype == np.float32
-    assert (seen >= task.observation_space.low).all()
-    assert (seen <= task.observation_space.high).all()
-    positions, copies, capped, left = np.split(seen.reshape(-1, seen.shape[-1]), [130, 208, 234], axis=1)
-    np.testing.assert_allclose(left.reshape(games, -1), [np.arange(TRIES, -1, -1) / TRIES] * games, rtol=1e-6)
-    at_least = copies.reshape(-1, MOST_COPIES, LETTERS).sum(1)
-    fits = np.ones((len(seen), len(task.words)), bool)
+    observations = observe(task, jax.tree.map(lambda field: field.reshape(-1, *field.shape[2:]), end))
+    assert observations.dtype == np.float32
+    assert (observations >= task.observation_space.low).all()
+    assert (observations <= task.observation_space.high).all()
+    positions, copies, capped, fraction_left = np.split(
+        observations.reshape(-1, observations.shape[-1]), [130, 208, 234], axis=1
+    )
+    np.testing.assert_allclose(fraction_left.reshape(games, -1), [np.arange(TRIES, -1, -1) / TRIES] * games, rtol=1e-6)
+    at_least = copies.reshape(-1, MAX_COPIES, LETTERS).sum(1)
+    fits = np.ones((len(observations), len(task.words)), bool)
     for number, letters in enumerate(task.letters):
         counts = np.bincount(letters, minlength=LETTERS)
         here = (positions.reshape(-1, LENGTH, LETTERS)[:, np.arange(LENGTH), letters] >= 0).all(1)
@@ -222,10 +224,10 @@ def test_action_features_prefer_consistent_words_linearly(task: Wordle) -> None:
     hidden, guesses = rng.integers(len(task.words), size=300), rng.integers(len(task.words), size=(300, 3))
     end = boards(task, hidden, guesses)
     last = jax.tree.map(lambda field: field[:, -1], end)
-    seen = observe(task, last)
+    observations = observe(task, last)
     consistent = np.asarray(jax.jit(jax.vmap(task.consistent))(last.knowledge))
-    weights = seen[:, :208].copy()
-    weights[:, 130:] -= np.tile(seen[:, 208:234], MOST_COPIES) * (weights[:, 130:] == 0)  # no more than the cap
+    weights = observations[:, :208].copy()
+    weights[:, 130:] -= np.tile(observations[:, 208:234], MAX_COPIES) * (weights[:, 130:] == 0)  # no more than the cap
     logits = weights @ task.action_features.T
     assert (consistent == (logits == logits.max(1, keepdims=True))).all()
 
@@ -256,8 +258,8 @@ def test_float64_is_the_same_game(task: Wordle) -> None:
         for word in (3, 500, 1400):
             assert double.dtype == np.float64
             np.testing.assert_allclose(single, double, rtol=1e-6)
-            (single, reward, *_), (double, same, *_) = (env.step(word) for env in envs)
-            assert reward == pytest.approx(same, abs=1e-6)
+            (single, reward, *_), (double, double_reward, *_) = (env.step(word) for env in envs)
+            assert reward == pytest.approx(double_reward, abs=1e-6)
         assert envs[0].unwrapped.params == envs[1].unwrapped.params
 
 
@@ -412,34 +414,37 @@ def test_the_same_game_in_words(task: Wordle) -> None:
     assert str(len(task.words)) in first
     for word in ("crane", "moist", "crane"):
         _, reward, terminated, _, _ = structured.step(index(task, word))
-        shown, *rest = text.step(word)
-        assert rest[:2] == [reward, terminated]
+        board, *outcome = text.step(word)
+        assert outcome[:2] == [reward, terminated]
     hidden = task.words[int(structured.unwrapped.params.hidden)]
     for word in ("crane", "moist"):
-        assert f"{' '.join(word.upper())}\n   {' '.join(marks_by_the_rules(word, hidden))}" in shown
-    shown, reward, terminated, *_ = text.step("zzzzz")
+        assert f"{' '.join(word.upper())}\n   {' '.join(marks_by_the_rules(word, hidden))}" in board
+    board, reward, terminated, *_ = text.step("zzzzz")
     assert reward == 0
     assert not terminated
-    assert "Not understood" in shown
+    assert "Not understood" in board
 
 
 def test_the_hidden_word_shows_nowhere_before_the_end(task: Wordle) -> None:
     """Two hidden words that mark the guesses alike look alike: state, observation, info, text and picture."""
     rng = np.random.default_rng(6)
-    words, one, other = (rng.integers(len(task.words), size=size) for size in ((4000, 2), 4000, 4000))
-    alike = (matrix()[words, one[:, None]] == matrix()[words, other[:, None]]).all(1) & (one != other)
-    words, one, other = words[alike], one[alike], other[alike]
-    assert len(words) > 50
-    left, right = (
-        jax.tree.map(lambda field: np.asarray(field[:, -1]), boards(task, hidden, words)) for hidden in (one, other)
+    words, first_hidden, second_hidden = (rng.integers(len(task.words), size=size) for size in ((4000, 2), 4000, 4000))
+    alike = (matrix()[words, first_hidden[:, None]] == matrix()[words, second_hidden[:, None]]).all(1) & (
+        first_hidden != second_hidden
     )
-    jax.tree.map(np.testing.assert_array_equal, left, right)
-    assert (observe(task, left) == observe(task, right)).all()
+    words, first_hidden, second_hidden = words[alike], first_hidden[alike], second_hidden[alike]
+    assert len(words) > 50
+    first_states, second_states = (
+        jax.tree.map(lambda field: np.asarray(field[:, -1]), boards(task, hidden, words))
+        for hidden in (first_hidden, second_hidden)
+    )
+    jax.tree.map(np.testing.assert_array_equal, first_states, second_states)
+    assert (observe(task, first_states) == observe(task, second_states)).all()
     for i in range(50):
-        board = jax.tree.map(lambda field, i=i: field[i], left)
-        assert task.describe(board, Params(one[i])) == task.describe(board, Params(other[i]))
-        assert task.info(board, Params(one[i])) == task.info(board, Params(other[i]))
-        assert (task.draw(board, Params(one[i])) == task.draw(board, Params(other[i]))).all()
+        board = jax.tree.map(lambda field, i=i: field[i], first_states)
+        assert task.describe(board, Params(first_hidden[i])) == task.describe(board, Params(second_hidden[i]))
+        assert task.info(board, Params(first_hidden[i])) == task.info(board, Params(second_hidden[i]))
+        assert (task.draw(board, Params(first_hidden[i])) == task.draw(board, Params(second_hidden[i]))).all()
 
 
 def test_the_picture_shows_letters_in_their_colours(task: Wordle) -> None:

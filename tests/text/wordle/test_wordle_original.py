@@ -25,7 +25,7 @@ FILES = ("RLSUITE_WORDLE_ANSWERS", "RLSUITE_WORDLE_GUESSES", "RLSUITE_WORDLE_STR
 strategy, a line for each hidden word: the guesses, in lower case, up to that word. Other text is not read."""
 
 ANSWERS = ("eight", "fight", "light", "might", "night", "right", "sight", "tight")
-OTHERS = (
+GUESSES_ONLY = (
     "about", "flame", "frame", "frost", "games", "lemon", "metal", "minor", "month", "films", "stern", "storm", "terms",
 )  # fmt: skip
 Game = tuple[str, ...]
@@ -40,7 +40,7 @@ def marks(guess: str, hidden: str) -> int:
     return int(encode(feedback(letters(guess), letters(hidden))))
 
 
-def guesses_needed(games: Sequence[Game], answers: Collection[str], others: Collection[str]) -> int:
+def guesses_needed(games: Sequence[Game], answers: Collection[str], guesses_only: Collection[str]) -> int:
     """Return the number of guesses of all games of a strategy, one for each answer.
 
     Raises:
@@ -48,7 +48,7 @@ def guesses_needed(games: Sequence[Game], answers: Collection[str], others: Coll
     """
     if sorted(game[-1] for game in games) != sorted(answers):
         raise ValueError("expected one game for each answer, which is its last guess")
-    allowed, choice = {*answers, *others}, dict[tuple[tuple[str, int], ...], str]()
+    allowed, choice = {*answers, *guesses_only}, dict[tuple[tuple[str, int], ...], str]()
     for *earlier, hidden in games:
         if not {*earlier} <= allowed or hidden in earlier or len(earlier) >= TRIES:
             raise ValueError(f"no game of at most {TRIES} guesses of the lists: {earlier}, {hidden}")
@@ -63,33 +63,33 @@ def guesses_needed(games: Sequence[Game], answers: Collection[str], others: Coll
 @cache
 def best_games(candidates: frozenset[str]) -> tuple[Game, ...]:
     """Return the games of a strategy with the fewest guesses, by trying every guess for every set of candidates."""
-    found: list[tuple[Game, ...]] = []
-    for guess in (*ANSWERS, *OTHERS):
+    strategies: list[tuple[Game, ...]] = []
+    for guess in (*ANSWERS, *GUESSES_ONLY):
         classes: dict[int, set[str]] = {}
         for hidden in candidates:
             classes.setdefault(marks(guess, hidden), set()).add(hidden)
         if len(classes) > 1 or SOLVED in classes:
             after = [best_games(frozenset(words)) for code, words in classes.items() if code != SOLVED]
             solved = [(guess,)] if SOLVED in classes else []
-            found.append((*solved, *((guess, *game) for games in after for game in games)))
-    return min(found, key=lambda games: sum(map(len, games)))
+            strategies.append((*solved, *((guess, *game) for games in after for game in games)))
+    return min(strategies, key=lambda games: sum(map(len, games)))
 
 
 def test_the_fewest_guesses_of_a_small_list_are_counted() -> None:
     """By hand: "terms" leaves f, l and n, which take 2, 3 and 4 guesses, and the five others 2 each."""
     games = best_games(frozenset(ANSWERS))
-    assert guesses_needed(games, ANSWERS, OTHERS) == guesses_needed(games[::-1], ANSWERS, OTHERS) == 19
+    assert guesses_needed(games, ANSWERS, GUESSES_ONLY) == guesses_needed(games[::-1], ANSWERS, GUESSES_ONLY) == 19
     one_by_one = [ANSWERS[: i + 1] for i in range(TRIES)]
     assert guesses_needed(one_by_one, ANSWERS[:TRIES], ()) == 1 + 2 + 3 + 4 + 5 + 6
-    assert guesses_needed(by_alphabet(), ANSWERS, OTHERS) == 22
+    assert guesses_needed(by_alphabet(), ANSWERS, GUESSES_ONLY) == 22
 
 
 def by_alphabet() -> list[Game]:
     """Return the games of a player who first guesses "films", and then the candidates in order."""
     games = []
     for hidden in ANSWERS:
-        left = [word for word in ANSWERS if marks("films", word) == marks("films", hidden)]
-        games.append(("films", *left[: left.index(hidden) + 1]))
+        candidates = [word for word in ANSWERS if marks("films", word) == marks("films", hidden)]
+        games.append(("films", *candidates[: candidates.index(hidden) + 1]))
     return games
 
 
@@ -107,13 +107,13 @@ def by_alphabet() -> list[Game]:
 def test_what_is_no_strategy_is_refused(change: object, words: str) -> None:
     assert callable(change)
     with pytest.raises(ValueError, match=words):
-        guesses_needed(change(by_alphabet()), ANSWERS, OTHERS)
+        guesses_needed(change(by_alphabet()), ANSWERS, GUESSES_ONLY)
 
 
 @pytest.mark.skipif(not all(map(os.environ.get, FILES)), reason=f"no licence to ship the lists: {', '.join(FILES)}")
 def test_a_published_strategy_needs_the_fewest_guesses_that_were_proven() -> None:
-    answers, others, strategy = (Path(os.environ[name]).read_text() for name in FILES)
-    hidden, guessed = answers.split(), {*others.split()} - {*answers.split()}
+    answers, guesses_only, strategy = (Path(os.environ[name]).read_text() for name in FILES)
+    hidden, guessed = answers.split(), {*guesses_only.split()} - {*answers.split()}
     assert (len(hidden), len(hidden) + len(guessed)) == (2_315, 12_972)
     games = [tuple(re.findall(r"\b[a-z]{5}\b", line)) for line in strategy.splitlines()]
     needed = guesses_needed([game for game in games if game], hidden, guessed)

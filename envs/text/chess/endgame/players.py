@@ -74,13 +74,14 @@ class Confiner(eqx.Module):
     def _worth(self, state: State, action: jax.Array) -> jax.Array:
         """Return what a position after a move is worth, int32."""
         task, foe = self.task, state.foe
-        king, piece, second, queen = task.moved(state, action)
-        own = [piece, second] if task.piece == BISHOP else [piece]
-        ways = np.isin(np.arange(DIRECTIONS), SLIDES[QUEEN if task.piece == PAWN else task.piece])
+        king, piece, second, queen = task.move_white(state, action)
+        pieces = [piece, second] if task.piece == BISHOP else [piece]
+        slide_directions = np.isin(np.arange(DIRECTIONS), SLIDES[QUEEN if task.piece == PAWN else task.piece])
         pawn = np.isin(np.arange(DIRECTIONS * FARTHEST), (FARTHEST, 7 * FARTHEST)).reshape(DIRECTIONS, FARTHEST)
-        slides = jnp.where(queen | (task.piece != PAWN), ways[:, None], pawn)
+        slides = jnp.where(queen | (task.piece != PAWN), slide_directions[:, None], pawn)
         lines = [
-            jnp.where(slides & task._far(square, king), jnp.asarray(RAYS, jnp.int32)[square], -1) for square in own
+            jnp.where(slides & task._reachable(square, king), jnp.asarray(RAYS, jnp.int32)[square], -1)
+            for square in pieces
         ]
 
         def attacked(square: jax.Array) -> jax.Array:
@@ -88,7 +89,7 @@ class Confiner(eqx.Module):
 
         steps = [(square, on & ~touch(square, king) & ~attacked(square)) for square, on in king_steps(foe)]
         free = sum(safe.astype(jnp.int32) for _, safe in steps)
-        lost = reduce(or_, (safe & (square == piece) for square, safe in steps for piece in own))
+        lost = reduce(or_, (safe & (square == piece) for square, safe in steps for piece in pieces))
         rank, file = (king >> 3) - (foe >> 3), (king & 7) - (foe & 7)
         worth = (piece >> 3) * (task.piece == PAWN) + 4 * queen - 4 * free - jnp.maximum(abs(rank), abs(file))
         worth = jnp.where(free == 0, jnp.where(attacked(foe), DECISIVE, -DECISIVE), worth)

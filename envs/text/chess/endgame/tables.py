@@ -2,8 +2,8 @@
 
 They hold every position and are solved backwards (Stroehlein 1970; Thompson 1986, "Retrograde analysis of certain
 endgames", ICCA Journal 9:3). Positions in which Black is mated are known. Those from which White can reach one are won
-in one move. Those in which every move of Black leads to a won one are lost; and so on until nothing is added. A pawn
-that promotes becomes a queen, whose table is solved before.
+in one move. Those in which every move of Black leads to a won position are lost; and so on until nothing is added. A
+pawn that promotes becomes a queen, whose table is solved before.
 
 A position is three squares: white king, piece, black king, each 0 to 63 from a1 along the ranks to h8.
 """
@@ -18,7 +18,8 @@ import numpy as np
 QUEEN, ROOK, PAWN, BISHOP = "Q", "R", "P", "B"
 STEPS = np.array([(1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1), (0, -1), (1, -1)])
 """Rank and file of a step in each direction: north, north-east, ... clockwise."""
-DIRECTIONS, FARTHEST = 8, 7
+DIRECTIONS = 8
+FARTHEST = 7
 KING_MOVES = DIRECTIONS
 MOVES = KING_MOVES + DIRECTIONS * FARTHEST
 """Moves of White: the king's by direction, then the piece's by direction and distance (1 to 7)."""
@@ -26,7 +27,7 @@ SLIDES = {QUEEN: range(8), ROOK: range(0, 8, 2), BISHOP: range(1, 8, 2), PAWN: r
 """Directions in which a piece slides."""
 MATE, STALEMATE = 8, 9
 """Replies of Black that has none."""
-DRAWN = -1
+NO_MATE = -1
 NORTH = 0
 
 _ranks, _files = np.divmod(np.arange(64), 8)
@@ -73,7 +74,7 @@ def attacked_by(piece: str) -> np.ndarray:
 
 
 @cache
-def solved(piece: str) -> Tables:
+def solve(piece: str) -> Tables:
     """Return the tables of a piece; of all pieces together they take about a second."""
     king, at, foe = np.indices((64, 64, 64), np.int8)
     attacked = attacked_by(piece)
@@ -81,7 +82,7 @@ def solved(piece: str) -> Tables:
     if piece == PAWN:
         placed &= (at >= 8) & (at < 56)
     to_move = placed & ~attacked  # White to move, and Black not in check
-    distance, best, lost = (np.full((64, 64, 64), DRAWN, np.int8) for _ in range(3))
+    distance, best, lost = (np.full((64, 64, 64), NO_MATE, np.int8) for _ in range(3))
 
     targets = RAYS[foe, :, 0]  # (64, 64, 64, 8)
     legal = (targets >= 0) & placed[..., None] & ~NEAR[king[..., None], targets]
@@ -90,35 +91,37 @@ def solved(piece: str) -> Tables:
     mated = placed & (escapes == 0) & attacked
     lost[mated] = 0
 
-    promotions = np.full((64, 64, 64), DRAWN, np.int8)
+    promotions = np.full((64, 64, 64), NO_MATE, np.int8)
     if piece == PAWN:
         ready = to_move & (at >= 48) & (king != at + 8) & (foe != at + 8)
-        after = solved(QUEEN).lost[king[ready], at[ready] + 8, foe[ready]]
-        promotions[ready] = np.where(after >= 0, after + 1, DRAWN)
+        after = solve(QUEEN).lost[king[ready], at[ready] + 8, foe[ready]]
+        promotions[ready] = np.where(after >= 0, after + 1, NO_MATE)
 
-    frontier, moves = np.argwhere(mated).T.astype(np.int8), 0
+    frontier = np.argwhere(mated).T.astype(np.int8)
+    moves = 0
     while frontier.size or moves < promotions.max():
         moves += 1
         whites, squares, blacks = np.nonzero(promotions == moves)
-        found = [*_before_white(piece, *frontier), (whites, squares, blacks, KING_MOVES + FARTHEST * NORTH)]
+        predecessors = [*_before_white(piece, *frontier), (whites, squares, blacks, KING_MOVES + FARTHEST * NORTH)]
         won = np.zeros((64, 64, 64), bool)
-        for whites, squares, blacks, move in found:
-            new = to_move[whites, squares, blacks] & (distance[whites, squares, blacks] == DRAWN)
+        for whites, squares, blacks, move in predecessors:
+            new = to_move[whites, squares, blacks] & (distance[whites, squares, blacks] == NO_MATE)
             position = whites[new], squares[new], blacks[new]
-            won[position], best[position] = True, move
+            won[position] = True
+            best[position] = move
         distance[won] = moves
         whites, squares, blacks = np.nonzero(won)
         for direction in range(DIRECTIONS):
             back = RAYS[blacks, direction, 0]
             there = back >= 0
             np.subtract.at(escapes, (whites[there], squares[there], back[there]), 1)
-        newly = placed & (escapes == 0) & (lost == DRAWN) & legal.any(-1)
+        newly = placed & (escapes == 0) & (lost == NO_MATE) & legal.any(-1)
         lost[newly] = moves
         frontier = np.argwhere(newly).T.astype(np.int8)
 
     captures = targets == at[..., None]
     value = np.where(captures, 127, distance[king[..., None], at[..., None], targets])
-    value = np.where(legal, np.where(value == DRAWN, 126, value), -1)
+    value = np.where(legal, np.where(value == NO_MATE, 126, value), -1)
     none = np.where(attacked, MATE, STALEMATE)
     reply = np.where(legal.any(-1), value.argmax(-1), none).astype(np.int8)
     return Tables(distance, best, lost, reply)
@@ -127,20 +130,22 @@ def solved(piece: str) -> Tables:
 def _before_white(
     piece: str, king: np.ndarray, at: np.ndarray, foe: np.ndarray
 ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, int]]:
-    """Return positions before a move of White, legal or not, and the move; the positions after it are given."""
-    found = []
+    """Return positions before a move of White, legal or not, and the move; from the positions after it."""
+    predecessors = []
     for direction in range(DIRECTIONS):
         back = RAYS[king, (direction + 4) % 8, 0]
         there = back >= 0
-        found.append((back[there], at[there], foe[there], direction))
+        predecessors.append((back[there], at[there], foe[there], direction))
     if piece == PAWN:
         for steps in (1, 2):
             free = at >= 16 if steps == 1 else (at // 8 == 3) & (king != at - 8) & (foe != at - 8)
-            found.append((king[free], at[free] - 8 * steps, foe[free], KING_MOVES + FARTHEST * NORTH + steps - 1))
-        return found
+            predecessors.append(
+                (king[free], at[free] - 8 * steps, foe[free], KING_MOVES + FARTHEST * NORTH + steps - 1)
+            )
+        return predecessors
     for direction in SLIDES[piece]:
         for steps in range(FARTHEST):
             back = RAYS[at, (direction + 4) % 8, steps]
             free = steps < REACH[at, king, (direction + 4) % 8]
-            found.append((king[free], back[free], foe[free], KING_MOVES + FARTHEST * direction + steps))
-    return found
+            predecessors.append((king[free], back[free], foe[free], KING_MOVES + FARTHEST * direction + steps))
+    return predecessors

@@ -50,7 +50,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.task import Split, Task
 from rlbench_suite.task_card import TaskCard
 
-from ..notation import SQUARE, SQUARES, drawn, printed
+from ..notation import SQUARE, SQUARES, draw_board, format_board
 from .tables import (
     BISHOP,
     DIRECTIONS,
@@ -69,9 +69,9 @@ from .tables import (
     STALEMATE,
     STEPS,
     Tables,
-    solved,
+    solve,
 )
-from .two_bishops import solved_bishops
+from .two_bishops import solve_bishops
 
 LIMIT = 50
 """Moves of White after which the game is drawn."""
@@ -115,7 +115,7 @@ class State(NamedTuple):
     """0 while the game goes on, 1 mate, 2 stalemate, 3 a piece is lost."""
 
 
-def turned(square: Any, by: Any) -> Any:
+def turn_square(square: Any, by: Any) -> Any:
     """Return a square on a board that is mirrored left to right (bit 0), top to bottom (1), in the diagonal (2)."""
     rank, file = square >> 3, square & 7
     rank, file = rank ^ 7 * (by >> 1 & 1), file ^ 7 * (by & 1)
@@ -135,9 +135,9 @@ def king_steps(king: Any) -> list[tuple[Any, Any]]:
     return [(8 * up + right, ((up | right) & ~7) == 0) for up, right in steps]
 
 
-def touch(one: Any, other: Any) -> Any:
+def touch(first: Any, second: Any) -> Any:
     """Return whether two squares touch or are the same."""
-    rank, file = (one >> 3) - (other >> 3), (one & 7) - (other & 7)
+    rank, file = (first >> 3) - (second >> 3), (first & 7) - (second & 7)
     return (rank * rank <= 1) & (file * file <= 1)
 
 
@@ -175,10 +175,10 @@ class Endgame(Task[Params, State]):
     def _starts(self) -> tuple[np.ndarray, int]:
         """Return won positions as numbers, one of each set of equal ones, train first, and the count of those."""
         squares = self._squares_of(np.flatnonzero(self._tables[0].distance > 0).astype(np.int32))
-        images = [self._number(*self._turned(squares, by)) for by in range(self._images)]
-        least = np.unique(np.min(images, 0)).astype(np.int32)
-        test = hashed(least) % 4 == 0
-        return np.concatenate([least[~test], least[test]]), int((~test).sum())
+        images = [self._number(*self._turn(squares, by)) for by in range(self._images)]
+        canonical = np.unique(np.min(images, 0)).astype(np.int32)
+        test = hash_numbers(canonical) % 4 == 0
+        return np.concatenate([canonical[~test], canonical[test]]), int((~test).sum())
 
     @property
     def _images(self) -> int:
@@ -189,8 +189,8 @@ class Endgame(Task[Params, State]):
     def _tables(self) -> list[Tables]:
         """Return the tables of all endgames that may come up: a pawn becomes a queen."""
         if self.piece == BISHOP:
-            return [solved_bishops()]
-        return [solved(piece) for piece in ((PAWN, QUEEN) if self.piece == PAWN else self.piece)]
+            return [solve_bishops()]
+        return [solve(piece) for piece in ((PAWN, QUEEN) if self.piece == PAWN else self.piece)]
 
     def _number(self, king: Any, piece: Any, second: Any, foe: Any) -> Any:
         """Return the number of a position in its table."""
@@ -202,15 +202,17 @@ class Endgame(Task[Params, State]):
         """Return white king, piece, second bishop and black king of a number."""
         if self.piece != BISHOP:
             return number >> 12, number >> 6 & 63, number * 0 - 1, number & 63
-        light, dark = number >> 11 & 31, number >> 6 & 31
+        light = number >> 11 & 31
+        dark = number >> 6 & 31
         return number >> 16, 2 * light + (light >> 2 & 1 ^ 1), 2 * dark + (dark >> 2 & 1), number & 63
 
-    def _turned(self, squares: tuple[Any, Any, Any, Any], by: Any) -> tuple[Any, Any, Any, Any]:
-        """Return a position on a board that is turned; see :func:`turned`. Light squares may become dark."""
+    def _turn(self, squares: tuple[Any, Any, Any, Any], by: Any) -> tuple[Any, Any, Any, Any]:
+        """Return a position on a board that is turned; see :func:`turn_square`. Light squares may become dark."""
         king, piece, second, foe = squares
-        king, piece, foe = turned(king, by), turned(piece, by), turned(foe, by)
+        king, piece, foe = turn_square(king, by), turn_square(piece, by), turn_square(foe, by)
         if self.piece == BISHOP:
-            second, swap = turned(second, by), (by ^ by >> 1) & 1
+            second = turn_square(second, by)
+            swap = (by ^ by >> 1) & 1
             piece, second = piece + swap * (second - piece), second + swap * (piece - second)
         return king, piece, second, foe
 
@@ -239,22 +241,23 @@ class Endgame(Task[Params, State]):
         bits = jax.random.bits(key, (2,), jnp.uint32)
         test = split == Split.TEST
         size = jnp.where(test, len(starts) - train, train).astype(jnp.uint32)
-        place = (bits[0] % size).astype(jnp.int32) + jnp.where(test, train, 0)
-        number = jnp.asarray(starts)[place]
+        index = (bits[0] % size).astype(jnp.int32) + jnp.where(test, train, 0)
+        number = jnp.asarray(starts)[index]
         by = (bits[1] & np.uint32(self._images - 1)).astype(jnp.int32)
         distance = jnp.asarray(self._tables[0].distance.ravel()[starts])
-        return Params(*self._turned(self._squares_of(number), by), distance[place].astype(jnp.int32))
+        return Params(*self._turn(self._squares_of(number), by), distance[index].astype(jnp.int32))
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Set up the position."""
         queen = jnp.bool_(self.piece == QUEEN)
         return State(params.king, params.piece, params.second, params.foe, queen, jnp.int32(0), jnp.int32(PLAYING))
 
-    def moved(self, state: State, action: jax.Array) -> tuple[jax.Array, ...]:
+    def move_white(self, state: State, action: jax.Array) -> tuple[jax.Array, ...]:
         """Return king, piece and second bishop after a move of White, and whether the piece is a queen then."""
         action = action.astype(jnp.int32)
         rise, right = (jnp.asarray(STEPS[:, axis], jnp.int32) for axis in (0, 1))
-        by_king, by_second = action < KING_MOVES, action >= MOVES
+        by_king = action < KING_MOVES
+        by_second = action >= MOVES
         move = jnp.maximum(action - KING_MOVES, 0) % (MOVES - KING_MOVES)
         direction = jnp.where(by_king, jnp.minimum(action, DIRECTIONS - 1), move // FARTHEST)
         step = (8 * rise[direction] + right[direction]) * jnp.where(by_king, 1, move % FARTHEST + 1)
@@ -267,14 +270,13 @@ class Endgame(Task[Params, State]):
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Move, then let Black reply."""
         rise, right = (jnp.asarray(STEPS[:, axis], jnp.int32) for axis in (0, 1))
-        king, piece, second, queen = self.moved(state, action)
+        king, piece, second, queen = self.move_white(state, action)
         number = self._number(king, piece, second, state.foe)
         reply = jnp.asarray(self._replies)[number + (64**3 * queen if self.piece == PAWN else 0)]
         toward = jnp.minimum(reply.astype(jnp.int32), DIRECTIONS - 1)
         foe = jnp.where(reply < DIRECTIONS, state.foe + 8 * rise[toward] + right[toward], state.foe)
-        draw = jnp.where(
-            reply == STALEMATE, STALEMATED, jnp.where((foe == piece) | (foe == second), LOST_PIECE, PLAYING)
-        )
+        captured = (foe == piece) | (foe == second)
+        draw = jnp.where(reply == STALEMATE, STALEMATED, jnp.where(captured, LOST_PIECE, PLAYING))
         end = jnp.where(reply == MATE, WON, draw).astype(jnp.int32)
         after = State(king, piece, second, foe, queen, state.moves + 1, end)
         if self.piece == PAWN:  # other pieces always have a move
@@ -284,23 +286,23 @@ class Endgame(Task[Params, State]):
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
         """Return which moves are legal, bool ``(64,)``."""
-        own = [state.piece, state.second] if self.piece == BISHOP else [state.piece]
+        pieces = [state.piece, state.second] if self.piece == BISHOP else [state.piece]
         king = [
-            reduce(and_, (square != piece for piece in own), on & ~touch(square, state.foe))
+            reduce(and_, (square != piece for piece in pieces), on & ~touch(square, state.foe))
             for square, on in king_steps(state.king)
         ]
-        ways = np.isin(np.arange(DIRECTIONS), SLIDES[QUEEN if self.piece == PAWN else self.piece])
-        far = [self._far(piece, state.king) for piece in own]
-        slides = [jnp.asarray(ways)[:, None] & reach for reach in far]
+        slide_directions = np.isin(np.arange(DIRECTIONS), SLIDES[QUEEN if self.piece == PAWN else self.piece])
+        reaches = [self._reachable(piece, state.king) for piece in pieces]
+        slides = [jnp.asarray(slide_directions)[:, None] & reach for reach in reaches]
         if self.piece == PAWN:
             ahead = [(state.piece + 8 * steps != state.foe) for steps in (1, 2)]
-            one = far[0][NORTH, 0] & ahead[0]
-            two = far[0][NORTH, 1] & ahead[0] & ahead[1] & (state.piece < 16)
-            pushes = jnp.zeros((DIRECTIONS, FARTHEST), bool).at[NORTH, 0].set(one).at[NORTH, 1].set(two)
+            one_step = reaches[0][NORTH, 0] & ahead[0]
+            two_steps = reaches[0][NORTH, 1] & ahead[0] & ahead[1] & (state.piece < 16)
+            pushes = jnp.zeros((DIRECTIONS, FARTHEST), bool).at[NORTH, 0].set(one_step).at[NORTH, 1].set(two_steps)
             slides = [jnp.where(state.queen, slides[0], pushes)]
         return jnp.concatenate([jnp.stack(king), *(moves.ravel() for moves in slides)])
 
-    def _far(self, piece: Any, king: Any) -> jax.Array:
+    def _reachable(self, piece: Any, king: Any) -> jax.Array:
         """Return whether a piece that slides reaches the square k + 1 steps away: bool ``(8, 7)``."""
         reach = jnp.asarray(self._reach)[64 * piece + king] >> np.arange(0, 24, 3, dtype=np.uint32) & 7
         return jnp.arange(FARTHEST, dtype=jnp.uint32) < reach[:, None]
@@ -312,14 +314,15 @@ class Endgame(Task[Params, State]):
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the pieces' squares, one-hot, and the fraction of moves left."""
-        board, piece = np.arange(64), state.piece
+        board = np.arange(64)
+        piece = state.piece
         planes = [board == state.king, board == piece, board == state.foe]
         if self.piece == PAWN:
             planes[1:2] = [planes[1] & ~state.queen, planes[1] & state.queen]
         if self.piece == BISHOP:
             planes.insert(2, board == state.second)
-        left = ((LIMIT - state.moves).astype(self.dtype) / LIMIT)[None]
-        return jnp.concatenate([*(plane.astype(self.dtype) for plane in planes), left])
+        fraction_left = ((LIMIT - state.moves).astype(self.dtype) / LIMIT)[None]
+        return jnp.concatenate([*(plane.astype(self.dtype) for plane in planes), fraction_left])
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
@@ -374,8 +377,8 @@ class Endgame(Task[Params, State]):
         """Describe the board: a diagram, the squares in words, and the moves that are left."""
         board = self._board(state)
         names = {"K": "white king", "k": "black king"} | {letter: f"white {name}" for letter, name in NAMES.items()}
-        places = ", ".join(f"{names[letter]} {SQUARES[square]}" for square, letter in sorted(board.items()))
-        return f"{printed(board)}\n{places[0].upper()}{places[1:]}. Moves left: {LIMIT - int(state.moves)}."
+        squares = ", ".join(f"{names[letter]} {SQUARES[square]}" for square, letter in sorted(board.items()))
+        return f"{format_board(board)}\n{squares[0].upper()}{squares[1:]}. Moves left: {LIMIT - int(state.moves)}."
 
     def rules(self) -> str:
         """Return the rules."""
@@ -398,12 +401,12 @@ class Endgame(Task[Params, State]):
             ValueError: the text is no move of the king or the piece along a line.
         """
         move = text.strip().rstrip("+#")
-        if found := re.fullmatch(r"([a-h][1-8])([a-h][1-8])q?", move.lower()):
-            from_square, to_square = map(SQUARES.index, found.groups())
-        elif found := re.fullmatch(r"([KQRB]?)([a-h][1-8])(=?Q)?", move):
-            letter = found[1] or PAWN
-            to_square = SQUARES.index(found[2])
-            fits = [square for square, own in self._board(state).items() if own == letter]
+        if match := re.fullmatch(r"([a-h][1-8])([a-h][1-8])q?", move.lower()):
+            from_square, to_square = map(SQUARES.index, match.groups())
+        elif match := re.fullmatch(r"([KQRB]?)([a-h][1-8])(=?Q)?", move):
+            letter = match[1] or PAWN
+            to_square = SQUARES.index(match[2])
+            fits = [square for square, board_letter in self._board(state).items() if board_letter == letter]
             fits = [square for square in fits if letter != BISHOP or colour(square) == colour(to_square)]
             from_square = fits[0] if fits else -1
         else:
@@ -422,17 +425,17 @@ class Endgame(Task[Params, State]):
 
     def _pieces(self, state: State) -> str:
         """Say where White's pieces stand."""
-        places = {square: letter for square, letter in self._board(state).items() if letter != "k"}
-        return "yours are " + " and ".join(f"{letter} on {SQUARES[square]}" for square, letter in places.items())
+        pieces = {square: letter for square, letter in self._board(state).items() if letter != "k"}
+        return "yours are " + " and ".join(f"{letter} on {SQUARES[square]}" for square, letter in pieces.items())
 
     def _squares(self, action: int, state: State) -> tuple[int, int]:
         """Return the square from which a move goes, and that to which it goes; -1 off the board."""
         if action < KING_MOVES:
             return int(state.king), int(RAYS[int(state.king), action, 0])
         start = int(state.second if action >= MOVES else state.piece)
-        return start, int(RAYS[(start, *self._way(action))])
+        return start, int(RAYS[(start, *self._direction_and_distance(action))])
 
-    def _way(self, action: int) -> tuple[int, int]:
+    def _direction_and_distance(self, action: int) -> tuple[int, int]:
         """Return direction and squares, less 1, of a move."""
         if action < KING_MOVES:
             return action, 0
@@ -443,7 +446,7 @@ class Endgame(Task[Params, State]):
         start, target = self._squares(int(action), state)
         if target >= 0:
             return SQUARES[start] + SQUARES[target]
-        direction, step = self._way(int(action))
+        direction, step = self._direction_and_distance(int(action))
         return f"{SQUARES[start]} {step + 1} {COMPASS[direction]}"
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
@@ -457,7 +460,7 @@ class Endgame(Task[Params, State]):
             return f"{move}: your own piece stands on {SQUARES[target]}"
         if name == "king" and NEAR[target, int(state.foe)]:
             return f"{move}: the kings would touch"
-        odd = self._way(int(action))[0] % 2
+        odd = self._direction_and_distance(int(action))[0] % 2
         if name == "pawn" or (name == "rook" and odd) or (name == "bishop" and not odd):
             return f"{move}: a {name} does not move like this here"
         return f"{move}: a piece stands between"
@@ -471,10 +474,10 @@ class Endgame(Task[Params, State]):
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw the board."""
-        return drawn(self._board(state))
+        return draw_board(self._board(state))
 
 
-def hashed(number: np.ndarray) -> np.ndarray:
+def hash_numbers(number: np.ndarray) -> np.ndarray:
     """Mix the bits of numbers, uint32 (Wellons 2018, lowbias32)."""
     number = number.astype(np.uint32)
     for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):

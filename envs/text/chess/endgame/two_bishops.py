@@ -14,12 +14,12 @@ import numpy as np
 from .tables import (
     BISHOP,
     DIRECTIONS,
-    DRAWN,
     FARTHEST,
     KING_MOVES,
     MATE,
     MOVES,
     NEAR,
+    NO_MATE,
     RAYS,
     REACH,
     SLIDES,
@@ -38,7 +38,7 @@ _SHIFTS = 11, 6
 
 
 @cache
-def solved_bishops() -> Tables:
+def solve_bishops() -> Tables:
     """Return the tables, each ``(64, 32, 32, 64)``; ``best`` counts the dark bishop's moves from ``MOVES`` on."""
     attacks = attacked_by(BISHOP)
     attacked = attacks[:, LIGHT_SQUARES][:, :, None] | attacks[:, DARK_SQUARES][:, None]
@@ -52,46 +52,57 @@ def solved_bishops() -> Tables:
         for d in range(DIRECTIONS)
     ]
     escapes = np.sum(legal, 0, dtype=np.int8)
-    mated, may_move = placed & (escapes == 0) & attacked, (escapes > 0).ravel()
+    mated = placed & (escapes == 0) & attacked
+    may_move = (escapes > 0).ravel()
 
-    distance, best, lost = (np.full(placed.size, DRAWN, np.int8) for _ in range(3))
+    distance, best, lost = (np.full(placed.size, NO_MATE, np.int8) for _ in range(3))
     lost[mated.ravel()] = 0
-    escapes, frontier, moves = escapes.ravel(), np.flatnonzero(mated).astype(np.int32), 0
+    escapes = escapes.ravel()
+    frontier = np.flatnonzero(mated).astype(np.int32)
+    moves = 0
     while frontier.size:
         moves += 1
         won = np.zeros(placed.size, bool)
         for before, move in _before_white(frontier):
-            new = before[to_move[before] & (distance[before] == DRAWN)]
-            won[new], best[new] = True, move
+            new = before[to_move[before] & (distance[before] == NO_MATE)]
+            won[new] = True
+            best[new] = move
         distance[won] = moves
-        found, fewer = np.flatnonzero(won).astype(np.int32), np.zeros(placed.size, bool)
+        newly_won = np.flatnonzero(won).astype(np.int32)
+        fewer = np.zeros(placed.size, bool)
         for direction in range(DIRECTIONS):
-            back = steps[found & 63, direction]
+            back = steps[newly_won & 63, direction]
             there = back >= 0
-            before = found[there] & ~63 | back[there]
+            before = newly_won[there] & ~63 | back[there]
             escapes[before] -= 1
             fewer[before] = True
         before = np.flatnonzero(fewer).astype(np.int32)
-        frontier = before[placed.ravel()[before] & (escapes[before] == 0) & (lost[before] == DRAWN) & may_move[before]]
+        frontier = before[
+            placed.ravel()[before] & (escapes[before] == 0) & (lost[before] == NO_MATE) & may_move[before]
+        ]
         lost[frontier] = moves
 
-    value, reply = np.full(SHAPE, -1, np.int8), np.where(attacked, MATE, STALEMATE).astype(np.int8)
+    value = np.full(SHAPE, -1, np.int8)
+    reply = np.where(attacked, MATE, STALEMATE).astype(np.int8)
     ahead = distance.reshape(SHAPE)
     for direction in range(DIRECTIONS):
-        after, target = ahead[..., steps[:, direction]], steps[:, direction]
-        worth = np.where((target == light) | (target == dark), 127, np.where(after == DRAWN, 126, after))
+        target = steps[:, direction]
+        after = ahead[..., target]
+        worth = np.where((target == light) | (target == dark), 127, np.where(after == NO_MATE, 126, after))
         better = legal[direction] & (worth > value)
-        value[better], reply[better] = worth[better], direction
+        value[better] = worth[better]
+        reply[better] = direction
     return Tables(ahead, best.reshape(SHAPE), lost.reshape(SHAPE), reply)
 
 
 def _before_white(after: np.ndarray) -> list[tuple[np.ndarray, int]]:
     """Return numbers of positions before a move of White, legal or not, and the move."""
-    king, found = after >> 16, []
+    king = after >> 16
+    predecessors = []
     for direction in range(DIRECTIONS):
         back = RAYS[king, (direction + 4) % 8, 0].astype(np.int32)
         there = back >= 0
-        found.append((back[there] << 16 | after[there] & 0xFFFF, direction))
+        predecessors.append((back[there] << 16 | after[there] & 0xFFFF, direction))
     for which, (squares, shift) in enumerate(zip((LIGHT_SQUARES, DARK_SQUARES), _SHIFTS, strict=True)):
         at = squares[after >> shift & 31]
         for direction in SLIDES[BISHOP]:
@@ -100,5 +111,5 @@ def _before_white(after: np.ndarray) -> list[tuple[np.ndarray, int]]:
                 free = np.flatnonzero(reach > step)
                 back = RAYS[at[free], (direction + 4) % 8, step].astype(np.int32) >> 1
                 move = (MOVES if which else KING_MOVES) + FARTHEST * direction + step
-                found.append((after[free] & ~(31 << shift) | back << shift, move))
-    return found
+                predecessors.append((after[free] & ~(31 << shift) | back << shift, move))
+    return predecessors

@@ -14,9 +14,9 @@ import pytest
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Uniform
-from rlbench_suite.envs.text.chess.endgame.tables import MATE, PAWN, QUEEN, ROOK, STALEMATE, STEPS, solved
-from rlbench_suite.envs.text.chess.endgame.task import SQUARES, Endgame, State, turned
-from rlbench_suite.envs.text.chess.endgame.two_bishops import DARK_SQUARES, LIGHT_SQUARES, solved_bishops
+from rlbench_suite.envs.text.chess.endgame.tables import MATE, PAWN, QUEEN, ROOK, STALEMATE, STEPS, solve
+from rlbench_suite.envs.text.chess.endgame.task import SQUARES, Endgame, State, turn_square
+from rlbench_suite.envs.text.chess.endgame.two_bishops import DARK_SQUARES, LIGHT_SQUARES, solve_bishops
 from rlbench_suite.policy import reference_player
 from rlbench_suite.registry import card
 from rlbench_suite.task import Split
@@ -41,11 +41,11 @@ def squares(words: str) -> Position:
 
 def images(position: Any, piece: str) -> set[tuple[int, ...]]:
     """Return the position on boards turned and mirrored; squares between both kings hold alike pieces."""
-    found = set()
+    boards = set()
     for by in range(2 if piece == PAWN else 8):
-        king, *pieces, foe = (int(turned(square, by)) for square in position)
-        found.add((king, *sorted(pieces), foe))
-    return found
+        king, *pieces, foe = (int(turn_square(square, by)) for square in position)
+        boards.add((king, *sorted(pieces), foe))
+    return boards
 
 
 # -- published values ------------------------------------------------------------------------------------------------
@@ -66,11 +66,11 @@ def test_the_longest_mates_are_the_published_ones(
 
     Positions that a turn or mirror image of the board makes equal count once.
     """
-    tables = solved(piece)
+    tables = solve(piece)
     for table, count in ((tables.distance, to_move), (tables.lost, black_to_move)):
         assert table.max() == longest
-        found = {min(images(tuple(position), piece)) for position in np.argwhere(table == longest).tolist()}
-        assert len(found) == count
+        longest_positions = {min(images(tuple(position), piece)) for position in np.argwhere(table == longest).tolist()}
+        assert len(longest_positions) == count
     for position in positions:
         assert tables.distance[squares(position)] == longest
 
@@ -98,9 +98,9 @@ def white_moves(position: Position, piece: str) -> Iterator[tuple[str, Position,
             yield move.uci()[:4], after, QUEEN if move.promotion else piece
 
 
-def in_check(turned: chess.Board) -> bool:
+def in_check(board: chess.Board) -> bool:
     """Tell whether White attacks the black king."""
-    return turned.is_attacked_by(chess.WHITE, turned.king(chess.BLACK) or 0)
+    return board.is_attacked_by(chess.WHITE, board.king(chess.BLACK) or 0)
 
 
 def state_of(position: Position, piece: str) -> Any:
@@ -120,7 +120,7 @@ def positions(piece: str, count: int) -> Iterator[Position]:
 @pytest.mark.parametrize(("tier", "piece"), KINDS.items())
 def test_a_won_position_is_one_move_from_a_lost_one_and_moves_are_those_of_chess(tier: str, piece: str) -> None:
     task: Any = build(tier)
-    mask, tables, won = jax.jit(task.action_mask), solved(piece), 0
+    mask, tables, won = jax.jit(task.action_mask), solve(piece), 0
     for position in positions(piece, 250):
         king, at, foe = position
         if in_check(board(chess.WHITE, king, foe, (at, PIECE[piece]))):
@@ -128,7 +128,7 @@ def test_a_won_position_is_one_move_from_a_lost_one_and_moves_are_those_of_chess
             continue
         state = state_of(position, piece)
         legal = {task.spell(np.int64(action), state, None) for action in np.flatnonzero(mask(state, None))}
-        losses = {name: int(solved(kind).lost[after]) for name, after, kind in white_moves(position, piece)}
+        losses = {name: int(solve(kind).lost[after]) for name, after, kind in white_moves(position, piece)}
         assert legal == set(losses)
         quickest = min((value for value in losses.values() if value >= 0), default=-2)
         assert tables.distance[position] == quickest + 1
@@ -140,7 +140,7 @@ def test_a_won_position_is_one_move_from_a_lost_one_and_moves_are_those_of_chess
 
 @pytest.mark.parametrize("piece", KINDS.values())
 def test_every_reply_of_a_lost_position_is_to_a_won_one_and_the_best_is_played(piece: str) -> None:
-    tables, drawn = solved(piece), 0
+    tables, draws = solve(piece), 0
     cornered = [squares("Kb6 Qc7 ka8"), squares("Kb6 Qb7 ka8")] if piece == QUEEN else []
     for king, at, foe in (*cornered, *positions(piece, 600)):
         before = board(chess.BLACK, king, foe, (at, PIECE[piece]))
@@ -153,22 +153,22 @@ def test_every_reply_of_a_lost_position_is_to_a_won_one_and_the_best_is_played(p
             continue
         assert tables.lost[king, at, foe] == (-1 if min(replies.values()) < 0 else max(replies.values()))
         up, right = STEPS[reply].tolist()
-        played = foe + 8 * up + right
-        assert replies[played] == tables.lost[king, at, foe]  # a draw if there is one
-        assert (played == at) == (at in replies)
-        drawn += replies[played] < 0
-    assert drawn > 20
+        target = foe + 8 * up + right
+        assert replies[target] == tables.lost[king, at, foe]  # a draw if there is one
+        assert (target == at) == (at in replies)
+        draws += replies[target] < 0
+    assert draws > 20
 
 
 def test_two_bishops_keep_the_rules_of_chess_and_mate_in_the_published_number_of_moves() -> None:
     """Longest mate 19: Nalimov's tables, by B. Moreland, stmintz.com/ccc/index.php?id=138918."""
     task: Any = build("bishops")
-    tables, mask, rng = solved_bishops(), jax.jit(task.action_mask), np.random.default_rng(1)
+    tables, mask, rng = solve_bishops(), jax.jit(task.action_mask), np.random.default_rng(1)
     assert tables.distance.max() == tables.lost.max() == 19
     distance, lost, best, replies = (
         table.ravel() for table in (tables.distance, tables.lost, tables.best, tables.reply)
     )
-    won = drawn = 0
+    won = draws = 0
     for _ in range(250):
         king, foe = map(int, rng.choice(64, 2, replace=False))
         light, dark = int(rng.choice(LIGHT_SQUARES)), int(rng.choice(DARK_SQUARES))
@@ -187,10 +187,10 @@ def test_two_bishops_keep_the_rules_of_chess_and_mate_in_the_published_number_of
         if ends:
             assert lost[number] == (-1 if min(ahead.values()) < 0 else max(ahead.values()))
             up, right = STEPS[int(replies[number])].tolist()
-            played = foe + 8 * up + right
-            assert ahead[played] == lost[number]
-            assert (played in (light, dark)) == bool({light, dark} & {*ends})
-            drawn += ahead[played] < 0
+            target = foe + 8 * up + right
+            assert ahead[target] == lost[number]
+            assert (target in (light, dark)) == bool({light, dark} & {*ends})
+            draws += ahead[target] < 0
         if in_check(before):
             assert distance[number] == -1
             continue
@@ -206,7 +206,7 @@ def test_two_bishops_keep_the_rules_of_chess_and_mate_in_the_published_number_of
             assert losses[task.spell(np.int64(best[number]), state, None)] == quickest
             won += 1
     assert won > 60
-    assert drawn > 10
+    assert draws > 10
 
 
 def test_each_bishop_is_moved_by_its_name() -> None:
@@ -250,18 +250,18 @@ def test_the_reference_mates_in_the_fewest_moves(tier: str) -> None:
 def test_splits_share_no_position_however_it_is_turned(tier: str) -> None:
     task: Any = build(tier)
     draw = jax.jit(jax.vmap(task.sample_params, in_axes=(0, None)))
-    tables = solved_bishops() if tier == "bishops" else solved(task.piece)
-    seen = []
+    tables = solve_bishops() if tier == "bishops" else solve(task.piece)
+    positions_by_split = []
     for split in Split:
         params = jax.tree.map(np.asarray, draw(jax.random.split(jax.random.key(5), 2000), int(split)))
         bishops = [params.second] if tier == "bishops" else []
         assert bishops or (params.second == -1).all()
-        found = np.stack([params.king, params.piece, *bishops, params.foe], 1).tolist()
+        positions_of_split = np.stack([params.king, params.piece, *bishops, params.foe], 1).tolist()
         assert (tables.distance.ravel()[task._number(*params[:4])] == params.shortest).all()
         assert params.shortest.min() > 0
-        seen.append({min(images(position, task.piece)) for position in found})
+        positions_by_split.append({min(images(position, task.piece)) for position in positions_of_split})
         assert np.bincount(params.king // 8, minlength=8).min() > 100
-    assert not seen[0] & seen[1]
+    assert not positions_by_split[0] & positions_by_split[1]
     starts, train = task._starts
     assert 0.2 < 1 - train / len(starts) < 0.3
 
@@ -317,11 +317,11 @@ def test_junk_and_illegal_moves_pay_nothing_and_change_nothing(move: str, words:
     env.reset(seed=0)
     state = state_of(squares("Kb1 Rd4 kb3"), ROOK)
     env.unwrapped.episode = env.unwrapped.episode._replace(state=state)
-    shown, reward, terminated, _, info = env.step(move)
+    board_text, reward, terminated, _, info = env.step(move)
     assert (reward, terminated, info["success"]) == (0, False, False)
     assert words in info["invalid_reason"]
-    assert "3 . k . . . . . ." in shown
-    assert "Black king b3" in shown or "black king b3" in shown
+    assert "3 . k . . . . . ." in board_text
+    assert "Black king b3" in board_text or "black king b3" in board_text
     if "touch" in words or "like this" in words:  # understood, so that no no-op is played
         jax.tree.map(np.testing.assert_array_equal, state, env.unwrapped.episode.state)
 
