@@ -105,7 +105,8 @@ def test_questions_in_order_need_as_many_turns_as_on_paper(name: str) -> None:
     holds = real_knowledge(task.file)[1]
     earned = []
     for hidden in task.by_split[Split.TEST]:
-        remaining, turns = set(task.by_split[Split.TEST]), 1
+        remaining = set(task.by_split[Split.TEST])
+        turns = 1
         for answers in holds:
             alike = {candidate for candidate in remaining if answers[candidate] == answers[hidden]}
             turns += alike != remaining
@@ -177,11 +178,13 @@ def test_who_captures_takes_the_piece_that_is_worth_most_and_any_of_its_captors(
         return player.act((), View(observation, mask, None, None), key)[0]
 
     act = jax.jit(jax.vmap(act_once, (None, None, 0)))
-    keys, captures = jax.random.split(jax.random.key(0), 64), 0
+    keys = jax.random.split(jax.random.key(0), 64)
+    captures = 0
     for seed in range(3):
         observation, info = env.reset(seed=seed)
         for _ in range(40):
-            position, black = env.episode.state.position, bool(env.params.black)
+            position = env.episode.state.position
+            black = bool(env.params.black)
             board = chess.Board(fen(position, black, 1))
             worths = {move.uci(): worth.get(board.piece_type_at(move.to_square), 0) for move in board.legal_moves}
             best = {name for name, gain in worths.items() if gain == max(worths.values())}

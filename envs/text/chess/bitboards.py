@@ -80,7 +80,8 @@ class Bits(NamedTuple):
 
 def square_bit(square: Any) -> Bits:
     """Return the set of one square, 0 to 63; an empty one if it lies beyond."""
-    bit, half = np.uint32(1) << (square & 31).astype(jnp.uint32), square >> 5
+    bit = np.uint32(1) << (square & 31).astype(jnp.uint32)
+    half = square >> 5
     return Bits(jnp.where(half == 0, bit, np.uint32(0)), jnp.where(half == 1, bit, np.uint32(0)))
 
 

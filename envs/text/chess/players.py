@@ -53,14 +53,16 @@ TARGETS = (TARGETS & 63).ravel()
 """Square to which each move leads; of no meaning where that is off the board."""
 _BEYOND = Bits(*np.array([squares(*range(8 * rank, 64)) for rank in range(2, 7)], np.uint32).T)
 """Ranks 3 to 8, 4 to 8, ... 7 and 8."""
-_STRAIGHT, _DIAGONAL = full_where(SLIDES_STRAIGHT), full_where(~SLIDES_STRAIGHT)
+_STRAIGHT = full_where(SLIDES_STRAIGHT)
+_DIAGONAL = full_where(~SLIDES_STRAIGHT)
 _PAWNS = full_where(np.isin(np.arange(8), (1, 7)))
 _FOE_PAWNS = full_where(np.isin(np.arange(8), (3, 5)))
 
 
 def material(position: Position) -> jax.Array:
     """Return the worth of own pieces minus that of the foe's, int32."""
-    own_pieces, kinds = position.own_pieces, position.kinds
+    own_pieces = position.own_pieces
+    kinds = position.kinds
     return (((kinds & own_pieces).size() - (kinds & ~own_pieces).size()) * VALUES).sum(dtype=jnp.int32)
 
 
@@ -70,7 +72,8 @@ def promise(position: Position) -> jax.Array:
     Material counts, ranks that pawns have advanced, attacked squares, and the best capture: a piece that is not
     defended wins its worth, one that is wins it less that of the cheapest attacker. Pins do not count.
     """
-    own_pieces, kinds = position.own_pieces, position.kinds
+    own_pieces = position.own_pieces
+    kinds = position.kinds
     everyone = kinds.together()
     foe = everyone & ~own_pieces
     sliders = by_direction(kinds.at(ROOK) | kinds.at(QUEEN), kinds.at(BISHOP) | kinds.at(QUEEN))
@@ -103,7 +106,8 @@ def promise(position: Position) -> jax.Array:
     ):
         hit = (kinds.at(np.array(victims, np.int32)) & foe & attacked).any()
         wins = jnp.maximum(wins, jnp.where(hit, VALUES[list(victims)] - cost, 0).max())
-    pawns, foe_pawns = kinds.at(PAWN) & own_pieces, (kinds.at(PAWN) & foe).flipped()
+    pawns = kinds.at(PAWN) & own_pieces
+    foe_pawns = (kinds.at(PAWN) & foe).flipped()
     ranks_ahead = ((pawns & _BEYOND).size() - (foe_pawns & _BEYOND).size()).sum(dtype=jnp.int32)
     return material(position) + wins + ADVANCE * ranks_ahead + SIGHT * (everything.size() - defended.size())
 

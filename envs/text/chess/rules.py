@@ -148,13 +148,15 @@ class Legal(NamedTuple):
         counts = lax.population_count(words).astype(jnp.int32)
         group, rank = _find_group(counts.sum(1, dtype=jnp.int32), rank)
         index, rank = _find_group(counts[group], rank)
-        word, bit = words[group, index], jnp.int32(0)
+        word = words[group, index]
+        bit = jnp.int32(0)
         for half in (16, 8, 4, 2, 1):
             lower = lax.population_count(word & np.uint32(2**half - 1)).astype(jnp.int32)
             above = rank >= lower
             rank = rank - jnp.where(above, lower, 0)
             step = jnp.where(above, half, 0)
-            word, bit = word >> step.astype(jnp.uint32), bit + step
+            word = word >> step.astype(jnp.uint32)
+            bit = bit + step
         return (group * 16 + index) * 32 + bit
 
     def mask(self) -> jax.Array:
@@ -183,13 +185,16 @@ def by_direction(straight: Bits, diagonal: Bits) -> Bits:
 
 def legal_moves(position: Position) -> tuple[Legal, jax.Array]:
     """Return the legal moves, and whether one of them captures in passing."""
-    own_pieces, kinds = position.own_pieces, position.kinds
+    own_pieces = position.own_pieces
+    kinds = position.kinds
     everyone = kinds.together()
-    foe, empty = everyone & ~own_pieces, ~everyone
+    foe = everyone & ~own_pieces
+    empty = ~everyone
     pawns, knights, bishops, rooks, queens, kings = (kinds.at(kind) for kind in range(6))
     king = own_pieces & kings
     sliders = by_direction(rooks | queens, bishops | queens)
-    own_sliders, foe_sliders = sliders & own_pieces, sliders & foe
+    own_sliders = sliders & own_pieces
+    foe_sliders = sliders & foe
 
     # Captures in passing: the board without both pawns, for a capture to the north-east and one to the north-west.
     target = square_bit(jnp.where(position.passing < 0, 64, 40 + position.passing))
@@ -200,7 +205,8 @@ def legal_moves(position: Position) -> tuple[Legal, jax.Array]:
     # Squares that foes see through the king, and that the king sees: attacks, checks and pins.
     sources = stacked(foe_sliders, *[king.wide()] * 3)
     views = sliding_reach(sources, stacked(*(free.wide() for free in (empty | king, empty, *without))))
-    attacked, rays = views.at(0), views.at(1)
+    attacked = views.at(0)
+    rays = views.at(1)
     near = RAYS(king)
     hits = (rays & foe_sliders).any()
     contact = ((LEAPS(king) & foe & knights) | (near & _FROM_PAWNS & foe & pawns)).together()
@@ -252,11 +258,13 @@ def advance(position: Position, move: jax.Array) -> tuple[Position, Legal]:
 
 def make_move(position: Position, move: jax.Array) -> Position:
     """Return the position after a legal move, seen by the other side. Whoever ``passing`` names may be out of reach."""
-    plane, start = move >> 6, move & 63
+    plane = move >> 6
+    start = move & 63
     rank, file = (jnp.asarray(OFFSETS[:, axis], jnp.int32)[plane] for axis in (0, 1))
     end = start + 8 * rank + file
     departure, arrival = square_bit(start), square_bit(end)
-    own_pieces, kinds = position.own_pieces, position.kinds
+    own_pieces = position.own_pieces
+    kinds = position.kinds
     moving = (kinds & departure).any()  # one of the six
     pawn, king = moving[PAWN], moving[KING]
     captures = (kinds & ~own_pieces & arrival).any().any()
@@ -288,7 +296,8 @@ def cannot_mate(position: Position) -> jax.Array:
     """
     kinds = position.kinds
     heavy = (kinds.at(PAWN) | kinds.at(ROOK) | kinds.at(QUEEN)).any()
-    knights, bishops = kinds.at(KNIGHT).size(), kinds.at(BISHOP)
+    knights = kinds.at(KNIGHT).size()
+    bishops = kinds.at(BISHOP)
     one_colour = ~((bishops & _LIGHT).any() & (bishops & ~_LIGHT).any())
     return ~heavy & ((knights + bishops.size() <= 1) | ((knights == 0) & one_colour))
 

@@ -273,7 +273,8 @@ class Chess(Task[Params, State]):
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the pieces of both sides, rights, clock and repetitions."""
         position = state.position
-        own_pieces, kinds = position.own_pieces, position.kinds
+        own_pieces = position.own_pieces
+        kinds = position.kinds
         pieces = [kinds & own_pieces, kinds & ~own_pieces]
         words = jnp.stack([jnp.concatenate(halves) for halves in zip(*pieces, strict=True)], -1)
         planes = (words.reshape(-1, 1) >> np.arange(32, dtype=np.uint32) & 1).reshape(-1)

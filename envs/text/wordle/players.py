@@ -73,7 +73,8 @@ def decision_tree(task: Wordle) -> tuple[np.ndarray, np.ndarray]:
     """
     matrix = feedback_matrix(task.letters)
     nodes = [(np.arange(len(task.words)), 1)]
-    guesses, children = [], []
+    guesses = []
+    children = []
     for candidates, turn in nodes:  # grows while it is read
         guess = candidates[0] if turn == TRIES else best_guess(matrix, candidates)
         codes = matrix[guess, candidates]

@@ -72,7 +72,8 @@ BEFORE = np.tri(LENGTH, k=-1, dtype=bool)
 MARKS = "-YG"
 COLOURS = ((120, 124, 126), (201, 180, 88), (106, 170, 100))
 """Grey, yellow, green."""
-TILE, GAP = 48, 6
+TILE = 48
+GAP = 6
 
 
 class Params(NamedTuple):
@@ -189,7 +190,8 @@ class Wordle(Task[Params, State]):
         self._by_split = np.argsort(splits, kind="stable").astype(np.int32)
         self._train_words = int((splits == Split.TRAIN).sum())
 
-        n_positions, n_counts = LETTERS * LENGTH, LETTERS * (MAX_COPIES + 1) + 1
+        n_positions = LETTERS * LENGTH
+        n_counts = LETTERS * (MAX_COPIES + 1) + 1
         self.observation_space = self.box([-1.0] * n_positions + [0.0] * n_counts, [1.0] * (n_positions + n_counts))
         self.action_space = spaces.Discrete(len(self.words))
         self.reward_space = self.box(0.0, 1.0, ())
@@ -205,7 +207,8 @@ class Wordle(Task[Params, State]):
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Return an empty board, on which anything is possible."""
-        none, anything = jnp.full(TRIES, -1, jnp.int32), jnp.full(LENGTH, 2**LETTERS - 1, jnp.uint32)
+        none = jnp.full(TRIES, -1, jnp.int32)
+        anything = jnp.full(LENGTH, 2**LETTERS - 1, jnp.uint32)
         knowledge = Knowledge(anything, jnp.zeros(MAX_COPIES, jnp.uint32), jnp.uint32(0))
         return State(none, none, jnp.int32(0), jnp.int32(0), knowledge)
 
@@ -276,7 +279,8 @@ class Wordle(Task[Params, State]):
 
     def consistent(self, knowledge: Knowledge) -> jax.Array:
         """Mark the words of the list that can still be the hidden one, bool ``(words,)``."""
-        at_least, capped = knowledge.at_least[:, None], knowledge.capped
+        at_least = knowledge.at_least[:, None]
+        capped = knowledge.capped
         # Neither too few copies of a letter nor, if it is capped, too many.
         copies = ((self._at_least ^ at_least) & (at_least | capped) == 0).all(0)
         return copies & (knowledge.possible[:, None] >> self.letters.T.astype(np.uint32) & 1 == 1).all(0)

@@ -42,14 +42,17 @@ def gone(temper: str, level: int, t: int) -> bool:
 
 def test_games_are_those_of_the_rules() -> None:
     env: Any = gymnasium.make(CARD.id, difficulty="easy")
-    rng, ends = np.random.default_rng(0), set()
+    rng = np.random.default_rng(0)
+    ends = set()
     for seed in range(60):
         observation, _ = env.reset(seed=seed)
-        steps, params = env.unwrapped.task.steps, env.unwrapped.params
+        steps = env.unwrapped.task.steps
+        params = env.unwrapped.params
         who = int(params.surplus), TEMPERS[int(params.temper)], int(params.firmness)
         assert who[0] in SIZES
         assert (SIZES.index(who[0]) + int(params.temper) + who[2]) % 2 == 0  # train
-        lowest, standing = steps, offered(*who, 0, steps, steps)
+        lowest = steps
+        standing = offered(*who, 0, steps, steps)
         for t in itertools.count():
             assert observation[1 + t] == pytest.approx(standing / steps)
             action = int(rng.choice(steps + 2, p=[*[0.94 / steps] * steps, 0.03, 0.03]))
@@ -109,7 +112,8 @@ def test_the_programme_is_search_over_histories(monkeypatch: pytest.MonkeyPatch)
         t = len(demands)
         values = [sum(0.95**t * pays(standing, z) for z, *_ in heard)]
         for demand in range(1, steps + 1):
-            total, answers = 0.0, {}
+            total = 0.0
+            answers = {}
             for z, k, f in heard:
                 offer = int(table[k, f, z, t + 1, min([*demands, demand])])
                 if demand <= offer:
@@ -128,7 +132,8 @@ def test_the_programme_is_search_over_histories(monkeypatch: pytest.MonkeyPatch)
 
 def played_against_everyone(task: CarDealer) -> np.ndarray:
     """Return of the reference against every surplus, temper and firmness, ``(people,)``."""
-    player, key = Haggler.for_task(task), np.zeros(2, np.uint32)
+    player = Haggler.for_task(task)
+    key = np.zeros(2, np.uint32)
     people = population(task.steps)
 
     def game(surplus: jax.Array, temper: jax.Array, firmness: jax.Array) -> jax.Array:
@@ -139,7 +144,8 @@ def played_against_everyone(task: CarDealer) -> np.ndarray:
             state, memory, total = carry
             action, memory = player.act(memory, View(None, None, state, visible_params), key)
             after = task.transition(state, action, key, params)
-            reward, over = task.reward(state, action, after, key, params), task.terminal(state, key, params)
+            reward = task.reward(state, action, after, key, params)
+            over = task.terminal(state, key, params)
             after = jax.tree.map(lambda old, new: jnp.where(over, old, new), state, after)
             return (after, memory, total + jnp.where(over, 0, reward)), None
 
@@ -184,8 +190,11 @@ def blind_values(
     table = car_dealer.offer_table(steps)
     z, k, f = np.array(people).T[:, None]
     shape = len(sequences), len(people)
-    lowest, standing = np.full(len(sequences), steps), np.broadcast_to(table[k, f, z, 0, steps], shape)
-    here, value, share = np.ones(shape, bool), np.zeros(shape), np.zeros(shape)
+    lowest = np.full(len(sequences), steps)
+    standing = np.broadcast_to(table[k, f, z, 0, steps], shape)
+    here = np.ones(shape, bool)
+    value = np.zeros(shape)
+    share = np.zeros(shape)
     for t, demand in enumerate(sequences.T[..., None]):
         lowest = np.where(demand[:, 0] > 0, np.minimum(lowest, demand[:, 0]), lowest)
         offer = table[k, f, z, t + 1, lowest[:, None]]
@@ -212,14 +221,16 @@ def test_no_sequence_of_demands_that_ignores_the_offers_scores_a_quarter(tier: s
     train = population(steps, 0)
     tuned = []
     for start in np.argsort(-blind_values(sequences, steps, train)[0])[:4]:
-        sequence, value = sequences[start], -1.0
+        sequence = sequences[start]
+        value = -1.0
         while True:
             nearby = np.repeat(sequence[None], 10 * (steps + 1), 0)
             nearby[np.arange(len(nearby)), np.arange(len(nearby)) // (steps + 1)] = np.arange(len(nearby)) % (steps + 1)
             values = blind_values(nearby, steps, train)[0]
             if values.max() <= value + 1e-12:
                 break
-            sequence, value = nearby[values.argmax()], values.max()
+            sequence = nearby[values.argmax()]
+            value = values.max()
         tuned.append(sequence)
     values, successes = blind_values(np.array(tuned), steps, population(steps, 1))
     reference = CARD.scores(tier)["reference"].mean
@@ -252,10 +263,12 @@ def test_words_that_are_no_offer_cost_a_round_and_pay_nothing(attack: str) -> No
     env: Any = gymnasium.make(CARD.id, view="text")
     env.reset(seed=2)
     limit = int(env.unwrapped.params.limit)
-    over, total = False, 0.0
+    over = False
+    total = 0.0
     while not over:
         _, reward, terminated, truncated, info = env.step(attack.format(limit=limit))
-        over, total = terminated or truncated, total + reward
+        over = terminated or truncated
+        total = total + reward
         assert info["invalid_action"]
         assert not info["success"]
     assert total == 0
@@ -266,7 +279,9 @@ def test_words_tell_the_offers_and_nothing_hidden() -> None:
     env: Any = gymnasium.make(CARD.id, view="text")
     for seed in range(4):
         text, _ = env.reset(seed=seed)
-        task, state, params = env.unwrapped.task, env.unwrapped.episode.state, env.unwrapped.params
+        task = env.unwrapped.task
+        state = env.unwrapped.episode.state
+        params = env.unwrapped.params
         hidden = params._replace(surplus=np.int32(1), temper=np.int32(0), firmness=np.int32(0))
         assert task.describe(state, params) == task.describe(state, hidden)
         price = task.price(int(state.offers[0]), params)

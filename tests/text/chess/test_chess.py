@@ -114,7 +114,9 @@ def stack(trees: list[Any]) -> Any:
 )
 def test_there_are_as_many_games_as_published(text: str, counts: tuple[int, ...]) -> None:
     board = chess.Board(text)
-    positions, words, game_counts = stack([position_of(board)]), words_of(board)[None], []
+    positions = stack([position_of(board)])
+    words = words_of(board)[None]
+    game_counts = []
     for _ in counts:
         bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
         game_counts.append(int(bits.sum()))
@@ -209,7 +211,8 @@ def test_random_games_are_those_of_python_chess() -> None:
 def start_game(env: Any, text: str, history: list[str] | None = None) -> None:
     """Set a position up in which the agent, who has the side to move, plays on."""
     env.reset(seed=0)
-    board, state = chess.Board(text), env.unwrapped.episode.state
+    board = chess.Board(text)
+    state = env.unwrapped.episode.state
     position = position_of(board)
     marks = np.zeros((1, LIMIT, 2), np.uint32)
     for before in [*(history or []), text]:
@@ -262,7 +265,8 @@ def test_mate_by_a_capture_in_passing_is_described() -> None:
 
 def test_a_position_for_the_third_time_is_a_draw() -> None:
     env = game("medium")
-    first, second = "8/8/8/4k3/8/8/8/K6R w - - {} 9", "8/8/8/4k3/8/8/8/K5R1 b - - {} 9"
+    first = "8/8/8/4k3/8/8/8/K6R w - - {} 9"
+    second = "8/8/8/4k3/8/8/8/K5R1 b - - {} 9"
     start_game(env, first.format(4), [first.format(0), second.format(1), first.format(2), second.format(3)])
     assert env.step("h1g1")[2]  # after it Black is to move for the third time
     assert int(env.unwrapped.episode.state.end) == 4
@@ -313,7 +317,8 @@ def choices(tier: str) -> Iterator[tuple[int, list[int]]]:
 
     Games begin alike in all tiers, so only the opponent's moves are compiled for each.
     """
-    env, rng = game("medium"), random.Random(3)
+    env = game("medium")
+    rng = random.Random(3)
     task: Any = CARD.build(difficulty=("easy", "medium", "hard").index(tier))
     turn = jax.jit(
         lambda state, move, seed, t, params: task.transition(
@@ -354,7 +359,8 @@ def test_the_easy_opponent_plays_the_better_of_two_random_moves() -> None:
     for worth, worths in islice(choices("easy"), 200):
         values, counts = np.unique(worths, return_counts=True)
         until = counts.cumsum() / len(worths)
-        chance, rank_below = np.diff(until**2, prepend=0), until - counts / len(worths) / 2
+        chance = np.diff(until**2, prepend=0)
+        rank_below = until - counts / len(worths) / 2
         mean = (chance * rank_below).sum()
         difference += float(rank_below[values == worth][0] - mean)
         variance += float((chance * (rank_below - mean) ** 2).sum())
@@ -365,10 +371,12 @@ def test_splits_share_no_opening_and_both_colours_occur() -> None:
     openings_by_split = []
     for split in ("train", "test"):
         env: Any = gymnasium.make(CARD.id, difficulty="medium", view="text", split=split)
-        openings, blacks = set(), 0
+        openings = set()
+        blacks = 0
         for seed in range(80):
             env.reset(seed=seed)
-            position, black = env.unwrapped.episode.state.position, bool(env.unwrapped.params.black)
+            position = env.unwrapped.episode.state.position
+            black = bool(env.unwrapped.params.black)
             board = chess.Board(fen(position, black, 1))
             assert board.is_valid()
             names = {move_name(number, position, black) for number in members(env.unwrapped.episode.state.legal.words)}

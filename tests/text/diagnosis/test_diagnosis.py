@@ -108,7 +108,10 @@ def test_findings_are_as_frequent_as_the_table_says_and_the_splits_share_no_tabl
     for split in Split:
         params_of_tables = contexts(task, split, 4000)
         assert {int(params.levels.sum()) % 2 for params in params_of_tables} == {split}
-        expected, findings, prior, ill = [], [], [], []
+        expected = []
+        findings = []
+        prior = []
+        ill = []
         for params in params_of_tables:
             expected.append(PERCENT[task.kinds, params.levels[params.disease]] / 100)
             findings.append([int(params.findings) >> f & 1 for f in range(task.findings)])
@@ -122,7 +125,9 @@ def test_findings_are_as_frequent_as_the_table_says_and_the_splits_share_no_tabl
 def test_a_conclusion_without_a_question_earns_the_prior_or_chance() -> None:
     """The likeliest disease is right as often as the shown prior says, any other guess in one of D episodes."""
     env: Any = gymnasium.make(CARD.id, split="test", difficulty="easy")
-    findings, diseases, games = env.unwrapped.task.findings, env.unwrapped.task.diseases, 1000
+    findings = env.unwrapped.task.findings
+    diseases = env.unwrapped.task.diseases
+    games = 1000
     likeliest, blind, prior = np.zeros(games), np.zeros(games), np.zeros(games)
     for seed in range(games):
         env.reset(seed=seed)
@@ -157,7 +162,8 @@ def test_words_that_are_no_action_pay_nothing() -> None:
     env: Any = gymnasium.make(CARD.id, view="text", difficulty="easy")
     for attack in ATTACKS:
         env.reset(seed=1)
-        total, over = 0.0, False
+        total = 0.0
+        over = False
         while not over:
             text, reward, terminated, over, info = env.step(attack)
             total += reward
@@ -176,7 +182,8 @@ def test_words_that_are_no_action_pay_nothing() -> None:
 def test_text_hides_the_patient_and_a_known_finding_is_refused() -> None:
     env: Any = gymnasium.make(CARD.id, view="text")
     text, _ = env.reset(seed=0)
-    task, params = env.unwrapped.task, env.unwrapped.params
+    task = env.unwrapped.task
+    params = env.unwrapped.params
     alternative = params._replace(disease=(params.disease + 1) % task.diseases, findings=~params.findings)
     assert task.describe(env.unwrapped.episode.state, params) == task.describe(env.unwrapped.episode.state, alternative)
     assert "nothing is known yet" in text

@@ -106,7 +106,8 @@ def test_the_solver_agrees_with_plain_search_over_random_sets_of_cities() -> Non
         ask = (size + turns(having) + turns(lacking) for having, lacking in splits if having and lacking)
         return min(size * (size + 1) // 2, *ask) if size > 1 else 1
 
-    solver, rng = Solver(sets()), random.Random(0)
+    solver = Solver(sets())
+    rng = random.Random(0)
     for size in (6, 9, 12, 14):
         things = sum(1 << i for i in rng.sample(range(100), size))
         assert solver.solve(things)[0] == turns(things)
@@ -147,7 +148,9 @@ def test_a_city_that_is_misspelt_is_answered_with_one_that_is_listed(split: str)
     env: Any = gymnasium.make(CARD.id, view="text", split=split)
     text, _ = env.reset(seed=0)
     listed = re.search(r"Cities: (.*)\.", text)[1].split(", ")  # type: ignore[index]
-    task, state, params = env.unwrapped.task, env.unwrapped.episode.state, env.unwrapped.params
+    task = env.unwrapped.task
+    state = env.unwrapped.episode.state
+    params = env.unwrapped.params
     proposals = set()
     for city in KNOWLEDGE.things:
         with pytest.raises(ValueError, match="no question about one known property") as refused:

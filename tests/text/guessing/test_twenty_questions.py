@@ -186,8 +186,12 @@ def test_a_game_goes_by_the_rules(tier: str, split: str) -> None:
     for seed in range(25):
         observation, info = env.reset(seed=seed)
         params = env.unwrapped.params
-        holds, hidden = task.holds(params), int(params.hidden)
-        answers, possible, turns, over = np.zeros(task.properties), np.zeros(task.things, bool), 0, False
+        holds = task.holds(params)
+        hidden = int(params.hidden)
+        answers = np.zeros(task.properties)
+        possible = np.zeros(task.things, bool)
+        turns = 0
+        over = False
         possible[task.by_split[Split[split.upper()]]] = True
         open_guesses = possible.copy()
         while True:
@@ -244,7 +248,8 @@ def test_the_answers_never_contradict_each_other() -> None:
 def test_the_hidden_thing_shows_nowhere_before_the_end() -> None:
     """Two hidden things that got the same answers look alike: state, observation, mask, info, words and picture."""
     task = build(EASY)
-    step, observe = jax.jit(task.transition), jax.jit(task.observation)
+    step = jax.jit(task.transition)
+    observe = jax.jit(task.observation)
     params = jax.tree.map(lambda leaf: leaf[0], contexts(EASY, Split.TRAIN, 2000))
     key = np.zeros(2, np.uint32)
     alike = 0
@@ -385,7 +390,8 @@ class InOrder(eqx.Module):
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        turns, possible = view.state.turns, members(view.state.possible, self.task.things)
+        turns = view.state.turns
+        possible = members(view.state.possible, self.task.things)
         asks = (turns < self.questions) & (possible.sum() > 1)
         return jnp.where(asks, turns, self.task.properties + jnp.argmax(possible)).astype(jnp.int32), memory
 

@@ -33,9 +33,11 @@ PLACES = {
 NAMES = [place for room in ROOMS for place in PLACES[room]]
 ROOM = {place: room for room in ROOMS for place in PLACES[room]}
 OPENS = {"fridge", "microwave", "cupboard", "chest", "wardrobe", "cabinet", "drawer"}
-TWICE, ONCE = ("apple", "mug", "book", "cloth"), ("potato", "tomato", "bread", "egg", "plate", "spoon", "pen", "knife")
+TWICE = ("apple", "mug", "book", "cloth")
+ONCE = ("potato", "tomato", "bread", "egg", "plate", "spoon", "pen", "knife")
 THINGS = [f"{kind} {n}" for kind in TWICE for n in (1, 2)] + [f"{kind} 1" for kind in ONCE]
-FOOD, WASHED = {"apple", "mug", "potato", "tomato", "bread", "egg"}, {*TWICE, "potato", "tomato", "plate", "spoon"}
+FOOD = {"apple", "mug", "potato", "tomato", "bread", "egg"}
+WASHED = {*TWICE, "potato", "tomato", "plate", "spoon"}
 CUT = {"apple", "potato", "tomato", "bread"}
 APPLIANCE = {"heat": ("microwave", FOOD), "cool": ("fridge", FOOD), "clean": ("sink", WASHED - {"book"})}
 RESULT = {"heat": "hot", "cool": "cold", "clean": "clean", "examine": "examined"}
@@ -94,7 +96,8 @@ def commands(house: House, doors: set[frozenset[str]]) -> Iterator[str]:
 def carry_out(house: House, command: str) -> House:
     """Return the house after an admissible command."""
     verb, _, target = command.partition(" ")
-    where, marks = dict(house.where), set(house.marks)
+    where = dict(house.where)
+    marks = set(house.marks)
     item_in_hand = next((item for item, place in where.items() if place == "hand"), "")
     if verb == "go":
         return house._replace(room=target)
@@ -162,7 +165,9 @@ def make(name: str, tier: str | None, **keywords: Any) -> Any:
 
 @pytest.mark.parametrize(("name", "tier"), TIERS)
 def test_games_are_those_of_the_rules(name: str, tier: str | None) -> None:
-    env, rng, reached = make(name, tier), np.random.default_rng(1), 0
+    env = make(name, tier)
+    rng = np.random.default_rng(1)
+    reached = 0
     task = env.unwrapped.task
     words = task._commands
     assert len(set(words)) == env.action_space.n
@@ -171,7 +176,9 @@ def test_games_are_those_of_the_rules(name: str, tier: str | None) -> None:
         house, goal, doors = read(env)
         assert len(doors) == 4
         assert house.opened == house.marks == frozenset()
-        total, over, steps = 0.0, False, 0
+        total = 0.0
+        over = False
+        steps = 0
         last_places = {item: place for item, place in house.where if in_reach(house, place)}
         while not over:
             state, params = env.unwrapped.episode.state, env.unwrapped.params
@@ -203,7 +210,8 @@ def shortest(house: House, goal: Goal, doors: set[frozenset[str]]) -> int:
     relevant |= {"knife 1"} if goal.sliced else set()
     start = house._replace(where=tuple((item, place) for item, place in house.where if item in relevant))
     useful = {place for _, place in start.where} | {goal.place}
-    waiting, visited = deque([(start, 0)]), {start}
+    waiting = deque([(start, 0)])
+    visited = {start}
     while waiting:
         now, steps = waiting.popleft()
         if tenths(now, goal) == 10:
@@ -234,7 +242,8 @@ def test_the_reference_reaches_every_goal_in_little_more_than_the_shortest_plan(
     task = make(name, tier).unwrapped.task
     record = play(task, Planner(), range(100), split="test")
     assert record.info["success"].all()
-    env, plans = make(name, tier, split="test"), []
+    env = make(name, tier, split="test")
+    plans = []
     for seed in range(100):
         env.reset(seed=seed)
         plans.append(shortest(*read(env)))
@@ -251,7 +260,9 @@ def test_neither_the_reference_nor_the_words_know_what_was_not_seen(name: str, t
         env.reset(seed=seed)
         over = False
         while not over:
-            task, state, params = env.unwrapped.task, env.unwrapped.episode.state, env.unwrapped.params
+            task = env.unwrapped.task
+            state = env.unwrapped.episode.state
+            params = env.unwrapped.params
             open_ = {n for n, place in enumerate(NAMES) if in_reach(read(env)[0], place)}
             hidden = np.array([n for n in range(14) if n not in open_])
             # Whatever was not seen may lie in any place that is not in sight.
@@ -295,7 +306,9 @@ def test_the_splits_share_no_house_and_goals_are_of_all_kinds() -> None:
 def test_words_that_are_no_command_cost_a_step_and_change_nothing(attack: str) -> None:
     env: Any = make("Household-v0", "medium", view="text")
     env.reset(seed=1)
-    before, total, over = env.unwrapped.episode.state, 0.0, False
+    before = env.unwrapped.episode.state
+    total = 0.0
+    over = False
     while not over:
         _, reward, terminated, over, info = env.step(attack)
         total += reward
@@ -309,7 +322,9 @@ def test_words_that_are_no_command_cost_a_step_and_change_nothing(attack: str) -
 def test_words_are_read_with_and_without_articles_and_refusals_say_why() -> None:
     env: Any = make("Household-v0", "medium", view="text")
     text, _ = env.reset(seed=0)
-    task, state, params = env.unwrapped.task, env.unwrapped.episode.state, env.unwrapped.params
+    task = env.unwrapped.task
+    state = env.unwrapped.episode.state
+    params = env.unwrapped.params
     assert "Your task: " in text
     for text, command in {"go to the study": "go study", "Open the  fridge": "open fridge"}.items():
         assert task.parse(text, state, params) == task.parse(command, state, params)

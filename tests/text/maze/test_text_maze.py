@@ -28,7 +28,8 @@ Cell = tuple[int, int]
 
 def distances(cells: set[Cell], goal: Cell) -> dict[Cell, int]:
     """Return the moves from every cell to the goal."""
-    moves, queue = {goal: 0}, deque([goal])
+    moves = {goal: 0}
+    queue = deque([goal])
     while queue:
         row, column = queue.popleft()
         for down, right in STEPS.values():
@@ -84,7 +85,8 @@ def test_the_published_layouts_have_their_optimum(layout: str, cells: int, optim
 
 @pytest.mark.parametrize(("layout", "over_all_starts"), [("double_t", -85.14), ("umaze", -46.02)])
 def test_random_play_of_a_layout_returns_what_its_markov_chain_says(layout: str, over_all_starts: float) -> None:
-    goal, cells = LAYOUTS[layout][1], sorted(layout_cells(layout))
+    goal = LAYOUTS[layout][1]
+    cells = sorted(layout_cells(layout))
     index = {cell: i for i, cell in enumerate(cells)}
     chain = np.zeros((len(cells), len(cells)))
     for (row, column), i in index.items():
@@ -150,9 +152,13 @@ def test_steps_and_what_is_shown_are_those_of_the_rules(name: str, width: int) -
         observation, info = env.reset(seed=seed)
         assert info["shortest"] == -1
         params = env.unwrapped.params
-        cells, goal = cells_of(params.free, width), (int(params.goal_row), int(params.goal_column))
+        cells = cells_of(params.free, width)
+        goal = (int(params.goal_row), int(params.goal_column))
         here = int(params.start_row), int(params.start_column)
-        shortest, moves, bumps, over = distances(cells, goal)[here], 0, 0, False
+        shortest = distances(cells, goal)[here]
+        moves = 0
+        bumps = 0
+        over = False
         while not over:
             walls = [(here[0] + down, here[1] + right) not in cells for down, right in STEPS.values()]
             if "Partial" in name:
@@ -166,7 +172,8 @@ def test_steps_and_what_is_shown_are_those_of_the_rules(name: str, width: int) -
             action = int(rng.integers(4))
             down, right = [*STEPS.values()][action]
             target = here[0] + down, here[1] + right
-            moves, bumps = moves + 1, bumps + (target not in cells)
+            moves = moves + 1
+            bumps = bumps + (target not in cells)
             here = target if target in cells else here
             observation, reward, terminated, truncated, info = env.step(action)
             over = terminated or truncated
@@ -218,7 +225,9 @@ def test_hidden_mazes_are_hidden_in_words_and_pictures_too() -> None:
     assert "#" not in text
     text, *_ = env.step("left")
     assert "current position" not in text
-    task, state, params = env.unwrapped.task, env.unwrapped.episode.state, env.unwrapped.params
+    task = env.unwrapped.task
+    state = env.unwrapped.episode.state
+    params = env.unwrapped.params
     elsewhere = params._replace(free=np.array([0, 2**8 - 2, *[0b10101010, 2**8 - 2] * 3, 0], np.uint32))
     walls = np.asarray(task.walls(state, params))
     lookalike = next(

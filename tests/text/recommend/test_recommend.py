@@ -76,12 +76,16 @@ def best(task: Recommend, params: Params, answers: Answers) -> Fraction:
 
 def test_games_are_those_of_the_rules_and_the_shown_evidence_is_the_posterior() -> None:
     env: Any = gymnasium.make(CARD.id, difficulty="easy")
-    task, rng = env.unwrapped.task, np.random.default_rng(0)
-    a, k, i = task.attributes, len(TYPES), task.items
+    task = env.unwrapped.task
+    rng = np.random.default_rng(0)
+    a = task.attributes
+    k = len(TYPES)
+    i = task.items
     for seed in range(8):
         observation, _ = env.reset(seed=seed)
         params = env.unwrapped.params
-        items, liking = rows(params.items, a), rows(params.tastes, a)
+        items = rows(params.items, a)
+        liking = rows(params.tastes, a)
         assert (liking.sum(0) == 1).all()
         tastes = liking[0] - liking[2]
         blocks = np.split(observation, np.cumsum([a, a, k, i, i * a]))
@@ -138,13 +142,15 @@ def test_the_reference_earns_the_value_of_the_programme_and_two_questions_ahead_
 def test_customers_are_as_the_population_says_and_the_splits_share_no_shop() -> None:
     task = CARD.build()
     for split in Split:
-        expected, likings = [], []
+        expected = []
+        likings = []
         for params in contexts(task, split, 3000):
             assert sum(int(item).bit_count() for item in params.items) % 2 == split
             of_types = PERCENT[attitudes(params, task.attributes)] / 100  # (types, A, 3)
             expected.append(np.tensordot(params.weights / params.weights.sum(), of_types, 1).T)
             likings.append(rows(params.tastes, task.attributes))
-        chances, happened = np.array(expected), np.array(likings)
+        chances = np.array(expected)
+        happened = np.array(likings)
         error = np.sqrt((chances * (1 - chances)).sum(0)) / len(chances)
         assert (np.abs((happened - chances).mean(0)) < 5 * error).all()
 
@@ -152,7 +158,8 @@ def test_customers_are_as_the_population_says_and_the_splits_share_no_shop() -> 
 def test_a_recommendation_without_a_question_earns_what_the_population_says_or_nothing() -> None:
     """The best item by the shown types earns its mean worth over all customers, any other one as much as it does."""
     env: Any = gymnasium.make(CARD.id, split="test", difficulty="easy")
-    task, games = env.unwrapped.task, 1000
+    task = env.unwrapped.task
+    games = 1000
     expected, earned = np.zeros((2, games)), np.zeros((2, games))
     for seed in range(games):
         env.reset(seed=seed)
@@ -189,7 +196,8 @@ def test_words_that_are_no_action_pay_nothing(attack: str) -> None:
     """They are played as the no-op action, which asks about the first attribute and pays for it once."""
     env: Any = gymnasium.make(CARD.id, view="text", difficulty="easy")
     env.reset(seed=1)
-    total, over = 0.0, False
+    total = 0.0
+    over = False
     while not over:
         _, reward, terminated, over, info = env.step(attack)
         total += reward
@@ -202,7 +210,8 @@ def test_words_that_are_no_action_pay_nothing(attack: str) -> None:
 def test_text_hides_the_tastes_and_repeats_answers() -> None:
     env: Any = gymnasium.make(CARD.id, view="text")
     text, _ = env.reset(seed=0)
-    task, params = env.unwrapped.task, env.unwrapped.params
+    task = env.unwrapped.task
+    params = env.unwrapped.params
     assert task.describe(env.unwrapped.episode.state, params) == task.describe(
         env.unwrapped.episode.state, params._replace(tastes=params.tastes[::-1])
     )

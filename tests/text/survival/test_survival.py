@@ -47,7 +47,8 @@ ACHIEVEMENTS = [f"collect {item}" for item in ITEMS] + [
     "place furnace", "place sapling", *(f"make {tool}" for tool in TOOLS),
 ]  # fmt: skip
 STEPS = {"left": (0, -1), "right": (0, 1), "up": (-1, 0), "down": (1, 0)}
-GROUND, SKY = {"grass", "sand", "path"}, {"grass", "sand", "path", "water", "lava"}
+GROUND = {"grass", "sand", "path"}
+SKY = {"grass", "sand", "path", "water", "lava"}
 ROLES = ["cow", "cow", "zombie", "zombie", "zombie", "skeleton", "skeleton"]
 TAKES = {
     "wood": {"wood": 1}, "stone": {"wood": 1, "stone": 1}, "iron": {"wood": 1, "coal": 1, "iron": 1},
@@ -71,7 +72,8 @@ class Plain:
     """The world, the player and the creatures, one object at a time."""
 
     def __init__(self, state: Any, params: Any) -> None:
-        world, rules = np.asarray(state.world), params.rules
+        world = np.asarray(state.world)
+        rules = params.rules
         self.grid = [
             [KINDS[sum((int(world[row, plane]) >> column & 1) << plane for plane in range(4))] for column in range(32)]
             for row in range(32)
@@ -79,14 +81,20 @@ class Plain:
         self.holds = {kind: ITEMS[int(rules.contents) >> 3 * i & 7] for i, kind in enumerate(KINDS[6:11])}
         self.level = {kind: int(rules.levels) >> 2 * i & 3 for i, kind in enumerate(KINDS[6:11])}
         self.made_of = {"table": (ITEMS[int(rules.table_item)], 2), "furnace": (ITEMS[int(rules.furnace_item)], 4)}
-        self.saplings, self.swapped = KINDS[int(rules.sapling_from)], bool(rules.swapped)
+        self.saplings = KINDS[int(rules.sapling_from)]
+        self.swapped = bool(rules.swapped)
         self.me: Cell = (16, 16)
-        self.facing, self.asleep, self.time = "down", False, 0
+        self.facing = "down"
+        self.asleep = False
+        self.time = 0
         self.health = self.food = self.drink = self.energy = 9
         self.recovery = self.hunger = self.thirst = self.fatigue = 0
-        self.items, self.tools, self.done = dict.fromkeys(ITEMS, 0), set[str](), set[str]()
+        self.items = dict.fromkeys(ITEMS, 0)
+        self.tools = set[str]()
+        self.achievements = set[str]()
         self.beasts: list[Cell | None] = [None] * 7
-        self.hearts, self.waits = [0] * 7, [0] * 7
+        self.hearts = [0] * 7
+        self.waits = [0] * 7
         self.arrows: list[Cell | None] = [None] * 2
         self.flights: list[Cell] = [(0, 0)] * 2
         self.plants: list[list[Any] | None] = [None] * 2
@@ -115,13 +123,14 @@ class Plain:
     def act(self, action: str, luck: int) -> None:
         if self.asleep and self.energy >= 9:
             self.asleep = False
-            self.done.add("wake up")
+            self.achievements.add("wake up")
         if self.asleep:
             return
         if action in STEPS:
             self.facing = action
         ahead = step_from(self.me, STEPS[self.facing])
-        kind, occupied = self.at(ahead), ahead in self.occupied_cells()
+        kind = self.at(ahead)
+        occupied = ahead in self.occupied_cells()
         if action in STEPS and not occupied and kind in {*GROUND, "lava"}:
             self.me = ahead
             if kind == "lava":
@@ -139,7 +148,7 @@ class Plain:
             ready = self.near("table") and (material != "iron" or self.near("furnace"))
             if ready and action not in self.tools and self.pay(TAKES[material]):
                 self.tools.add(action)
-                self.done.add(f"make {action}")
+                self.achievements.add(f"make {action}")
 
     def strike(self, ahead: Cell) -> None:
         best = [
@@ -153,24 +162,26 @@ class Plain:
                 self.hearts[i] -= max(best)
                 if self.hearts[i] <= 0:
                     self.beasts[i] = None
-                    self.done.add("eat cow" if ROLES[i] == "cow" else f"defeat {ROLES[i]}")
+                    self.achievements.add("eat cow" if ROLES[i] == "cow" else f"defeat {ROLES[i]}")
                     if ROLES[i] == "cow":
                         self.fill(self.swapped, 6)
         for plant in self.plants:
             if plant and plant[0] == ahead and plant[1] >= 200:
                 plant[1] = 0
-                self.done.add("eat plant")
+                self.achievements.add("eat plant")
                 self.fill(self.swapped, 4)
 
     def fill(self, drink: bool, amount: int) -> None:
         if drink:
-            self.drink, self.thirst = min(9, self.drink + amount), 0
+            self.drink = min(9, self.drink + amount)
+            self.thirst = 0
         else:
-            self.food, self.hunger = min(9, self.food + amount), 0
+            self.food = min(9, self.food + amount)
+            self.hunger = 0
 
     def gather(self, ahead: Cell, kind: str, luck: int) -> None:
         if kind == "water":
-            self.done.add("drink")
+            self.achievements.add("drink")
             self.fill(not self.swapped, 1)
         best = max([0, *(1 + i for i, tool in enumerate(TOOLS[:3]) if tool in self.tools)])
         item = self.holds[kind] if kind in self.holds and best >= self.level[kind] else None
@@ -178,7 +189,7 @@ class Plain:
             item = "sapling"
         if item and self.items[item] < 9:
             self.items[item] += 1
-            self.done.add(f"collect {item}")
+            self.achievements.add(f"collect {item}")
             if kind in self.holds and kind != "tree":
                 self.grid[ahead[0]][ahead[1]] = "path"
 
@@ -193,26 +204,31 @@ class Plain:
         if what == "sapling":
             if kind == "grass" and None in self.plants and self.pay({"sapling": 1}):
                 self.plants[self.plants.index(None)] = [ahead, 0]
-                self.done.add("place sapling")
+                self.achievements.add("place sapling")
             return
         item, number = self.made_of.get(what, ("stone", 1))
         allowed = kind in (SKY if what == "stone" else GROUND) and (what != "furnace" or self.near("table"))
         if allowed and self.pay({item: number}):
             self.grid[ahead[0]][ahead[1]] = what
-            self.done.add(f"place {what}")
+            self.achievements.add(f"place {what}")
 
     def live(self) -> None:
         pace = 1 if self.asleep else 2
-        self.hunger, self.thirst = self.hunger + pace, self.thirst + pace
+        self.hunger = self.hunger + pace
+        self.thirst = self.thirst + pace
         self.fatigue = min(self.fatigue - 1, 0) if self.asleep else self.fatigue + 1
         if self.hunger > 50:
-            self.hunger, self.food = 0, max(0, self.food - 1)
+            self.hunger = 0
+            self.food = max(0, self.food - 1)
         if self.thirst > 40:
-            self.thirst, self.drink = 0, max(0, self.drink - 1)
+            self.thirst = 0
+            self.drink = max(0, self.drink - 1)
         if self.fatigue < -10:
-            self.fatigue, self.energy = 0, min(9, self.energy + 1)
+            self.fatigue = 0
+            self.energy = min(9, self.energy + 1)
         if self.fatigue > 30:
-            self.fatigue, self.energy = 0, max(0, self.energy - 1)
+            self.fatigue = 0
+            self.energy = max(0, self.energy - 1)
         if self.food and self.drink and (self.energy or self.asleep):
             self.recovery += 4 if self.asleep else 2
         else:
@@ -239,14 +255,16 @@ class Plain:
                 wishes.append(None)
                 continue
             anywhere = [(0, -1), (0, 1), (-1, 0), (1, 0)][side]
-            away, step = steps_between(beast, self.me), (0, 0)
+            away = steps_between(beast, self.me)
+            step = (0, 0)
             walks = {"path"} if ROLES[i] == "skeleton" else GROUND
             if ROLES[i] == "cow":
                 step = anywhere if one_bit else step
             elif ROLES[i] == "zombie":
                 step = self.toward(beast, two_bits != 0) if away <= 8 and three_bits else anywhere
             elif away <= 5 and one_bit:
-                shoots[i], walks = True, SKY
+                shoots[i] = True
+                walks = SKY
                 if self.waits[i] == 0 and self.arrows[i - 5] is None:
                     step = self.toward(beast, True)
             elif away <= 8 and two_bits == 0:
@@ -274,7 +292,8 @@ class Plain:
         for i, beast in enumerate(self.beasts):
             target = allowed[i]
             if target and beast and shoots[i]:
-                self.arrows[i - 5], self.flights[i - 5] = target, (target[0] - beast[0], target[1] - beast[1])
+                self.arrows[i - 5] = target
+                self.flights[i - 5] = (target[0] - beast[0], target[1] - beast[1])
                 self.waits[i] = 4
             elif target:
                 self.beasts[i] = target
@@ -297,7 +316,10 @@ class Plain:
         return min(8, to_midnight // 8)
 
     def come_and_go(self, word: int) -> None:
-        offset, chance, slot, fades = (word & 15, word >> 4 & 15), word >> 8 & 255, word >> 16 & 7, word >> 19 & 63
+        offset = (word & 15, word >> 4 & 15)
+        chance = word >> 8 & 255
+        slot = word >> 16 & 7
+        fades = word >> 19 & 63
         for i, beast in enumerate(self.beasts):
             if beast:
                 away = steps_between(beast, self.me)
@@ -316,7 +338,8 @@ class Plain:
             ("path", 4) if ROLES[slot] == "skeleton" else ("grass", 6 if ROLES[slot] == "zombie" else 4)
         )
         if chance < odds and self.at(cell) == home and steps_between(cell, self.me) >= min_distance:
-            self.beasts[slot], self.waits[slot] = cell, 0
+            self.beasts[slot] = cell
+            self.waits[slot] = 0
             self.hearts[slot] = 5 if ROLES[slot] == "zombie" else 3
 
 
@@ -333,7 +356,7 @@ def agree(plain: Plain, state: Any) -> None:
     assert list(STEPS)[int(state.facing)] == plain.facing
     assert [int(state.items) >> 5 * i & 31 for i in range(6)] == [*plain.items.values()]
     assert {tool for i, tool in enumerate(TOOLS) if int(state.tools) >> i & 1} == plain.tools
-    assert {name for i, name in enumerate(ACHIEVEMENTS) if int(state.unlocked) >> i & 1} == plain.done
+    assert {name for i, name in enumerate(ACHIEVEMENTS) if int(state.unlocked) >> i & 1} == plain.achievements
     plants = [plant[0] if plant else None for plant in plain.plants]
     assert list(state.occupied_cells) == [number(cell) for cell in (*plain.beasts, *plain.arrows, *plants)]
     for i, beast in enumerate(plain.beasts):
@@ -374,25 +397,29 @@ def test_every_step_is_that_of_the_rules() -> None:
             params = jax.tree.map(lambda leaf, seed=seed: leaf[seed], contexts(permuted)[Split.TRAIN])
             start = env.unwrapped.episode.state._replace(world=params.world)
             env.unwrapped.episode = env.unwrapped.episode._replace(params=params, state=start)
-        plain, over, earned, total = Plain(env.unwrapped.episode.state, env.unwrapped.params), False, 0.0, 0.0
+        plain = Plain(env.unwrapped.episode.state, env.unwrapped.params)
+        over = False
+        earned = 0.0
+        total = 0.0
         while not over:
             episode = env.unwrapped.episode
             calm = rng.random() < care
             action = int(choose(episode.state, episode.params)) if calm else int(rng.integers(17))
             words = np.asarray(draw(episode.seed, episode.index, episode.t + 1)).tolist()
-            health, reached_before = plain.health, len(plain.done)
+            health = plain.health
+            reached_before = len(plain.achievements)
             plain.step(ACTIONS[action], words)
             _, reward, terminated, truncated, info = env.step(action)
             agree(plain, env.unwrapped.episode.state)
-            earned = len(plain.done) - reached_before + (plain.health - health) / 10
+            earned = len(plain.achievements) - reached_before + (plain.health - health) / 10
             assert reward == pytest.approx(earned, abs=1e-6)
             total += earned
-            assert terminated == (plain.health == 0 or len(plain.done) == 22)
-            assert info["success"] == (len(plain.done) == 22)
+            assert terminated == (plain.health == 0 or len(plain.achievements) == 22)
+            assert info["success"] == (len(plain.achievements) == 22)
             over = terminated or truncated
-        assert total == pytest.approx(len(plain.done) - (9 - plain.health) / 10)
-        reached_achievements |= plain.done
-        reached_counts.setdefault((permuted, care), []).append(len(plain.done))
+        assert total == pytest.approx(len(plain.achievements) - (9 - plain.health) / 10)
+        reached_achievements |= plain.achievements
+        reached_counts.setdefault((permuted, care), []).append(len(plain.achievements))
     assert len(reached_achievements) >= 18  # so most rules were at work
     # With these seeds the reference comes through the whole tree, under usual rules and permuted ones.
     assert reached_counts[0, 1.0] == reached_counts[3, 1.0] == [22]
@@ -446,12 +473,13 @@ def test_bare_hands_reach_every_achievement_that_needs_nothing(difficulty: int) 
         plain.act("do", 0)
         plain.plants[0] = None
         for beast, hearts in ((0, 3), (2, 5), (5, 3)):
-            plain.beasts[beast], plain.hearts[beast] = ahead, hearts
+            plain.beasts[beast] = ahead
+            plain.hearts[beast] = hearts
             for _ in range(hearts):
                 plain.act("do", 0)
         for action, plain.energy in (("sleep", 8), ("noop", 9)):
             plain.act(action, 0)
-        assert plain.done == {*ACHIEVEMENTS} - NEEDED_FOR.keys()
+        assert plain.achievements == {*ACHIEVEMENTS} - NEEDED_FOR.keys()
         assert not plain.tools
     assert {*NEEDED_FOR.values()} == ALL_OF_IT
 
@@ -508,7 +536,8 @@ def test_every_world_has_enough_of_everything_within_reach_on_foot(difficulty: i
         assert {*((codes == KINDS.index("tree")).sum((1, 2)) % 2).tolist()} == {int(split)}
         for world in codes:
             grid = [[KINDS[code] for code in row] for row in world.tolist()]
-            reachable, queue = {(16, 16)}, deque([(16, 16)])
+            reachable = {(16, 16)}
+            queue = deque([(16, 16)])
             cells_by_kind: dict[str, set[Cell]] = {kind: set() for kind in KINDS}
             while queue:
                 here = queue.popleft()
@@ -553,7 +582,8 @@ def test_words_numbers_and_pictures_show_the_same() -> None:
             picture = env.unwrapped.task.draw(env.unwrapped.episode.state, env.unwrapped.params)
             assert picture.shape == (7 * TILE + 64, 9 * TILE, 3)
             for i, j in np.ndindex(7, 9):
-                mark, tile = marks.get(lines[i][j], -1), picture[i * TILE : (i + 1) * TILE, j * TILE : (j + 1) * TILE]
+                mark = marks.get(lines[i][j], -1)
+                tile = picture[i * TILE : (i + 1) * TILE, j * TILE : (j + 1) * TILE]
                 if lines[i][j] == "@":
                     down, right = [*STEPS.values()][int(env.unwrapped.episode.state.facing)]
                     assert tuple(tile[TILE // 2 + 6, TILE // 2 - 6]) == PLAYER

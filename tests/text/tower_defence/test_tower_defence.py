@@ -43,11 +43,19 @@ class Enemy:
     """Somebody on the road."""
 
     def __init__(self, kind: str, wave: int, health: int) -> None:
-        self.kind, self.wave, self.health, self.way, self.slow = kind, wave, health, 0, 0
+        self.kind = kind
+        self.wave = wave
+        self.health = health
+        self.distance = 0
+        self.slow = 0
 
     @property
     def cell(self) -> int:
-        return self.way // 16
+        return self.distance // 16
+
+    def facts(self) -> tuple[int, ...]:
+        """Return health, distance, kind, wave and slowness as the task would have them."""
+        return (self.health, self.distance, [*ENEMIES].index(self.kind), self.wave - 1, self.slow)
 
 
 class Plain:
@@ -61,14 +69,24 @@ class Plain:
             for site, site_cell in enumerate(sites, 1)
             for tower, facts in TOWERS.items()
         }
-        self.waves, self.growth = waves, growth
-        self.coins, self.begun, self.until_next, self.coming = 120, 0, 16, list[str]()
+        self.waves = waves
+        self.growth = growth
+        self.coins = 120
+        self.waves_begun = 0
+        self.until_next = 16
+        self.coming = list[str]()
         self.towers = dict[int, list[Any]]()  # site: kind, level, ticks until ready
-        self.post, self.way, self.health = 0, 0, 60  # 0 is the keep
+        # 0 is the keep
+        self.post = 0
+        self.travel = 0
+        self.health = 60
         self.band = {"post": 0, "health": 0, "stay": 0, "again": 0}
         self.slots: list[Enemy | None] = [None] * 16
-        self.killed, self.leaked, self.spawned, self.spoilt = 0, 0, 0, set[int]()
-        self.earned = self.spent = 0
+        self.killed = 0
+        self.leaked = 0
+        self.spawned = 0
+        self.spoilt = set[int]()
+        self.coins_earned = self.coins_spent = 0
 
     # -- orders
 
@@ -83,17 +101,17 @@ class Plain:
             "upgrade": level < 3 and self.coins >= TOWERS[kind][0][level],
             "sell": bool(kind),
             "hero": self.health > 0 and self.post != site,
-            "reinforce": self.band["again"] == 0 and self.post > 0 and self.way == 0,
-            "call": self.begun < 12 and not self.coming and self.until_next > 0,
+            "reinforce": self.band["again"] == 0 and self.post > 0 and self.travel == 0,
+            "call": self.waves_begun < 12 and not self.coming and self.until_next > 0,
         }[verb]
 
     def pay(self, coins: int) -> None:
         self.coins -= coins
-        self.spent += coins
+        self.coins_spent += coins
 
     def earn(self, coins: int) -> None:
         self.coins += coins
-        self.earned += coins
+        self.coins_earned += coins
 
     def step(self, order: str) -> bool:
         """Return whether the order was legal; if not, nothing happens."""
@@ -111,7 +129,8 @@ class Plain:
             kind, level, _ = self.towers.pop(site)
             self.earn(sum(TOWERS[kind][0][:level]) // 2)
         elif verb == "hero":
-            self.post, self.way = site, 4
+            self.post = site
+            self.travel = 4
         elif verb == "reinforce":
             self.band = {"post": self.post, "health": 40, "stay": 30, "again": 60}
         elif verb == "call":
@@ -128,7 +147,7 @@ class Plain:
 
     def tick(self) -> None:
         self.enter()
-        hero = POSTS[self.post] if self.post and self.way == 0 else None
+        hero = POSTS[self.post] if self.post and self.travel == 0 else None
         band = POSTS[self.band["post"]] if self.band["health"] else None
         self.walk({hero, band} - {None})
         hurt = self.shoot()
@@ -140,16 +159,16 @@ class Plain:
                 self.slots[slot] = None
 
     def enter(self) -> None:
-        if self.until_next == 0 and not self.coming and self.begun < 12:
-            self.coming = list(self.waves[self.begun])
-            self.begun += 1
+        if self.until_next == 0 and not self.coming and self.waves_begun < 12:
+            self.coming = list(self.waves[self.waves_begun])
+            self.waves_begun += 1
             self.until_next = 16
         if self.until_next:
             self.until_next -= 1
         if self.coming and None in self.slots:
             kind = self.coming.pop(0)
-            health = ENEMIES[kind][0] * (24 + self.growth * (self.begun - 1)) // 24
-            self.slots[self.slots.index(None)] = Enemy(kind, self.begun, health)
+            health = ENEMIES[kind][0] * (24 + self.growth * (self.waves_begun - 1)) // 24
+            self.slots[self.slots.index(None)] = Enemy(kind, self.waves_begun, health)
             self.spawned += 1
 
     def walk(self, stops: set[Any]) -> None:
@@ -158,9 +177,9 @@ class Plain:
                 continue
             speed = ENEMIES[enemy.kind][1]
             if enemy.kind == "bat" or enemy.cell not in stops:
-                enemy.way += -(-speed // 2) if enemy.slow else speed
+                enemy.distance += -(-speed // 2) if enemy.slow else speed
             enemy.slow = max(0, enemy.slow - 1)
-            if enemy.way >= 512:
+            if enemy.distance >= 512:
                 self.slots[slot] = None
                 self.leaked += 1
                 self.spoilt.add(enemy.wave)
@@ -202,14 +221,15 @@ class Plain:
         self.band["again"] = max(0, self.band["again"] - 1)
         if self.band["stay"] == 0:
             self.band["health"] = 0
-        self.way = max(0, self.way - 1)
+        self.travel = max(0, self.travel - 1)
         if self.health == 0:
-            self.health = 60 if self.way == 0 else 0
+            self.health = 60 if self.travel == 0 else 0
         elif at_hero:
             blows = [ENEMIES[enemy.kind][3] for enemy in at_hero if enemy not in at_band]
             self.health = max(0, self.health - sum(blows))
             if self.health == 0:
-                self.post, self.way = 0, 30
+                self.post = 0
+                self.travel = 30
         else:
             self.health = min(60, self.health + 1)
 
@@ -217,8 +237,8 @@ class Plain:
 
     def ended(self) -> set[int]:
         """Return the waves that have come and gone."""
-        alive = {enemy.wave for enemy in self.on_road()} | ({self.begun} if self.coming else set())
-        return {*range(1, self.begun + 1)} - alive
+        alive = {enemy.wave for enemy in self.on_road()} | ({self.waves_begun} if self.coming else set())
+        return {*range(1, self.waves_begun + 1)} - alive
 
     def score(self) -> int:
         return len(self.ended() - self.spoilt)
@@ -231,16 +251,13 @@ class Plain:
         tower = {"archer": 0, "cannon": 3, "mage": 6}
         sites = [self.towers.get(site) for site in range(1, 9)]
         return {
-            "coins": self.coins, "wave": self.begun, "timer": self.until_next, "left": len(self.coming),
+            "coins": self.coins, "wave": self.waves_begun, "timer": self.until_next, "left": len(self.coming),
             "towers": [tower[site[0]] + site[1] if site else 0 for site in sites],
             "reloads": [site[2] if site else 0 for site in sites],
-            "post": (self.post - 1) % 5, "travel": self.way, "hero": self.health,
+            "post": (self.post - 1) % 5, "travel": self.travel, "hero": self.health,
             "soldiers": self.band["health"], "service": self.band["stay"], "cooldown": self.band["again"],
             "killed": self.killed, "leaked": self.leaked, "breached": sum(1 << wave - 1 for wave in self.spoilt),
-            "enemies": [
-                (enemy.health, enemy.way, [*ENEMIES].index(enemy.kind), enemy.wave - 1, enemy.slow) if enemy else None
-                for enemy in self.slots
-            ],
+            "enemies": [enemy.facts() if enemy else None for enemy in self.slots],
         }  # fmt: skip
 
 
@@ -282,7 +299,8 @@ def plain_of(params: Any) -> Plain:
     return Plain(road, sites, [wave_of(word) for word in params.waves.tolist()], int(params.growth))
 
 
-EPISODES, STEPS = 200, 140
+EPISODES = 200
+STEPS = 140
 
 
 def sound(kind: int) -> list[int]:
@@ -313,10 +331,12 @@ def test_every_step_is_that_of_the_rules() -> None:
     params = jax.tree.map(np.asarray, draw(jax.random.split(jax.random.key(3), EPISODES), Split.TEST))
     params = params._replace(growth=np.arange(EPISODES, dtype=np.int32) % 5)
     rng = np.random.default_rng(0)
-    orders, expected = np.zeros((EPISODES, STEPS), np.int32), []
+    orders = np.zeros((EPISODES, STEPS), np.int32)
+    expected = []
     events: set[str] = set()
     for episode in range(EPISODES):
-        plain, steps = plain_of(jax.tree.map(lambda leaf, i=episode: leaf[i], params)), []
+        plain = plain_of(jax.tree.map(lambda leaf, i=episode: leaf[i], params))
+        steps = []
         while len(steps) < STEPS and not plain.over():
             if episode % 8 == 0 and rng.random() < 0.95:
                 order = next(n for n in sound(episode // 8) if plain.legal(ORDERS[n]))
@@ -331,7 +351,7 @@ def test_every_step_is_that_of_the_rules() -> None:
             over = plain.over()
             steps.append((mask, plain.facts(), plain.score(), over and plain.leaked < 10))
             # Nothing is lost: neither coins nor enemies.
-            assert plain.coins == 120 + plain.earned - plain.spent
+            assert plain.coins == 120 + plain.coins_earned - plain.coins_spent
             assert plain.coins >= 0
             assert plain.spawned == plain.killed + plain.leaked + len(plain.on_road())
             events |= {"the hero falls"} if plain.health == 0 else set()
@@ -366,23 +386,29 @@ def test_episodes_are_those_of_the_rules_and_the_reference_holds() -> None:
     player = reference_player(env.unwrapped.task)
     choose: Any = jax.jit(lambda state, params, mask: player.act((), View(None, mask, state, params), None)[0])
     rng = np.random.default_rng(5)
-    successes, totals = [], []
+    successes = []
+    totals = []
     for seed in range(6):
         _, info = env.reset(seed=seed)
-        params, careful = env.unwrapped.params, seed < 4
+        params = env.unwrapped.params
+        careful = seed < 4
         if not careful:
             params = params._replace(growth=np.int32(5))
             env.unwrapped.episode = env.unwrapped.episode._replace(params=params)
-        plain, over, total = plain_of(params), False, 0.0
+        plain = plain_of(params)
+        over = False
+        total = 0.0
         while not over:
             mask = info["action_mask"]
             assert mask.tolist() == [plain.legal(order) for order in ORDERS]
             order = int(choose(env.unwrapped.episode.state, params, mask == 1)) if careful else int(rng.integers(47))
-            legal, before = plain.step(ORDERS[order]), plain.score()
+            legal = plain.step(ORDERS[order])
+            before = plain.score()
             _, reward, terminated, truncated, info = env.step(order)
             assert ("invalid_reason" in info) == (not legal)
             assert terminated == plain.over()
-            total, over = total + reward, terminated or truncated
+            total = total + reward
+            over = terminated or truncated
             assert total == plain.score() >= before
         assert info["success"] == (plain.over() and plain.leaked < 10)
         if careful:
@@ -402,7 +428,8 @@ def test_roads_lead_to_the_castle_and_splits_share_none() -> None:
     }
     for params in params_by_split.values():
         for cells, site_cells in zip(params.road.tolist(), params.sites.tolist(), strict=True):
-            road, sites = [divmod(cell, 12) for cell in cells], [divmod(cell, 12) for cell in site_cells]
+            road = [divmod(cell, 12) for cell in cells]
+            sites = [divmod(cell, 12) for cell in site_cells]
             assert (road[0][1], road[-1][1], len({*road}), len({*road, *sites})) == (0, 11, 32, 40)
             assert all(abs(a[0] - b[0]) + abs(a[1] - b[1]) == 1 for a, b in pairwise(road))
             assert all(0 <= row < 8 and 0 <= column < 12 for row, column in (*road, *sites))

@@ -165,7 +165,8 @@ def test_marks_equal_an_independent_count_on_every_kind_of_pair(task: Wordle) ->
     rng = np.random.default_rng(0)
     guesses, hidden = rng.integers(len(task.words), size=(2, 30_000))
     doubled = np.array([i for i, word in enumerate(task.words) if len(set(word)) < LENGTH])
-    guesses[:15_000], hidden[:10_000] = rng.choice(doubled, 15_000), rng.choice(doubled, 10_000)
+    guesses[:15_000] = rng.choice(doubled, 15_000)
+    hidden[:10_000] = rng.choice(doubled, 10_000)
     codes = boards(task, hidden, guesses[:, None]).codes[:, 1, 0]
     assert (np.asarray(codes) == matrix()[guesses, hidden]).all()
     for guess, word, code in zip(guesses, hidden, np.asarray(codes), strict=True):
@@ -183,7 +184,8 @@ def test_the_observation_is_what_the_marks_prove_no_more_no_less(task: Wordle) -
     """Words consistent with the knowledge are exactly the words that would have marked all guesses alike."""
     rng = np.random.default_rng(1)
     games = 600
-    hidden, guesses = rng.integers(len(task.words), size=games), rng.integers(len(task.words), size=(games, TRIES))
+    hidden = rng.integers(len(task.words), size=games)
+    guesses = rng.integers(len(task.words), size=(games, TRIES))
     # Random guesses leave few words soon; guesses like the hidden word test knowledge of copies and positions.
     near = np.argsort(-(matrix()[:, hidden[: games // 2]] % 5).T, axis=1)[:, :400]
     guesses[: games // 2] = rng.permuted(near, axis=1)[:, :TRIES]
@@ -221,7 +223,8 @@ def test_the_observation_is_what_the_marks_prove_no_more_no_less(task: Wordle) -
 def test_action_features_prefer_consistent_words_linearly(task: Wordle) -> None:
     """The best product of features and observation is reached by a consistent word, wherever two copies suffice."""
     rng = np.random.default_rng(2)
-    hidden, guesses = rng.integers(len(task.words), size=300), rng.integers(len(task.words), size=(300, 3))
+    hidden = rng.integers(len(task.words), size=300)
+    guesses = rng.integers(len(task.words), size=(300, 3))
     end = boards(task, hidden, guesses)
     last = jax.tree.map(lambda field: field[:, -1], end)
     observations = observe(task, last)
@@ -298,10 +301,13 @@ def test_the_return_is_the_score_of_the_last_board(task: Wordle) -> None:
         words[words == hidden] -= 1
         if solving := game % 4:
             words[2 * solving - 1] = hidden  # with guess 2, 4 or 6
-        total, terminated, used = 0.0, False, 0
+        total = 0.0
+        terminated = False
+        used = 0
         while not terminated:
             _, reward, terminated, _, info = env.step(words[used])
-            total, used = total + reward, used + 1
+            total = total + reward
+            used = used + 1
         best = max(marks_by_the_rules(task.words[w], task.words[hidden]).count("G") for w in words)
         # Six float32 rewards, each within 2**-25 of a multiple of 0.05.
         assert total == pytest.approx(1.1 - 0.1 * used if solving else 0.05 * best, abs=1e-6)

@@ -48,7 +48,8 @@ def guesses_needed(games: Sequence[Game], answers: Collection[str], guesses_only
     """
     if sorted(game[-1] for game in games) != sorted(answers):
         raise ValueError("expected one game for each answer, which is its last guess")
-    allowed, choice = {*answers, *guesses_only}, dict[tuple[tuple[str, int], ...], str]()
+    allowed = {*answers, *guesses_only}
+    choice = dict[tuple[tuple[str, int], ...], str]()
     for *earlier, hidden in games:
         if not {*earlier} <= allowed or hidden in earlier or len(earlier) >= TRIES:
             raise ValueError(f"no game of at most {TRIES} guesses of the lists: {earlier}, {hidden}")
@@ -113,7 +114,8 @@ def test_what_is_no_strategy_is_refused(change: object, words: str) -> None:
 @pytest.mark.skipif(not all(map(os.environ.get, FILES)), reason=f"no licence to ship the lists: {', '.join(FILES)}")
 def test_a_published_strategy_needs_the_fewest_guesses_that_were_proven() -> None:
     answers, guesses_only, strategy = (Path(os.environ[name]).read_text() for name in FILES)
-    hidden, guessed = answers.split(), {*guesses_only.split()} - {*answers.split()}
+    hidden = answers.split()
+    guessed = {*guesses_only.split()} - {*answers.split()}
     assert (len(hidden), len(hidden) + len(guessed)) == (2_315, 12_972)
     games = [tuple(re.findall(r"\b[a-z]{5}\b", line)) for line in strategy.splitlines()]
     needed = guesses_needed([game for game in games if game], hidden, guessed)

@@ -73,7 +73,8 @@ class Confiner(eqx.Module):
 
     def _worth(self, state: State, action: jax.Array) -> jax.Array:
         """Return what a position after a move is worth, int32."""
-        task, foe = self.task, state.foe
+        task = self.task
+        foe = state.foe
         king, piece, second, queen = task.move_white(state, action)
         pieces = [piece, second] if task.piece == BISHOP else [piece]
         slide_directions = np.isin(np.arange(DIRECTIONS), SLIDES[QUEEN if task.piece == PAWN else task.piece])

@@ -25,7 +25,8 @@ MOVES = KING_MOVES + DIRECTIONS * FARTHEST
 """Moves of White: the king's by direction, then the piece's by direction and distance (1 to 7)."""
 SLIDES = {QUEEN: range(8), ROOK: range(0, 8, 2), BISHOP: range(1, 8, 2), PAWN: range(0)}
 """Directions in which a piece slides."""
-MATE, STALEMATE = 8, 9
+MATE = 8
+STALEMATE = 9
 """Replies of Black that has none."""
 NO_MATE = -1
 NORTH = 0

@@ -120,7 +120,9 @@ def positions(piece: str, count: int) -> Iterator[Position]:
 @pytest.mark.parametrize(("tier", "piece"), KINDS.items())
 def test_a_won_position_is_one_move_from_a_lost_one_and_moves_are_those_of_chess(tier: str, piece: str) -> None:
     task: Any = build(tier)
-    mask, tables, won = jax.jit(task.action_mask), solve(piece), 0
+    mask = jax.jit(task.action_mask)
+    tables = solve(piece)
+    won = 0
     for position in positions(piece, 250):
         king, at, foe = position
         if in_check(board(chess.WHITE, king, foe, (at, PIECE[piece]))):
@@ -140,7 +142,8 @@ def test_a_won_position_is_one_move_from_a_lost_one_and_moves_are_those_of_chess
 
 @pytest.mark.parametrize("piece", KINDS.values())
 def test_every_reply_of_a_lost_position_is_to_a_won_one_and_the_best_is_played(piece: str) -> None:
-    tables, draws = solve(piece), 0
+    tables = solve(piece)
+    draws = 0
     cornered = [squares("Kb6 Qc7 ka8"), squares("Kb6 Qb7 ka8")] if piece == QUEEN else []
     for king, at, foe in (*cornered, *positions(piece, 600)):
         before = board(chess.BLACK, king, foe, (at, PIECE[piece]))
@@ -163,7 +166,9 @@ def test_every_reply_of_a_lost_position_is_to_a_won_one_and_the_best_is_played(p
 def test_two_bishops_keep_the_rules_of_chess_and_mate_in_the_published_number_of_moves() -> None:
     """Longest mate 19: Nalimov's tables, by B. Moreland, stmintz.com/ccc/index.php?id=138918."""
     task: Any = build("bishops")
-    tables, mask, rng = solve_bishops(), jax.jit(task.action_mask), np.random.default_rng(1)
+    tables = solve_bishops()
+    mask = jax.jit(task.action_mask)
+    rng = np.random.default_rng(1)
     assert tables.distance.max() == tables.lost.max() == 19
     distance, lost, best, replies = (
         table.ravel() for table in (tables.distance, tables.lost, tables.best, tables.reply)
@@ -176,7 +181,8 @@ def test_two_bishops_keep_the_rules_of_chess_and_mate_in_the_published_number_of
             continue
         state = State(*map(np.int32, (king, light, dark, foe)), np.bool_(False), np.int32(0), np.int32(0))
         bishops = (light, chess.BISHOP), (dark, chess.BISHOP)
-        before, number = board(chess.BLACK, king, foe, *bishops), task._number(king, light, dark, foe)
+        before = board(chess.BLACK, king, foe, *bishops)
+        number = task._number(king, light, dark, foe)
         assert tuple(map(int, task._squares_of(number))) == (king, light, dark, foe)
         ends = [move.to_square for move in before.legal_moves]
         assert before.is_checkmate() == (replies[number] == MATE) == (lost[number] == 0)
