@@ -24,21 +24,7 @@ pytestmark = pytest.mark.of_variants
 
 # -- the rules, written out ------------------------------------------------------------------------------------------
 
-KINDS = [
-    "edge",
-    "grass",
-    "sand",
-    "path",
-    "water",
-    "lava",
-    "tree",
-    "stone",
-    "coal",
-    "iron",
-    "diamond",
-    "table",
-    "furnace",
-]
+KINDS = "edge grass sand path water lava tree stone coal iron diamond table furnace".split()
 ITEMS = ["wood", "stone", "coal", "iron", "diamond", "sapling"]
 TOOLS = [f"{material} {tool}" for tool in ("pickaxe", "sword") for material in ("wood", "stone", "iron")]
 ACTIONS = ["noop", "left", "right", "up", "down", "do", "sleep", "stone", "table", "furnace", "sapling", *TOOLS]
@@ -326,12 +312,8 @@ class Plain:
                 pales = ROLES[i] == "zombie" and self.light() == 8 and fades == 0 and away > 4
                 self.beasts[i] = None if away > 12 or pales else beast
         cell = step_from(self.me, (offset[0] - 8, offset[1] - 8))
-        if (
-            not (0 < cell[0] < 31 and 0 < cell[1] < 31)
-            or cell in self.occupied_cells()
-            or slot == 7
-            or self.beasts[slot]
-        ):
+        outside = not (0 < cell[0] < 31 and 0 < cell[1] < 31)
+        if outside or cell in self.occupied_cells() or slot == 7 or self.beasts[slot]:
             return
         odds = {"cow": 64, "zombie": 6 + 15 * (8 - self.light()), "skeleton": 128}[ROLES[slot]]
         home, min_distance = (
