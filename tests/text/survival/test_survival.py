@@ -24,7 +24,9 @@ pytestmark = pytest.mark.of_variants
 
 # -- the rules, written out ------------------------------------------------------------------------------------------
 
-KINDS = "edge grass sand path water lava tree stone coal iron diamond table furnace".split()
+KINDS = [
+    "edge", "grass", "sand", "path", "water", "lava", "tree", "stone", "coal", "iron", "diamond", "table", "furnace",
+]  # fmt: skip
 ITEMS = ["wood", "stone", "coal", "iron", "diamond", "sapling"]
 TOOLS = [f"{material} {tool}" for tool in ("pickaxe", "sword") for material in ("wood", "stone", "iron")]
 ACTIONS = ["noop", "left", "right", "up", "down", "do", "sleep", "stone", "table", "furnace", "sapling", *TOOLS]
