@@ -69,16 +69,16 @@ def test_the_shown_evidence_is_the_posterior() -> None:
         answers: Answers = {}
         for finding in rng.permutation(task.findings):
             observation, reward, *_ = env.step(int(finding))
-            answers[int(finding)] = observation[finding] == 1
+            entries = task.named(observation)
+            answers[int(finding)] = entries["findings"][finding] == 1
             assert reward == pytest.approx(-COST[task.kinds[finding]] / 100)
             masses = np.array([float(mass) for mass in joint(task, env.unwrapped.params, answers)])
-            log_posteriors = observation[task.findings : task.findings + task.diseases]
+            log_posteriors = entries["evidence"]
             # Five findings and a prior, rounded to thousandths of a nat, on either side.
             assert log_posteriors == pytest.approx(np.maximum(np.log(masses / masses.max()) / 10, -1), abs=6e-4)
             joint_of_player = players.joint(task, env.unwrapped.episode.state, env.unwrapped.params)
             assert np.asarray(joint_of_player) == pytest.approx(masses, rel=1e-5)
-        table = observation[task.findings + task.diseases :].reshape(task.diseases, task.findings)
-        assert table == pytest.approx(PERCENT[task.kinds, env.unwrapped.params.levels] / 100)
+        assert entries["table"] == pytest.approx(PERCENT[task.kinds, env.unwrapped.params.levels] / 100)
 
 
 def test_values_are_those_of_exhaustive_search() -> None:

@@ -88,26 +88,26 @@ def test_games_are_those_of_the_rules_and_the_shown_evidence_is_the_posterior() 
         liking = rows(params.tastes, a)
         assert (liking.sum(0) == 1).all()
         tastes = liking[0] - liking[2]
-        blocks = np.split(observation, np.cumsum([a, a, k, i, i * a]))
-        assert (blocks[4].reshape(i, a) == items).all()
+        entries = task.named(observation)
+        assert (entries["items"] == items).all()
         mean = PERCENT @ [1, 0, -1] / 100
-        assert blocks[5].reshape(k, a) == pytest.approx(mean[attitudes(params, a)])
+        assert entries["attitudes"] == pytest.approx(mean[attitudes(params, a)])
         answers: Answers = {}
         for attribute in rng.permutation(a)[: seed % (a + 1)]:
             observation, reward, over, _, info = env.step(int(attribute))
             assert (reward, over) == (pytest.approx(-0.02), False)
             answers[int(attribute)] = int(tastes[attribute])
-            asked_flags, answer_block, evidence, worth, *_ = np.split(observation, np.cumsum([a, a, k, i, i * a]))
+            entries = task.named(observation)
             known_tastes = np.array([answers.get(n, 0) for n in range(a)])
-            assert (asked_flags == [n in answers for n in range(a)]).all()
-            assert (answer_block == known_tastes).all()
-            assert worth == pytest.approx(items @ known_tastes / a)
+            assert (entries["asked"] == [n in answers for n in range(a)]).all()
+            assert (entries["answers"] == known_tastes).all()
+            assert entries["worth"] == pytest.approx(items @ known_tastes / a)
             assert info["known"] == len(answers)
             masses = np.zeros(k)
             for (kind, _), p in joint(task, params, answers).items():
                 masses[kind] += float(p)
             # Four answers and a prior, rounded to thousandths of a nat, on either side.
-            assert evidence == pytest.approx(np.maximum(np.log(masses / masses.max()) / 10, -1), abs=5e-4)
+            assert entries["evidence"] == pytest.approx(np.maximum(np.log(masses / masses.max()) / 10, -1), abs=5e-4)
         item = int(rng.integers(i))
         _, reward, over, _, info = env.step(a + item)
         assert over

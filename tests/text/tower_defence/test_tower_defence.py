@@ -463,13 +463,8 @@ def test_words_numbers_and_pictures_show_the_same() -> None:
     observation, _ = numbers.reset(seed=4)
     picture, _ = pixels.reset(seed=4)
     rng = np.random.default_rng(2)
-    slices = {}
-    start = 0
-    for component in numbers.unwrapped.task.observation_components():
-        slices[component.name] = (slice(start, start + component.size), component.shape)
-        start += component.size
     for t in range(60):
-        entries = {name: observation[where].reshape(shape) for name, (where, shape) in slices.items()}
+        entries = numbers.unwrapped.task.named(observation)
         wave, coins, lives = (
             int(re.search(pattern, text)[1]) for pattern in (r"Wave (\d+)", r"Coins (\d+)", r"lives (\d+)")
         )
