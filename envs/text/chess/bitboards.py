@@ -22,7 +22,7 @@ STEPS = ((1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1), (0, -1), (1, -1))
 """Ranks and files of a step in each direction; the opposite of direction d is d + 4 modulo 8."""
 JUMPS = ((2, 1), (1, 2), (-1, 2), (-2, 1), (-2, -1), (-1, -2), (1, -2), (2, -1))
 """Ranks and files of a knight's jumps, clockwise."""
-FARTHEST = 7
+MAX_SLIDE = 7
 
 
 class Bits(NamedTuple):
@@ -49,11 +49,11 @@ class Bits(NamedTuple):
         """Return some of the sets."""
         return Bits(self.low[index], self.high[index])
 
-    def reshaped(self, *shape: int) -> Bits:
+    def reshape(self, *shape: int) -> Bits:
         """Return the sets in another shape."""
         return Bits(self.low.reshape(shape), self.high.reshape(shape))
 
-    def wide(self) -> Bits:
+    def widen(self) -> Bits:
         """Repeat one set for each direction."""
         return Bits(*(jnp.broadcast_to(half, (8,)) for half in self))
 
@@ -69,13 +69,13 @@ class Bits(NamedTuple):
         """Return the numbers of members, int32."""
         return (lax.population_count(self.low) + lax.population_count(self.high)).astype(jnp.int32)
 
-    def together(self) -> Bits:
+    def union(self) -> Bits:
         """Return the union along the last axis."""
         return Bits(*(lax.reduce_or(half, (half.ndim - 1,)) for half in self))
 
-    def flipped(self) -> Bits:
+    def flip(self) -> Bits:
         """Return the sets with the first rank as the last."""
-        return Bits(_bytes_reversed(self.high), _bytes_reversed(self.low))
+        return Bits(_reverse_bytes(self.high), _reverse_bytes(self.low))
 
 
 def square_bit(square: Any) -> Bits:
@@ -97,17 +97,17 @@ def full_where(flags: np.ndarray) -> Bits:
     return Bits(words, words)
 
 
-def stacked(*sets: Bits) -> Bits:
+def stack_sets(*sets: Bits) -> Bits:
     """Stack sets along a new first axis."""
     return Bits(*(jnp.stack(halves) for halves in zip(*sets, strict=True)))
 
 
-def stored(sets: Sets) -> Sets:
+def store_sets(sets: Sets) -> Sets:
     """Return the same sets from memory. Otherwise the compiler repeats the code that makes them for each user."""
     return computed_once(lambda value: value)(sets)
 
 
-def _bytes_reversed(word: jax.Array) -> jax.Array:
+def _reverse_bytes(word: jax.Array) -> jax.Array:
     swapped = (word & np.uint32(0x00FF00FF)) << 8 | (word >> 8) & np.uint32(0x00FF00FF)
     return swapped << 16 | swapped >> 16
 
@@ -154,7 +154,7 @@ def sliding_reach(sources: Bits, through: Bits) -> Bits:
 
     def flood(sources: Bits, through: Bits) -> Bits:
         reached = RAYS(sources)
-        for _ in range(FARTHEST - 1):
+        for _ in range(MAX_SLIDE - 1):
             reached |= RAYS(reached & through)
         return reached
 

@@ -15,7 +15,7 @@ from jax import lax
 
 from rlbench_suite.policy import View, privileged_player
 
-from .bitboards import LEAPS, RAYS, Bits, full_where, sliding_reach, squares, stacked
+from .bitboards import LEAPS, RAYS, Bits, full_where, sliding_reach, squares, stack_sets
 from .rules import (
     BISHOP,
     KING,
@@ -74,21 +74,21 @@ def promise(position: Position) -> jax.Array:
     """
     own_pieces = position.own_pieces
     kinds = position.kinds
-    everyone = kinds.together()
+    everyone = kinds.union()
     foe = everyone & ~own_pieces
     sliders = by_direction(kinds.at(ROOK) | kinds.at(QUEEN), kinds.at(BISHOP) | kinds.at(QUEEN))
-    sources = stacked(
-        kinds.at(BISHOP).wide() & own_pieces & _DIAGONAL, kinds.at(ROOK).wide() & own_pieces & _STRAIGHT,
-        kinds.at(QUEEN).wide() & own_pieces, sliders & foe,
+    sources = stack_sets(
+        kinds.at(BISHOP).widen() & own_pieces & _DIAGONAL, kinds.at(ROOK).widen() & own_pieces & _STRAIGHT,
+        kinds.at(QUEEN).widen() & own_pieces, sliders & foe,
     )  # fmt: skip
-    through = ~everyone.wide()
+    through = ~everyone.widen()
     bishops, rooks, queens, defended = (
-        sliding_reach(sources, stacked(*[through] * 4)).together().at(side) for side in range(4)
+        sliding_reach(sources, stack_sets(*[through] * 4)).union().at(side) for side in range(4)
     )
 
     def near(side: Bits, pawns: Bits) -> list[Bits]:
         pawn, king = (RAYS(kinds.at(kind) & side) for kind in (PAWN, KING))
-        return [(pawn & pawns).together(), LEAPS(kinds.at(KNIGHT) & side).together(), king.together()]
+        return [(pawn & pawns).union(), LEAPS(kinds.at(KNIGHT) & side).union(), king.union()]
 
     by_pawns, by_knights, by_king = near(own_pieces, _PAWNS)
     for more in near(foe, _FOE_PAWNS):
@@ -107,12 +107,12 @@ def promise(position: Position) -> jax.Array:
         hit = (kinds.at(np.array(victims, np.int32)) & foe & attacked).any()
         wins = jnp.maximum(wins, jnp.where(hit, VALUES[list(victims)] - cost, 0).max())
     pawns = kinds.at(PAWN) & own_pieces
-    foe_pawns = (kinds.at(PAWN) & foe).flipped()
+    foe_pawns = (kinds.at(PAWN) & foe).flip()
     ranks_ahead = ((pawns & _BEYOND).size() - (foe_pawns & _BEYOND).size()).sum(dtype=jnp.int32)
     return material(position) + wins + ADVANCE * ranks_ahead + SIGHT * (everything.size() - defended.size())
 
 
-def over(position: Position, legal: Legal) -> tuple[jax.Array, jax.Array]:
+def game_over_score(position: Position, legal: Legal) -> tuple[jax.Array, jax.Array]:
     """Return whether a game is over for want of moves or material, and what it is then worth to the side to move."""
     stuck = ~(legal.words != 0).any()
     return stuck | cannot_mate(position), jnp.where(stuck & legal.check, -MATE, 0)
@@ -169,7 +169,7 @@ class ThreePlies(eqx.Module):
                 lambda root_leaf, leaf: jnp.where(fresh, root_leaf, leaf), state.position, search.position
             )
             position, legal = advance(source, move)
-            ended, end_score = over(position, legal)
+            ended, end_score = game_over_score(position, legal)
             again = fresh & (count_occurrences(state.history, position) > 0)
             ended = ended | again
             end_score = jnp.where(again, 0, end_score)

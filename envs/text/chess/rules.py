@@ -23,9 +23,9 @@ from rlbench_suite.reductions import summed
 
 from .bitboards import (
     EAST,
-    FARTHEST,
     JUMPS,
     LEAPS,
+    MAX_SLIDE,
     NORTH,
     NORTH_EAST,
     NORTH_WEST,
@@ -41,18 +41,18 @@ from .bitboards import (
     sliding_reach,
     square_bit,
     squares,
-    stacked,
-    stored,
+    stack_sets,
+    store_sets,
 )
 
 PAWN, KNIGHT, BISHOP, ROOK, QUEEN, KING = range(6)
-PLANES = 8 * FARTHEST + len(JUMPS) + 9
+PLANES = 8 * MAX_SLIDE + len(JUMPS) + 9
 MOVES = 64 * PLANES
 WORDS = 2 * PLANES
 PUSHES = (NORTH, NORTH_EAST, NORTH_WEST)
 OFFSETS = np.array(
     [
-        *((k * up, k * right) for k in range(1, FARTHEST + 1) for up, right in STEPS),
+        *((k * up, k * right) for k in range(1, MAX_SLIDE + 1) for up, right in STEPS),
         *JUMPS,
         *(STEPS[direction] for direction in PUSHES * 3),
     ]
@@ -78,13 +78,13 @@ _SHORT_FREE = squares(5, 6)
 _LONG_FREE = squares(1, 2, 3)
 _SHORT_SAFE = squares(4, 5, 6)
 _LONG_SAFE = squares(2, 3, 4)
-_ONE_STEP = full_where(np.arange(FARTHEST)[:, None] == 0)
-_NEARER = full_where(np.arange(FARTHEST)[:, None, None] < np.arange(FARTHEST)[:, None])
+_ONE_STEP = full_where(np.arange(MAX_SLIDE)[:, None] == 0)
+_NEARER = full_where(np.arange(MAX_SLIDE)[:, None, None] < np.arange(MAX_SLIDE)[:, None])
 
 
 def _only(steps: int, *directions: int) -> Bits:
     """Mark moves by some squares in some directions, ``(7, 8)``."""
-    return full_where((np.arange(1, FARTHEST + 1)[:, None] == steps) & np.isin(np.arange(8), directions))
+    return full_where((np.arange(1, MAX_SLIDE + 1)[:, None] == steps) & np.isin(np.arange(8), directions))
 
 
 def _toward(*directions: int) -> Bits:
@@ -125,8 +125,8 @@ class Position(NamedTuple):
 
     def swap_sides(self) -> Position:
         """Return the position as the other side sees it."""
-        foe = self.kinds.together() & ~self.own_pieces
-        low, high = Bits(jnp.append(self.low[:6], foe.low), jnp.append(self.high[:6], foe.high)).flipped()
+        foe = self.kinds.union() & ~self.own_pieces
+        low, high = Bits(jnp.append(self.low[:6], foe.low), jnp.append(self.high[:6], foe.high)).flip()
         return self._replace(low=low, high=high, castling=self.castling >> 2 | (self.castling & 3) << 2)
 
 
@@ -187,7 +187,7 @@ def legal_moves(position: Position) -> tuple[Legal, jax.Array]:
     """Return the legal moves, and whether one of them captures in passing."""
     own_pieces = position.own_pieces
     kinds = position.kinds
-    everyone = kinds.together()
+    everyone = kinds.union()
     foe = everyone & ~own_pieces
     empty = ~everyone
     pawns, knights, bishops, rooks, queens, kings = (kinds.at(kind) for kind in range(6))
@@ -203,42 +203,42 @@ def legal_moves(position: Position) -> tuple[Legal, jax.Array]:
     without = [(empty | taker | victim) & ~target for taker in takers]
 
     # Squares that foes see through the king, and that the king sees: attacks, checks and pins.
-    sources = stacked(foe_sliders, *[king.wide()] * 3)
-    views = sliding_reach(sources, stacked(*(free.wide() for free in (empty | king, empty, *without))))
+    sources = stack_sets(foe_sliders, *[king.widen()] * 3)
+    views = sliding_reach(sources, stack_sets(*(free.widen() for free in (empty | king, empty, *without))))
     attacked = views.at(0)
     rays = views.at(1)
     near = RAYS(king)
     hits = (rays & foe_sliders).any()
-    contact = ((LEAPS(king) & foe & knights) | (near & _FROM_PAWNS & foe & pawns)).together()
+    contact = ((LEAPS(king) & foe & knights) | (near & _FROM_PAWNS & foe & pawns)).union()
     danger = attacked | LEAPS(foe & knights) | RAYS(foe & kings) | (RAYS(foe & pawns) & _BY_FOE_PAWNS)
-    danger = danger.together()
+    danger = danger.union()
     checks = summed(hits.astype(jnp.int32)) + contact.size()
-    answers = (rays.where(hits).together() | contact).where(checks == 1) | _ALL.where(checks == 0)
+    answers = (rays.where(hits).union() | contact).where(checks == 1) | _ALL.where(checks == 0)
     pinned = rays & attacked.at(_OPPOSITE) & own_pieces
-    pinned_pieces = pinned.together()
-    free = stored(~pinned_pieces | pinned | pinned.at(_OPPOSITE))  # from where a piece may move in each direction
+    pinned_pieces = pinned.union()
+    free = store_sets(~pinned_pieces | pinned | pinned.at(_OPPOSITE))  # from where a piece may move in each direction
 
     # Moves by distance and direction, (7, 8): the sets of squares from which they start.
-    ends = stored(
+    ends = store_sets(
         _BACK(answers & ~own_pieces)
     )  # from where the move of a plane ends on a square that answers all checks
-    occupied = stored(_BACK(everyone)).at(slice(56)).reshaped(7, 8)
-    clear_path = stored(~Bits(*(lax.reduce_or(half, (0,)) for half in occupied.reshaped(7, 1, 8) & _NEARER)))
-    clear_moves = ends.at(slice(56)).reshaped(7, 8) & free & clear_path
+    occupied = store_sets(_BACK(everyone)).at(slice(56)).reshape(7, 8)
+    clear_path = store_sets(~Bits(*(lax.reduce_or(half, (0,)) for half in occupied.reshape(7, 1, 8) & _NEARER)))
+    clear_moves = ends.at(slice(56)).reshape(7, 8) & free & clear_path
     pushes = ~occupied & (_PUSH | (_DOUBLE & _SECOND_RANK))
     captures_in_passing = [
         _takes(views.at(2 + i), foe_sliders, taker, contact & ~victim) for i, taker in enumerate(takers)
     ]
     passing = (captures_in_passing[0] & _only(1, NORTH_EAST)) | (captures_in_passing[1] & _only(1, NORTH_WEST))
-    by_pawns = stored((own_pieces & pawns & clear_moves & (pushes | (occupied & _CAPTURE))) | passing)
+    by_pawns = store_sets((own_pieces & pawns & clear_moves & (pushes | (occupied & _CAPTURE))) | passing)
     steps = king.where((near & ~own_pieces & ~danger).any()) & _ONE_STEP
     short = (position.castling & OWN_SHORT != 0) & ~((everyone & _SHORT_FREE) | (danger & _SHORT_SAFE)).any()
     long = (position.castling & OWN_LONG != 0) & ~((everyone & _LONG_FREE) | (danger & _LONG_SAFE)).any()
     castles = (king.where(short) & _only(2, EAST)) | (king.where(long) & _only(2, WEST))
-    moves = stored((own_sliders & clear_moves) | by_pawns | steps | castles)
+    moves = store_sets((own_sliders & clear_moves) | by_pawns | steps | castles)
     jumps = own_pieces & knights & ~pinned_pieces & ends.at(slice(56, 64))
     promotions = by_pawns.at((0, np.array(PUSHES * 3, np.int32))) & _SEVENTH_RANK
-    low, high = map(jnp.concatenate, zip(moves.reshaped(56), jumps, promotions, strict=True))
+    low, high = map(jnp.concatenate, zip(moves.reshape(56), jumps, promotions, strict=True))
     return Legal(jnp.stack([low, high], -1).reshape(-1), checks > 0), (
         captures_in_passing[0] | captures_in_passing[1]
     ).any()
@@ -246,7 +246,7 @@ def legal_moves(position: Position) -> tuple[Legal, jax.Array]:
 
 def _takes(rays: Bits, foe_sliders: Bits, taker: Bits, contact: Bits) -> Bits:
     """Return the pawn that takes in passing if its king is safe afterwards."""
-    return taker.where(~((rays & foe_sliders).together() | contact).any())
+    return taker.where(~((rays & foe_sliders).union() | contact).any())
 
 
 def advance(position: Position, move: jax.Array) -> tuple[Position, Legal]:

@@ -47,7 +47,7 @@ from rlbench_suite.task import Split, Task
 from rlbench_suite.task_card import TaskCard
 
 from .notation import SQUARE, SQUARES, draw_board, endpoints, fen, format_board, members, move_name, pieces, read_move
-from .players import FREEDOM, MATE, TIES, material, over, promise
+from .players import FREEDOM, MATE, TIES, game_over_score, material, promise
 from .rules import (
     LIMIT,
     MOVES,
@@ -62,7 +62,7 @@ from .rules import (
     record_position,
 )
 
-CARELESS, GREEDY, AHEAD = range(3)
+CARELESS, GREEDY, FARSIGHTED = range(3)
 PLAYING, WON, LOST, STALEMATE, REPETITION, FIFTY, INSUFFICIENT = range(7)
 ENDS = {
     WON: "mate: you have won",
@@ -72,9 +72,9 @@ ENDS = {
     FIFTY: "a draw: 50 moves without a capture or a move of a pawn",
     INSUFFICIENT: "a draw: neither side can ever mate",
 }
-PLIES = 4
+OPENING_PLIES = 4
 KINDS = ("pawns", "knights", "bishops", "rooks", "queens", "king")
-FIRST = Position(
+START_POSITION = Position(
     np.array([0xFF00, 0x42, 0x24, 0x81, 0x08, 0x10, 0xFFFF], np.uint32),
     np.array([0xFF << 16, 0x42 << 24, 0x24 << 24, 0x81 << 24, 0x08 << 24, 0x10 << 24, 0], np.uint32),
     np.int32(15), np.int32(-1), np.int32(0),
@@ -160,7 +160,7 @@ class Chess(Task[Params, State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.opponent = GREEDY if difficulty is None else difficulty
-        if self.opponent not in (CARELESS, GREEDY, AHEAD):
+        if self.opponent not in (CARELESS, GREEDY, FARSIGHTED):
             raise ValueError(
                 f"A difficulty of {card.id} is 0 (easy: careless), 1 (medium: greedy) or 2 (hard: looks ahead); "
                 f"got {difficulty!r}."
@@ -175,7 +175,7 @@ class Chess(Task[Params, State]):
         """Draw colour and opening: random half-moves until one comes out that fits."""
         bits = self.bits(key, 2)
         black = (bits[0] & 1).astype(bool)
-        plies = PLIES + black.astype(jnp.int32)
+        plies = OPENING_PLIES + black.astype(jnp.int32)
 
         def fits(position: Position, legal: Legal) -> jax.Array:
             test = fingerprint(position)[0] % 4 == 0
@@ -193,7 +193,7 @@ class Chess(Task[Params, State]):
             _, half_moves, position, legal = carry
             return (half_moves != plies) | ~fits(position, legal)
 
-        first = jax.tree.map(jnp.asarray, (FIRST, Legal(self._first_moves, np.bool_(False))))
+        first = jax.tree.map(jnp.asarray, (START_POSITION, Legal(self._first_moves, np.bool_(False))))
         _, _, position, legal = lax.while_loop(unfit, step, (jnp.uint32(0), jnp.int32(0), *first))
         return Params(position._replace(clock=jnp.int32(0)), legal, black)
 
@@ -260,8 +260,8 @@ class Chess(Task[Params, State]):
 
     def _score(self, position: Position, legal: Legal) -> jax.Array:
         """Return what a position after the opponent's move is worth to the opponent, int32."""
-        if self.opponent == AHEAD:
-            ended, score = over(position, legal)
+        if self.opponent == FARSIGHTED:
+            ended, score = game_over_score(position, legal)
             return -jnp.where(ended, score, promise(position) + FREEDOM * legal.size())
         mate = ~(legal.words != 0).any() & legal.check
         return jnp.where(mate, MATE, -material(position))

@@ -24,7 +24,7 @@ from rlbench_suite.policy import View, privileged_player
 
 from .task import COST, PERCENT, Diagnosis, Params, State
 
-EXACT = 8
+MAX_EXACT_FINDINGS = 8
 """Most findings for which the player is exact."""
 
 
@@ -82,7 +82,7 @@ class BayesOptimal(eqx.Module):
 
     def initial(self, params: Params) -> Any:
         """Solve the table; nothing where it is too large."""
-        return values(self.task, params) if self.task.findings <= EXACT else ()
+        return values(self.task, params) if self.task.findings <= MAX_EXACT_FINDINGS else ()
 
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
         """Ask for the finding that leaves the greatest value, or conclude if no question is worth its cost."""
@@ -92,7 +92,9 @@ class BayesOptimal(eqx.Module):
         open_ = state.asked_findings >> np.arange(task.findings, dtype=np.uint32) & 1 == 0
         now = joint(task, state, params)
         cost = (COST[task.kinds] / 100).astype(task.dtype)
-        gain = self._exact(memory, state) if task.findings <= EXACT else self._ahead(now, open_, params, cost)
+        gain = (
+            self._exact(memory, state) if task.findings <= MAX_EXACT_FINDINGS else self._ahead(now, open_, params, cost)
+        )
         gain = jnp.where(open_, gain - cost * now.sum(), -1.0)
         conclude = task.findings + jnp.argmax(now)
         return jnp.where(gain.max() > now.max(), jnp.argmax(gain), conclude).astype(jnp.int32), memory

@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-FIRST = (
+NAME_STARTS = (
     "bra", "cle", "dro", "fli", "gri", "ho", "ju", "kla", "zo", "lu", "plo", "qui", "ru", "sto", "tru", "vo", "wi", "za"
 )  # fmt: skip
-SECOND = ("bbit", "dle", "fen", "gar", "kin", "lop", "mond", "nix", "pple", "rak", "sp", "tor", "vil", "xo", "zzle")
+NAME_ENDS = ("bbit", "dle", "fen", "gar", "kin", "lop", "mond", "nix", "pple", "rak", "sp", "tor", "vil", "xo", "zzle")
 """A fictional thing's name is one of each."""
 
 FICTIONAL_PROPERTIES = (
@@ -41,7 +41,7 @@ class Fiction(NamedTuple):
     properties: tuple[str, ...]
 
 
-THINGS = Fiction(FIRST, SECOND, FICTIONAL_PROPERTIES)
+THINGS = Fiction(NAME_STARTS, NAME_ENDS, FICTIONAL_PROPERTIES)
 
 
 class Knowledge(NamedTuple):

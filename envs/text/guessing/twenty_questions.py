@@ -116,7 +116,7 @@ def members(words: Any, size: int) -> Any:
     return flags.reshape(*words.shape[:-1], -1)[..., :size]
 
 
-def only(index: jax.Array, words: int) -> jax.Array:
+def set_of(index: jax.Array, words: int) -> jax.Array:
     """Return the set of one thing, uint32 ``(words,)``."""
     here = np.arange(words) == index // WORD
     return jnp.where(here, np.uint32(1) << (index % WORD).astype(jnp.uint32), 0)
@@ -293,9 +293,9 @@ class TwentyQuestions(Task[Params, State]):
         asks = action < self.properties
         bit = np.uint32(1) << jnp.minimum(action, self.properties - 1).astype(jnp.uint32)
         having = params.table[jnp.minimum(action, self.properties - 1)]
-        hidden = only(params.hidden, self.words)
+        hidden = set_of(params.hidden, self.words)
         answer = (having & hidden != 0).any()
-        guess = only(jnp.maximum(action - self.properties, 0), self.words)
+        guess = set_of(jnp.maximum(action - self.properties, 0), self.words)
         correct = ~asks & (guess == hidden).all()
         fits = jnp.where(asks, jnp.where(answer, having, ~having), jnp.where(correct, guess, ~guess))
         return State(

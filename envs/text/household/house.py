@@ -45,27 +45,27 @@ HAND = P
 NOWHERE = P + 1
 NAMES = tuple(PLACES)
 ROOM_OF = np.array([*PLACES.values()], np.int32)
-OPENS = np.array([NAMES.index(name) for name in CONTAINERS], np.int32)
+OPENABLE = np.array([NAMES.index(name) for name in CONTAINERS], np.int32)
 SURFACES = np.uint32(sum(1 << place for place, name in enumerate(NAMES) if name not in CONTAINERS))
 IN_ROOM = np.array([sum(1 << p for p in range(P) if ROOM_OF[p] == room) for room in range(R)], np.uint32)
 KIND_OF = np.array([KINDS.index(item.split()[0]) for item in THINGS], np.int32)
 OF_KIND = np.array([sum(1 << n for n in range(N) if KIND_OF[n] == kind) for kind in range(K)], np.uint32)
-CHANGES = np.array([sum(int(OF_KIND[KINDS.index(kind)]) for kind in kinds) for kinds in TARGETS], np.uint32)
+ALLOWED_THINGS = np.array([sum(int(OF_KIND[KINDS.index(kind)]) for kind in kinds) for kinds in TARGETS], np.uint32)
 """Things that each task may ask for. The appliances take no others."""
 CAN_SLICE = np.array([n for n in range(N) if KINDS[KIND_OF[n]] in SLICEABLE], np.int32)
 KNIFE = THINGS.index("knife 1")
-STATION = np.array([NAMES.index(name) for name in STATIONS], np.int32)
-CHOICES = np.array([[KINDS.index(kinds[i % len(kinds)]) for i in range(K)] for kinds in TARGETS], np.int32)
-MANY = np.array([len(kinds) for kinds in TARGETS], np.int32)
+STATION_PLACES = np.array([NAMES.index(name) for name in STATIONS], np.int32)
+TARGET_KINDS = np.array([[KINDS.index(kinds[i % len(kinds)]) for i in range(K)] for kinds in TARGETS], np.int32)
+TARGET_COUNTS = np.array([len(kinds) for kinds in TARGETS], np.int32)
 GOALS = np.array([p for p, name in enumerate(NAMES) if name not in ("sink", "fridge", "microwave")], np.int32)
 """Places in which things may have to be put."""
 
 SIZES = {
-    "look": 1, "go": R, "open": len(OPENS), "close": len(OPENS), "take": N, "put": P, "heat": 1, "cool": 1, "clean": 1,
-    "slice": len(CAN_SLICE), "examine": 1,
+    "look": 1, "go": R, "open": len(OPENABLE), "close": len(OPENABLE), "take": N, "put": P, "heat": 1, "cool": 1,
+    "clean": 1, "slice": len(CAN_SLICE), "examine": 1,
 }  # fmt: skip
 """Number of actions of each verb, in order."""
-FIRST = dict(zip(SIZES, np.cumsum([0, *SIZES.values()]).tolist(), strict=False))
+FIRST_ACTION = dict(zip(SIZES, np.cumsum([0, *SIZES.values()]).tolist(), strict=False))
 """First action of each verb."""
 ACTIONS = sum(SIZES.values())
 TENTHS = 10

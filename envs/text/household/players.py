@@ -25,16 +25,16 @@ from .house import (
     CAN_SLICE,
     CLEAN,
     EXAMINE,
-    FIRST,
+    FIRST_ACTION,
     HAND,
     HEAT,
     IN_ROOM,
     KNIFE,
     NOWHERE,
     OF_KIND,
-    OPENS,
+    OPENABLE,
     ROOM_OF,
-    STATION,
+    STATION_PLACES,
     SURFACES,
     N,
     P,
@@ -49,23 +49,25 @@ from .house import (
 )
 
 NUMBER_OF = {
-    "open": np.array([np.searchsorted(OPENS, place) for place in range(P)], np.int32),
+    "open": np.array([np.searchsorted(OPENABLE, place) for place in range(P)], np.int32),
     "slice": np.array([np.searchsorted(CAN_SLICE, item) for item in range(N)], np.int32),
 }
 """Number of a place among the containers, and of a thing among those that can be sliced."""
-ALL_OPEN = np.uint32(sum(1 << int(place) for place in OPENS))
+ALL_OPEN = np.uint32(sum(1 << int(place) for place in OPENABLE))
 
 
 def go(room: jax.Array, state: State, params: Params) -> jax.Array:
     """Return the step towards a room."""
     distances = params.distances[:, room]
-    return FIRST["go"] + jnp.argmin(jnp.where(params.distances[state.room] == 1, distances, 2 * R)).astype(jnp.int32)
+    return FIRST_ACTION["go"] + jnp.argmin(jnp.where(params.distances[state.room] == 1, distances, 2 * R)).astype(
+        jnp.int32
+    )
 
 
 def reach(place: jax.Array, action: jax.Array, state: State, params: Params) -> jax.Array:
     """Return the action if a place is within reach, else the step that brings it nearer."""
     room = jnp.asarray(ROOM_OF)[place]
-    opens = FIRST["open"] + jnp.asarray(NUMBER_OF["open"])[place]
+    opens = FIRST_ACTION["open"] + jnp.asarray(NUMBER_OF["open"])[place]
     closer = jnp.where(room == state.room, opens, go(room, state, params))
     return jnp.where(has(within_reach(state), place), action, closer)
 
@@ -81,7 +83,7 @@ def explore(state: State, params: Params) -> jax.Array:
     promise = jnp.where(here, jnp.where(shut_places > 0, P, -1), promise)
     room = jnp.argmax(promise).astype(jnp.int32)
     container = jnp.argmax(members(shut[state.room], P)).astype(jnp.int32)
-    opens = FIRST["open"] + jnp.asarray(NUMBER_OF["open"])[container]
+    opens = FIRST_ACTION["open"] + jnp.asarray(NUMBER_OF["open"])[container]
     return jnp.where(room == state.room, opens, go(room, state, params))
 
 
@@ -119,13 +121,13 @@ class Planner(eqx.Module):
         ready = members(treated_things(state, params), N)
         nearest = jnp.argmin(jnp.where(located, 2 * distance - ready, 4 * R)).astype(jnp.int32)
         new = self.explore(state, params)
-        put_down = FIRST["put"] + jnp.argmax(members(within_reach(state), P)).astype(jnp.int32)
+        put_down = FIRST_ACTION["put"] + jnp.argmax(members(within_reach(state), P)).astype(jnp.int32)
 
         def fetch(item: jax.Array) -> jax.Array:
-            return reach(place_of[item], FIRST["take"] + item, state, params)
+            return reach(place_of[item], FIRST_ACTION["take"] + item, state, params)
 
         knife = jnp.int32(KNIFE)
-        slices = FIRST["slice"] + jnp.asarray(NUMBER_OF["slice"])[nearest]
+        slices = FIRST_ACTION["slice"] + jnp.asarray(NUMBER_OF["slice"])[nearest]
         slicing = reach(place_of[nearest], slices, state, params)
         to_cut = jnp.where(
             in_hand[KNIFE],
@@ -135,14 +137,18 @@ class Planner(eqx.Module):
         task = params.task
         verb = jnp.where(
             task == EXAMINE,
-            FIRST["examine"],
-            jnp.where(task == CLEAN, FIRST["clean"], jnp.where(task == HEAT, FIRST["heat"], FIRST["cool"])),
+            FIRST_ACTION["examine"],
+            jnp.where(
+                task == CLEAN,
+                FIRST_ACTION["clean"],
+                jnp.where(task == HEAT, FIRST_ACTION["heat"], FIRST_ACTION["cool"]),
+            ),
         )
         number = jnp.where(task == EXAMINE, 0, jnp.where(task == CLEAN, 1, jnp.where(task == HEAT, 2, 3)))
-        station = jnp.asarray(STATION)[number]
+        station = jnp.asarray(STATION_PLACES)[number]
         there = jnp.asarray(ROOM_OF)[station]
         change = jnp.where(there == state.room, verb, go(there, state, params))
-        deliver = reach(params.goal, FIRST["put"] + params.goal, state, params)
+        deliver = reach(params.goal, FIRST_ACTION["put"] + params.goal, state, params)
         carry = jnp.where((task == EXAMINE) | ~ready[item], change, deliver)
         bring = jnp.where(
             useful[item] & holds,
@@ -160,5 +166,5 @@ class RoomByRoom(Planner):
         unseen = jnp.asarray(IN_ROOM) & ~state.looked
         room = jnp.argmax(unseen != 0).astype(jnp.int32)
         container = jnp.argmax(members(unseen[room], P)).astype(jnp.int32)
-        opens = FIRST["open"] + jnp.asarray(NUMBER_OF["open"])[container]
+        opens = FIRST_ACTION["open"] + jnp.asarray(NUMBER_OF["open"])[container]
         return jnp.where(room == state.room, opens, go(room, state, params))

@@ -57,34 +57,34 @@ from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard, unknown
 
 from .house import (
+    ALLOWED_THINGS,
     CAN_SLICE,
-    CHANGES,
-    CHOICES,
     CLEAN,
     CONTAINERS,
     COOL,
     EXAMINE,
     FIND,
-    FIRST,
+    FIRST_ACTION,
     GOALS,
     HAND,
     HEAT,
     IN_ROOM,
     KINDS,
     KNIFE,
-    MANY,
     NAMES,
     NOWHERE,
     OF_KIND,
-    OPENS,
+    OPENABLE,
     PLACES,
     PUT,
     ROOM_OF,
     ROOMS,
     SIZES,
     SLICEABLE,
-    STATION,
+    STATION_PLACES,
     SURFACES,
+    TARGET_COUNTS,
+    TARGET_KINDS,
     TASKS,
     TENTHS,
     THINGS,
@@ -170,8 +170,8 @@ class Household(Task[Params, State]):
         places = (bits[:N] % P).astype(jnp.int32)
         kind_draw, goal_draw, task_draw = bits[N + R], bits[N + R + 1], bits[N + R + 2]
         task = jnp.asarray(self.tasks, jnp.int32)[(task_draw % len(self.tasks)).astype(jnp.int32)]
-        many = jnp.asarray(MANY)[task].astype(jnp.uint32)
-        kind = jnp.asarray(CHOICES)[task, (kind_draw % many).astype(jnp.int32)]
+        many = jnp.asarray(TARGET_COUNTS)[task].astype(jnp.uint32)
+        kind = jnp.asarray(TARGET_KINDS)[task, (kind_draw % many).astype(jnp.int32)]
         goal = jnp.asarray(GOALS)[(goal_draw % len(GOALS)).astype(jnp.int32)]
         food = np.isin(np.arange(K), [KINDS.index(name) for name in SLICEABLE])
         sliced = (self.tier == 3) & jnp.asarray(food)[kind] & (task != TWO)
@@ -213,8 +213,8 @@ class Household(Task[Params, State]):
 
         def number(verb: str) -> tuple[jax.Array, jax.Array]:
             """Return whether the action is of the verb, and its object's number."""
-            is_verb = (action >= FIRST[verb]) & (action < FIRST[verb] + SIZES[verb])
-            return is_verb, jnp.clip(action - FIRST[verb], 0, SIZES[verb] - 1).astype(jnp.int32)
+            is_verb = (action >= FIRST_ACTION[verb]) & (action < FIRST_ACTION[verb] + SIZES[verb])
+            return is_verb, jnp.clip(action - FIRST_ACTION[verb], 0, SIZES[verb] - 1).astype(jnp.int32)
 
         goes, room = number("go")
         opens, container = number("open")
@@ -225,17 +225,17 @@ class Household(Task[Params, State]):
         in_hand = state.places == HAND
         hand = pack(in_hand)
         places = jnp.where(takes & (np.arange(N) == item), HAND, jnp.where(puts & in_hand, place, state.places))
-        heats, cools, cleans = (action == FIRST[verb] for verb in ("heat", "cool", "clean"))
-        opened = state.opened | jnp.where(opens, bit(jnp.asarray(OPENS)[container]), 0)
+        heats, cools, cleans = (action == FIRST_ACTION[verb] for verb in ("heat", "cool", "clean"))
+        opened = state.opened | jnp.where(opens, bit(jnp.asarray(OPENABLE)[container]), 0)
         after = state._replace(
             room=jnp.where(goes, room, state.room),
             places=places.astype(jnp.int32),
-            opened=opened & ~jnp.where(closes, bit(jnp.asarray(OPENS)[shut]), 0),
+            opened=opened & ~jnp.where(closes, bit(jnp.asarray(OPENABLE)[shut]), 0),
             hot=jnp.where(heats, state.hot | hand, jnp.where(cools, state.hot & ~hand, state.hot)),
             cold=jnp.where(cools, state.cold | hand, jnp.where(heats, state.cold & ~hand, state.cold)),
             clean=jnp.where(cleans, state.clean | hand, state.clean),
             sliced=jnp.where(slices, state.sliced | bit(jnp.asarray(CAN_SLICE)[piece]), state.sliced),
-            examined=jnp.where(action == FIRST["examine"], state.examined | hand, state.examined),
+            examined=jnp.where(action == FIRST_ACTION["examine"], state.examined | hand, state.examined),
         )
         after = self._look(after)
         return after._replace(progress=progress(after, params))
@@ -247,14 +247,14 @@ class Household(Task[Params, State]):
         hand = pack(state.places == HAND)
         empty = hand == 0
         visible = has(reach, state.places)
-        openable = has(here, OPENS)
-        is_open = has(state.opened, OPENS)
-        station = has(here, STATION)
+        openable = has(here, OPENABLE)
+        is_open = has(state.opened, OPENABLE)
+        station = has(here, STATION_PLACES)
         cuts = has(hand, np.int32(KNIFE)) & visible & ~members(state.sliced, N)
         at_stations = (
-            station[2] & (hand & CHANGES[HEAT] != 0),
-            station[3] & (hand & CHANGES[COOL] != 0),
-            station[1] & (hand & CHANGES[CLEAN] != 0),
+            station[2] & (hand & ALLOWED_THINGS[HEAT] != 0),
+            station[3] & (hand & ALLOWED_THINGS[COOL] != 0),
+            station[1] & (hand & ALLOWED_THINGS[CLEAN] != 0),
         )
         blocks = [
             jnp.ones(1, bool),
@@ -280,7 +280,7 @@ class Household(Task[Params, State]):
             state.room == np.arange(R),
             params.distances[upper] == 1,
             members(state.visited, R),
-            has(state.opened, OPENS),
+            has(state.opened, OPENABLE),
             members(state.looked, P),
             (state.last_seen[:, None] == np.arange(P + 2)).reshape(-1),
             members(state.hot, N),
@@ -300,7 +300,7 @@ class Household(Task[Params, State]):
             Component("room", "the room that the player is in", shape=(R,)),
             Component("plan", "whether two rooms are connected, pair by pair", shape=(R * (R - 1) // 2,)),
             Component("visited", "whether each room was seen", shape=(R,)),
-            Component("open", "whether each container is open", shape=(len(OPENS),)),
+            Component("open", "whether each container is open", shape=(len(OPENABLE),)),
             Component("looked", "whether the contents of each place were seen", shape=(P,)),
             Component("places", "[thing, place]: where it was last seen; then the hand, and nowhere", shape=(N, P + 2)),
             Component("hot", "whether each thing is hot", shape=(N,)),
@@ -353,7 +353,7 @@ class Household(Task[Params, State]):
             contents[place].append(item)
         return contents
 
-    def _listed(self, state: State, *places: Any) -> list[str]:
+    def _list_names(self, state: State, *places: Any) -> list[str]:
         """Return for each place the names of its things, with what was done to them."""
         sets = np.array([state.hot, state.cold, state.clean, state.sliced], np.uint32)
         treatments = (sets >> np.arange(len(THINGS), dtype=np.uint32)[:, None] & 1).tolist()
@@ -366,7 +366,7 @@ class Household(Task[Params, State]):
         kind = KINDS[int(params.kind)]
         task = int(params.task)
         phrase = f"{'sliced ' if bool(params.sliced) else ''}{kind}"
-        where = f"{'in' if int(params.goal) in OPENS else 'on'} the {NAMES[int(params.goal)]}"
+        where = f"{'in' if int(params.goal) in OPENABLE else 'on'} the {NAMES[int(params.goal)]}"
         if task == TWO:
             return f"put two {phrase}s {where}"
         phrase = {CLEAN: "clean ", HEAT: "hot ", COOL: "cold "}.get(task, "") + phrase
@@ -383,7 +383,7 @@ class Household(Task[Params, State]):
         reach = int(IN_ROOM[room]) & (int(SURFACES) | opened)
         here = []
         elsewhere = []
-        listed = self._listed(state, *self._contents(state))
+        listed = self._list_names(state, *self._contents(state))
         for place, name in enumerate(NAMES):
             word = "In" if name in CONTAINERS else "On"
             if PLACES[name] == room:
@@ -427,8 +427,8 @@ class Household(Task[Params, State]):
         """Return the objects of a verb in the order of its actions."""
         return {
             "go": ROOMS,
-            "open": tuple(NAMES[place] for place in OPENS),
-            "close": tuple(NAMES[place] for place in OPENS),
+            "open": tuple(NAMES[place] for place in OPENABLE),
+            "close": tuple(NAMES[place] for place in OPENABLE),
             "take": THINGS,
             "put": tuple(f"it {name}" for name in NAMES),
             "slice": tuple(THINGS[item] for item in CAN_SLICE),
@@ -463,11 +463,11 @@ class Household(Task[Params, State]):
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Say what the command lacks; no more than was seen."""
-        verb = max((verb for verb in SIZES if FIRST[verb] <= int(action)), key=lambda verb: FIRST[verb])
-        name = self._objects(verb)[int(action) - FIRST[verb]].removeprefix("it ")
+        verb = max((verb for verb in SIZES if FIRST_ACTION[verb] <= int(action)), key=lambda verb: FIRST_ACTION[verb])
+        name = self._objects(verb)[int(action) - FIRST_ACTION[verb]].removeprefix("it ")
         room = int(state.room)
         hand = np.flatnonzero(np.asarray(state.places) == HAND)
-        holding = f"you hold {self._listed(state, hand)[0]}"
+        holding = f"you hold {self._list_names(state, hand)[0]}"
         reasons = [(False, "")]
         if verb == "go":
             reasons = [(name == ROOMS[room], "you are there"), (True, f"no door leads from here to the {name}")]
@@ -520,7 +520,7 @@ class Household(Task[Params, State]):
             pen.text((left + 5, top + 3), f"{name} (to {doors})", fill=INK, font_size=8)
             for row, place in enumerate(np.flatnonzero(room == ROOM_OF)):
                 y = top + 18 + row * (down - 28) // 5
-                shut = place in OPENS and not int(state.opened) >> int(place) & 1
+                shut = place in OPENABLE and not int(state.opened) >> int(place) & 1
                 pen.rectangle((left + 4, y, left + across - 14, y + (down - 28) // 5 - 3), fill=SHUT if shut else PAPER)
                 pen.text((left + 6, y), NAMES[place], fill=INK, font_size=9)
                 things = np.flatnonzero(np.asarray(state.last_seen) == place)
@@ -532,7 +532,7 @@ class Household(Task[Params, State]):
                     font_size=8,
                 )
         hand = np.flatnonzero(np.asarray(state.places) == HAND)
-        caption = f"{self.goal(params)}; in hand: {self._listed(state, hand)[0]}"
+        caption = f"{self.goal(params)}; in hand: {self._list_names(state, hand)[0]}"
         pen.text((6, height - 18), caption, fill=INK, font_size=11)
         return np.asarray(picture)
 

@@ -56,7 +56,7 @@ MIN_ROOMS = 2
 MAX_ROOMS = 7
 """Most rooms a side."""
 TILE = 20
-BESIDE = 2 * MAX_ROOMS + 3
+BESIDE_COLUMN = 2 * MAX_ROOMS + 3
 """Column of the picture in which the walker stands among the walls beside it."""
 WALL = (70, 70, 78)
 FLOOR = (235, 235, 228)
@@ -191,7 +191,7 @@ class TextMaze(Task[Params, State]):
         "shortest": "moves of a shortest way from start to goal once the episode is over, -1 before",
         "reached": "whether the goal is reached",
     }
-    picture_shape = ((2 * MAX_ROOMS + 1) * TILE, (BESIDE + 2) * TILE, 3)
+    picture_shape = ((2 * MAX_ROOMS + 1) * TILE, (BESIDE_COLUMN + 2) * TILE, 3)
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
@@ -352,18 +352,18 @@ class TextMaze(Task[Params, State]):
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return 0 if the goal is reached, else -1."""
-        return jnp.where(self._reached(next_state, params), 0, -1).astype(self.dtype)
+        return jnp.where(self._is_at_goal(next_state, params), 0, -1).astype(self.dtype)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return whether the goal is reached."""
-        return self._reached(state, params)
+        return self._is_at_goal(state, params)
 
-    def _reached(self, state: State, params: Params) -> Any:
+    def _is_at_goal(self, state: State, params: Params) -> Any:
         return (state.row == params.goal_row) & (state.column == params.goal_column)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success``, reached by a short way, and the measures."""
-        reached = self._reached(state, params)
+        reached = self._is_at_goal(state, params)
         max_moves = params.shortest * (2 if self.partial else 1)
         return {
             "success": reached & (state.moves <= max_moves),
@@ -451,7 +451,7 @@ class TextMaze(Task[Params, State]):
         paint(int(params.goal_row), int(params.goal_column), GOAL)
         if not self.partial or int(state.moves) == 0:
             paint(int(state.row), int(state.column), WALKER)
-        paint(1, BESIDE, WALKER)
+        paint(1, BESIDE_COLUMN, WALKER)
         for i, wall in enumerate(self._walls_beside(state, params)):
-            paint(1 + int(ROW_STEPS[i]), BESIDE + int(COLUMN_STEPS[i]), WALL if wall else FLOOR)
+            paint(1 + int(ROW_STEPS[i]), BESIDE_COLUMN + int(COLUMN_STEPS[i]), WALL if wall else FLOOR)
         return picture

@@ -25,7 +25,7 @@ from rlbench_suite.policy import View, privileged_player
 
 from .task import COST, NONE, PERCENT, VALUE, Params, Recommend, State, members
 
-EXACT = 6
+MAX_EXACT_ATTRIBUTES = 6
 """Most attributes for which the player is exact."""
 
 
@@ -101,7 +101,7 @@ class Elicitor(eqx.Module):
 
     def initial(self, params: Params) -> Any:
         """Solve the shop; nothing where it is too large."""
-        return values(self.task, params) if self.task.attributes <= EXACT else ()
+        return values(self.task, params) if self.task.attributes <= MAX_EXACT_ATTRIBUTES else ()
 
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
         """Ask about the attribute that leaves the greatest value, or recommend if no question is worth its cost."""
@@ -112,7 +112,7 @@ class Elicitor(eqx.Module):
         weight, mean = belief(task, state, params)
         items = members(params.items, task.attributes).astype(task.dtype) / task.attributes
         now = items @ (weight @ mean)
-        exact = task.attributes <= EXACT
+        exact = task.attributes <= MAX_EXACT_ATTRIBUTES
         gain = self._exact(memory, state) if exact else self._ahead(weight, mean, items, open_, params)
         gain = jnp.where(open_, gain - COST / 100 * weight.sum(), -jnp.inf)
         recommend = task.attributes + jnp.argmax(now)

@@ -50,7 +50,7 @@ from .task import Params, Survival
 from .view import COLUMNS, LOOKS, ROWS
 from .world import START, single
 
-ENOUGH = 5
+MAX_STOCK = 5
 """Number of an item at which it gathers no more."""
 TABLE_TOOLS = 0, 3, 1, 4
 """Tools that it makes: pickaxe and sword of wood, then of stone."""
@@ -108,7 +108,7 @@ class Newcomer(eqx.Module):
             ]
         useful = jnp.where(missing(DRINK), visible[WATER], 0) | jnp.where(missing(EAT_COW), cows, 0)
         for source, item in enumerate(USUAL_CONTENTS):
-            usable = (pickaxe(state.tools) >= USUAL_LEVELS[source]) & (number_of(state.items, item) < ENOUGH)
+            usable = (pickaxe(state.tools) >= USUAL_LEVELS[source]) & (number_of(state.items, item) < MAX_STOCK)
             useful |= jnp.where(usable, visible[TREE + source], 0)
         jobs.append(Job(True, useful, DO))
         action = first_to_do(jobs, START, state.facing, free)

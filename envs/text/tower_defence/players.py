@@ -15,11 +15,11 @@ from .orders import play_step
 from .rules import BAT, BUILD, CALL, MOVE, OGRE, SELL, UPGRADE, VALUE, WAIT, WAVES, Params, State
 from .task import TowerDefence
 
-AHEAD = 16
+FORESIGHT_STEPS = 16
 """Steps that it looks ahead, in which it gives no further order."""
-ASSUMED = np.uint32(OGRE | 3 << 2 | BAT << 6 | 4 << 8)
+ASSUMED_WAVE = np.uint32(OGRE | 3 << 2 | BAT << 6 | 4 << 8)
 """Wave that it assumes where none is announced: three ogres, then four bats."""
-TRIED = np.array([order for order in range(CALL) if not SELL <= order < MOVE], np.int32)
+TRIED_ORDERS = np.array([order for order in range(CALL) if not SELL <= order < MOVE], np.int32)
 """Orders that it tries: all but sales and calls."""
 LOSS = 200_000
 """Worth of a life; that of an enemy's health is its distance from the entrance."""
@@ -79,16 +79,16 @@ class Planner(eqx.Module):
         """Return the order after which the defence does best."""
         state: State = view.state
         announced = np.arange(WAVES) < state.wave + 2
-        params: Params = view.params._replace(waves=jnp.where(announced, view.params.waves, ASSUMED))
+        params: Params = view.params._replace(waves=jnp.where(announced, view.params.waves, ASSUMED_WAVE))
 
         def worth(order: jax.Array) -> jax.Array:
             after = play_step(state, order, params)
-            after = jax.lax.fori_loop(0, AHEAD, lambda _, now: play_step(now, jnp.int32(WAIT), params), after)
+            after = jax.lax.fori_loop(0, FORESIGHT_STEPS, lambda _, now: play_step(now, jnp.int32(WAIT), params), after)
             threat = summed(after.health * after.distance)
             invested = summed(jnp.asarray(VALUE)[after.towers])
             return PURSE * after.coins + WORTH * invested - LOSS * after.leaked - threat
 
-        tried = jnp.asarray(TRIED)
+        tried = jnp.asarray(TRIED_ORDERS)
         allowed = jnp.asarray(view.action_mask)[tried]
         best = jnp.argmax(jnp.where(allowed, jax.vmap(worth)(tried), jnp.iinfo(jnp.int32).min))
         return tried[best], memory

@@ -54,7 +54,7 @@ STRENGTH = (2, 2, 6, 3)
 GROWTH_UNIT = 24
 GROWTHS = (2, 3, 5)
 """Growth of health from wave to wave at each difficulty, in 24ths of the health in the first wave."""
-HEALTHIEST = max(HEALTH) * (GROWTH_UNIT + max(GROWTHS) * (WAVES - 1)) // GROWTH_UNIT
+MAX_HEALTH = max(HEALTH) * (GROWTH_UNIT + max(GROWTHS) * (WAVES - 1)) // GROWTH_UNIT
 """Most health of an enemy."""
 
 TOWERS = ("archer", "cannon", "mage")
@@ -66,7 +66,7 @@ POWERS = ((4, 7, 11), (10, 17, 27), (7, 12, 19))
 """Damage of each tower at each level."""
 RELOADS = (1, 3, 2)
 """Ticks from a shot of each tower to the next."""
-SLOWED = 4
+SLOW_TICKS = 4
 """Ticks for which a mage's shot halves a speed."""
 EMPTY = 0
 """Code of a free site."""
@@ -409,7 +409,7 @@ def fight(state: State, walked: Walked, hurt: jax.Array, frozen: jax.Array) -> S
         cooldown=jnp.maximum(state.cooldown - 1, 0),
         health=health,
         distance=walked.distance,
-        slow=jnp.where(frozen, SLOWED, jnp.maximum(state.slow - 1, 0)),
+        slow=jnp.where(frozen, SLOW_TICKS, jnp.maximum(state.slow - 1, 0)),
         killed=state.killed + killed,
         leaked=state.leaked + leaked,
         breached=state.breached | union(jnp.where(walked.through, wave_bits, 0)),

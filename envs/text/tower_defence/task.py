@@ -70,18 +70,18 @@ from .rules import (
     COINS,
     ENEMIES,
     GROWTHS,
-    HEALTHIEST,
     HERO,
     INTERVAL,
     KEEP,
     KINDS,
     LIVES,
     MAX_ENEMIES,
+    MAX_HEALTH,
     RECOVERY,
     RELOADS,
     SERVICE,
     SLOTS,
-    SLOWED,
+    SLOW_TICKS,
     SOLDIERS,
     TICKS,
     TOWERS,
@@ -97,13 +97,13 @@ from .rules import (
 )
 from .words import ORDERS, SIZE, describe_state, draw_map, refusal, rules
 
-DEAREST = COINS + WAVES * (MAX_ENEMIES * max(BOUNTIES) + INTERVAL // TICKS)
+MAX_COINS = COINS + WAVES * (MAX_ENEMIES * max(BOUNTIES) + INTERVAL // TICKS)
 """More coins than anybody can have."""
-SCALARS = (DEAREST, LIVES, WAVES, INTERVAL)
+SCALARS = (MAX_COINS, LIVES, WAVES, INTERVAL)
 """Largest coins, lives, waves and ticks to the next wave."""
 BODIES = (RECOVERY, HERO, SOLDIERS, SERVICE, CALL_AGAIN)
 """Largest values of the hero's travel and health, and of the reinforcements' health, service and cooldown."""
-ENEMY = (LENGTH * UNIT, HEALTHIEST, SLOWED, WAVES)
+ENEMY = (LENGTH * UNIT, MAX_HEALTH, SLOW_TICKS, WAVES)
 """Largest values of an enemy's distance, health, ticks of being slow, and wave."""
 
 

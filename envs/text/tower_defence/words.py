@@ -23,13 +23,13 @@ from .rules import (
     ENEMIES,
     GROWTH_UNIT,
     HEALTH,
-    HEALTHIEST,
     HERO,
     HERO_POWER,
     INTERVAL,
     KEEP,
     LEVELS,
     LIVES,
+    MAX_HEALTH,
     MOVE,
     NEXT,
     POSTS,
@@ -40,7 +40,7 @@ from .rules import (
     SELL,
     SERVICE,
     SLOTS,
-    SLOWED,
+    SLOW_TICKS,
     SOLDIER_POWER,
     SOLDIERS,
     SPEEDS,
@@ -206,7 +206,7 @@ def draw_map(state: State, params: Params) -> np.ndarray:
             next_x, next_y = corners[distance // UNIT + 1]
             x += (next_x - x) * (distance % UNIT) // UNIT + TILE // 2
             y += (next_y - y) * (distance % UNIT) // UNIT + TILE // 2
-            size = 4 + 5 * health // HEALTHIEST
+            size = 4 + 5 * health // MAX_HEALTH
             edge = SOLDIER_COLOUR if slow else INK
             pen.ellipse((x - size, y - size, x + size, y + size), fill=ENEMY_COLOURS[kind], outline=edge)
             pen.text((x - 3, y - 6), MARKS[kind], fill=PAPER, font_size=9)
@@ -268,7 +268,7 @@ def rules(growth: int) -> str:
         f"Towers: {towers}. A tower shoots at the foremost cell in its reach with an enemy. Archers and mages hit the "
         "one there that is first in the list; cannons hit all there but bats, and do not shoot at bats. Armour takes "
         "damage off the hits of archers and cannons, which do at least 1. Mages halve the speed, rounded up, for "
-        f"{SLOWED} ticks. A sale gives half of all costs back.\n"
+        f"{SLOW_TICKS} ticks. A sale gives half of all costs back.\n"
         f"The hero (health {HERO}, hits for {HERO_POWER}, {WALK} ticks for a way) and reinforcements (health "
         f"{SOLDIERS}, hit for {SOLDIER_POWER}, at the hero's post for {SERVICE} ticks, once in {CALL_AGAIN}) stop all "
         "on the ground in their cell and hit them; these hit back, reinforcements first. Posts 1 to 4 are in the "

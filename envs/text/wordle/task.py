@@ -67,7 +67,7 @@ CODES = 3**LENGTH
 SOLVED = CODES - 1
 """Code of five greens: a row of marks is a number in base 3, the first letter's mark its last digit."""
 POWERS = 3 ** np.arange(LENGTH, dtype=np.int32)
-BEFORE = np.tri(LENGTH, k=-1, dtype=bool)
+EARLIER_POSITIONS = np.tri(LENGTH, k=-1, dtype=bool)
 """Row i: the positions before i."""
 MARKS = "-YG"
 COLOURS = ((120, 124, 126), (201, 180, 88), (106, 170, 100))
@@ -118,7 +118,7 @@ def feedback(guess: Any, hidden: Any) -> Any:
     missed = guess != hidden
     # Copies of each guessed letter that the hidden word still has, and copies that earlier letters took.
     copies = (missed[..., None, :] & (guess[..., :, None] == hidden[..., None, :])).sum(-1)
-    earlier = (missed[..., None, :] & (guess[..., :, None] == guess[..., None, :]) & BEFORE).sum(-1)
+    earlier = (missed[..., None, :] & (guess[..., :, None] == guess[..., None, :]) & EARLIER_POSITIONS).sum(-1)
     return 2 * (guess == hidden) + (missed & (copies > earlier))
 
 
@@ -139,7 +139,9 @@ def learn(knowledge: Knowledge, guess: jax.Array, marks: jax.Array) -> Knowledge
     capped = union(grey)
     # A letter with a grey and no yellow has all its copies on the greens of this row, and nowhere else.
     placed = capped & ~union(jnp.where(marks == 1, bits, 0))
-    copies = ((guess[:, None] == guess) & (marks > 0) & ~BEFORE.T).sum(-1)  # coloured ones up to and with this
+    copies = ((guess[:, None] == guess) & (marks > 0) & ~EARLIER_POSITIONS.T).sum(
+        -1
+    )  # coloured ones up to and with this
     at_least = union(jnp.where(copies >= np.arange(1, MAX_COPIES + 1)[:, None], coloured, 0))
     possible = jnp.where(marks == 2, bits, knowledge.possible & ~(bits | placed))
     return Knowledge(possible, knowledge.at_least | at_least, knowledge.capped | capped)

@@ -20,8 +20,8 @@ from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Uniform
 from rlbench_suite.envs.text.guessing.knowledge import (
     FICTIONAL_PROPERTIES,
-    FIRST,
-    SECOND,
+    NAME_ENDS,
+    NAME_STARTS,
     fictional_knowledge,
     guess,
     question,
@@ -161,8 +161,8 @@ def test_fictional_names_are_distinct_and_depend_on_their_number_only() -> None:
     knowledges = [fictional_knowledge(number, 32, 10) for number in range(50)]
     assert all(len(set(k.things)) == 32 and len(set(k.properties)) == 10 for k in knowledges)
     assert len({k.things for k in knowledges}) == len({k.properties for k in knowledges}) == 50
-    words = {a + b for a in FIRST for b in SECOND}
-    assert len(words) == len(FIRST) * len(SECOND)
+    words = {a + b for a in NAME_STARTS for b in NAME_ENDS}
+    assert len(words) == len(NAME_STARTS) * len(NAME_ENDS)
     assert not words & set(real_knowledge()[0].things)
     assert knowledges[3] == fictional_knowledge.__wrapped__(3, 32, 10)
     assert knowledges[0].things[:3] == (

@@ -133,7 +133,7 @@ def test_the_reference_earns_the_value_of_the_programme_and_two_questions_ahead_
     value = np.asarray(jax.jit(jax.vmap(lambda params: values(task, params)[0]))(params_of_shops))
     error = np.hypot(record.total.std(), value.std()) / 1000**0.5
     assert abs(record.total.mean() - value.mean()) < 4 * error
-    monkeypatch.setattr(players, "EXACT", 0)
+    monkeypatch.setattr(players, "MAX_EXACT_ATTRIBUTES", 0)
     ahead = play(task, Elicitor(task), range(1000), split="test")
     assert abs(record.total - ahead.total).mean() < 0.02
     assert ahead.total.mean() < record.total.mean() + 0.005

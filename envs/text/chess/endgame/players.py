@@ -12,7 +12,7 @@ import numpy as np
 
 from rlbench_suite.policy import View, privileged_player
 
-from .tables import BISHOP, DIRECTIONS, FARTHEST, PAWN, QUEEN, RAYS, SLIDES
+from .tables import BISHOP, DIRECTIONS, MAX_SLIDE, PAWN, QUEEN, RAYS, SLIDES
 from .task import Endgame, Params, State, king_steps, touch
 
 MAX_TIES = 1024
@@ -78,7 +78,7 @@ class Confiner(eqx.Module):
         king, piece, second, queen = task.move_white(state, action)
         pieces = [piece, second] if task.piece == BISHOP else [piece]
         slide_directions = np.isin(np.arange(DIRECTIONS), SLIDES[QUEEN if task.piece == PAWN else task.piece])
-        pawn = np.isin(np.arange(DIRECTIONS * FARTHEST), (FARTHEST, 7 * FARTHEST)).reshape(DIRECTIONS, FARTHEST)
+        pawn = np.isin(np.arange(DIRECTIONS * MAX_SLIDE), (MAX_SLIDE, 7 * MAX_SLIDE)).reshape(DIRECTIONS, MAX_SLIDE)
         slides = jnp.where(queen | (task.piece != PAWN), slide_directions[:, None], pawn)
         lines = [
             jnp.where(slides & task._reachable(square, king), jnp.asarray(RAYS, jnp.int32)[square], -1)

@@ -19,9 +19,9 @@ QUEEN, ROOK, PAWN, BISHOP = "Q", "R", "P", "B"
 STEPS = np.array([(1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1), (0, -1), (1, -1)])
 """Rank and file of a step in each direction: north, north-east, ... clockwise."""
 DIRECTIONS = 8
-FARTHEST = 7
+MAX_SLIDE = 7
 KING_MOVES = DIRECTIONS
-MOVES = KING_MOVES + DIRECTIONS * FARTHEST
+MOVES = KING_MOVES + DIRECTIONS * MAX_SLIDE
 """Moves of White: the king's by direction, then the piece's by direction and distance (1 to 7)."""
 SLIDES = {QUEEN: range(8), ROOK: range(0, 8, 2), BISHOP: range(1, 8, 2), PAWN: range(0)}
 """Directions in which a piece slides."""
@@ -59,14 +59,14 @@ class Tables(NamedTuple):
     """
 
 
-def attacked_by(piece: str) -> np.ndarray:
+def attacked_squares(piece: str) -> np.ndarray:
     """Return the squares that a piece attacks, bool ``(64 white king, 64 piece, 64)``; Black's king blocks nothing."""
     attacked = np.zeros((64, 64, 64), bool)
     kings, squares = np.indices((64, 64)).reshape(2, -1)
     if piece == PAWN:
         reach = [(direction, 0, squares < 64) for direction in (1, 7)]
     else:
-        reach = [(d, k, k < REACH[squares, kings, d]) for d in SLIDES[piece] for k in range(FARTHEST)]
+        reach = [(d, k, k < REACH[squares, kings, d]) for d in SLIDES[piece] for k in range(MAX_SLIDE)]
     for direction, steps, free in reach:
         target = RAYS[squares, direction, steps]
         hit = free & (target >= 0)
@@ -78,7 +78,7 @@ def attacked_by(piece: str) -> np.ndarray:
 def solve(piece: str) -> Tables:
     """Return the tables of a piece; of all pieces together they take about a second."""
     king, at, foe = np.indices((64, 64, 64), np.int8)
-    attacked = attacked_by(piece)
+    attacked = attacked_squares(piece)
     placed = ~NEAR[king, foe] & (king != at) & (at != foe)
     if piece == PAWN:
         placed &= (at >= 8) & (at < 56)
@@ -103,7 +103,7 @@ def solve(piece: str) -> Tables:
     while frontier.size or moves < promotions.max():
         moves += 1
         whites, squares, blacks = np.nonzero(promotions == moves)
-        predecessors = [*_before_white(piece, *frontier), (whites, squares, blacks, KING_MOVES + FARTHEST * NORTH)]
+        predecessors = [*_before_white(piece, *frontier), (whites, squares, blacks, KING_MOVES + MAX_SLIDE * NORTH)]
         won = np.zeros((64, 64, 64), bool)
         for whites, squares, blacks, move in predecessors:
             new = to_move[whites, squares, blacks] & (distance[whites, squares, blacks] == NO_MATE)
@@ -141,12 +141,12 @@ def _before_white(
         for steps in (1, 2):
             free = at >= 16 if steps == 1 else (at // 8 == 3) & (king != at - 8) & (foe != at - 8)
             predecessors.append(
-                (king[free], at[free] - 8 * steps, foe[free], KING_MOVES + FARTHEST * NORTH + steps - 1)
+                (king[free], at[free] - 8 * steps, foe[free], KING_MOVES + MAX_SLIDE * NORTH + steps - 1)
             )
         return predecessors
     for direction in SLIDES[piece]:
-        for steps in range(FARTHEST):
+        for steps in range(MAX_SLIDE):
             back = RAYS[at, (direction + 4) % 8, steps]
             free = steps < REACH[at, king, (direction + 4) % 8]
-            predecessors.append((king[free], back[free], foe[free], KING_MOVES + FARTHEST * direction + steps))
+            predecessors.append((king[free], back[free], foe[free], KING_MOVES + MAX_SLIDE * direction + steps))
     return predecessors

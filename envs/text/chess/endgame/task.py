@@ -54,9 +54,9 @@ from ..notation import SQUARE, SQUARES, draw_board, format_board
 from .tables import (
     BISHOP,
     DIRECTIONS,
-    FARTHEST,
     KING_MOVES,
     MATE,
+    MAX_SLIDE,
     MOVES,
     NEAR,
     NORTH,
@@ -79,7 +79,7 @@ PIECES = (QUEEN, ROOK, PAWN, BISHOP)
 PLAYING, WON, STALEMATED, LOST_PIECE = range(4)
 DRAWS = {STALEMATED: "stalemate", LOST_PIECE: "Black has captured a piece"}
 NAMES = {QUEEN: "queen", ROOK: "rook", PAWN: "pawn", BISHOP: "bishop"}
-PLACED = {
+PIECES_IN_WORDS = {
     QUEEN: "a queen", ROOK: "a rook", PAWN: "a pawn, which becomes a queen on the last rank", BISHOP: "two bishops",
 }  # fmt: skip
 COMPASS = ("north", "north-east", "east", "south-east", "south", "south-west", "west", "north-west")
@@ -166,7 +166,7 @@ class Endgame(Task[Params, State]):
         self.piece = PIECES[int(number) - 1]
         self.planes = 4 if self.piece in (PAWN, BISHOP) else 3
         self.observation_space = self.box(0.0, 1.0, (64 * self.planes + 1,))
-        self.action_space = spaces.Discrete(MOVES + DIRECTIONS * FARTHEST * (self.piece == BISHOP))
+        self.action_space = spaces.Discrete(MOVES + DIRECTIONS * MAX_SLIDE * (self.piece == BISHOP))
         self.reward_space = self.box(0.0, 1.0, ())
 
     # -- positions, on the host --------------------------------------------------------------------------------
@@ -259,8 +259,8 @@ class Endgame(Task[Params, State]):
         by_king = action < KING_MOVES
         by_second = action >= MOVES
         move = jnp.maximum(action - KING_MOVES, 0) % (MOVES - KING_MOVES)
-        direction = jnp.where(by_king, jnp.minimum(action, DIRECTIONS - 1), move // FARTHEST)
-        step = (8 * rise[direction] + right[direction]) * jnp.where(by_king, 1, move % FARTHEST + 1)
+        direction = jnp.where(by_king, jnp.minimum(action, DIRECTIONS - 1), move // MAX_SLIDE)
+        step = (8 * rise[direction] + right[direction]) * jnp.where(by_king, 1, move % MAX_SLIDE + 1)
         king = jnp.where(by_king, state.king + step, state.king)
         piece = jnp.where(by_king | by_second, state.piece, state.piece + step)
         second = jnp.where(by_second, state.second + step, state.second)
@@ -298,14 +298,14 @@ class Endgame(Task[Params, State]):
             ahead = [(state.piece + 8 * steps != state.foe) for steps in (1, 2)]
             one_step = reaches[0][NORTH, 0] & ahead[0]
             two_steps = reaches[0][NORTH, 1] & ahead[0] & ahead[1] & (state.piece < 16)
-            pushes = jnp.zeros((DIRECTIONS, FARTHEST), bool).at[NORTH, 0].set(one_step).at[NORTH, 1].set(two_steps)
+            pushes = jnp.zeros((DIRECTIONS, MAX_SLIDE), bool).at[NORTH, 0].set(one_step).at[NORTH, 1].set(two_steps)
             slides = [jnp.where(state.queen, slides[0], pushes)]
         return jnp.concatenate([jnp.stack(king), *(moves.ravel() for moves in slides)])
 
     def _reachable(self, piece: Any, king: Any) -> jax.Array:
         """Return whether a piece that slides reaches the square k + 1 steps away: bool ``(8, 7)``."""
         reach = jnp.asarray(self._reach)[64 * piece + king] >> np.arange(0, 24, 3, dtype=np.uint32) & 7
-        return jnp.arange(FARTHEST, dtype=jnp.uint32) < reach[:, None]
+        return jnp.arange(MAX_SLIDE, dtype=jnp.uint32) < reach[:, None]
 
     @cached_property
     def _reach(self) -> np.ndarray:
@@ -341,7 +341,7 @@ class Endgame(Task[Params, State]):
         return (
             Component("king", f"move the king by a step: {directions}", shape=(KING_MOVES,)),
             *(
-                Component(name, f"[direction, squares - 1]: move it; {directions}", shape=(DIRECTIONS, FARTHEST))
+                Component(name, f"[direction, squares - 1]: move it; {directions}", shape=(DIRECTIONS, MAX_SLIDE))
                 for name in (("light_bishop", "dark_bishop") if self.piece == BISHOP else ("piece",))
             ),
         )
@@ -383,7 +383,7 @@ class Endgame(Task[Params, State]):
     def rules(self) -> str:
         """Return the rules."""
         return (
-            f"A chess endgame: you are White, with a king (K) and {PLACED[self.piece]}; Black has a king (k) "
+            f"A chess endgame: you are White, with a king (K) and {PIECES_IN_WORDS[self.piece]}; Black has a king (k) "
             "alone and defends perfectly. Mate Black in as few moves as possible. Mate with move 1, 2, 3, ... earns 1, "
             f"{1 - 1 / LIMIT:g}, {1 - 2 / LIMIT:g}, ... Stalemate, the loss of a piece, and {LIMIT} moves without "
             "mate are draws, which earn nothing. A move that is not legal is refused. After "
@@ -420,7 +420,7 @@ class Endgame(Task[Params, State]):
             )
         direction, step = int(directions[0]), int(steps[0])
         first = MOVES if from_square == int(state.second) else KING_MOVES
-        number = direction if from_square == int(state.king) else first + FARTHEST * direction + step
+        number = direction if from_square == int(state.king) else first + MAX_SLIDE * direction + step
         return np.array(number, self.action_space.dtype)
 
     def _pieces(self, state: State) -> str:
@@ -439,7 +439,7 @@ class Endgame(Task[Params, State]):
         """Return direction and squares, less 1, of a move."""
         if action < KING_MOVES:
             return action, 0
-        return divmod((action - KING_MOVES) % (MOVES - KING_MOVES), FARTHEST)
+        return divmod((action - KING_MOVES) % (MOVES - KING_MOVES), MAX_SLIDE)
 
     def spell(self, action: np.ndarray, state: State, params: Params) -> str:
         """Return the move in UCI notation; a move off the board by its number of squares and direction."""

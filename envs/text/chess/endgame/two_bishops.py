@@ -14,9 +14,9 @@ import numpy as np
 from .tables import (
     BISHOP,
     DIRECTIONS,
-    FARTHEST,
     KING_MOVES,
     MATE,
+    MAX_SLIDE,
     MOVES,
     NEAR,
     NO_MATE,
@@ -25,7 +25,7 @@ from .tables import (
     SLIDES,
     STALEMATE,
     Tables,
-    attacked_by,
+    attacked_squares,
 )
 
 SHAPE = (64, 32, 32, 64)
@@ -40,7 +40,7 @@ _SHIFTS = 11, 6
 @cache
 def solve_bishops() -> Tables:
     """Return the tables, each ``(64, 32, 32, 64)``; ``best`` counts the dark bishop's moves from ``MOVES`` on."""
-    attacks = attacked_by(BISHOP)
+    attacks = attacked_squares(BISHOP)
     attacked = attacks[:, LIGHT_SQUARES][:, :, None] | attacks[:, DARK_SQUARES][:, None]
     king, light, dark, foe = np.ogrid[:64, :64:2, :64:2, :64]
     light, dark = LIGHT_SQUARES[light // 2], DARK_SQUARES[dark // 2]
@@ -107,9 +107,9 @@ def _before_white(after: np.ndarray) -> list[tuple[np.ndarray, int]]:
         at = squares[after >> shift & 31]
         for direction in SLIDES[BISHOP]:
             reach = REACH[at, king, (direction + 4) % 8]
-            for step in range(FARTHEST):
+            for step in range(MAX_SLIDE):
                 free = np.flatnonzero(reach > step)
                 back = RAYS[at[free], (direction + 4) % 8, step].astype(np.int32) >> 1
-                move = (MOVES if which else KING_MOVES) + FARTHEST * direction + step
+                move = (MOVES if which else KING_MOVES) + MAX_SLIDE * direction + step
                 predecessors.append((after[free] & ~(31 << shift) | back << shift, move))
     return predecessors
