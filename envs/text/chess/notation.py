@@ -134,7 +134,10 @@ def _promotes(position: Position, start: int, end: int) -> bool:
 
 def format_board(board: dict[int, str]) -> str:
     """Write a board, rank 8 first."""
-    rows = (f"{rank + 1} {' '.join(board.get(8 * rank + file, '.') for file in range(8))}" for rank in range(7, -1, -1))
+    rows = []
+    for rank in range(7, -1, -1):
+        letters = [board.get(8 * rank + file, ".") for file in range(8)]
+        rows.append(f"{rank + 1} {' '.join(letters)}")
     return "\n".join([*rows, "  a b c d e f g h"])
 
 

@@ -357,9 +357,8 @@ class Household(Task[Params, State]):
         """Return for each place the names of its things, with what was done to them."""
         sets = np.array([state.hot, state.cold, state.clean, state.sliced], np.uint32)
         treatments = (sets >> np.arange(len(THINGS), dtype=np.uint32)[:, None] & 1).tolist()
-        return [
-            ", ".join([thing_name(int(item), *treatments[item]) for item in things]) or "nothing" for things in places
-        ]
+        names = [thing_name(item, *treatments[item]) for item in range(len(THINGS))]
+        return [", ".join(names[item] for item in things) or "nothing" for things in places]
 
     def goal(self, params: Params) -> str:
         """Return the goal in words."""

@@ -180,10 +180,12 @@ class Recommend(Task[Params, State]):
         kind = (jnp.cumsum(weights) <= position).sum(dtype=jnp.int32)
         draws = bits[i + 2 * k + 2 :]
         # Attributes whose draw lies below the chance of the first answer, or of one of the first two.
-        below = [
-            sum((attitudes[kind, n] & pack(draws < CUMULATED[n, v]) for n in range(len(ATTITUDES))), jnp.uint32(0))
-            for v in range(2)
-        ]
+
+        def attributes_below(answer: int) -> jax.Array:
+            masks = (attitudes[kind, n] & pack(draws < CUMULATED[n, answer]) for n in range(len(ATTITUDES)))
+            return sum(masks, jnp.uint32(0))
+
+        below = [attributes_below(0), attributes_below(1)]
         tastes = jnp.stack([below[0], below[1] & ~below[0], everything & ~below[1]])
         return Params(items, attitudes, weights, tastes)
 

@@ -160,10 +160,11 @@ def move(state: State, words: jax.Array) -> State:
 
     def first_claims(wishes: tuple[Wish, ...], free: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return whether each wish is the first for a free cell."""
-        return tuple(
-            free[i] & ~any_of([jnp.bool_(False), *(free[j] & (wishes[j].target == wish.target) for j in range(i))])
-            for i, wish in enumerate(wishes)
-        )
+        first = []
+        for i, wish in enumerate(wishes):
+            earlier = [free[j] & (wishes[j].target == wish.target) for j in range(i)]
+            first.append(free[i] & ~any_of([jnp.bool_(False), *earlier]))
+        return tuple(first)
 
     wishes = computed_once(all_wishes)(state, words)
     goes = computed_once(first_claims)(wishes, computed_once(free_targets)(state, wishes))

@@ -160,7 +160,6 @@ class Settler(eqx.Module):
         world = state.world
         free = reached
         touchable = grown(reached)
-        health = state.health
         food = state.food
         drink = state.drink
         energy = state.energy
@@ -199,10 +198,13 @@ class Settler(eqx.Module):
         opened = [
             (rules.levels >> LEVELS * s & 3).astype(jnp.int32) <= pickaxe(state.tools) for s in range(len(SOURCES))
         ]
-        source = {
-            i: reduce(or_, (jnp.where((contents[s] == i) & opened[s], at(TREE + s), 0) for s in range(len(SOURCES))))
-            for i in range(len(SOURCES))
-        }
+
+        def sources_of(item: int) -> jax.Array:
+            """Return the cells from which an item can be gathered with the tools at hand."""
+            sources = range(len(SOURCES))
+            return reduce(or_, (jnp.where((contents[s] == item) & opened[s], at(TREE + s), 0) for s in sources))
+
+        source = {item: sources_of(item) for item in range(len(SOURCES))}
         source[SAPLING] = jnp.where(rules.sapling_from == SAND, at(SAND), at(GRASS)) & free
 
         jobs = [
@@ -213,8 +215,8 @@ class Settler(eqx.Module):
             Job(safe & ((energy <= TIRED) | missing(WAKE_UP) & (energy < 9)), free, SLEEP, True),
             Job(any_of(ripe) & missing(EAT_PLANT), ripe, DO),
             Job(any_of(cows) & missing(EAT_COW), cows, DO),
-            Job(any_of(zombies) & missing(DEFEAT_ZOMBIE) & (health >= FIT), zombies, DO),
-            Job(any_of(skeletons) & missing(DEFEAT_SKELETON) & (health >= FIT), skeletons, DO),
+            Job(any_of(zombies) & missing(DEFEAT_ZOMBIE) & (state.health >= FIT), zombies, DO),
+            Job(any_of(skeletons) & missing(DEFEAT_SKELETON) & (state.health >= FIT), skeletons, DO),
             Job(missing(6), water, DO),
         ]
 

@@ -239,10 +239,9 @@ class Survival(Task[Params, State]):
     def describe(self, state: State, params: Params) -> str:
         """Describe what is seen and known."""
         materials, looks = self._view(state, params)
-        marks = [
-            [LOOK_MARKS[look] if look >= 0 else (MARKS + DARK)[kind] for kind, look in zip(*row, strict=True)]
-            for row in zip(materials.tolist(), looks.tolist(), strict=True)
-        ]
+        marks = [[(MARKS + DARK)[kind] for kind in row] for row in materials.tolist()]
+        for i, j in np.argwhere(looks >= 0):
+            marks[i][j] = LOOK_MARKS[looks[i, j]]
         marks[ROWS // 2][COLUMNS // 2] = HERE
         down, right = divmod(STEPS[int(state.facing)] + 33, 32)
         at = ROWS // 2 + down - 1, COLUMNS // 2 + right - 1

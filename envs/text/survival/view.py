@@ -57,10 +57,13 @@ def planes(world: jax.Array, cell: jax.Array) -> tuple[jax.Array, jax.Array]:
     shift = (cell & 31) - COLUMNS // 2
     left = jnp.maximum(shift, 0).astype(jnp.uint32)
     right = jnp.maximum(-shift, 0).astype(jnp.uint32)
-    rows = [
-        jnp.where((line >= 0) & (line < 32), world[jnp.clip(line, 0, 31)] >> left << right & 2**COLUMNS - 1, 0)
-        for line in (first + i for i in range(ROWS))
-    ]
+
+    def visible_row(line: jax.Array) -> jax.Array:
+        """Return the nine bits of a row in each plane, empty outside the world."""
+        inside = (line >= 0) & (line < 32)
+        return jnp.where(inside, world[jnp.clip(line, 0, 31)] >> left << right & 2**COLUMNS - 1, 0)
+
+    rows = [visible_row(first + i) for i in range(ROWS)]
     low = rows[0] | rows[1] << 9 | rows[2] << 18 | rows[3] << 27
     return low, rows[3] >> 5 | rows[4] << 4 | rows[5] << 13 | rows[6] << 22
 
@@ -75,7 +78,8 @@ def look_words(state: State, rules: Rules) -> tuple[jax.Array, ...]:
         low = []
         high = []
         for cell in cells:
-            i, j = (cell >> 5) - row, (cell & 31) - column
+            i = (cell >> 5) - row
+            j = (cell & 31) - column
             inside = (cell != NOWHERE) & (i >= 0) & (i < ROWS) & (j >= 0) & (j < COLUMNS)
             # Nothing is left of a shift by more than the width of a word; negative numbers become such shifts.
             bit = COLUMNS * i + j
@@ -91,22 +95,18 @@ def look_words(state: State, rules: Rules) -> tuple[jax.Array, ...]:
         )
 
     words_by_role = computed_once(role_words)(state)
-    looks = [
-        tuple(
-            reduce(
-                or_, (jnp.where(rules.looks >> 2 * role & 3 == look, words_by_role[role][half], 0) for role in range(3))
-            )
-            for half in (0, 1)
+
+    def word_of_look(look: int, half: int) -> jax.Array:
+        """Return a word of the creatures that have a look, whatever their role."""
+        return reduce(
+            or_, (jnp.where(rules.looks >> 2 * role & 3 == look, words_by_role[role][half], 0) for role in range(3))
         )
-        for look in range(len(ROLES))
-    ]
-    plants = [
-        words(
-            tuple(
-                jnp.where((age >= RIPE) == ripe, plant, NOWHERE)
-                for plant, age in zip(state.plants, state.ages, strict=True)
-            )
-        )
-        for ripe in (False, True)
-    ]
+
+    def plant_words(ripe: bool) -> tuple[jax.Array, jax.Array]:
+        """Return the two words of the plants that are ripe, or of those that are not."""
+        plants = zip(state.plants, state.ages, strict=True)
+        return words(tuple(jnp.where((age >= RIPE) == ripe, plant, NOWHERE) for plant, age in plants))
+
+    looks = [(word_of_look(look, 0), word_of_look(look, 1)) for look in range(len(ROLES))]
+    plants = [plant_words(ripe=False), plant_words(ripe=True)]
     return tuple(word for pair in (*looks, words(state.arrows), *plants) for word in pair)

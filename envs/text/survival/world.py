@@ -64,9 +64,11 @@ def single(cell: Any) -> jax.Array:
 def cells_of(world: Any, *materials: int) -> Any:
     """Return the cells of some materials, uint32 ``(..., 32)`` or as the leading shape of ``world`` says."""
     planes = [world[..., plane] for plane in range(PLANES)]
-    return reduce(or_, (
-        reduce(and_, (planes[i] if material >> i & 1 else ~planes[i] for i in range(PLANES))) for material in materials
-    ))  # fmt: skip
+
+    def cells_of_one(material: int) -> Any:
+        return reduce(and_, (planes[i] if material >> i & 1 else ~planes[i] for i in range(PLANES)))
+
+    return reduce(or_, map(cells_of_one, materials))
 
 
 def material_at(world: jax.Array, cell: jax.Array) -> jax.Array:
@@ -143,11 +145,12 @@ def draw_world(bits: jax.Array, more: jax.Array, split: jax.Array, permuted: boo
     stone &= ~(coal | iron | diamond | lava)
 
     turn = (more[1] % len(RIM)).astype(jnp.int32)
-    home = {
-        material: reduce(or_, (single(jnp.asarray(RIM)[(turn + offset) % len(RIM)]) for offset in offsets))
-        for material, offsets in HOME.items()
-    }
-    odd = single(jnp.asarray(RIM)[(turn + ODD_TREE) % len(RIM)])
+
+    def rim_cell(offset: int) -> jax.Array:
+        return single(jnp.asarray(RIM)[(turn + offset) % len(RIM)])
+
+    home = {material: reduce(or_, map(rim_cell, offsets)) for material, offsets in HOME.items()}
+    odd = rim_cell(ODD_TREE)
     home_cells = odd | reduce(or_, home.values())
     stone, path, water, sand, tree, coal, iron, diamond, lava = (
         cells & ~home_cells for cells in (stone, path, water, sand, tree, coal, iron, diamond, lava)
@@ -175,6 +178,7 @@ def draw_world(bits: jax.Array, more: jax.Array, split: jax.Array, permuted: boo
     }  # fmt: skip
     sets[GRASS] = INNER & ~reduce(or_, sets.values())
     assert EDGE == 0
-    return jnp.stack(
-        [reduce(or_, (cells for kind, cells in sets.items() if kind >> plane & 1)) for plane in range(PLANES)], 1
-    )
+    planes = []
+    for plane in range(PLANES):
+        planes.append(reduce(or_, (cells for kind, cells in sets.items() if kind >> plane & 1)))
+    return jnp.stack(planes, 1)

@@ -121,23 +121,14 @@ def describe_state(state: State, params: Params) -> str:
         grid[cell // COLUMNS][cell % COLUMNS] = "#"
     for site, cell in enumerate(params.sites.tolist(), 1):
         grid[cell // COLUMNS][cell % COLUMNS] = str(site)
-    reach = [
-        f"Site {site + 1}: cannons and mages reach {near_cells}, archers {far_cells}."
-        for site, (near_cells, far_cells) in enumerate([*map(_cells, pair)] for pair in params.reach.T.tolist())
-    ]
-    towers = [
-        f"{site + 1} {_tower(code)}" + (f" (ready in {reload})" if reload else "") if code else f"{site + 1} free"
-        for site, (code, reload) in enumerate(zip(state.towers.tolist(), state.reloads.tolist(), strict=True))
-    ]
-    enemies = [
-        f"{ENEMIES[kind]}, wave {group + 1}, cell {distance // UNIT} + {distance % UNIT}/{UNIT}, health {health}"
-        + (f", slow for {slow}" if slow else "")
-        for kind, group, distance, health, slow in zip(
-            *(column.tolist() for column in (state.kind, state.group, state.distance, state.health, state.slow)),
-            strict=True,
-        )
-        if health
-    ]
+    reach = []
+    for site, (near_bits, far_bits) in enumerate(params.reach.T.tolist(), 1):
+        reach.append(f"Site {site}: cannons and mages reach {_cells(near_bits)}, archers {_cells(far_bits)}.")
+    towers = []
+    for site, (code, reload) in enumerate(zip(state.towers.tolist(), state.reloads.tolist(), strict=True), 1):
+        ready = f" (ready in {reload})" if reload else ""
+        towers.append(f"{site} {_tower(code)}{ready}" if code else f"{site} free")
+    enemies = [_enemy(state, slot) for slot in range(SLOTS) if int(state.health[slot])]
     return "\n".join([
         *("".join(row) for row in grid), *reach, "",
         *map(" ".join, progress(state, params)),
@@ -224,6 +215,16 @@ def draw_map(state: State, params: Params) -> np.ndarray:
 def _tower(code: int) -> str:
     """Return the name of a code of a site, with its level."""
     return f"{TOWERS[(code - 1) // LEVELS]} {(code - 1) % LEVELS + 1}"
+
+
+def _enemy(state: State, slot: int) -> str:
+    """Return kind, wave, distance and health of the enemy in a slot in words."""
+    cell, sixteenths = divmod(int(state.distance[slot]), UNIT)
+    slow = f", slow for {int(state.slow[slot])}" if int(state.slow[slot]) else ""
+    return (
+        f"{ENEMIES[int(state.kind[slot])]}, wave {int(state.group[slot]) + 1}, cell {cell} + {sixteenths}/{UNIT}, "
+        f"health {int(state.health[slot])}{slow}"
+    )
 
 
 def _wave(word: int) -> str:

@@ -139,9 +139,8 @@ def learn(knowledge: Knowledge, guess: jax.Array, marks: jax.Array) -> Knowledge
     capped = union(grey)
     # A letter with a grey and no yellow has all its copies on the greens of this row, and nowhere else.
     placed = capped & ~union(jnp.where(marks == 1, bits, 0))
-    copies = ((guess[:, None] == guess) & (marks > 0) & ~EARLIER_POSITIONS.T).sum(
-        -1
-    )  # coloured ones up to and with this
+    # Coloured copies up to each position, itself included.
+    copies = ((guess[:, None] == guess) & (marks > 0) & ~EARLIER_POSITIONS.T).sum(-1)
     at_least = union(jnp.where(copies >= np.arange(1, MAX_COPIES + 1)[:, None], coloured, 0))
     possible = jnp.where(marks == 2, bits, knowledge.possible & ~(bits | placed))
     return Knowledge(possible, knowledge.at_least | at_least, knowledge.capped | capped)
@@ -323,11 +322,11 @@ class Wordle(Task[Params, State]):
 
     def _board(self, state: State) -> list[str]:
         """Return the rows of the board: for each one line of letters and one of marks."""
-        return [
-            line
-            for i, (word, marks) in enumerate(self._rows(state))
-            for line in (f"{i + 1}. {' '.join(word.upper())}", f"   {' '.join(MARKS[mark] for mark in marks)}")
-        ]
+        lines = []
+        for turn, (word, marks) in enumerate(self._rows(state), 1):
+            lines.append(f"{turn}. {' '.join(word.upper())}")
+            lines.append(f"   {' '.join(MARKS[mark] for mark in marks)}")
+        return lines
 
     def _over(self, state: State) -> bool:
         return int(state.greens) == LENGTH or int(state.tries) >= TRIES
