@@ -15,7 +15,7 @@ import pytest
 from hostile_replies import HOSTILE, MAX_READING_SECONDS
 
 from rlbench_suite.envs.memory.t_maze import ACTIONS
-from rlbench_suite.envs.text.knowledge import spoken
+from rlbench_suite.envs.text.guessing.knowledge import spell_actions
 from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.language.session import UNREADABLE_CALLS, EpisodeSession, PuzzleSession, begin
 from rlbench_suite.policy import View
@@ -216,7 +216,7 @@ def test_messages_are_what_a_chat_endpoint_takes() -> None:
 def test_a_window_keeps_the_last_turns_and_all_that_is_known() -> None:
     session = open_session("TwentyQuestions-v0", seed=0, history="window", window=2)
     questions = [
-        word for word in spoken(session.task.knowledge(session.view.params)) if not word.startswith("Is it a ")
+        word for word in spell_actions(session.task.knowledge(session.view.params)) if not word.startswith("Is it a ")
     ]
     for question in questions[:4]:
         session.reply(question)

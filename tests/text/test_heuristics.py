@@ -15,15 +15,15 @@ import pytest
 
 from rlbench_suite.adapters.record import Record
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.envs.text.chess_notation import fen, move_name
-from rlbench_suite.envs.text.diagnosis import COST, PERCENT
-from rlbench_suite.envs.text.endgame import LOST_PIECE, STALEMATED
-from rlbench_suite.envs.text.knowledge import real_knowledge
-from rlbench_suite.envs.text.survival_newcomer import in_sight
-from rlbench_suite.envs.text.survival_rules import ACHIEVEMENTS, DO, SLEEP
-from rlbench_suite.envs.text.survival_state import State
-from rlbench_suite.envs.text.twenty_questions import TURNS
-from rlbench_suite.envs.text.wordle import encode, feedback
+from rlbench_suite.envs.text.chess.endgame.task import LOST_PIECE, STALEMATED
+from rlbench_suite.envs.text.chess.notation import fen, move_name
+from rlbench_suite.envs.text.diagnosis.task import COST, PERCENT
+from rlbench_suite.envs.text.guessing.knowledge import real_knowledge
+from rlbench_suite.envs.text.guessing.twenty_questions import TURNS
+from rlbench_suite.envs.text.survival.newcomer import in_sight
+from rlbench_suite.envs.text.survival.rules import ACHIEVEMENTS, DO, SLEEP
+from rlbench_suite.envs.text.survival.state import State
+from rlbench_suite.envs.text.wordle.task import encode, feedback
 from rlbench_suite.envs.tools.corpus import PER_PAGE, RELATIONS, found
 from rlbench_suite.envs.tools.interpreter import CASES, EXAMPLES
 from rlbench_suite.envs.tools.office.instance import instance
@@ -44,7 +44,7 @@ NO_BETTER = {("Chess-v0", "hard")}
 """Tiers that the rule loses nearly always, as random play does."""
 
 
-def played(task: Any, episodes: int) -> Record:
+def play_heuristic(task: Any, episodes: int) -> Record:
     """Return test episodes of the heuristic player of a task."""
     return play(task, player_for(task, task.card.yardsticks["heuristic"]), range(episodes), split="test")
 
@@ -75,7 +75,7 @@ def test_the_heuristic_scores_between_random_play_and_the_reference(each: TaskCa
 @pytest.mark.parametrize("name", ["TextMazePartial-v0", "GuessMyCity-v0", "Recommend-v0"])
 def test_other_episodes_agree_with_the_measured_score(name: str) -> None:
     task: Any = card(name).build()
-    record = played(task, 256)
+    record = play_heuristic(task, 256)
     measured = task.card.scores(None)["heuristic"]
     returns = np.asarray(record.total, float)
     assert abs(returns.mean() - measured.mean) <= 4 * returns.std() * (1 / 256 + 1 / measured.episodes) ** 0.5
@@ -89,7 +89,7 @@ def test_other_episodes_agree_with_the_measured_score(name: str) -> None:
 def test_a_word_that_is_guessed_fits_all_marks_before() -> None:
     task: Any = card("Wordle-v0").build()
     env: Any = gymnasium.make("rlsuite/Wordle-v0", split="test").unwrapped
-    record = played(task, 64)
+    record = play_heuristic(task, 64)
     for seed, (actions, length) in enumerate(zip(record.actions, record.length, strict=True)):
         env.reset(seed=seed)
         hidden = task.letters[int(env.params.hidden)]
@@ -105,12 +105,13 @@ def test_questions_in_order_need_as_many_turns_as_on_paper(name: str) -> None:
     holds = real_knowledge(task.file)[1]
     earned = []
     for hidden in task.by_split[Split.TEST]:
-        left, turns = set(task.by_split[Split.TEST]), 1
+        remaining = set(task.by_split[Split.TEST])
+        turns = 1
         for answers in holds:
-            alike = {thing for thing in left if answers[thing] == answers[hidden]}
-            turns += alike != left
-            left = alike
-        assert left == {hidden}
+            alike = {candidate for candidate in remaining if answers[candidate] == answers[hidden]}
+            turns += alike != remaining
+            remaining = alike
+        assert remaining == {hidden}
         earned.append(1 - (turns - 1) / TURNS)
     assert agrees(card(name).scores("real")["heuristic"], float(np.mean(earned)))
 
@@ -122,11 +123,11 @@ def test_all_symptoms_are_worth_what_bayes_says() -> None:
     params = contexts(task, 2000)
     chance = PERCENT[0][np.asarray(params.levels)[..., :symptoms]] / 100  # (tables, diseases, symptoms)
     prior = np.asarray(params.weights) / np.asarray(params.weights).sum(1, keepdims=True)
-    right = sum(
+    best_chance = sum(
         (prior * np.where(answers, chance, 1 - chance).prod(2)).max(1)
         for answers in itertools.product((False, True), repeat=symptoms)
     )
-    assert agrees(task.card.scores(None)["heuristic"], float(right.mean() - symptoms * COST[0] / 100))
+    assert agrees(task.card.scores(None)["heuristic"], float(best_chance.mean() - symptoms * COST[0] / 100))
 
 
 def test_who_asks_everything_recommends_the_best_item() -> None:
@@ -139,7 +140,7 @@ def test_who_asks_everything_recommends_the_best_item() -> None:
 def test_the_wall_follower_finds_the_goal_of_a_maze_without_rings(layout: str) -> None:
     """It passes each way at most twice, once in each direction, and meets no wall."""
     task: Any = card("TextMaze-v0", layout=layout).build()
-    record = played(task, 64)
+    record = play_heuristic(task, 64)
     cells = sum(bin(row).count("1") for row in task._cells.tolist())
     assert record.info["reached"].all()
     assert (record.length <= 2 * (cells - 1)).all()
@@ -160,7 +161,7 @@ def test_first_pages_tell_as_often_as_they_show_the_latest_report() -> None:
 
 def test_who_confines_the_king_mates_at_once_where_that_can_be_and_gives_nothing_away() -> None:
     """Mates in one are those of the tables; with a queen there is always a move without stalemate or loss."""
-    record = played(card("Endgame-v0").build(), 256)
+    record = play_heuristic(card("Endgame-v0").build(), 256)
     at_once = record.info["shortest"] == 1
     assert at_once.any()
     assert (record.length[at_once] == 1).all()
@@ -172,20 +173,24 @@ def test_who_captures_takes_the_piece_that_is_worth_most_and_any_of_its_captors(
     worth = {chess.PAWN: 100, chess.KNIGHT: 320, chess.BISHOP: 330, chess.ROOK: 500, chess.QUEEN: 900}
     env: Any = gymnasium.make("rlsuite/Chess-v0", difficulty="easy").unwrapped
     player = player_for(env.task, env.task.card.yardsticks["heuristic"])
-    act = jax.jit(
-        jax.vmap(lambda seen, mask, key: player.act((), View(seen, mask, None, None), key)[0], (None, None, 0))
-    )
-    keys, captures = jax.random.split(jax.random.key(0), 64), 0
+
+    def act_once(observation: Any, mask: Any, key: jax.Array) -> jax.Array:
+        return player.act((), View(observation, mask, None, None), key)[0]
+
+    act = jax.jit(jax.vmap(act_once, (None, None, 0)))
+    keys = jax.random.split(jax.random.key(0), 64)
+    captures = 0
     for seed in range(3):
         observation, info = env.reset(seed=seed)
         for _ in range(40):
-            position, black = env.episode.state.position, bool(env.params.black)
+            position = env.episode.state.position
+            black = bool(env.params.black)
             board = chess.Board(fen(position, black, 1))
             worths = {move.uci(): worth.get(board.piece_type_at(move.to_square), 0) for move in board.legal_moves}
             best = {name for name, gain in worths.items() if gain == max(worths.values())}
             moves = np.asarray(act(observation, info["action_mask"], keys))
-            chosen = {move_name(int(move), position, black) for move in moves}
-            assert chosen == best if len(best) < 4 else chosen <= best
+            played_moves = {move_name(int(move), position, black) for move in moves}
+            assert played_moves == best if len(best) < 4 else played_moves <= best
             captures += max(worths.values()) > 0
             observation, _, terminated, truncated, info = env.step(moves[0])
             if terminated or truncated:
@@ -198,12 +203,15 @@ def test_the_newcomer_needs_only_what_is_shown_and_comes_to_tools_of_stone() -> 
     env: Any = gymnasium.make("rlsuite/Survival-v0", split="test").unwrapped
     task = env.task
     player = player_for(task, task.card.yardsticks["heuristic"])
-    act: Any = jax.jit(lambda seen, state, key: player.act((), View(seen, None, state, None), key)[0])
-    shown = ("facing", "food", "drink", "energy", "items", "tools", "unlocked")
+    act: Any = jax.jit(lambda observation, state, key: player.act((), View(observation, None, state, None), key)[0])
+    visible_fields = ("facing", "food", "drink", "energy", "items", "tools", "unlocked")
     observation, _ = env.reset(seed=0)
     for step in range(300):
-        known = State(**{name: getattr(env.episode.state, name) if name in shown else None for name in State._fields})
-        action = int(act(observation, known, jax.random.key(step)))
+        state = env.episode.state
+        visible_state = State(
+            **{name: getattr(state, name) if name in visible_fields else None for name in State._fields}
+        )
+        action = int(act(observation, visible_state, jax.random.key(step)))
         materials, looks = task._view(env.episode.state, env.params)
         if step % 20 == 0:
             cells = np.asarray(in_sight(jnp.asarray(observation)))[:, 13:20, None] >> np.arange(12, 21) & 1 == 1
@@ -226,7 +234,7 @@ def test_who_never_refuses_is_right_in_small_offices_unless_one_must_refuse() ->
     scores = card("OfficeApps-v0").scores
     assert agrees(scores("easy")["heuristic"], 1 - 3 / 8 / 8)
     assert agrees(scores("medium")["heuristic"], 1 - 1 / 8)
-    record = played(card("OfficeApps-v0").build(difficulty="easy"), 128)
+    record = play_heuristic(card("OfficeApps-v0").build(difficulty="easy"), 128)
     assert 0 < record.info["must_refuse"].sum() < 128
     np.testing.assert_array_equal(record.info["success"], ~record.info["must_refuse"].astype(bool))
 
@@ -242,7 +250,7 @@ def test_who_repeats_nothing_is_right_in_large_offices_where_a_plan_neither_refu
         env.reset(seed=seed)
         names = [name for name, _ in instance(task.tier, 1, int(env.params.number)).solution]
         straight.append(len(set(names)) == len(names) and names[-1] != "assistant_refuse")
-    np.testing.assert_array_equal(played(task, 64).info["success"], straight)
+    np.testing.assert_array_equal(play_heuristic(task, 64).info["success"], straight)
     assert 0 < sum(straight) < 64
 
 
@@ -263,7 +271,7 @@ def test_keywords_answer_questions_of_one_table_and_one_condition(difficulty: st
         env.reset(seed=seed)
         asked = question(task.tier, 1, int(env.params.number)).question
         simple.append(any(words in asked for words in ONE_TABLE[difficulty]))
-    np.testing.assert_array_equal(played(task, 48).info["success"], simple)
+    np.testing.assert_array_equal(play_heuristic(task, 48).info["success"], simple)
     assert 0 < sum(simple) < 48
 
 

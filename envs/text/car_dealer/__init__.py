@@ -1,0 +1,1 @@
+"""Bargaining over a car by alternating offers."""

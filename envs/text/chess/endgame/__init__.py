@@ -1,0 +1,1 @@
+"""Endgames of chess against a perfect defender, with tables of every position."""

@@ -1,0 +1,1 @@
+"""Diagnosis: symptoms and tests at a cost, then the name of the disease."""

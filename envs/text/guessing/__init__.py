@@ -1,0 +1,1 @@
+"""Guessing games by yes/no questions, on tables of facts."""

@@ -1,0 +1,1 @@
+"""Errands in a house of rooms and containers."""

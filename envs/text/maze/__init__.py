@@ -1,0 +1,1 @@
+"""Mazes that are told in words."""

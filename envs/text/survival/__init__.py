@@ -1,0 +1,1 @@
+"""An open world of needs, creatures and nights: its rules, its task and its players."""

@@ -1,0 +1,1 @@
+"""Tower defence: maps, rules, orders, wording, players."""

@@ -1,0 +1,1 @@
+"""Wordle, its players, and the list of words with its licence."""
