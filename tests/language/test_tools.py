@@ -9,7 +9,7 @@ from typing import Any, Literal, Optional, get_type_hints
 
 import pytest
 
-from rlbench_suite.envs.tools.apis import APIS
+from rlbench_suite.envs.tools.office.column_apis import APIS
 from rlbench_suite.language.session import begin
 from rlbench_suite.language.tools import function_of, read_arguments, text_tool
 

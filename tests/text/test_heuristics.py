@@ -24,11 +24,11 @@ from rlbench_suite.envs.text.survival_rules import ACHIEVEMENTS, DO, SLEEP
 from rlbench_suite.envs.text.survival_state import State
 from rlbench_suite.envs.text.twenty_questions import TURNS
 from rlbench_suite.envs.text.wordle import encode, feedback
-from rlbench_suite.envs.tools.corpus import PER_PAGE, RELATIONS, found
-from rlbench_suite.envs.tools.interpreter import CASES, EXAMPLES
+from rlbench_suite.envs.tools.interpreter.interpreter import CASES, EXAMPLES
+from rlbench_suite.envs.tools.interpreter.specifications import SPECIFICATIONS
 from rlbench_suite.envs.tools.office.instance import instance
-from rlbench_suite.envs.tools.specifications import SPECIFICATIONS
-from rlbench_suite.envs.tools.sql import instance as question
+from rlbench_suite.envs.tools.search.corpus import PER_PAGE, RELATIONS, found
+from rlbench_suite.envs.tools.sql.sql import instance as question
 from rlbench_suite.policy import View, player_for
 from rlbench_suite.registry import card, cards
 from rlbench_suite.task import Split

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.envs.tools.apis import APIS
-from rlbench_suite.envs.tools.office_apps import OfficeApps, Params
-from rlbench_suite.envs.tools.template import sight_of
+from rlbench_suite.envs.tools.office.column_apis import APIS
+from rlbench_suite.envs.tools.office.office_apps import OfficeApps, Params
+from rlbench_suite.envs.tools.office.templates.column_template import sight_of
 from rlbench_suite.episode import is_legal
 from rlbench_suite.registry import card
 from rlbench_suite.task import Split

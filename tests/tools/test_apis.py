@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
-from rlbench_suite.envs.tools.api import KINDS, Error, Part, api
-from rlbench_suite.envs.tools.api_reference import call_text, json_schema, reference_text
-from rlbench_suite.envs.tools.apis import APIS
-from rlbench_suite.envs.tools.calls import parse_call
-from rlbench_suite.envs.tools.template import sight_of
+from rlbench_suite.envs.tools.office.calls import parse_call
+from rlbench_suite.envs.tools.office.column_api import KINDS, Error, Part, api
+from rlbench_suite.envs.tools.office.column_apis import APIS
+from rlbench_suite.envs.tools.office.documentation import call_text, json_schema, reference_text
+from rlbench_suite.envs.tools.office.templates.column_template import sight_of
 from rlbench_suite.registry import card
 
 sys.path.insert(0, str(Path(__file__).parent))

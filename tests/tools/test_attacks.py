@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rlbench_suite.envs.tools.api import Reason
-from rlbench_suite.envs.tools.apis import APIS
+from rlbench_suite.envs.tools.office.column_api import Reason
+from rlbench_suite.envs.tools.office.column_apis import APIS
 
 sys.path.insert(0, str(Path(__file__).parent))
 from plays import TIERS, number_of, play

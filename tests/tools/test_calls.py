@@ -10,10 +10,22 @@ import numpy as np
 import pytest
 from hostile_replies import MAX_READING_SECONDS
 
-from rlbench_suite.envs.tools.api import AMOUNT, CITY, CONTACT, DAY, KINDS, PHONE, REASON, TIME, TITLE, Kind
-from rlbench_suite.envs.tools.api_reference import call_text, tool_name, value_of
-from rlbench_suite.envs.tools.apis import APIS
-from rlbench_suite.envs.tools.calls import FORM, parse_call, read_value, suggestion
+from rlbench_suite.envs.tools.office.calls import parse_call, read_value, suggestion
+from rlbench_suite.envs.tools.office.column_api import (
+    AMOUNT,
+    CITY,
+    CONTACT,
+    DAY,
+    KINDS,
+    PHONE,
+    REASON,
+    TIME,
+    TITLE,
+    Kind,
+)
+from rlbench_suite.envs.tools.office.column_apis import APIS
+from rlbench_suite.envs.tools.office.documentation import call_text, tool_name, value_of
+from rlbench_suite.envs.tools.shared.calls import FORM
 from rlbench_suite.registry import cards
 
 

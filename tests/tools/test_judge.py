@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rlbench_suite.envs.tools.api import Ending, Reason
-from rlbench_suite.envs.tools.template import Ask
-from rlbench_suite.envs.tools.world import World
+from rlbench_suite.envs.tools.office.column_api import Ending, Reason
+from rlbench_suite.envs.tools.office.columns import World
+from rlbench_suite.envs.tools.office.templates.column_template import Ask
 
 sys.path.insert(0, str(Path(__file__).parent))
 from office import Office, right, verdict

@@ -15,13 +15,13 @@ import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.tools.office.api import Failed
-from rlbench_suite.envs.tools.office.apis import APIS, APPS, NUMBER
 from rlbench_suite.envs.tools.office.instance import TEMPLATES, TIERS, Instance, instance, planted
 from rlbench_suite.envs.tools.office.office_apps_large import as_action, as_call, situation, solved
-from rlbench_suite.envs.tools.office.population import copied, population
-from rlbench_suite.envs.tools.office.texts import VALUES
-from rlbench_suite.envs.tools.office.world import distance
+from rlbench_suite.envs.tools.office.row_api import Failed
+from rlbench_suite.envs.tools.office.row_apis import APIS, APPS, NUMBER
+from rlbench_suite.envs.tools.office.row_population import copied, population
+from rlbench_suite.envs.tools.office.rows import distance
+from rlbench_suite.envs.tools.office.values import VALUES
 
 pytestmark = pytest.mark.of_variants
 

@@ -9,9 +9,9 @@ import jax
 import numpy as np
 import pytest
 
-from rlbench_suite.envs.tools.api import Reason
-from rlbench_suite.envs.tools.template import sight_of
-from rlbench_suite.envs.tools.world import World
+from rlbench_suite.envs.tools.office.column_api import Reason
+from rlbench_suite.envs.tools.office.columns import World
+from rlbench_suite.envs.tools.office.templates.column_template import sight_of
 from rlbench_suite.task import Split
 
 sys.path.insert(0, str(Path(__file__).parent))

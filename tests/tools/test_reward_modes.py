@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
-from rlbench_suite.envs.tools.office_apps import TAKEN
-from rlbench_suite.envs.tools.service_desk import ACTIONS
-from rlbench_suite.envs.tools.world import World, distance, same
+from rlbench_suite.envs.tools.office.columns import World, distance, same
+from rlbench_suite.envs.tools.office.office_apps import TAKEN
+from rlbench_suite.envs.tools.service_desk.service_desk import ACTIONS
 from rlbench_suite.episode import is_legal
 from rlbench_suite.policy import View, reference_player
 from rlbench_suite.registry import card

@@ -15,7 +15,7 @@ import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play, replay
-from rlbench_suite.envs.tools.corpus import NAMES, RELATIONS, written
+from rlbench_suite.envs.tools.search.corpus import NAMES, RELATIONS, written
 from rlbench_suite.registry import card
 from rlbench_suite.task_card import load
 

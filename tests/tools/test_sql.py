@@ -17,8 +17,8 @@ import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.tools import sql
-from rlbench_suite.envs.tools.sql_database import (
+from rlbench_suite.envs.tools.sql import sql
+from rlbench_suite.envs.tools.sql.database import (
     CITIES,
     FEW_STEPS,
     GROUP,
@@ -30,7 +30,7 @@ from rlbench_suite.envs.tools.sql_database import (
     database,
     focus_of,
 )
-from rlbench_suite.envs.tools.sql_questions import TEMPLATES, agree, instance
+from rlbench_suite.envs.tools.sql.questions import TEMPLATES, agree, instance
 
 pytestmark = pytest.mark.of_variants
 

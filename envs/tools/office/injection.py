@@ -14,8 +14,8 @@ from functools import lru_cache
 from rlbench_suite.dice import Dice, stream_of
 
 from .instance import instance
+from .rows import NOUNS
 from .words import REASONS
-from .world import NOUNS
 
 ODDS = 4
 """One in this many rows has a remark."""

@@ -9,11 +9,11 @@ from typing import Any
 
 from rlbench_suite.dice import Dice, stream_of
 
-from .apis import ANSWER, APIS, FINISH, NUMBER, REFUSE
-from .population import population
-from .template import Call, Refused, Scene, Template, call
+from .row_apis import ANSWER, APIS, FINISH, NUMBER, REFUSE
+from .row_population import population
+from .rows import World, distance
 from .templates import calendar, contacts, mail, messages, music, payments, shop, tasks_and_notes
-from .world import World, distance
+from .templates.row_template import Call, Refused, Scene, Template, call
 
 TEMPLATES = tuple(
     one for app in (contacts, calendar, payments, mail, messages, tasks_and_notes, music, shop) for one in app.TEMPLATES

@@ -53,17 +53,17 @@ from rlbench_suite.host import HostTask
 from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task_card import TaskCard
 
-from ..calls import nearest, short
-from ..page import HEIGHT, WIDTH, page
-from ..reward_modes import SENTENCES, likeness, progress_reward, thrift
-from ..tool import Argument, Tool, read_tool_call
-from .api import Failed, Row
-from .apis import ANSWER, APIS, APPS, ENDINGS, FINISH, MOST_ARGUMENTS, NUMBER, REFUSE
+from ..shared.calls import nearest, short
+from ..shared.page import HEIGHT, WIDTH, page
+from ..shared.reward_modes import SENTENCES, likeness, progress_reward, thrift
+from ..shared.tool import Argument, Tool, read_tool_call
 from .injection import remarks
 from .instance import TIERS, Instance, instance
-from .template import Call
-from .texts import FOLDED, NUMBER_OF, VALUES
-from .world import World, distance
+from .row_api import Failed, Row
+from .row_apis import ANSWER, APIS, APPS, ENDINGS, FINISH, MOST_ARGUMENTS, NUMBER, REFUSE
+from .rows import World, distance
+from .templates.row_template import Call
+from .values import FOLDED, NUMBER_OF, VALUES
 
 MOST_CALLS = 64
 """Calls after which an episode ends; the time limit is shorter."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .. import words as v
-from ..population import Tables
-from ..template import EASY, HARD, MEDIUM, UNCLEAR, Ask, Plan, Scene, call, person, template
+from ..row_population import Tables
+from .row_template import EASY, HARD, MEDIUM, UNCLEAR, Ask, Plan, Scene, call, person, template
 
 
 def _change_phone(a: Ask) -> Plan:

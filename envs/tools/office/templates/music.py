@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .. import words as v
-from ..population import Tables
-from ..template import EASY, HARD, MEDIUM, Ask, Plan, Scene, call, only, template
+from ..row_population import Tables
+from .row_template import EASY, HARD, MEDIUM, Ask, Plan, Scene, call, only, template
 
 
 def _like_song(a: Ask) -> Plan:

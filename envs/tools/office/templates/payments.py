@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from .. import words as v
-from ..population import Tables
-from ..template import EASY, HARD, MEDIUM, UNCLEAR, Ask, Plan, Refused, Scene, call, covered, person, template
+from ..row_population import Tables
 from .calendar import _event, _find_event
+from .row_template import EASY, HARD, MEDIUM, UNCLEAR, Ask, Plan, Refused, Scene, call, covered, person, template
 
 FUNDS = ("insufficient_funds",)
 _NAMED = "{name} {last}"

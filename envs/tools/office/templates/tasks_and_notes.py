@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .. import words as v
-from ..population import Tables
-from ..template import EASY, HARD, MEDIUM, UNCLEAR, Ask, Plan, Scene, call, only, person, template
+from ..row_population import Tables
+from .row_template import EASY, HARD, MEDIUM, UNCLEAR, Ask, Plan, Scene, call, only, person, template
 
 
 def _complete_task(a: Ask) -> Plan:

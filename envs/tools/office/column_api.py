@@ -1,0 +1,233 @@
+"""APIs: calls, masks, documentation and JSON all follow from one declaration.
+
+An API is a pure function ``effect(state, **arguments) -> state``. Arguments are whole numbers from 1 on; each has a
+:class:`Kind`, which gives the number's meaning and the part of the action that carries it. An API takes at most one
+argument of a part, so an action ``(api, contact, record, word, number)`` can express every call.
+
+A call that fails changes nothing but the error that the caller sees, like a transaction that is rolled back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from . import columns as w
+from .columns import World
+
+
+class Part(IntEnum):
+    """Parts of an action. In every part 0 means: not given."""
+
+    API = 0
+    CONTACT = 1
+    RECORD = 2
+    WORD = 3
+    NUMBER = 4
+
+
+class Error(IntEnum):
+    """Reasons for which a call fails."""
+
+    NONE = 0
+    INVALID_ARGUMENT = 1
+    NOT_FOUND = 2
+    INSUFFICIENT_FUNDS = 3
+    TIME_TAKEN = 4
+    ALREADY_SO = 5
+    NOT_OPEN = 6
+    WRONG_DIRECTION = 7
+
+
+class Reason(IntEnum):
+    """Reasons for which an instruction cannot be carried out."""
+
+    NONE = 0
+    INSUFFICIENT_FUNDS = 1
+    OVER_LIMIT = 2
+    NO_SUCH_CONTACT = 3
+    AMBIGUOUS_CONTACT = 4
+    NO_SUCH_EVENT = 5
+    NO_FREE_TIME = 6
+
+
+class Ending(IntEnum):
+    """Ways in which the player can end the episode."""
+
+    RUNNING = 0
+    FINISHED = 1
+    REFUSED = 2
+    ANSWERED = 3
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Meaning of an argument: a row of a table, one of some words, or a number."""
+
+    name: str
+    part: Part
+    meaning: str
+    size: int
+    words: tuple[str, ...] = ()
+
+
+def _words(name: str, meaning: str, words: Sequence[str], part: Part = Part.WORD) -> Kind:
+    return Kind(name, part, meaning, len(words), tuple(words))
+
+
+CONTACT = Kind("contact", Part.CONTACT, "id of a contact", w.CONTACTS)
+EVENT = Kind("event", Part.RECORD, "id of an event", w.EVENTS)
+REQUEST = Kind("request", Part.RECORD, "id of a request for money", w.REQUESTS)
+NAME = _words("name", "first name", w.NAMES)
+CITY = _words("city", "city", w.CITIES)
+RELATION = _words("relation", "what a contact is to the user", w.RELATIONS)
+DAY = _words("day", "day", w.DAYS)
+TITLE = _words("title", "title of an event", w.TITLES)
+PLACE = _words("place", "place", w.PLACES)
+REASON = _words("reason", "why the instruction cannot be carried out", [r.name.lower() for r in Reason if r])
+AMOUNT = Kind("amount", Part.NUMBER, "whole euros", w.LARGEST)
+NUMBER = Kind("number", Part.NUMBER, "whole number", w.LARGEST)
+TIME = _words("time", "day and hour", w.TIMES, Part.NUMBER)
+PHONE = _words("phone", "phone number", w.PHONES, Part.NUMBER)
+KINDS = (CONTACT, EVENT, REQUEST, NAME, CITY, RELATION, DAY, TITLE, PLACE, REASON, AMOUNT, NUMBER, TIME, PHONE)
+
+
+class Known(NamedTuple):
+    """Everything that the player has been shown, as sets; with it, one look tells as much as the whole history.
+
+    The sets hold: contacts whose id, directory entry (name and city), relation, phone number is known; events whose
+    entry (title, time, place), guest list is known; requests; transfers; times known to be free or taken. ``accounts``
+    says whether the balances are known. Then come the questions asked, since an empty answer is an answer too.
+    """
+
+    contacts: Any
+    entries: Any
+    relations: Any
+    phones: Any
+    events: Any
+    guests: Any
+    requests: Any
+    transfers: Any
+    times: Any
+    accounts: Any
+    asked_names: Any
+    asked_cities: Any
+    asked_relations: Any
+    asked_titles: Any
+    asked_requests: Any
+    asked_transfers: Any
+
+
+class Shown(NamedTuple):
+    """Result of the last call: sets of rows and of times."""
+
+    contacts: Any
+    events: Any
+    requests: Any
+    transfers: Any
+    times: Any
+
+
+class State(NamedTuple):
+    """The world, and the player's situation in it. All numbers int32, all sets uint32."""
+
+    world: World
+    known: Known
+    shown: Shown
+    api: Any
+    """The last call's API; 0 (the documentation) at the start."""
+    error: Any
+    """Its :class:`Error`, or 0."""
+    ending: Any
+    """:class:`Ending`."""
+    said: Any
+    """The reason of a refusal, or the number of an answer."""
+    tally: Any = None
+    """:class:`~.reward_modes.Tally` of the calls made; None where the reward does not ask."""
+
+    def learn(self, **sets: Any) -> State:
+        """Add sets to those of :class:`Known`, by name."""
+        return self._replace(known=self.known._replace(**{n: getattr(self.known, n) | s for n, s in sets.items()}))
+
+    def show(self, **sets: Any) -> State:
+        """Set the result of the call."""
+        return self._replace(shown=self.shown._replace(**sets))
+
+    def change(self, **columns: Any) -> State:
+        """Replace columns of the world."""
+        return self._replace(world=self.world._replace(**columns))
+
+    def fail_if(self, *checks: tuple[Any, Error]) -> State:
+        """Set the error of the first check that holds."""
+        error = jnp.int32(Error.NONE)
+        for failed, code in reversed(checks):
+            error = jnp.where(failed, code, error)
+        return self._replace(error=error)
+
+
+@dataclass(frozen=True)
+class Api:
+    """One API, as declared."""
+
+    name: str
+    summary: str
+    returns: str
+    arguments: dict[str, Kind]
+    errors: tuple[Error, ...]
+    room: str
+    """Column of :class:`World` in whose table the call needs a free row, or nothing."""
+    effect: Callable[..., State]
+    """Effect of a call; the declared functions carry their :class:`Api` as attribute ``api``."""
+
+
+def api(
+    name: str,
+    /,
+    *,
+    returns: str = "ok",
+    errors: tuple[Error, ...] = (),
+    room: str = "",
+    **arguments: Kind,
+) -> Callable[[Callable[..., State]], Api]:
+    """Declare a function as an API; its docstring is the summary.
+
+    Raises:
+        ValueError: two arguments share a part of the action.
+    """
+    parts = [kind.part for kind in arguments.values()]
+    if len(set(parts)) < len(parts):
+        raise ValueError(f"{name}: an API takes at most one argument of each part of an action.")
+
+    def declare(effect: Callable[..., State]) -> Api:
+        return Api(name, (effect.__doc__ or "").strip(), returns, arguments, errors, room, effect)
+
+    return declare
+
+
+def carry_out(apis: Sequence[Api], state: State, action: jax.Array) -> State:
+    """Return the state after one call. ``action``: int32 ``(5,)``."""
+    before = state._replace(shown=Shown(*(jnp.uint32(0) for _ in Shown._fields)))
+    before = before._replace(api=action[Part.API].astype(jnp.int32), error=jnp.int32(Error.NONE))
+    treedef: Any = jax.tree.structure(before)
+    leaves = jax.tree.leaves(before)
+    after, error = list(leaves), before.error
+    for number, one in enumerate(apis):
+        given = {name: action[kind.part].astype(jnp.int32) for name, kind in one.arguments.items()}
+        valid = jnp.bool_(True)
+        for name, kind in one.arguments.items():
+            valid &= (given[name] > 0) & (given[name] <= kind.size)
+        done = one.effect(before, **given)
+        code = jnp.where(valid, done.error, Error.INVALID_ARGUMENT).astype(jnp.int32)
+        here = before.api == number
+        happens = here & (code == Error.NONE)
+        error = jnp.where(here, code, error)
+        # Most calls leave most of the state alone: those leaves are the same objects, and cost nothing.
+        for i, (new, old) in enumerate(zip(treedef.flatten_up_to(done), leaves, strict=True)):
+            if new is not old:
+                after[i] = jnp.where(happens, new, after[i]).astype(old.dtype)
+    return treedef.unflatten(after)._replace(error=error)
