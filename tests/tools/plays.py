@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.envs.tools.office.column_apis import APIS
+from rlbench_suite.envs.tools.office.apps.apis import COLUMN_APIS
 from rlbench_suite.envs.tools.office.office_apps import OfficeApps, Params
 from rlbench_suite.envs.tools.office.templates.column_template import sight_of
 from rlbench_suite.episode import is_legal
@@ -118,7 +118,7 @@ def at(tree: Any, *index: int) -> Any:
 
 
 def number_of(name: str) -> int:
-    return next(i for i, one in enumerate(APIS) if one.name == name)
+    return next(i for i, one in enumerate(COLUMN_APIS) if one.name == name)
 
 
 def judge(tier: str) -> Any:

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
+from rlbench_suite.envs.tools.office.apps.apis import COLUMN_APIS
+from rlbench_suite.envs.tools.office.apps.column_api import Error, api
+from rlbench_suite.envs.tools.office.apps.kinds import KINDS, Part
 from rlbench_suite.envs.tools.office.calls import parse_call
-from rlbench_suite.envs.tools.office.column_api import KINDS, Error, Part, api
-from rlbench_suite.envs.tools.office.column_apis import APIS
-from rlbench_suite.envs.tools.office.documentation import call_text, json_schema, reference_text
+from rlbench_suite.envs.tools.office.documentation import as_tool, call_text, reference_text
 from rlbench_suite.envs.tools.office.templates.column_template import sight_of
 from rlbench_suite.registry import card
 
@@ -28,12 +29,12 @@ from plays import TIERS, at, play
 def test_random_calls_do_what_a_second_implementation_does(tier: str) -> None:
     """World and error after every call, over thousands of calls of every API."""
     played = play(tier, 2, seed=5, noise=1.0)
-    made, failed = np.zeros(len(APIS), int), set()
+    made, failed = np.zeros(len(COLUMN_APIS), int), set()
     for i in range(len(played.actions)):
         office = Office.of(at(played.params.start, i))
         for t in range(played.actions.shape[1]):
             action, after = played.actions[i, t], at(played.states, i, t)
-            one = APIS[action[Part.API]]
+            one = COLUMN_APIS[action[Part.API]]
             arguments = {name: int(action[kind.part]) for name, kind in one.arguments.items()}
             if not played.legal[i, t]:
                 continue
@@ -44,8 +45,8 @@ def test_random_calls_do_what_a_second_implementation_does(tier: str) -> None:
             assert office.sheet() == Office.of(after.world).sheet(), (one.name, arguments)
             made[action[Part.API]] += error == "none"
             failed.add((one.name, error))
-    assert (made[4:] > 0).all(), [one.name for one, n in zip(APIS, made, strict=True) if not n]
-    for one in APIS:
+    assert (made[4:] > 0).all(), [one.name for one, n in zip(COLUMN_APIS, made, strict=True) if not n]
+    for one in COLUMN_APIS:
         for _, error in (pair for pair in failed if pair[0] == one.name):
             allowed = (
                 {e.name.lower() for e in one.errors} | {"none"} | ({"invalid_argument"} if one.arguments else set())
@@ -54,14 +55,14 @@ def test_random_calls_do_what_a_second_implementation_does(tier: str) -> None:
 
 
 def test_documentation_names_every_api_argument_and_error() -> None:
-    text = reference_text(APIS)
-    assert len(APIS) == len({one.name for one in APIS}) == 33
-    for one in APIS:
+    text = reference_text(COLUMN_APIS)
+    assert len(COLUMN_APIS) == len({one.name for one in COLUMN_APIS}) == 33
+    for one in COLUMN_APIS:
         line = next(line for line in text.splitlines() if line.startswith(f"  {one.name}("))
         assert one.summary in line
         for part in [*one.arguments, *(error.name.lower() for error in one.errors)]:
             assert part in line
-        schema = json_schema(one)
+        schema = as_tool(one).schema()
         assert set(schema["function"]["parameters"]["required"]) == set(one.arguments)
         json.dumps(schema)
     for kind in KINDS:
@@ -70,15 +71,18 @@ def test_documentation_names_every_api_argument_and_error() -> None:
 
 def test_every_call_makes_the_round_trip_through_json() -> None:
     rng = np.random.default_rng(0)
-    for number, one in enumerate(APIS):
+    for number, one in enumerate(COLUMN_APIS):
         for _ in range(20):
             action = np.zeros(5, int)
             action[0] = number
             for kind in one.arguments.values():
                 action[kind.part] = rng.integers(1, kind.size + 1)
-            np.testing.assert_array_equal(parse_call(APIS, call_text(APIS, action)), action)
+            np.testing.assert_array_equal(parse_call(COLUMN_APIS, call_text(COLUMN_APIS, action)), action)
     with pytest.raises(ValueError, match="gives no contact"):
-        call_text(APIS, np.array([next(i for i, one in enumerate(APIS) if one.name == "contacts.get"), 0, 0, 0, 0]))
+        call_text(
+            COLUMN_APIS,
+            np.array([next(i for i, one in enumerate(COLUMN_APIS) if one.name == "contacts.get"), 0, 0, 0, 0]),
+        )
 
 
 @pytest.mark.parametrize(
@@ -109,7 +113,7 @@ def test_every_call_makes_the_round_trip_through_json() -> None:
 )
 def test_wrong_calls_are_refused_with_a_sentence(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        parse_call(APIS, text)
+        parse_call(COLUMN_APIS, text)
 
 
 def test_two_arguments_of_one_part_are_refused() -> None:
@@ -134,10 +138,10 @@ def test_json_and_structured_actions_play_the_same_episode() -> None:
             state, params = plain.unwrapped.episode.state, plain.unwrapped.params
             action = np.asarray(oracle_call(state, params))
             if rng.random() < 0.2:  # another call, its other parts empty as JSON gives them
-                action = np.array([rng.integers(4, len(APIS)), *(rng.integers(1, n) for n in (13, 11, 5, 25))])
-                action = parse_call(APIS, call_text(APIS, action))
+                action = np.array([rng.integers(4, len(COLUMN_APIS)), *(rng.integers(1, n) for n in (13, 11, 5, 25))])
+                action = parse_call(COLUMN_APIS, call_text(COLUMN_APIS, action))
             _, reward, terminated, truncated, info = plain.step(action)
-            said, *theirs, their_info = text.step(call_text(APIS, action))
+            said, *theirs, their_info = text.step(call_text(COLUMN_APIS, action))
             assert theirs == [reward, terminated, truncated]
             assert their_info["success"] == info["success"]
             assert reward == (terminated and info["success"])

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rlbench_suite.envs.tools.office.column_api import Reason
-from rlbench_suite.envs.tools.office.column_apis import APIS
+from rlbench_suite.envs.tools.office.apps.apis import COLUMN_APIS
+from rlbench_suite.envs.tools.office.apps.kinds import Reason
 
 sys.path.insert(0, str(Path(__file__).parent))
 from plays import TIERS, number_of, play
@@ -34,7 +34,7 @@ def test_doing_nothing_or_only_reading_earns_nothing(tier: str) -> None:
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_calling_every_api_or_one_all_the_time_earns_nothing(tier: str) -> None:
-    others = [i for i, one in enumerate(APIS) if not one.name.startswith("assistant.")]
+    others = [i for i, one in enumerate(COLUMN_APIS) if not one.name.startswith("assistant.")]
     for value in (1, 2, 5):
         assert score(tier, [[i, value, value, value, value] for i in others[:19]] + [FINISH]) == 0
         assert score(tier, [[i, value, value, value, value] for i in others[10:]] + [FINISH]) == 0

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hostile_replies import MAX_READING_SECONDS
 
-from rlbench_suite.envs.tools.office.calls import parse_call, read_value, suggestion
-from rlbench_suite.envs.tools.office.column_api import (
+from rlbench_suite.envs.tools.office.apps.apis import COLUMN_APIS
+from rlbench_suite.envs.tools.office.apps.kinds import (
     AMOUNT,
     CITY,
     CONTACT,
@@ -23,7 +23,7 @@ from rlbench_suite.envs.tools.office.column_api import (
     TITLE,
     Kind,
 )
-from rlbench_suite.envs.tools.office.column_apis import APIS
+from rlbench_suite.envs.tools.office.calls import parse_call, read_value, suggestion
 from rlbench_suite.envs.tools.office.documentation import call_text, tool_name, value_of
 from rlbench_suite.envs.tools.shared.calls import FORM
 from rlbench_suite.registry import cards
@@ -32,14 +32,14 @@ from rlbench_suite.registry import cards
 def random_call(rng: np.random.Generator, number: int) -> np.ndarray:
     action = np.zeros(5, int)
     action[0] = number
-    for kind in APIS[number].arguments.values():
+    for kind in COLUMN_APIS[number].arguments.values():
         action[kind.part] = rng.integers(1, kind.size + 1)
     return action
 
 
 def test_every_form_of_a_call_gives_the_same_action() -> None:
     rng = np.random.default_rng(0)
-    for number, one in enumerate(APIS):
+    for number, one in enumerate(COLUMN_APIS):
         action = random_call(rng, number)
         given = {name: value_of(kind, int(action[kind.part])) for name, kind in one.arguments.items()}
         named = ", ".join(f"{name}={json.dumps(value)}" for name, value in given.items())
@@ -56,14 +56,14 @@ def test_every_form_of_a_call_gives_the_same_action() -> None:
             f" {one.name} ( {named} )\n",
         ]
         for form in forms:
-            np.testing.assert_array_equal(parse_call(APIS, form), action, form)
-        np.testing.assert_array_equal(parse_call(APIS, call_text(APIS, action)), action)
+            np.testing.assert_array_equal(parse_call(COLUMN_APIS, form), action, form)
+        np.testing.assert_array_equal(parse_call(COLUMN_APIS, call_text(COLUMN_APIS, action)), action)
 
 
 def test_names_of_tools_are_told_apart() -> None:
-    names = [one.name for one in APIS] + [tool_name(one) for one in APIS]
-    assert len(set(names)) == 2 * len(APIS)
-    assert len({name.replace(".", "_").lower() for name in names}) == len(APIS)
+    names = [one.name for one in COLUMN_APIS] + [tool_name(one) for one in COLUMN_APIS]
+    assert len(set(names)) == 2 * len(COLUMN_APIS)
+    assert len({name.replace(".", "_").lower() for name in names}) == len(COLUMN_APIS)
 
 
 @pytest.mark.parametrize(
@@ -149,12 +149,12 @@ INVENTED = {
 
 
 def test_invented_names_get_the_nearest_by_meaning() -> None:
-    found = {name: suggestion(APIS, name) for name in INVENTED}
+    found = {name: suggestion(COLUMN_APIS, name) for name in INVENTED}
     assert found == {name: f" Did you mean {meant!r}?" for name, meant in INVENTED.items()}
     for nonsense in ("xyz", "foo.bar", "", "42", "payments.", "." * 1000):
-        assert not suggestion(APIS, nonsense)
+        assert not suggestion(COLUMN_APIS, nonsense)
     began = time.process_time()
-    suggestion(APIS, "payments." + "list_requests_" * 100_000)
+    suggestion(COLUMN_APIS, "payments." + "list_requests_" * 100_000)
     assert time.process_time() - began < MAX_READING_SECONDS
 
 
@@ -180,7 +180,7 @@ def test_invented_names_get_the_nearest_by_meaning() -> None:
 )
 def test_what_is_not_one_call_is_refused(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        parse_call(APIS, text)
+        parse_call(COLUMN_APIS, text)
 
 
 @pytest.mark.parametrize(
@@ -208,6 +208,6 @@ def test_every_world_says_in_a_sentence_why_a_reply_is_no_call(text: str, what: 
 def test_what_is_wrong_with_a_long_reply_is_said_shortly_and_soon(text: str) -> None:
     began = time.process_time()
     with pytest.raises(ValueError, match=r"expected one call|4000 digits") as told:
-        parse_call(APIS, text)
+        parse_call(COLUMN_APIS, text)
     assert len(str(told.value)) < 200
     assert time.process_time() - began < MAX_READING_SECONDS

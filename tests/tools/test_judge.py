@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rlbench_suite.envs.tools.office.column_api import Ending, Reason
+from rlbench_suite.envs.tools.office.apps.column_api import Ending
+from rlbench_suite.envs.tools.office.apps.kinds import Reason
 from rlbench_suite.envs.tools.office.columns import World
 from rlbench_suite.envs.tools.office.templates.column_template import Ask
 
@@ -25,7 +26,7 @@ def second_opinion(tier: str, params, state) -> bool:
     decision = verdict(template, Office.of(params.start), params.ask)
     assert REASONS.get(decision.reason or "none", 0) == int(params.reason)
     ending = Ending(int(state.ending)).name.lower()
-    return right(decision, Office.of(state.world), ending, int(state.said), REASONS)
+    return right(decision, Office.of(state.world), ending, int(state.reply), REASONS)
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -70,7 +71,7 @@ def test_right_world_but_wrong_last_word_fails(tier: str) -> None:
         said = ends._replace(ending=np.full(512, ending, np.int32))
         np.testing.assert_array_equal(judge(tier)(said, played.params), ends.ending == ending)
     spoken = ends.ending != Ending.FINISHED
-    wrong = ends._replace(said=ends.said + 1)
+    wrong = ends._replace(reply=ends.reply + 1)
     assert not np.asarray(judge(tier)(wrong, played.params))[spoken].any()
 
 

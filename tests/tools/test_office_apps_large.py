@@ -15,11 +15,11 @@ import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.tools.office.instance import TEMPLATES, TIERS, Instance, instance, planted
-from rlbench_suite.envs.tools.office.office_apps_large import as_action, as_call, situation, solved
-from rlbench_suite.envs.tools.office.row_api import Failed
-from rlbench_suite.envs.tools.office.row_apis import APIS, APPS, NUMBER
-from rlbench_suite.envs.tools.office.row_population import copied, population
+from rlbench_suite.envs.tools.office.apps.apis import ROW_API_NUMBERS, ROW_APIS, ROW_APPS
+from rlbench_suite.envs.tools.office.apps.row_api import Failed
+from rlbench_suite.envs.tools.office.instance import TEMPLATES, TIERS, Instance, instance, plant_instance
+from rlbench_suite.envs.tools.office.office_apps_large import as_action, as_call, is_solved, situation
+from rlbench_suite.envs.tools.office.population import copy_tables, random_rows
 from rlbench_suite.envs.tools.office.rows import distance
 from rlbench_suite.envs.tools.office.values import VALUES
 
@@ -32,8 +32,8 @@ Calls = list[tuple[str, dict[str, Any]]]
 def instances() -> dict[str, list[Instance]]:
     """Eight instances of every template, and one with each of its obstacles, by its name."""
     return {
-        one.name: [planted(one, Dice(7 + place, seed), "") for seed in range(8)]
-        + [planted(one, Dice(7 + place, 8 + seed), reason) for seed, reason in enumerate(one.reasons)]
+        one.name: [plant_instance(one, Dice(7 + place, seed), "") for seed in range(8)]
+        + [plant_instance(one, Dice(7 + place, 8 + seed), reason) for seed, reason in enumerate(one.reasons)]
         for place, one in enumerate(TEMPLATES)
     }
 
@@ -43,7 +43,7 @@ def end_of(start: Any, calls: Calls) -> Any:
     world = start
     for name, arguments in calls:
         try:
-            world, _ = APIS[NUMBER[name]].effect(world, **arguments)
+            world, _ = ROW_APIS[ROW_API_NUMBERS[name]].effect(world, **arguments)
         except Failed:
             continue
     return world
@@ -64,10 +64,10 @@ def _spelt(value: Any) -> str:
 
 
 def test_there_are_nine_apps_a_hundred_apis_and_sixty_templates_all_documented() -> None:
-    assert len(APPS) == 9
-    assert len(APIS) == len(NUMBER) == 131
+    assert len(ROW_APPS) == 9
+    assert len(ROW_APIS) == len(ROW_API_NUMBERS) == 131
     assert len(TEMPLATES) == len({one.name for one in TEMPLATES}) == 70
-    for api in APIS:
+    for api in ROW_APIS:
         schema = api.tool.schema()["function"]
         assert re.fullmatch(r"[a-z_]{1,64}", schema["name"])
         assert schema["description"].endswith(".")
@@ -83,11 +83,13 @@ def test_the_oracle_reaches_the_wanted_world_of_every_template_with_every_obstac
     for name, some in instances().items():
         for one in some:
             end = end_of(one.start, [*one.solution])
-            assert plain(end, one.start) == plain(one.wanted, one.start), name
-            assert distance(end, one.wanted, one.start) == 0
+            assert plain(end, one.start) == plain(one.goal, one.start), name
+            assert distance(end, one.goal, one.start) == 0
             assert one.solution[-1] == one.ending, (name, one.reason)
             assert len(one.solution) <= 15
-            assert one.far or one.reason or one.ending[0] == "assistant_answer", name  # something is to be done
+            assert one.start_distance or one.reason or one.ending[0] == "assistant_answer", (
+                name
+            )  # something is to be done
     refused = [bool(instance(tier, split, number).reason) for tier in TIERS for split in (0, 1) for number in range(70)]
     assert 0.03 < np.mean(refused) < 0.15
 
@@ -99,9 +101,9 @@ def test_without_any_one_change_the_goal_is_missed() -> None:
         for one in some[:6]:
             calls = [*one.solution]
             for place, (api, _) in enumerate(calls):
-                if APIS[NUMBER[api]].changes:
+                if ROW_APIS[ROW_API_NUMBERS[api]].changes:
                     end = end_of(one.start, calls[:place] + calls[place + 1 :])
-                    assert distance(end, one.wanted, one.start) > 0, (name, api)
+                    assert distance(end, one.goal, one.start) > 0, (name, api)
                     tried += 1
     assert tried > 400
 
@@ -114,7 +116,7 @@ def arguments_of(dice: Dice, one: Instance, api: Any) -> dict[str, Any]:
     given: dict[str, Any] = {}
     for name, argument in api.tool.arguments.items():
         if name in nouns:
-            given[name] = dice.choice([*one.wanted[nouns[name]]])
+            given[name] = dice.choice([*one.goal[nouns[name]]])
         elif argument.words:
             given[name] = dice.choice(argument.words)
         elif argument.high is None:
@@ -126,15 +128,15 @@ def arguments_of(dice: Dice, one: Instance, api: Any) -> dict[str, Any]:
 
 def test_any_other_change_misses_the_goal() -> None:
     """Dual control, second half: nothing else may be changed. Every API that writes is called after right solutions."""
-    dice, changed = Dice(1, 2), {api.name: 0 for api in APIS if api.changes}
+    dice, changed = Dice(1, 2), {api.name: 0 for api in ROW_APIS if api.changes}
     for name, some in instances().items():
         for one in some[:1]:
-            for api in APIS:
+            for api in ROW_APIS:
                 if api.changes:
                     more = [(api.name, arguments_of(dice, one, api))]
-                    end = end_of(one.wanted, more)
-                    spoilt = plain(end, one.start) != plain(one.wanted, one.start)
-                    assert (distance(end, one.wanted, one.start) > 0) == spoilt, (name, more)
+                    end = end_of(one.goal, more)
+                    spoilt = plain(end, one.start) != plain(one.goal, one.start)
+                    assert (distance(end, one.goal, one.start) > 0) == spoilt, (name, more)
                     changed[api.name] += spoilt
     assert min(changed.values()) > 0, changed
     assert sum(changed.values()) > 2000
@@ -143,7 +145,7 @@ def test_any_other_change_misses_the_goal() -> None:
 def test_calls_that_read_change_nothing() -> None:
     dice = Dice(3, 4)
     one = instances()["pay_contact"][0]
-    for api in APIS:
+    for api in ROW_APIS:
         if not api.changes:
             for _ in range(5):
                 try:
@@ -158,8 +160,7 @@ def test_a_solution_of_another_instance_is_wrong() -> None:
     right = tried = 0
     for name, some in instances().items():
         same = [
-            distance(end_of(other.start, [*one.solution]), other.wanted, other.start) == 0
-            and one.ending == other.ending
+            distance(end_of(other.start, [*one.solution]), other.goal, other.start) == 0 and one.ending == other.ending
             for one, other in pairwise(some)
             if not one.reason and not other.reason
         ]
@@ -183,7 +184,7 @@ def test_people_and_templates_of_the_splits_differ() -> None:
 
 def world_by_hand() -> Any:
     """A small world, and no random one."""
-    empty = {table: {} for table in population(Dice(0, 0), 0)}
+    empty = {table: {} for table in random_rows(Dice(0, 0), 0)}
     contact = {"last": "Adler", "relation": "friend", "favourite": False, "muted": False}
     return empty | {
         "contacts": {7: contact | {"first": "Ana", "city": "Oslo", "phone": "555-0107", "blocked": False},
@@ -244,9 +245,9 @@ SENT = {"direction": "outgoing", "folder": "archive", "read": True, "starred": F
 def test_calls_do_what_their_words_say(name: str, arguments: dict[str, Any], expected: Any) -> None:
     if isinstance(expected, str):
         with pytest.raises(Failed, match=expected):
-            APIS[NUMBER[name]].effect(WORLD, **arguments)
+            ROW_APIS[ROW_API_NUMBERS[name]].effect(WORLD, **arguments)
     else:
-        world, _ = APIS[NUMBER[name]].effect(WORLD, **arguments)
+        world, _ = ROW_APIS[ROW_API_NUMBERS[name]].effect(WORLD, **arguments)
         assert world == WORLD | expected
 
 
@@ -265,7 +266,7 @@ def test_an_order_takes_money_and_stock_and_cancelling_gives_both_back() -> None
 
 def test_rows_are_found_by_their_columns() -> None:
     def rows(name: str, **arguments: Any) -> list[Any]:
-        return [next(iter(row.values())) for row in APIS[NUMBER[name]].effect(WORLD, **arguments)[1]]
+        return [next(iter(row.values())) for row in ROW_APIS[ROW_API_NUMBERS[name]].effect(WORLD, **arguments)[1]]
 
     assert rows("contacts_find", first="Ana") == [7]
     assert rows("contacts_of_city", city="Lyon") == rows("messages_blocked") == [8]
@@ -282,12 +283,12 @@ def test_new_rows_may_come_in_any_order_but_not_twice() -> None:
     one = next(one for one in instances()["split_bill"] if not one.reason)
     asks = [call for call in one.solution if call[0] == "payments_request"]
     end = end_of(one.start, asks[::-1])
-    assert distance(end, one.wanted, one.start) == 0
-    assert distance(end_of(end, asks[:1]), one.wanted, one.start) == 1
-    swapped = copied(end)
+    assert distance(end, one.goal, one.start) == 0
+    assert distance(end_of(end, asks[:1]), one.goal, one.start) == 1
+    swapped = copy_tables(end)
     new = [number for number in swapped["requests"] if number not in one.start["requests"]]
     swapped["requests"][new[0]]["amount"] += 1
-    assert distance(swapped, one.wanted, one.start) == 2
+    assert distance(swapped, one.goal, one.start) == 2
 
 
 # -- whole episodes ------------------------------------------------------------------------------------------------
@@ -341,7 +342,7 @@ def test_a_repeated_right_call_pays_once_in_dense_mode() -> None:
     on, off = (("music_like", "music_unlike"), ("mail_star", "mail_unstar"))[0]
     seed = next(seed for seed in range(200) if _name(env, seed) == "like_song")
     env.reset(seed=seed)
-    song = env.unwrapped._simulator.instance.said["song"]
+    song = env.unwrapped._simulator.instance.gaps["song"]
     circle = [as_action((name, {"song": song})) for name in (on, off)] * 10
     total, rewards, _ = played(env, circle, seed)
     assert rewards == [0.5, -0.5] * 10
@@ -357,17 +358,17 @@ def _name(env: Any, seed: int) -> str:
 def test_players_who_do_not_do_the_task_earn_their_share_of_luck(tier: int) -> None:
     """Finish, refuse for each reason, answer a number or a word, list everything, write everything."""
     some = [instance(tier, 1, number) for number in range(120)]
-    reads: Calls = [(api.name, {}) for api in APIS if not api.changes and not api.tool.arguments]
+    reads: Calls = [(api.name, {}) for api in ROW_APIS if not api.changes and not api.tool.arguments]
     ends: Calls = [("assistant_finish", {})]
     ends += [("assistant_answer", {"text": text}) for text in ("1", "3", "Blue Foxes")]
     ends += [("assistant_refuse", {"reason": reason}) for reason in ("no_such_contact", "insufficient_funds")]
     dice = Dice(5, 6)
     for end in ends:
-        assert np.mean([not one.far and one.ending == end for one in some]) < 0.08
+        assert np.mean([not one.start_distance and one.ending == end for one in some]) < 0.08
     assert all(end_of(one.start, reads) is one.start for one in some[:5])
-    writes = [api for api in APIS if api.changes]
+    writes = [api for api in ROW_APIS if api.changes]
     spoilt = [end_of(one.start, [(api.name, arguments_of(dice, one, api)) for api in writes]) for one in some[:30]]
-    assert all(distance(world, one.wanted, one.start) > 0 for world, one in zip(spoilt, some, strict=False))
+    assert all(distance(world, one.goal, one.start) > 0 for world, one in zip(spoilt, some, strict=False))
 
 
 def test_text_and_actions_say_the_same() -> None:
@@ -461,13 +462,13 @@ def test_attacks_change_nothing() -> None:
 def test_actions_without_a_meaning_fail_and_change_nothing() -> None:
     one = instance(1, 0, 0)
     for value in (0, len(VALUES), 500):
-        action = [NUMBER["mail_delete"], value, 0, 0, 0, 0]
+        action = [ROW_API_NUMBERS["mail_delete"], value, 0, 0, 0, 0]
         with pytest.raises(Failed, match="invalid_argument: mail"):
             as_call(action)
         now = situation(1, 0, 0, np.array(action, np.int16).tobytes())
         assert now.world == one.start
         assert now.error == "invalid_argument: mail"
-        assert not solved(one, now)
+        assert not is_solved(one, now)
 
 
 def test_an_episode_without_a_time_limit_ends_after_64_calls() -> None:

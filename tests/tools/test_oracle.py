@@ -9,7 +9,7 @@ import jax
 import numpy as np
 import pytest
 
-from rlbench_suite.envs.tools.office.column_api import Reason
+from rlbench_suite.envs.tools.office.apps.kinds import Reason
 from rlbench_suite.envs.tools.office.columns import World
 from rlbench_suite.envs.tools.office.templates.column_template import sight_of
 from rlbench_suite.task import Split
@@ -51,7 +51,7 @@ def test_hidden_cells_change_neither_the_observation_nor_the_oracle(tier: str) -
         return see.world, task.observation(state, KEY, params), task.oracle_call(see)
 
     shown, *mine = jax.tree.map(np.asarray, given(states, played.params))
-    known = states.known
+    known = states.notebook
     visible = {
         **dict.fromkeys(("name", "city"), known.entries), "relation": known.relations, "phone": known.phones,
         **dict.fromkeys(("title", "place"), known.events), "guests": known.guests,

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
-from rlbench_suite.envs.tools.office.columns import World, distance, same
-from rlbench_suite.envs.tools.office.office_apps import TAKEN
+from rlbench_suite.envs.tools.office.columns import World, distance, equal_worlds
+from rlbench_suite.envs.tools.office.office_apps import HAS_EFFECT
 from rlbench_suite.envs.tools.service_desk.service_desk import ACTIONS
 from rlbench_suite.episode import is_legal
 from rlbench_suite.policy import View, reference_player
@@ -189,7 +189,7 @@ def test_matched_rewards_are_dice_coefficients_of_multisets(name: str) -> None:
         """Names and arguments."""
         if name == "ServiceDesk-v0":
             return [(tools[action], action) for action in actions]
-        return [tuple((action * TAKEN[action[0]]).tolist()) for action in actions]
+        return [tuple((action * HAS_EFFECT[action[0]]).tolist()) for action in actions]
 
     met = set()
     for actions in cheap(name).values():
@@ -232,7 +232,7 @@ def test_progress_in_the_office_is_the_share_of_the_wanted_changes() -> None:
     starts = plays.params.start
     other = jax.tree.map(lambda column: np.roll(column, 1, -1) if column.ndim > 1 else np.roll(column, 1), starts)
     for moved in (other, starts._replace(**{c: getattr(other, c) for c in World._fields if c.startswith("request_")})):
-        found, equal = (np.asarray(jax.vmap(measure)(starts, moved)) for measure in (distance, same))
+        found, equal = (np.asarray(jax.vmap(measure)(starts, moved)) for measure in (distance, equal_worlds))
         for i in range(EPISODES):
             one, two = ({c: column[i] for c, column in w._asdict().items()} for w in (starts, moved))
             wanted = sum((one[c] != two[c]).sum() for c in one if not c.startswith(("request_", "transfer_")))
@@ -278,7 +278,9 @@ def test_a_reply_that_is_no_call_is_a_call_too_many(name: str) -> None:
         n, over = 0, False
         while not over:
             state, params = env.unwrapped.episode.state, env.unwrapped.params
-            view = View(None, None, state._replace(made=state.made - k) if "Large" in name else state, params)
+            view = View(
+                None, None, state._replace(call_count=state.call_count - k) if "Large" in name else state, params
+            )
             action = np.asarray(player.act((), view, None)[0])
             _, reward, over, *_ = env.step(env.unwrapped.task.spell(action, state, params))
             n += 1

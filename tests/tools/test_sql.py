@@ -249,7 +249,7 @@ def test_a_query_cannot_take_long() -> None:
 
 SIX_CLIENTS = """
 import sys, threading
-from rlbench_suite.envs.tools.sql_database import THEMES, database
+from rlbench_suite.envs.tools.sql.database import THEMES, database
 
 base, names = database(0, 1), THEMES[0]
 queries = [

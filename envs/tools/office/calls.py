@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from ..shared.calls import nearest, read_arguments, read_call, short
-from .column_api import DAY, PHONE, TIME, Api, Kind, Part
+from .apps.column_api import Api
+from .apps.kinds import DAY, PHONE, TIME, Kind, Part
 from .documentation import tool_name
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
-ALIKE = (
+SYNONYMS = (
     "deny reject refuse decline disapprove dismiss",
     "delete remove erase drop cancel unschedule",
     "add create new make book schedule insert register",
@@ -60,25 +61,25 @@ def parse_call(apis: Sequence[Api], text: str) -> np.ndarray:
     Raises:
         ValueError: the text is anything else; the message says what is wrong, and the nearest valid name.
     """
-    name, arguments = read_call(text)
-    names = {spelling: number for number, one in enumerate(apis) for spelling in (one.name, tool_name(one))}
-    if not isinstance(name, str) or name not in names:
+    name, written_arguments = read_call(text)
+    numbers = {spelling: number for number, api in enumerate(apis) for spelling in (api.name, tool_name(api))}
+    if not isinstance(name, str) or name not in numbers:
         raise ValueError(f"unknown API {short(name)}.{suggestion(apis, name) if isinstance(name, str) else ''}")
-    one = apis[names[name]]
-    arguments = read_arguments(one, arguments)
-    for given in arguments:
-        if given not in one.arguments:
-            takes = ", ".join(one.arguments) or "no arguments"
+    api = apis[numbers[name]]
+    arguments = read_arguments(api, written_arguments)
+    for argument in arguments:
+        if argument not in api.arguments:
+            takes = ", ".join(api.arguments) or "no arguments"
             raise ValueError(
-                f"{one.name} has no argument {short(given)}.{nearest(given, one.arguments)} It takes: {takes}"
+                f"{api.name} has no argument {short(argument)}.{nearest(argument, api.arguments)} It takes: {takes}"
             )
-    missing = [name for name in one.arguments if name not in arguments]
-    if missing:
-        raise ValueError(f"{one.name} needs the argument {missing[0]!r} ({one.arguments[missing[0]].meaning})")
+    for argument, kind in api.arguments.items():
+        if argument not in arguments:
+            raise ValueError(f"{api.name} needs the argument {argument!r} ({kind.meaning})")
     action = np.zeros(len(Part), np.int64)
-    action[Part.API] = names[one.name]
-    for argument, kind in one.arguments.items():
-        action[kind.part] = _number_of(one.name, argument, kind, arguments[argument])
+    action[Part.API] = numbers[api.name]
+    for argument, kind in api.arguments.items():
+        action[kind.part] = _number_of(api.name, argument, kind, arguments[argument])
     return action
 
 
@@ -118,25 +119,33 @@ def _plain_word(kind: Kind, value: str) -> str:
 def suggestion(apis: Sequence[Api], name: str) -> str:
     """Return a sentence that names the API nearest to an invented one in spelling or meaning; empty if none is."""
     words = _words(name[:100])
-    apps = difflib.get_close_matches(words[0], {one.name.split(".")[0] for one in apis}, 1, 0.8) if words else []
-    of_app = [one for one in apis if one.name.split(".")[0] in apps]
-    rest = words[1:] if of_app else words
-    common = {word: sum(word in _meanings(one) for one in apis) for word in rest}
+    app_names = {_split_name(api)[0] for api in apis}
+    apps = difflib.get_close_matches(words[0], app_names, 1, 0.8) if words else []
+    app_apis = [api for api in apis if _split_name(api)[0] in apps]
+    verb_words = words[1:] if app_apis else words
+    counts = {word: sum(word in _meanings(api) for api in apis) for word in verb_words}
 
-    def likeness(one: Api) -> float:
+    def likeness(api: Api) -> float:
         """Return 0 if nothing is alike; of APIs that are equally alike, a short name is the likelier."""
-        own = one.name.split(".")[1]
-        ratio = difflib.SequenceMatcher(None, "_".join(rest), own if of_app else tool_name(one)).ratio()
-        near = 2 * ratio if ratio >= 0.8 else 0.0
-        near += sum(1 / count for word, count in common.items() if word in _meanings(one))
-        near += 0.2 * len(common.keys() & _words(one.summary))
-        return near + 0.3 * (one.name.split(".")[0] in words) - 0.001 * len(own) if near else 0.0
+        app, verb = _split_name(api)
+        spelling = verb if app_apis else tool_name(api)
+        ratio = difflib.SequenceMatcher(None, "_".join(verb_words), spelling).ratio()
+        score = 2 * ratio if ratio >= 0.8 else 0.0
+        score += sum(1 / count for word, count in counts.items() if word in _meanings(api))
+        score += 0.2 * len(counts.keys() & _words(api.summary))
+        return score + 0.3 * (app in words) - 0.001 * len(verb) if score else 0.0
 
-    for some in (of_app, apis):
-        best = max(some, key=likeness, default=None)
+    for candidates in (app_apis, apis):
+        best = max(candidates, key=likeness, default=None)
         if best and likeness(best) > 0:
             return f" Did you mean {best.name!r}?"
     return ""
+
+
+def _split_name(api: Api) -> tuple[str, str]:
+    """Return app and verb of an API."""
+    app, verb = api.name.split(".")
+    return app, verb
 
 
 def _words(text: str) -> list[str]:
@@ -146,16 +155,16 @@ def _words(text: str) -> list[str]:
 
 @cache
 def _word_groups() -> tuple[frozenset[str], ...]:
-    return tuple(frozenset(group.split()) for group in ALIKE)
+    return tuple(frozenset(group.split()) for group in SYNONYMS)
 
 
-def _meanings(one: Api) -> frozenset[str]:
+def _meanings(api: Api) -> frozenset[str]:
     """Return the words of an API's name without its app, and words of nearly the same meaning."""
-    return _alike(one.name.split(".")[1])
+    return _synonyms(_split_name(api)[1])
 
 
 @cache
-def _alike(name: str) -> frozenset[str]:
+def _synonyms(name: str) -> frozenset[str]:
     words = frozenset(_words(name)) - {"by"}
     return words.union(*(group for group in _word_groups() if group & words))
 
@@ -165,6 +174,6 @@ def _number_of(api: str, name: str, kind: Kind, value: Any) -> int:
     if number is not None:
         return number
     if kind.words:
-        shown = ", ".join(kind.words) if len(kind.words) <= 16 else f"{kind.words[0]} to {kind.words[-1]}"
-        raise ValueError(f"{api}: {name} is one of {shown}; got {short(value)}.{nearest(value, kind.words)}")
+        words = ", ".join(kind.words) if len(kind.words) <= 16 else f"{kind.words[0]} to {kind.words[-1]}"
+        raise ValueError(f"{api}: {name} is one of {words}; got {short(value)}.{nearest(value, kind.words)}")
     raise ValueError(f"{api}: {name} is a whole number from 1 to {kind.size} ({kind.meaning}); got {short(value)}")

@@ -1,4 +1,4 @@
-"""The world behind the apps: fixed-size tables of whole numbers.
+"""The world of the compiled office: fixed-size tables of whole numbers, column by column.
 
 Values count from 1, and 0 means *none*: no such row, not given, not known. So a row exists if its first column is not
 0. The same functions read the real world and a player's partial view, in which everything never read is 0.
@@ -15,6 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from . import words
+
 CONTACTS, EVENTS, REQUESTS, TRANSFERS = 12, 10, 10, 10
 """Number of rows of the tables."""
 HOURS = 6
@@ -22,15 +24,15 @@ HOURS = 6
 LARGEST = 31
 """The largest amount of one call, whole euros; also the number of phone numbers."""
 
-NAMES = ("Ana", "Ben", "Chloe", "David", "Emma", "Felix", "Grace", "Hugo",
-         "Iris", "Jonas", "Kira", "Leo", "Maya", "Noah", "Olga", "Paul")  # fmt: skip
-CITIES = ("Berlin", "Lisbon", "Lyon", "Oslo", "Prague", "Vienna")
-RELATIONS = ("accountant", "colleague", "cousin", "friend", "landlord", "neighbour")
-DAYS = ("Mon", "Tue", "Wed", "Thu")
-TITLES = ("breakfast", "budget", "demo", "dentist", "dinner", "interview", "review", "standup", "workshop", "yoga")
-PLACES = ("cafe", "lab", "library", "office", "park", "studio")
-TIMES = tuple(f"{day} {hour:02d}:00" for day in DAYS for hour in range(9, 9 + HOURS))
-PHONES = tuple(f"555-01{number:02d}" for number in range(1, LARGEST + 1))
+# Fewer words than in the large office: each is a column of the observation.
+NAMES = words.FIRST_NAMES[:16]
+CITIES = words.CITIES
+RELATIONS = words.RELATIONS
+DAYS = words.DAYS[:4]
+TITLES = tuple(title for title in words.EVENTS if title not in ("kickoff", "lunch", "rehearsal", "training"))
+PLACES = words.PLACES
+TIMES = words.TIMES[: len(DAYS) * HOURS]
+PHONES = words.PHONES[1 : LARGEST + 1]
 
 
 class Direction(IntEnum):
@@ -147,11 +149,11 @@ def day_of(time: Any) -> jax.Array:
 
 def hours_of(day: Any) -> jax.Array:
     """Return the set of the times of a day."""
-    every = jnp.uint32(2**HOURS - 1)
-    return jnp.where(day > 0, every << (HOURS * jnp.maximum(jnp.asarray(day) - 1, 0)).astype(jnp.uint32), 0)
+    first_day = jnp.uint32(2**HOURS - 1)
+    return jnp.where(day > 0, first_day << (HOURS * jnp.maximum(jnp.asarray(day) - 1, 0)).astype(jnp.uint32), 0)
 
 
-def taken(world: World) -> jax.Array:
+def busy_times(world: World) -> jax.Array:
     """Return the set of times at which there is an event."""
     return mask_of((world.time == np.arange(1, len(TIMES) + 1)[:, None]).any(-1))
 
@@ -161,17 +163,17 @@ def events_on(world: World, day: Any) -> jax.Array:
     return mask_of((world.title > 0) & (day_of(world.time) == day))
 
 
-def first_free_hour(taken: jax.Array, day: Any) -> jax.Array:
-    """Return the earliest time of a day that is not taken; 0 if the day is full."""
-    return lowest(hours_of(day) & ~taken)
+def first_free_hour(busy: jax.Array, day: Any) -> jax.Array:
+    """Return the earliest time of a day that is not busy; 0 if the day is full."""
+    return lowest(hours_of(day) & ~busy)
 
 
-def called(world: World, name: Any, city: Any) -> jax.Array:
+def contacts_named(world: World, name: Any, city: Any) -> jax.Array:
     """Return the set of contacts of that first name, and of that city unless it is 0."""
     return mask_of((world.name > 0) & (world.name == name) & ((world.city == city) | (city == 0)))
 
 
-def titled(world: World, title: Any) -> jax.Array:
+def events_titled(world: World, title: Any) -> jax.Array:
     """Return the set of events of that title."""
     return mask_of((world.title > 0) & (world.title == title))
 
@@ -236,14 +238,16 @@ LEDGERS = (
 PLAIN = tuple(column for column in World._fields if not column.startswith(("request_", "transfer_")))
 
 
-def same(a: World, b: World) -> jax.Array:
+def equal_worlds(a: World, b: World) -> jax.Array:
     """Say whether two worlds are equal; the order in which requests and transfers were added does not count."""
     equal = [(getattr(a, column) == getattr(b, column)).all() for column in PLAIN]
     for columns in LEDGERS:
-        one, other = (_as_number([getattr(world, c) for c in columns]) for world in (a, b))
+        rows_a = _as_number([getattr(a, column) for column in columns])
+        rows_b = _as_number([getattr(b, column) for column in columns])
         # Each row occurs as often in both. Sorting takes longer.
-        ours, theirs = (sum((one == row for row in ledger), jnp.zeros_like(one)) for ledger in (one, other))
-        equal.append((ours == theirs).all())
+        counts_a = sum((rows_a == row for row in rows_a), jnp.zeros_like(rows_a))
+        counts_b = sum((rows_a == row for row in rows_b), jnp.zeros_like(rows_a))
+        equal.append((counts_a == counts_b).all())
     return jnp.stack(equal).all()
 
 
@@ -251,10 +255,11 @@ def distance(a: World, b: World) -> jax.Array:
     """Count the cells, and the rows of requests and transfers, in which two worlds differ, int32."""
     total = sum((getattr(a, column) != getattr(b, column)).sum(dtype=jnp.int32) for column in PLAIN)
     for columns in LEDGERS:
-        one, other = (_as_number([getattr(world, c) for c in columns]) for world in (a, b))
-        # A row has a partner if the other ledger has more rows like it than this one has before it.
-        before = jnp.tril(one[:, None] == one, -1).sum(1)
-        total += (before >= (one[:, None] == other).sum(1)).sum(dtype=jnp.int32)
+        rows_a = _as_number([getattr(a, column) for column in columns])
+        rows_b = _as_number([getattr(b, column) for column in columns])
+        # A row has a partner if the second ledger has more rows like it than the first has before it.
+        earlier = jnp.tril(rows_a[:, None] == rows_a, -1).sum(1)
+        total += (earlier >= (rows_a[:, None] == rows_b).sum(1)).sum(dtype=jnp.int32)
     return jnp.asarray(total)
 
 

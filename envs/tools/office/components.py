@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from rlbench_suite.component import Component
 
-from . import columns as w
-from .column_api import KINDS, Error, Part
-from .column_apis import APIS
+from . import columns
+from .apps.apis import COLUMN_APIS
+from .apps.column_api import Error
+from .apps.kinds import KINDS, Part
 
 _ONES = "one-hot, zeros for none"
 MEANINGS = {
@@ -25,7 +26,6 @@ MEANINGS = {
     "asked_requests": "whether the requests were listed",
     "asked_transfers": "whether the transfers of each contact were listed",
 }
-ROWS = {w.CONTACTS: "contact", w.EVENTS: "event", w.REQUESTS: "request"}
 
 
 def blocks(sizes: Mapping[str, int]) -> tuple[Component, ...]:
@@ -34,15 +34,15 @@ def blocks(sizes: Mapping[str, int]) -> tuple[Component, ...]:
 
 
 def _block(name: str, size: int) -> Component:
-    unit = f"{w.LARGEST} euros" if name == "ask_limit" else "1"
-    shape = (w.EVENTS, w.CONTACTS) if name == "note_guests" else (size,)
+    unit = f"{columns.LARGEST} euros" if name == "ask_limit" else "1"
+    shape = (columns.EVENTS, columns.CONTACTS) if name == "note_guests" else (size,)
     return Component(name, MEANINGS.get(name) or _general(name), unit, shape)
 
 
 def _general(name: str) -> str:
     """Return the meaning of a block that is one of several of its kind."""
-    kind, _, what = name.partition("_")
-    what = what.replace("_", " ")
+    kind, _, block = name.partition("_")
+    what = block.replace("_", " ")
     return {
         "ask": f"the {what} that the instruction names, {_ONES}",
         "last": f"which {what} the last call returned",
@@ -51,12 +51,13 @@ def _general(name: str) -> str:
     }[kind]
 
 
-def parts() -> tuple[Component, ...]:
+def action_parts() -> tuple[Component, ...]:
     """List the parts of a call; 0 is not given."""
-    apis = ", ".join(f"{number} {api.name}" for number, api in enumerate(APIS))
-    found = [Component("api", f"which API to call: {apis}")]
-    for part in Part:
-        if part != Part.API:
-            kinds = ", ".join(f"{kind.name} ({kind.meaning})" for kind in KINDS if kind.part == part)
-            found.append(Component(part.name.lower(), f"0 for none, or from 1 on the argument of its kind: {kinds}"))
-    return tuple(found)
+    apis = ", ".join(f"{number} {api.name}" for number, api in enumerate(COLUMN_APIS))
+    components = [Component("api", f"which API to call: {apis}")]
+    for action_part in Part:
+        if action_part != Part.API:
+            kinds = ", ".join(f"{kind.name} ({kind.meaning})" for kind in KINDS if kind.part == action_part)
+            meaning = f"0 for none, or from 1 on the argument of its kind: {kinds}"
+            components.append(Component(action_part.name.lower(), meaning))
+    return tuple(components)

@@ -1,14 +1,15 @@
-"""Documentation of the APIs, their JSON schemas, and the JSON of calls, all made from their declarations."""
+"""Documentation of the compiled office's APIs, their tools, and the JSON of calls, all made from their declarations."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from .column_api import KINDS, Api, Kind, Part
+from ..shared.tool import Tool
+from .apps.column_api import Api
+from .apps.kinds import KINDS, Kind, Part
 
 
 def value_of(kind: Kind, number: int) -> int | str | None:
@@ -20,48 +21,37 @@ def value_of(kind: Kind, number: int) -> int | str | None:
 
 def reference_text(apis: Sequence[Api]) -> str:
     """Return the documentation: kinds of arguments, then every API in one line."""
-    lines = ["Kinds of arguments:"]
-    for kind in KINDS:
-        allowed = (
-            " | ".join(json.dumps(word) for word in kind.words) if kind.words else f"whole number 1 to {kind.size}"
-        )
-        if len(kind.words) > 16:
-            allowed = f"{json.dumps(kind.words[0])} to {json.dumps(kind.words[-1])}"
-        lines.append(f"  {kind.name}: {kind.meaning}; {allowed}")
-    lines.append("APIs (a call that fails changes nothing):")
-    for one in apis:
-        arguments = ", ".join(f"{name}: {kind.name}" for name, kind in one.arguments.items())
-        errors = [error.name.lower() for error in one.errors]
-        fails = f" Errors: {', '.join(errors)}." if errors else ""
-        lines.append(f"  {one.name}({arguments}) -> {one.returns}. {one.summary}{fails}")
-    return "\n".join(lines)
+    kinds = [f"  {kind.name}: {kind.meaning}; {_values_text(kind)}" for kind in KINDS]
+    calls = [_api_text(api) for api in apis]
+    return "\n".join(["Kinds of arguments:", *kinds, "APIs (a call that fails changes nothing):", *calls])
 
 
-def json_schema(one: Api) -> dict[str, Any]:
-    """Return one API as a tool in OpenAI's form. Its name has ``_`` for the dot, which is not allowed there."""
-    properties: dict[str, Any] = {}
-    for name, kind in one.arguments.items():
-        limits = {"enum": list(kind.words)} if kind.words else {"minimum": 1, "maximum": kind.size}
-        typed = {"type": "string"} if kind.words else {"type": "integer"}
-        properties[name] = typed | {"description": kind.meaning} | limits
-    fails = f" Errors: {', '.join(error.name.lower() for error in one.errors)}." if one.errors else ""
-    parameters = {
-        "type": "object",
-        "properties": properties,
-        "required": list(one.arguments),
-        "additionalProperties": False,
-    }
-    function = {
-        "name": tool_name(one),
-        "description": f"{one.summary} Returns: {one.returns}.{fails}",
-        "parameters": parameters,
-    }
-    return {"type": "function", "function": function}
+def _values_text(kind: Kind) -> str:
+    if not kind.words:
+        return f"whole number 1 to {kind.size}"
+    if len(kind.words) > 16:
+        return f"{json.dumps(kind.words[0])} to {json.dumps(kind.words[-1])}"
+    return " | ".join(json.dumps(word) for word in kind.words)
 
 
-def tool_name(one: Api) -> str:
+def _api_text(api: Api) -> str:
+    arguments = ", ".join(f"{name}: {kind.name}" for name, kind in api.arguments.items())
+    return f"  {api.name}({arguments}) -> {api.returns}. {api.summary}{_errors_text(api)}"
+
+
+def _errors_text(api: Api) -> str:
+    return f" Errors: {', '.join(error.name.lower() for error in api.errors)}." if api.errors else ""
+
+
+def as_tool(api: Api) -> Tool:
+    """Return one API as a tool. Its name has ``_`` for the dot, which OpenAI's form does not allow."""
+    description = f"{api.summary} Returns: {api.returns}.{_errors_text(api)}"
+    return Tool(tool_name(api), description, {name: kind.argument for name, kind in api.arguments.items()})
+
+
+def tool_name(api: Api) -> str:
     """Return the name of an API as a tool: ``contacts_get`` for ``contacts.get``."""
-    return one.name.replace(".", "_")
+    return api.name.replace(".", "_")
 
 
 def call_text(apis: Sequence[Api], action: np.ndarray) -> str:
@@ -70,9 +60,9 @@ def call_text(apis: Sequence[Api], action: np.ndarray) -> str:
     Raises:
         ValueError: an argument is not given, or has no meaning.
     """
-    one = apis[int(action[Part.API])]
-    for name, kind in one.arguments.items():
+    api = apis[int(action[Part.API])]
+    for name, kind in api.arguments.items():
         if not 1 <= int(action[kind.part]) <= kind.size:
-            raise ValueError(f"{one.name}: the action gives no {name} (1 to {kind.size}): {action}")
-    arguments = {name: value_of(kind, int(action[kind.part])) for name, kind in one.arguments.items()}
-    return json.dumps({"name": one.name, "arguments": arguments})
+            raise ValueError(f"{api.name}: the action gives no {name} (1 to {kind.size}): {action}")
+    arguments = {name: value_of(kind, int(action[kind.part])) for name, kind in api.arguments.items()}
+    return json.dumps({"name": api.name, "arguments": arguments})

@@ -26,7 +26,7 @@ context        a random office, an instruction from one of the tier's templates,
 
 Tiers: ``easy`` names rows by their ids (1 to 3 calls and the last word), ``medium`` by name and title (1 to 4),
 ``hard`` needs up to a dozen calls among namesakes and near misses. Each has templates of its own: 26 in all
-(``easy.py``, ``medium.py``, ``hard.py``).
+(``templates``).
 
 The notebook replaces a memory of all answers: a policy without memory can play perfectly, and the reference does. Only
 errors are not kept beyond the next call.
@@ -51,33 +51,37 @@ from rlbench_suite.task_card import TaskCard
 
 from ...alternating_bands import split_bits
 from ..shared.reward_modes import SENTENCES, Tally, likeness, progress_reward, thrift
-from . import columns as w
-from . import components, sentences
+from . import columns, components, sentences
+from .apps.apis import COLUMN_APIS, part_sizes
+from .apps.column_api import Api, Ending, Error, Notebook, Result, State, carry_out
+from .apps.kinds import KINDS, Part, Reason
 from .calls import parse_call
-from .column_api import KINDS, Ending, Error, Known, Part, Reason, Shown, State, carry_out
-from .column_apis import APIS, part_sizes
-from .column_population import WORDS, Crowd, random_office
-from .columns import World, bit, distance, flags_of, same
-from .documentation import call_text, json_schema, reference_text
+from .columns import World, bit, distance, equal_worlds, flags_of
+from .documentation import as_tool, call_text, reference_text
 from .picture import HEIGHT, WIDTH, picture
+from .population import RANDOM_WORDS, Crowd, random_columns
 from .templates import easy, hard, medium
-from .templates.column_template import Ask, Scene, Sight, Template, choose, first, sight_of
+from .templates.column_template import Ask, Scene, Sight, Template, choose, first_call_of, sight_of
 
 TIERS: dict[int, tuple[tuple[Template, ...], Crowd]] = {
     1: (easy.TEMPLATES, Crowd(contacts=6, events=4, requests=3, transfers=2)),
     2: (medium.TEMPLATES, Crowd(contacts=9, events=7, requests=4, transfers=3)),
     3: (hard.TEMPLATES, Crowd(contacts=11, events=7, requests=5, transfers=4)),
 }
-MOST_TEMPLATES = max(len(templates) for templates, _ in TIERS.values())
+MAX_TEMPLATES = max(len(templates) for templates, _ in TIERS.values())
 OBSTACLES = 8
 """One in this many instances has an obstacle, if the template knows any."""
-MOST_CALLS = 20
+MAX_CALLS = 20
 """Calls of a template's program, and rows of an episode's list of them."""
-TAKEN = np.array(
-    [[part == 0 or part in {kind.part for kind in one.arguments.values()} for part in Part] for one in APIS]
-)
-"""Whether an API takes a part of an action."""
-MOST_MONEY = 128.0
+
+
+def _has_effect(api: Api, action_part: Part) -> bool:
+    return action_part == Part.API or any(kind.part == action_part for kind in api.arguments.values())
+
+
+HAS_EFFECT = np.array([[_has_effect(api, action_part) for action_part in Part] for api in COLUMN_APIS])
+"""Whether a part of an action has an effect on a call, by API and part."""
+MAX_MONEY = 128.0
 """Euros; no account ever holds as much: nothing comes in, and there are 130 in all."""
 
 
@@ -114,7 +118,7 @@ class OfficeApps(Task[Params, State]):
             )
         self.templates, self.crowd = TIERS[int(difficulty)]
         self.mode = card.settings.get("reward", "success")
-        self._counts = self.mode in ("thrifty", "matched")
+        self._counts_calls = self.mode in ("thrifty", "matched")
         sizes = part_sizes()
         self.action_space = spaces.MultiDiscrete(list(sizes.values()))
         self._part_sizes = sizes
@@ -128,73 +132,81 @@ class OfficeApps(Task[Params, State]):
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a random office, and make room in it for an instruction. One draw."""
         # Only cities tell offices of the splits apart, and few calls show them. So both are drawn from other bits.
-        words = split_bits(jax.random.bits(key, (WORDS,), jnp.uint32), split)
-        office, cast, limit, chance = random_office(words, split, self.crowd)
+        words = split_bits(jax.random.bits(key, (RANDOM_WORDS,), jnp.uint32), split)
+        office, cast, limit, chance = random_columns(words, split, self.crowd)
         template = (chance[0] % len(self.templates)).astype(jnp.int32)
         reason = self._reason(template, chance)
         blank = Ask(*(jnp.int32(0) for _ in Ask._fields))
         scene = Scene(office, blank._replace(template=template, limit=limit), cast)
-        scene = choose(template, [one.plant(scene, reason) for one in self.templates], scene)
+        scene = choose(template, [option.plant(scene, reason) for option in self.templates], scene)
         params = Params(scene.world, scene.ask, reason, (chance[3] % 3).astype(jnp.int32))
-        return params._replace(solution=self._solution(params)) if self._counts else params
+        return params._replace(solution=self._solution(params)) if self._counts_calls else params
 
     def _solution(self, params: Params) -> jax.Array:
         """Return the calls of the template's program."""
 
         def step(state: State, _: None) -> tuple[State, jax.Array]:
-            call, over = self.oracle_call(sight_of(state, params.ask)), state.ending != Ending.RUNNING
-            after = jax.tree.map(lambda new, old: jnp.where(over, old, new), carry_out(APIS, state, call), state)
-            return after, jnp.where(over, -1, call)
+            call = self.oracle_call(sight_of(state, params.ask))
+            over = state.ending != Ending.RUNNING
+            after_call = carry_out(COLUMN_APIS, state, call)
+            next_state = jax.tree.map(lambda new, old: jnp.where(over, old, new), after_call, state)
+            return next_state, jnp.where(over, -1, call)
 
-        _, calls = jax.lax.scan(step, self._blank(params), length=MOST_CALLS)
+        _, calls = jax.lax.scan(step, self._blank(params), length=MAX_CALLS)
         return calls.astype(jnp.int32)
 
     def _reason(self, template: jax.Array, chance: jax.Array) -> jax.Array:
-        counts = jnp.asarray(np.array([len(one.reasons) for one in self.templates], np.uint32))
-        most = max(len(one.reasons) for one in self.templates)
-        table = jnp.asarray(np.array([(one.reasons * most)[:most] or (0,) * most for one in self.templates], np.int32))
-        which = chance[2] % jnp.maximum(counts[template], 1)
-        return jnp.where(chance[1] % OBSTACLES == 0, table[template, which], 0)
+        counts = jnp.asarray(np.array([len(option.reasons) for option in self.templates], np.uint32))
+        width = max(len(option.reasons) for option in self.templates)
+        rows = [(option.reasons * width)[:width] or (0,) * width for option in self.templates]
+        table = jnp.asarray(np.array(rows, np.int32))
+        column = chance[2] % jnp.maximum(counts[template], 1)
+        return jnp.where(chance[1] % OBSTACLES == 0, table[template, column], 0)
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Show nothing but the instruction; the first look shows the documentation."""
         state = self._blank(params)
-        return state._replace(tally=Tally.begin(params.solution)) if self._counts else state
+        return state._replace(tally=Tally.begin(params.solution)) if self._counts_calls else state
 
     def _blank(self, params: Params) -> State:
-        nothing = jnp.uint32(0)
+        empty = jnp.uint32(0)
         zero = jnp.int32(0)
-        known, shown = Known(*(nothing for _ in Known._fields)), Shown(*(nothing for _ in Shown._fields))
-        return State(params.start, known, shown, api=zero, error=zero, ending=zero, said=zero)
+        notebook = Notebook(*(empty for _ in Notebook._fields))
+        result = Result(*(empty for _ in Result._fields))
+        return State(params.start, notebook, result, api=zero, error=zero, ending=zero, reply=zero)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Make one call."""
-        after = carry_out(APIS, state, action)
+        next_state = carry_out(COLUMN_APIS, state, action)
         if state.tally is None:
-            return after
-        call = jnp.where(jnp.asarray(TAKEN)[action[Part.API]], action, 0)
-        return after._replace(tally=state.tally.with_call(call, params.solution))
+            return next_state
+        call = jnp.where(jnp.asarray(HAS_EFFECT)[action[Part.API]], action, 0)
+        return next_state._replace(tally=state.tally.with_call(call, params.solution))
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return 1 for the right end, once, or what the mode makes of it."""
         ends = (state.ending == Ending.RUNNING) & (next_state.ending != Ending.RUNNING)
-        right = ends & self.solved(next_state, params)
+        success = ends & self.solved(next_state, params)
         if self.mode == "dense":
-            before, after = self._progress(state.world, params), self._progress(next_state.world, params)
-            return progress_reward(before, after, ends, right).astype(self.dtype)
-        if not self._counts:
-            return right.astype(self.dtype)
-        tally, wanted = next_state.tally, (params.solution[:, 0] >= 0).sum().astype(self.dtype)
-        made = tally.made.astype(self.dtype)
+            progress = self._progress(state.world, params)
+            next_progress = self._progress(next_state.world, params)
+            return progress_reward(progress, next_progress, ends, success).astype(self.dtype)
+        tally = next_state.tally
+        if tally is None:
+            return success.astype(self.dtype)
+        solution_length = (params.solution[:, 0] >= 0).sum().astype(self.dtype)
+        call_count = tally.call_count.astype(self.dtype)
         if self.mode == "thrifty":
-            return jnp.where(right, thrift(made, wanted), 0).astype(self.dtype)
-        names, calls = (matched.sum().astype(self.dtype) for matched in (tally.names, tally.calls))
-        return jnp.where(ends, likeness(names, calls, made, wanted), 0).astype(self.dtype)
+            return jnp.where(success, thrift(call_count, solution_length), 0).astype(self.dtype)
+        names = tally.names.sum().astype(self.dtype)
+        calls = tally.calls.sum().astype(self.dtype)
+        return jnp.where(ends, likeness(names, calls, call_count, solution_length), 0).astype(self.dtype)
 
     def _progress(self, world: World, params: Params) -> jax.Array:
-        """Return the share of the wanted changes that are made, less any others; at least 0."""
-        left, far = (distance(one, self._wanted(one, params)).astype(self.dtype) for one in (world, params.start))
-        return jnp.where(far > 0, jnp.maximum(0, 1 - left / jnp.maximum(far, 1)), 0)
+        """Return the share of the changes to the goal that are made, less any that are not in it; at least 0."""
+        differences = distance(world, self._goal(world, params)).astype(self.dtype)
+        start_differences = distance(params.start, self._goal(params.start, params)).astype(self.dtype)
+        return jnp.where(start_differences > 0, jnp.maximum(0, 1 - differences / jnp.maximum(start_differences, 1)), 0)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether the player has ended the episode."""
@@ -208,51 +220,58 @@ class OfficeApps(Task[Params, State]):
             "template": jnp.where(over, params.ask.template, -1),
             "must_refuse": over & (params.reason > 0),
             "refused": state.ending == Ending.REFUSED,
-            "unchanged": same(params.start, state.world),
+            "unchanged": equal_worlds(params.start, state.world),
         }
 
     def solved(self, state: State, params: Params) -> jax.Array:
         """Judge the episode: the end is right, and the world is, cell by cell, the first one with the instruction
         carried out.
         """
-        start, ask = params.start, params.ask
-        refuse = params.reason > 0
-        wanted = self._wanted(state.world, params)
-        answers = [jnp.int32(0) if one.answer is None else one.answer(start, ask) for one in self.templates]
-        number = choose(ask.template, answers, jnp.int32(0))
-        ending = jnp.where(number > 0, Ending.ANSWERED, Ending.FINISHED)
-        words = (state.ending == jnp.where(refuse, Ending.REFUSED, ending)) & (
-            state.said == jnp.where(refuse, params.reason, number)
-        )
-        return words & same(wanted, state.world)
+        must_refuse = params.reason > 0
+        goal = self._goal(state.world, params)
+        answers = [self._answer(option, params) for option in self.templates]
+        answer = choose(params.ask.template, answers, jnp.int32(0))
+        ending = jnp.where(answer > 0, Ending.ANSWERED, Ending.FINISHED)
+        right_ending = state.ending == jnp.where(must_refuse, Ending.REFUSED, ending)
+        right_reply = state.reply == jnp.where(must_refuse, params.reason, answer)
+        return right_ending & right_reply & equal_worlds(goal, state.world)
 
-    def _wanted(self, world: World, params: Params) -> World:
+    def _answer(self, template: Template, params: Params) -> jax.Array:
+        """Return the answer to a question, 0 for instructions that ask none."""
+        return jnp.int32(0) if template.answer is None else template.answer(params.start, params.ask)
+
+    def _goal(self, world: World, params: Params) -> World:
         """Return the world that must be reached, given the one reached: some instructions leave a choice open."""
-        outcomes = [one.outcome(params.start, params.ask, world) for one in self.templates]
-        wanted: World = choose(jnp.where(params.reason > 0, -1, params.ask.template), outcomes, params.start)
-        return wanted
+        outcomes = [option.outcome(params.start, params.ask, world) for option in self.templates]
+        goal: World = choose(jnp.where(params.reason > 0, -1, params.ask.template), outcomes, params.start)
+        return goal
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
         """Mark ids that were shown, and APIs with room for their row; bool ``(106,)``."""
-        world, known, ask, sizes = state.world, state.known, params.ask, self._part_sizes
-        room = {
-            column: (getattr(world, column) == 0).any() for column in sorted({one.room for one in APIS if one.room})
-        }
-        yes = jnp.bool_(True)
-        ids = jnp.bool_(True)[None]
+        notebook = state.notebook
+        ask = params.ask
+        sizes = self._part_sizes
+        tables = sorted({api.room for api in COLUMN_APIS if api.room})
+        room = {column: (getattr(state.world, column) == 0).any() for column in tables}
+        always = jnp.bool_(True)
+        no_id = jnp.bool_(True)[None]
+        apis = jnp.stack([room.get(api.room, always) for api in COLUMN_APIS])
+        contacts = notebook.contacts | bit(ask.contact)
+        contact_flags = flags_of(contacts, columns.CONTACTS)
+        records = notebook.events | notebook.requests | bit(ask.event) | bit(ask.request)
         return jnp.concatenate([
-            jnp.stack([room.get(one.room, yes) for one in APIS]),
-            ids, flags_of(known.contacts | bit(ask.contact), w.CONTACTS),
-            ids, flags_of(known.events | known.requests | bit(ask.event) | bit(ask.request), sizes[Part.RECORD] - 1),
+            apis,
+            no_id, contact_flags,
+            no_id, flags_of(records, sizes[Part.RECORD] - 1),
             jnp.ones(sizes[Part.WORD] + sizes[Part.NUMBER], bool),
         ])  # fmt: skip
 
-    # -- what is seen --------------------------------------------------------------------------------------------------
+    # -- observation ---------------------------------------------------------------------------------------------------
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return instruction, last call, notebook: ``(608,)``; :data:`BLOCKS` names the blocks."""
         see = sight_of(state, params.ask)
-        blocks = observed(see, self.dtype)
+        blocks = observation_blocks(see, self.dtype)
         return jnp.concatenate([jnp.ravel(blocks[name]).astype(self.dtype) for name in BLOCKS])
 
     def observation_components(self) -> tuple[Component, ...]:
@@ -261,22 +280,22 @@ class OfficeApps(Task[Params, State]):
 
     def action_components(self) -> tuple[Component, ...]:
         """List the parts of a call."""
-        return components.parts()
+        return components.action_parts()
 
     def oracle_call(self, see: Sight) -> jax.Array:
         """Return the next call of the template's own program, from what was shown: int32 ``(5,)``."""
-        calls = [first(one.plan(see)) for one in self.templates]
+        calls = [first_call_of(option.plan(see)) for option in self.templates]
         return choose(see.ask.template, calls, jnp.zeros(len(Part), jnp.int32))
 
     # -- host side: the text and pixel views ---------------------------------------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
         """Describe instruction, rules, the last call's result, and the notebook; the documentation when asked."""
-        see = self._seen(state, params)
-        parts = [self._instruction(params), self._rules(f"{int(see.ask.limit)} euros")]
+        see = self._sight(state, params)
+        paragraphs = [self._instruction(params), self._rules(f"{int(see.ask.limit)} euros")]
         if int(state.api) == 0:
-            parts.append(reference_text(APIS))
-        return "\n\n".join([*parts, sentences.last_result(APIS, state, see), sentences.notebook(see)])
+            paragraphs.append(reference_text(COLUMN_APIS))
+        return "\n\n".join([*paragraphs, sentences.last_result(COLUMN_APIS, state, see), sentences.notebook(see)])
 
     def rules(self) -> str:
         """Return the rules and the documentation of the APIs."""
@@ -284,7 +303,7 @@ class OfficeApps(Task[Params, State]):
             "You are the assistant of a user who has a phone book, a calendar and a payment account.",
             self._rules("the user's limit"),
             "An id may be used once the user or the result of a call has named it.",
-            reference_text(APIS),
+            reference_text(COLUMN_APIS),
         ])  # fmt: skip
 
     def _rules(self, limit: str) -> str:
@@ -292,18 +311,20 @@ class OfficeApps(Task[Params, State]):
 
     def describe_turn(self, before: State | None, state: State, params: Params) -> str:
         """Describe the instruction and the notebook at first, then the result of the last call."""
-        see = self._seen(state, params)
-        result = sentences.last_result(APIS, state, see)
+        see = self._sight(state, params)
+        result = sentences.last_result(COLUMN_APIS, state, see)
         if before is not None:
             return result if int(state.api) else "The documentation stands at the beginning of this conversation."
-        said = f"{self._instruction(params)}\nThe user's limit is {int(see.ask.limit)} euros in one payment."
-        return said if int(state.api) == 0 else "\n\n".join([said, result, sentences.notebook(see)])
+        instruction = f"{self._instruction(params)}\nThe user's limit is {int(see.ask.limit)} euros in one payment."
+        if int(state.api) == 0:
+            return instruction
+        return "\n\n".join([instruction, result, sentences.notebook(see)])
 
     def tools(self) -> list[dict[str, Any]]:
         """Return the APIs as tools."""
-        return [json_schema(one) for one in APIS]
+        return [as_tool(api).schema() for api in COLUMN_APIS]
 
-    def _seen(self, state: State, params: Params) -> Sight:
+    def _sight(self, state: State, params: Params) -> Sight:
         return sight_of(state, params.ask)  # NumPy: compiled, it would take a dozen times as long to be called
 
     def _instruction(self, params: Params) -> str:
@@ -323,7 +344,7 @@ class OfficeApps(Task[Params, State]):
             ValueError: the text is not one call of a known API with its arguments; the message says what is wrong, and
                 the nearest valid name.
         """
-        return parse_call(APIS, text).astype(self.action_space.dtype)
+        return parse_call(COLUMN_APIS, text).astype(self.action_space.dtype)
 
     def spell(self, action: np.ndarray, state: State, params: Params) -> str:
         """Return the call as JSON.
@@ -331,29 +352,29 @@ class OfficeApps(Task[Params, State]):
         Raises:
             ValueError: an argument is not given, or has no meaning.
         """
-        return call_text(APIS, action)
+        return call_text(COLUMN_APIS, action)
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Say which part of the call is not allowed yet."""
         mask = np.asarray(self._mask(state, params))
-        chosen = [int(part) for part in action]
-        if not mask[chosen[Part.API]]:
-            return f"{APIS[chosen[Part.API]].name}: the app has no room for more"
-        offset = len(APIS)
-        for part in (Part.CONTACT, Part.RECORD):
-            if not mask[offset + chosen[part]]:
-                what = "contact" if part is Part.CONTACT else "event or request"
-                return f"id {chosen[part]} of {what} has not been shown by the instruction or an answer"
-            offset += self._part_sizes[part]
+        call = [int(number) for number in action]
+        if not mask[call[Part.API]]:
+            return f"{COLUMN_APIS[call[Part.API]].name}: the app has no room for more"
+        offset = len(COLUMN_APIS)
+        for id_part, noun in ((Part.CONTACT, "contact"), (Part.RECORD, "event or request")):
+            if not mask[offset + call[id_part]]:
+                return f"id {call[id_part]} of {noun} has not been shown by the instruction or an answer"
+            offset += self._part_sizes[id_part]
         return "the call is allowed"
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say how the player ended it, and what the judge says."""
-        ending, said = int(state.ending), int(state.said)
+        ending = int(state.ending)
+        reply = int(state.reply)
         how = {
             Ending.FINISHED: "the player says it is done",
-            Ending.ANSWERED: f"the player answered {said}",
-            Ending.REFUSED: f"the player refused: {Reason(said).name.lower()}" if ending == Ending.REFUSED else "",
+            Ending.ANSWERED: f"the player answered {reply}",
+            Ending.REFUSED: f"the player refused: {Reason(reply).name.lower()}" if ending == Ending.REFUSED else "",
         }[Ending(ending)]
         return f"{how}; that is {'right' if info['success'] else 'wrong'}"
 
@@ -364,37 +385,69 @@ class OfficeApps(Task[Params, State]):
 
 # -- the observation, block by block -----------------------------------------------------------------------------
 
-SLOTS = {"contact": w.CONTACTS, "event": w.EVENTS, "request": w.REQUESTS, "name": len(w.NAMES), "city": len(w.CITIES),
-         "relation": len(w.RELATIONS), "day": len(w.DAYS), "title": len(w.TITLES), "place": len(w.PLACES),
-         "number": w.LARGEST}  # fmt: skip
-ASKED = {"asked_names": len(w.NAMES), "asked_cities": len(w.CITIES), "asked_relations": len(w.RELATIONS),
-         "asked_titles": len(w.TITLES), "asked_requests": 1, "asked_transfers": w.CONTACTS}  # fmt: skip
-RESULTS = {"contacts": w.CONTACTS, "events": w.EVENTS, "requests": w.REQUESTS, "transfers": w.TRANSFERS,
-           "times": len(w.TIMES)}  # fmt: skip
-COLUMNS = {"name": len(w.NAMES), "city": len(w.CITIES), "relation": len(w.RELATIONS), "phone": w.LARGEST,
-           "title": len(w.TITLES), "time": len(w.TIMES), "place": len(w.PLACES),
-           "request_contact": w.CONTACTS, "request_amount": w.LARGEST, "request_direction": 2, "request_status": 4,
-           "transfer_contact": w.CONTACTS, "transfer_amount": w.LARGEST, "transfer_direction": 2}  # fmt: skip
+SLOTS = {
+    "contact": columns.CONTACTS,
+    "event": columns.EVENTS,
+    "request": columns.REQUESTS,
+    "name": len(columns.NAMES),
+    "city": len(columns.CITIES),
+    "relation": len(columns.RELATIONS),
+    "day": len(columns.DAYS),
+    "title": len(columns.TITLES),
+    "place": len(columns.PLACES),
+    "number": columns.LARGEST,
+}
+ASKED = {
+    "asked_names": len(columns.NAMES),
+    "asked_cities": len(columns.CITIES),
+    "asked_relations": len(columns.RELATIONS),
+    "asked_titles": len(columns.TITLES),
+    "asked_requests": 1,
+    "asked_transfers": columns.CONTACTS,
+}
+RESULTS = {
+    "contacts": columns.CONTACTS,
+    "events": columns.EVENTS,
+    "requests": columns.REQUESTS,
+    "transfers": columns.TRANSFERS,
+    "times": len(columns.TIMES),
+}
+COLUMNS = {
+    "name": len(columns.NAMES),
+    "city": len(columns.CITIES),
+    "relation": len(columns.RELATIONS),
+    "phone": columns.LARGEST,
+    "title": len(columns.TITLES),
+    "time": len(columns.TIMES),
+    "place": len(columns.PLACES),
+    "request_contact": columns.CONTACTS,
+    "request_amount": columns.LARGEST,
+    "request_direction": len(columns.Direction),
+    "request_status": len(columns.Status),
+    "transfer_contact": columns.CONTACTS,
+    "transfer_amount": columns.LARGEST,
+    "transfer_direction": len(columns.Direction),
+}
 """Columns of the notebook, shown as value / largest value, and 0 if not known."""
 
 BLOCKS: dict[str, int] = {
-    "template": MOST_TEMPLATES,
+    "template": MAX_TEMPLATES,
     **{f"ask_{slot}": count for slot, count in SLOTS.items()},
     "ask_limit": 1,
-    "last_api": len(APIS),
+    "last_api": len(COLUMN_APIS),
     "last_error": len(Error) - 1,
     **{f"last_{name}": count for name, count in RESULTS.items()},
-    "known_contacts": w.CONTACTS,
-    "known_relations": w.CONTACTS,
-    "known_events": w.EVENTS,
+    "known_contacts": columns.CONTACTS,
+    "known_relations": columns.CONTACTS,
+    "known_events": columns.EVENTS,
     **{
-        f"note_{column}": {"title": w.EVENTS, "time": w.EVENTS, "place": w.EVENTS}.get(
-            column, w.CONTACTS if column in ("name", "city", "relation", "phone") else w.REQUESTS
+        f"note_{column}": {"title": columns.EVENTS, "time": columns.EVENTS, "place": columns.EVENTS}.get(
+            column, columns.CONTACTS if column in ("name", "city", "relation", "phone") else columns.REQUESTS
         )
         for column in COLUMNS
     },
-    "note_guests": w.EVENTS * w.CONTACTS,
-    "note_hours": len(w.TIMES),
+    "note_guests": columns.EVENTS * columns.CONTACTS,
+    "note_hours": len(columns.TIMES),
     "note_accounts": 3,
     **ASKED,
 }
@@ -402,7 +455,7 @@ BLOCKS: dict[str, int] = {
 OBSERVATION_SIZE = sum(BLOCKS.values())
 
 
-def observed(see: Sight, dtype: np.dtype[Any]) -> dict[str, Any]:
+def observation_blocks(see: Sight, dtype: np.dtype[Any]) -> dict[str, Any]:
     """Return the blocks of the observation.
 
     ``template``, ``ask_*``, ``last_api``, ``last_error`` are one-hot (all 0 for none); ``ask_limit`` is a share of 31
@@ -413,25 +466,29 @@ def observed(see: Sight, dtype: np.dtype[Any]) -> dict[str, Any]:
     def one_hot(value: Any, count: int, low: int = 1) -> jax.Array:
         return value == np.arange(low, low + count)
 
-    ask, world, known = see.ask, see.world, see.known
-    guests = jnp.where(flags_of(world.guests, w.CONTACTS), 1, -1)
-    hours = jnp.where(flags_of(see.taken, len(w.TIMES)), 1, -1)
-    money = jnp.stack([jnp.where(known.accounts > 0, 1.0, 0.0), world.balance / MOST_MONEY, world.savings / MOST_MONEY])
+    ask = see.ask
+    world = see.world
+    notebook = see.notebook
+    guests = jnp.where(flags_of(world.guests, columns.CONTACTS), 1, -1)
+    hours = jnp.where(flags_of(see.busy_times, len(columns.TIMES)), 1, -1)
+    money = jnp.stack(
+        [jnp.where(notebook.accounts > 0, 1.0, 0.0), world.balance / MAX_MONEY, world.savings / MAX_MONEY]
+    )
     return {
-        "template": one_hot(ask.template, MOST_TEMPLATES, 0),
+        "template": one_hot(ask.template, MAX_TEMPLATES, 0),
         **{f"ask_{slot}": one_hot(getattr(ask, slot), count) for slot, count in SLOTS.items()},
-        "ask_limit": ask.limit.astype(dtype) * dtype.type(1 / w.LARGEST),
-        "last_api": one_hot(see.api, len(APIS), 0),
+        "ask_limit": ask.limit.astype(dtype) * dtype.type(1 / columns.LARGEST),
+        "last_api": one_hot(see.api, len(COLUMN_APIS), 0),
         "last_error": one_hot(see.error, len(Error) - 1),
-        **{f"last_{name}": flags_of(getattr(see.shown, name), count) for name, count in RESULTS.items()},
-        "known_contacts": flags_of(known.contacts, w.CONTACTS),
-        "known_relations": flags_of(known.relations, w.CONTACTS),
-        "known_events": flags_of(known.events, w.EVENTS),
+        **{f"last_{name}": flags_of(getattr(see.result, name), count) for name, count in RESULTS.items()},
+        "known_contacts": flags_of(notebook.contacts, columns.CONTACTS),
+        "known_relations": flags_of(notebook.relations, columns.CONTACTS),
+        "known_events": flags_of(notebook.events, columns.EVENTS),
         **{f"note_{c}": getattr(world, c).astype(dtype) * dtype.type(1 / count) for c, count in COLUMNS.items()},
-        "note_guests": jnp.where(flags_of(known.guests, w.EVENTS)[:, None], guests, 0),
-        "note_hours": jnp.where(flags_of(known.times, len(w.TIMES)), hours, 0),
+        "note_guests": jnp.where(flags_of(notebook.guests, columns.EVENTS)[:, None], guests, 0),
+        "note_hours": jnp.where(flags_of(notebook.times, len(columns.TIMES)), hours, 0),
         "note_accounts": money,
-        **{name: flags_of(getattr(known, name), count) for name, count in ASKED.items()},
+        **{name: flags_of(getattr(notebook, name), count) for name, count in ASKED.items()},
     }
 
 

@@ -1,4 +1,4 @@
-"""The world behind the apps: tables of rows, which calls replace and never change.
+"""The world of the large office: tables of rows, which calls replace and never change.
 
 A world is a mapping of tables by name; a table is a mapping of rows by id, 1 to 99; a row is a mapping of columns.
 Sets of ids are frozensets.
@@ -41,45 +41,52 @@ NOUNS = {
 """Word for a row of each table."""
 
 
-def put(world: World, table: str, number: int, row: Row) -> World:
+def put_row(world: World, table: str, number: int, row: Row) -> World:
     """Return the world with one row replaced or added."""
     return {**world, table: {**world[table], number: row}}
 
 
-def edit(world: World, table: str, number: int, **columns: Any) -> World:
+def edit_row(world: World, table: str, number: int, **columns: Any) -> World:
     """Return the world with columns of one row replaced."""
-    return put(world, table, number, {**world[table][number], **columns})
+    return put_row(world, table, number, {**world[table][number], **columns})
 
 
-def drop(world: World, table: str, number: int) -> World:
+def drop_row(world: World, table: str, number: int) -> World:
     """Return the world without one row."""
-    return {**world, table: {other: row for other, row in world[table].items() if other != number}}
+    return {**world, table: {row_id: row for row_id, row in world[table].items() if row_id != number}}
 
 
 def free_id(table: Mapping[int, Any]) -> int:
-    """Return the lowest id that no row has, 0 if all are taken."""
+    """Return the lowest id that no row has, 0 if there is none."""
     return next((number for number in range(1, ROWS + 1) if number not in table), 0)
 
 
-def distance(world: World, wanted: World, start: World) -> int:
-    """Count the cells of old rows, and the new rows, in which two worlds differ; 0 for equal worlds.
+def distance(world: World, goal: World, start: World) -> int:
+    """Count the cells of old rows, and the new rows, in which a world differs from the goal; 0 for equal worlds.
 
     The ids of new rows do not count, so that the order in which they were made does not either.
     """
     total = 0
     for table, rows in world.items():
-        goal, old = wanted[table], start[table]
-        if rows == goal:
+        goal_rows = goal[table]
+        old_rows = start[table]
+        if rows == goal_rows:
             continue
-        for number in rows.keys() | goal.keys():
-            if number not in old:
-                continue
-            one, other = rows.get(number), goal.get(number)
-            if one is None or other is None:
-                total += (one is not other) * len(old[number])
-            elif one is not other:
-                total += sum(one[column] != other[column] for column in one)
-        new = [Counter(tuple(sorted(row.items())) for number, row in part.items() if number not in old)
-               for part in (rows, goal)]  # fmt: skip
-        total += ((new[0] - new[1]) + (new[1] - new[0])).total()
+        for number in old_rows:
+            total += _row_distance(rows.get(number), goal_rows.get(number), len(old_rows[number]))
+        new_rows = _count_new_rows(rows, old_rows)
+        new_goal_rows = _count_new_rows(goal_rows, old_rows)
+        total += ((new_rows - new_goal_rows) + (new_goal_rows - new_rows)).total()
     return total
+
+
+def _row_distance(row: Row | None, goal_row: Row | None, columns: int) -> int:
+    """Count the cells in which two rows differ: all of them if only one row exists."""
+    if row is None or goal_row is None:
+        return 0 if row is goal_row else columns
+    return sum(row[column] != goal_row[column] for column in row)
+
+
+def _count_new_rows(rows: Mapping[int, Row], old_rows: Mapping[int, Row]) -> Counter[tuple[tuple[str, Any], ...]]:
+    """Count the rows that are not among the old ones, without their ids."""
+    return Counter(tuple(sorted(row.items())) for number, row in rows.items() if number not in old_rows)

@@ -1,4 +1,4 @@
-"""Text of an instance: instruction, rules, results as JSON, notebook."""
+"""Texts of the compiled office: instruction, rules, results as JSON, notebook."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from .column_api import (
+from .apps.column_api import Api, Error, State
+from .apps.kinds import (
     AMOUNT,
     CITY,
     CONTACT,
@@ -19,13 +20,11 @@ from .column_api import (
     REQUEST,
     TIME,
     TITLE,
-    Api,
-    Error,
     Kind,
-    State,
 )
 from .documentation import value_of
 from .templates.column_template import Ask, Sight, Template
+from .words import DIRECTIONS, STATUSES
 
 GAPS: dict[str, tuple[Kind, str]] = {
     "contact": (CONTACT, "contact"), "event": (EVENT, "event"), "request": (REQUEST, "request"), "name": (NAME, "name"),
@@ -33,18 +32,18 @@ GAPS: dict[str, tuple[Kind, str]] = {
     "place": (PLACE, "place"), "amount": (AMOUNT, "number"), "time": (TIME, "number"), "phone": (PHONE, "number"),
 }  # fmt: skip
 """Gaps in a template's sentences: how each is shown, and the slot of the instruction that fills it."""
-DIRECTIONS = ("incoming", "outgoing")
-STATUSES = ("open", "paid", "declined", "withdrawn")
 
 
 def instruction(template: Template, ask: Ask, wording: int) -> str:
     """Return the user's sentence."""
-    filled = {}
-    for gap, (kind, slot) in GAPS.items():
-        value = int(getattr(ask, slot))
-        fits = 0 < value <= kind.size
-        filled[gap] = f"{value} euros" if gap == "amount" else value_of(kind, value) if fits else ""
-    return f"User: {template.wordings[wording].format(**filled)}"
+    values = {gap: _gap_text(gap, kind, int(getattr(ask, slot))) for gap, (kind, slot) in GAPS.items()}
+    return f"User: {template.wordings[wording].format(**values)}"
+
+
+def _gap_text(gap: str, kind: Kind, value: int) -> Any:
+    if gap == "amount":
+        return f"{value} euros"
+    return value_of(kind, value) if 0 < value <= kind.size else ""
 
 
 def rules(limit: str) -> str:
@@ -62,103 +61,111 @@ def rules(limit: str) -> str:
 
 def last_result(apis: Sequence[Api], state: State, see: Sight) -> str:
     """Return the last call's result, as JSON."""
-    one, error = apis[int(state.api)], Error(int(state.error))
+    api = apis[int(state.api)]
+    error = Error(int(state.error))
     if error:
-        return "Last call: " + json.dumps({"api": one.name, "error": error.name.lower()})
-    return "Last call: " + json.dumps({"api": one.name, "result": _result(one, see)})
+        return "Last call: " + json.dumps({"api": api.name, "error": error.name.lower()})
+    return "Last call: " + json.dumps({"api": api.name, "result": _result(api, see)})
 
 
-def _result(one: Api, see: Sight) -> Any:
-    shown = see.shown
-    lists = (
-        [contact(see, row) for row in _members(shown.contacts)]
-        + [event(see, row) for row in _members(shown.events)]
-        + [request(see, row) for row in _members(shown.requests)]
-        + [transfer(see, row) for row in _members(shown.transfers)]
-        + [value_of(TIME, time) for time in _members(shown.times)]
+def _result(api: Api, see: Sight) -> Any:
+    result = see.result
+    items = (
+        [contact(see, row) for row in _members(result.contacts)]
+        + [event(see, row) for row in _members(result.events)]
+        + [request(see, row) for row in _members(result.requests)]
+        + [transfer(see, row) for row in _members(result.transfers)]
+        + [value_of(TIME, time) for time in _members(result.times)]
     )
-    if one.returns.startswith("list"):
-        return lists
-    if one.name == "payments.balance":
+    if api.returns.startswith("list"):
+        return items
+    if api.name == "payments.balance":
         return accounts(see)
-    return lists[0] if lists else "ok"
+    return items[0] if items else "ok"
 
 
 def notebook(see: Sight) -> str:
     """Return everything shown so far, as it is now."""
-    world, known = see.world, see.known
+    world = see.world
+    notes = see.notebook
     lines = ["Notebook (all that was shown so far, as it is now):"]
-    lines += [json.dumps(contact(see, row)) for row in _members(known.entries) if world.name[row - 1]]
-    bare = [row for row in _members(known.contacts & ~known.entries)]
-    if bare:
-        lines.append(json.dumps({"contacts known by id only": bare}))
-    lines += [json.dumps(event(see, row)) for row in _members(known.events) if world.title[row - 1]]
-    lines += [json.dumps(request(see, row)) for row in _members(known.requests)]
-    lines += [json.dumps(transfer(see, row)) for row in _members(known.transfers)]
-    if known.accounts:
+    lines += [json.dumps(contact(see, row)) for row in _members(notes.entries) if world.name[row - 1]]
+    without_entry = _members(notes.contacts & ~notes.entries)
+    if without_entry:
+        lines.append(json.dumps({"contacts known by id only": without_entry}))
+    lines += [json.dumps(event(see, row)) for row in _members(notes.events) if world.title[row - 1]]
+    lines += [json.dumps(request(see, row)) for row in _members(notes.requests)]
+    lines += [json.dumps(transfer(see, row)) for row in _members(notes.transfers)]
+    if notes.accounts:
         lines.append(json.dumps(accounts(see)))
-    if known.times:
-        free = [value_of(TIME, time) for time in _members(known.times & ~see.taken)]
-        lines.append(json.dumps({"free times": free, "taken": [value_of(TIME, t) for t in _members(see.taken)]}))
-    asked = {
-        "names": [value_of(NAME, i) for i in _members(known.asked_names)],
-        "cities": [value_of(CITY, i) for i in _members(known.asked_cities)],
-        "relations": [value_of(RELATION, i) for i in _members(known.asked_relations)],
-        "titles": [value_of(TITLE, i) for i in _members(known.asked_titles)],
-        "requests": ["all"] if known.asked_requests else [],
-        "transfers with": _members(known.asked_transfers),
+    if notes.times:
+        free = [value_of(TIME, time) for time in _members(notes.times & ~see.busy_times)]
+        busy = [value_of(TIME, time) for time in _members(see.busy_times)]
+        lines.append(json.dumps({"free times": free, "taken": busy}))
+    questions = {
+        "names": [value_of(NAME, i) for i in _members(notes.asked_names)],
+        "cities": [value_of(CITY, i) for i in _members(notes.asked_cities)],
+        "relations": [value_of(RELATION, i) for i in _members(notes.asked_relations)],
+        "titles": [value_of(TITLE, i) for i in _members(notes.asked_titles)],
+        "requests": ["all"] if notes.asked_requests else [],
+        "transfers with": _members(notes.asked_transfers),
     }
-    if any(asked.values()):
-        lines.append(json.dumps({"asked for": {what: values for what, values in asked.items() if values}}))
+    if any(questions.values()):
+        lines.append(json.dumps({"asked for": {what: values for what, values in questions.items() if values}}))
     return "\n".join(lines if len(lines) > 1 else [*lines, "nothing yet"])
 
 
 def contact(see: Sight, row: int) -> dict[str, Any]:
     """Return the known part of a contact."""
-    world, known, at = see.world, see.known, row - 1
-    shown: dict[str, Any] = {"contact": row}
-    if known.entries >> at & 1:
-        shown |= {"name": value_of(NAME, world.name[at]), "city": value_of(CITY, world.city[at])}
-    if known.relations >> at & 1:
-        shown["relation"] = value_of(RELATION, world.relation[at])
-    if known.phones >> at & 1:
-        shown["phone"] = value_of(PHONE, world.phone[at])
-    return shown
+    world = see.world
+    notebook = see.notebook
+    index = row - 1
+    entry: dict[str, Any] = {"contact": row}
+    if notebook.entries >> index & 1:
+        entry |= {"name": value_of(NAME, world.name[index]), "city": value_of(CITY, world.city[index])}
+    if notebook.relations >> index & 1:
+        entry["relation"] = value_of(RELATION, world.relation[index])
+    if notebook.phones >> index & 1:
+        entry["phone"] = value_of(PHONE, world.phone[index])
+    return entry
 
 
 def event(see: Sight, row: int) -> dict[str, Any]:
     """Return the known part of an event."""
-    world, at = see.world, row - 1
-    shown: dict[str, Any] = {
+    world = see.world
+    index = row - 1
+    entry: dict[str, Any] = {
         "event": row,
-        "title": value_of(TITLE, world.title[at]),
-        "time": value_of(TIME, world.time[at]),
-        "place": value_of(PLACE, world.place[at]),
+        "title": value_of(TITLE, world.title[index]),
+        "time": value_of(TIME, world.time[index]),
+        "place": value_of(PLACE, world.place[index]),
     }
-    if see.known.guests >> at & 1:
-        shown["guests"] = _members(world.guests[at])
-    return shown
+    if see.notebook.guests >> index & 1:
+        entry["guests"] = _members(world.guests[index])
+    return entry
 
 
 def request(see: Sight, row: int) -> dict[str, Any]:
     """Return a request for money."""
-    world, at = see.world, row - 1
+    world = see.world
+    index = row - 1
     return {
         "request": row,
-        "contact": int(world.request_contact[at]),
-        "amount": int(world.request_amount[at]),
-        "direction": DIRECTIONS[int(world.request_direction[at]) - 1],
-        "status": STATUSES[int(world.request_status[at]) - 1],
+        "contact": int(world.request_contact[index]),
+        "amount": int(world.request_amount[index]),
+        "direction": DIRECTIONS[int(world.request_direction[index]) - 1],
+        "status": STATUSES[int(world.request_status[index]) - 1],
     }
 
 
 def transfer(see: Sight, row: int) -> dict[str, Any]:
     """Return money that was sent or received."""
-    world, at = see.world, row - 1
-    direction = DIRECTIONS[int(world.transfer_direction[at]) - 1]
+    world = see.world
+    index = row - 1
+    direction = DIRECTIONS[int(world.transfer_direction[index]) - 1]
     return {
-        "contact": int(world.transfer_contact[at]),
-        "amount": int(world.transfer_amount[at]),
+        "contact": int(world.transfer_contact[index]),
+        "amount": int(world.transfer_amount[index]),
         "direction": direction,
     }
 
@@ -169,5 +176,5 @@ def accounts(see: Sight) -> dict[str, int]:
 
 
 def _members(mask: Any) -> list[int]:
-    left = int(mask)
-    return [row + 1 for row in range(left.bit_length()) if left >> row & 1]
+    bits = int(mask)
+    return [index + 1 for index in range(bits.bit_length()) if bits >> index & 1]

@@ -3,16 +3,42 @@
 from __future__ import annotations
 
 from ..shared.tool import Argument
-from . import words as v
+from . import words
 
-_WORDS = (v.FIRST, v.LAST, v.CITIES, v.RELATIONS, v.PHONES, v.DAYS, v.TIMES, v.EVENTS, v.PLACES, v.DIRECTIONS,
-          v.STATUSES, v.MAIL_FOLDERS, v.SUBJECTS, v.PHRASES, v.TASKS, v.PROJECTS, v.PRIORITIES, v.NOTES,
-          v.NOTE_FOLDERS, v.SONGS, v.ARTISTS, v.GENRES, v.PLAYLISTS, v.PRODUCTS, v.CATEGORIES,
-          v.ORDER_STATUSES, v.REASONS,
-          ("True", "False"))  # fmt: skip
-VALUES: tuple[int | str, ...] = (*range(v.LARGEST + 1), *dict.fromkeys(word for some in _WORDS for word in some))
+_LISTS = (
+    words.FIRST_NAMES,
+    words.LAST_NAMES,
+    words.CITIES,
+    words.RELATIONS,
+    words.PHONES,
+    words.DAYS,
+    words.TIMES,
+    words.EVENTS,
+    words.PLACES,
+    words.DIRECTIONS,
+    words.STATUSES,
+    words.MAIL_FOLDERS,
+    words.SUBJECTS,
+    words.PHRASES,
+    words.TASKS,
+    words.PROJECTS,
+    words.PRIORITIES,
+    words.NOTES,
+    words.NOTE_FOLDERS,
+    words.SONGS,
+    words.ARTISTS,
+    words.GENRES,
+    words.PLAYLISTS,
+    words.PRODUCTS,
+    words.CATEGORIES,
+    words.ORDER_STATUSES,
+    words.REASONS,
+    ("True", "False"),
+)
+_UNIQUE_WORDS = dict.fromkeys(word for words_of_kind in _LISTS for word in words_of_kind)
+VALUES: tuple[int | str, ...] = (*range(words.LARGEST + 1), *_UNIQUE_WORDS)
 """Every value, whole numbers first."""
-NUMBER_OF = {str(value): number for number, value in enumerate(VALUES, 1)}
-"""Number of a value, from 1, by its text."""
-FOLDED = {text.lower(): str(text) for text in NUMBER_OF}
-TEXT = Argument(f"a word or phrase of the office, or a whole number up to {v.LARGEST}")
+VALUE_NUMBERS = {str(value): number for number, value in enumerate(VALUES, 1)}
+"""Numbers of values, from 1, by their texts."""
+FOLDED = {text.lower(): text for text in VALUE_NUMBERS}
+TEXT = Argument(f"a word or phrase of the office, or a whole number up to {words.LARGEST}")

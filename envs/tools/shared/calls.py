@@ -10,11 +10,11 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 FORM = 'expected one call, {"name": ..., "arguments": {...}} or name(argument=value)'
-MOST_DIGITS = 4_000
+MAX_DIGITS = 4_000
 """Digits of a whole number, a little less than Python reads."""
 NAME_KEYS, ARGUMENT_KEYS = ("name", "api"), ("arguments", "args", "parameters")
 LINE = re.compile(r"(\w+(?:\.\w+)?)\s*\((.*)\)", re.DOTALL)
@@ -44,15 +44,16 @@ def read_call(text: str) -> tuple[Any, Any]:
     text = text.strip()
     if line := LINE.fullmatch(text):
         return line[1], _arguments_of_line(line[2])
-    given = _json(text)
-    if isinstance(given, dict) and set(given) <= {"type", "id", "function"} and isinstance(given.get("function"), dict):
-        given = given["function"]
-    if not isinstance(given, dict):
-        raise ValueError(f"{FORM}; got {short(given)}")
-    names, arguments = ([key for key in keys if key in given] for keys in (NAME_KEYS, ARGUMENT_KEYS))
-    if len(names) != 1 or len(arguments) > 1 or len(given) > len(names) + len(arguments):
-        raise ValueError(f"{FORM}; got {short(given)}")
-    return given[names[0]], given[arguments[0]] if arguments else {}
+    call = _json(text)
+    if isinstance(call, dict) and set(call) <= {"type", "id", "function"} and isinstance(call.get("function"), dict):
+        call = call["function"]
+    if not isinstance(call, dict):
+        raise ValueError(f"{FORM}; got {short(call)}")
+    name_keys = [key for key in NAME_KEYS if key in call]
+    argument_keys = [key for key in ARGUMENT_KEYS if key in call]
+    if len(name_keys) != 1 or len(argument_keys) > 1 or len(call) > len(name_keys) + len(argument_keys):
+        raise ValueError(f"{FORM}; got {short(call)}")
+    return call[name_keys[0]], call[argument_keys[0]] if argument_keys else {}
 
 
 def _arguments_of_line(text: str) -> dict[str, Any] | tuple[Any, ...]:
@@ -61,45 +62,46 @@ def _arguments_of_line(text: str) -> dict[str, Any] | tuple[Any, ...]:
     Raises:
         ValueError: they cannot be read.
     """
-    named: list[tuple[str, Any]] = []
-    bare: list[Any] = []
-    at = 0
-    while text.strip() and at < len(text):
-        found = ARGUMENT.match(text, at)
-        if not found or (found[3] and not text[found.end() :].strip()) or (found[1] and bare):
+    items: list[tuple[str, Any]] = []
+    values: list[Any] = []
+    position = 0
+    while text.strip() and position < len(text):
+        match = ARGUMENT.match(text, position)
+        if not match or (match[3] and not text[match.end() :].strip()) or (match[1] and values):
             raise ValueError(f"{FORM}; the arguments {short(text)} cannot be read")
-        value: Any = found[2][1:-1] if found[2][0] in "\"'" else found[2].strip()
-        if found[1]:
-            named.append((found[1], value))
-        elif named:
+        value: Any = match[2][1:-1] if match[2][0] in "\"'" else match[2].strip()
+        if match[1]:
+            items.append((match[1], value))
+        elif items:
             raise ValueError(f"{FORM}; the arguments {short(text)} cannot be read")
         else:
-            bare.append(value)
-        at = found.end()
-    return tuple(bare) or _object(named)
+            values.append(value)
+        position = match.end()
+    return tuple(values) or _object(items)
 
 
-def read_arguments(one: Documented, given: Any) -> dict[str, Any]:
+def read_arguments(function: Documented, arguments: Any) -> dict[str, Any]:
     """Return arguments by name.
 
     Raises:
         ValueError: they are no JSON object, its text, or values in the order of the documentation.
     """
-    if isinstance(given, str):
-        given = _json(given) if given.strip() else {}
-    if isinstance(given, tuple):
-        if len(given) > len(one.arguments):
-            raise ValueError(f"{one.name} takes {', '.join(one.arguments) or 'no arguments'}; got {len(given)} values")
-        return dict(zip(one.arguments, given, strict=False))
-    if not isinstance(given, dict):
-        raise ValueError(f"arguments of {one.name} are a JSON object, got {short(given)}")
-    return given
+    if isinstance(arguments, str):
+        arguments = _json(arguments) if arguments.strip() else {}
+    if isinstance(arguments, tuple):
+        if len(arguments) > len(function.arguments):
+            takes = ", ".join(function.arguments) or "no arguments"
+            raise ValueError(f"{function.name} takes {takes}; got {len(arguments)} values")
+        return dict(zip(function.arguments, arguments, strict=False))
+    if not isinstance(arguments, dict):
+        raise ValueError(f"arguments of {function.name} are a JSON object, got {short(arguments)}")
+    return arguments
 
 
-def nearest(given: Any, known: Any) -> str:
-    """Return a sentence that names the known word nearest to a given one; empty if none is near."""
-    near = difflib.get_close_matches(str(given)[:100], list(known), n=1, cutoff=0.4)
-    return f" Did you mean {near[0]!r}?" if near else ""
+def nearest(word: Any, words: Iterable[str]) -> str:
+    """Return a sentence that names the nearest of some words; empty if none is near."""
+    matches = difflib.get_close_matches(str(word)[:100], list(words), n=1, cutoff=0.4)
+    return f" Did you mean {matches[0]!r}?" if matches else ""
 
 
 def short(value: Any) -> str:
@@ -124,9 +126,9 @@ def _json(text: str) -> Any:
     except json.JSONDecodeError as error:
         if not text.startswith(("{", "[")):
             raise ValueError(f"{FORM}; got {short(text[:100]) if text else 'nothing'}") from None
-        rest = text[error.pos : error.pos + 100].strip()
-        where = f"cannot be read from {short(rest)} on" if rest else "breaks off before its end"
-        raise ValueError(f"{FORM}; the JSON {where}") from None
+        unread = text[error.pos : error.pos + 100].strip()
+        fault = f"cannot be read from {short(unread)} on" if unread else "breaks off before its end"
+        raise ValueError(f"{FORM}; the JSON {fault}") from None
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -137,8 +139,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _whole_number(digits: str) -> int:
-    if len(digits) > MOST_DIGITS:
-        raise ValueError(f"a number has more than {MOST_DIGITS} digits")
+    if len(digits) > MAX_DIGITS:
+        raise ValueError(f"a number has more than {MAX_DIGITS} digits")
     return int(digits)
 
 

@@ -18,13 +18,14 @@ def page(title: str, status: str, paragraphs: Sequence[str]) -> np.ndarray:
     """Draw a title, a line of status, and paragraphs of text, uint8 ``(HEIGHT, WIDTH, 3)``."""
     image = Image.new("RGB", (WIDTH, HEIGHT), PAPER)
     pen = ImageDraw.Draw(image)
-    font, small = ImageFont.load_default(13), ImageFont.load_default(11)
+    font = ImageFont.load_default(13)
+    small_font = ImageFont.load_default(11)
     pen.rectangle((0, 0, WIDTH, 58), fill=BAR)
     for number, line in enumerate(textwrap.wrap(title, 86)[:3]):
         pen.text((12, 4 + LINE * number), line, "white", font)
     pen.text((12, 64), status, ALARM, font)
-    raw = [line for paragraph in paragraphs for line in paragraph.split("\n")]
-    lines = [line for one in raw for line in (textwrap.wrap(one, 104) or [""])]
+    raw = "\n".join(paragraphs).split("\n") if paragraphs else []
+    lines = [line for raw_line in raw for line in (textwrap.wrap(raw_line, 104) or [""])]
     for number, line in enumerate(lines[: (HEIGHT - 90) // LINE]):
-        pen.text((12, 88 + LINE * number), line, INK, small)
+        pen.text((12, 88 + LINE * number), line, INK, small_font)
     return np.asarray(image)

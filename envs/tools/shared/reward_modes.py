@@ -37,22 +37,22 @@ SENTENCES = {
 """Modes as the rules tell them."""
 
 
-def thrift(used: Any, least: Any, sin: Callable[[Any], Any] = jnp.sin) -> Any:
-    """Return sin(f pi / (2 least)) with f = 2 used least / (used + least), from 1 down towards 0.
+def thrift(used: Any, needed: Any, sin: Callable[[Any], Any] = jnp.sin) -> Any:
+    """Return sin(f pi / (2 needed)) with f = 2 used needed / (used + needed), from 1 down towards 0.
 
     OTC estimates the least number of calls from other attempts; here the task knows it.
 
     Args:
-        used: calls made, at least ``least``.
-        least: fewest calls by which a player can be sure to succeed, at least 1.
+        used: calls made, at least ``needed``.
+        needed: fewest calls by which a player can be sure to succeed, at least 1.
         sin: ``math.sin`` on the host.
     """
-    excess = used - least
+    excess = used - needed
     excess = excess * (excess > 0)  # a lucky player may need fewer
-    return sin(math.pi / (2 + excess / least) * (1 + excess / least))
+    return sin(math.pi / (2 + excess / needed) * (1 + excess / needed))
 
 
-def likeness(common_names: Any, common_calls: Any, made: Any, wanted: Any) -> Any:
+def likeness(common_names: Any, common_calls: Any, call_count: Any, solution_length: Any) -> Any:
     """Return the mean of the Dice coefficients of two multisets, by names of calls and by whole calls, from 0 to 1.
 
     It is 1 for the wanted calls in any order, and every call more makes it smaller: after m of n wanted calls and k
@@ -61,10 +61,10 @@ def likeness(common_names: Any, common_calls: Any, made: Any, wanted: Any) -> An
     Args:
         common_names: size of the intersection of the multisets of names.
         common_calls: size of the intersection of the multisets of calls, names with arguments.
-        made: calls made.
-        wanted: calls wanted, at least 1.
+        call_count: calls made.
+        solution_length: calls wanted, at least 1.
     """
-    return (common_names + common_calls) / (made + wanted)
+    return (common_names + common_calls) / (call_count + solution_length)
 
 
 def progress_reward(before: Any, after: Any, over: Any, success: Any) -> Any:
@@ -79,7 +79,7 @@ def progress_reward(before: Any, after: Any, over: Any, success: Any) -> Any:
 class Tally(NamedTuple):
     """Calls made in a compiled world, compared with a list of wanted ones."""
 
-    made: Any
+    call_count: Any
     """Calls made, int32."""
     names: Any
     """Wanted calls whose name is matched by a call made, bool ``(n,)``; each call made matches one at most."""
@@ -87,21 +87,21 @@ class Tally(NamedTuple):
     """The same for whole calls."""
 
     @classmethod
-    def begin(cls, wanted: Any) -> Tally:
-        """Begin with no call made; ``wanted`` is as in :meth:`with_call`."""
-        none = jnp.zeros(wanted.shape[0], bool)
-        return cls(jnp.int32(0), none, none)
+    def begin(cls, solution: Any) -> Tally:
+        """Begin with no call made; ``solution`` is as in :meth:`with_call`."""
+        no_call = jnp.zeros(solution.shape[0], bool)
+        return cls(jnp.int32(0), no_call, no_call)
 
-    def with_call(self, call: Any, wanted: Any) -> Tally:
+    def with_call(self, call: Any, solution: Any) -> Tally:
         """Return the tally with one more call, int32 ``(p,)``, its name first.
 
-        ``wanted`` is int32 ``(n, p)``, -1 in rows without a call.
+        ``solution`` is int32 ``(n, p)``, -1 in rows without a call.
         """
-        names = _first(~self.names & (wanted[:, 0] == call[0]))
-        calls = _first(~self.calls & (wanted == call).all(1))
-        return Tally(self.made + 1, self.names | names, self.calls | calls)
+        names = _keep_first(~self.names & (solution[:, 0] == call[0]))
+        calls = _keep_first(~self.calls & (solution == call).all(1))
+        return Tally(self.call_count + 1, self.names | names, self.calls | calls)
 
 
-def _first(flags: jax.Array) -> jax.Array:
+def _keep_first(flags: jax.Array) -> jax.Array:
     """Keep the first flag that is set."""
     return flags & (jnp.cumsum(flags) == 1)

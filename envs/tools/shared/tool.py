@@ -1,6 +1,6 @@
 """Tools with arguments of any kind: their JSON schemas, and calls of them read from text and written as text.
 
-Worlds with a handful of tools declare them here. OfficeApps has a stricter form (``api.py``), in which every argument
+Worlds declare their tools here. OfficeApps has a stricter form (``office/apps/column_api.py``), in which every argument
 is a part of a multi-discrete action.
 """
 
@@ -48,8 +48,8 @@ class Argument:
         """
         if self.words:
             word = value.strip().lower() if isinstance(value, str) and len(value) <= 100 else None
-            for number, one in enumerate(self.words):
-                if one.lower() == word:
+            for number, candidate in enumerate(self.words):
+                if candidate.lower() == word:
                     return number
             allowed = ", ".join(self.words) if len(self.words) <= 16 else f"{self.words[0]} to {self.words[-1]}"
             raise ValueError(f"{name} is one of {allowed}; got {short(value)}.{nearest(value, self.words)}")
@@ -80,7 +80,7 @@ class Tool:
         """Return the tool in OpenAI's form."""
         parameters = {
             "type": "object",
-            "properties": {name: one.schema() for name, one in self.arguments.items()},
+            "properties": {name: argument.schema() for name, argument in self.arguments.items()},
             "required": list(self.arguments),
             "additionalProperties": False,
         }
@@ -92,7 +92,8 @@ class Tool:
     def call(self, **values: int | str) -> str:
         """Return the JSON of a call; a word is given by its number."""
         arguments = {
-            name: one.words[int(values[name])] if one.words else values[name] for name, one in self.arguments.items()
+            name: argument.words[int(values[name])] if argument.words else values[name]
+            for name, argument in self.arguments.items()
         }
         return json.dumps({"name": self.name, "arguments": arguments})
 
@@ -107,17 +108,17 @@ def read_tool_call(tools: Sequence[Tool], text: str) -> tuple[Tool, dict[str, An
     Raises:
         ValueError: the text is not one call of one of the tools; the message says what is wrong.
     """
-    name, given = read_call(text)
-    tool = next((one for one in tools if one.name == name), None)
+    name, written_arguments = read_call(text)
+    tool = next((candidate for candidate in tools if candidate.name == name), None)
     if tool is None:
-        names = [one.name for one in tools]
+        names = [candidate.name for candidate in tools]
         raise ValueError(f"unknown tool {short(name)}.{nearest(name, names)} The tools are: {', '.join(names)}")
-    arguments = read_arguments(tool, given)
-    for one in arguments:
-        if one not in tool.arguments:
+    arguments = read_arguments(tool, written_arguments)
+    for argument in arguments:
+        if argument not in tool.arguments:
             takes = ", ".join(tool.arguments) or "no arguments"
-            raise ValueError(f"{tool.name} has no argument {short(one)}. It takes: {takes}")
-    for one, kind in tool.arguments.items():
-        if one not in arguments:
-            raise ValueError(f"{tool.name} needs the argument {one!r} ({kind.meaning})")
-    return tool, {one: kind.read(one, arguments[one]) for one, kind in tool.arguments.items()}
+            raise ValueError(f"{tool.name} has no argument {short(argument)}. It takes: {takes}")
+    for argument, kind in tool.arguments.items():
+        if argument not in arguments:
+            raise ValueError(f"{tool.name} needs the argument {argument!r} ({kind.meaning})")
+    return tool, {argument: kind.read(argument, arguments[argument]) for argument, kind in tool.arguments.items()}

@@ -4,44 +4,44 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import words as v
-from ..row_api import added, existing, getter, lister, marker, remover, row_id, setter, words, writes
+from .. import words
 from ..rows import World
 from ..values import TEXT
+from .row_api import add_row, find_row, getter, lister, marker, one_of, remover, row_id, setter, writes
 
 MAIL, CONTACT = row_id("mails"), row_id("contacts")
-SUBJECT, FOLDER = words("subject", v.SUBJECTS), words("folder", v.MAIL_FOLDERS)
+SUBJECT, FOLDER = one_of("subject", words.SUBJECTS), one_of("folder", words.MAIL_FOLDERS)
 ENTRY = ("contact", "direction", "folder", "subject")
 
 
-def sent(world: World, contact: int, subject: str, text: str) -> World:
+def send_mail(world: World, contact: int, subject: str, text: str) -> World:
     """Return the world after a mail was sent; it lies in the archive."""
-    existing(world, "contacts", contact)
+    find_row(world, "contacts", contact)
     mail: dict[str, Any] = {"contact": contact, "direction": "outgoing", "folder": "archive", "subject": subject}
-    return added(world, "mails", **mail, text=text, read=True, starred=False)
+    return add_row(world, "mails", **mail, text=text, read=True, starred=False)
 
 
 @writes(contact=CONTACT, subject=SUBJECT, text=TEXT)
 def mail_send(world: World, contact: int, subject: str, text: str) -> World:
     """Send a mail to a contact."""
-    return sent(world, contact, subject, text)
+    return send_mail(world, contact, subject, text)
 
 
 @writes(mail=MAIL, text=TEXT)
 def mail_reply(world: World, mail: int, text: str) -> World:
     """Reply to a mail: send its contact a text with the same subject."""
-    row = existing(world, "mails", mail)
-    return sent(world, row["contact"], row["subject"], text)
+    row = find_row(world, "mails", mail)
+    return send_mail(world, row["contact"], row["subject"], text)
 
 
 @writes(mail=MAIL, contact=CONTACT)
 def mail_forward(world: World, mail: int, contact: int) -> World:
     """Forward a mail: send subject and text to a contact."""
-    row = existing(world, "mails", mail)
-    return sent(world, contact, row["subject"], row["text"])
+    row = find_row(world, "mails", mail)
+    return send_mail(world, contact, row["subject"], row["text"])
 
 
-APIS = (
+ROW_APIS = (
     lister("mail_list", "List the mails of a folder.", "mails", ENTRY, folder=FOLDER),
     lister("mail_with", "List the mails from and to a contact.", "mails", (*ENTRY, "read"), contact=CONTACT),
     lister("mail_about", "List the mails of a subject.", "mails", ENTRY, subject=SUBJECT),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..row_api import Failed, added, existing, getter, lister, marker, remover, row_id, writes
 from ..rows import World
 from ..values import TEXT
 from .contacts import ENTRY as CONTACT_ENTRY
+from .row_api import Failed, add_row, find_row, getter, lister, marker, remover, row_id, writes
 
 CONTACT = row_id("contacts")
 ENTRY = ("contact", "direction", "text", "read")
@@ -14,12 +14,12 @@ ENTRY = ("contact", "direction", "text", "read")
 @writes(contact=CONTACT, text=TEXT)
 def messages_send(world: World, contact: int, text: str) -> World:
     """Send a message to a contact. Fails if the contact is blocked."""
-    if existing(world, "contacts", contact)["blocked"]:
+    if find_row(world, "contacts", contact)["blocked"]:
         raise Failed("blocked")
-    return added(world, "messages", contact=contact, direction="outgoing", text=text, read=True)
+    return add_row(world, "messages", contact=contact, direction="outgoing", text=text, read=True)
 
 
-APIS = (
+ROW_APIS = (
     lister("messages_with", "List the messages from and to a contact.", "messages", ENTRY, contact=CONTACT),
     lister("messages_unread", "List the messages that are not read.", "messages", ENTRY, lambda row: not row["read"]),
     lister("messages_search", "List the messages of a text.", "messages", ENTRY, text=TEXT),

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from .. import words as v
-from ..row_api import (
+from .. import words
+from ..rows import World, edit_row
+from .row_api import (
     Failed,
     Rows,
-    added,
-    existing,
+    add_row,
+    find_row,
     getter,
     lister,
     marker,
+    one_of,
     reads,
     remover,
     row_id,
     setter,
-    words,
     writes,
 )
-from ..rows import World, edit
 
 SONG, PLAYLIST = row_id("songs"), row_id("playlists")
-TITLE, NAME = words("title of a song", v.SONGS), words("name of a playlist", v.PLAYLISTS)
-ARTIST, GENRE = words("artist", v.ARTISTS), words("genre", v.GENRES)
+TITLE, NAME = one_of("title of a song", words.SONGS), one_of("name of a playlist", words.PLAYLISTS)
+ARTIST, GENRE = one_of("artist", words.ARTISTS), one_of("genre", words.GENRES)
 ENTRY = ("title", "artist", "genre", "minutes")
 
 
@@ -31,36 +31,36 @@ def music_create_playlist(world: World, name: str) -> World:
     """Add an empty playlist. Fails if one has this name."""
     if any(row["name"] == name for row in world["playlists"].values()):
         raise Failed("already_so")
-    return added(world, "playlists", name=name, songs=frozenset())
+    return add_row(world, "playlists", name=name, songs=frozenset())
 
 
 @writes(playlist=PLAYLIST, song=SONG)
 def music_add_song(world: World, playlist: int, song: int) -> World:
     """Add a song to a playlist."""
-    songs = existing(world, "playlists", playlist)["songs"]
-    existing(world, "songs", song)
+    songs = find_row(world, "playlists", playlist)["songs"]
+    find_row(world, "songs", song)
     if song in songs:
         raise Failed("already_so")
-    return edit(world, "playlists", playlist, songs=songs | {song})
+    return edit_row(world, "playlists", playlist, songs=songs | {song})
 
 
 @writes(playlist=PLAYLIST, song=SONG)
 def music_remove_song(world: World, playlist: int, song: int) -> World:
     """Take a song out of a playlist."""
-    songs = existing(world, "playlists", playlist)["songs"]
+    songs = find_row(world, "playlists", playlist)["songs"]
     if song not in songs:
         raise Failed("already_so")
-    return edit(world, "playlists", playlist, songs=songs - {song})
+    return edit_row(world, "playlists", playlist, songs=songs - {song})
 
 
 @writes(song=SONG)
 def music_queue_song(world: World, song: int) -> World:
     """Put a song at the end of the queue."""
-    existing(world, "songs", song)
+    find_row(world, "songs", song)
     songs = world["queue"][1]["songs"]
     if song in songs:
         raise Failed("already_so")
-    return edit(world, "queue", 1, songs=(*songs, song))
+    return edit_row(world, "queue", 1, songs=(*songs, song))
 
 
 @writes()
@@ -68,7 +68,7 @@ def music_clear_queue(world: World) -> World:
     """Empty the queue."""
     if not world["queue"][1]["songs"]:
         raise Failed("already_so")
-    return edit(world, "queue", 1, songs=())
+    return edit_row(world, "queue", 1, songs=())
 
 
 @reads()
@@ -77,7 +77,7 @@ def music_queue(world: World) -> Rows:
     return [world["queue"][1]]
 
 
-APIS = (
+ROW_APIS = (
     lister("music_songs", "List all songs.", "songs", ENTRY[:1]),
     lister("music_find", "Find songs by title.", "songs", ENTRY, title=TITLE),
     lister("music_of_artist", "List the songs of an artist.", "songs", (*ENTRY, "liked"), artist=ARTIST),

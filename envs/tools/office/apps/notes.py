@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from .. import words as v
-from ..row_api import added, getter, lister, marker, remover, setter, words, writes
+from .. import words
 from ..rows import World
 from ..values import TEXT
+from .row_api import add_row, getter, lister, marker, one_of, remover, setter, writes
 
-TITLE, FOLDER = words("title of a note", v.NOTES), words("folder", v.NOTE_FOLDERS)
+TITLE, FOLDER = one_of("title of a note", words.NOTES), one_of("folder", words.NOTE_FOLDERS)
 ENTRY = ("title", "folder", "pinned")
 
 
 @writes(title=TITLE, folder=FOLDER, text=TEXT)
 def notes_create(world: World, title: str, folder: str, text: str) -> World:
     """Add a note."""
-    return added(world, "notes", title=title, folder=folder, text=text, pinned=False)
+    return add_row(world, "notes", title=title, folder=folder, text=text, pinned=False)
 
 
-APIS = (
+ROW_APIS = (
     lister("notes_list", "List all notes.", "notes", ENTRY),
     lister("notes_of_folder", "List the notes of a folder.", "notes", ENTRY, folder=FOLDER),
     lister("notes_find", "Find notes by title.", "notes", ENTRY, title=TITLE),

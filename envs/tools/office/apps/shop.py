@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from .. import words as v
-from ..row_api import Failed, Rows, added, existing, getter, lister, marker, number, reads, row_id, words, writes
-from ..rows import World, drop, edit, put
-from .payments import moved
+from .. import words
+from ..rows import World, drop_row, edit_row, put_row
+from .payments import move_money
+from .row_api import (
+    Failed,
+    Rows,
+    add_row,
+    find_row,
+    getter,
+    lister,
+    marker,
+    one_of,
+    reads,
+    row_id,
+    whole_number,
+    writes,
+)
 
 PRODUCT, ORDER = row_id("products"), row_id("orders")
-NAME, CATEGORY = words("name of a product", v.PRODUCTS), words("category", v.CATEGORIES)
-QUANTITY = number("how many", high=9)
+NAME, CATEGORY = one_of("name of a product", words.PRODUCTS), one_of("category", words.CATEGORIES)
+QUANTITY = whole_number("how many", high=9)
 ENTRY = ("name", "category", "price", "stock")
 ORDER_ENTRY = ("product", "quantity", "total", "status")
 
@@ -23,18 +36,18 @@ def shop_cart(world: World) -> Rows:
 @writes(product=PRODUCT, quantity=QUANTITY)
 def shop_put_in_cart(world: World, product: int, quantity: int) -> World:
     """Put a product into the cart, this many instead of those that were in it."""
-    existing(world, "products", product)
+    find_row(world, "products", product)
     row = {"quantity": quantity}
     if world["cart"].get(product) == row:
         raise Failed("already_so")
-    return put(world, "cart", product, row)
+    return put_row(world, "cart", product, row)
 
 
 @writes(product=PRODUCT)
 def shop_take_from_cart(world: World, product: int) -> World:
     """Take a product out of the cart."""
-    existing(world, "cart", product)
-    return drop(world, "cart", product)
+    find_row(world, "cart", product)
+    return drop_row(world, "cart", product)
 
 
 @writes()
@@ -51,37 +64,38 @@ def shop_order(world: World) -> World:
     if not world["cart"]:
         raise Failed("cart_empty")
     for product, row in world["cart"].items():
-        quantity, one = row["quantity"], world["products"][product]
-        if one["stock"] < quantity:
+        quantity = row["quantity"]
+        offer = world["products"][product]
+        if offer["stock"] < quantity:
             raise Failed("out_of_stock")
-        total = quantity * one["price"]
-        world = edit(moved(world, -total), "products", product, stock=one["stock"] - quantity)
-        world = added(world, "orders", product=product, quantity=quantity, total=total, status="processing")
+        total = quantity * offer["price"]
+        world = edit_row(move_money(world, -total), "products", product, stock=offer["stock"] - quantity)
+        world = add_row(world, "orders", product=product, quantity=quantity, total=total, status="processing")
     return {**world, "cart": {}}
 
 
 @writes(order=ORDER)
 def shop_cancel_order(world: World, order: int) -> World:
     """Cancel an order in processing; the money comes back, and the stock."""
-    return _undone(world, order, "processing", "cancelled")
+    return _undo_order(world, order, "processing", "cancelled")
 
 
 @writes(order=ORDER)
 def shop_return_order(world: World, order: int) -> World:
     """Return an order that was delivered; the money comes back, and the stock."""
-    return _undone(world, order, "delivered", "returned")
+    return _undo_order(world, order, "delivered", "returned")
 
 
-def _undone(world: World, order: int, status: str, after: str) -> World:
-    row = existing(world, "orders", order)
+def _undo_order(world: World, order: int, status: str, next_status: str) -> World:
+    row = find_row(world, "orders", order)
     if row["status"] != status:
         raise Failed("wrong_status")
     stock = world["products"][row["product"]]["stock"] + row["quantity"]
-    back = edit(moved(world, row["total"]), "products", row["product"], stock=stock)
-    return edit(back, "orders", order, status=after)
+    refunded = edit_row(move_money(world, row["total"]), "products", row["product"], stock=stock)
+    return edit_row(refunded, "orders", order, status=next_status)
 
 
-APIS = (
+ROW_APIS = (
     lister("shop_of_category", "List the products of a category.", "products", ENTRY, category=CATEGORY),
     lister("shop_find", "Find products by name.", "products", ENTRY, name=NAME),
     getter("shop_get_product", "Show a product.", "products", (*ENTRY, "wished")),

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from .. import words as v
-from ..row_api import added, getter, lister, marker, remover, setter, words, writes
+from .. import words
 from ..rows import World
+from .row_api import add_row, getter, lister, marker, one_of, remover, setter, writes
 
-TITLE, PROJECT = words("title of a task", v.TASKS), words("project", v.PROJECTS)
-DUE, PRIORITY = words("day on which it is due", v.DAYS), words("priority", v.PRIORITIES)
+TITLE, PROJECT = one_of("title of a task", words.TASKS), one_of("project", words.PROJECTS)
+DUE, PRIORITY = one_of("day on which it is due", words.DAYS), one_of("priority", words.PRIORITIES)
 ENTRY = ("title", "project", "due", "priority", "done")
 
 
 @writes(title=TITLE, project=PROJECT, due=DUE)
 def tasks_create(world: World, title: str, project: str, due: str) -> World:
     """Add a task of normal priority."""
-    return added(world, "tasks", title=title, project=project, due=due, priority="normal", done=False)
+    return add_row(world, "tasks", title=title, project=project, due=due, priority="normal", done=False)
 
 
-APIS = (
+ROW_APIS = (
     lister("tasks_open", "List the tasks that are not done.", "tasks", ENTRY[:3], lambda row: not row["done"]),
     lister("tasks_done", "List the tasks that are done.", "tasks", ENTRY[:3], lambda row: row["done"]),
     lister("tasks_of_project", "List the tasks of a project.", "tasks", ENTRY, project=PROJECT),

@@ -1,4 +1,4 @@
-"""Templates of instructions: how to plant an instance, what must be true at the end, and how to get there.
+"""Templates of the compiled office: how to plant an instance, what must be true at the end, and how to get there.
 
 A :class:`Template` holds all three. The judge and the oracle share no state beyond the instruction: the
 judge compares the real worlds before and after, the oracle plans from what the APIs have shown.
@@ -13,10 +13,23 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ..column_api import Api, Error, Known, Part, Reason, Shown, State
-from ..column_apis import NUMBER_OF
-from ..column_apps import assistant, contacts
-from ..columns import Status, World, bit, called, cell, flags_of, lowest, put, rows, size, taken
+from ..apps import assistant, contacts
+from ..apps.apis import COLUMN_API_NUMBERS
+from ..apps.column_api import Api, Error, Notebook, Result, State
+from ..apps.kinds import Part, Reason
+from ..columns import (
+    Status,
+    World,
+    bit,
+    busy_times,
+    cell,
+    contacts_named,
+    flags_of,
+    lowest,
+    put,
+    rows,
+    size,
+)
 
 
 class Ask(NamedTuple):
@@ -102,11 +115,11 @@ class Sight(NamedTuple):
     ask: Ask
     world: World
     """The world, with 0 for everything that was never shown."""
-    known: Known
-    shown: Shown
+    notebook: Notebook
+    result: Result
     api: Any
     error: Any
-    taken: Any
+    busy_times: Any
     """Times known to be taken."""
 
 
@@ -146,59 +159,61 @@ def choose(number: Any, options: Sequence[Any], base: Any) -> Any:
     """Return ``options[number]``, leaf by leaf; leaves that an option shares with ``base`` cost nothing."""
     treedef: Any = jax.tree.structure(base)
     leaves = jax.tree.leaves(base)
-    chosen = list(leaves)
+    selected = list(leaves)
     for i, option in enumerate(options):
         for j, (new, old) in enumerate(zip(treedef.flatten_up_to(option), leaves, strict=True)):
             if new is not old:
-                chosen[j] = jnp.where(number == i, new, chosen[j]).astype(jnp.asarray(old).dtype)
-    return treedef.unflatten(chosen)
+                selected[j] = jnp.where(number == i, new, selected[j]).astype(jnp.asarray(old).dtype)
+    return treedef.unflatten(selected)
 
 
-# -- parts of oracle programs ------------------------------------------------------------------------------------------
+# -- steps of oracle programs ------------------------------------------------------------------------------------------
 
 
-def call(one: Api, /, **arguments: Any) -> jax.Array:
+def call(api: Api, /, **arguments: Any) -> jax.Array:
     """Return the action that calls an API, int32 ``(5,)``."""
-    parts: list[Any] = [0] * len(Part)
-    parts[Part.API] = NUMBER_OF[one.name]
+    action: list[Any] = [0] * len(Part)
+    action[Part.API] = COLUMN_API_NUMBERS[api.name]
     for name, value in arguments.items():
-        parts[one.arguments[name].part] = value
-    return jnp.stack([jnp.asarray(part, jnp.int32) for part in parts])
+        action[api.arguments[name].part] = value
+    return jnp.stack([jnp.asarray(number, jnp.int32) for number in action])
 
 
-def first(plan: Plan) -> jax.Array:
+def first_call_of(plan: Plan) -> jax.Array:
     """Return the call of the first condition that holds, or the last call if none does."""
-    chosen = plan[-1][1]
+    first_call = plan[-1][1]
     for holds, action in reversed(plan[:-1]):
-        chosen = jnp.where(holds, action, chosen)
-    return chosen
+        first_call = jnp.where(holds, action, first_call)
+    return first_call
 
 
 def sight_of(state: State, ask: Ask) -> Sight:
     """Return a player's view: the world as far as it was shown. Takes arrays of JAX or of NumPy."""
-    world, known = state.world, state.known
+    world = state.world
+    notebook = state.notebook
 
-    def where(mask: Any, *columns: str) -> dict[str, Any]:
+    def visible(mask: Any, *columns: str) -> dict[str, Any]:
         flags = flags_of(mask, getattr(world, columns[0]).shape[-1])
         return {column: getattr(world, column) * flags for column in columns}
 
-    seen = World(
-        **where(known.entries, "name", "city"),
-        **where(known.relations, "relation"),
-        **where(known.phones, "phone"),
-        **where(known.events, "title", "time", "place"),
-        **where(known.guests, "guests"),
-        **where(known.requests, "request_contact", "request_amount", "request_direction", "request_status"),
-        **where(known.transfers, "transfer_contact", "transfer_amount", "transfer_direction"),
-        balance=world.balance * (known.accounts > 0),
-        savings=world.savings * (known.accounts > 0),
+    visible_world = World(
+        **visible(notebook.entries, "name", "city"),
+        **visible(notebook.relations, "relation"),
+        **visible(notebook.phones, "phone"),
+        **visible(notebook.events, "title", "time", "place"),
+        **visible(notebook.guests, "guests"),
+        **visible(notebook.requests, "request_contact", "request_amount", "request_direction", "request_status"),
+        **visible(notebook.transfers, "transfer_contact", "transfer_amount", "transfer_direction"),
+        balance=world.balance * (notebook.accounts > 0),
+        savings=world.savings * (notebook.accounts > 0),
     )
-    return Sight(ask, seen, known, state.shown, state.api, state.error, taken(world) & known.times)
+    busy = busy_times(world) & notebook.times
+    return Sight(ask, visible_world, notebook, state.result, state.api, state.error, busy)
 
 
-def just(see: Sight, one: Api) -> jax.Array:
+def succeeded(see: Sight, api: Api) -> jax.Array:
     """Say whether the last call was of that API, and went through."""
-    return (see.api == NUMBER_OF[one.name]) & (see.error == Error.NONE)
+    return (see.api == COLUMN_API_NUMBERS[api.name]) & (see.error == Error.NONE)
 
 
 def refuse(reason: Any) -> jax.Array:
@@ -211,42 +226,46 @@ def refuse(reason: Any) -> jax.Array:
 
 def person(world: World, ask: Ask) -> jax.Array:
     """Return the contact of that name (and city), or 0 if none or several fit; for real worlds and partial views."""
-    found = called(world, ask.name, ask.city)
-    return jnp.where(size(found) == 1, lowest(found), 0)
+    namesakes = contacts_named(world, ask.name, ask.city)
+    return jnp.where(size(namesakes) == 1, lowest(namesakes), 0)
 
 
 def by_name(scene: Scene, reason: Any) -> Scene:
     """Name the first of the cast by first name in the instruction, unique unless ``reason`` says otherwise."""
-    world, cast = scene.world, scene.cast
-    hero, other = cast.contacts[0], cast.contacts[1]
+    world = scene.world
+    cast = scene.cast
+    hero = cast.contacts[0]
+    twin = cast.contacts[1]
     name = cell(world.name, hero)
-    twins = reason == Reason.AMBIGUOUS_CONTACT
-    named = scene.set(
-        name=jnp.where(twins & (rows(world.name) == other), name, world.name),
-        city=jnp.where(twins & (rows(world.name) == other), cast.hometowns[1], world.city),
+    ambiguous = reason == Reason.AMBIGUOUS_CONTACT
+    planted = scene.set(
+        name=jnp.where(ambiguous & (rows(world.name) == twin), name, world.name),
+        city=jnp.where(ambiguous & (rows(world.name) == twin), cast.hometowns[1], world.city),
     )
-    return named.say(name=jnp.where(reason == Reason.NO_SUCH_CONTACT, cast.stranger, name))
+    return planted.say(name=jnp.where(reason == Reason.NO_SUCH_CONTACT, cast.stranger, name))
 
 
 def by_name_and_city(scene: Scene, reason: Any) -> Scene:
     """Name the same by first name and city, among namesakes from other cities."""
-    world, cast = scene.world, scene.cast
-    hero, other = cast.contacts[0], cast.contacts[1]
+    world = scene.world
+    cast = scene.cast
+    hero = cast.contacts[0]
+    twin = cast.contacts[1]
     name = cell(world.name, hero)
-    hers = jnp.where(reason == Reason.AMBIGUOUS_CONTACT, cast.hometowns[0], cast.hometowns[1])
-    named = scene.set(
-        name=jnp.where(rows(world.name) == other, name, world.name),
-        city=jnp.where(rows(world.name) == other, hers, world.city),
+    twin_city = jnp.where(reason == Reason.AMBIGUOUS_CONTACT, cast.hometowns[0], cast.hometowns[1])
+    planted = scene.set(
+        name=jnp.where(rows(world.name) == twin, name, world.name),
+        city=jnp.where(rows(world.name) == twin, twin_city, world.city),
     )
     city = jnp.where(reason == Reason.NO_SUCH_CONTACT, cast.hometowns[2], cast.hometowns[0])
-    return named.say(name=name, city=city)
+    return planted.say(name=name, city=city)
 
 
 def find_person(see: Sight) -> tuple[jax.Array, Plan]:
     """Find the meant contact; also return the steps by which a plan finds it, or refuses."""
-    found = called(see.world, see.ask.name, see.ask.city)
-    return lowest(found), (
-        (see.known.asked_names & bit(see.ask.name) == 0, call(contacts.search_by_name, name=see.ask.name)),
-        (found == 0, refuse(Reason.NO_SUCH_CONTACT)),
-        (size(found) > 1, refuse(Reason.AMBIGUOUS_CONTACT)),
+    namesakes = contacts_named(see.world, see.ask.name, see.ask.city)
+    return lowest(namesakes), (
+        (see.notebook.asked_names & bit(see.ask.name) == 0, call(contacts.search_by_name, name=see.ask.name)),
+        (namesakes == 0, refuse(Reason.NO_SUCH_CONTACT)),
+        (size(namesakes) > 1, refuse(Reason.AMBIGUOUS_CONTACT)),
     )

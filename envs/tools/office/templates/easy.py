@@ -6,9 +6,10 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from ..column_api import Error, Reason
-from ..column_apps import calendar, contacts, payments
-from ..column_apps.assistant import finish
+from ..apps import calendar, contacts, payments
+from ..apps.assistant import finish
+from ..apps.column_api import Error
+from ..apps.kinds import Reason
 from ..columns import (
     Direction,
     Status,
@@ -22,7 +23,7 @@ from ..columns import (
     with_transfer,
     without_event,
 )
-from .column_template import Ask, Plan, Scene, Sight, Template, call, just, refuse
+from .column_template import Ask, Plan, Scene, Sight, Template, call, refuse, succeeded
 
 SENDS = frozenset({"transfer_contact", "transfer_amount", "transfer_direction", "balance"})
 ASKS = frozenset({"request_contact", "request_amount", "request_direction", "request_status"})
@@ -31,7 +32,8 @@ EVENT = frozenset({"title", "time", "place", "guests"})
 
 def plant_amount(scene: Scene, reason: Any) -> Scene:
     """Choose an amount within limit and balance, unless ``reason`` says otherwise."""
-    limit, cast = scene.ask.limit, scene.cast
+    limit = scene.ask.limit
+    cast = scene.cast
     amount = jnp.where(reason == Reason.OVER_LIMIT, cast.roll(1, limit + 1, 31), cast.roll(0, 1, limit))
     short = reason == Reason.INSUFFICIENT_FUNDS
     return scene.set(balance=jnp.where(short, cast.roll(2, 0, amount - 1), scene.world.balance)).say(number=amount)
@@ -53,9 +55,9 @@ def payment_made(start: World, ask: Ask, end: World) -> World:
 def plan_payment(see: Sight) -> Plan:
     """Look at the limit and the balance, then send."""
     return (
-        (just(see, payments.send), call(finish)),
+        (succeeded(see, payments.send), call(finish)),
         (see.ask.number > see.ask.limit, refuse(Reason.OVER_LIMIT)),
-        (see.known.accounts == 0, call(payments.balance)),
+        (see.notebook.accounts == 0, call(payments.balance)),
         (see.ask.number > see.world.balance, refuse(Reason.INSUFFICIENT_FUNDS)),
         (True, call(payments.send, contact=see.ask.contact, amount=see.ask.number)),
     )
@@ -77,14 +79,15 @@ def event_cancelled(start: World, ask: Ask, end: World) -> World:
 def plan_cancel(see: Sight) -> Plan:
     """Cancel it."""
     return (
-        (just(see, calendar.cancel), call(finish)),
+        (succeeded(see, calendar.cancel), call(finish)),
         (True, call(calendar.cancel, event=see.ask.event)),
     )
 
 
 def plant_invitation(scene: Scene, reason: Any) -> Scene:
     """Choose an event, and a contact who is not yet invited."""
-    cast, guests = scene.cast, scene.world.guests
+    cast = scene.cast
+    guests = scene.world.guests
     guests = jnp.where(rows(guests) == cast.events[0], guests & ~bit(cast.contacts[0]), guests)
     return scene.set(guests=guests).say(event=cast.events[0], contact=cast.contacts[0])
 
@@ -97,7 +100,7 @@ def contact_invited(start: World, ask: Ask, end: World) -> World:
 def plan_invitation(see: Sight) -> Plan:
     """Invite."""
     return (
-        (just(see, calendar.invite), call(finish)),
+        (succeeded(see, calendar.invite), call(finish)),
         (True, call(calendar.invite, event=see.ask.event, contact=see.ask.contact)),
     )
 
@@ -105,8 +108,8 @@ def plan_invitation(see: Sight) -> Plan:
 def plant_move(scene: Scene, reason: Any) -> Scene:
     """Choose an event, and a free time or that of another event."""
     cast = scene.cast
-    other = cell(scene.world.time, cast.events[1])
-    time = jnp.where(reason == Reason.NO_FREE_TIME, other, cast.free_time)
+    busy_time = cell(scene.world.time, cast.events[1])
+    time = jnp.where(reason == Reason.NO_FREE_TIME, busy_time, cast.free_time)
     return scene.say(event=cast.events[0], number=time)
 
 
@@ -118,7 +121,7 @@ def event_moved(start: World, ask: Ask, end: World) -> World:
 def plan_move(see: Sight) -> Plan:
     """Try; the calendar says if the time is taken."""
     return (
-        (just(see, calendar.move), call(finish)),
+        (succeeded(see, calendar.move), call(finish)),
         (see.error == Error.TIME_TAKEN, refuse(Reason.NO_FREE_TIME)),
         (True, call(calendar.move, event=see.ask.event, time=see.ask.number)),
     )
@@ -140,7 +143,7 @@ def phone_set(start: World, ask: Ask, end: World) -> World:
 def plan_phone(see: Sight) -> Plan:
     """Change it."""
     return (
-        (just(see, contacts.set_phone), call(finish)),
+        (succeeded(see, contacts.set_phone), call(finish)),
         (True, call(contacts.set_phone, contact=see.ask.contact, phone=see.ask.number)),
     )
 
@@ -161,14 +164,15 @@ def money_asked(start: World, ask: Ask, end: World) -> World:
 def plan_asking(see: Sight) -> Plan:
     """Ask."""
     return (
-        (just(see, payments.request), call(finish)),
+        (succeeded(see, payments.request), call(finish)),
         (True, call(payments.request, contact=see.ask.contact, amount=see.ask.number)),
     )
 
 
 def plant_request(scene: Scene, reason: Any) -> Scene:
     """Plant an open incoming request, within the limit, that the account covers unless ``reason`` says otherwise."""
-    cast, world = scene.cast, scene.world
+    cast = scene.cast
+    world = scene.world
     row = cast.requests[0]
     amount = cell(world.request_amount, row)
     short = reason == Reason.INSUFFICIENT_FUNDS
@@ -184,7 +188,7 @@ def request_declined(start: World, ask: Ask, end: World) -> World:
 def plan_decline(see: Sight) -> Plan:
     """Decline."""
     return (
-        (just(see, payments.decline_request), call(finish)),
+        (succeeded(see, payments.decline_request), call(finish)),
         (True, call(payments.decline_request, request=see.ask.request)),
     )
 
@@ -197,9 +201,9 @@ def request_paid(start: World, ask: Ask, end: World) -> World:
 def plan_paying(see: Sight) -> Plan:
     """Compare the request with the balance, then pay."""
     return (
-        (just(see, payments.pay_request), call(finish)),
-        (see.known.asked_requests == 0, call(payments.list_requests)),
-        (see.known.accounts == 0, call(payments.balance)),
+        (succeeded(see, payments.pay_request), call(finish)),
+        (see.notebook.asked_requests == 0, call(payments.list_requests)),
+        (see.notebook.accounts == 0, call(payments.balance)),
         (cell(see.world.request_amount, see.ask.request) > see.world.balance, refuse(Reason.INSUFFICIENT_FUNDS)),
         (True, call(payments.pay_request, request=see.ask.request)),
     )

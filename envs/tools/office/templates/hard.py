@@ -6,17 +6,19 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from ..column_api import Reason
-from ..column_apps import calendar, contacts, payments
-from ..column_apps.assistant import answer, finish
+from ..apps import calendar, contacts, payments
+from ..apps.assistant import answer, finish
+from ..apps.kinds import Reason
 from ..columns import (
     Direction,
     Status,
     World,
     bit,
+    busy_times,
     cell,
     day_of,
     events_on,
+    events_titled,
     first_free_hour,
     flags_of,
     free_row,
@@ -27,8 +29,6 @@ from ..columns import (
     put,
     requests_with,
     size,
-    taken,
-    titled,
     total,
     with_request,
     with_request_paid,
@@ -44,9 +44,9 @@ from .column_template import (
     by_name_and_city,
     call,
     find_person,
-    just,
     person,
     refuse,
+    succeeded,
 )
 from .easy import ASKS, EVENT, SENDS, plant_amount
 from .medium import UNCLEAR, find_event, name_event, nothing_changed
@@ -67,26 +67,28 @@ def dwellers(world: World, city: Any) -> Any:
 
 def plant_city(scene: Scene, reason: Any) -> Scene:
     """Choose the city of a contact who is not yet invited."""
-    cast, world = scene.cast, scene.world
-    event, hero = cast.events[0], cast.contacts[0]
+    cast = scene.cast
+    world = scene.world
+    event = cast.events[0]
+    hero = cast.contacts[0]
     uninvited = set_guests(scene, event, cell(world.guests, event) & ~bit(hero))
     return name_event(uninvited, reason).say(city=cell(world.city, hero))
 
 
 def city_invited(start: World, ask: Ask, end: World) -> World:
     """Return the world with everyone of the city invited."""
-    row = lowest(titled(start, ask.title))
+    row = lowest(events_titled(start, ask.title))
     return start._replace(guests=put(start.guests, row, cell(start.guests, row) | dwellers(start, ask.city)))
 
 
 def plan_city(see: Sight) -> Plan:
     """Find the event, its guests and the people; invite those who are missing."""
-    row, finding = find_event(see)
+    row, search = find_event(see)
     missing = dwellers(see.world, see.ask.city) & ~cell(see.world.guests, row)
     return (
-        *finding,
-        (~has(see.known.guests, row), call(calendar.get, event=row)),
-        (see.known.asked_cities & bit(see.ask.city) == 0, call(contacts.search_by_city, city=see.ask.city)),
+        *search,
+        (~has(see.notebook.guests, row), call(calendar.get, event=row)),
+        (see.notebook.asked_cities & bit(see.ask.city) == 0, call(contacts.search_by_city, city=see.ask.city)),
         (missing != 0, call(calendar.invite, event=row, contact=lowest(missing))),
         (True, call(finish)),
     )
@@ -106,26 +108,27 @@ def plant_bill(scene: Scene, reason: Any) -> Scene:
 
 def bill_split(start: World, ask: Ask, end: World) -> World:
     """Return the world with a request of an equal share to each guest."""
-    guests = cell(start.guests, lowest(titled(start, ask.title)))
+    guests = cell(start.guests, lowest(events_titled(start, ask.title)))
     share = ask.number // (size(guests) + 1)
     world = start
     for _ in range(3):
         asked = with_request(world, lowest(guests), share)
         columns = {c: jnp.where(guests != 0, getattr(asked, c), getattr(world, c)) for c in sorted(ASKS)}
-        world, guests = world._replace(**columns), guests & (guests - 1)
+        world = world._replace(**columns)
+        guests = guests & (guests - 1)
     return world
 
 
 def plan_bill(see: Sight) -> Plan:
     """Read the guest list; ask those who were not asked yet (no other requests are looked at)."""
-    row, finding = find_event(see)
+    row, search = find_event(see)
     guests = cell(see.world.guests, row)
     asked = jnp.bitwise_or.reduce(jnp.stack([bit(contact) for contact in see.world.request_contact]))
     pending = guests & ~asked
     share = see.ask.number // (size(guests) + 1)
     return (
-        *finding,
-        (~has(see.known.guests, row), call(calendar.get, event=row)),
+        *search,
+        (~has(see.notebook.guests, row), call(calendar.get, event=row)),
         (pending != 0, call(payments.request, contact=lowest(pending), amount=share)),
         (True, call(finish)),
     )
@@ -136,29 +139,33 @@ def plan_bill(see: Sight) -> Plan:
 
 def plant_duplicate(scene: Scene, reason: Any) -> Scene:
     """Plant two events of one title."""
-    cast, title = scene.cast, scene.world.title
+    cast = scene.cast
+    title = scene.world.title
     return scene.set(title=put(title, cast.events[1], cell(title, cast.events[0]))).say(
         title=cell(title, cast.events[0])
     )
 
 
-def later(world: World, title: Any) -> Any:
+def later_event(world: World, title: Any) -> Any:
     """Return the last event of a title."""
-    flags = flags_of(titled(world, title), world.title.shape[-1])
+    flags = flags_of(events_titled(world, title), world.title.shape[-1])
     last = jnp.where(flags, world.time, 0).max()
     return lowest(mask_of(flags & (world.time == last)))
 
 
 def duplicate_cancelled(start: World, ask: Ask, end: World) -> World:
     """Return the world without the later event."""
-    return without_event(start, later(start, ask.title))
+    return without_event(start, later_event(start, ask.title))
 
 
 def plan_duplicate(see: Sight) -> Plan:
     """Find both, cancel the later."""
     return (
-        (see.known.asked_titles & bit(see.ask.title) == 0, call(calendar.find, title=see.ask.title)),
-        (size(titled(see.world, see.ask.title)) > 1, call(calendar.cancel, event=later(see.world, see.ask.title))),
+        (see.notebook.asked_titles & bit(see.ask.title) == 0, call(calendar.find, title=see.ask.title)),
+        (
+            size(events_titled(see.world, see.ask.title)) > 1,
+            call(calendar.cancel, event=later_event(see.world, see.ask.title)),
+        ),
         (True, call(finish)),
     )
 
@@ -168,17 +175,18 @@ def plan_duplicate(see: Sight) -> Plan:
 
 def plant_debts(scene: Scene, reason: Any) -> Scene:
     """Plant two open requests of a contact; as distractors, one to them and one of theirs that was declined."""
-    cast, hero = scene.cast, scene.cast.contacts[0]
+    cast = scene.cast
+    hero = scene.cast.contacts[0]
     limit = scene.ask.limit
-    one = cast.roll(0, 1, 15)
-    two = jnp.where(reason == Reason.OVER_LIMIT, cast.roll(1, limit + 1, 31), cast.roll(2, 1, 15))
+    first_debt = cast.roll(0, 1, 15)
+    second_debt = jnp.where(reason == Reason.OVER_LIMIT, cast.roll(1, limit + 1, 31), cast.roll(2, 1, 15))
     planted = by_name_and_city(scene, reason)
-    planted = planted.set_request(cast.requests[0], hero, one, Direction.INCOMING)
-    planted = planted.set_request(cast.requests[1], hero, two, Direction.INCOMING)
+    planted = planted.set_request(cast.requests[0], hero, first_debt, Direction.INCOMING)
+    planted = planted.set_request(cast.requests[1], hero, second_debt, Direction.INCOMING)
     planted = planted.set_request(cast.requests[2], hero, cast.roll(3, 1, 15), Direction.OUTGOING)
     planted = planted.set_request(cast.requests[3], hero, cast.roll(4, 1, 15), Direction.INCOMING, Status.DECLINED)
     # One euro is missing: the balance covers one of the two, so paying before adding up is a mistake.
-    short = jnp.where(reason == Reason.INSUFFICIENT_FUNDS, one + two - 1, scene.world.balance + 10)
+    short = jnp.where(reason == Reason.INSUFFICIENT_FUNDS, first_debt + second_debt - 1, scene.world.balance + 10)
     return planted.set(balance=short)
 
 
@@ -190,14 +198,14 @@ def debts_paid(start: World, ask: Ask, end: World) -> World:
 
 def plan_debts(see: Sight) -> Plan:
     """Find contact and requests, add up, pay one after another."""
-    who, finding = find_person(see)
+    who, search = find_person(see)
     debts = requests_with(see.world, who, Direction.INCOMING)
     amounts = jnp.where(flags_of(debts, see.world.request_amount.shape[-1]), see.world.request_amount, 0)
     return (
-        *finding,
-        (see.known.asked_requests == 0, call(payments.list_requests)),
+        *search,
+        (see.notebook.asked_requests == 0, call(payments.list_requests)),
         (amounts.max() > see.ask.limit, refuse(Reason.OVER_LIMIT)),
-        (see.known.accounts == 0, call(payments.balance)),
+        (see.notebook.accounts == 0, call(payments.balance)),
         (amounts.sum() > see.world.balance, refuse(Reason.INSUFFICIENT_FUNDS)),
         (debts != 0, call(payments.pay_request, request=lowest(debts))),
         (True, call(finish)),
@@ -209,7 +217,8 @@ def plan_debts(see: Sight) -> Plan:
 
 def plant_top_up(scene: Scene, reason: Any) -> Scene:
     """Choose an amount above the balance; savings cover the rest, or not quite."""
-    planted, cast = plant_amount(by_name_and_city(scene, reason), reason), scene.cast
+    planted = plant_amount(by_name_and_city(scene, reason), reason)
+    cast = scene.cast
     amount = planted.ask.number
     balance = cast.roll(3, 0, amount - 1)
     short = reason == Reason.INSUFFICIENT_FUNDS
@@ -225,13 +234,13 @@ def topped_up_and_paid(start: World, ask: Ask, end: World) -> World:
 
 def plan_top_up(see: Sight) -> Plan:
     """Find the contact, look at the accounts, fill up, send."""
-    who, finding = find_person(see)
+    who, search = find_person(see)
     gap = see.ask.number - see.world.balance
     return (
-        (just(see, payments.send), call(finish)),
+        (succeeded(see, payments.send), call(finish)),
         (see.ask.number > see.ask.limit, refuse(Reason.OVER_LIMIT)),
-        *finding,
-        (see.known.accounts == 0, call(payments.balance)),
+        *search,
+        (see.notebook.accounts == 0, call(payments.balance)),
         (gap > see.world.savings, refuse(Reason.INSUFFICIENT_FUNDS)),
         (gap > 0, call(payments.use_savings, amount=gap)),
         (True, call(payments.send, contact=who, amount=see.ask.number)),
@@ -254,9 +263,10 @@ def plant_meeting(scene: Scene, reason: Any) -> Scene:
 
 def meeting_made(start: World, ask: Ask, end: World) -> World:
     """Return the world with a new event with one guest; the instruction leaves open at which free hour of the day."""
-    row, free = free_row(start.title), hours_of(ask.day) & ~taken(start)
-    chosen = cell(end.time, row)
-    time = jnp.where(has(free, chosen), chosen, lowest(free))
+    row = free_row(start.title)
+    free = hours_of(ask.day) & ~busy_times(start)
+    reached_time = cell(end.time, row)
+    time = jnp.where(has(free, reached_time), reached_time, lowest(free))
     return start._replace(
         title=put(start.title, row, ask.title),
         time=put(start.time, row, time),
@@ -266,14 +276,14 @@ def meeting_made(start: World, ask: Ask, end: World) -> World:
 
 def plan_meeting(see: Sight) -> Plan:
     """Find the contact and a free hour, create, invite."""
-    who, finding = find_person(see)
-    row = lowest(titled(see.world, see.ask.title))
-    time = first_free_hour(see.taken, see.ask.day)
+    who, search = find_person(see)
+    row = lowest(events_titled(see.world, see.ask.title))
+    time = first_free_hour(see.busy_times, see.ask.day)
     return (
-        (just(see, calendar.invite), call(finish)),
+        (succeeded(see, calendar.invite), call(finish)),
         (row > 0, call(calendar.invite, event=row, contact=who)),
-        *finding,
-        (hours_of(see.ask.day) & ~see.known.times != 0, call(calendar.free_times, day=see.ask.day)),
+        *search,
+        (hours_of(see.ask.day) & ~see.notebook.times != 0, call(calendar.free_times, day=see.ask.day)),
         (time == 0, refuse(Reason.NO_FREE_TIME)),
         (True, call(calendar.create, title=see.ask.title, time=time)),
     )
@@ -286,29 +296,30 @@ def plant_clearing(scene: Scene, reason: Any) -> Scene:
     """Plant an event with at least two others on its day."""
     cast = scene.cast
     time = cell(scene.world.time, cast.events[0])
-    morning, hour = time - (time - 1) % 6, (time - 1) % 6
+    morning = time - (time - 1) % 6
+    hour = (time - 1) % 6
     planted = name_event(scene, reason).set_time(cast.events[1], morning + (hour + cast.roll(0, 1, 2)) % 6)
     return planted.set_time(cast.events[2], morning + (hour + cast.roll(1, 3, 5)) % 6).say(day=day_of(time))
 
 
-def others_on_day(world: World, ask: Ask) -> Any:
-    """Return the set of events of the day but the named one."""
-    return events_on(world, ask.day) & ~titled(world, ask.title)
+def surplus_events(world: World, ask: Ask) -> Any:
+    """Return the set of events of the day, without those of the title."""
+    return events_on(world, ask.day) & ~events_titled(world, ask.title)
 
 
 def day_cleared(start: World, ask: Ask, end: World) -> World:
-    """Return the world without the others."""
-    gone = flags_of(others_on_day(start, ask), start.title.shape[-1])
+    """Return the world without the surplus events."""
+    is_surplus = flags_of(surplus_events(start, ask), start.title.shape[-1])
     columns = {c: getattr(start, c) for c in sorted(EVENT)}  # a set's own order changes from process to process
-    return start._replace(**{c: jnp.where(gone, 0, column).astype(column.dtype) for c, column in columns.items()})
+    return start._replace(**{c: jnp.where(is_surplus, 0, column).astype(column.dtype) for c, column in columns.items()})
 
 
 def plan_clearing(see: Sight) -> Plan:
     """List the day, cancel one after another."""
-    others = others_on_day(see.world, see.ask)
+    surplus = surplus_events(see.world, see.ask)
     return (
-        (hours_of(see.ask.day) & ~see.known.times != 0, call(calendar.list_day, day=see.ask.day)),
-        (others != 0, call(calendar.cancel, event=lowest(others))),
+        (hours_of(see.ask.day) & ~see.notebook.times != 0, call(calendar.list_day, day=see.ask.day)),
+        (surplus != 0, call(calendar.cancel, event=lowest(surplus))),
         (True, call(finish)),
     )
 
@@ -318,18 +329,21 @@ def plan_clearing(see: Sight) -> Plan:
 
 def plant_return(scene: Scene, reason: Any) -> Scene:
     """Plant money that a contact sent once; as a distractor, money sent to them."""
-    planted, cast = plant_amount(by_name_and_city(scene, reason), reason), scene.cast
-    world, received, sent = planted.world, cast.transfers[0], cast.transfers[1]
+    planted = plant_amount(by_name_and_city(scene, reason), reason)
+    cast = scene.cast
+    world = planted.world
+    received = cast.transfers[0]
+    sent = cast.transfers[1]
     amounts = put(put(world.transfer_amount, received, planted.ask.number), sent, cast.roll(3, 1, 31))
     people = put(put(world.transfer_contact, received, cast.contacts[0]), sent, cast.contacts[0])
-    ways = put(put(world.transfer_direction, received, Direction.INCOMING), sent, Direction.OUTGOING)
-    return planted.set(transfer_amount=amounts, transfer_contact=people, transfer_direction=ways).say(number=0)
+    directions = put(put(world.transfer_direction, received, Direction.INCOMING), sent, Direction.OUTGOING)
+    return planted.set(transfer_amount=amounts, transfer_contact=people, transfer_direction=directions).say(number=0)
 
 
 def received_from(world: World, contact: Any) -> Any:
     """Return the euros that a contact sent."""
-    theirs = (world.transfer_contact == contact) & (world.transfer_direction == Direction.INCOMING) & (contact > 0)
-    return total(world.transfer_amount, mask_of(theirs))
+    is_received = (world.transfer_contact == contact) & (world.transfer_direction == Direction.INCOMING) & (contact > 0)
+    return total(world.transfer_amount, mask_of(is_received))
 
 
 def money_returned(start: World, ask: Ask, end: World) -> World:
@@ -340,14 +354,14 @@ def money_returned(start: World, ask: Ask, end: World) -> World:
 
 def plan_return(see: Sight) -> Plan:
     """Find the contact and the transfer, look at the balance, send."""
-    who, finding = find_person(see)
+    who, search = find_person(see)
     amount = received_from(see.world, who)
     return (
-        (just(see, payments.send), call(finish)),
-        *finding,
-        (~has(see.known.asked_transfers, who), call(payments.list_transfers, contact=who)),
+        (succeeded(see, payments.send), call(finish)),
+        *search,
+        (~has(see.notebook.asked_transfers, who), call(payments.list_transfers, contact=who)),
         (amount > see.ask.limit, refuse(Reason.OVER_LIMIT)),
-        (see.known.accounts == 0, call(payments.balance)),
+        (see.notebook.accounts == 0, call(payments.balance)),
         (amount > see.world.balance, refuse(Reason.INSUFFICIENT_FUNDS)),
         (True, call(payments.send, contact=who, amount=amount)),
     )
@@ -358,11 +372,13 @@ def plan_return(see: Sight) -> Plan:
 
 def plant_absence(scene: Scene, reason: Any) -> Scene:
     """Plant a guest of an event, on a day with another event."""
-    planted, cast = by_name_and_city(scene, reason), scene.cast
-    event, time = cast.events[0], cell(scene.world.time, cast.events[0])
-    other = time - (time - 1) % 6 + ((time - 1) % 6 + cast.roll(0, 1, 5)) % 6
+    planted = by_name_and_city(scene, reason)
+    cast = scene.cast
+    event = cast.events[0]
+    time = cell(scene.world.time, cast.events[0])
+    same_day_time = time - (time - 1) % 6 + ((time - 1) % 6 + cast.roll(0, 1, 5)) % 6
     planted = set_guests(planted, event, cell(scene.world.guests, event) | bit(cast.contacts[0]))
-    return planted.set_time(cast.events[1], other).say(day=day_of(time))
+    return planted.set_time(cast.events[1], same_day_time).say(day=day_of(time))
 
 
 def guest_removed(start: World, ask: Ask, end: World) -> World:
@@ -373,13 +389,13 @@ def guest_removed(start: World, ask: Ask, end: World) -> World:
 
 def plan_absence(see: Sight) -> Plan:
     """Find the contact, list the day, read each guest list, uninvite."""
-    who, finding = find_person(see)
+    who, search = find_person(see)
     that_day = events_on(see.world, see.ask.day)
-    unread = that_day & ~see.known.guests
+    unread = that_day & ~see.notebook.guests
     guest_of = mask_of((see.world.guests & bit(who)) != 0) & that_day
     return (
-        *finding,
-        (hours_of(see.ask.day) & ~see.known.times != 0, call(calendar.list_day, day=see.ask.day)),
+        *search,
+        (hours_of(see.ask.day) & ~see.notebook.times != 0, call(calendar.list_day, day=see.ask.day)),
         (unread != 0, call(calendar.get, event=lowest(unread))),
         (guest_of != 0, call(calendar.uninvite, event=lowest(guest_of), contact=who)),
         (True, call(finish)),
@@ -391,7 +407,9 @@ def plan_absence(see: Sight) -> Plan:
 
 def plant_claims(scene: Scene, reason: Any) -> Scene:
     """Plant two open requests to a contact; as distractors, one that was paid and one of theirs."""
-    planted, cast, hero = by_name_and_city(scene, reason), scene.cast, scene.cast.contacts[0]
+    planted = by_name_and_city(scene, reason)
+    cast = scene.cast
+    hero = scene.cast.contacts[0]
     planted = planted.set_request(cast.requests[0], hero, cast.roll(0, 1, 15), Direction.OUTGOING)
     planted = planted.set_request(cast.requests[1], hero, cast.roll(1, 1, 15), Direction.OUTGOING)
     planted = planted.set_request(cast.requests[2], hero, cast.roll(2, 1, 15), Direction.OUTGOING, Status.PAID)
@@ -410,10 +428,10 @@ def claims_of(start: World, ask: Ask) -> Any:
 
 def plan_claims(see: Sight) -> Plan:
     """Find contact and requests, add up, answer."""
-    who, finding = find_person(see)
+    who, search = find_person(see)
     return (
-        *finding,
-        (see.known.asked_requests == 0, call(payments.list_requests)),
+        *search,
+        (see.notebook.asked_requests == 0, call(payments.list_requests)),
         (True, call(answer, number=owed_by(see.world, who))),
     )
 

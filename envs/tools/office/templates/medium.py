@@ -6,17 +6,19 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from ..column_api import Reason
-from ..column_apps import calendar, contacts, payments
-from ..column_apps.assistant import answer, finish
+from ..apps import calendar, contacts, payments
+from ..apps.assistant import answer, finish
+from ..apps.kinds import Reason
 from ..columns import (
     RELATIONS,
     Direction,
     Status,
     World,
     bit,
+    busy_times,
     cell,
     day_of,
+    events_titled,
     first_free_hour,
     hours_of,
     lowest,
@@ -25,12 +27,10 @@ from ..columns import (
     requests_with,
     rows,
     size,
-    taken,
-    titled,
     with_request_paid,
     with_transfer,
 )
-from .column_template import Ask, Plan, Scene, Sight, Template, by_name, call, find_person, just, person, refuse
+from .column_template import Ask, Plan, Scene, Sight, Template, by_name, call, find_person, person, refuse, succeeded
 from .easy import SENDS, plant_amount
 
 CONTACT = frozenset({"name", "city", "relation", "phone"})
@@ -52,12 +52,12 @@ def payment_made(start: World, ask: Ask, end: World) -> World:
 
 def plan_payment(see: Sight) -> Plan:
     """Find the contact, look at the balance, send."""
-    who, finding = find_person(see)
+    who, search = find_person(see)
     return (
-        (just(see, payments.send), call(finish)),
+        (succeeded(see, payments.send), call(finish)),
         (see.ask.number > see.ask.limit, refuse(Reason.OVER_LIMIT)),
-        *finding,
-        (see.known.accounts == 0, call(payments.balance)),
+        *search,
+        (see.notebook.accounts == 0, call(payments.balance)),
         (see.ask.number > see.world.balance, refuse(Reason.INSUFFICIENT_FUNDS)),
         (True, call(payments.send, contact=who, amount=see.ask.number)),
     )
@@ -68,11 +68,12 @@ def plan_payment(see: Sight) -> Plan:
 
 def plant_incoming(scene: Scene, reason: Any) -> Scene:
     """Plant one request for money by the contact."""
-    named, cast = by_name(scene, reason), scene.cast
+    scene_with_name = by_name(scene, reason)
+    cast = scene.cast
     limit = scene.ask.limit
     amount = jnp.where(reason == Reason.OVER_LIMIT, cast.roll(1, limit + 1, 31), cast.roll(0, 1, limit))
     short = reason == Reason.INSUFFICIENT_FUNDS
-    planted = named.set_request(cast.requests[0], cast.contacts[0], amount, Direction.INCOMING)
+    planted = scene_with_name.set_request(cast.requests[0], cast.contacts[0], amount, Direction.INCOMING)
     # Distractors: money asked from the same contact, and a request that is settled already.
     planted = planted.set_request(cast.requests[1], cast.contacts[0], cast.roll(3, 1, 15), Direction.OUTGOING)
     return planted.set(balance=jnp.where(short, cast.roll(2, 0, amount - 1), scene.world.balance))
@@ -85,15 +86,15 @@ def request_paid(start: World, ask: Ask, end: World) -> World:
 
 def plan_paying(see: Sight) -> Plan:
     """Find contact and request, look at the balance, pay."""
-    who, finding = find_person(see)
+    who, search = find_person(see)
     row = lowest(requests_with(see.world, who, Direction.INCOMING))
     amount = cell(see.world.request_amount, row)
     return (
-        (just(see, payments.pay_request), call(finish)),
-        *finding,
-        (see.known.asked_requests == 0, call(payments.list_requests)),
+        (succeeded(see, payments.pay_request), call(finish)),
+        *search,
+        (see.notebook.asked_requests == 0, call(payments.list_requests)),
         (amount > see.ask.limit, refuse(Reason.OVER_LIMIT)),
-        (see.known.accounts == 0, call(payments.balance)),
+        (see.notebook.accounts == 0, call(payments.balance)),
         (amount > see.world.balance, refuse(Reason.INSUFFICIENT_FUNDS)),
         (True, call(payments.pay_request, request=row)),
     )
@@ -101,8 +102,9 @@ def plan_paying(see: Sight) -> Plan:
 
 def plant_outgoing(scene: Scene, reason: Any) -> Scene:
     """Plant one request for money to the contact."""
-    named, cast = by_name(scene, reason), scene.cast
-    planted = named.set_request(cast.requests[0], cast.contacts[0], cast.roll(0, 1, 31), Direction.OUTGOING)
+    scene_with_name = by_name(scene, reason)
+    cast = scene.cast
+    planted = scene_with_name.set_request(cast.requests[0], cast.contacts[0], cast.roll(0, 1, 31), Direction.OUTGOING)
     return planted.set_request(cast.requests[1], cast.contacts[0], cast.roll(1, 1, 15), Direction.INCOMING)
 
 
@@ -114,12 +116,12 @@ def request_withdrawn(start: World, ask: Ask, end: World) -> World:
 
 def plan_withdrawing(see: Sight) -> Plan:
     """Find contact and request, withdraw."""
-    who, finding = find_person(see)
+    who, search = find_person(see)
     row = lowest(requests_with(see.world, who, Direction.OUTGOING))
     return (
-        (just(see, payments.withdraw_request), call(finish)),
-        *finding,
-        (see.known.asked_requests == 0, call(payments.list_requests)),
+        (succeeded(see, payments.withdraw_request), call(finish)),
+        *search,
+        (see.notebook.asked_requests == 0, call(payments.list_requests)),
         (True, call(payments.withdraw_request, request=row)),
     )
 
@@ -135,20 +137,20 @@ def name_event(scene: Scene, reason: Any) -> Scene:
 
 def find_event(see: Sight) -> tuple[Any, Plan]:
     """Find the meant event; also return the steps by which a plan finds it, or refuses."""
-    found = titled(see.world, see.ask.title)
-    return lowest(found), (
-        (see.known.asked_titles & bit(see.ask.title) == 0, call(calendar.find, title=see.ask.title)),
-        (found == 0, refuse(Reason.NO_SUCH_EVENT)),
+    events = events_titled(see.world, see.ask.title)
+    return lowest(events), (
+        (see.notebook.asked_titles & bit(see.ask.title) == 0, call(calendar.find, title=see.ask.title)),
+        (events == 0, refuse(Reason.NO_SUCH_EVENT)),
     )
 
 
 def plant_move(scene: Scene, reason: Any) -> Scene:
     """Choose a day other than the event's, with its first hours busy, or all of them."""
     cast = scene.cast
-    named = name_event(scene, reason)
+    scene_with_title = name_event(scene, reason)
     day = (day_of(cell(scene.world.time, cast.events[0])) - 1 + cast.roll(0, 1, 3)) % 4 + 1
     hour = 6 * (day - 1) + 1
-    busy = named.set_time(cast.events[1], hour)
+    busy = scene_with_title.set_time(cast.events[1], hour)
     busy = busy.set_time(cast.events[2], hour + cast.roll(1, 1, 2))
     full = busy
     for k in range(6):
@@ -158,18 +160,18 @@ def plant_move(scene: Scene, reason: Any) -> Scene:
 
 def event_moved(start: World, ask: Ask, end: World) -> World:
     """Return the world with the event at the first free hour of the day."""
-    row = lowest(titled(start, ask.title))
-    return start._replace(time=put(start.time, row, first_free_hour(taken(start), ask.day)))
+    row = lowest(events_titled(start, ask.title))
+    return start._replace(time=put(start.time, row, first_free_hour(busy_times(start), ask.day)))
 
 
 def plan_move(see: Sight) -> Plan:
     """Find the event, list the day, move."""
-    row, finding = find_event(see)
-    time = first_free_hour(see.taken, see.ask.day)
+    row, search = find_event(see)
+    time = first_free_hour(see.busy_times, see.ask.day)
     return (
-        (just(see, calendar.move), call(finish)),
-        *finding,
-        (hours_of(see.ask.day) & ~see.known.times != 0, call(calendar.free_times, day=see.ask.day)),
+        (succeeded(see, calendar.move), call(finish)),
+        *search,
+        (hours_of(see.ask.day) & ~see.notebook.times != 0, call(calendar.free_times, day=see.ask.day)),
         (time == 0, refuse(Reason.NO_FREE_TIME)),
         (True, call(calendar.move, event=row, time=time)),
     )
@@ -183,15 +185,15 @@ def plant_place(scene: Scene, reason: Any) -> Scene:
 
 def place_set(start: World, ask: Ask, end: World) -> World:
     """Return the world with the event at the place."""
-    return start._replace(place=put(start.place, lowest(titled(start, ask.title)), ask.place))
+    return start._replace(place=put(start.place, lowest(events_titled(start, ask.title)), ask.place))
 
 
 def plan_place(see: Sight) -> Plan:
     """Find the event, set the place."""
-    row, finding = find_event(see)
+    row, search = find_event(see)
     return (
-        (just(see, calendar.set_place), call(finish)),
-        *finding,
+        (succeeded(see, calendar.set_place), call(finish)),
+        *search,
         (True, call(calendar.set_place, event=row, place=see.ask.place)),
     )
 
@@ -201,38 +203,40 @@ def plan_place(see: Sight) -> Plan:
 
 def plant_relation(scene: Scene, reason: Any) -> Scene:
     """Make one contact alone have the named relation; or nobody, or two."""
-    cast, relation = scene.cast, scene.world.relation
-    meant = cell(relation, cast.contacts[0])
+    cast = scene.cast
+    relation = scene.world.relation
+    hero_relation = cell(relation, cast.contacts[0])
     heroes = bit(cast.contacts[0])
     heroes = jnp.where(reason == Reason.NO_SUCH_CONTACT, 0, heroes)
     heroes = jnp.where(reason == Reason.AMBIGUOUS_CONTACT, heroes | bit(cast.contacts[1]), heroes)
-    chosen = heroes >> (rows(relation) - 1).astype(jnp.uint32) & 1 != 0
-    others = jnp.where(relation == meant, relation % len(RELATIONS) + 1, relation)
-    return scene.set(relation=jnp.where(chosen, meant, others)).say(relation=meant, number=cast.new_phone)
+    is_hero = heroes >> (rows(relation) - 1).astype(jnp.uint32) & 1 != 0
+    other_relations = jnp.where(relation == hero_relation, relation % len(RELATIONS) + 1, relation)
+    planted = scene.set(relation=jnp.where(is_hero, hero_relation, other_relations))
+    return planted.say(relation=hero_relation, number=cast.new_phone)
 
 
-def related(world: World, relation: Any) -> Any:
+def contacts_related(world: World, relation: Any) -> Any:
     """Return the set of contacts with that relation to the user."""
     return mask_of((world.name > 0) & (world.relation == relation))
 
 
 def phone_set(start: World, ask: Ask, end: World) -> World:
     """Return the world with another number."""
-    return start._replace(phone=put(start.phone, lowest(related(start, ask.relation)), ask.number))
+    return start._replace(phone=put(start.phone, lowest(contacts_related(start, ask.relation)), ask.number))
 
 
 def plan_phone(see: Sight) -> Plan:
     """Find the contact, change the number."""
-    found = related(see.world, see.ask.relation)
+    relatives = contacts_related(see.world, see.ask.relation)
     return (
-        (just(see, contacts.set_phone), call(finish)),
+        (succeeded(see, contacts.set_phone), call(finish)),
         (
-            see.known.asked_relations & bit(see.ask.relation) == 0,
+            see.notebook.asked_relations & bit(see.ask.relation) == 0,
             call(contacts.search_by_relation, relation=see.ask.relation),
         ),
-        (found == 0, refuse(Reason.NO_SUCH_CONTACT)),
-        (size(found) > 1, refuse(Reason.AMBIGUOUS_CONTACT)),
-        (True, call(contacts.set_phone, contact=lowest(found), phone=see.ask.number)),
+        (relatives == 0, refuse(Reason.NO_SUCH_CONTACT)),
+        (size(relatives) > 1, refuse(Reason.AMBIGUOUS_CONTACT)),
+        (True, call(contacts.set_phone, contact=lowest(relatives), phone=see.ask.number)),
     )
 
 
@@ -248,10 +252,10 @@ def phone_of(start: World, ask: Ask) -> Any:
 
 def plan_telling(see: Sight) -> Plan:
     """Find the contact, read the number, answer."""
-    who, finding = find_person(see)
+    who, search = find_person(see)
     return (
-        *finding,
-        (see.known.phones & bit(who) == 0, call(contacts.get, contact=who)),
+        *search,
+        (see.notebook.phones & bit(who) == 0, call(contacts.get, contact=who)),
         (True, call(answer, number=cell(see.world.phone, who))),
     )
 
@@ -264,10 +268,10 @@ def contact_deleted(start: World, ask: Ask, end: World) -> World:
 
 def plan_deleting(see: Sight) -> Plan:
     """Find the contact, delete."""
-    who, finding = find_person(see)
+    who, search = find_person(see)
     return (
-        (just(see, contacts.delete), call(finish)),
-        *finding,
+        (succeeded(see, contacts.delete), call(finish)),
+        *search,
         (True, call(contacts.delete, contact=who)),
     )
 

@@ -1,4 +1,4 @@
-"""Templates of instructions: what is planted, what must be reached, and how the oracle gets there.
+"""Templates of the large office: what is planted, what must be reached, and how the oracle gets there.
 
 A template is a function that plants an instance in a random world and returns the world that must be reached, written
 in rows and columns, and a plan: a generator that knows the instruction, makes calls and reads what they show. Judge and
@@ -14,14 +14,13 @@ from typing import Any
 
 from rlbench_suite.dice import Dice
 
-from .. import words as v
-from ..row_api import Api, Row
-from ..row_population import Tables, copied
+from .. import words
+from ..population import Tables, copy_tables
+from ..rows import Row
 
 Call = tuple[str, dict[str, Any]]
 """Name of an API, and arguments by name."""
-Found = Any
-Plan = Generator[Call, Sequence[Row], Found]
+Plan = Generator[Call, Sequence[Row], Any]
 """Calls of a plan; it is sent the rows that each one shows, and returns the answer to a question, or None."""
 Ask = SimpleNamespace
 """Values of an instruction's gaps."""
@@ -39,16 +38,18 @@ class Scene:
         dice: source of random draws.
         world: tables, which a template may change until it copies the :meth:`goal`.
         reason: obstacle that must be planted, or nothing.
-        said: values of the instruction's gaps.
+        gaps: values of the instruction's gaps, by name.
     """
 
     def __init__(self, dice: Dice, world: Tables, reason: str) -> None:
-        self.dice, self.world, self.reason = dice, world, reason
-        self.said: dict[str, Any] = {}
+        self.dice = dice
+        self.world = world
+        self.reason = reason
+        self.gaps: dict[str, Any] = {}
 
     def say(self, **values: Any) -> None:
         """Fill gaps of the instruction."""
-        self.said.update(values)
+        self.gaps.update(values)
 
     def pick(self, table: str, count: int = 1) -> list[int]:
         """Draw different rows of a table."""
@@ -60,67 +61,67 @@ class Scene:
         self.world[table][number].update(columns)
         return number
 
-    def other(self, words: Sequence[str], *than: str) -> str:
-        """Draw a word that is none of the others."""
-        return self.dice.choice([word for word in words if word not in than])
+    def another_word(self, words: Sequence[str], *excluded: str) -> str:
+        """Draw a word that is none of the excluded ones."""
+        return self.dice.choice([word for word in words if word not in excluded])
 
     def unused(self, words: Sequence[str], table: str, column: str) -> str:
         """Draw a word that no row of a table has in a column."""
-        return self.other(words, *(row[column] for row in self.world[table].values()))
+        return self.another_word(words, *(row[column] for row in self.world[table].values()))
 
     def person(self, gap: str = "name") -> int:
-        """Name a contact by first name, which nobody or two have if the obstacle is that."""
+        """Pick a contact to name by first name. For the obstacles, no contact or two contacts have that name."""
         hero, twin = self.pick("contacts", 2)
         contacts = self.world["contacts"]
         name = contacts[hero]["first"]
         if self.reason == "no_such_contact":
-            name = self.unused(v.FIRST, "contacts", "first")
+            name = self.unused(words.FIRST_NAMES, "contacts", "first")
         if self.reason == "ambiguous_contact":
-            contacts[twin].update(first=name, last=self.dice.choice(_others(contacts[hero]["last"])))
+            contacts[twin].update(first=name, last=self.dice.choice(_other_last_names(contacts[hero]["last"])))
         self.say(**{gap: name})
         return hero
 
     def namesake(self) -> int:
-        """Name a contact by first and last name, with a namesake; nobody or two have both if the obstacle is that."""
+        """Pick a contact who shares a first name with another. For the obstacles, none or two match the full name."""
         hero, twin = self.pick("contacts", 2)
         contacts = self.world["contacts"]
         row = contacts[hero]
-        other, nobody = self.dice.sample(_others(row["last"]), 2)
-        last = row["last"] if self.reason == "ambiguous_contact" else other
+        twin_name, unused_name = self.dice.sample(_other_last_names(row["last"]), 2)
+        last = row["last"] if self.reason == "ambiguous_contact" else twin_name
         contacts[twin].update(first=row["first"], last=last)
-        self.say(name=row["first"], last=nobody if self.reason == "no_such_contact" else row["last"])
+        self.say(name=row["first"], last=unused_name if self.reason == "no_such_contact" else row["last"])
         return hero
 
-    def other_contact(self, *than: int) -> int:
-        """Draw a contact who is none of the others."""
-        return self.dice.choice([number for number in self.world["contacts"] if number not in than])
+    def other_contact(self, *excluded: int) -> int:
+        """Draw a contact who is none of the excluded ones."""
+        return self.dice.choice([number for number in self.world["contacts"] if number not in excluded])
 
     def goal(self) -> Tables:
         """Return a copy of the world, to be changed into the one that must be reached."""
-        return copied(self.world)
+        return copy_tables(self.world)
 
     def free(self, day: str) -> list[str]:
         """Return the hours of a day without an event."""
-        taken = {row["time"] for row in self.world["events"].values()}
-        return [time for time in v.TIMES if time.startswith(day) and time not in taken]
+        busy = {row["time"] for row in self.world["events"].values()}
+        return [time for time in words.TIMES if time.startswith(day) and time not in busy]
 
-    def open_day(self, *than: str) -> str:
-        """Draw a day with a free hour that is none of the others."""
-        return self.dice.choice([day for day in v.DAYS if day not in than and self.free(day)])
+    def open_day(self, *excluded: str) -> str:
+        """Draw a day with a free hour that is none of the excluded ones."""
+        return self.dice.choice([day for day in words.DAYS if day not in excluded and self.free(day)])
 
-    def full(self, day: str, but: Sequence[int] = ()) -> None:
-        """Move events, except some, so that a day has no free hour."""
-        movable = [n for n, row in self.world["events"].items() if n not in but and not row["time"].startswith(day)]
+    def fill_day(self, day: str, fixed: Sequence[int] = ()) -> None:
+        """Move events, except the fixed ones, so that a day has no free hour."""
+        movable = [n for n, row in self.world["events"].items() if n not in fixed and not row["time"].startswith(day)]
         for event, time in zip(movable, self.free(day), strict=False):
             self.world["events"][event]["time"] = time
 
 
-def _others(last: str) -> list[str]:
+def _other_last_names(last: str) -> list[str]:
     """Return the last names that a person of the same first name may have in the same split."""
-    return [other for other in v.LAST[v.LAST.index(last) % 2 :: 2] if other != last]
+    return [name for name in words.LAST_NAMES[words.LAST_NAMES.index(last) % 2 :: 2] if name != last]
 
 
-Planted = Callable[[Scene], Tables | tuple[Tables, Any]]
+Plant = Callable[[Scene], Tables | tuple[Tables, Any]]
 
 
 @dataclass(frozen=True)
@@ -144,37 +145,38 @@ class Template:
     test: bool
     wordings: tuple[str, ...]
     reasons: tuple[str, ...]
-    plant: Planted
+    plant: Plant
     plan: Callable[[Ask], Plan]
 
 
 def template(
     tier: int, plan: Callable[[Ask], Plan], *wordings: str, reasons: tuple[str, ...] = (), test: bool = False
-) -> Callable[[Planted], Template]:
+) -> Callable[[Plant], Template]:
     """Declare a function that plants an instruction as a template; its docstring is the specification."""
 
-    def declare(plant: Planted) -> Template:
-        name, text = getattr(plant, "__name__", ""), (plant.__doc__ or "").strip()
+    def declare(plant: Plant) -> Template:
+        name = getattr(plant, "__name__", "")
+        text = (plant.__doc__ or "").strip()
         return Template(name, text, tier, test, wordings, reasons, plant, plan)
 
     return declare
 
 
-# -- parts of plans ------------------------------------------------------------------------------------------------
+# -- steps of plans ------------------------------------------------------------------------------------------------
 
 
 UNCLEAR = ("no_such_contact", "ambiguous_contact")
 
 
-def call(one: str | Api, /, **arguments: Any) -> Call:
-    """Return a call."""
-    return (one if isinstance(one, str) else one.name), arguments
+def call(api: str, /, **arguments: Any) -> Call:
+    """Return the call of an API, by its name."""
+    return api, arguments
 
 
-def person(a: Ask) -> Plan:
+def find_person(a: Ask) -> Plan:
     """Find the contact of the instruction's first name, and last name if it has one; return the id."""
-    found = yield call("contacts_find", first=a.name)
-    rows = [row for row in found if row["last"] == getattr(a, "last", row["last"])]
+    namesakes = yield call("contacts_find", first=a.name)
+    rows = [row for row in namesakes if row["last"] == getattr(a, "last", row["last"])]
     if not rows:
         raise Refused("no_such_contact")
     if len(rows) > 1:
@@ -182,14 +184,14 @@ def person(a: Ask) -> Plan:
     return rows[0]["contact"]
 
 
-def only(noun: str, one: str, /, **arguments: Any) -> Plan:
+def find_row_id(noun: str, api: str, /, **arguments: Any) -> Plan:
     """Make a call that shows one row; return its id."""
-    (row,) = yield call(one, **arguments)
+    (row,) = yield call(api, **arguments)
     return row[noun]
 
 
-def covered(amount: int) -> Plan:
-    """Look whether the balance covers an amount; refuse if not."""
+def check_balance(amount: int) -> Plan:
+    """Refuse if the balance does not cover an amount."""
     (account,) = yield call("payments_balance")
     if account["balance"] < amount:
         raise Refused("insufficient_funds")

@@ -1,4 +1,4 @@
-"""APIs: calls, masks, documentation and JSON all follow from one declaration.
+"""APIs of the compiled office: calls, masks, documentation and JSON all follow from one declaration.
 
 An API is a pure function ``effect(state, **arguments) -> state``. Arguments are whole numbers from 1 on; each has a
 :class:`Kind`, which gives the number's meaning and the part of the action that carries it. An API takes at most one
@@ -17,18 +17,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from . import columns as w
-from .columns import World
-
-
-class Part(IntEnum):
-    """Parts of an action. In every part 0 means: not given."""
-
-    API = 0
-    CONTACT = 1
-    RECORD = 2
-    WORD = 3
-    NUMBER = 4
+from ...shared.reward_modes import Tally
+from ..columns import World
+from .kinds import Kind, Part
 
 
 class Error(IntEnum):
@@ -44,18 +35,6 @@ class Error(IntEnum):
     WRONG_DIRECTION = 7
 
 
-class Reason(IntEnum):
-    """Reasons for which an instruction cannot be carried out."""
-
-    NONE = 0
-    INSUFFICIENT_FUNDS = 1
-    OVER_LIMIT = 2
-    NO_SUCH_CONTACT = 3
-    AMBIGUOUS_CONTACT = 4
-    NO_SUCH_EVENT = 5
-    NO_FREE_TIME = 6
-
-
 class Ending(IntEnum):
     """Ways in which the player can end the episode."""
 
@@ -65,39 +44,7 @@ class Ending(IntEnum):
     ANSWERED = 3
 
 
-@dataclass(frozen=True)
-class Kind:
-    """Meaning of an argument: a row of a table, one of some words, or a number."""
-
-    name: str
-    part: Part
-    meaning: str
-    size: int
-    words: tuple[str, ...] = ()
-
-
-def _words(name: str, meaning: str, words: Sequence[str], part: Part = Part.WORD) -> Kind:
-    return Kind(name, part, meaning, len(words), tuple(words))
-
-
-CONTACT = Kind("contact", Part.CONTACT, "id of a contact", w.CONTACTS)
-EVENT = Kind("event", Part.RECORD, "id of an event", w.EVENTS)
-REQUEST = Kind("request", Part.RECORD, "id of a request for money", w.REQUESTS)
-NAME = _words("name", "first name", w.NAMES)
-CITY = _words("city", "city", w.CITIES)
-RELATION = _words("relation", "what a contact is to the user", w.RELATIONS)
-DAY = _words("day", "day", w.DAYS)
-TITLE = _words("title", "title of an event", w.TITLES)
-PLACE = _words("place", "place", w.PLACES)
-REASON = _words("reason", "why the instruction cannot be carried out", [r.name.lower() for r in Reason if r])
-AMOUNT = Kind("amount", Part.NUMBER, "whole euros", w.LARGEST)
-NUMBER = Kind("number", Part.NUMBER, "whole number", w.LARGEST)
-TIME = _words("time", "day and hour", w.TIMES, Part.NUMBER)
-PHONE = _words("phone", "phone number", w.PHONES, Part.NUMBER)
-KINDS = (CONTACT, EVENT, REQUEST, NAME, CITY, RELATION, DAY, TITLE, PLACE, REASON, AMOUNT, NUMBER, TIME, PHONE)
-
-
-class Known(NamedTuple):
+class Notebook(NamedTuple):
     """Everything that the player has been shown, as sets; with it, one look tells as much as the whole history.
 
     The sets hold: contacts whose id, directory entry (name and city), relation, phone number is known; events whose
@@ -123,7 +70,7 @@ class Known(NamedTuple):
     asked_transfers: Any
 
 
-class Shown(NamedTuple):
+class Result(NamedTuple):
     """Result of the last call: sets of rows and of times."""
 
     contacts: Any
@@ -137,26 +84,27 @@ class State(NamedTuple):
     """The world, and the player's situation in it. All numbers int32, all sets uint32."""
 
     world: World
-    known: Known
-    shown: Shown
+    notebook: Notebook
+    result: Result
     api: Any
     """The last call's API; 0 (the documentation) at the start."""
     error: Any
     """Its :class:`Error`, or 0."""
     ending: Any
     """:class:`Ending`."""
-    said: Any
+    reply: Any
     """The reason of a refusal, or the number of an answer."""
-    tally: Any = None
-    """:class:`~.reward_modes.Tally` of the calls made; None where the reward does not ask."""
+    tally: Tally | None = None
+    """Tally of the calls made; None where the reward does not ask."""
 
     def learn(self, **sets: Any) -> State:
-        """Add sets to those of :class:`Known`, by name."""
-        return self._replace(known=self.known._replace(**{n: getattr(self.known, n) | s for n, s in sets.items()}))
+        """Add sets to those of the notebook, by name."""
+        united = {name: getattr(self.notebook, name) | rows for name, rows in sets.items()}
+        return self._replace(notebook=self.notebook._replace(**united))
 
     def show(self, **sets: Any) -> State:
         """Set the result of the call."""
-        return self._replace(shown=self.shown._replace(**sets))
+        return self._replace(result=self.result._replace(**sets))
 
     def change(self, **columns: Any) -> State:
         """Replace columns of the world."""
@@ -211,23 +159,24 @@ def api(
 
 def carry_out(apis: Sequence[Api], state: State, action: jax.Array) -> State:
     """Return the state after one call. ``action``: int32 ``(5,)``."""
-    before = state._replace(shown=Shown(*(jnp.uint32(0) for _ in Shown._fields)))
+    before = state._replace(result=Result(*(jnp.uint32(0) for _ in Result._fields)))
     before = before._replace(api=action[Part.API].astype(jnp.int32), error=jnp.int32(Error.NONE))
     treedef: Any = jax.tree.structure(before)
     leaves = jax.tree.leaves(before)
-    after, error = list(leaves), before.error
-    for number, one in enumerate(apis):
-        given = {name: action[kind.part].astype(jnp.int32) for name, kind in one.arguments.items()}
+    next_leaves = list(leaves)
+    error = before.error
+    for number, api in enumerate(apis):
+        arguments = {name: action[kind.part].astype(jnp.int32) for name, kind in api.arguments.items()}
         valid = jnp.bool_(True)
-        for name, kind in one.arguments.items():
-            valid &= (given[name] > 0) & (given[name] <= kind.size)
-        done = one.effect(before, **given)
-        code = jnp.where(valid, done.error, Error.INVALID_ARGUMENT).astype(jnp.int32)
-        here = before.api == number
-        happens = here & (code == Error.NONE)
-        error = jnp.where(here, code, error)
+        for name, kind in api.arguments.items():
+            valid &= (arguments[name] > 0) & (arguments[name] <= kind.size)
+        outcome = api.effect(before, **arguments)
+        code = jnp.where(valid, outcome.error, Error.INVALID_ARGUMENT).astype(jnp.int32)
+        is_called = before.api == number
+        happens = is_called & (code == Error.NONE)
+        error = jnp.where(is_called, code, error)
         # Most calls leave most of the state alone: those leaves are the same objects, and cost nothing.
-        for i, (new, old) in enumerate(zip(treedef.flatten_up_to(done), leaves, strict=True)):
+        for i, (new, old) in enumerate(zip(treedef.flatten_up_to(outcome), leaves, strict=True)):
             if new is not old:
-                after[i] = jnp.where(happens, new, after[i]).astype(old.dtype)
-    return treedef.unflatten(after)._replace(error=error)
+                next_leaves[i] = jnp.where(happens, new, next_leaves[i]).astype(old.dtype)
+    return treedef.unflatten(next_leaves)._replace(error=error)

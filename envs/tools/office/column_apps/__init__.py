@@ -1,1 +1,0 @@
-"""Apps of the compiled office."""
