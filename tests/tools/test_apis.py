@@ -35,7 +35,7 @@ def test_random_calls_do_what_a_second_implementation_does(tier: str) -> None:
         for t in range(played.actions.shape[1]):
             action, after = played.actions[i, t], at(played.states, i, t)
             one = COLUMN_APIS[action[Part.API]]
-            arguments = {name: int(action[kind.part]) for name, kind in one.arguments.items()}
+            arguments = {name: int(action[kind.action_part]) for name, kind in one.arguments.items()}
             if not played.legal[i, t]:
                 continue
             error = "invalid_argument"
@@ -76,7 +76,7 @@ def test_every_call_makes_the_round_trip_through_json() -> None:
             action = np.zeros(5, int)
             action[0] = number
             for kind in one.arguments.values():
-                action[kind.part] = rng.integers(1, kind.size + 1)
+                action[kind.action_part] = rng.integers(1, kind.size + 1)
             np.testing.assert_array_equal(parse_call(COLUMN_APIS, call_text(COLUMN_APIS, action)), action)
     with pytest.raises(ValueError, match="gives no contact"):
         call_text(

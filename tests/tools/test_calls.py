@@ -33,7 +33,7 @@ def random_call(rng: np.random.Generator, number: int) -> np.ndarray:
     action = np.zeros(5, int)
     action[0] = number
     for kind in COLUMN_APIS[number].arguments.values():
-        action[kind.part] = rng.integers(1, kind.size + 1)
+        action[kind.action_part] = rng.integers(1, kind.size + 1)
     return action
 
 
@@ -41,7 +41,7 @@ def test_every_form_of_a_call_gives_the_same_action() -> None:
     rng = np.random.default_rng(0)
     for number, one in enumerate(COLUMN_APIS):
         action = random_call(rng, number)
-        given = {name: value_of(kind, int(action[kind.part])) for name, kind in one.arguments.items()}
+        given = {name: value_of(kind, int(action[kind.action_part])) for name, kind in one.arguments.items()}
         named = ", ".join(f"{name}={json.dumps(value)}" for name, value in given.items())
         bare = ", ".join(f"{name} = {value}" for name, value in given.items())
         in_order = ", ".join(repr(value) for value in given.values())

@@ -119,7 +119,7 @@ def test_each_search_takes_its_price_off_a_right_answer_in_every_mode(cost: str,
         least = 0.5 if mode == "dense" else 0  # silence keeps the progress
         worth = max(least, 1 - price * searches) * (0.8 if mode == "judged" else 1)
         if mode == "thrifty":
-            n, m = int(params.least) + 1, max(searches + 1, int(params.least) + 1)
+            n, m = int(params.fewest_searches) + 1, max(searches + 1, int(params.fewest_searches) + 1)
             worth *= math.sin(math.pi * m / (m + n))
         assert sum(earned) + reward == pytest.approx(worth, abs=1e-6)
         assert info["success"]

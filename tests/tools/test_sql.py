@@ -22,7 +22,7 @@ from rlbench_suite.envs.tools.sql.database import (
     CITIES,
     FEW_STEPS,
     GROUP,
-    MOST_ROWS,
+    MAX_ROWS,
     PEOPLE,
     STEPS,
     THEMES,
@@ -151,7 +151,7 @@ def test_the_database_refuses_everything_but_reading() -> None:
         with pytest.raises(ValueError, match=r"."):
             base.run(query.replace("{0}", "orders"))
     assert base.run("SELECT * FROM orders") == before
-    assert len(before) < MOST_ROWS
+    assert len(before) < MAX_ROWS
 
 
 def test_attacks_earn_nothing_and_a_failing_answer_does_not_end_the_episode() -> None:

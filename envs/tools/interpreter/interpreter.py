@@ -39,7 +39,7 @@ from ..shared.page import HEIGHT, WIDTH, page
 from ..shared.reward_modes import SENTENCES, progress_reward, thrift
 from ..shared.tool import Argument, Tool, read_tool_call
 from . import machine
-from .machine import LINES, MOST_READ, MOST_WRITTEN, Fault, assemble, disassemble
+from .machine import LINES, MAX_READ, MAX_WRITTEN, Fault, assemble, disassemble
 from .specifications import HIGHEST, SPECIFICATIONS, programs, with_constant
 
 EXAMPLES, HIDDEN = 3, 8
@@ -94,9 +94,16 @@ class Interpreter(Task[Params, State]):
             raise ValueError(
                 f"{card.id}: difficulty is 1, 2 or 3, or one of {', '.join(card.difficulties)}; got {difficulty!r}."
             )
-        numbered = [(number, one) for number, one in enumerate(SPECIFICATIONS) if one.tier == difficulty]
-        self._asked = [[number for number, one in numbered if one.split == split] for split in (0, 1)]
-        self._first, self._count = numbered[0][0], len(numbered)
+        numbered = [
+            (number, specification)
+            for number, specification in enumerate(SPECIFICATIONS)
+            if specification.tier == difficulty
+        ]
+        self._functions = [
+            [number for number, specification in numbered if specification.split == split] for split in (0, 1)
+        ]
+        self._first = numbered[0][0]
+        self._count = len(numbered)
         self.mode = card.settings.get("reward", "success")
         program = {"program": Argument(f"lines of a program, {LINES} at most")}
         self._tools = (
@@ -107,45 +114,48 @@ class Interpreter(Task[Params, State]):
         self.observation_space = self.box(-LARGEST_SHOWN, LARGEST_SHOWN, (self._count + 88,))
         self.reward_space = self.box(-0.5 if self.mode == "dense" else 0.0, 1.0, ())
         # For the host side, compiled at its first use.
-        self._wanted, self._told = jax.jit(self.wanted), lru_cache(maxsize=256)(self._task_in_words)
+        self._target_outputs = jax.jit(self.target_outputs)
+        self._task_text = lru_cache(maxsize=256)(self._task_in_words)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a function and the inputs, all from one draw; remainders of 2**32 favour no number noticeably."""
-        bits = jax.random.bits(key, (2 + CASES * (MOST_READ + 1),), jnp.uint32)
-        train, test = (jnp.asarray(np.array(asked, np.int32)) for asked in self._asked)
+        bits = jax.random.bits(key, (2 + CASES * (MAX_READ + 1),), jnp.uint32)
+        train, test = (jnp.asarray(np.array(functions, np.int32)) for functions in self._functions)
         function = jnp.where(split == 0, train[bits[0] % np.uint32(train.size)], test[bits[0] % np.uint32(test.size)])
-        drawn = bits[2:].reshape(CASES, MOST_READ + 1)
+        random_words = bits[2:].reshape(CASES, MAX_READ + 1)
         constant = (4 + bits[1] % 6).astype(jnp.int32)
-        inputs = (drawn[:, 1:] % np.uint32(HIGHEST + 1)).astype(jnp.int32)
+        inputs = (random_words[:, 1:] % np.uint32(HIGHEST + 1)).astype(jnp.int32)
         # One hidden input begins with K and 1, so that no function gives empty outputs alone.
         certain = jnp.concatenate([jnp.stack([constant, jnp.int32(1)]), inputs[EXAMPLES, 2:]])
         return Params(
             function=function,
             constant=constant,
             inputs=jnp.where((np.arange(CASES) == EXAMPLES)[:, None], certain, inputs),
-            lengths=(2 + drawn[:, 0] % np.uint32(MOST_READ - 1)).astype(jnp.int32),
+            lengths=(2 + random_words[:, 0] % np.uint32(MAX_READ - 1)).astype(jnp.int32),
         )
 
-    def wanted(self, params: Params) -> tuple[jax.Array, jax.Array]:
+    def target_outputs(self, params: Params) -> tuple[jax.Array, jax.Array]:
         """Return the wanted outputs ``(11, 10)`` and their lengths ``(11,)``."""
 
-        def one(numbers: jax.Array, length: jax.Array) -> tuple[jax.Array, jax.Array]:
-            there = jnp.arange(MOST_READ) < length
-            output, count = jnp.zeros(MOST_WRITTEN, jnp.int32), jnp.int32(0)
+        def output_of(numbers: jax.Array, length: jax.Array) -> tuple[jax.Array, jax.Array]:
+            there = jnp.arange(MAX_READ) < length
+            output = jnp.zeros(MAX_WRITTEN, jnp.int32)
+            count = jnp.int32(0)
             for number in range(self._first, self._first + self._count):
                 values, many = SPECIFICATIONS[number].output(numbers, there, params.constant)
                 here = params.function == number
-                output, count = jnp.where(here, values, output), jnp.where(here, many, count)
-            return jnp.where(jnp.arange(MOST_WRITTEN) < count, output, 0).astype(jnp.int32), count.astype(jnp.int32)
+                output = jnp.where(here, values, output)
+                count = jnp.where(here, many, count)
+            return jnp.where(jnp.arange(MAX_WRITTEN) < count, output, 0).astype(jnp.int32), count.astype(jnp.int32)
 
-        return jax.vmap(one)(params.inputs, params.lengths)
+        return jax.vmap(output_of)(params.inputs, params.lengths)
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Begin without a program."""
         none = jnp.zeros(EXAMPLES, jnp.int32)
         return State(
             program=jnp.zeros((LINES, len(machine.SIZES)), jnp.int32),
-            output=jnp.zeros((EXAMPLES, MOST_WRITTEN), jnp.int32),
+            output=jnp.zeros((EXAMPLES, MAX_WRITTEN), jnp.int32),
             written=none,
             fault=none,
             calls=jnp.int32(0),
@@ -156,30 +166,33 @@ class Interpreter(Task[Params, State]):
         """Run the program on every input, and judge an answer."""
         program = action[1:].reshape(LINES, len(machine.SIZES)).astype(jnp.int32)
         ran = jax.vmap(lambda numbers, length: machine.run(program, numbers, length))(params.inputs, params.lengths)
-        right = self.right(ran.output, ran.written, ran.fault, params).all()
-        verdict = jnp.where(action[0] == TOOLS.index("answer"), jnp.where(right, 1, 2), 0).astype(jnp.int32)
-        shown = slice(0, EXAMPLES)
-        return State(program, ran.output[shown], ran.written[shown], ran.fault[shown], state.calls + 1, verdict)
+        success = self.outputs_match(ran.output, ran.written, ran.fault, params).all()
+        verdict = jnp.where(action[0] == TOOLS.index("answer"), jnp.where(success, 1, 2), 0).astype(jnp.int32)
+        examples = slice(0, EXAMPLES)
+        return State(
+            program, ran.output[examples], ran.written[examples], ran.fault[examples], state.calls + 1, verdict
+        )
 
-    def right(self, output: jax.Array, written: jax.Array, fault: jax.Array, params: Params) -> jax.Array:
-        """Return which of the first inputs have the wanted output, bool."""
-        wanted, lengths = self.wanted(params)
+    def outputs_match(self, output: jax.Array, written: jax.Array, fault: jax.Array, params: Params) -> jax.Array:
+        """Return for each of the first inputs whether its output is the target, bool."""
+        targets, lengths = self.target_outputs(params)
         some = slice(0, written.shape[0])
-        return (fault == Fault.NONE) & (written == lengths[some]) & (output == wanted[some]).all(1)
+        return (fault == Fault.NONE) & (written == lengths[some]) & (output == targets[some]).all(1)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return 1 for a right answer, or what the mode makes of it."""
-        right = next_state.verdict == 1
+        success = next_state.verdict == 1
         if self.mode == "dense":
-            before, after = self._progress(state, params), self._progress(next_state, params)
-            return progress_reward(before, after, next_state.verdict > 0, right).astype(self.dtype)
+            before = self._progress(state, params)
+            after = self._progress(next_state, params)
+            return progress_reward(before, after, next_state.verdict > 0, success).astype(self.dtype)
         factor = thrift(next_state.calls.astype(self.dtype), 1) if self.mode == "thrifty" else 1
-        return jnp.where(right, factor, 0).astype(self.dtype)
+        return jnp.where(success, factor, 0).astype(self.dtype)
 
     def _progress(self, state: State, params: Params) -> jax.Array:
         """Return the share of the examples on which the last program was right."""
-        right = self.right(state.output, state.written, state.fault, params).sum() * (state.calls > 0)
-        return right.astype(self.dtype) / EXAMPLES
+        matches = self.outputs_match(state.output, state.written, state.fault, params).sum() * (state.calls > 0)
+        return matches.astype(self.dtype) / EXAMPLES
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return whether an answer was given."""
@@ -187,23 +200,24 @@ class Interpreter(Task[Params, State]):
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
-        right = self.right(state.output, state.written, state.fault, params)
+        matches = self.outputs_match(state.output, state.written, state.fault, params)
         return {
             "success": state.verdict == 1,
             "calls": state.calls,
-            "examples": (right.sum() * (state.calls > 0)).astype(jnp.int32),
+            "examples": (matches.sum() * (state.calls > 0)).astype(jnp.int32),
             "answered": (state.verdict > 0).astype(jnp.int32),
         }
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return function, examples and last run; ``(S + 88,)``."""
-        wanted, lengths = self.wanted(params)
-        inputs, some = params.inputs[:EXAMPLES], slice(0, EXAMPLES)
-        inputs = jnp.where(jnp.arange(MOST_READ) < params.lengths[some, None], inputs, 0)
+        targets, lengths = self.target_outputs(params)
+        inputs = params.inputs[:EXAMPLES]
+        some = slice(0, EXAMPLES)
+        inputs = jnp.where(jnp.arange(MAX_READ) < params.lengths[some, None], inputs, 0)
         blocks = (
             jnp.arange(self._first, self._first + self._count) == params.function,
             params.constant[None],
-            jnp.column_stack([inputs, params.lengths[some], wanted[some], lengths[some]]).ravel(),
+            jnp.column_stack([inputs, params.lengths[some], targets[some], lengths[some]]).ravel(),
             jnp.column_stack([state.output, state.written, state.fault > 0]).ravel(),
         )
         numbers = jnp.concatenate([block.astype(self.dtype) for block in blocks])
@@ -211,19 +225,21 @@ class Interpreter(Task[Params, State]):
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the blocks of the observation."""
-        words = "; ".join(one.words for one in SPECIFICATIONS[self._first : self._first + self._count])
+        words = "; ".join(
+            specification.words for specification in SPECIFICATIONS[self._first : self._first + self._count]
+        )
         return (
             Component("function", f"wanted function, one-hot: {words}", shape=(self._count,)),
             Component("constant", "K"),
             Component(
                 "examples",
                 "[example]: five numbers of the input, its length, ten numbers of the wanted output, its length",
-                shape=(EXAMPLES, MOST_READ + MOST_WRITTEN + 2),
+                shape=(EXAMPLES, MAX_READ + MAX_WRITTEN + 2),
             ),
             Component(
                 "outputs",
                 "[example]: ten numbers that the last program wrote, how many, 1 if it failed",
-                shape=(EXAMPLES, MOST_WRITTEN + 2),
+                shape=(EXAMPLES, MAX_WRITTEN + 2),
             ),
         )
 
@@ -253,18 +269,20 @@ class Interpreter(Task[Params, State]):
 
     def describe(self, state: State, params: Params) -> str:
         """Describe the wanted function, the examples, and the last run."""
-        shown = (np.asarray(part, np.int32).tobytes() for part in (params.inputs, params.lengths))
-        return "\n\n".join([self._told(int(params.function), int(params.constant), *shown), self._result(state)])
+        buffers = (np.asarray(array, np.int32).tobytes() for array in (params.inputs, params.lengths))
+        return "\n\n".join([self._task_text(int(params.function), int(params.constant), *buffers), self._result(state)])
 
     def _task_in_words(self, function: int, constant: int, inputs: bytes, lengths: bytes) -> str:
         """Return the wanted function in words, and the examples."""
-        numbers, counts = np.frombuffer(inputs, np.int32), np.frombuffer(lengths, np.int32)
-        params = Params(np.int32(function), np.int32(constant), numbers.reshape(CASES, MOST_READ), counts)
-        wanted, many = (np.asarray(part) for part in self._wanted(params))
+        numbers = np.frombuffer(inputs, np.int32)
+        counts = np.frombuffer(lengths, np.int32)
+        params = Params(np.int32(function), np.int32(constant), numbers.reshape(CASES, MAX_READ), counts)
+        targets, many = (np.asarray(array) for array in self._target_outputs(params))
         lines = [f"Write {SPECIFICATIONS[function].words.replace('K', str(constant))}."]
         for number in range(EXAMPLES):
-            given, output = params.inputs[number, : counts[number]], wanted[number, : many[number]]
-            lines.append(f"Example {number + 1}: input {given.tolist()}, wanted output {output.tolist()}")
+            example_input = params.inputs[number, : counts[number]]
+            output = targets[number, : many[number]]
+            lines.append(f"Example {number + 1}: input {example_input.tolist()}, wanted output {output.tolist()}")
         return "\n".join(lines)
 
     def describe_turn(self, before: State | None, state: State, params: Params) -> str:
@@ -275,7 +293,7 @@ class Interpreter(Task[Params, State]):
         if not int(state.calls):
             return "No program yet."
         lines = []
-        ran = (np.asarray(part).tolist() for part in (state.output, state.written, state.fault))
+        ran = (np.asarray(array).tolist() for array in (state.output, state.written, state.fault))
         for number, (output, written, fault) in enumerate(zip(*ran, strict=True), 1):
             failed = f", then it failed: {Fault(fault).name.lower().replace('_', ' ')}" if fault else ""
             lines.append(f"Example {number}: the program wrote {output[:written]}{failed}")
@@ -301,8 +319,9 @@ class Interpreter(Task[Params, State]):
         name, _, program = text.strip().partition("\n")
         name = name.strip().rstrip(":")
         if name not in TOOLS:
-            tool, given = read_tool_call(self._tools, text)
-            name, program = tool.name, given["program"]
+            tool, arguments = read_tool_call(self._tools, text)
+            name = tool.name
+            program = arguments["program"]
         elif not program.strip():
             raise ValueError(f"{name} takes a program")
         lines = assemble(program)
@@ -319,13 +338,13 @@ class Interpreter(Task[Params, State]):
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw the wanted function, the examples, the last run and its program."""
-        words, *rest = self.describe(state, params).split("\n\n")
+        words, *paragraphs = self.describe(state, params).split("\n\n")
         title, *examples = words.split("\n")
         verdict = ("", "right", "wrong")[int(state.verdict)]
         status = f"{self.card.name}   {int(state.calls)} calls   {verdict}"
         program = disassemble(np.asarray(state.program)).split("\n")
         numbered = "   ".join(f"{number}: {line}" for number, line in enumerate(program, 1))
-        return page(title, status, [*examples, "", *rest, "", numbered])
+        return page(title, status, [*examples, "", *paragraphs, "", numbered])
 
 
 @privileged_player
@@ -386,5 +405,7 @@ class FirstThatFits(eqx.Module):
         guesses = with_constant(jnp.asarray(programs_by_guess), params.constant)
         run = jax.vmap(jax.vmap(machine.run, (None, 0, 0)), (0, None, None))
         ran = run(guesses, params.inputs[:EXAMPLES], params.lengths[:EXAMPLES])
-        right = jax.vmap(lambda one: self.task.right(one.output, one.written, one.fault, params).all())(ran)
-        return jnp.concatenate([jnp.ones(1, jnp.int32), guesses[jnp.argmax(right)].ravel()]), memory
+        fits = jax.vmap(
+            lambda result: self.task.outputs_match(result.output, result.written, result.fault, params).all()
+        )(ran)
+        return jnp.concatenate([jnp.ones(1, jnp.int32), guesses[jnp.argmax(fits)].ravel()]), memory

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 LINES, STEPS, VARIABLES, MEMORY, LARGEST = 20, 160, 8, 16, 9999
-MOST_READ, MOST_WRITTEN = 5, 10
+MAX_READ, MAX_WRITTEN = 5, 10
 NAMES = "abcdefgh"
 LEFT, FIRST_CONSTANT = VARIABLES, VARIABLES + 1
 CONSTANTS = 17
@@ -29,7 +29,7 @@ A program has up to {LINES} lines, one instruction each. Numbers are whole, from
   a = read           take the next number of the input
   a = m[y]           read the memory, {MEMORY} numbers from m[0] on
   m[y] = z           write it
-  write y            append to the output, {MOST_WRITTEN} numbers at most
+  write y            append to the output, {MAX_WRITTEN} numbers at most
   goto 5             go on at line 5; the line after the last one ends the program
   if y < z goto 5    also with ==
   end                end the program; so does the last line
@@ -106,7 +106,7 @@ def run(program: jax.Array, numbers: jax.Array, count: jax.Array) -> Run:
         variables=jnp.zeros(VARIABLES, jnp.int32),
         memory=jnp.zeros(MEMORY, jnp.int32),
         read=zero,
-        output=jnp.zeros(MOST_WRITTEN, jnp.int32),
+        output=jnp.zeros(MAX_WRITTEN, jnp.int32),
         written=zero,
         fault=zero,
         running=jnp.bool_(True),
@@ -120,7 +120,9 @@ def _step(program: jax.Array, numbers: jax.Array, count: jax.Array, now: Run) ->
     over = now.line >= LINES
     packed = program[jnp.minimum(now.line, LINES - 1)]
     op = jnp.where(over, Op.END, packed & 15)
-    target, first, second = packed >> 4 & 31, packed >> 9 & 31, packed >> 14
+    target = packed >> 4 & 31
+    first = packed >> 9 & 31
+    second = packed >> 14
     register = target % VARIABLES
 
     def value(operand: jax.Array) -> jax.Array:
@@ -128,14 +130,15 @@ def _step(program: jax.Array, numbers: jax.Array, count: jax.Array, now: Run) ->
         constant = jnp.where(operand == LEFT, count - now.read, operand - FIRST_CONSTANT)
         return jnp.where(operand < VARIABLES, variable, constant)
 
-    y, z = value(first), value(second)
+    y = value(first)
+    z = value(second)
     divisor = jnp.where(z == 0, 1, z)
     inside = (y >= 0) & (y < MEMORY)
     cell = jnp.clip(y, 0, MEMORY - 1)
-    next_number = numbers[jnp.minimum(now.read, MOST_READ - 1)]
+    next_number = numbers[jnp.minimum(now.read, MAX_READ - 1)]
     quotient = y // divisor
     result = y
-    for kind, other in (
+    for kind, candidate in (
         (Op.ADD, y + z),
         (Op.SUBTRACT, y - z),
         (Op.MULTIPLY, y * z),
@@ -144,12 +147,12 @@ def _step(program: jax.Array, numbers: jax.Array, count: jax.Array, now: Run) ->
         (Op.READ, next_number),
         (Op.LOAD, now.memory[cell]),
     ):
-        result = jnp.where(op == kind, other, result)
+        result = jnp.where(op == kind, candidate, result)
     assigns = (op >= Op.SET) & (op <= Op.LOAD)
     fault = jnp.int32(Fault.NONE)
     for failed, code in (
         (now.steps + 1 >= STEPS, Fault.TOO_MANY_STEPS),
-        ((op == Op.WRITE) & (now.written >= MOST_WRITTEN), Fault.OUTPUT_FULL),
+        ((op == Op.WRITE) & (now.written >= MAX_WRITTEN), Fault.OUTPUT_FULL),
         (assigns & (jnp.abs(result) > LARGEST), Fault.NUMBER_TOO_LARGE),
         (((op == Op.LOAD) | (op == Op.STORE)) & ~inside, Fault.NO_SUCH_MEMORY),
         ((op == Op.READ) & (now.read >= count), Fault.NOTHING_LEFT_TO_READ),
@@ -169,7 +172,7 @@ def _step(program: jax.Array, numbers: jax.Array, count: jax.Array, now: Run) ->
         variables=jnp.where(put, result, now.variables),
         memory=jnp.where(store, z, now.memory),
         read=now.read + (fine & (op == Op.READ)),
-        output=jnp.where(write & (jnp.arange(MOST_WRITTEN) == now.written), y, now.output),
+        output=jnp.where(write & (jnp.arange(MAX_WRITTEN) == now.written), y, now.output),
         written=now.written + write,
         fault=fault,
         running=fine,
@@ -221,12 +224,12 @@ def _instruction(line: str, number: int) -> tuple[int, int, int, int]:
     plain = _SPACED.sub(lambda sign: f" {sign[0]} ", _NUMBERED.sub("", line.lower(), count=1))
     plain = " ".join(plain.split())
     for name, pattern in _PATTERNS.items():
-        if found := pattern.fullmatch(plain):
-            return _encoded(name, found.groups(), number)
+        if match := pattern.fullmatch(plain):
+            return _encoded(name, match.groups(), number)
     raise ValueError(f"line {number} is no instruction: {line!r}")
 
 
-def _encoded(name: str, parts: tuple[str, ...], number: int) -> tuple[int, int, int, int]:
+def _encoded(name: str, groups: tuple[str, ...], number: int) -> tuple[int, int, int, int]:
     def operand(text: str) -> int:
         if text == "left":
             return LEFT
@@ -241,8 +244,8 @@ def _encoded(name: str, parts: tuple[str, ...], number: int) -> tuple[int, int, 
             raise ValueError(f"line {number}: goto takes a line from 1 to {LINES + 1}, got {text}")
         return int(text) - 1
 
-    variable = NAMES.index(parts[0]) if name in ("read", "load", "arithmetic", "set") else 0
-    match name, parts:
+    variable = NAMES.index(groups[0]) if name in ("read", "load", "arithmetic", "set") else 0
+    match name, groups:
         case "arithmetic", (_, y, sign, z):
             code = _ARITHMETIC[sign], variable, operand(y), operand(z)
         case "store", (y, z):
@@ -263,7 +266,7 @@ def _encoded(name: str, parts: tuple[str, ...], number: int) -> tuple[int, int, 
 def disassemble(program: np.ndarray) -> str:
     """Return the lines of a program up to its last instruction that is not ``end``."""
     used = np.flatnonzero(program[:, 0] != Op.END)
-    return "\n".join(_line(*map(int, one)) for one in program[: used[-1] + 1 if used.size else 0])
+    return "\n".join(_line(*map(int, instruction)) for instruction in program[: used[-1] + 1 if used.size else 0])
 
 
 def _line(op: int, target: int, first: int, second: int) -> str:
@@ -272,7 +275,9 @@ def _line(op: int, target: int, first: int, second: int) -> str:
             return NAMES[number]
         return "left" if number == LEFT else str(number - FIRST_CONSTANT)
 
-    variable, y, z = NAMES[target % VARIABLES], operand(first), operand(second)
+    variable = NAMES[target % VARIABLES]
+    y = operand(first)
+    z = operand(second)
     if op in _SIGNS:
         return f"{variable} = {y} {_SIGNS[Op(op)]} {z}"
     return {

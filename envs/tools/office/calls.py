@@ -79,7 +79,7 @@ def parse_call(apis: Sequence[Api], text: str) -> np.ndarray:
     action = np.zeros(len(Part), np.int64)
     action[Part.API] = numbers[api.name]
     for argument, kind in api.arguments.items():
-        action[kind.part] = _number_of(api.name, argument, kind, arguments[argument])
+        action[kind.action_part] = _number_of(api.name, argument, kind, arguments[argument])
     return action
 
 

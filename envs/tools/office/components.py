@@ -57,7 +57,7 @@ def action_parts() -> tuple[Component, ...]:
     components = [Component("api", f"which API to call: {apis}")]
     for action_part in Part:
         if action_part != Part.API:
-            kinds = ", ".join(f"{kind.name} ({kind.meaning})" for kind in KINDS if kind.part == action_part)
+            kinds = ", ".join(f"{kind.name} ({kind.meaning})" for kind in KINDS if kind.action_part == action_part)
             meaning = f"0 for none, or from 1 on the argument of its kind: {kinds}"
             components.append(Component(action_part.name.lower(), meaning))
     return tuple(components)

@@ -62,7 +62,7 @@ def call_text(apis: Sequence[Api], action: np.ndarray) -> str:
     """
     api = apis[int(action[Part.API])]
     for name, kind in api.arguments.items():
-        if not 1 <= int(action[kind.part]) <= kind.size:
+        if not 1 <= int(action[kind.action_part]) <= kind.size:
             raise ValueError(f"{api.name}: the action gives no {name} (1 to {kind.size}): {action}")
-    arguments = {name: value_of(kind, int(action[kind.part])) for name, kind in api.arguments.items()}
+    arguments = {name: value_of(kind, int(action[kind.action_part])) for name, kind in api.arguments.items()}
     return json.dumps({"name": api.name, "arguments": arguments})

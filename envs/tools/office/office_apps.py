@@ -76,7 +76,7 @@ MAX_CALLS = 20
 
 
 def _has_effect(api: Api, action_part: Part) -> bool:
-    return action_part == Part.API or any(kind.part == action_part for kind in api.arguments.values())
+    return action_part == Part.API or any(kind.action_part == action_part for kind in api.arguments.values())
 
 
 HAS_EFFECT = np.array([[_has_effect(api, action_part) for action_part in Part] for api in COLUMN_APIS])
@@ -492,4 +492,4 @@ def observation_blocks(see: Sight, dtype: np.dtype[Any]) -> dict[str, Any]:
     }
 
 
-assert {kind.part for kind in KINDS} == set(Part) - {Part.API}
+assert {kind.action_part for kind in KINDS} == set(Part) - {Part.API}

@@ -50,7 +50,7 @@ ENOUGH = 0.95
 TOPICS = ("law", "medicine", "geography", "chemistry")
 LEVELS = ("easy", "medium", "hard")
 NAMES = ("Ada", "Bruno", "Chen", "Dalia", "Emeka", "Freya", "Gita", "Hugo")
-MOST_EXPERTS = len(NAMES)
+MAX_EXPERTS = len(NAMES)
 ANSWER = Tool("answer", "Answer this query yourself, at once and for nothing.")
 
 
@@ -74,14 +74,14 @@ class State(NamedTuple):
 
     topic: Any
     level: Any
-    left: Any
+    queries_left: Any
     """Queries not yet answered, this one included."""
     budget: Any
-    right: Any
+    right_answers: Any
     """Right answers so far."""
     correct: Any
     """Whether the last answer was right, bool."""
-    chosen: Any
+    last_choice: Any
     """Last choice; -1 before the first."""
     merit: Any
     """Expected worth of the choices so far, float."""
@@ -104,9 +104,9 @@ class Routing(Task[Params, State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         number = 4.0 if difficulty is None else difficulty
-        if not (1 <= number <= MOST_EXPERTS and number == int(number)):
+        if not (1 <= number <= MAX_EXPERTS and number == int(number)):
             raise ValueError(
-                f"A difficulty of {card.id} is the number of experts, a whole number from 1 to {MOST_EXPERTS}; "
+                f"A difficulty of {card.id} is the number of experts, a whole number from 1 to {MAX_EXPERTS}; "
                 f"got {difficulty!r}."
             )
         self.experts = int(number)
@@ -121,17 +121,18 @@ class Routing(Task[Params, State]):
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a data sheet; a dearer expert is better on average."""
-        choices, topics = self.experts + 1, len(TOPICS)
-        drawn = self.uniform(key, choices * (topics + 3))
-        talent = alternating_bands(drawn[: choices * topics].reshape(choices, topics), split, 0.0, 1.0, 8)
-        loss, delay, price = drawn[choices * topics :].reshape(3, choices)
-        own = np.arange(choices) == 0
-        price = jnp.where(own, 0, 1 + (price * DEAREST).astype(jnp.int32)).astype(jnp.int32)
-        skill = jnp.where(own[:, None], 0.1 + 0.3 * talent, 0.2 + 0.04 * price[:, None] + 0.45 * talent)
+        choices = self.experts + 1
+        topics = len(TOPICS)
+        random_numbers = self.uniform(key, choices * (topics + 3))
+        talent = alternating_bands(random_numbers[: choices * topics].reshape(choices, topics), split, 0.0, 1.0, 8)
+        loss, delay, price = random_numbers[choices * topics :].reshape(3, choices)
+        is_self = np.arange(choices) == 0
+        price = jnp.where(is_self, 0, 1 + (price * DEAREST).astype(jnp.int32)).astype(jnp.int32)
+        skill = jnp.where(is_self[:, None], 0.1 + 0.3 * talent, 0.2 + 0.04 * price[:, None] + 0.45 * talent)
         params = Params(
             skill=skill.astype(self.dtype),
             loss=(0.05 + 0.3 * loss).astype(self.dtype),
-            delay=jnp.where(own, 0, 0.3 * delay).astype(self.dtype),
+            delay=jnp.where(is_self, 0, 0.3 * delay).astype(self.dtype),
             price=price,
             par=jnp.zeros((), self.dtype),
         )
@@ -144,11 +145,11 @@ class Routing(Task[Params, State]):
         return State(
             topic=topic,
             level=level,
-            left=jnp.int32(QUERIES),
+            queries_left=jnp.int32(QUERIES),
             budget=jnp.int32(BUDGET),
-            right=zero,
+            right_answers=zero,
             correct=jnp.bool_(False),
-            chosen=zero - 1,
+            last_choice=zero - 1,
             merit=jnp.zeros((), self.dtype),
         )
 
@@ -161,11 +162,11 @@ class Routing(Task[Params, State]):
         return State(
             topic=topic,
             level=level,
-            left=state.left - 1,
+            queries_left=state.queries_left - 1,
             budget=state.budget - params.price[action],
-            right=state.right + correct,
+            right_answers=state.right_answers + correct,
             correct=correct,
-            chosen=action.astype(jnp.int32),
+            last_choice=action.astype(jnp.int32),
             merit=state.merit + (chance * self.prize(params)[action]).astype(self.dtype),
         )
 
@@ -181,20 +182,20 @@ class Routing(Task[Params, State]):
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the worth of a right answer."""
-        paid = (next_state.left < state.left) & next_state.correct
+        paid = (next_state.queries_left < state.queries_left) & next_state.correct
         return jnp.where(paid, self.prize(params)[action], 0).astype(self.dtype)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return whether the stream is over."""
-        return state.left <= 0
+        return state.queries_left <= 0
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
         return {
-            "success": (state.left <= 0) & (state.merit >= ENOUGH * params.par),
-            "right": state.right,
+            "success": (state.queries_left <= 0) & (state.merit >= ENOUGH * params.par),
+            "right": state.right_answers,
             "spent": BUDGET - state.budget,
-            "par": jnp.where(state.left <= 0, params.par, -1).astype(self.dtype),
+            "par": jnp.where(state.queries_left <= 0, params.par, -1).astype(self.dtype),
         }
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
@@ -211,12 +212,13 @@ class Routing(Task[Params, State]):
             params.delay[1:],
             params.skill.ravel(),
             params.loss,
-            self.stack(state.budget * (1 / BUDGET), state.left * (1 / QUERIES)),
+            self.stack(state.budget * (1 / BUDGET), state.queries_left * (1 / QUERIES)),
         ]).astype(self.dtype)  # fmt: skip
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the blocks of the observation."""
-        choices, experts = self.experts + 1, self.experts
+        choices = self.experts + 1
+        experts = self.experts
         return (
             Component("topic", f"topic of the query, one-hot: {', '.join(TOPICS)}", shape=(len(TOPICS),)),
             Component("level", f"level of the query, one-hot: {', '.join(LEVELS)}", shape=(len(LEVELS),)),
@@ -251,15 +253,15 @@ class Routing(Task[Params, State]):
 
     def describe(self, state: State, params: Params) -> str:
         """Describe the data sheet, the last answer and the query."""
-        sheet = np.concatenate([np.ravel(part) for part in params[:4]], dtype=np.float64)
+        sheet = np.concatenate([np.ravel(column) for column in params[:4]], dtype=np.float64)
         return "\n\n".join([self._sheet(sheet.tobytes()), self._news(state)])
 
     def _written_sheet(self, numbers: bytes) -> str:
         """Return the data sheet in words, from skill, loss, delay and price of the choices."""
-        skills, others = np.split(np.frombuffer(numbers), [(self.experts + 1) * len(TOPICS)])
+        skills, other_columns = np.split(np.frombuffer(numbers), [(self.experts + 1) * len(TOPICS)])
         rows = []
         for name, skill, loss, delay, price in zip(
-            ("yourself", *self._names), skills.reshape(-1, len(TOPICS)), *others.reshape(3, -1), strict=True
+            ("yourself", *self._names), skills.reshape(-1, len(TOPICS)), *other_columns.reshape(3, -1), strict=True
         ):
             chances = ", ".join(f"{topic} {chance:.2f}" for topic, chance in zip(TOPICS, skill, strict=True))
             rows.append(f"{name}: price {int(price)}, delay {delay:.2f}, loss {loss:.2f}; skills: {chances}")
@@ -267,11 +269,11 @@ class Routing(Task[Params, State]):
 
     def _news(self, state: State) -> str:
         lines = []
-        if int(state.chosen) >= 0:
-            who = ("You", *self._names)[int(state.chosen)]
+        if int(state.last_choice) >= 0:
+            who = ("You", *self._names)[int(state.last_choice)]
             lines.append(f"{who} answered the last query {'right' if state.correct else 'wrong'}.")
-        lines.append(f"Budget left: {int(state.budget)}. Queries left: {int(state.left)}.")
-        if int(state.left) > 0:
+        lines.append(f"Budget left: {int(state.budget)}. Queries left: {int(state.queries_left)}.")
+        if int(state.queries_left) > 0:
             lines.append(f"Query: {TOPICS[int(state.topic)]}, {LEVELS[int(state.level)]}.")
         return "\n".join(lines)
 
@@ -289,8 +291,8 @@ class Routing(Task[Params, State]):
         Raises:
             ValueError: the text is no call of one of the tools.
         """
-        tool, given = read_tool_call(self._tools, text)
-        return np.array(0 if tool is ANSWER else 1 + given["expert"], self.action_space.dtype)
+        tool, arguments = read_tool_call(self._tools, text)
+        return np.array(0 if tool is ANSWER else 1 + arguments["expert"], self.action_space.dtype)
 
     def spell(self, action: np.ndarray, state: State, params: Params) -> str:
         """Return the call as JSON."""
@@ -304,7 +306,7 @@ class Routing(Task[Params, State]):
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say how many answers were right."""
-        return f"all {QUERIES} queries are answered, {int(state.right)} of them right"
+        return f"all {QUERIES} queries are answered, {int(state.right_answers)} of them right"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw the skills of each choice as bars by topic; the query's topic in colour, unaffordable experts pale."""
@@ -317,11 +319,13 @@ class Routing(Task[Params, State]):
             pen.text((12, 8 + 18 * number), line, INK, font_size=13)
         column = (width - 20) / (self.experts + 1)
         for number, name in enumerate(("yourself", *self._names)):
-            x, price = 10 + column * number, int(params.price[number])
+            x = 10 + column * number
+            price = int(params.price[number])
             ink = INK if price <= int(state.budget) else PALE
             for topic in range(len(TOPICS)):
                 chance = float(params.skill[number, topic] * (1 - params.loss[number] * state.level))
-                left, right = x + topic * (column - 8) / 4, x + (topic + 1) * (column - 8) / 4 - 2
+                left = x + topic * (column - 8) / 4
+                right = x + (topic + 1) * (column - 8) / 4 - 2
                 fill = "#d55e00" if topic == int(state.topic) else "#0072b2"
                 pen.rectangle((left, 240 - 160 * chance, right, 240), fill if ink == INK else PALE)
             pen.text((x, 246), name, ink, font_size=12)
@@ -339,13 +343,13 @@ def best_values(task: Routing, params: Params) -> jax.Array:
     """Return the best expected rest of the return by queries left and budget left, ``(25, 49)``."""
     kinds = [(topic, level) for topic in range(len(TOPICS)) for level in range(len(LEVELS))]
     worth = jnp.stack([task.worths(params, jnp.int32(topic), jnp.int32(level)) for topic, level in kinds])
-    left = np.arange(BUDGET + 1)[None] - params.price[:, None]  # (E + 1, 49)
+    budget_left = np.arange(BUDGET + 1)[None] - params.price[:, None]  # (E + 1, 49)
 
     def before(later: jax.Array, _: Any) -> tuple[jax.Array, jax.Array]:
-        rest = jnp.where(left >= 0, later[jnp.maximum(left, 0)], -jnp.inf)
+        later_values = jnp.where(budget_left >= 0, later[jnp.maximum(budget_left, 0)], -jnp.inf)
         total = jnp.zeros(BUDGET + 1, task.dtype)
         for kind in range(len(kinds)):
-            total = total + (worth[kind][:, None] + rest).max(0)
+            total = total + (worth[kind][:, None] + later_values).max(0)
         values = (total * (1 / len(kinds))).astype(task.dtype)
         return values, values
 
@@ -371,11 +375,12 @@ class Planner(eqx.Module):
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Return the choice with the best sum of worth now and value later."""
-        state, params = view.state, view.params
+        state = view.state
+        params = view.params
         worth = self.task.worths(params, state.topic, state.level)
-        left = state.budget - params.price
-        total = worth + memory[state.left - 1, jnp.maximum(left, 0)]
-        return jnp.argmax(jnp.where(left >= 0, total, -1)).astype(jnp.int32), memory
+        budget_left = state.budget - params.price
+        total = worth + memory[state.queries_left - 1, jnp.maximum(budget_left, 0)]
+        return jnp.argmax(jnp.where(budget_left >= 0, total, -1)).astype(jnp.int32), memory
 
 
 @privileged_player
@@ -395,6 +400,7 @@ class PriceWatcher(eqx.Module):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the choice with the best difference that can be paid."""
-        state, params = view.state, view.params
+        state = view.state
+        params = view.params
         scores = self.task.worths(params, state.topic, state.level) - 0.002 * params.price
         return jnp.argmax(jnp.where(params.price <= state.budget, scores, -1)).astype(jnp.int32), memory

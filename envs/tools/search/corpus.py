@@ -54,11 +54,12 @@ def person_in(seed: Any, fact: Any, report: Any) -> jax.Array:
     person = fact // len(RELATIONS)
     first, second, third = (_below(PEOPLE - 1 - number, mixed(seed, 2 + number, fact)) for number in range(REPORTS))
     second = second + (second >= first)  # the next of those that are left
-    low, high = jnp.minimum(first, second), jnp.maximum(first, second)
+    low = jnp.minimum(first, second)
+    high = jnp.maximum(first, second)
     third = third + (third >= low)
     third = third + (third >= high)
-    chosen = jnp.where(report == 0, first, jnp.where(report == 1, second, third))
-    return (person + 1 + chosen) % PEOPLE
+    offset = jnp.where(report == 0, first, jnp.where(report == 1, second, third))
+    return (person + 1 + offset) % PEOPLE
 
 
 def year(seed: Any, fact: Any, report: Any) -> jax.Array:
@@ -73,7 +74,7 @@ def year(seed: Any, fact: Any, report: Any) -> jax.Array:
     return latest - (report > 0) * gaps[0] - (report > 1) * gaps[1]
 
 
-def found(seed: Any, fact: Any, boost: float) -> tuple[jax.Array, jax.Array]:
+def list_documents(seed: Any, fact: Any, boost: float) -> tuple[jax.Array, jax.Array]:
     """Return facts and reports of the documents that a search for a fact lists, best first: int32 ``(6,)`` each.
 
     All reports of the fact are among them; the others are about somebody else or about another relation.
@@ -83,24 +84,26 @@ def found(seed: Any, fact: Any, boost: float) -> tuple[jax.Array, jax.Array]:
         fact: fact that is searched for.
         boost: quality of the ranking: with 1 the fact's own reports come first, with 0 the order is random.
     """
-    place = jnp.arange(LISTED)
-    own = place < reports(seed, fact)
-    word = mixed(seed, 5, fact, place)
-    person, relation = fact // len(RELATIONS), fact % len(RELATIONS)
+    rank = jnp.arange(LISTED)
+    is_report = rank < reports(seed, fact)
+    word = mixed(seed, 5, fact, rank)
+    person = fact // len(RELATIONS)
+    relation = fact % len(RELATIONS)
     nearby = len(RELATIONS) * person + (relation + 1 + _below(3, word >> 8)) % len(RELATIONS)
     elsewhere = len(RELATIONS) * ((person + 1 + _below(PEOPLE - 1, word >> 8)) % PEOPLE) + relation
-    other = jnp.where(word & 1 == 1, nearby, elsewhere)
-    about = jnp.where(own, fact, other).astype(jnp.int32)
-    report = jnp.where(own, place, (mixed(seed, 6, fact, place) % reports(seed, other).astype(jnp.uint32)))
-    score = (mixed(seed, 7, fact, place) >> 9).astype(jnp.int32) + own * int(boost * 2**23)
+    other_fact = jnp.where(word & 1 == 1, nearby, elsewhere)
+    about = jnp.where(is_report, fact, other_fact).astype(jnp.int32)
+    report = jnp.where(is_report, rank, (mixed(seed, 6, fact, rank) % reports(seed, other_fact).astype(jnp.uint32)))
+    score = (mixed(seed, 7, fact, rank) >> 9).astype(jnp.int32) + is_report * int(boost * 2**23)
     # Comparisons of six numbers are much faster than XLA's sort.
-    before = (score[None] > score[:, None]) | ((score[None] == score[:, None]) & (place[None] < place[:, None]))
-    here = before.sum(1)[None] == place[:, None]
-    listed = [jnp.where(here, part[None], 0).sum(1).astype(jnp.int32) for part in (about, report)]
+    before = (score[None] > score[:, None]) | ((score[None] == score[:, None]) & (rank[None] < rank[:, None]))
+    here = before.sum(1)[None] == rank[:, None]
+    listed = [jnp.where(here, array[None], 0).sum(1).astype(jnp.int32) for array in (about, report)]
     return listed[0], listed[1]
 
 
 def written(seed: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return the people that the reports of every fact name, their years, ``(128, 3)`` each, and how many count."""
-    facts, places = jnp.arange(FACTS)[:, None], jnp.arange(REPORTS)[None]
-    return person_in(seed, facts, places), year(seed, facts, places), reports(seed, facts[:, 0])
+    facts = jnp.arange(FACTS)[:, None]
+    numbers = jnp.arange(REPORTS)[None]
+    return person_in(seed, facts, numbers), year(seed, facts, numbers), reports(seed, facts[:, 0])

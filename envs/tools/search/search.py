@@ -61,14 +61,14 @@ from .corpus import (
     RELATIONS,
     REPORTS,
     YEARS,
-    found,
+    list_documents,
     person_in,
     reports,
     written,
     year,
 )
 
-PAGES, MOST_HOPS = LISTED // PER_PAGE, 3
+PAGES, MAX_HOPS = LISTED // PER_PAGE, 3
 LABELS = ("current", "outdated", "irrelevant")
 BOOSTS = {"fair": 0.4, "good": 1.0, "poor": 0.0}
 PRICES = {"free": 0.0, "low": 0.02, "high": 0.05}
@@ -107,14 +107,14 @@ class Params(NamedTuple):
     path: Any
     """Relations to follow, the first one first, int32 ``(3,)``; those beyond the number of look-ups are not asked."""
     answer: Any
-    least: Any
+    fewest_searches: Any
     """Fewest searches, see the module's docstring."""
 
 
 class State(NamedTuple):
     """An episode; int32 unless said."""
 
-    seen: Any
+    seen_reports: Any
     """Reports seen of each fact, as bits, ``(128,)``."""
     pages: Any
     """Pages read of each fact, as bits, ``(128,)``."""
@@ -128,12 +128,12 @@ class State(NamedTuple):
     judged: Any
     """Documents of the last page that were judged, as bits."""
     searches: Any
-    right: Any
+    right_judgements: Any
     """Right judgements."""
-    wrong: Any
+    wrong_judgements: Any
     last: Any
     """Last tool; -1 before the first."""
-    said: Any
+    answered_person: Any
     """Person answered; -1 while there is no answer."""
 
 
@@ -160,10 +160,13 @@ class Search(Task[Params, State]):
         self.price = PRICES[card.settings.get("search_cost", "free")]
         sizes = (len(TOOLS), PEOPLE, len(RELATIONS), PAGES, PER_PAGE, len(LABELS))
         self.action_space = spaces.MultiDiscrete(list(sizes))
-        self.observation_space = self.box(0.0, 1.0, (sum(part.size for part in self.observation_components()),))
+        self.observation_space = self.box(
+            0.0, 1.0, (sum(component.size for component in self.observation_components()),)
+        )
         self.reward_space = self.box(-0.5 if self.mode == "dense" else 0.0, 1.0, ())
         # For the host side, compiled at its first use.
-        self._read, self._written = lru_cache(maxsize=256)(self._library), jax.jit(written)
+        self._read = lru_cache(maxsize=256)(self._library)
+        self._written = jax.jit(written)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a seed and a question. One draw, which differs between the splits."""
@@ -173,13 +176,21 @@ class Search(Task[Params, State]):
         start = (bits[2] % np.uint32(PEOPLE)).astype(jnp.int32)
         path = (bits[3:] % np.uint32(len(RELATIONS))).astype(jnp.int32)
         path = path.at[0].set(path[0] & ~1 | (start + split) & 1)
-        person, least = start, jnp.int32(0)
+        person = start
+        fewest_searches = jnp.int32(0)
         for hop in range(self.hops):
             fact = len(RELATIONS) * person + path[hop]
-            about, _ = found(seed, fact, self.boost)
-            least += (about == fact).reshape(PAGES, PER_PAGE).any(1).sum()
+            about, _ = list_documents(seed, fact, self.boost)
+            fewest_searches += (about == fact).reshape(PAGES, PER_PAGE).any(1).sum()
             person = person_in(seed, fact, 0)
-        return Params(seed, jnp.asarray(split, jnp.int32), start, path, answer=person, least=least.astype(jnp.int32))
+        return Params(
+            seed,
+            jnp.asarray(split, jnp.int32),
+            start,
+            path,
+            answer=person,
+            fewest_searches=fewest_searches.astype(jnp.int32),
+        )
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Begin without a search."""
@@ -194,14 +205,15 @@ class Search(Task[Params, State]):
         truth = jnp.where(state.about[slot] != state.fact, 2, (state.report[slot] > 0).astype(jnp.int32))
         counts = (tool == JUDGE) & (state.fact >= 0) & (state.judged >> slot & 1 == 0)
         searches = tool == SEARCH
-        fact, facts = len(RELATIONS) * person + relation, jnp.arange(FACTS)
-        listed = found(params.seed, fact, self.boost)
-        about, report = (part[PER_PAGE * page + jnp.arange(PER_PAGE)] for part in listed)
-        seen = state.seen
+        fact = len(RELATIONS) * person + relation
+        facts = jnp.arange(FACTS)
+        listed = list_documents(params.seed, fact, self.boost)
+        about, report = (array[PER_PAGE * page + jnp.arange(PER_PAGE)] for array in listed)
+        seen_reports = state.seen_reports
         for number in range(PER_PAGE):
-            seen = seen | jnp.where(searches & (facts == about[number]), 1 << report[number], 0)
+            seen_reports = seen_reports | jnp.where(searches & (facts == about[number]), 1 << report[number], 0)
         return State(
-            seen=seen,
+            seen_reports=seen_reports,
             pages=state.pages | jnp.where(searches & (facts == fact), 1 << page, 0),
             fact=jnp.where(searches, fact, state.fact),
             page=jnp.where(searches, page, state.page),
@@ -209,55 +221,59 @@ class Search(Task[Params, State]):
             report=jnp.where(searches, report, state.report),
             judged=jnp.where(searches, 0, state.judged | counts * (1 << slot)),
             searches=state.searches + searches,
-            right=state.right + (counts & (label == truth)),
-            wrong=state.wrong + (counts & (label != truth)),
+            right_judgements=state.right_judgements + (counts & (label == truth)),
+            wrong_judgements=state.wrong_judgements + (counts & (label != truth)),
             last=tool,
-            said=jnp.where(tool == ANSWER, person, state.said),
+            answered_person=jnp.where(tool == ANSWER, person, state.answered_person),
         )
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return 1 for the right answer, or what the mode makes of it."""
-        right = self._solved(next_state, params).astype(self.dtype)
+        score = self._solved(next_state, params).astype(self.dtype)
         if self.price:
             # With progress paid, a right answer must stay worth more than none.
-            least = 0.5 if self.mode == "dense" else 0.0
-            right = right * jnp.maximum(least, 1 - self.price * next_state.searches.astype(self.dtype))
+            lowest_factor = 0.5 if self.mode == "dense" else 0.0
+            score = score * jnp.maximum(lowest_factor, 1 - self.price * next_state.searches.astype(self.dtype))
         if self.mode == "dense":
-            before, after = self._progress(state, params), self._progress(next_state, params)
-            return progress_reward(before, after, next_state.said >= 0, right).astype(self.dtype)
+            before = self._progress(state, params)
+            after = self._progress(next_state, params)
+            return progress_reward(before, after, next_state.answered_person >= 0, score).astype(self.dtype)
         if self.mode == "thrifty":
             calls = (next_state.searches + 1).astype(self.dtype)
-            right = right * thrift(calls, (params.least + 1).astype(self.dtype))
+            score = score * thrift(calls, (params.fewest_searches + 1).astype(self.dtype))
         if self.mode == "judged":
-            shown = PER_PAGE * jnp.maximum(next_state.searches, 1)
-            right = right * (0.8 + 0.2 * next_state.right.astype(self.dtype) / shown.astype(self.dtype))
-        return right.astype(self.dtype)
+            shown_documents = PER_PAGE * jnp.maximum(next_state.searches, 1)
+            score = score * (
+                0.8 + 0.2 * next_state.right_judgements.astype(self.dtype) / shown_documents.astype(self.dtype)
+            )
+        return score.astype(self.dtype)
 
     def _progress(self, state: State, params: Params) -> jax.Array:
         """Return the share of the facts on the way up whose latest report was seen."""
-        person, known = params.start, jnp.int32(0)
+        person = params.start
+        known_facts = jnp.int32(0)
         for hop in range(self.hops):
             fact = len(RELATIONS) * person + params.path[hop]
-            known += state.seen[fact] & 1
+            known_facts += state.seen_reports[fact] & 1
             person = person_in(params.seed, fact, 0)
-        return known.astype(self.dtype) / self.hops
+        return known_facts.astype(self.dtype) / self.hops
 
     def _solved(self, state: State, params: Params) -> jax.Array:
-        return state.said == params.answer
+        return state.answered_person == params.answer
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return whether an answer was given."""
-        return state.said >= 0
+        return state.answered_person >= 0
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
         return {
             "success": self._solved(state, params),
             "searches": state.searches,
-            "least": jnp.where(state.said >= 0, params.least, -1),
-            "judged_right": state.right,
-            "judged_wrong": state.wrong,
-            "answered": (state.said >= 0).astype(jnp.int32),
+            "least": jnp.where(state.answered_person >= 0, params.fewest_searches, -1),
+            "judged_right": state.right_judgements,
+            "judged_wrong": state.wrong_judgements,
+            "answered": (state.answered_person >= 0).astype(jnp.int32),
         }
 
     # -- what is seen --------------------------------------------------------------------------------------------------
@@ -267,14 +283,17 @@ class Search(Task[Params, State]):
         facts = jnp.arange(FACTS)
         newest = jnp.full(FACTS, -1, jnp.int32)
         for report in reversed(range(REPORTS)):
-            newest = jnp.where(state.seen >> report & 1 == 1, person_in(params.seed, facts, report), newest)
+            newest = jnp.where(state.seen_reports >> report & 1 == 1, person_in(params.seed, facts, report), newest)
         return newest, jnp.where(state.pages > 0, reports(params.seed, facts), 0)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return question, last page and notebook; ``(695,)``."""
-        people, relations = jnp.arange(PEOPLE), jnp.arange(len(RELATIONS))
-        asked = jnp.arange(MOST_HOPS)[:, None] < self.hops
-        about, report, there = state.about, state.report, state.fact >= 0
+        people = jnp.arange(PEOPLE)
+        relations = jnp.arange(len(RELATIONS))
+        is_asked = jnp.arange(MAX_HOPS)[:, None] < self.hops
+        about = state.about
+        report = state.report
+        there = state.fact >= 0
         newest, count = self.newest(state, params)
         documents = [
             jnp.concatenate([
@@ -288,11 +307,11 @@ class Search(Task[Params, State]):
         hits = jnp.where(there, reports(params.seed, jnp.maximum(state.fact, 0)), 0)
         blocks = (
             people == params.start,
-            (asked & (params.path[:, None] == relations)).ravel(),
+            (is_asked & (params.path[:, None] == relations)).ravel(),
             *documents,
             (hits / REPORTS)[None],
             (newest + 1) / PEOPLE,
-            _bits(state.seen, REPORTS) / REPORTS,
+            _bits(state.seen_reports, REPORTS) / REPORTS,
             count / REPORTS,
             _bits(state.pages, PAGES) / PAGES,
         )
@@ -306,7 +325,7 @@ class Search(Task[Params, State]):
             Component("start", "person whom the question begins with, one-hot", shape=(PEOPLE,)),
             Component(
                 "path", f"[look-up]: relation, one-hot: {relations}; zeros where there is none", "1",
-                (MOST_HOPS, len(RELATIONS)),
+                (MAX_HOPS, len(RELATIONS)),
             ),
             Component(
                 "documents",
@@ -336,14 +355,15 @@ class Search(Task[Params, State]):
 
     def rules(self) -> str:
         """Return the rules and the tools."""
-        told = SENTENCES.get(self.mode, "Documents judged rightly raise what a right answer earns.")
+        mode_text = SENTENCES.get(self.mode, "Documents judged rightly raise what a right answer earns.")
         if self.price:
-            told = f"{told} A right answer is worth {self.price} less for each search.".lstrip()
+            mode_text = f"{mode_text} A right answer is worth {self.price} less for each search.".lstrip()
         return "\n".join([
             f"A question is to be answered from a corpus about {PEOPLE} people and their relations "
             f"({', '.join(RELATIONS)}). What was reported once may have changed: of several reports about one relation "
             f"of one person, the latest holds. A search lists {LISTED} documents, {PER_PAGE} a page, some of them "
-            f"about something else, and says how many reports of what you asked for are among them. {told}".rstrip(),
+            "about something else, and says how many reports of what you asked for are among them. "
+            f"{mode_text}".rstrip(),
             *(tool.line() for tool in TOOLS),
         ])  # fmt: skip
 
@@ -363,17 +383,19 @@ class Search(Task[Params, State]):
 
     def _library(self, seed: tuple[int, int]) -> tuple[Any, Any, Any]:
         """Return the people that the reports of each fact name, their years, and how many there are, as lists."""
-        people, years, counts = (np.asarray(part).tolist() for part in self._written(np.array(seed, np.uint32)))
+        people, years, counts = (np.asarray(array).tolist() for array in self._written(np.array(seed, np.uint32)))
         return people, years, counts
 
     def _document(self, params: Params, fact: int, report: int) -> str:
         names = NAMES[int(params.split)]
         people, years, _ = self._read((int(params.seed[0]), int(params.seed[1])))
-        person, relation = names[fact // len(RELATIONS)], RELATIONS[fact % len(RELATIONS)]
+        person = names[fact // len(RELATIONS)]
+        relation = RELATIONS[fact % len(RELATIONS)]
         return f"In {years[fact][report]}, the {relation} of {person} was {names[people[fact][report]]}."
 
     def _result(self, state: State, params: Params) -> str:
-        last, fact = int(state.last), int(state.fact)
+        last = int(state.last)
+        fact = int(state.fact)
         if last < 0:
             return "No search yet."
         if last == WAIT:
@@ -381,7 +403,7 @@ class Search(Task[Params, State]):
         if last == JUDGE:
             return "The judgement is noted." if fact >= 0 else "There is no document to judge."
         if last == ANSWER:
-            return f"You answered {NAMES[int(params.split)][int(state.said)]}."
+            return f"You answered {NAMES[int(params.split)][int(state.answered_person)]}."
         count = self._read((int(params.seed[0]), int(params.seed[1])))[2][fact]
         person = NAMES[int(params.split)][fact // len(RELATIONS)]
         head = f"Search for the {RELATIONS[fact % len(RELATIONS)]} of {person}, page {int(state.page) + 1} of {PAGES}"
@@ -393,7 +415,7 @@ class Search(Task[Params, State]):
     def _notes(self, state: State, params: Params) -> str:
         lines = [
             self._document(params, fact, report)
-            for fact, reports_seen in enumerate(np.asarray(state.seen).tolist())
+            for fact, reports_seen in enumerate(np.asarray(state.seen_reports).tolist())
             if reports_seen
             for report in range(REPORTS)
             if reports_seen >> report & 1
@@ -417,30 +439,30 @@ class Search(Task[Params, State]):
         Raises:
             ValueError: the text is no call of one of the tools, or names nobody of the corpus.
         """
-        tool, given = read_tool_call(TOOLS, text)
+        tool, arguments = read_tool_call(TOOLS, text)
         names = NAMES[int(params.split)]
         person = 0
-        if "person" in given:
-            person = NUMBERS[int(params.split)].get(given["person"].strip().lower()[:100], -1)
+        if "person" in arguments:
+            person = NUMBERS[int(params.split)].get(arguments["person"].strip().lower()[:100], -1)
             if person < 0:
-                raise ValueError(f"nobody is called {short(given['person'])}.{nearest(given['person'], names)}")
-        action = [TOOLS.index(tool), person, given.get("relation", 0), given.get("page", 1) - 1]
-        action += [given.get("document", 1) - 1, given.get("label", 0)]
+                raise ValueError(f"nobody is called {short(arguments['person'])}.{nearest(arguments['person'], names)}")
+        action = [TOOLS.index(tool), person, arguments.get("relation", 0), arguments.get("page", 1) - 1]
+        action += [arguments.get("document", 1) - 1, arguments.get("label", 0)]
         return np.array(action, self.action_space.dtype)
 
     def spell(self, action: np.ndarray, state: State, params: Params) -> str:
         """Return the call as JSON."""
         tool, person, relation, page_, document, label = map(int, action)
-        given: dict[str, int | str] = {
+        values: dict[str, int | str] = {
             "person": NAMES[int(params.split)][person], "relation": relation, "page": page_ + 1,
             "document": document + 1, "label": label,
         }  # fmt: skip
-        return TOOLS[tool].call(**{name: given[name] for name in TOOLS[tool].arguments})
+        return TOOLS[tool].call(**{name: values[name] for name in TOOLS[tool].arguments})
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say whether the answer is right."""
-        said = NAMES[int(params.split)][int(state.said)]
-        return f"the answer {said} is {'right' if info['success'] else 'wrong'}"
+        name = NAMES[int(params.split)][int(state.answered_person)]
+        return f"the answer {name} is {'right' if info['success'] else 'wrong'}"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw the question, the last page, and what was seen."""
@@ -473,12 +495,15 @@ class Reader(eqx.Module):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Follow the question as far as the notebook goes; search there, or answer at its end."""
-        state, params = view.state, view.params
+        state = view.state
+        params = view.params
         newest, count = self.task.newest(state, params)
-        person, fact, stuck = params.start, jnp.int32(0), jnp.bool_(False)
+        person = params.start
+        fact = jnp.int32(0)
+        stuck = jnp.bool_(False)
         for hop in range(self.task.hops):
             here = len(RELATIONS) * person + params.path[hop]
-            complete = (count[here] > 0) & (_bits(state.seen, REPORTS)[here] == count[here])
+            complete = (count[here] > 0) & (_bits(state.seen_reports, REPORTS)[here] == count[here])
             fact = jnp.where(stuck, fact, here)
             stuck = stuck | ~complete
             person = jnp.where(stuck, person, newest[here])
@@ -486,8 +511,8 @@ class Reader(eqx.Module):
         tool = jnp.where(stuck, SEARCH, ANSWER)
         who = jnp.where(stuck, fact // len(RELATIONS), person)
         zero = jnp.int32(0)
-        parts = [tool, who, fact % len(RELATIONS), page, zero, zero]
-        return jnp.stack([part.astype(jnp.int32) for part in parts]), memory
+        action = [tool, who, fact % len(RELATIONS), page, zero, zero]
+        return jnp.stack([value.astype(jnp.int32) for value in action]), memory
 
 
 @privileged_player
@@ -507,14 +532,17 @@ class FirstPages(eqx.Module):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Search for the first fact whose first page was not read, or answer."""
-        state, params = view.state, view.params
+        state = view.state
+        params = view.params
         newest, _ = self.task.newest(state, params)
-        person, fact, searches = params.start, jnp.int32(0), jnp.bool_(False)
+        person = params.start
+        fact = jnp.int32(0)
+        searches = jnp.bool_(False)
         for hop in range(self.task.hops):
             here = len(RELATIONS) * person + params.path[hop]
             fact = jnp.where(searches, fact, here)
             searches = searches | (state.pages[here] == 0)
             person = jnp.where(searches, person, jnp.maximum(newest[here], 0))
         zero = jnp.int32(0)
-        parts = [jnp.where(searches, SEARCH, ANSWER), person, fact % len(RELATIONS), zero, zero, zero]
-        return jnp.stack([part.astype(jnp.int32) for part in parts]), memory
+        action = [jnp.where(searches, SEARCH, ANSWER), person, fact % len(RELATIONS), zero, zero, zero]
+        return jnp.stack([value.astype(jnp.int32) for value in action]), memory

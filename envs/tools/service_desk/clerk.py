@@ -45,10 +45,12 @@ class Clerk(eqx.Module):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the first step that is still missing."""
-        state, params = view.state, view.params
+        state = view.state
+        params = view.params
         order = jnp.maximum(state.named_order, 0)
         wrong = params.items[order] != params.items[params.order]  # the row shows another item than the wish
-        reason, granted = self.task.verdict(params), self.task.granted(params)
+        reason = self.task.verdict(params)
+        granted = self.task.granted(params)
         device = params.wish == WISHES.index("replace")
         written = state.changed[params.order, granted]
         steps = (

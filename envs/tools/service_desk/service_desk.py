@@ -194,7 +194,9 @@ class ServiceDesk(Task[Params, State]):
         self.all_customers = difficulty == 2
         self.mode = card.settings.get("reward", "success")
         self.action_space = spaces.Discrete(len(ACTIONS))
-        self.observation_space = self.box(0.0, 1.0, (sum(part.size for part in self.observation_components()),))
+        self.observation_space = self.box(
+            0.0, 1.0, (sum(component.size for component in self.observation_components()),)
+        )
         self.reward_space = self.box(-0.5 if self.mode == "dense" else 0.0, 1.0, ())
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
@@ -208,7 +210,9 @@ class ServiceDesk(Task[Params, State]):
         def between(slot: Slot, low: Any, high: Any) -> jax.Array:
             return low + below(slot, high - low + 1)
 
-        wish, order, gold = below(Slot.WISH, len(WISHES)), below(Slot.ORDER, ORDERS), below(Slot.GOLD, 3) == 0
+        wish = below(Slot.WISH, len(WISHES))
+        order = below(Slot.ORDER, ORDERS)
+        gold = below(Slot.GOLD, 3) == 0
         sampled_reason = rule_entry(SAMPLED_REASONS_COLUMN, wish)[below(Slot.REASON, SAMPLED_REASONS_COLUMN.shape[1])]
         reason = jnp.where(below(Slot.DENIED, 2) == 0, sampled_reason, -1)
         denied_for = {name: reason == number for number, name in enumerate(REASONS)}
@@ -248,7 +252,9 @@ class ServiceDesk(Task[Params, State]):
 
     def verdict(self, params: Params) -> jax.Array:
         """Return the number of the reason for which the policy denies the wish, -1 if it grants it."""
-        wish, gold, order = params.wish, params.gold, params.order
+        wish = params.wish
+        gold = params.gold
+        order = params.order
         reason = jnp.int32(-1)
         # The first reason of the policy that holds counts, so it is written last.
         for holds, name in (
@@ -270,7 +276,8 @@ class ServiceDesk(Task[Params, State]):
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Begin with the customer's first sentence."""
-        no, none = jnp.bool_(False), jnp.int32(-1)
+        no = jnp.bool_(False)
+        none = jnp.int32(-1)
         return State(
             checked=no,
             wish_known=params.temper == 0,
@@ -289,16 +296,18 @@ class ServiceDesk(Task[Params, State]):
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Carry out the action; the customer answers, acts, or leaves."""
         action = action.astype(jnp.int32)
-        orders, changes = jnp.arange(ORDERS), jnp.arange(len(CHANGES))
+        orders = jnp.arange(ORDERS)
+        changes = jnp.arange(len(CHANGES))
         looks = (action >= LOOK_UP) & (action < WRITE)
         writes = (action >= WRITE) & (action < RESTART)
-        order, change = (action - WRITE) % ORDERS, (action - WRITE) // ORDERS
+        order = (action - WRITE) % ORDERS
+        change = (action - WRITE) // ORDERS
         turns = state.turns + 1
         denies = (action >= DENY) & (action < DONE)
         patience = jnp.where(params.temper == TEMPERS.index("impatient"), PATIENCE, TURNS)
         ending = jnp.where(action == DONE, 1, jnp.where(denies, 2, jnp.where(turns >= patience, 3, 0)))
         confused = (params.temper == TEMPERS.index("confused")) & (state.named_order < 0)
-        named = jnp.where(confused, (params.order + 1) % ORDERS, params.order)
+        customer_order = jnp.where(confused, (params.order + 1) % ORDERS, params.order)
         verified = state.checked & params.honest
         hasty = writes & (change == REPLACE) & ~state.restarted
         counts = state.action_counts
@@ -307,7 +316,7 @@ class ServiceDesk(Task[Params, State]):
         return State(
             checked=state.checked | (action == ASK_PIN),
             wish_known=state.wish_known | (action == ASK_WISH),
-            named_order=jnp.where(action == ASK_ORDER, named, state.named_order).astype(jnp.int32),
+            named_order=jnp.where(action == ASK_ORDER, customer_order, state.named_order).astype(jnp.int32),
             looked_up=state.looked_up | (looks & (orders == action - LOOK_UP)),
             changed=state.changed | (writes & (orders[:, None] == order) & (changes[None] == change)),
             restarted=state.restarted | (action == RESTART),
@@ -322,15 +331,15 @@ class ServiceDesk(Task[Params, State]):
     def solved(self, state: State, params: Params) -> jax.Array:
         """Judge the conversation: database, end, and order of things."""
         reason = self.verdict(params)
-        wanted = jnp.arange(len(CHANGES))[None] == self.granted(params)
-        wanted = wanted & (jnp.arange(ORDERS)[:, None] == params.order)
+        goal = jnp.arange(len(CHANGES))[None] == self.granted(params)
+        goal = goal & (jnp.arange(ORDERS)[:, None] == params.order)
         device = params.wish == REPLACE
         end = jnp.where(reason < 0, state.ending == 1, (state.ending == 2) & (state.reason == reason))
         careful = state.checked & ~state.breach & (state.looked_up[params.order] | ~params.honest)
         restarted = state.restarted | ~device | (reason >= 0)
-        return end & careful & restarted & (state.changed == wanted).all()
+        return end & careful & restarted & (state.changed == goal).all()
 
-    def least(self, params: Params) -> jax.Array:
+    def fewest_actions(self, params: Params) -> jax.Array:
         """Return the fewest actions of an agent who checks everything."""
         reason = self.verdict(params)
         confused = (params.temper == TEMPERS.index("confused")).astype(jnp.int32)
@@ -341,25 +350,28 @@ class ServiceDesk(Task[Params, State]):
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return 1 for the right end, or what the mode makes of it."""
-        right, over = self.solved(next_state, params), next_state.ending > 0
-        earned: Any = right
+        success = self.solved(next_state, params)
+        over = next_state.ending > 0
+        earned: Any = success
         if self.mode == "thrifty":
-            factor = thrift(next_state.turns.astype(self.dtype), self.least(params).astype(self.dtype))
-            earned = jnp.where(right, factor, 0)
+            factor = thrift(next_state.turns.astype(self.dtype), self.fewest_actions(params).astype(self.dtype))
+            earned = jnp.where(success, factor, 0)
         if self.mode == "matched":
-            wanted = self.wanted_calls(params)
-            names = jnp.minimum(_by_tool(next_state.action_counts), _by_tool(wanted)).sum()
-            calls = jnp.minimum(next_state.action_counts, wanted).sum()
+            needed_counts = self.wanted_calls(params)
+            names = jnp.minimum(_by_tool(next_state.action_counts), _by_tool(needed_counts)).sum()
+            calls = jnp.minimum(next_state.action_counts, needed_counts).sum()
             common = names.astype(self.dtype), calls.astype(self.dtype)
-            alike = likeness(*common, next_state.turns.astype(self.dtype), wanted.sum().astype(self.dtype))
+            alike = likeness(*common, next_state.turns.astype(self.dtype), needed_counts.sum().astype(self.dtype))
             earned = jnp.where(over & (next_state.ending < 3), alike, 0)
         if self.mode == "dense":
-            earned = progress_reward(self._progress(state, params), self._progress(next_state, params), over, right)
+            earned = progress_reward(self._progress(state, params), self._progress(next_state, params), over, success)
         return earned.astype(self.dtype)
 
     def wanted_calls(self, params: Params) -> jax.Array:
         """Return how often an agent who checks everything takes each action, int32 ``(32,)``."""
-        reason, granted, order = self.verdict(params), self.granted(params), params.order
+        reason = self.verdict(params)
+        granted = self.granted(params)
+        order = params.order
         confused = params.temper == TEMPERS.index("confused")
         device = params.wish == REPLACE
         honest = params.honest
@@ -374,18 +386,19 @@ class ServiceDesk(Task[Params, State]):
             (WRITE + ORDERS * granted + order, granted >= 0),
             (jnp.where(reason < 0, DONE, DENY + reason), True),
         )
-        taken = [(jnp.arange(len(ACTIONS)) == step) & due for step, due in steps]
-        return jnp.stack(taken).sum(0, dtype=jnp.int32)
+        counts = [(jnp.arange(len(ACTIONS)) == step) & is_needed for step, is_needed in steps]
+        return jnp.stack(counts).sum(0, dtype=jnp.int32)
 
     def _progress(self, state: State, params: Params) -> jax.Array:
         """Return the share done of what the policy asks for before the end; 0 if anything was done against it."""
-        granted, order = self.granted(params), params.order
+        granted = self.granted(params)
+        order = params.order
         device = (params.wish == REPLACE) & (self.verdict(params) < 0)
-        wanted = (jnp.arange(len(CHANGES)) == granted) & (jnp.arange(ORDERS)[:, None] == order)
-        due = jnp.stack([jnp.bool_(True), params.honest, device, granted >= 0])
-        done = jnp.stack([state.checked, state.looked_up[order], state.restarted, (state.changed & wanted).any()])
-        clean = ~state.breach & ~(state.changed & ~wanted).any()
-        share = (due & done).sum().astype(self.dtype) / due.sum().astype(self.dtype)
+        goal = (jnp.arange(len(CHANGES)) == granted) & (jnp.arange(ORDERS)[:, None] == order)
+        needed = jnp.stack([jnp.bool_(True), params.honest, device, granted >= 0])
+        achieved = jnp.stack([state.checked, state.looked_up[order], state.restarted, (state.changed & goal).any()])
+        clean = ~state.breach & ~(state.changed & ~goal).any()
+        share = (needed & achieved).sum().astype(self.dtype) / needed.sum().astype(self.dtype)
         return jnp.where(clean, share, 0)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -405,7 +418,7 @@ class ServiceDesk(Task[Params, State]):
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return last action, what was said, rows and turns; ``(109,)``."""
-        seen = state.looked_up
+        looked_up = state.looked_up
         light = state.restarted & (params.wish == REPLACE)
         blocks = [
             jnp.arange(len(ACTIONS)) == state.last,
@@ -414,11 +427,11 @@ class ServiceDesk(Task[Params, State]):
             state.wish_known & (jnp.arange(len(ITEMS)) == params.items[params.order]),
             jnp.arange(ORDERS) == state.named_order,
             (state.checked & params.honest & params.gold)[None],
-            (seen[:, None] & (params.items[:, None] == jnp.arange(len(ITEMS)))).ravel(),
-            (seen[:, None] & (params.statuses[:, None] == jnp.arange(len(STATUSES)))).ravel(),
-            seen * params.days / MAX_DAYS,
-            seen * params.late / MAX_DAYS_LATE,
-            seen & params.final,
+            (looked_up[:, None] & (params.items[:, None] == jnp.arange(len(ITEMS)))).ravel(),
+            (looked_up[:, None] & (params.statuses[:, None] == jnp.arange(len(STATUSES)))).ravel(),
+            looked_up * params.days / MAX_DAYS,
+            looked_up * params.late / MAX_DAYS_LATE,
+            looked_up & params.final,
             state.changed.ravel(),
             jnp.stack([light & params.fixable, light & ~params.fixable]),
             (state.turns / TURNS)[None],
@@ -447,14 +460,16 @@ class ServiceDesk(Task[Params, State]):
     def action_components(self) -> tuple[Component, ...]:
         """List the actions."""
         orders = range(1, ORDERS + 1)
-        found = {"wait": "say nothing while a turn passes"}
-        found |= {name: f"ask the customer for the {name.removeprefix('ask_')}" for name in ACTIONS[ASK_PIN:LOOK_UP]}
-        found |= {f"look_up_{order}": f"look order {order} up in the database" for order in orders}
-        found |= {f"{change}_{n}": f"write to the database: {change} order {n}" for change in CHANGES for n in orders}
-        found["restart"] = "have the customer restart the device"
-        found |= {f"deny_{reason}": f"deny the wish, for {reason.replace('_', ' ')}" for reason in REASONS}
-        found["done"] = "end the conversation"
-        return singles(found)
+        meanings = {"wait": "say nothing while a turn passes"}
+        meanings |= {name: f"ask the customer for the {name.removeprefix('ask_')}" for name in ACTIONS[ASK_PIN:LOOK_UP]}
+        meanings |= {f"look_up_{order}": f"look order {order} up in the database" for order in orders}
+        meanings |= {
+            f"{change}_{n}": f"write to the database: {change} order {n}" for change in CHANGES for n in orders
+        }
+        meanings["restart"] = "have the customer restart the device"
+        meanings |= {f"deny_{reason}": f"deny the wish, for {reason.replace('_', ' ')}" for reason in REASONS}
+        meanings["done"] = "end the conversation"
+        return singles(meanings)
 
     # -- host side -----------------------------------------------------------------------------------------------------
 
@@ -469,11 +484,11 @@ class ServiceDesk(Task[Params, State]):
 
     def describe(self, state: State, params: Params) -> str:
         """Describe what was said last, and everything known."""
-        return "\n\n".join([self._said(state, params), self._known(state, params)])
+        return "\n\n".join([self._last_turn(state, params), self._facts(state, params)])
 
     def describe_turn(self, before: State | None, state: State, params: Params) -> str:
         """Describe everything at first, then what was said last."""
-        return self.describe(state, params) if before is None else self._said(state, params)
+        return self.describe(state, params) if before is None else self._last_turn(state, params)
 
     def _wish(self, params: Params) -> str:
         item = ITEMS[int(params.items[int(params.order)])]
@@ -485,33 +500,34 @@ class ServiceDesk(Task[Params, State]):
             f"The light of the {item} is red. I want a new one.",
         )[int(params.wish)]
 
-    def _said(self, state: State, params: Params) -> str:
-        last, order = int(state.last), int(state.named_order) + 1
+    def _last_turn(self, state: State, params: Params) -> str:
+        last = int(state.last)
+        order = int(state.named_order) + 1
         if last < 0:
             return f"Customer: {self._wish(params) if int(params.temper) == 0 else 'Hello, I need help with an order.'}"
         if last == WAIT:
-            said = "Customer: Are you still there?"
+            text = "Customer: Are you still there?"
         elif last == ASK_PIN:
             fits = "It is right" if params.honest else "It is wrong"
             gold = ", and the customer is gold" if params.honest and params.gold else ""
             pin = int(params.pin) if params.honest else 10_999 - int(params.pin)
-            said = f"Customer: My PIN is {pin}.\nSystem: {fits}{gold}."
+            text = f"Customer: My PIN is {pin}.\nSystem: {fits}{gold}."
         elif last == ASK_WISH:
-            said = f"Customer: {self._wish(params)}"
+            text = f"Customer: {self._wish(params)}"
         elif last == ASK_ORDER:
-            said = f"Customer: It is order {order}."
+            text = f"Customer: It is order {order}."
         elif last < WRITE:
-            said = self._row(last - LOOK_UP, params)
+            text = self._row(last - LOOK_UP, params)
         elif last < RESTART:
             change, number = divmod(last - WRITE, ORDERS)
-            said = f"System: {CHANGES[change]} is written to order {number + 1}."
+            text = f"System: {CHANGES[change]} is written to order {number + 1}."
         elif last == RESTART:
             light = "green" if params.fixable else "still red"
             device = int(params.wish) == REPLACE
-            said = f"Customer: I have restarted it. The light is {light}." if device else "Customer: Restart what?"
+            text = f"Customer: I have restarted it. The light is {light}." if device else "Customer: Restart what?"
         else:
-            said = "You ended the conversation."
-        return f"{said}\nThe customer has left." if int(state.ending) == 3 else said
+            text = "You ended the conversation."
+        return f"{text}\nThe customer has left." if int(state.ending) == 3 else text
 
     def _row(self, order: int, params: Params) -> str:
         status = STATUSES[int(params.statuses[order])]
@@ -520,7 +536,7 @@ class ServiceDesk(Task[Params, State]):
         final = ", final sale" if params.final[order] else ""
         return f"Order {order + 1}: {ITEMS[int(params.items[order])]}, {status}{days}{late}{final}."
 
-    def _known(self, state: State, params: Params) -> str:
+    def _facts(self, state: State, params: Params) -> str:
         lines = [f"Turns used: {int(state.turns)}."]
         if state.checked:
             lines.append(f"The PIN is {'right' if params.honest else 'wrong'}.")
@@ -551,14 +567,14 @@ class ServiceDesk(Task[Params, State]):
         Raises:
             ValueError: the text is no call of one of the tools.
         """
-        tool, given = read_tool_call(TOOLS, text)
+        tool, arguments = read_tool_call(TOOLS, text)
         number = {
             "wait": WAIT,
-            "ask": ASK_PIN + given.get("what", 0),
-            "look_up": LOOK_UP + given.get("order", 1) - 1,
-            "write": WRITE + ORDERS * given.get("change", 0) + given.get("order", 1) - 1,
+            "ask": ASK_PIN + arguments.get("what", 0),
+            "look_up": LOOK_UP + arguments.get("order", 1) - 1,
+            "write": WRITE + ORDERS * arguments.get("change", 0) + arguments.get("order", 1) - 1,
             "restart": RESTART,
-            "deny": DENY + given.get("reason", 0),
+            "deny": DENY + arguments.get("reason", 0),
             "done": DONE,
         }[tool.name]
         return np.array(number, self.action_space.dtype)
@@ -589,7 +605,7 @@ class ServiceDesk(Task[Params, State]):
         """Draw the conversation's last turn and what is known."""
         last = ACTIONS[int(state.last)].replace("_", " ") if int(state.last) >= 0 else "-"
         status = f"last action: {last}   turns: {int(state.turns)}"
-        return page(self.card.name, status, [self._said(state, params), "", self._known(state, params)])
+        return page(self.card.name, status, [self._last_turn(state, params), "", self._facts(state, params)])
 
 
 def _by_tool(counts: jax.Array) -> jax.Array:

@@ -30,7 +30,7 @@ PEOPLE = (
     "Pia", "Quin", "Rosa", "Sven", "Tara", "Ugo", "Vera", "Wim", "Xena", "Yara", "Zoe",
 )  # fmt: skip
 YEARS = (2019, 2020, 2021, 2022)
-LONGEST, MOST_ROWS = 4_000, 200
+LONGEST, MAX_ROWS = 4_000, 200
 """Characters of a query; rows of a result."""
 STEPS, FEW_STEPS, TICK = 100_000, 20_000, 1_000
 """Instructions of SQLite's machine that a query may take, those that one with a slow function may take, and how often
@@ -171,10 +171,12 @@ def _people(dice: Dice, focus: Focus) -> list[tuple[str, str, int]]:
     is as old as all of them are on average.
     """
     count = dice.between(9, 14)
-    names, cities = dice.sample(PEOPLE, count), [focus.city, *dice.sample(CITIES, 3)]
+    names = dice.sample(PEOPLE, count)
+    cities = [focus.city, *dice.sample(CITIES, 3)]
     ages = [focus.age - 1, focus.age, focus.age + 1, focus.age + 1] + [dice.between(18, 80) for _ in range(count - 4)]
     mean = ages[7] = sum(ages) // count
-    missing, who = count * mean - sum(ages), 4
+    missing = count * mean - sum(ages)
+    who = 4
     while missing:
         change = max(-1, min(1, missing))
         if who != 7 and 16 <= ages[who] + change <= 90:
@@ -185,22 +187,22 @@ def _people(dice: Dice, focus: Focus) -> list[tuple[str, str, int]]:
     return list(zip(names, homes, ages, strict=True))
 
 
-def _things(dice: Dice, focus: Focus, one: Theme) -> list[tuple[str, str, int]]:
+def _things(dice: Dice, focus: Focus, theme: Theme) -> list[tuple[str, str, int]]:
     """Draw name, kind and size of things in the order of their roles: two of the focus' kind, two of others, any, one
     of the focus' kind, any.
 
     Three sizes are one below the focus' size, at it, and one above; at least two more are below.
     """
     count = dice.between(7, 10)
-    others = [kind for kind in one.kinds if kind != focus.kind]
-    kinds = [focus.kind] * 2 + [dice.choice(others) for _ in range(2)] + [
-        dice.choice(one.kinds) for _ in range(count - 4)
+    other_kinds = [kind for kind in theme.kinds if kind != focus.kind]
+    kinds = [focus.kind] * 2 + [dice.choice(other_kinds) for _ in range(2)] + [
+        dice.choice(theme.kinds) for _ in range(count - 4)
     ]  # fmt: skip
     kinds[5] = focus.kind
     near = [focus.size - 1, focus.size, focus.size + 1]
     low = dice.sample(range(5, focus.size - 1), 2)
-    far = dice.sample([size for size in range(5, 60) if size not in near + low], count - 5)
-    return list(zip(dice.sample(one.things, count), kinds, dice.shuffled(near + low + far), strict=True))
+    distant = dice.sample([size for size in range(5, 60) if size not in near + low], count - 5)
+    return list(zip(dice.sample(theme.things, count), kinds, dice.shuffled(near + low + distant), strict=True))
 
 
 def _links(dice: Dice, focus: Focus, people: int, things: int, leaders: int) -> list[tuple[int, int, int, int]]:
@@ -212,37 +214,37 @@ def _links(dice: Dice, focus: Focus, people: int, things: int, leaders: int) -> 
     of 3 and 7 if there are several leaders. Things: 0 has links of one year, 1 of two years, and 4 none.
     """
     years = dice.shuffled(list(YEARS))
-    others = [year for year in YEARS if year != focus.year]
+    other_years = [year for year in YEARS if year != focus.year]
     links = [(0, 0, focus.few + 1, years[0])] * 2
-    links += [(5, 3, focus.few, dice.choice(others)), (8, 2, focus.few + 1, dice.choice(YEARS))]
-    free = [2, 3, 5, *(thing for thing in range(6, things) if dice.below(2))]
+    links += [(5, 3, focus.few, dice.choice(other_years)), (8, 2, focus.few + 1, dice.choice(YEARS))]
+    free = [2, 3, 5, *(number for number in range(6, things) if dice.below(2))]
     for who in [1, 2, *range(9, people)]:
-        chosen = [5] if who < 3 else free
-        links += [(who, dice.choice(chosen), dice.between(1, 12), dice.choice(YEARS)) for _ in range(dice.below(4))]
+        options = [5] if who < 3 else free
+        links += [(who, dice.choice(options), dice.between(1, 12), dice.choice(YEARS)) for _ in range(dice.below(4))]
     totals: dict[int, int] = {}
     for who, _, amount, _ in links:
         totals[who] = totals.get(who, 0) + amount
-    most = max(totals.values()) + dice.between(1, 5)
-    third = _parts(dice, most - (leaders < 2), 3)
-    fourth = _parts(dice, most, 4)
-    links += [(3, 2, amount, years[place // 2]) for place, amount in enumerate(third)]
+    highest = max(totals.values()) + dice.between(1, 5)
+    third = _split_total(dice, highest - (leaders < 2), 3)
+    fourth = _split_total(dice, highest, 4)
+    links += [(3, 2, amount, years[index // 2]) for index, amount in enumerate(third)]
     links += [
         (4, 3, fourth[0], focus.year), (4, dice.choice(free), fourth[1], focus.year), (4, 1, fourth[2], years[1]),
         (4, 1, fourth[3], years[2]),
     ]  # fmt: skip
     if leaders > 2:
-        links += [(7, dice.choice(free), amount, dice.choice(YEARS)) for amount in _parts(dice, most, 3)]
+        links += [(7, dice.choice(free), amount, dice.choice(YEARS)) for amount in _split_total(dice, highest, 3)]
     return dice.shuffled(links)
 
 
-def _parts(dice: Dice, total: int, count: int) -> list[int]:
+def _split_total(dice: Dice, total: int, count: int) -> list[int]:
     """Split a total of at most 42 into 3 or 4 parts of 1 to 20, two of them equal."""
     twice = dice.between(max(1, (total - 20 * (count - 2) + 1) // 2), min(20, (total - count + 2) // 2))
-    rest = total - 2 * twice
+    remainder = total - 2 * twice
     if count == 3:
-        return [twice, twice, rest]
-    one = dice.between(max(1, rest - 20), min(20, rest - 1))
-    return [twice, twice, one, rest - one]
+        return [twice, twice, remainder]
+    third = dice.between(max(1, remainder - 20), min(20, remainder - 1))
+    return [twice, twice, third, remainder - third]
 
 
 class Database:
@@ -255,14 +257,17 @@ class Database:
 
     def __init__(self, theme: int, seed: int) -> None:
         self.theme = THEMES[theme]
-        dice, one, focus = Dice(_STREAM, seed, theme), self.theme, focus_of(theme, seed)
-        people, things = _people(dice, focus), _things(dice, focus, one)
+        dice = Dice(_STREAM, seed, theme)
+        names = self.theme
+        focus = focus_of(theme, seed)
+        people = _people(dice, focus)
+        things = _things(dice, focus, names)
         links = _links(dice, focus, len(people), len(things), leaders=LEADERS[seed % GROUP])
         ids = [dice.shuffled(range(1, len(table) + 1)) for table in (people, things)]
         rows: dict[str, list[tuple[Any, ...]]] = {
-            one.a: sorted((ids[0][role], *row) for role, row in enumerate(people)),
-            one.b: sorted((ids[1][role], *row) for role, row in enumerate(things)),
-            one.c: [(i, ids[0][a], ids[1][b], amount, year) for i, (a, b, amount, year) in enumerate(links, 1)],
+            names.a: sorted((ids[0][role], *row) for role, row in enumerate(people)),
+            names.b: sorted((ids[1][role], *row) for role, row in enumerate(things)),
+            names.c: [(i, ids[0][a], ids[1][b], amount, year) for i, (a, b, amount, year) in enumerate(links, 1)],
         }
         # The threads of a server share the connection, so each query takes the lock. Without it they stop for ever: a
         # thread that counts steps waits for Python's lock while one that fetches rows holds it and waits for SQLite's.
@@ -272,7 +277,7 @@ class Database:
         self._connection = sqlite3.connect(
             ":memory:", isolation_level=None, check_same_thread=False, cached_statements=0
         )
-        self._connection.executescript(one.schema)
+        self._connection.executescript(names.schema)
         for table, content in rows.items():
             self._connection.executemany(f"INSERT INTO {table} VALUES ({','.join('?' * len(content[0]))})", content)
         for limit, value in _LIMITS.items():
@@ -311,20 +316,21 @@ class Database:
 
     def _run(self, query: str) -> tuple[tuple[Any, ...], ...]:
         """Return the rows of a query, as :meth:`run` does, for the thread that has the lock."""
-        self._allowed, self._used = STEPS, 0
+        self._allowed = STEPS
+        self._used = 0
         try:
             with closing(self._connection.execute(query)) as cursor:
                 columns = tuple(column[0] for column in cursor.description or ())
                 if not columns or columns in EXPLANATIONS:
                     raise ValueError("only SELECT is allowed")
-                rows = cursor.fetchmany(MOST_ROWS + 1)
+                rows = cursor.fetchmany(MAX_ROWS + 1)
         except (sqlite3.Error, sqlite3.Warning, OverflowError) as error:
             message = str(error)
             if message == "interrupted":
                 message = f"the query takes more than {self._allowed} steps"
             raise ValueError(message[:200]) from None
-        if len(rows) > MOST_ROWS:
-            raise ValueError(f"the result has more than {MOST_ROWS} rows")
+        if len(rows) > MAX_ROWS:
+            raise ValueError(f"the result has more than {MAX_ROWS} rows")
         return tuple(rows)
 
 

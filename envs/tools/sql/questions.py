@@ -136,11 +136,11 @@ class Instance(NamedTuple):
 def instance(tier: int, split: int, number: int) -> Instance:
     """Return the instance of a number."""
     dice = Dice(_STREAM, number, 2 * tier + split)
-    templates = [one for one in TEMPLATES if (one.tier, one.split) == (tier, split)]
+    templates = [template for template in TEMPLATES if (template.tier, template.split) == (tier, split)]
     theme = dice.below(len(THEMES))
     names = THEMES[theme]
     while True:
-        one = dice.choice(templates)
+        template = dice.choice(templates)
         first = GROUP * (GROUPS * split + dice.below(GROUPS))
         focus = focus_of(theme, first)
         gaps = focus._asdict() | {
@@ -148,20 +148,23 @@ def instance(tier: int, split: int, number: int) -> Instance:
             "kind_": names.kind, "size_": names.size, "amount": names.amount, "some": dice.between(2, 3),
         }  # fmt: skip
         seeds = tuple(first + seed for seed in dice.sample(range(GROUP), DATABASES))
-        query = one.query.format(**gaps)
+        query = template.query.format(**gaps)
         results = [database(theme, seed).run(query) for seed in seeds]
         empty = any(value is None for rows in results for row in rows for value in row)  # no one right answer
         if len(set(results)) >= 3 and all(results) and not empty:
-            return Instance(theme, one.question.format(**gaps), query, one.ordered, seeds)
+            return Instance(theme, template.question.format(**gaps), query, template.ordered, seeds)
 
 
-def agree(rows: tuple[tuple[object, ...], ...], wanted: tuple[tuple[object, ...], ...], ordered: bool) -> bool:
+def agree(rows: tuple[tuple[object, ...], ...], expected: tuple[tuple[object, ...], ...], ordered: bool) -> bool:
     """Return whether two results have equal rows, in any order unless it counts; floats within one in 10**9."""
-    if len(rows) != len(wanted):
+    if len(rows) != len(expected):
         return False
     if not ordered:
-        rows, wanted = (tuple(sorted(some, key=_rank)) for some in (rows, wanted))
-    return all(len(one) == len(other) and all(map(_equal, one, other)) for one, other in zip(rows, wanted, strict=True))
+        rows, expected = (tuple(sorted(some, key=_rank)) for some in (rows, expected))
+    return all(
+        len(row) == len(expected_row) and all(map(_equal, row, expected_row))
+        for row, expected_row in zip(rows, expected, strict=True)
+    )
 
 
 def _rank(row: tuple[object, ...]) -> tuple[tuple[str, object], ...]:
@@ -172,7 +175,7 @@ def _rank(row: tuple[object, ...]) -> tuple[tuple[str, object], ...]:
     )
 
 
-def _equal(one: object, other: object) -> bool:
-    if isinstance(one, (int, float)) and isinstance(other, (int, float)):
-        return abs(one - other) <= 1e-9 * max(1.0, abs(other))
-    return type(one) is type(other) and one == other
+def _equal(value: object, expected: object) -> bool:
+    if isinstance(value, (int, float)) and isinstance(expected, (int, float)):
+        return abs(value - expected) <= 1e-9 * max(1.0, abs(expected))
+    return type(value) is type(expected) and value == expected

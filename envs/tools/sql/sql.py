@@ -64,9 +64,9 @@ _KEYWORDS = tuple(_SQL.split())
 CHARACTERS = tuple(map(chr, range(32, 127)))
 WORDS = (
     *_KEYWORDS,
-    *dict.fromkeys(word for one in THEMES for names in one.tables.items() for word in (names[0], *names[1])),
+    *dict.fromkeys(word for theme in THEMES for names in theme.tables.items() for word in (names[0], *names[1])),
     *CITIES,
-    *dict.fromkeys(kind for one in THEMES for kind in one.kinds),
+    *dict.fromkeys(kind for theme in THEMES for kind in theme.kinds),
     *map(str, YEARS),
 )
 VOCABULARY = ("", *CHARACTERS, *WORDS)
@@ -108,15 +108,15 @@ def to_tokens(text: str, length: int) -> np.ndarray:
 
 def to_text(tokens: np.ndarray) -> str:
     """Return the text of tokens up to the first 0: the inverse of :func:`to_tokens`."""
-    parts: list[str] = []
+    pieces: list[str] = []
     before = False
     for number in tokens.tolist():
         if not number:
             break
         word = number >= _FIRST_WORD
-        parts.append(f" {VOCABULARY[number]}" if word and before else VOCABULARY[number])
+        pieces.append(f" {VOCABULARY[number]}" if word and before else VOCABULARY[number])
         before = word
-    return "".join(parts)
+    return "".join(pieces)
 
 
 class Params(NamedTuple):
@@ -148,7 +148,8 @@ class Console(gymnasium.Env[np.ndarray, np.ndarray]):
     state: State
 
     def __init__(self, tier: int, thrifty: bool) -> None:
-        self.tier, self.thrifty = tier, thrifty
+        self.tier = tier
+        self.thrifty = thrifty
         self.observation_space = spaces.Box(0.0, 1.0, (8 + 2 * SHOWN,), np.float32)
         self.action_space = spaces.MultiDiscrete([len(TOOLS)] + [SIZE] * LENGTH)
 
@@ -172,7 +173,8 @@ class Console(gymnasium.Env[np.ndarray, np.ndarray]):
         """Make one call."""
         action = np.asarray(action, np.int16)
         text, failed = outcome(self.instance, action)
-        calls, verdict = int(self.state.calls) + 1, 0
+        calls = int(self.state.calls) + 1
+        verdict = 0
         if action[0] == TOOLS.index("answer") and not failed:
             verdict = 1 if judge(self.instance, to_text(action[1:])) else 2
         self.state = State(action.copy(), calls, int(self.state.errors) + failed, verdict)
@@ -182,10 +184,11 @@ class Console(gymnasium.Env[np.ndarray, np.ndarray]):
         return self._observe(text, failed), reward, verdict > 0, False, {}
 
     def _observe(self, text: str, failed: bool) -> np.ndarray:
-        one, last = self.instance, int(self.state.last[0])
+        exercise = self.instance
+        last = int(self.state.last[0])
         flags = [*(last == number for number in range(len(TOOLS))), failed]
-        flags += [one.theme == number for number in range(len(THEMES))]
-        tokens = _shown_tokens(one.question), _shown_tokens(text)
+        flags += [exercise.theme == number for number in range(len(THEMES))]
+        tokens = _shown_tokens(exercise.question), _shown_tokens(text)
         return np.concatenate([np.array(flags, np.float32), *tokens])
 
 
@@ -196,42 +199,42 @@ def _shown_tokens(text: str) -> np.ndarray:
     return to_tokens(start, SHOWN).astype(np.float32) / SIZE
 
 
-def outcome(one: Instance, action: np.ndarray) -> tuple[str, bool]:
+def outcome(exercise: Instance, action: np.ndarray) -> tuple[str, bool]:
     """Return what a call shows, and whether it failed. An answer shows no rows."""
-    return _outcome(one, np.asarray(action, np.int16).tobytes())
+    return _outcome(exercise, np.asarray(action, np.int16).tobytes())
 
 
 @lru_cache(maxsize=256)
-def _outcome(one: Instance, call: bytes) -> tuple[str, bool]:
+def _outcome(exercise: Instance, call: bytes) -> tuple[str, bool]:
     action = np.frombuffer(call, np.int16)
     if action[0] == TOOLS.index("schema"):
-        return THEMES[one.theme].schema, False
+        return THEMES[exercise.theme].schema, False
     try:
-        rows = database(one.theme, one.seeds[0]).run(to_text(action[1:]))
+        rows = database(exercise.theme, exercise.seeds[0]).run(to_text(action[1:]))
     except ValueError as error:
         return f"Error: {error}".encode("ascii", "backslashreplace").decode(), True
     if action[0] == TOOLS.index("answer"):
         return "The answer is judged.", False
-    lines = [" | ".join(_shown(value) for value in row) for row in rows[:ROWS]]
+    lines = [" | ".join(_cell_text(value) for value in row) for row in rows[:ROWS]]
     if len(rows) > ROWS:
         lines.append(f"... {len(rows) - ROWS} more rows")
     return "\n".join(lines) or "no rows", False
 
 
-def _shown(value: Any) -> str:
+def _cell_text(value: Any) -> str:
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
     return "".join(c if c.isascii() and c.isprintable() else "?" for c in text[:60])
 
 
-def judge(one: Instance, query: str) -> bool:
+def judge(exercise: Instance, query: str) -> bool:
     """Return whether a query gives the right result on every database."""
-    for seed in one.seeds:
-        base = database(one.theme, seed)
+    for seed in exercise.seeds:
+        base = database(exercise.theme, seed)
         try:
             rows = base.run(query)
         except ValueError:
             return False
-        if not agree(rows, base.run(one.query), one.ordered):
+        if not agree(rows, base.run(exercise.query), exercise.ordered):
             return False
     return True
 
@@ -266,7 +269,7 @@ class SQL(HostTask[State]):
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the blocks of the observation."""
-        themes = ", ".join(one.a for one in THEMES)
+        themes = ", ".join(theme.a for theme in THEMES)
         return (
             Component("tool", f"last tool, one-hot: {', '.join(TOOLS)}", shape=(len(TOOLS),)),
             Component("failed", "whether the last call failed"),
@@ -298,15 +301,16 @@ class SQL(HostTask[State]):
         """Begin an episode with the context of its seed and number, or with the numbered context."""
         if seed is not None:
             simulator.reset(seed=seed)
-        split, number = int(draw.split), int(draw.context)
+        split = int(draw.split)
+        number = int(draw.context)
         if number < 0:
-            high, low = (int(part) for part in key)
+            high, low = (int(word) for word in key)
             number = Dice(_STREAM, high << 32 | low, index).below(2**31)
         query = to_tokens(instance(self.tier, split, number).query, LENGTH)
         solution = np.concatenate([[np.int16(TOOLS.index("answer"))], query]).astype(np.int16)
         return simulator.begin(Params(np.int32(split), np.int32(number), solution)), {}
 
-    def info(self, simulator: Any, told: dict[str, Any]) -> dict[str, Any]:
+    def info(self, simulator: Any, simulator_info: dict[str, Any]) -> dict[str, Any]:
         """Return ``success`` and the measures."""
         state = simulator.state
         return {
@@ -328,7 +332,8 @@ class SQL(HostTask[State]):
 
     def set_state(self, simulator: Any, state: State, params: Params) -> None:
         """Put the console into a state and its context."""
-        simulator.state, simulator.params = state, params
+        simulator.state = state
+        simulator.params = params
 
     # -- text and picture ----------------------------------------------------------------------------------------------
 
@@ -345,8 +350,8 @@ class SQL(HostTask[State]):
 
     def describe(self, state: State, params: Params) -> str:
         """Describe the question and the last call."""
-        one = instance(self.tier, int(params.split), int(params.number))
-        return "\n\n".join([f"Question: {one.question}", self._result(one, state)])
+        exercise = instance(self.tier, int(params.split), int(params.number))
+        return "\n\n".join([f"Question: {exercise.question}", self._result(exercise, state)])
 
     def describe_turn(self, before: State | None, state: State, params: Params) -> str:
         """Describe the question at first, then the result of the last call."""
@@ -354,9 +359,9 @@ class SQL(HostTask[State]):
             return self.describe(state, params)
         return self._result(instance(self.tier, int(params.split), int(params.number)), state)
 
-    def _result(self, one: Instance, state: State) -> str:
+    def _result(self, exercise: Instance, state: State) -> str:
         last = np.asarray(state.last)
-        return "No call yet." if last[0] < 0 else f"Result of {TOOLS[int(last[0])]}:\n{outcome(one, last)[0]}"
+        return "No call yet." if last[0] < 0 else f"Result of {TOOLS[int(last[0])]}:\n{outcome(exercise, last)[0]}"
 
     def tools(self) -> list[dict[str, Any]]:
         """Return the tools."""
@@ -375,14 +380,16 @@ class SQL(HostTask[State]):
         Raises:
             ValueError: the text is neither, or the query is too long.
         """
-        word, _, rest = text.strip().partition(" ")
+        word, _, query_text = text.strip().partition(" ")
         if word.rstrip(":") in TOOLS and "(" not in word:
-            name, query = word.rstrip(":"), rest
-            if bool(rest.strip()) == (name == "schema"):
+            name = word.rstrip(":")
+            query = query_text
+            if bool(query_text.strip()) == (name == "schema"):
                 raise ValueError(f"{name} takes {'no query' if name == 'schema' else 'a query'}")
         else:
-            tool, given = read_tool_call(self._tools, text)
-            name, query = tool.name, given.get("query", "")
+            tool, arguments = read_tool_call(self._tools, text)
+            name = tool.name
+            query = arguments.get("query", "")
         if len(query) > LONGEST:
             raise ValueError(f"a query has at most {LONGEST} characters, got {len(query)}")
         query = " ".join(_without_comments(query).split()).rstrip("; ")
@@ -409,12 +416,14 @@ class SQL(HostTask[State]):
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw question, last query and its result."""
-        one = instance(self.tier, int(params.split), int(params.number))
+        exercise = instance(self.tier, int(params.split), int(params.number))
         last = np.asarray(state.last)
         query = to_text(last[1:]) if last[0] > 0 else ""
         verdict = ("", "right", "wrong")[int(state.verdict)]
         return page(
-            one.question, f"{self.card.name}   {int(state.calls)} calls   {verdict}", [query, self._result(one, state)]
+            exercise.question,
+            f"{self.card.name}   {int(state.calls)} calls   {verdict}",
+            [query, self._result(exercise, state)],
         )
 
 
@@ -424,15 +433,15 @@ _QUOTED_OR_COMMENT = re.compile(r"('[^']*'|--[^\n]*|/\*.*?(?:\*/|$))", re.DOTALL
 
 def _without_comments(query: str) -> str:
     """Return a query without comments outside quotes: joined to one line, a comment would swallow what follows."""
-    parts = _QUOTED_OR_COMMENT.split(query)
-    return "".join(" " if part.startswith(("--", "/*")) else part for part in parts)
+    pieces = _QUOTED_OR_COMMENT.split(query)
+    return "".join(" " if piece.startswith(("--", "/*")) else piece for piece in pieces)
 
 
 def _upper(query: str) -> str:
     """Return a query with SQL's words in capitals outside quotes, so that each is one token."""
-    parts = _QUOTED.split(query)
-    parts[::2] = [re.sub(r"\w+", _capital, part) for part in parts[::2]]
-    return "".join(parts)
+    pieces = _QUOTED.split(query)
+    pieces[::2] = [re.sub(r"\w+", _capital, piece) for piece in pieces[::2]]
+    return "".join(pieces)
 
 
 def _capital(word: re.Match[str]) -> str:
@@ -464,7 +473,7 @@ _FUNCTIONS = (("average", "AVG"), ("total", "SUM"), ("largest", "MAX"), ("ow man
 _COLUMN_OF = {
     **dict.fromkeys(CITIES, "city"),
     **dict.fromkeys(map(str, YEARS), "year"),
-    **{kind: one.kind for one in THEMES for kind in one.kinds},
+    **{kind: theme.kind for theme in THEMES for kind in theme.kinds},
 }
 """Column in which a value stands."""
 
@@ -473,7 +482,11 @@ def _numbers(words: Iterable[str]) -> np.ndarray:
     return np.array([_NUMBER[word] for word in words])
 
 
-_LINKS = {table: (f"{one_}_id", one.c) for one in THEMES for table, one_ in ((one.a, one.one_a), (one.b, one.one_b))}
+_LINKS = {
+    table: (f"{noun}_id", theme.c)
+    for theme in THEMES
+    for table, noun in ((theme.a, theme.one_a), (theme.b, theme.one_b))
+}
 """Column and table of the links of a table."""
 
 
@@ -492,30 +505,36 @@ class Keywords(Expert):
 
         def says(text: str) -> jax.Array:
             last = SHOWN - len(text) + 1
-            return jnp.stack([question[at : last + at] == _NUMBER[one] for at, one in enumerate(text)]).all(0).any()
+            return (
+                jnp.stack([question[at : last + at] == _NUMBER[character] for at, character in enumerate(text)])
+                .all(0)
+                .any()
+            )
 
-        def named(words: Iterable[str]) -> jax.Array:
+        def first_of(words: Iterable[str]) -> jax.Array:
             there = (question[:, None] == _numbers(words)).any(1)
             return jnp.where(there.any(), question[jnp.argmax(there)], 0)
 
         function = jnp.int32(0)
         for text, name in reversed(_FUNCTIONS):
             function = jnp.where(says(text), _NUMBER[name], function)
-        table = named(name for one in THEMES for name in one.tables)
-        value = named(_COLUMN_OF)
+        table = first_of(name for theme in THEMES for name in theme.tables)
+        value = first_of(_COLUMN_OF)
         column = (_numbers(_COLUMN_OF.values()) * (value == _numbers(_COLUMN_OF))).max()
-        group = jnp.where(says("each"), named(_COLUMN_OF.values()), 0)
-        measure = named(["age", *(name for one in THEMES for name in (one.size, one.amount))])
+        group = jnp.where(says("each"), first_of(_COLUMN_OF.values()), 0)
+        measure = first_of(["age", *(name for theme in THEMES for name in (theme.size, theme.amount))])
         what = jnp.where(function == _NUMBER["COUNT"], _NUMBER["*"], jnp.where(function == 0, _NUMBER["name"], measure))
         none = (says(" no ") | says("never")) * (table == _numbers(_LINKS))
         link, links = ((_numbers(some) * none).max() for some in zip(*_LINKS.values(), strict=True))
-        parts = [
+        clauses = [
             (True, ("SELECT",)), (group > 0, (group, ",")), (True, (function, "(", what, ")", "FROM", table)),
             (value > 0, ("WHERE", column, "=", "'", value, "'")), (group > 0, ("GROUP", "BY", group)),
             (link > 0, ("WHERE", "id", "NOT", "IN", "(", "SELECT", link, "FROM", links, ")")),
         ]  # fmt: skip
         numbers = [
-            there * jnp.int32(_NUMBER[one] if isinstance(one, str) else one) for there, some in parts for one in some
+            is_used * jnp.int32(_NUMBER[token] if isinstance(token, str) else token)
+            for is_used, tokens in clauses
+            for token in tokens
         ]
         query = jnp.zeros(LENGTH, jnp.int32).at[: len(numbers)].set(jnp.stack(numbers))
         answer = jnp.array([TOOLS.index("answer")], jnp.int32)

@@ -20,7 +20,7 @@ def part_sizes() -> dict[Part, int]:
     sizes = {Part.API: len(COLUMN_APIS)}
     for api in COLUMN_APIS:
         for kind in api.arguments.values():
-            sizes[kind.part] = max(sizes.get(kind.part, 0), kind.size + 1)
+            sizes[kind.action_part] = max(sizes.get(kind.action_part, 0), kind.size + 1)
     return dict(sorted(sizes.items()))
 
 

@@ -147,8 +147,8 @@ def api(
     Raises:
         ValueError: two arguments share a part of the action.
     """
-    parts = [kind.part for kind in arguments.values()]
-    if len(set(parts)) < len(parts):
+    action_parts = [kind.action_part for kind in arguments.values()]
+    if len(set(action_parts)) < len(action_parts):
         raise ValueError(f"{name}: an API takes at most one argument of each part of an action.")
 
     def declare(effect: Callable[..., State]) -> Api:
@@ -166,7 +166,7 @@ def carry_out(apis: Sequence[Api], state: State, action: jax.Array) -> State:
     next_leaves = list(leaves)
     error = before.error
     for number, api in enumerate(apis):
-        arguments = {name: action[kind.part].astype(jnp.int32) for name, kind in api.arguments.items()}
+        arguments = {name: action[kind.action_part].astype(jnp.int32) for name, kind in api.arguments.items()}
         valid = jnp.bool_(True)
         for name, kind in api.arguments.items():
             valid &= (arguments[name] > 0) & (arguments[name] <= kind.size)

@@ -37,7 +37,7 @@ class Kind:
     """Kind of argument: its name, the part of an action that carries it, and what it is in texts."""
 
     name: str
-    part: Part
+    action_part: Part
     argument: Argument
 
     @property
@@ -56,12 +56,12 @@ class Kind:
         return len(self.words) or self.argument.high or 0
 
 
-def _word(name: str, meaning: str, words: Sequence[str], part: Part = Part.WORD) -> Kind:
-    return Kind(name, part, Argument(meaning, tuple(words)))
+def _word(name: str, meaning: str, words: Sequence[str], action_part: Part = Part.WORD) -> Kind:
+    return Kind(name, action_part, Argument(meaning, tuple(words)))
 
 
-def _number(name: str, part: Part, meaning: str, high: int) -> Kind:
-    return Kind(name, part, Argument(meaning, low=1, high=high))
+def _number(name: str, action_part: Part, meaning: str, high: int) -> Kind:
+    return Kind(name, action_part, Argument(meaning, low=1, high=high))
 
 
 CONTACT = _number("contact", Part.CONTACT, "id of a contact", columns.CONTACTS)

@@ -175,7 +175,7 @@ def call(api: Api, /, **arguments: Any) -> jax.Array:
     action: list[Any] = [0] * len(Part)
     action[Part.API] = COLUMN_API_NUMBERS[api.name]
     for name, value in arguments.items():
-        action[api.arguments[name].part] = value
+        action[api.arguments[name].action_part] = value
     return jnp.stack([jnp.asarray(number, jnp.int32) for number in action])
 
 

@@ -112,8 +112,8 @@ def bill_split(start: World, ask: Ask, end: World) -> World:
     share = ask.number // (size(guests) + 1)
     world = start
     for _ in range(3):
-        asked = with_request(world, lowest(guests), share)
-        columns = {c: jnp.where(guests != 0, getattr(asked, c), getattr(world, c)) for c in sorted(ASKS)}
+        requested = with_request(world, lowest(guests), share)
+        columns = {c: jnp.where(guests != 0, getattr(requested, c), getattr(world, c)) for c in sorted(ASKS)}
         world = world._replace(**columns)
         guests = guests & (guests - 1)
     return world
@@ -123,8 +123,8 @@ def plan_bill(see: Sight) -> Plan:
     """Read the guest list; ask those who were not asked yet (no other requests are looked at)."""
     row, search = find_event(see)
     guests = cell(see.world.guests, row)
-    asked = jnp.bitwise_or.reduce(jnp.stack([bit(contact) for contact in see.world.request_contact]))
-    pending = guests & ~asked
+    requested = jnp.bitwise_or.reduce(jnp.stack([bit(contact) for contact in see.world.request_contact]))
+    pending = guests & ~requested
     share = see.ask.number // (size(guests) + 1)
     return (
         *search,
