@@ -99,7 +99,7 @@ def play(
         table[:] = script[-1]
         table[: len(script)] = script[:STEPS]
     begin, step = programs(tier)
-    batches = []
+    recorded = []
     for batch in range(batches):
         keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), batch), BATCH)
         params, state = begin(keys, np.int32(split))
@@ -108,8 +108,8 @@ def play(
             chances = jax.random.split(jax.random.fold_in(keys[0], t), BATCH)
             state, *outputs = step(chances, params, state, table[t], np.float32(noise))
             steps.append((state, *outputs))
-        batches.append((params, *jax.tree.map(lambda *leaves: np.stack(leaves, 1), *steps)))
-    return Play(tier, *jax.tree.map(lambda *leaves: np.concatenate(leaves), *batches))
+        recorded.append((params, *jax.tree.map(lambda *leaves: np.stack(leaves, 1), *steps)))
+    return Play(tier, *jax.tree.map(lambda *leaves: np.concatenate(leaves), *recorded))
 
 
 def at(tree: Any, *index: int) -> Any:
