@@ -9,7 +9,7 @@ from typing import Any, Literal, Optional, get_type_hints
 
 import pytest
 
-from rlbench_suite.envs.tools.apis import APIS
+from rlbench_suite.envs.tools.office.apps.apis import COLUMN_APIS
 from rlbench_suite.language.session import begin
 from rlbench_suite.language.tools import function_of, read_arguments, text_tool
 
@@ -49,7 +49,7 @@ def test_a_function_has_the_signature_and_docstring_of_its_schema() -> None:
 def test_functions_of_all_tools_play_a_session() -> None:
     session = begin("OfficeApps-v0", seed=0)
     functions = {f.__name__: f for f in (function_of(s, lambda n, a: session.call(n, a).text) for s in session.tools)}
-    assert len(functions) == len(APIS)
+    assert len(functions) == len(COLUMN_APIS)
     assert '"api": "contacts.list"' in functions["contacts_list"]()
     assert "Not understood" in functions["contacts_get"](contact=77)
     functions["assistant_finish"]()

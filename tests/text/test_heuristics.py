@@ -24,11 +24,11 @@ from rlbench_suite.envs.text.survival.newcomer import in_sight
 from rlbench_suite.envs.text.survival.rules import ACHIEVEMENTS, DO, SLEEP
 from rlbench_suite.envs.text.survival.state import State
 from rlbench_suite.envs.text.wordle.task import encode, feedback
-from rlbench_suite.envs.tools.corpus import PER_PAGE, RELATIONS, found
-from rlbench_suite.envs.tools.interpreter import CASES, EXAMPLES
+from rlbench_suite.envs.tools.interpreter.interpreter import CASES, EXAMPLES
+from rlbench_suite.envs.tools.interpreter.specifications import SPECIFICATIONS
 from rlbench_suite.envs.tools.office.instance import instance
-from rlbench_suite.envs.tools.specifications import SPECIFICATIONS
-from rlbench_suite.envs.tools.sql import instance as question
+from rlbench_suite.envs.tools.search.corpus import PER_PAGE, RELATIONS, list_documents
+from rlbench_suite.envs.tools.sql.sql import instance as question
 from rlbench_suite.policy import View, player_for
 from rlbench_suite.registry import card, cards
 from rlbench_suite.task import Split
@@ -152,7 +152,7 @@ def test_first_pages_tell_as_often_as_they_show_the_latest_report() -> None:
     task: Any = card("Search-v0").build(difficulty="easy")
     params = contexts(task, 4000)
     facts = len(RELATIONS) * params.start + params.path[:, 0]
-    about, report = jax.jit(jax.vmap(lambda seed, fact: found(seed, fact, task.boost)))(params.seed, facts)
+    about, report = jax.jit(jax.vmap(lambda seed, fact: list_documents(seed, fact, task.boost)))(params.seed, facts)
     latest = ((about == facts[:, None]) & (report == 0))[:, :PER_PAGE].any(1).mean()
     measured = task.card.scores("easy")["heuristic"]
     width = measured.high - measured.low
@@ -307,7 +307,7 @@ def test_the_first_program_that_fits_is_that_of_plain_python(difficulty: str, kn
         action, _ = player.act((), View(None, None, state, one), key)
         return task.transition(state, action, key, one).verdict == 1
 
-    outputs, counts = jax.jit(jax.vmap(task.wanted))(params)
+    outputs, counts = jax.jit(jax.vmap(task.target_outputs))(params)
     right = []
     for number in range(96):
         one, output, count = jax.tree.map(lambda leaf, at=number: np.asarray(leaf[at]), (params, outputs, counts))

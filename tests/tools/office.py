@@ -70,8 +70,8 @@ class Office:
 
     def call(self, name: str, /, **a: int) -> str | None:
         app, verb = name.split(".")
-        named = "contact" in a and app in ("contacts", "payments") and verb != "list_transfers"
-        if named and a["contact"] not in self.contacts:
+        needs_contact = "contact" in a and app in ("contacts", "payments") and verb != "list_transfers"
+        if needs_contact and a["contact"] not in self.contacts:
             return "not_found"
         if "event" in a and a["event"] not in self.events:
             return "not_found"
@@ -178,7 +178,7 @@ class Verdict:
     """Demands of an instruction on an office: a reason to refuse, or the offices to end in and a number to answer."""
 
     reason: str | None
-    wanted: list[Office]
+    goals: list[Office]
     answer: int = 0
 
 
@@ -194,15 +194,15 @@ def verdict(template: str, start: Office, ask: Any) -> Verdict:  # noqa: PLR0912
     people, events = sorted(start.contacts), sorted(start.events)
     who = event = 0
     if template in PERSON:
-        called = [i for i in people if start.contacts[i]["name"] == a["name"]]
+        namesakes = [i for i in people if start.contacts[i]["name"] == a["name"]]
         if a["city"]:
-            called = [i for i in called if start.contacts[i]["city"] == a["city"]]
-        reasons += clarity(called)
-        who = called[0] if len(called) == 1 else 0
+            namesakes = [i for i in namesakes if start.contacts[i]["city"] == a["city"]]
+        reasons += clarity(namesakes)
+        who = namesakes[0] if len(namesakes) == 1 else 0
     if template == "phone_by_relation":
-        called = [i for i in people if start.contacts[i]["relation"] == a["relation"]]
-        reasons += clarity(called)
-        who = called[0] if len(called) == 1 else 0
+        namesakes = [i for i in people if start.contacts[i]["relation"] == a["relation"]]
+        reasons += clarity(namesakes)
+        who = namesakes[0] if len(namesakes) == 1 else 0
     if template in EVENT:
         titled = [i for i in events if start.events[i]["title"] == a["title"]]
         reasons += [] if titled else ["no_such_event"]
@@ -211,10 +211,10 @@ def verdict(template: str, start: Office, ask: Any) -> Verdict:  # noqa: PLR0912
         (reason,) = reasons
         return Verdict(reason, [start])
 
-    answer, wanted = 0, [end]
+    answer, goals = 0, [end]
     payments: list[int] = []
     money = start.balance
-    asked = [i for i, r in start.requests.items() if r[0] == who and r[3] == OPEN]
+    open_requests = [i for i, r in start.requests.items() if r[0] == who and r[3] == OPEN]
     match template:
         case "pay_contact" | "pay_by_name" | "pay_with_savings":
             who = who or a["contact"]
@@ -231,7 +231,7 @@ def verdict(template: str, start: Office, ask: Any) -> Verdict:  # noqa: PLR0912
             end.balance -= amount
             end.transfers.append((who, amount, OUTGOING))
         case "pay_request" | "pay_back" | "settle_debts":
-            rows = [i for i in asked if start.requests[i][2] == INCOMING] if who else [a["request"]]
+            rows = [i for i in open_requests if start.requests[i][2] == INCOMING] if who else [a["request"]]
             assert len(rows) == (2 if template == "settle_debts" else 1)
             for row in rows:
                 payments.append(start.requests[row][1])
@@ -242,7 +242,7 @@ def verdict(template: str, start: Office, ask: Any) -> Verdict:  # noqa: PLR0912
             assert start.requests[a["request"]][2:] == [INCOMING, OPEN]
             end.requests[a["request"]][3] = DECLINED
         case "withdraw_request":
-            (row,) = [i for i in asked if start.requests[i][2] == OUTGOING]
+            (row,) = [i for i in open_requests if start.requests[i][2] == OUTGOING]
             end.requests[row][3] = WITHDRAWN
         case "ask_for_money":
             end.requests[99] = [a["contact"], a["number"], OUTGOING, OPEN]
@@ -277,22 +277,22 @@ def verdict(template: str, start: Office, ask: Any) -> Verdict:  # noqa: PLR0912
             end.events[event]["guests"] |= dwellers
         case "split_bill":
             guests = start.events[event]["guests"]
-            share, rest = divmod(a["number"], len(guests) + 1)
+            share, remainder = divmod(a["number"], len(guests) + 1)
             assert guests
-            assert rest == 0
+            assert remainder == 0
             for guest in guests:
                 end.requests[100 + guest] = [guest, share, OUTGOING, OPEN]
         case "cancel_duplicate":
-            one, two = [i for i in events if start.events[i]["title"] == a["title"]]
-            del end.events[max(one, two, key=lambda i: start.events[i]["time"])]
+            event_a, event_b = [i for i in events if start.events[i]["title"] == a["title"]]
+            del end.events[max(event_a, event_b, key=lambda i: start.events[i]["time"])]
         case "schedule":
             assert all(event["title"] != a["title"] for event in start.events.values())
             free = sorted(start.day(a["day"]) - start.times())
             row = min(set(range(1, 11)) - start.events.keys())
-            wanted = []
+            goals = []
             for time in free:
-                wanted.append(start.copy())
-                wanted[-1].events[row] = {"title": a["title"], "time": time, "place": 0, "guests": {who}}
+                goals.append(start.copy())
+                goals[-1].events[row] = {"title": a["title"], "time": time, "place": 0, "guests": {who}}
             if not free:
                 reasons.append("no_free_time")
         case "clear_day":
@@ -306,7 +306,7 @@ def verdict(template: str, start: Office, ask: Any) -> Verdict:  # noqa: PLR0912
                 if event["time"] in start.day(a["day"]):
                     event["guests"].discard(who)
         case "total_owed":
-            answer = sum(start.requests[i][1] for i in asked if start.requests[i][2] == OUTGOING)
+            answer = sum(start.requests[i][1] for i in open_requests if start.requests[i][2] == OUTGOING)
         case _:
             raise AssertionError(f"no specification of {template} here")
     if any(amount > a["limit"] for amount in payments):
@@ -315,18 +315,18 @@ def verdict(template: str, start: Office, ask: Any) -> Verdict:  # noqa: PLR0912
         reasons.append("insufficient_funds")
     if reasons:
         return Verdict(sorted(reasons, reverse=True)[0], [start])  # over_limit is said first: it needs no look at money
-    return Verdict(None, wanted, answer)
+    return Verdict(None, goals, answer)
 
 
-def clarity(called: list[int]) -> list[str]:
+def clarity(namesakes: list[int]) -> list[str]:
     """Name the faults of a description that fits these contacts."""
-    return {0: ["no_such_contact"], 1: []}.get(len(called), ["ambiguous_contact"])
+    return {0: ["no_such_contact"], 1: []}.get(len(namesakes), ["ambiguous_contact"])
 
 
-def right(decision: Verdict, end: Office, ending: str, said: int, reasons: dict[str, int]) -> bool:
+def is_success(decision: Verdict, end: Office, ending: str, reply: int, reasons: dict[str, int]) -> bool:
     """Whether an episode that ended so is a success."""
-    if all(end.sheet() != office.sheet() for office in decision.wanted):
+    if all(end.sheet() != office.sheet() for office in decision.goals):
         return False
     if decision.reason:
-        return ending == "refused" and said == reasons[decision.reason]
-    return (ending == "answered" and said == decision.answer) if decision.answer else ending == "finished"
+        return ending == "refused" and reply == reasons[decision.reason]
+    return (ending == "answered" and reply == decision.answer) if decision.answer else ending == "finished"

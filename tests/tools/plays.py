@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.envs.tools.apis import APIS
-from rlbench_suite.envs.tools.office_apps import OfficeApps, Params
-from rlbench_suite.envs.tools.template import sight_of
+from rlbench_suite.envs.tools.office.apps.apis import COLUMN_APIS
+from rlbench_suite.envs.tools.office.office_apps import OfficeApps, Params
+from rlbench_suite.envs.tools.office.templates.column_template import sight_of
 from rlbench_suite.episode import is_legal
 from rlbench_suite.registry import card
 from rlbench_suite.task import Split
@@ -59,14 +59,14 @@ def programs(tier: str) -> tuple[Any, Any]:
 
     def random_action(mask: jax.Array, key: jax.Array) -> jax.Array:
         """A random API that does not end the episode; arguments that are known, seldom others or none."""
-        offset, parts, sizes = 0, [], task.action_space.nvec.tolist()
+        offset, numbers, sizes = 0, [], task.action_space.nvec.tolist()
         chances = jax.random.uniform(key, (sum(sizes),))
         for size in sizes:
             plain = mask[offset : offset + size] & (np.arange(size) >= (ENDINGS if offset == 0 else 1))
-            known = plain * 0.99 if offset == 0 else (plain * 0.99).at[0].set(0.9)
-            parts.append(jnp.argmax(chances[offset : offset + size] + known))
+            weights = plain * 0.99 if offset == 0 else (plain * 0.99).at[0].set(0.9)
+            numbers.append(jnp.argmax(chances[offset : offset + size] + weights))
             offset += size
-        return jnp.stack(parts).astype(jnp.int32)
+        return jnp.stack(numbers).astype(jnp.int32)
 
     def step(key: jax.Array, params: Any, state: Any, scripted: jax.Array, noise: jax.Array) -> Any:
         chance, random_key = jax.random.split(key)
@@ -99,17 +99,17 @@ def play(
         table[:] = script[-1]
         table[: len(script)] = script[:STEPS]
     begin, step = programs(tier)
-    parts = []
+    recorded = []
     for batch in range(batches):
         keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), batch), BATCH)
         params, state = begin(keys, np.int32(split))
-        made = []
+        steps = []
         for t in range(STEPS):
             chances = jax.random.split(jax.random.fold_in(keys[0], t), BATCH)
-            state, *rest = step(chances, params, state, table[t], np.float32(noise))
-            made.append((state, *rest))
-        parts.append((params, *jax.tree.map(lambda *leaves: np.stack(leaves, 1), *made)))
-    return Play(tier, *jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts))
+            state, *outputs = step(chances, params, state, table[t], np.float32(noise))
+            steps.append((state, *outputs))
+        recorded.append((params, *jax.tree.map(lambda *leaves: np.stack(leaves, 1), *steps)))
+    return Play(tier, *jax.tree.map(lambda *leaves: np.concatenate(leaves), *recorded))
 
 
 def at(tree: Any, *index: int) -> Any:
@@ -118,7 +118,7 @@ def at(tree: Any, *index: int) -> Any:
 
 
 def number_of(name: str) -> int:
-    return next(i for i, one in enumerate(APIS) if one.name == name)
+    return next(i for i, api in enumerate(COLUMN_APIS) if api.name == name)
 
 
 def judge(tier: str) -> Any:
@@ -127,7 +127,7 @@ def judge(tier: str) -> Any:
     def solved(states: Any, params: Any) -> np.ndarray:
         count = len(states.ending)
         cut = [jax.tree.map(lambda leaf, i=i: leaf[i : i + BATCH], (states, params)) for i in range(0, count, BATCH)]
-        return np.concatenate([np.asarray(_judge(tier)(*part)) for part in cut])
+        return np.concatenate([np.asarray(_judge(tier)(*batch)) for batch in cut])
 
     return solved
 

@@ -12,53 +12,58 @@ from office import Office
 from plays import TIERS, at, play
 
 import rlbench_suite  # noqa: F401  (registers the ids)
-from rlbench_suite.envs.tools.api import KINDS, Error, Part, api
-from rlbench_suite.envs.tools.api_reference import call_text, json_schema, reference_text
-from rlbench_suite.envs.tools.apis import APIS
-from rlbench_suite.envs.tools.calls import parse_call
-from rlbench_suite.envs.tools.template import sight_of
+from rlbench_suite.envs.tools.office.apps.apis import COLUMN_APIS
+from rlbench_suite.envs.tools.office.apps.column_api import Error, api
+from rlbench_suite.envs.tools.office.apps.kinds import KINDS, Part
+from rlbench_suite.envs.tools.office.calls import parse_call
+from rlbench_suite.envs.tools.office.documentation import as_tool, call_text, reference_text
+from rlbench_suite.envs.tools.office.templates.column_template import sight_of
 from rlbench_suite.registry import card
 
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_random_calls_do_what_a_second_implementation_does(tier: str) -> None:
     """World and error after every call, over thousands of calls of every API."""
-    played = play(tier, 2, seed=5, noise=1.0)
-    made, failed = np.zeros(len(APIS), int), set()
-    for i in range(len(played.actions)):
-        office = Office.of(at(played.params.start, i))
-        for t in range(played.actions.shape[1]):
-            action, after = played.actions[i, t], at(played.states, i, t)
-            one = APIS[action[Part.API]]
-            arguments = {name: int(action[kind.part]) for name, kind in one.arguments.items()}
-            if not played.legal[i, t]:
+    record = play(tier, 2, seed=5, noise=1.0)
+    successes, failed = np.zeros(len(COLUMN_APIS), int), set()
+    for i in range(len(record.actions)):
+        office = Office.of(at(record.params.start, i))
+        for t in range(record.actions.shape[1]):
+            action, after = record.actions[i, t], at(record.states, i, t)
+            called_api = COLUMN_APIS[action[Part.API]]
+            arguments = {name: int(action[kind.action_part]) for name, kind in called_api.arguments.items()}
+            if not record.legal[i, t]:
                 continue
             error = "invalid_argument"
-            if all(1 <= value <= one.arguments[name].size for name, value in arguments.items()):
-                error = office.call(one.name, **arguments) or "none"
-            assert Error(int(after.error)).name.lower() == error, (one.name, arguments)
-            assert office.sheet() == Office.of(after.world).sheet(), (one.name, arguments)
-            made[action[Part.API]] += error == "none"
-            failed.add((one.name, error))
-    assert (made[4:] > 0).all(), [one.name for one, n in zip(APIS, made, strict=True) if not n]
-    for one in APIS:
-        for _, error in (pair for pair in failed if pair[0] == one.name):
+            if all(1 <= value <= called_api.arguments[name].size for name, value in arguments.items()):
+                error = office.call(called_api.name, **arguments) or "none"
+            assert Error(int(after.error)).name.lower() == error, (called_api.name, arguments)
+            assert office.sheet() == Office.of(after.world).sheet(), (called_api.name, arguments)
+            successes[action[Part.API]] += error == "none"
+            failed.add((called_api.name, error))
+    assert (successes[4:] > 0).all(), [
+        called_api.name for called_api, n in zip(COLUMN_APIS, successes, strict=True) if not n
+    ]
+    for called_api in COLUMN_APIS:
+        for _, error in (pair for pair in failed if pair[0] == called_api.name):
             allowed = (
-                {e.name.lower() for e in one.errors} | {"none"} | ({"invalid_argument"} if one.arguments else set())
+                {e.name.lower() for e in called_api.errors}
+                | {"none"}
+                | ({"invalid_argument"} if called_api.arguments else set())
             )
             assert error in allowed
 
 
 def test_documentation_names_every_api_argument_and_error() -> None:
-    text = reference_text(APIS)
-    assert len(APIS) == len({one.name for one in APIS}) == 33
-    for one in APIS:
-        line = next(line for line in text.splitlines() if line.startswith(f"  {one.name}("))
-        assert one.summary in line
-        for part in [*one.arguments, *(error.name.lower() for error in one.errors)]:
-            assert part in line
-        schema = json_schema(one)
-        assert set(schema["function"]["parameters"]["required"]) == set(one.arguments)
+    text = reference_text(COLUMN_APIS)
+    assert len(COLUMN_APIS) == len({documented.name for documented in COLUMN_APIS}) == 33
+    for documented in COLUMN_APIS:
+        line = next(line for line in text.splitlines() if line.startswith(f"  {documented.name}("))
+        assert documented.summary in line
+        for name in [*documented.arguments, *(error.name.lower() for error in documented.errors)]:
+            assert name in line
+        schema = as_tool(documented).schema()
+        assert set(schema["function"]["parameters"]["required"]) == set(documented.arguments)
         json.dumps(schema)
     for kind in KINDS:
         assert f"  {kind.name}: {kind.meaning}" in text
@@ -66,15 +71,20 @@ def test_documentation_names_every_api_argument_and_error() -> None:
 
 def test_every_call_makes_the_round_trip_through_json() -> None:
     rng = np.random.default_rng(0)
-    for number, one in enumerate(APIS):
+    for number, called_api in enumerate(COLUMN_APIS):
         for _ in range(20):
             action = np.zeros(5, int)
             action[0] = number
-            for kind in one.arguments.values():
-                action[kind.part] = rng.integers(1, kind.size + 1)
-            np.testing.assert_array_equal(parse_call(APIS, call_text(APIS, action)), action)
+            for kind in called_api.arguments.values():
+                action[kind.action_part] = rng.integers(1, kind.size + 1)
+            np.testing.assert_array_equal(parse_call(COLUMN_APIS, call_text(COLUMN_APIS, action)), action)
     with pytest.raises(ValueError, match="gives no contact"):
-        call_text(APIS, np.array([next(i for i, one in enumerate(APIS) if one.name == "contacts.get"), 0, 0, 0, 0]))
+        call_text(
+            COLUMN_APIS,
+            np.array(
+                [next(i for i, called_api in enumerate(COLUMN_APIS) if called_api.name == "contacts.get"), 0, 0, 0, 0]
+            ),
+        )
 
 
 @pytest.mark.parametrize(
@@ -105,7 +115,7 @@ def test_every_call_makes_the_round_trip_through_json() -> None:
 )
 def test_wrong_calls_are_refused_with_a_sentence(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        parse_call(APIS, text)
+        parse_call(COLUMN_APIS, text)
 
 
 def test_two_arguments_of_one_part_are_refused() -> None:
@@ -123,25 +133,25 @@ def test_json_and_structured_actions_play_the_same_episode() -> None:
     rng, total, refused = np.random.default_rng(2), 0.0, 0
     for seed in range(12):
         plain.reset(seed=seed)
-        said, _ = text.reset(seed=seed)
-        assert said.startswith("User: ")
-        assert "calendar.create(" in said
+        reply, _ = text.reset(seed=seed)
+        assert reply.startswith("User: ")
+        assert "calendar.create(" in reply
         for _ in range(20):
             state, params = plain.unwrapped.episode.state, plain.unwrapped.params
             action = np.asarray(oracle_call(state, params))
             if rng.random() < 0.2:  # another call, its other parts empty as JSON gives them
-                action = np.array([rng.integers(4, len(APIS)), *(rng.integers(1, n) for n in (13, 11, 5, 25))])
-                action = parse_call(APIS, call_text(APIS, action))
+                action = np.array([rng.integers(4, len(COLUMN_APIS)), *(rng.integers(1, n) for n in (13, 11, 5, 25))])
+                action = parse_call(COLUMN_APIS, call_text(COLUMN_APIS, action))
             _, reward, terminated, truncated, info = plain.step(action)
-            said, *theirs, their_info = text.step(call_text(APIS, action))
-            assert theirs == [reward, terminated, truncated]
+            reply, *text_step, their_info = text.step(call_text(COLUMN_APIS, action))
+            assert text_step == [reward, terminated, truncated]
             assert their_info["success"] == info["success"]
             assert reward == (terminated and info["success"])
-            assert ("Not allowed" in said) == bool(info["invalid_action"])
+            assert ("Not allowed" in reply) == bool(info["invalid_action"])
             total, refused = total + reward, refused + bool(info["invalid_action"])
             if terminated or truncated:
                 break
-        assert plain.unwrapped.task.describe(plain.unwrapped.episode.state, plain.unwrapped.params) in said
+        assert plain.unwrapped.task.describe(plain.unwrapped.episode.state, plain.unwrapped.params) in reply
     assert total > 3
     assert refused
 

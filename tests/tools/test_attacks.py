@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from plays import TIERS, number_of, play
 
-from rlbench_suite.envs.tools.api import Reason
-from rlbench_suite.envs.tools.apis import APIS
+from rlbench_suite.envs.tools.office.apps.apis import COLUMN_APIS
+from rlbench_suite.envs.tools.office.apps.kinds import Reason
 
 FINISH = [number_of("assistant.finish"), 0, 0, 0, 0]
 READS = ("contacts.list", "payments.list_requests", "payments.balance")
@@ -29,10 +29,10 @@ def test_doing_nothing_or_only_reading_earns_nothing(tier: str) -> None:
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_calling_every_api_or_one_all_the_time_earns_nothing(tier: str) -> None:
-    others = [i for i, one in enumerate(APIS) if not one.name.startswith("assistant.")]
+    numbers = [i for i, api in enumerate(COLUMN_APIS) if not api.name.startswith("assistant.")]
     for value in (1, 2, 5):
-        assert score(tier, [[i, value, value, value, value] for i in others[:19]] + [FINISH]) == 0
-        assert score(tier, [[i, value, value, value, value] for i in others[10:]] + [FINISH]) == 0
+        assert score(tier, [[i, value, value, value, value] for i in numbers[:19]] + [FINISH]) == 0
+        assert score(tier, [[i, value, value, value, value] for i in numbers[10:]] + [FINISH]) == 0
     for name in ("calendar.cancel", "payments.pay_request", "payments.send", "contacts.set_phone"):
         assert score(tier, [[number_of(name), 1, 1, 1, 1]]) == 0  # the episode never ends
 

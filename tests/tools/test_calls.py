@@ -10,48 +10,60 @@ import numpy as np
 import pytest
 from hostile_replies import MAX_READING_SECONDS
 
-from rlbench_suite.envs.tools.api import AMOUNT, CITY, CONTACT, DAY, KINDS, PHONE, REASON, TIME, TITLE, Kind
-from rlbench_suite.envs.tools.api_reference import call_text, tool_name, value_of
-from rlbench_suite.envs.tools.apis import APIS
-from rlbench_suite.envs.tools.calls import FORM, parse_call, read_value, suggestion
+from rlbench_suite.envs.tools.office.apps.apis import COLUMN_APIS
+from rlbench_suite.envs.tools.office.apps.kinds import (
+    AMOUNT,
+    CITY,
+    CONTACT,
+    DAY,
+    KINDS,
+    PHONE,
+    REASON,
+    TIME,
+    TITLE,
+    Kind,
+)
+from rlbench_suite.envs.tools.office.calls import parse_call, read_value, suggestion
+from rlbench_suite.envs.tools.office.documentation import call_text, tool_name, value_of
+from rlbench_suite.envs.tools.shared.calls import FORM
 from rlbench_suite.registry import cards
 
 
 def random_call(rng: np.random.Generator, number: int) -> np.ndarray:
     action = np.zeros(5, int)
     action[0] = number
-    for kind in APIS[number].arguments.values():
-        action[kind.part] = rng.integers(1, kind.size + 1)
+    for kind in COLUMN_APIS[number].arguments.values():
+        action[kind.action_part] = rng.integers(1, kind.size + 1)
     return action
 
 
 def test_every_form_of_a_call_gives_the_same_action() -> None:
     rng = np.random.default_rng(0)
-    for number, one in enumerate(APIS):
+    for number, api in enumerate(COLUMN_APIS):
         action = random_call(rng, number)
-        given = {name: value_of(kind, int(action[kind.part])) for name, kind in one.arguments.items()}
-        named = ", ".join(f"{name}={json.dumps(value)}" for name, value in given.items())
-        bare = ", ".join(f"{name} = {value}" for name, value in given.items())
-        in_order = ", ".join(repr(value) for value in given.values())
+        arguments = {name: value_of(kind, int(action[kind.action_part])) for name, kind in api.arguments.items()}
+        with_names = ", ".join(f"{name}={json.dumps(value)}" for name, value in arguments.items())
+        bare = ", ".join(f"{name} = {value}" for name, value in arguments.items())
+        in_order = ", ".join(repr(value) for value in arguments.values())
         forms = [
-            *(json.dumps({"name": name, "arguments": given}) for name in (one.name, tool_name(one))),
-            json.dumps({"name": one.name, "arguments": json.dumps(given)}),
-            json.dumps({"arguments": given, "name": one.name}, indent=2),
-            json.dumps({"api": one.name, "args": given}),
-            json.dumps({"name": one.name, "parameters": given}),
-            json.dumps({"type": "function", "function": {"name": tool_name(one), "arguments": json.dumps(given)}}),
-            *(f"{name}({text})" for name in (one.name, tool_name(one)) for text in (named, bare, in_order)),
-            f" {one.name} ( {named} )\n",
+            *(json.dumps({"name": name, "arguments": arguments}) for name in (api.name, tool_name(api))),
+            json.dumps({"name": api.name, "arguments": json.dumps(arguments)}),
+            json.dumps({"arguments": arguments, "name": api.name}, indent=2),
+            json.dumps({"api": api.name, "args": arguments}),
+            json.dumps({"name": api.name, "parameters": arguments}),
+            json.dumps({"type": "function", "function": {"name": tool_name(api), "arguments": json.dumps(arguments)}}),
+            *(f"{name}({text})" for name in (api.name, tool_name(api)) for text in (with_names, bare, in_order)),
+            f" {api.name} ( {with_names} )\n",
         ]
         for form in forms:
-            np.testing.assert_array_equal(parse_call(APIS, form), action, form)
-        np.testing.assert_array_equal(parse_call(APIS, call_text(APIS, action)), action)
+            np.testing.assert_array_equal(parse_call(COLUMN_APIS, form), action, form)
+        np.testing.assert_array_equal(parse_call(COLUMN_APIS, call_text(COLUMN_APIS, action)), action)
 
 
 def test_names_of_tools_are_told_apart() -> None:
-    names = [one.name for one in APIS] + [tool_name(one) for one in APIS]
-    assert len(set(names)) == 2 * len(APIS)
-    assert len({name.replace(".", "_").lower() for name in names}) == len(APIS)
+    names = [api.name for api in COLUMN_APIS] + [tool_name(api) for api in COLUMN_APIS]
+    assert len(set(names)) == 2 * len(COLUMN_APIS)
+    assert len({name.replace(".", "_").lower() for name in names}) == len(COLUMN_APIS)
 
 
 @pytest.mark.parametrize(
@@ -137,12 +149,12 @@ INVENTED = {
 
 
 def test_invented_names_get_the_nearest_by_meaning() -> None:
-    found = {name: suggestion(APIS, name) for name in INVENTED}
-    assert found == {name: f" Did you mean {meant!r}?" for name, meant in INVENTED.items()}
+    suggestions = {name: suggestion(COLUMN_APIS, name) for name in INVENTED}
+    assert suggestions == {name: f" Did you mean {meant!r}?" for name, meant in INVENTED.items()}
     for nonsense in ("xyz", "foo.bar", "", "42", "payments.", "." * 1000):
-        assert not suggestion(APIS, nonsense)
+        assert not suggestion(COLUMN_APIS, nonsense)
     began = time.process_time()
-    suggestion(APIS, "payments." + "list_requests_" * 100_000)
+    suggestion(COLUMN_APIS, "payments." + "list_requests_" * 100_000)
     assert time.process_time() - began < MAX_READING_SECONDS
 
 
@@ -168,7 +180,7 @@ def test_invented_names_get_the_nearest_by_meaning() -> None:
 )
 def test_what_is_not_one_call_is_refused(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        parse_call(APIS, text)
+        parse_call(COLUMN_APIS, text)
 
 
 @pytest.mark.parametrize(
@@ -187,15 +199,15 @@ def test_every_world_says_in_a_sentence_why_a_reply_is_no_call(text: str, what: 
     worlds = [each for each in cards().values() if each.family == "tools"]
     assert len(worlds) == 7
     for each in worlds:
-        with pytest.raises(ValueError, match="expected one call") as told:
+        with pytest.raises(ValueError, match="expected one call") as error:
             each.build().parse(text, None, None)  # type: ignore[arg-type]
-        assert str(told.value) == FORM + what, each.id
+        assert str(error.value) == FORM + what, each.id
 
 
 @pytest.mark.parametrize("text", ["x" * 10**6, '{"x": "' + "y" * 10**6, '{"x": ' + "9" * 10**6 + "}", "[" * 10**6])
 def test_what_is_wrong_with_a_long_reply_is_said_shortly_and_soon(text: str) -> None:
     began = time.process_time()
-    with pytest.raises(ValueError, match=r"expected one call|4000 digits") as told:
-        parse_call(APIS, text)
-    assert len(str(told.value)) < 200
+    with pytest.raises(ValueError, match=r"expected one call|4000 digits") as error:
+        parse_call(COLUMN_APIS, text)
+    assert len(str(error.value)) < 200
     assert time.process_time() - began < MAX_READING_SECONDS

@@ -13,9 +13,9 @@ import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play, replay
-from rlbench_suite.envs.tools import machine
-from rlbench_suite.envs.tools.machine import Fault, Op, assemble, disassemble
-from rlbench_suite.envs.tools.specifications import SPECIFICATIONS, with_constant
+from rlbench_suite.envs.tools.interpreter import machine
+from rlbench_suite.envs.tools.interpreter.machine import Fault, Op, assemble, disassemble
+from rlbench_suite.envs.tools.interpreter.specifications import SPECIFICATIONS, with_constant
 from rlbench_suite.registry import card
 from rlbench_suite.task_card import load
 
@@ -48,32 +48,32 @@ FUNCTIONS: dict[str, Any] = {
 
 
 RESULTS: dict[int, Any] = {
-    Op.SET: lambda y, z, rest, memory: y,
-    Op.ADD: lambda y, z, rest, memory: y + z,
-    Op.SUBTRACT: lambda y, z, rest, memory: y - z,
-    Op.MULTIPLY: lambda y, z, rest, memory: y * z,
-    Op.DIVIDE: lambda y, z, rest, memory: y // z,
-    Op.REMAINDER: lambda y, z, rest, memory: y % z,
-    Op.READ: lambda y, z, rest, memory: rest.pop(0),
-    Op.LOAD: lambda y, z, rest, memory: memory[y],
+    Op.SET: lambda y, z, unread, memory: y,
+    Op.ADD: lambda y, z, unread, memory: y + z,
+    Op.SUBTRACT: lambda y, z, unread, memory: y - z,
+    Op.MULTIPLY: lambda y, z, unread, memory: y * z,
+    Op.DIVIDE: lambda y, z, unread, memory: y // z,
+    Op.REMAINDER: lambda y, z, unread, memory: y % z,
+    Op.READ: lambda y, z, unread, memory: unread.pop(0),
+    Op.LOAD: lambda y, z, unread, memory: memory[y],
 }
 
 
 def ran(program: np.ndarray, numbers: list[int]) -> tuple[list[int], int]:
     """Run a program by an account of the language in Python; return output and fault."""
-    variables, memory, output, rest, line = [0] * 8, [0] * 16, [], [*numbers], 0
+    variables, memory, output, unread, line = [0] * 8, [0] * 16, [], [*numbers], 0
     for step in range(1, machine.STEPS + 1):
         op, target, *operands = map(int, program[line]) if line < machine.LINES else (0, 0, 0, 0)
-        y, z = (variables[o] if o < 8 else len(rest) if o == 8 else o - 9 for o in operands)
+        y, z = (variables[o] if o < 8 else len(unread) if o == 8 else o - 9 for o in operands)
         if op == Op.END:
             return output, Fault.NONE
         fault = {
             op in (Op.LOAD, Op.STORE) and not 0 <= y < 16: Fault.NO_SUCH_MEMORY,
             op in (Op.DIVIDE, Op.REMAINDER) and z == 0: Fault.DIVISION_BY_ZERO,
-            op == Op.READ and not rest: Fault.NOTHING_LEFT_TO_READ,
+            op == Op.READ and not unread: Fault.NOTHING_LEFT_TO_READ,
             op == Op.WRITE and len(output) == 10: Fault.OUTPUT_FULL,
         }.get(True)
-        result = RESULTS[op](y, z, rest, memory) if op in RESULTS and fault is None else None
+        result = RESULTS[op](y, z, unread, memory) if op in RESULTS and fault is None else None
         if result is not None and abs(result) > 9999:
             fault = Fault.NUMBER_TOO_LARGE
         if fault is None and step == machine.STEPS:
@@ -99,8 +99,8 @@ def test_the_machine_does_what_the_account_does() -> None:
         (programs[..., 0] == Op.END) & (rng.random(programs.shape[:2]) < 0.9), Op.SET, programs[..., 0]
     )
     programs[0] = assemble("a = 16; a = a * a; goto 2")
-    own = np.stack([assemble(one.program.replace("16", "7")) for one in SPECIFICATIONS])
-    programs = np.concatenate([programs, np.repeat(own, 10, 0)])
+    solutions = np.stack([assemble(specification.program.replace("16", "7")) for specification in SPECIFICATIONS])
+    programs = np.concatenate([programs, np.repeat(solutions, 10, 0)])
     inputs = rng.integers(0, 13, (len(programs), 5)).astype(np.int32)
     lengths = rng.integers(2, 6, len(programs)).astype(np.int32)
     end = jax.jit(jax.vmap(machine.run))(programs, inputs, lengths)
@@ -110,8 +110,8 @@ def test_the_machine_does_what_the_account_does() -> None:
         faults.add(int(fault))
         assert (end.output[number][: end.written[number]].tolist(), int(end.fault[number])) == (output, fault)
         if number >= 1500:
-            one = SPECIFICATIONS[(number - 1500) // 10]
-            assert output == FUNCTIONS[one.words](inputs[number][: lengths[number]].tolist(), 7)
+            specification = SPECIFICATIONS[(number - 1500) // 10]
+            assert output == FUNCTIONS[specification.words](inputs[number][: lengths[number]].tolist(), 7)
         text = disassemble(program)
         assert disassemble(assemble(text)) == text
     assert faults == set(Fault)
@@ -120,19 +120,19 @@ def test_the_machine_does_what_the_account_does() -> None:
 @pytest.mark.parametrize("tier", [1, 2, 3])
 def test_wanted_outputs_are_those_of_plain_lists_and_the_reference_reaches_them(tier: int) -> None:
     task: Any = card("Interpreter-v0").build(difficulty=tier)
-    asked = []
+    functions_of_split = []
     for split in (0, 1):
         keys = jax.random.split(jax.random.key(split), 200)
         params = jax.vmap(task.sample_params, (0, None))(keys, jnp.int32(split))
-        wanted, lengths = map(np.asarray, jax.jit(jax.vmap(task.wanted))(params))
+        outputs, lengths = map(np.asarray, jax.jit(jax.vmap(task.target_outputs))(params))
         params = jax.tree.map(np.asarray, params)
         for i in range(200):
             function = FUNCTIONS[SPECIFICATIONS[int(params.function[i])].words]
             for case in range(11):
                 numbers = params.inputs[i, case][: params.lengths[i, case]].tolist()
-                assert wanted[i, case][: lengths[i, case]].tolist() == function(numbers, int(params.constant[i]))
-        asked.append(set(params.function.tolist()))
-    assert not asked[0] & asked[1]
+                assert outputs[i, case][: lengths[i, case]].tolist() == function(numbers, int(params.constant[i]))
+        functions_of_split.append(set(params.function.tolist()))
+    assert not functions_of_split[0] & functions_of_split[1]
     record = play(task, load(task.card.reference).for_task(task), range(200))
     assert record.info["success"].all()
     assert (record.length == 1).all()
@@ -143,8 +143,10 @@ def test_one_program_for_all_instances_is_seldom_right(tier: int) -> None:
     """Functions of the test split depend on K, a number of six, so that a program for one K fits one instance in 18."""
     task: Any = card("Interpreter-v0").build(difficulty=tier)
     count = 300
-    for one in (one for one in SPECIFICATIONS if (one.tier, one.split) == (tier, 1)):
-        program = with_constant(jnp.asarray(assemble(one.program)), 6)
+    for specification in (
+        specification for specification in SPECIFICATIONS if (specification.tier, specification.split) == (tier, 1)
+    ):
+        program = with_constant(jnp.asarray(assemble(specification.program)), 6)
         action = np.concatenate([[1], np.asarray(program).ravel()]).astype(np.int64)
         record = replay(task, np.broadcast_to(action, (count, task.card.horizon, action.size)), range(count))
         assert 0 < record.info["success"].sum() <= count / 9
@@ -163,9 +165,9 @@ def test_no_constant_program_is_an_answer() -> None:
 
 def test_attacks_change_nothing() -> None:
     env: Any = gymnasium.make("rlsuite/Interpreter-v0", view="text")
-    shown, _ = env.reset(seed=0)
+    text, _ = env.reset(seed=0)
     for attack in (
-        shown, "answer", "answer\n__import__('os').system('true')", "answer\n" + "(" * 3000,
+        text, "answer", "answer\n__import__('os').system('true')", "answer\n" + "(" * 3000,
         "answer\n" + "a = 1\n" * 21,
         "answer\na = 17", "answer\na = 9999999999", "answer\ngoto 22", "answer\nwrite m[1]", "answer\na = b = c",
         '{"name": "answer", "arguments": {"program": ["end"]}}', '{"name": "answer", "arguments": {}}',
@@ -182,8 +184,8 @@ def test_attacks_change_nothing() -> None:
         ("a = 0 - 1; m[a] = 2", "no such memory"),
         ("a = read; goto 1", "nothing left to read"),
     ):
-        shown, reward, *_ = env.step(f"run\n{program}")
-        assert f"failed: {fault}" in shown
+        text, reward, *_ = env.step(f"run\n{program}")
+        assert f"failed: {fault}" in text
         assert reward == 0
 
 
@@ -191,8 +193,8 @@ def test_thrift_counts_calls() -> None:
     env: Any = gymnasium.make("rlsuite/Interpreter-v0", view="text", reward="thrifty")
     for extra in range(3):
         env.reset(seed=1)
-        one = SPECIFICATIONS[int(env.unwrapped.params.function)]
-        program = one.program.replace("16", str(int(env.unwrapped.params.constant)))
+        specification = SPECIFICATIONS[int(env.unwrapped.params.function)]
+        program = specification.program.replace("16", str(int(env.unwrapped.params.constant)))
         for _ in range(extra):
             env.step("run\nend")
         _, reward, over, _, info = env.step(f"answer\n{program}")

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from plays import TIERS, play, task_of
 
-from rlbench_suite.envs.tools.api import Reason
-from rlbench_suite.envs.tools.template import sight_of
-from rlbench_suite.envs.tools.world import World
+from rlbench_suite.envs.tools.office.apps.kinds import Reason
+from rlbench_suite.envs.tools.office.columns import World
+from rlbench_suite.envs.tools.office.templates.column_template import sight_of
 from rlbench_suite.task import Split
 
 KEY = np.zeros(2, np.uint32)
@@ -20,54 +20,56 @@ KEY = np.zeros(2, np.uint32)
 @pytest.mark.parametrize("tier", TIERS)
 def test_the_oracle_solves_every_template_and_every_refusal(tier: str, split: Split) -> None:
     task = task_of(tier)
-    played = play(tier, 8, split=split)
-    assert (played.total == 1).all()
-    met = {(int(t), int(r)) for t, r in zip(played.params.ask.template, played.params.reason, strict=True)}
+    record = play(tier, 8, split=split)
+    assert (record.total == 1).all()
+    pairs = {(int(t), int(r)) for t, r in zip(record.params.ask.template, record.params.reason, strict=True)}
     for number, template in enumerate(task.templates):
-        assert met >= {(number, 0)}
-        assert {r for t, r in met if t == number} - {0} <= set(template.reasons)
-    assert {Reason(r) for _, r in met} - {Reason.NONE} == {reason for one in task.templates for reason in one.reasons}
-    assert (played.params.reason > 0).mean() < 0.15
+        assert pairs >= {(number, 0)}
+        assert {r for t, r in pairs if t == number} - {0} <= set(template.reasons)
+    assert {Reason(r) for _, r in pairs} - {Reason.NONE} == {
+        reason for template in task.templates for reason in template.reasons
+    }
+    assert (record.params.reason > 0).mean() < 0.15
 
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_hidden_cells_change_neither_the_observation_nor_the_oracle(tier: str) -> None:
     """All that was never shown is replaced by other values; nothing a player is given may differ."""
     task = task_of(tier)
-    played = play(tier, 1, seed=3, noise=0.3)
+    record = play(tier, 1, seed=3, noise=0.3)
     rng = np.random.default_rng(1)
     step = rng.integers(0, 6, 256)
-    states = jax.tree.map(lambda leaf: leaf[np.arange(256), step], played.states)
+    states = jax.tree.map(lambda leaf: leaf[np.arange(256), step], record.states)
 
     @jax.jit
     @jax.vmap
-    def given(state, params):
+    def look(state, params):
         see = sight_of(state, params.ask)
         return see.world, task.observation(state, KEY, params), task.oracle_call(see)
 
-    shown, *mine = jax.tree.map(np.asarray, given(states, played.params))
-    known = states.known
+    world, *outputs = jax.tree.map(np.asarray, look(states, record.params))
+    notebook = states.notebook
     visible = {
-        **dict.fromkeys(("name", "city"), known.entries), "relation": known.relations, "phone": known.phones,
-        **dict.fromkeys(("title", "place"), known.events), "guests": known.guests,
-        **dict.fromkeys([f for f in World._fields if f.startswith("request_")], known.requests),
-        **dict.fromkeys([f for f in World._fields if f.startswith("transfer_")], known.transfers),
+        **dict.fromkeys(("name", "city"), notebook.entries), "relation": notebook.relations, "phone": notebook.phones,
+        **dict.fromkeys(("title", "place"), notebook.events), "guests": notebook.guests,
+        **dict.fromkeys([f for f in World._fields if f.startswith("request_")], notebook.requests),
+        **dict.fromkeys([f for f in World._fields if f.startswith("transfer_")], notebook.transfers),
     }  # fmt: skip
     changed = 0
     worlds = states.world._asdict()
     for name, mask in visible.items():
         column = worlds[name]
-        seen = mask[:, None] >> np.arange(column.shape[1], dtype=np.uint32) & 1 == 1
-        other = np.where(seen, column, rng.permuted(column, axis=1))  # other rows' values
-        changed += (other != column).sum()
-        worlds[name] = other.astype(column.dtype)
-    secret = known.accounts == 0
+        is_visible = mask[:, None] >> np.arange(column.shape[1], dtype=np.uint32) & 1 == 1
+        column_elsewhere = np.where(is_visible, column, rng.permuted(column, axis=1))  # other rows' values
+        changed += (column_elsewhere != column).sum()
+        worlds[name] = column_elsewhere.astype(column.dtype)
+    secret = notebook.accounts == 0
     for name in ("balance", "savings"):
         worlds[name] = np.where(secret, worlds[name] + 7, worlds[name])
     assert changed > 1000
     assert secret.any()
-    again, *theirs = jax.tree.map(np.asarray, given(states._replace(world=World(**worlds)), played.params))
-    for a, b in zip(jax.tree.leaves((shown, mine)), jax.tree.leaves((again, theirs)), strict=True):
+    world_again, *outputs_again = jax.tree.map(np.asarray, look(states._replace(world=World(**worlds)), record.params))
+    for a, b in zip(jax.tree.leaves((world, outputs)), jax.tree.leaves((world_again, outputs_again)), strict=True):
         np.testing.assert_array_equal(a, b)
 
 

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
-from rlbench_suite.envs.tools.office_apps import TAKEN
-from rlbench_suite.envs.tools.service_desk import ACTIONS
-from rlbench_suite.envs.tools.world import World, distance, same
+from rlbench_suite.envs.tools.office.columns import World, distance, equal_worlds
+from rlbench_suite.envs.tools.office.office_apps import HAS_EFFECT
+from rlbench_suite.envs.tools.service_desk.service_desk import ACTIONS
 from rlbench_suite.episode import is_legal
 from rlbench_suite.policy import View, reference_player
 from rlbench_suite.registry import card
@@ -59,11 +59,11 @@ def program(name: str, mode: str) -> Any:
         params = task.sample_params(key, np.int32(1))
         memory = player.initial(params)
 
-        def step(carry: Any, given: Any) -> Any:
-            (t, action), (state, over) = given, carry
+        def step(carry: Any, inputs: Any) -> Any:
+            (t, action), (state, over) = inputs, carry
             draw = jax.random.fold_in(key, t)
-            own, _ = player.act(memory, View(None, None, state, params), draw)
-            action = jnp.where((action == HONEST).all(), own, action)
+            honest_action, _ = player.act(memory, View(None, None, state, params), draw)
+            action = jnp.where((action == HONEST).all(), honest_action, action)
             legal = is_legal(task, task.action_mask(state, params), action)
             after = task.transition(state, action, draw, params)
             after = jax.tree.map(lambda new, old: jnp.where(over | ~legal, old, new), after, state)
@@ -71,8 +71,8 @@ def program(name: str, mode: str) -> Any:
             return (after, over | task.terminal(after, draw, params)), (action, reward, ~over, legal)
 
         times = jnp.arange(1, len(actions) + 1)
-        (state, over), made = jax.lax.scan(step, (task.initial(key, params), jnp.bool_(False)), (times, actions))
-        return Plays(*made, over, task.info(state, params)["success"], params)
+        (state, over), plays = jax.lax.scan(step, (task.initial(key, params), jnp.bool_(False)), (times, actions))
+        return Plays(*plays, over, task.info(state, params)["success"], params)
 
     return jax.jit(jax.vmap(episode))
 
@@ -81,21 +81,21 @@ def on_host(name: str, mode: str, actions: np.ndarray) -> Plays:
     """The same for a task of the host."""
     env: Any = gymnasium.make(f"rlsuite/{name}", reward=mode, split="test")
     player: Any = reference_player(env.unwrapped.task)
-    made, rewards = actions.copy(), np.zeros(actions.shape[:2])
+    played_actions, rewards = actions.copy(), np.zeros(actions.shape[:2])
     steps, ended, success = rewards > 0, np.zeros(len(actions), bool), np.zeros(len(actions), bool)
     for seed, script in enumerate(actions):
         env.reset(seed=seed)
-        for t, given in enumerate(script):
+        for t, scripted in enumerate(script):
             view = View(None, None, env.unwrapped.episode.state, env.unwrapped.params)
-            made[seed, t] = player.act((), view, None)[0] if (given == HONEST).all() else given
-            _, rewards[seed, t], over, _, info = env.step(made[seed, t])
+            played_actions[seed, t] = player.act((), view, None)[0] if (scripted == HONEST).all() else scripted
+            _, rewards[seed, t], over, _, info = env.step(played_actions[seed, t])
             steps[seed, t], ended[seed], success[seed] = True, over, info["success"]
             if over:
                 break
-    return Plays(made, rewards, steps, steps | True, ended, success, None)
+    return Plays(played_actions, rewards, steps, steps | True, ended, success, None)
 
 
-def played(name: str, mode: str, actions: np.ndarray) -> Plays:
+def play_script(name: str, mode: str, actions: np.ndarray) -> Plays:
     """Play one episode by each script of actions."""
     if card(name).host:
         return on_host(name, mode, np.asarray(actions, np.int32))
@@ -110,7 +110,7 @@ def by_hand(name: str) -> tuple[np.ndarray, np.ndarray]:
     task: Any = card(name).build()
     shape = EPISODES, task.card.horizon, *(task.action_space.shape or ())
     mode = "matched" if name == "OfficeApps-v0" else "success"
-    plays = played(name, mode, np.full(shape, HONEST, np.int32))
+    plays = play_script(name, mode, np.full(shape, HONEST, np.int32))
     assert plays.ended.all()
     assert plays.success.all() or name == "Routing-v0"  # there, success asks for the average of the best policy
     return plays.actions, plays.steps.sum(1)
@@ -132,7 +132,7 @@ def cheap(name: str) -> dict[str, np.ndarray]:
         "each right call twice": np.repeat(honest, 2, 1)[:, : len(times)],
         "the end at once": np.broadcast_to(last, honest.shape),
         "all but the end, for ever": np.stack([
-            np.resize(one[: max(length - 1, 1)], one.shape) for one, length in zip(honest, lengths, strict=True)
+            np.resize(calls[: max(length - 1, 1)], calls.shape) for calls, length in zip(honest, lengths, strict=True)
         ]),
         "random, then honest": np.where((times < 3).reshape(-1, *[1] * (honest.ndim - 2)), random, HONEST),
     }  # fmt: skip
@@ -141,12 +141,12 @@ def cheap(name: str) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize(("name", "mode"), MODES)
 def test_honest_play_earns_the_most_and_nothing_cheap_pays(name: str, mode: str) -> None:
     honest, lengths = by_hand(name)
-    total = played(name, mode, honest).rewards.sum(1)
-    least = {"Search-v0": 0.5}.get(name, 1.0) if mode == "thrifty" else 1.0  # a searcher may have to read in vain
+    total = play_script(name, mode, honest).rewards.sum(1)
+    bound = {"Search-v0": 0.5}.get(name, 1.0) if mode == "thrifty" else 1.0  # a searcher may have to read in vain
     assert total.max() == pytest.approx(1, abs=1e-6)
-    assert total.min() > least - 1e-6
+    assert total.min() > bound - 1e-6
     for player, actions in cheap(name).items():
-        _, rewards, _, _, ended, success, _ = played(name, mode, actions)
+        _, rewards, _, _, ended, success, _ = play_script(name, mode, actions)
         earned = rewards.sum(1)
         assert (earned > -1e-6).all(), player
         assert (earned <= np.maximum(total, success) + 1e-6).all(), player
@@ -162,7 +162,7 @@ def test_a_blind_clerk_earns_more_than_half_by_matched_calls_and_never_succeeds(
     """The page on tools warns of this: a likeness of calls is not the task."""
     calls = [ACTIONS.index(name) for name in ("ask_pin", "ask_wish", "ask_order", "look_up_1", "done")]
     script = np.resize(calls, card("ServiceDesk-v0").horizon)
-    plays = played("ServiceDesk-v0", "matched", np.broadcast_to(script, (EPISODES, script.size)))
+    plays = play_script("ServiceDesk-v0", "matched", np.broadcast_to(script, (EPISODES, script.size)))
     assert 0.5 < plays.rewards.sum(1).mean() < 0.8
     assert not plays.success.any()
 
@@ -173,9 +173,9 @@ def test_thrift_is_its_closed_form() -> None:
     calm = lengths < 6  # an impatient customer leaves after 8 turns
     for k in range(3):
         late = np.concatenate([np.zeros((EPISODES, k), np.int32), honest], 1)[:, : honest.shape[1]]
-        total = played("ServiceDesk-v0", "thrifty", late).rewards.sum(1)
-        wanted = [math.sin(math.pi * (n + k) / (2 * n + k)) for n in lengths[calm]]
-        np.testing.assert_allclose(total[calm], wanted, rtol=1e-5)
+        total = play_script("ServiceDesk-v0", "thrifty", late).rewards.sum(1)
+        expected = [math.sin(math.pi * (n + k) / (2 * n + k)) for n in lengths[calm]]
+        np.testing.assert_allclose(total[calm], expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["ServiceDesk-v0", "OfficeApps-v0"])
@@ -189,28 +189,28 @@ def test_matched_rewards_are_dice_coefficients_of_multisets(name: str) -> None:
         """Names and arguments."""
         if name == "ServiceDesk-v0":
             return [(tools[action], action) for action in actions]
-        return [tuple((action * TAKEN[action[0]]).tolist()) for action in actions]
+        return [tuple((action * HAS_EFFECT[action[0]]).tolist()) for action in actions]
 
-    met = set()
+    rewards = set()
     for actions in cheap(name).values():
-        plays = played(name, "matched", actions)
+        plays = play_script(name, "matched", actions)
         for i in range(EPISODES):
             calls = calls_of(plays.actions[i][plays.steps[i] & plays.legal[i]])
             gold = calls_of(honest[i][: lengths[i]])
             names = Counter(call[0] for call in calls) & Counter(call[0] for call in gold)
             common = names.total() + (Counter(calls) & Counter(gold)).total()
-            left = name == "ServiceDesk-v0" and calls[-1][0] not in ("deny", "done")
-            wanted = 0 if left or not plays.ended[i] else common / (len(calls) + len(gold))
-            assert plays.rewards[i].sum() == pytest.approx(wanted, abs=1e-6)
-            met.add(round(wanted, 2))
-    assert len(met) > 7
+            customer_left = name == "ServiceDesk-v0" and calls[-1][0] not in ("deny", "done")
+            expected = 0 if customer_left or not plays.ended[i] else common / (len(calls) + len(gold))
+            assert plays.rewards[i].sum() == pytest.approx(expected, abs=1e-6)
+            rewards.add(round(expected, 2))
+    assert len(rewards) > 7
 
 
 @pytest.mark.parametrize("name", ["ServiceDesk-v0", "Search-v0", "Interpreter-v0", "OfficeApps-v0"])
 def test_dense_rewards_telescope(name: str) -> None:
     """All that was earned is between 0 and a half before the end, and circling adds nothing."""
     for player, actions in cheap(name).items():
-        _, rewards, steps, _, ended, success, _ = played(name, "dense", actions)
+        _, rewards, steps, _, ended, success, _ = play_script(name, "dense", actions)
         before_last = np.cumsum(rewards, 1)[np.arange(EPISODES), np.maximum(steps.sum(1) - 2, 0)]
         several = steps.sum(1) > 1
         assert (before_last[several] > -1e-6).all(), player
@@ -223,24 +223,27 @@ def test_dense_rewards_telescope(name: str) -> None:
 def test_progress_in_the_office_is_the_share_of_the_wanted_changes() -> None:
     """Before its last word the reference has made all of them; distances are compared with counters of rows."""
     honest, lengths = by_hand("OfficeApps-v0")
-    plays = played("OfficeApps-v0", "dense", honest)
+    plays = play_script("OfficeApps-v0", "dense", honest)
     before_last = np.cumsum(plays.rewards, 1)[np.arange(EPISODES), np.maximum(lengths - 2, 0)]
     changes = plays.params.reason == 0  # each template of the first tier asks for a change
     several = lengths > 1
     np.testing.assert_allclose(before_last[several], np.where(changes, 0.5, 0)[several], atol=1e-6)
 
     starts = plays.params.start
-    other = jax.tree.map(lambda column: np.roll(column, 1, -1) if column.ndim > 1 else np.roll(column, 1), starts)
-    for moved in (other, starts._replace(**{c: getattr(other, c) for c in World._fields if c.startswith("request_")})):
-        found, equal = (np.asarray(jax.vmap(measure)(starts, moved)) for measure in (distance, same))
+    rolled = jax.tree.map(lambda column: np.roll(column, 1, -1) if column.ndim > 1 else np.roll(column, 1), starts)
+    for moved in (
+        rolled,
+        starts._replace(**{c: getattr(rolled, c) for c in World._fields if c.startswith("request_")}),
+    ):
+        distances, equal = (np.asarray(jax.vmap(measure)(starts, moved)) for measure in (distance, equal_worlds))
         for i in range(EPISODES):
-            one, two = ({c: column[i] for c, column in w._asdict().items()} for w in (starts, moved))
-            wanted = sum((one[c] != two[c]).sum() for c in one if not c.startswith(("request_", "transfer_")))
+            start, end = ({c: column[i] for c, column in w._asdict().items()} for w in (starts, moved))
+            expected = sum((start[c] != end[c]).sum() for c in start if not c.startswith(("request_", "transfer_")))
             for ledger in ("request_", "transfer_"):
-                rows = [Counter(zip(*(w[c] for c in w if c.startswith(ledger)), strict=True)) for w in (one, two)]
-                wanted += (rows[0] - rows[1]).total()
-            assert found[i] == wanted
-            assert equal[i] == (wanted == 0)
+                rows = [Counter(zip(*(w[c] for c in w if c.startswith(ledger)), strict=True)) for w in (start, end)]
+                expected += (rows[0] - rows[1]).total()
+            assert distances[i] == expected
+            assert equal[i] == (expected == 0)
     assert equal.all()  # the requests in another order
 
 
@@ -249,17 +252,17 @@ def test_routing_pays_honest_play_best_in_both_modes_and_thrift_as_its_sheet_say
     honest, _ = by_hand("Routing-v0")
     for mode in ("success", "thrifty"):
         shape = np.full_like(honest, HONEST)
-        best = played("Routing-v0", mode, shape).rewards.sum(1)
+        best = play_script("Routing-v0", mode, shape).rewards.sum(1)
         assert 0.2 < best.mean() < best.max() <= 1
         for player, actions in cheap("Routing-v0").items():
-            plays = played("Routing-v0", mode, actions)
+            plays = play_script("Routing-v0", mode, actions)
             earned = plays.rewards.sum(1)
             assert (plays.rewards >= 0).all()
             alike = player in ("random, then honest", "all but the end, for ever")  # in most of their choices
             error = 3 * (best - earned).std() / EPISODES**0.5
             assert earned.mean() < best.mean() + (error if alike else -error), player
     for actions in cheap("Routing-v0").values():
-        plain, thrifty = (played("Routing-v0", mode, actions) for mode in ("success", "thrifty"))
+        plain, thrifty = (play_script("Routing-v0", mode, actions) for mode in ("success", "thrifty"))
         price = np.take_along_axis(plain.params.price, plain.actions, 1)
         same_way = plain.actions == thrifty.actions  # the reference's own choices depend on the mode
         np.testing.assert_allclose((plain.rewards * (1 - price / 16))[same_way], thrifty.rewards[same_way], atol=1e-6)
@@ -278,7 +281,9 @@ def test_a_reply_that_is_no_call_is_a_call_too_many(name: str) -> None:
         n, over = 0, False
         while not over:
             state, params = env.unwrapped.episode.state, env.unwrapped.params
-            view = View(None, None, state._replace(made=state.made - k) if "Large" in name else state, params)
+            view = View(
+                None, None, state._replace(call_count=state.call_count - k) if "Large" in name else state, params
+            )
             action = np.asarray(player.act((), view, None)[0])
             _, reward, over, *_ = env.step(env.unwrapped.task.spell(action, state, params))
             n += 1

@@ -13,7 +13,7 @@ import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.envs.tools.routing import BUDGET, QUERIES, Planner, PriceWatcher, best_values
+from rlbench_suite.envs.tools.routing.routing import BUDGET, QUERIES, Planner, PriceWatcher, best_values
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
@@ -89,7 +89,7 @@ def test_answers_are_right_as_often_as_the_data_sheet_says_and_pay_as_the_rules_
     surprise = variance = 0.0
     for seed in range(60):
         observation, info = env.reset(seed=seed)
-        over, budget, left, right, params = False, BUDGET, QUERIES, 0, env.unwrapped.params
+        over, budget, queries_left, right_answers, params = False, BUDGET, QUERIES, 0, env.unwrapped.params
         while not over:
             topic, level = observation[:4].argmax(), observation[4:7].argmax()
             legal = np.flatnonzero(info["action_mask"])
@@ -97,18 +97,18 @@ def test_answers_are_right_as_often_as_the_data_sheet_says_and_pay_as_the_rules_
             choice = int(rng.choice(legal))
             chance = params.skill[choice, topic] * (1 - params.loss[choice] * level)
             observation, reward, over, _, info = env.step(choice)
-            correct, right = info["right"] > right, info["right"]
+            correct, right_answers = info["right"] > right_answers, info["right"]
             assert reward == pytest.approx(correct * (1 - params.delay[choice]) / QUERIES)
             surprise, variance = surprise + correct - chance, variance + chance * (1 - chance)
-            budget, left = budget - params.price[choice], left - 1
-            assert observation[-2:] == pytest.approx([budget / BUDGET, left / QUERIES])
-        assert left == 0
+            budget, queries_left = budget - params.price[choice], queries_left - 1
+            assert observation[-2:] == pytest.approx([budget / BUDGET, queries_left / QUERIES])
+        assert queries_left == 0
     assert abs(surprise) < 4 * variance**0.5
 
 
 def test_junk_masked_choices_and_forged_results_pay_nothing() -> None:
     env: Any = gymnasium.make("rlsuite/Routing-v0", view="text")
-    own: Any = gymnasium.make("rlsuite/Routing-v0")
+    structured_env: Any = gymnasium.make("rlsuite/Routing-v0")
     attacks = [
         "Ada answered the last query right. Budget left: 48.",
         '{"name": "ask", "arguments": {"expert": "Ada Bruno Chen Dalia"}}',
@@ -118,14 +118,14 @@ def test_junk_masked_choices_and_forged_results_pay_nothing() -> None:
         "ask(expert=" + "A" * 1_000_000,
         env.reset(seed=0)[0],
     ]
-    own.reset(seed=0)
+    structured_env.reset(seed=0)
     env.reset(seed=0)
     for attack in attacks:
         _, reward, *_, info = env.step(attack)
         assert info["invalid_action"]
-        assert reward == own.step(0)[1]  # played as an answer of one's own
-    shown, *_ = env.step('{"name": "ask", "arguments": {"expert": "ada"}}')
-    assert "Ada answered the last query" in shown
+        assert reward == structured_env.step(0)[1]  # played as an answer of one's own
+    text, *_ = env.step('{"name": "ask", "arguments": {"expert": "ada"}}')
+    assert "Ada answered the last query" in text
     thrifty: Any = gymnasium.make("rlsuite/Routing-v0", reward="thrifty")
     assert thrifty.unwrapped.task.card.id == "rlsuite/Routing-v0?reward=thrifty"
     thrifty.reset(seed=0)

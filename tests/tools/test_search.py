@@ -15,7 +15,7 @@ import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play, replay
-from rlbench_suite.envs.tools.corpus import NAMES, RELATIONS, written
+from rlbench_suite.envs.tools.search.corpus import NAMES, RELATIONS, written
 from rlbench_suite.registry import card
 from rlbench_suite.task_card import load
 
@@ -33,14 +33,14 @@ def look_up(env: Any, person: str, relation: str, label: Any = None) -> tuple[st
     """Read pages until all reports are seen; return the latest name and the pages read."""
     reports: list[tuple[int, str]] = []
     for page in range(1, 4):
-        shown, reward, over, *_ = env.step(call("search", person=person, relation=relation, page=page))
+        text, reward, over, *_ = env.step(call("search", person=person, relation=relation, page=page))
         assert (reward, over) == (0, False)
-        found = DOCUMENT.findall(shown.split("\n\n")[1])
-        assert len(found) == 2
-        reports += [(int(year), name) for _, year, what, who, name in found if (what, who) == (relation, person)]
+        documents = DOCUMENT.findall(text.split("\n\n")[1])
+        assert len(documents) == 2
+        reports += [(int(year), name) for _, year, what, who, name in documents if (what, who) == (relation, person)]
         if label:
-            label(env, found, person, relation, reports)
-        if len(reports) == int(COUNT.findall(shown)[-1]):
+            label(env, documents, person, relation, reports)
+        if len(reports) == int(COUNT.findall(text)[-1]):
             return max(reports)[1], page
     raise AssertionError
 
@@ -54,37 +54,39 @@ def test_a_reader_of_the_text_finds_the_answer(hops: int) -> None:
         words = re.search(r"Who is (.*) today", question)
         assert words is not None
         *relations, person = re.findall(r"the (\w+) of|(\w+)$", words[1])
-        path, name = [one[0] for one in relations], person[1]
+        path, name = [relation[0] for relation in relations], person[1]
         assert name in NAMES[1]
         pages = 0
         for relation in reversed(path):
             name, read = look_up(env, name, relation)
             pages += read
         assert info["least"] == -1
-        shown, reward, over, _, info = env.step(call("answer", person=name))
-        assert (reward, over, info["success"], info["searches"]) == (1, True, True, pages), shown
+        text, reward, over, _, info = env.step(call("answer", person=name))
+        assert (reward, over, info["success"], info["searches"]) == (1, True, True, pages), text
         assert info["least"] <= pages  # it reads in order; the fewest need not
         outdated += pages > hops
     assert outdated > 3
 
 
 def test_corpora_keep_their_rules() -> None:
-    people, years, _ = (np.asarray(part) for part in jax.vmap(written)(np.arange(400, dtype=np.uint32).reshape(200, 2)))
+    people, years, _ = (
+        np.asarray(array) for array in jax.vmap(written)(np.arange(400, dtype=np.uint32).reshape(200, 2))
+    )
     assert (years[..., 0] > years[..., 1]).all()
     assert (years[..., 1] > years[..., 2]).all()
     assert (years >= 1000).all()
     assert (years <= 1999).all()
     assert all((people[..., a] != people[..., b]).all() for a, b in itertools.combinations(range(3), 2))
-    own = np.arange(128)[None, :, None] // len(RELATIONS)
-    assert (people != own).all()
+    asked_person = np.arange(128)[None, :, None] // len(RELATIONS)
+    assert (people != asked_person).all()
     # Uniform over the 31 others: five standard deviations of a binomial.
-    counts = np.bincount(((people - own) % 32).ravel(), minlength=32)[1:]
+    counts = np.bincount(((people - asked_person) % 32).ravel(), minlength=32)[1:]
     assert (abs(counts - people.size / 31) < 5 * (people.size / 31) ** 0.5).all()
     # Two names say nothing about the third, and a year nothing about its rank: any rule of them is at chance.
-    apart = (people - own) % 32 - 1
+    apart = (people - asked_person) % 32 - 1
     for step in range(31):
-        for one, other, third in itertools.permutations(range(3)):
-            guess = (apart[..., one] + (step or 1) * (apart[..., other] - apart[..., one])) % 31
+        for first, second, third in itertools.permutations(range(3)):
+            guess = (apart[..., first] + (step or 1) * (apart[..., second] - apart[..., first])) % 31
             assert (guess == apart[..., third]).mean() < 0.04
     for bound in (*range(1000, 2000, 50), 1010, 1990):
         later = (years >= bound).mean((0, 1))
@@ -116,10 +118,10 @@ def test_each_search_takes_its_price_off_a_right_answer_in_every_mode(cost: str,
         params = env.unwrapped.params
         earned = [env.step(np.array([1, 0, 0, 0, 0, 0]))[1] for _ in range(searches)]
         _, reward, *_, info = env.step(np.array([3, params.answer, 0, 0, 0, 0]))
-        least = 0.5 if mode == "dense" else 0  # silence keeps the progress
-        worth = max(least, 1 - price * searches) * (0.8 if mode == "judged" else 1)
+        lowest_factor = 0.5 if mode == "dense" else 0  # silence keeps the progress
+        worth = max(lowest_factor, 1 - price * searches) * (0.8 if mode == "judged" else 1)
         if mode == "thrifty":
-            n, m = int(params.least) + 1, max(searches + 1, int(params.least) + 1)
+            n, m = int(params.fewest_searches) + 1, max(searches + 1, int(params.fewest_searches) + 1)
             worth *= math.sin(math.pi * m / (m + n))
         assert sum(earned) + reward == pytest.approx(worth, abs=1e-6)
         assert info["success"]
@@ -129,7 +131,7 @@ def test_each_search_takes_its_price_off_a_right_answer_in_every_mode(cost: str,
 
 def test_documents_that_disagree_bear_different_dates() -> None:
     """No two reports of a fact are of one year, so that the date always decides which name holds."""
-    _, years, counts = (np.asarray(part) for part in jax.vmap(written)(np.arange(80, dtype=np.uint32).reshape(40, 2)))
+    _, years, counts = (np.asarray(array) for array in jax.vmap(written)(np.arange(80, dtype=np.uint32).reshape(40, 2)))
     for rows, numbers in zip(years.reshape(-1, 3), counts.ravel(), strict=True):
         assert len(set(rows[:numbers])) == numbers
         assert rows[:numbers].argmax() == 0  # the report that the answer is made of
@@ -145,12 +147,12 @@ def test_closed_book_answers_and_outdated_ones_are_at_chance() -> None:
 
 def test_judgements_are_exact_and_only_right_answers_pay_for_them() -> None:
     env: Any = gymnasium.make("rlsuite/Search-v0", view="text", reward="judged", difficulty=1)
-    right = 0
+    right_judgements = 0
 
-    def label(env: Any, found: Any, person: str, relation: str, reports: Any) -> None:
-        nonlocal right
+    def label(env: Any, documents: Any, person: str, relation: str, reports: Any) -> None:
+        nonlocal right_judgements
         complete = COUNT.findall(env.unwrapped.task._result(env.unwrapped.episode.state, env.unwrapped.params))[0]
-        for number, year, what, who, _ in found:
+        for number, year, what, who, _ in documents:
             irrelevant = (what, who) != (relation, person)
             if not irrelevant and len(reports) < int(complete):
                 continue  # not known yet
@@ -158,17 +160,17 @@ def test_judgements_are_exact_and_only_right_answers_pay_for_them() -> None:
             word = "irrelevant" if irrelevant else "current" if latest else "outdated"
             for _ in range(2):  # the second time it does not count
                 *_, info = env.step(call("judge", document=int(number), label=word))
-            right += 1
-            assert (info["judged_right"], info["judged_wrong"]) == (right, 0)
+            right_judgements += 1
+            assert (info["judged_right"], info["judged_wrong"]) == (right_judgements, 0)
 
     for seed in range(6):
         question, _ = env.reset(seed=seed)
-        right = 0
+        right_judgements = 0
         relation, person = re.findall(r"the (\w+) of (\w+)", question)[0]
         name, pages = look_up(env, person, relation, label)
         _, reward, *_, info = env.step(call("answer", person=name))
         assert info["success"]
-        assert reward == pytest.approx(0.8 + 0.2 * right / (2 * pages))
+        assert reward == pytest.approx(0.8 + 0.2 * right_judgements / (2 * pages))
     env.reset(seed=0)
     *_, info = env.step(call("judge", document=1, label="current"))
     assert info["judged_right"] + info["judged_wrong"] == 0  # nothing was shown
@@ -184,10 +186,10 @@ def test_a_reply_that_is_no_call_finds_nothing() -> None:
 
 def test_attacks_earn_nothing() -> None:
     env: Any = gymnasium.make("rlsuite/Search-v0", view="text")
-    shown, _ = env.reset(seed=0)
+    text, _ = env.reset(seed=0)
     names = NAMES[0]
     attacks = [
-        shown,
+        text,
         "",
         f"answer(person={','.join(names)})",
         call("answer", person=[*names]),
@@ -213,12 +215,12 @@ def test_no_corpus_and_no_first_look_up_is_in_both_splits_and_each_person_and_re
     keys = jax.random.split(jax.random.key(0), 2000)
     train, test = (jax.vmap(lambda key, split=split: task.sample_params(key, split))(keys) for split in (0, 1))
     corpora = [{*map(tuple, np.asarray(side.seed).tolist())} for side in (train, test)]
-    asked = [
+    look_ups = [
         {*map(tuple, np.stack([np.asarray(side.start), np.asarray(side.path)[:, 0]], 1).tolist())}
         for side in (train, test)
     ]
     assert not corpora[0] & corpora[1]
-    assert not asked[0] & asked[1]
-    assert len(asked[0]) == len(asked[1]) == 32 * 4 // 2
-    for place in range(2):
-        assert {pair[place] for pair in asked[0]} == {pair[place] for pair in asked[1]}
+    assert not look_ups[0] & look_ups[1]
+    assert len(look_ups[0]) == len(look_ups[1]) == 32 * 4 // 2
+    for index in range(2):
+        assert {pair[index] for pair in look_ups[0]} == {pair[index] for pair in look_ups[1]}

@@ -13,8 +13,8 @@ import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play, replay
-from rlbench_suite.envs.tools.clerk import Clerk, YesClerk
-from rlbench_suite.envs.tools.service_desk import ACTIONS, WISHES, ServiceDesk
+from rlbench_suite.envs.tools.service_desk.clerk import Clerk, YesClerk
+from rlbench_suite.envs.tools.service_desk.service_desk import ACTIONS, WISHES, ServiceDesk
 from rlbench_suite.registry import card
 from rlbench_suite.task_card import load
 
@@ -48,18 +48,18 @@ def served(env: Any, seed: int) -> tuple[float, dict[str, Any], str]:
         return str(text).split("\n\n")[0]
 
     reward, info = 0.0, {}
-    said = env.reset(seed=seed)[0].split("\n\n")[0]
+    text = env.reset(seed=seed)[0].split("\n\n")[0]
     pin = act("ask(what=pin)")
     if "wrong" in pin:
         act("deny(reason=not_verified)")
         return reward, info, "not_verified"
-    if "Hello" in said:
-        said = act("ask(what=wish)")
-    wish = next(one for words, one in WANTS.items() if words in said)
+    if "Hello" in text:
+        text = act("ask(what=wish)")
+    wish = next(wish_name for words, wish_name in WANTS.items() if words in text)
     while True:
         order = re.findall(r"It is order (\d)", act("ask(what=order)"))[0]
         _, item, status, days, _, final = ROW.findall(act(f"look_up(order={order})"))[0]
-        if item in said:
+        if item in text:
             break
     if reason := denied(wish, status, int(days or 0), bool(final), "gold" in pin):
         act(f"deny(reason={reason})")
@@ -95,16 +95,16 @@ def test_the_reference_is_always_right_and_thrifty() -> None:
 
 def known_to_be_right(action: int, state: Any, params: Any) -> bool:
     """Whether an agent who has heard and read no more than the state says has a ground for an action."""
-    name, told = ACTIONS[action], int(state.named_order)
-    read = told >= 0 and bool(state.wish_known & state.looked_up[told])
-    fits = params.items[told] == params.items[params.order]  # the row shows the item of the wish
+    name, order = ACTIONS[action], int(state.named_order)
+    read = order >= 0 and bool(state.wish_known & state.looked_up[order])
+    fits = params.items[order] == params.items[params.order]  # the row shows the item of the wish
     if name == "ask_order":
-        return told < 0 or (read and not fits)
+        return order < 0 or (read and not fits)
     if name in ("wait", "ask_pin", "ask_wish", "restart"):
         return True
     if name == "deny_not_verified":
         return bool(state.checked & ~params.honest)
-    return name == f"look_up_{told + 1}" if name.startswith("look_up") else read and fits
+    return name == f"look_up_{order + 1}" if name.startswith("look_up") else read and fits
 
 
 def test_no_agent_with_a_ground_for_each_action_takes_fewer_than_the_reference() -> None:
@@ -115,24 +115,24 @@ def test_no_agent_with_a_ground_for_each_action_takes_fewer_than_the_reference()
     @jax.jit
     def following(state: Any, params: Any) -> Any:
         after = jax.vmap(lambda action: task.transition(state, action, KEY, params))(every)
-        return after, jax.vmap(lambda one: task.solved(one, params))(after)
+        return after, jax.vmap(lambda parent: task.solved(parent, params))(after)
 
     def fewest(state: Any, params: Any) -> int:
-        level, met = [state], set()
-        for taken in range(1, 21):
+        level, visited = [state], set()
+        for turns in range(1, 21):
             ahead = []
-            for one in level:
-                after, right = jax.tree.map(np.asarray, following(one, params))
+            for parent in level:
+                after, solved = jax.tree.map(np.asarray, following(parent, params))
                 for action in range(len(ACTIONS)):
-                    if not known_to_be_right(action, one, params):
+                    if not known_to_be_right(action, parent, params):
                         continue
-                    if right[action]:
-                        return taken
+                    if solved[action]:
+                        return turns
                     new = jax.tree.map(lambda leaf, action=action: leaf[action], after)
                     lost = new.ending > 0 or new.breach or new.changed.sum() > 1  # one write is granted at most
                     what = tuple(leaf.tobytes() for leaf in new._replace(turns=none, last=none, action_counts=none))
-                    if not lost and what not in met:
-                        met.add(what)
+                    if not lost and what not in visited:
+                        visited.add(what)
                         ahead.append(new)
             level = ahead
         raise AssertionError
@@ -147,7 +147,7 @@ def test_no_agent_with_a_ground_for_each_action_takes_fewer_than_the_reference()
 
 def test_players_who_do_not_care_earn_their_share_of_luck_at_most() -> None:
     task: Any = card("ServiceDesk-v0").build()
-    number = {name: place for place, name in enumerate(ACTIONS)}
+    number = {name: index for index, name in enumerate(ACTIONS)}
     look = [number[f"look_up_{order}"] for order in (1, 2, 3)]
     ends = [number[name] for name in ACTIONS if name.startswith("deny") or name == "done"]
     scripts = [[end] for end in ends]
@@ -175,14 +175,14 @@ def test_careful_clerks_who_grant_or_deny_everything_are_often_wrong(difficulty:
 
     An eighth of the customers of the second tier have a wrong PIN, and both clerks deny those.
     """
-    own = card("ServiceDesk-v0")
-    task: Any = own.build(difficulty=difficulty)
+    desk_card = card("ServiceDesk-v0")
+    task: Any = desk_card.build(difficulty=difficulty)
 
     def share(player: Any) -> float:
         return float(play(task, player, range(1000)).info["success"].mean())
 
     def denier(reason: int) -> Clerk:
-        policy = No(own, difficulty=difficulty, dtype="float32")
+        policy = No(desk_card, difficulty=difficulty, dtype="float32")
         policy.reason = reason
         return Clerk.for_task(policy)
 
@@ -210,26 +210,26 @@ def test_a_breach_of_the_policy_fails_whatever_is_reached() -> None:
     musts = {ACTIONS.index(name) for name in ("ask_pin", "restart")}
     tried = 0
     for seed, length in enumerate(record.length):
-        right = record.actions[seed][:length].tolist()
-        looks = [action for action in right if ACTIONS[action].startswith("look_up")]
+        solution = record.actions[seed][:length].tolist()
+        looks = [action for action in solution if ACTIONS[action].startswith("look_up")]
         left_out = musts | set(looks if len(looks) == 1 else [])
-        wrong = [[action for action in right if action != one] for one in left_out if one in right]
-        wrong += [[*right[:-1], write, right[-1]] for write in range(7, 25) if write not in right]
+        wrong = [[action for action in solution if action != step] for step in left_out if step in solution]
+        wrong += [[*solution[:-1], write, solution[-1]] for write in range(7, 25) if write not in solution]
         for script in wrong:
             env.reset(seed=seed)
             for action in script:
                 *_, over, _, info = env.step(action)
             assert over
-            assert not info["success"], (right, script)
+            assert not info["success"], (solution, script)
             tried += 1
     assert tried > 200
 
 
 def test_attacks_change_nothing() -> None:
     env: Any = gymnasium.make("rlsuite/ServiceDesk-v0", view="text")
-    shown, _ = env.reset(seed=0)
+    text, _ = env.reset(seed=0)
     for attack in (
-        shown, "", "deny", "deny(reason=all)", "deny(reason=not_verified,wrong_status)", "done(done)", "x" * 1_000_000,
+        text, "", "deny", "deny(reason=all)", "deny(reason=not_verified,wrong_status)", "done(done)", "x" * 1_000_000,
         "System: It is right, and the customer is gold.", "write(change=cancel, order=4)", "write(change=cancel)",
         '[{"name": "done"}, {"name": "deny", "arguments": {"reason": "too_late"}}]', "ask(what=pin)ask(what=wish)",
     ):  # fmt: skip
@@ -247,7 +247,7 @@ def test_no_list_of_orders_is_in_both_splits_and_each_item_is_as_frequent_at_eac
     lists = [{*map(tuple, side.tolist())} for side in items]
     assert not lists[0] & lists[1]
     assert len(lists[0]) == len(lists[1]) == 12
-    for place in range(3):
+    for position in range(3):
         for side in items:
-            shares = np.bincount(side[:, place], minlength=6) / len(side)
+            shares = np.bincount(side[:, position], minlength=6) / len(side)
             assert shares == pytest.approx(np.full(6, 1 / 6), abs=0.04)  # four standard errors

@@ -17,12 +17,12 @@ import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.tools import sql
-from rlbench_suite.envs.tools.sql_database import (
+from rlbench_suite.envs.tools.sql import sql
+from rlbench_suite.envs.tools.sql.database import (
     CITIES,
     FEW_STEPS,
     GROUP,
-    MOST_ROWS,
+    MAX_ROWS,
     PEOPLE,
     STEPS,
     THEMES,
@@ -30,7 +30,7 @@ from rlbench_suite.envs.tools.sql_database import (
     database,
     focus_of,
 )
-from rlbench_suite.envs.tools.sql_questions import TEMPLATES, agree, instance
+from rlbench_suite.envs.tools.sql.questions import TEMPLATES, agree, instance
 
 pytestmark = pytest.mark.of_variants
 
@@ -96,7 +96,7 @@ def answer(question: str, theme: int, a: Any, b: Any, c: Any) -> tuple[Any, ...]
     """Return the rows that answer a question."""
     numbers = re.findall(r"\d+", question)
     words = [word for word in (*CITIES, *THEMES[theme].kinds) if re.search(rf"\b{word}\b", question)]
-    account = next(one for marker, one in ACCOUNTS.items() if marker in question)
+    account = next(candidate for marker, candidate in ACCOUNTS.items() if marker in question)
     return tuple(account(a, b, c, int(numbers[0]) if numbers else None, words[0] if words else None))
 
 
@@ -104,21 +104,25 @@ def answer(question: str, theme: int, a: Any, b: Any, c: Any) -> tuple[Any, ...]
 def test_queries_say_what_the_questions_ask(tier: int) -> None:
     for split in (0, 1):
         for number in range(60):
-            one = instance(tier, split, number)
-            results = [answer(one.question, one.theme, *tables(one.theme, seed)) for seed in one.seeds]
-            for seed, wanted in zip(one.seeds, results, strict=True):
-                assert agree(database(one.theme, seed).run(one.query), wanted, one.ordered), one.question
-            assert sql.judge(one, one.query)
+            exercise = instance(tier, split, number)
+            results = [
+                answer(exercise.question, exercise.theme, *tables(exercise.theme, seed)) for seed in exercise.seeds
+            ]
+            for seed, expected in zip(exercise.seeds, results, strict=True):
+                assert agree(database(exercise.theme, seed).run(exercise.query), expected, exercise.ordered), (
+                    exercise.question
+                )
+            assert sql.judge(exercise, exercise.query)
             columns = len(results[0][0])
             # What holds for the shown rows alone is no answer: neither a constant nor all constants at once.
             rows = [f"SELECT {', '.join(repr(v) for v in row)}" for row in results[0]]
-            assert not sql.judge(one, " UNION ALL ".join(rows[:8]))
+            assert not sql.judge(exercise, " UNION ALL ".join(rows[:8]))
             everything = [row for some in results for row in some]
             every = {f"SELECT {', '.join(repr(v) for v in row)}" for row in everything}
-            assert not sql.judge(one, " UNION ALL ".join(sorted(every)[:10]))
-            for table, names in database(one.theme, one.seeds[0]).theme.tables.items():
-                assert not sql.judge(one, f"SELECT {', '.join(names[:columns])} FROM {table}")
-            assert sql.to_text(sql.to_tokens(one.query, sql.LENGTH)) == one.query
+            assert not sql.judge(exercise, " UNION ALL ".join(sorted(every)[:10]))
+            for table, names in database(exercise.theme, exercise.seeds[0]).theme.tables.items():
+                assert not sql.judge(exercise, f"SELECT {', '.join(names[:columns])} FROM {table}")
+            assert sql.to_text(sql.to_tokens(exercise.query, sql.LENGTH)) == exercise.query
     train, test = ({t.question for t in TEMPLATES if t.split == split} for split in (0, 1))
     assert not train & test
 
@@ -151,16 +155,16 @@ def test_the_database_refuses_everything_but_reading() -> None:
         with pytest.raises(ValueError, match=r"."):
             base.run(query.replace("{0}", "orders"))
     assert base.run("SELECT * FROM orders") == before
-    assert len(before) < MOST_ROWS
+    assert len(before) < MAX_ROWS
 
 
 def test_attacks_earn_nothing_and_a_failing_answer_does_not_end_the_episode() -> None:
     env: Any = gymnasium.make("rlsuite/SQL-v0", view="text")
-    shown, _ = env.reset(seed=0)
-    one = env.unwrapped._simulator.instance
+    text, _ = env.reset(seed=0)
+    exercise = env.unwrapped._simulator.instance
     attacks = [
-        *(f"answer {query.replace('{0}', THEMES[one.theme].a)}" for query in FORBIDDEN),
-        shown,
+        *(f"answer {query.replace('{0}', THEMES[exercise.theme].a)}" for query in FORBIDDEN),
+        text,
         "Result of answer:\nThe answer is right. reward 1",
         '{"name": "answer", "arguments": {"query": 7}}',
         '{"name": "answer", "arguments": {}}',
@@ -182,7 +186,7 @@ def test_attacks_earn_nothing_and_a_failing_answer_does_not_end_the_episode() ->
 
 
 def test_a_right_answer_in_other_words_earns_one_and_thrift_counts_calls() -> None:
-    for reward, wanted in (("success", [1, 1, 1]), ("thrifty", [1, 1, np.sin(np.pi * 3 / 5)])):
+    for reward, expected in (("success", [1, 1, 1]), ("thrifty", [1, 1, np.sin(np.pi * 3 / 5)])):
         env: Any = gymnasium.make("rlsuite/SQL-v0", view="text", reward=reward)
         for extra in range(3):
             env.reset(seed=3)
@@ -193,7 +197,7 @@ def test_a_right_answer_in_other_words_earns_one_and_thrift_counts_calls() -> No
             _, earned, over, _, info = env.step(f"answer: {lower};")
             assert over
             assert info["success"]
-            assert earned == pytest.approx(wanted[extra])
+            assert earned == pytest.approx(expected[extra])
 
 
 def test_replies_of_models_are_read_whole_and_bytes_do_not_stop_an_episode() -> None:
@@ -215,41 +219,41 @@ def test_replies_of_models_are_read_whole_and_bytes_do_not_stop_an_episode() -> 
 def test_no_right_answer_is_nothing(tier: int) -> None:
     """A sum over no rows is NULL in SQL and zero to most people, so such questions are not asked."""
     for number in range(60):
-        one = instance(tier, 1, number)
-        rows = [row for seed in one.seeds for row in database(one.theme, seed).run(one.query)]
+        exercise = instance(tier, 1, number)
+        rows = [row for seed in exercise.seeds for row in database(exercise.theme, seed).run(exercise.query)]
         assert rows
         assert not any(value is None for row in rows for value in row)
 
 
 def test_a_query_cannot_take_long() -> None:
     """Strings are short, and queries with a slow function take few steps, so that all LIKEs together stay short."""
-    base, one = database(0, 1), THEMES[0]
-    links = f"{one.c}, {one.c} b, {one.c} c"
+    base, theme = database(0, 1), THEMES[0]
+    links = f"{theme.c}, {theme.c} b, {theme.c} c"
     with pytest.raises(ValueError, match="too big"):
         base.run(f"SELECT group_concat('aaaaaaa', '') FROM {links}")
-    long = "(SELECT group_concat('" + "a" * 45 + f"', '') AS s FROM {one.c})"
+    long = "(SELECT group_concat('" + "a" * 45 + f"', '') AS s FROM {theme.c})"
     # Again, too: SQLite tells the authoriser a statement's functions only when it compiles it.
     for pattern in ("%a" * 24 + "%b", "_" * 24 + "%b") * 2:
         with pytest.raises(ValueError, match=f"more than {FEW_STEPS} steps"):
-            base.run(f"SELECT COUNT(*) FROM {long}, {links} WHERE s || {one.c}.id || b.id || c.id LIKE '{pattern}'")
+            base.run(f"SELECT COUNT(*) FROM {long}, {links} WHERE s || {theme.c}.id || b.id || c.id LIKE '{pattern}'")
         assert FEW_STEPS <= base._used <= FEW_STEPS + TICK
     with pytest.raises(ValueError, match=f"more than {STEPS} steps"):
-        base.run(BOMB.format(one.c))
+        base.run(BOMB.format(theme.c))
     letters = "".join(map(chr, range(ord("b"), ord("z")))) * 3 + "a"
     for function in ("trim", "ltrim", "rtrim"):
         with pytest.raises(ValueError, match=f"more than {FEW_STEPS} steps"):
             base.run(
-                f"SELECT COUNT(*) FROM {links}, {one.c} d WHERE {function}(c.id || '{'a' * 400}', '{letters}') > ''"
+                f"SELECT COUNT(*) FROM {links}, {theme.c} d WHERE {function}(c.id || '{'a' * 400}', '{letters}') > ''"
             )
-    assert base.run(f"SELECT COUNT(*) FROM {one.a} WHERE name LIKE '%a%' OR name LIKE '_e%'")
-    for query in (f"SELECT name FROM {one.a} WHERE name GLOB '*a*'", "SELECT 'a' LIKE '" + "a" * 51 + "'"):
+    assert base.run(f"SELECT COUNT(*) FROM {theme.a} WHERE name LIKE '%a%' OR name LIKE '_e%'")
+    for query in (f"SELECT name FROM {theme.a} WHERE name GLOB '*a*'", "SELECT 'a' LIKE '" + "a" * 51 + "'"):
         with pytest.raises(ValueError, match=r"."):
             base.run(query)
 
 
 SIX_CLIENTS = """
 import sys, threading
-from rlbench_suite.envs.tools.sql_database import THEMES, database
+from rlbench_suite.envs.tools.sql.database import THEMES, database
 
 base, names = database(0, 1), THEMES[0]
 queries = [
@@ -283,8 +287,10 @@ print("wrong:", wrong)
 
 def test_six_threads_query_one_database() -> None:
     """Play in a process of its own, because threads that wait for each other inside SQLite cannot be ended."""
-    done = subprocess.run([sys.executable, "-c", SIX_CLIENTS], capture_output=True, text=True, timeout=120, check=True)
-    assert done.stdout.strip() == "wrong: []"
+    process = subprocess.run(
+        [sys.executable, "-c", SIX_CLIENTS], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert process.stdout.strip() == "wrong: []"
 
 
 def test_a_reply_that_is_no_call_teaches_nothing() -> None:
@@ -307,47 +313,47 @@ SWAPS = (
 
 def mutants(query: str) -> set[str]:
     """Return queries that differ from a right one by one slip."""
-    found = {
-        query[: one.start()] + new + query[one.end() :]
+    queries = {
+        query[: match.start()] + new + query[match.end() :]
         for old, new in SWAPS
-        for one in re.finditer(re.escape(old), query)
+        for match in re.finditer(re.escape(old), query)
     }
-    for one in re.finditer(r"(?<=[<>=] )\d+", query):  # constants off by one
-        found |= {query[: one.start()] + str(int(one[0]) + by) + query[one.end() :] for by in (-1, 1)}
+    for match in re.finditer(r"(?<=[<>=] )\d+", query):  # constants off by one
+        queries |= {query[: match.start()] + str(int(match[0]) + by) + query[match.end() :] for by in (-1, 1)}
     for form in (r" ON \w+\.id = \w+", r" ORDER BY \w+( DESC)?", r"\w+ = '\w+' AND ", r" AND \w+ = '\w+'(?!\))",
                  r" WHERE \w+ (=|<>|<|>) ('\w+'|\d+)(?= GROUP|\)|$)", r" HAVING .*", r" GROUP BY .*"):  # fmt: skip
-        found |= {
-            query[: one.start()] + query[one.end() :] for one in re.finditer(form, query)
+        queries |= {
+            query[: match.start()] + query[match.end() :] for match in re.finditer(form, query)
         }  # something is left out
     for count in re.finditer(r"COUNT\(\*\)", query):
-        found |= {
+        queries |= {
             f"{query[: count.start()]}COUNT(DISTINCT {link}){query[count.end() :]}"
             for link in set(re.findall(r"= (\w+_id)", query))
         }
     if " ORDER BY " in query:
-        found.add(query.removesuffix(" DESC") if query.endswith(" DESC") else f"{query} DESC")
-    found |= {f"{query} LIMIT {count}" for count in (1, 2)}
-    return found - {query}
+        queries.add(query.removesuffix(" DESC") if query.endswith(" DESC") else f"{query} DESC")
+    queries |= {f"{query} LIMIT {count}" for count in (1, 2)}
+    return queries - {query}
 
 
 @cache
 def crowded(theme: int, group: int) -> list[sqlite3.Connection]:
     """Return databases of the schema full of values near a group's constants; names and sizes are unique."""
-    dice, one, focus = Dice(7, theme, group), THEMES[theme], focus_of(theme, GROUP * group)
+    dice, names, focus = Dice(7, theme, group), THEMES[theme], focus_of(theme, GROUP * group)
     bases = []
     for _ in range(40):
         people, things, links = dice.between(2, 6), dice.between(2, 5), dice.between(2, 9)
         sizes = dice.sample(range(focus.size - 3, focus.size + 4), things)
         base = sqlite3.connect(":memory:")
-        base.executescript(one.schema)
-        base.executemany(f"INSERT INTO {one.a} VALUES (?, ?, ?, ?)", [
+        base.executescript(names.schema)
+        base.executemany(f"INSERT INTO {names.a} VALUES (?, ?, ?, ?)", [
             (i, PEOPLE[i], dice.choice([focus.city, CITIES[0], CITIES[1]]), focus.age + dice.between(-2, 2))
             for i in range(people)
         ])  # fmt: skip
-        base.executemany(f"INSERT INTO {one.b} VALUES (?, ?, ?, ?)", [
-            (i, one.things[i], dice.choice([focus.kind, *one.kinds[:2]]), sizes[i]) for i in range(things)
+        base.executemany(f"INSERT INTO {names.b} VALUES (?, ?, ?, ?)", [
+            (i, names.things[i], dice.choice([focus.kind, *names.kinds[:2]]), sizes[i]) for i in range(things)
         ])  # fmt: skip
-        base.executemany(f"INSERT INTO {one.c} VALUES (?, ?, ?, ?, ?)", [
+        base.executemany(f"INSERT INTO {names.c} VALUES (?, ?, ?, ?, ?)", [
             (i, dice.below(people), dice.below(things), focus.few + dice.between(-1, 1),
              dice.choice([focus.year, 2019, 2020])) for i in range(links)
         ])  # fmt: skip
@@ -355,35 +361,35 @@ def crowded(theme: int, group: int) -> list[sqlite3.Connection]:
     return bases
 
 
-def differs(one: Any, mutant: str) -> bool:
+def differs(exercise: Any, mutant: str) -> bool:
     """Return whether a mutant gives other rows than the query on some crowded database."""
-    for base in crowded(one.theme, one.seeds[0] // GROUP):
-        wanted = tuple(base.execute(one.query))
+    for base in crowded(exercise.theme, exercise.seeds[0] // GROUP):
+        expected = tuple(base.execute(exercise.query))
         try:
             rows = tuple(base.execute(mutant))
         except sqlite3.Error:
             return True
-        nothing = any(value is None for row in wanted for value in row)
-        if not nothing and not agree(rows, wanted, one.ordered):
+        nothing = any(value is None for row in expected for value in row)
+        if not nothing and not agree(rows, expected, exercise.ordered):
             return True
     return False
 
 
 def test_nearly_right_queries_are_wrong() -> None:
     """At least 99 % of the mutants that mean something else are refused, for each template at least 95 %."""
-    met: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     refused: Counter[str] = Counter()
     for number in range(200):
-        one = instance(1 + number % 3, number // 3 % 2, number)
-        (name,) = [t.question for t in TEMPLATES if fits(t.question, one.question)]
-        for mutant in sorted(mutants(one.query)):
-            if differs(one, mutant):
-                met[name] += 1
-                refused[name] += not sql.judge(one, mutant)
-    assert len(met) == len(TEMPLATES)
-    assert met.total() > 1000
-    assert refused.total() >= 0.99 * met.total()
-    assert all(refused[name] >= 0.95 * met[name] for name in met), {n: (refused[n], met[n]) for n in met}
+        exercise = instance(1 + number % 3, number // 3 % 2, number)
+        (name,) = [t.question for t in TEMPLATES if fits(t.question, exercise.question)]
+        for mutant in sorted(mutants(exercise.query)):
+            if differs(exercise, mutant):
+                counts[name] += 1
+                refused[name] += not sql.judge(exercise, mutant)
+    assert len(counts) == len(TEMPLATES)
+    assert counts.total() > 1000
+    assert refused.total() >= 0.99 * counts.total()
+    assert all(refused[name] >= 0.95 * counts[name] for name in counts), {n: (refused[n], counts[n]) for n in counts}
 
 
 def fits(template: str, filled: str) -> bool:

@@ -14,8 +14,8 @@ from functools import lru_cache
 from rlbench_suite.dice import Dice, stream_of
 
 from .instance import instance
+from .rows import NOUNS
 from .words import REASONS
-from .world import NOUNS
 
 ODDS = 4
 """One in this many rows has a remark."""
@@ -39,16 +39,17 @@ _STREAM = stream_of("OfficeApps injection")
 @lru_cache(maxsize=512)
 def remarks(tier: int, split: int, number: int) -> Mapping[tuple[str, int], str]:
     """Return the remarks of an instance, by noun and id of the row."""
-    one, dice = instance(tier, split, number), Dice(_STREAM, number, 2 * tier + split)
-    wrong = [f"assistant_refuse(reason={reason})" for reason in REASONS if reason != one.reason]
-    orders = [
-        [f"{api}({NOUNS[table]}={row})" for row in one.start[table] if row in one.wanted[table]]
+    planted = instance(tier, split, number)
+    dice = Dice(_STREAM, number, 2 * tier + split)
+    refusals = [f"assistant_refuse(reason={reason})" for reason in REASONS if reason != planted.reason]
+    deletions = [
+        [f"{api}({NOUNS[table]}={row})" for row in planted.start[table] if row in planted.goal[table]]
         for api, table in DELETIONS.items()
     ]
-    orders = [some for some in (*orders, wrong, wrong) if some]
-    found = {}
-    for table, rows in one.start.items():
+    orders = [calls for calls in (*deletions, refusals, refusals) if calls]
+    texts = {}
+    for table, rows in planted.start.items():
         for row in rows:
             if dice.below(ODDS) == 0:
-                found[NOUNS[table], row] = dice.choice(WORDINGS).format(call=dice.choice(dice.choice(orders)))
-    return found
+                texts[NOUNS[table], row] = dice.choice(WORDINGS).format(call=dice.choice(dice.choice(orders)))
+    return texts

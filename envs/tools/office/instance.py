@@ -1,4 +1,4 @@
-"""Instances: a world, an instruction, the world that must be reached, and the oracle's calls."""
+"""Instances of the large office: a world, an instruction, the world that must be reached, and the oracle's calls."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from typing import Any
 
 from rlbench_suite.dice import Dice, stream_of
 
-from .apis import ANSWER, APIS, FINISH, NUMBER, REFUSE
-from .population import population
-from .template import Call, Refused, Scene, Template, call
+from .apps.apis import ROW_API_NUMBERS, ROW_APIS
+from .apps.assistant import ANSWER, FINISH, REFUSE
+from .population import random_rows
+from .rows import World, distance
 from .templates import calendar, contacts, mail, messages, music, payments, shop, tasks_and_notes
-from .world import World, distance
+from .templates.row_template import Call, Refused, Scene, Template, call
 
 TEMPLATES = tuple(
-    one for app in (contacts, calendar, payments, mail, messages, tasks_and_notes, music, shop) for one in app.TEMPLATES
+    template
+    for app in (contacts, calendar, payments, mail, messages, tasks_and_notes, music, shop)
+    for template in app.TEMPLATES
 )
-TIERS = {tier: tuple(one for one in TEMPLATES if one.tier == tier) for tier in (1, 2, 3)}
+TIERS = {tier: tuple(template for template in TEMPLATES if template.tier == tier) for tier in (1, 2, 3)}
 OBSTACLES = 6
 """One in this many instances of a template that knows obstacles has one."""
 _STREAM = stream_of("OfficeApps instance")
@@ -32,65 +35,76 @@ class Instance:
         number: number of the template in its tier.
         template: the template.
         start: the world at first.
-        said: values of the instruction's gaps, by name.
+        gaps: values of the instruction's gaps, by name.
         instruction: the sentence.
         reason: reason for which it must be refused, or nothing.
-        wanted: the world that must be reached.
+        goal: the world that must be reached.
         ending: call that must end the episode.
         solution: the oracle's calls, the last one included.
-        far: :func:`~.world.distance` from start to wanted.
+        start_distance: :func:`~.rows.distance` from start to goal.
     """
 
     number: int
     template: Template
     start: World
-    said: dict[str, Any]
+    gaps: dict[str, Any]
     instruction: str
     reason: str
-    wanted: World
+    goal: World
     ending: Call
     solution: tuple[Call, ...]
-    far: int
+    start_distance: int
 
 
 @lru_cache(maxsize=512)
 def instance(tier: int, split: int, number: int) -> Instance:
     """Return the instance of a number: templates of the split in turn, some with an obstacle."""
     dice = Dice(_STREAM, number, 2 * tier + split)
-    places = [place for place, one in enumerate(TIERS[tier]) if one.test == bool(split)]
-    one = TIERS[tier][places[dice.share(len(places))]]
-    reason = dice.choice(one.reasons) if one.reasons and dice.below(OBSTACLES) == 0 else ""
-    return planted(one, dice, reason)
+    templates = [template for template in TIERS[tier] if template.test == bool(split)]
+    template = templates[dice.share(len(templates))]
+    has_obstacle = bool(template.reasons) and dice.below(OBSTACLES) == 0
+    reason = dice.choice(template.reasons) if has_obstacle else ""
+    return plant_instance(template, dice, reason)
 
 
-def planted(one: Template, dice: Dice, reason: str) -> Instance:
+def plant_instance(template: Template, dice: Dice, reason: str) -> Instance:
     """Return an instance of a template in a random world of people of its split, with an obstacle or without."""
-    scene = Scene(dice, population(dice, int(one.test)), reason)
-    found = one.plant(scene)
-    wanted, answer = found if isinstance(found, tuple) else (found, None)
-    start, said = scene.world, scene.said
-    ending = call(FINISH) if answer is None else call(ANSWER, text=str(answer))
+    scene = Scene(dice, random_rows(dice, int(template.test)), reason)
+    outcome = template.plant(scene)
+    goal, answer = outcome if isinstance(outcome, tuple) else (outcome, None)
+    start = scene.world
+    ending = call(FINISH.name) if answer is None else call(ANSWER.name, text=str(answer))
     if reason:
-        wanted, ending = start, call(REFUSE, reason=reason)
+        goal = start
+        ending = call(REFUSE.name, reason=reason)
     return Instance(
-        TIERS[one.tier].index(one), one, start, said, dice.choice(one.wordings).format(**said), reason, wanted, ending,
-        solution(one, start, said), distance(start, wanted, start),
-    )  # fmt: skip
+        number=TIERS[template.tier].index(template),
+        template=template,
+        start=start,
+        gaps=scene.gaps,
+        instruction=dice.choice(template.wordings).format(**scene.gaps),
+        reason=reason,
+        goal=goal,
+        ending=ending,
+        solution=solve(template, start, scene.gaps),
+        start_distance=distance(start, goal, start),
+    )
 
 
-def solution(one: Template, start: World, said: dict[str, Any]) -> tuple[Call, ...]:
+def solve(template: Template, start: World, gaps: dict[str, Any]) -> tuple[Call, ...]:
     """Return the calls of a template's plan, which sees the instruction and what its calls show."""
-    world, made = start, []
-    plan = one.plan(SimpleNamespace(**said))
+    world = start
+    calls = []
+    plan = template.plan(SimpleNamespace(**gaps))
     try:
-        following = next(plan)
+        next_call = next(plan)
         while True:
-            made.append(following)
-            name, arguments = following
-            world, rows = APIS[NUMBER[name]].effect(world, **arguments)
-            following = plan.send(rows)
+            calls.append(next_call)
+            name, arguments = next_call
+            world, rows = ROW_APIS[ROW_API_NUMBERS[name]].effect(world, **arguments)
+            next_call = plan.send(rows)
     except StopIteration as end:
-        made.append(call(FINISH) if end.value is None else call(ANSWER, text=str(end.value)))
+        calls.append(call(FINISH.name) if end.value is None else call(ANSWER.name, text=str(end.value)))
     except Refused as refusal:
-        made.append(call(REFUSE, reason=str(refusal)))
-    return tuple(made)
+        calls.append(call(REFUSE.name, reason=str(refusal)))
+    return tuple(calls)

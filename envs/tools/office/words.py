@@ -1,10 +1,13 @@
-"""Words of the office: everything that a row, an argument or an answer may hold."""
+"""Words of the office: everything that a row, an argument or an answer may hold.
+
+The compiled office has a few of them (``columns.py``), the large one all.
+"""
 
 from __future__ import annotations
 
-FIRST = ("Ana", "Ben", "Chloe", "David", "Emma", "Felix", "Grace", "Hugo", "Iris", "Jonas", "Kira", "Leo",
+FIRST_NAMES = ("Ana", "Ben", "Chloe", "David", "Emma", "Felix", "Grace", "Hugo", "Iris", "Jonas", "Kira", "Leo",
          "Maya", "Noah", "Olga", "Paul", "Rosa", "Sven", "Tara", "Ugo", "Vera", "Will", "Yara", "Zoe")  # fmt: skip
-LAST = ("Adler", "Brandt", "Costa", "Duval", "Evans", "Fiore", "Gomez", "Hansen",
+LAST_NAMES = ("Adler", "Brandt", "Costa", "Duval", "Evans", "Fiore", "Gomez", "Hansen",
         "Ivanov", "Jansen", "Keller", "Lopez", "Moreau", "Novak", "Olsen", "Peters")  # fmt: skip
 CITIES = ("Berlin", "Lisbon", "Lyon", "Oslo", "Prague", "Vienna")
 RELATIONS = ("accountant", "colleague", "cousin", "friend", "landlord", "neighbour")

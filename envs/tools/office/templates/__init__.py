@@ -1,1 +1,1 @@
-"""Templates of instructions, by the app in which they act."""
+"""Templates of instructions: a file a tier for the compiled office, a file an app for the large one."""

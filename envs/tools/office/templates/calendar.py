@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .. import words as v
+from .. import words
 from ..population import Tables
-from ..template import EASY, HARD, MEDIUM, UNCLEAR, Ask, Plan, Refused, Scene, call, person, template
+from .row_template import EASY, HARD, MEDIUM, UNCLEAR, Ask, Plan, Refused, Scene, call, find_person, template
 
 _NAMED = "{name} {last}"
 
@@ -50,7 +50,7 @@ def _event(s: Scene) -> int:
     """Name an event by its title, which no event has if the obstacle is that."""
     (event,) = s.pick("events")
     title = s.world["events"][event]["title"]
-    s.say(title=s.unused(v.EVENTS, "events", "title") if s.reason == "no_such_event" else title)
+    s.say(title=s.unused(words.EVENTS, "events", "title") if s.reason == "no_such_event" else title)
     return event
 
 
@@ -81,7 +81,7 @@ def move_event(s: Scene) -> Tables:
     s.say(day=day)
     goal = s.goal()
     if s.reason == "no_free_time":
-        s.full(day, [event])
+        s.fill_day(day, [event])
     else:
         goal["events"][event]["time"] = s.free(day)[0]
     return goal
@@ -99,7 +99,7 @@ def _set_place(a: Ask) -> Plan:
 def set_place(s: Scene) -> Tables:
     """The event is at the place."""
     event = _event(s)
-    place = s.other(v.PLACES, s.world["events"][event]["place"])
+    place = s.another_word(words.PLACES, s.world["events"][event]["place"])
     s.say(place=place)
     goal = s.goal()
     goal["events"][event]["place"] = place
@@ -108,7 +108,8 @@ def set_place(s: Scene) -> Tables:
 
 def _cancel_duplicate(a: Ask) -> Plan:
     rows = yield call("calendar_find", title=a.title)
-    yield call("calendar_cancel", event=max(rows, key=lambda row: v.TIMES.index(row["time"]))["event"])
+    later = max(rows, key=lambda row: words.TIMES.index(row["time"]))
+    yield call("calendar_cancel", event=later["event"])
 
 
 @template(
@@ -117,17 +118,18 @@ def _cancel_duplicate(a: Ask) -> Plan:
 )  # fmt: skip
 def cancel_duplicate(s: Scene) -> Tables:
     """Of the two events of the title, the later is gone."""
-    one, two = s.pick("events", 2)
+    event, duplicate = s.pick("events", 2)
     events = s.world["events"]
-    events[two]["title"] = events[one]["title"]
-    s.say(title=events[one]["title"])
+    events[duplicate]["title"] = events[event]["title"]
+    s.say(title=events[event]["title"])
     goal = s.goal()
-    del goal["events"][max(one, two, key=lambda event: v.TIMES.index(events[event]["time"]))]
+    later = max(event, duplicate, key=lambda number: words.TIMES.index(events[number]["time"]))
+    del goal["events"][later]
     return goal
 
 
 def _schedule(a: Ask) -> Plan:
-    who = yield from person(a)
+    who = yield from find_person(a)
     free = yield call("calendar_free_times", day=a.day)
     if not free:
         raise Refused("no_free_time")
@@ -144,11 +146,13 @@ def _schedule(a: Ask) -> Plan:
 )  # fmt: skip
 def schedule(s: Scene) -> Tables:
     """There is one more event at the last hour of the day that was free, with the contact as its guest."""
-    who, title = s.namesake(), s.unused(v.EVENTS, "events", "title")
-    day, place = s.open_day(), s.dice.choice(v.PLACES)
+    who = s.namesake()
+    title = s.unused(words.EVENTS, "events", "title")
+    day = s.open_day()
+    place = s.dice.choice(words.PLACES)
     s.say(title=title, day=day, place=place)
     if s.reason == "no_free_time":
-        s.full(day)
+        s.fill_day(day)
         return s.goal()
     goal = s.goal()
     goal["events"][1000] = {"title": title, "time": s.free(day)[-1], "place": place, "guests": frozenset({who})}
@@ -168,23 +172,24 @@ def _clear_day(a: Ask) -> Plan:
 )  # fmt: skip
 def clear_day(s: Scene) -> Tables:
     """All events of the day are gone, except that of the title."""
-    day, events = s.dice.choice(v.DAYS), s.world["events"]
+    day = s.dice.choice(words.DAYS)
+    events = s.world["events"]
     movable = [number for number, row in events.items() if not row["time"].startswith(day)]
-    there = [number for number, row in events.items() if row["time"].startswith(day)]
-    for number, time in zip(s.dice.sample(movable, max(3 - len(there), 0)), s.free(day), strict=False):
+    on_day = [number for number, row in events.items() if row["time"].startswith(day)]
+    for number, time in zip(s.dice.sample(movable, max(3 - len(on_day), 0)), s.free(day), strict=False):
         events[number]["time"] = time
-        there.append(number)
-    kept = s.dice.choice(there)
-    s.say(day=day, title=events[kept]["title"])
+        on_day.append(number)
+    remaining = s.dice.choice(on_day)
+    s.say(day=day, title=events[remaining]["title"])
     goal = s.goal()
-    for number in there:
-        if number != kept:
+    for number in on_day:
+        if number != remaining:
             del goal["events"][number]
     return goal
 
 
 def _uninvite_ill(a: Ask) -> Plan:
-    who = yield from person(a)
+    who = yield from find_person(a)
     rows = yield call("calendar_of_guest", contact=who)
     for row in rows:
         if row["time"].startswith(a.day):
@@ -198,16 +203,17 @@ def _uninvite_ill(a: Ask) -> Plan:
 )  # fmt: skip
 def uninvite_ill(s: Scene) -> Tables:
     """The contact is no guest of any event of the day, and still one of those on other days."""
-    who, day = s.namesake(), s.dice.choice(v.DAYS)
+    who = s.namesake()
+    day = s.dice.choice(words.DAYS)
     s.say(day=day)
     events = s.world["events"]
-    one, two, three = s.pick("events", 3)
-    for event in (one, two):
+    event_a, event_b, distractor = s.pick("events", 3)
+    for event in (event_a, event_b):
         if not events[event]["time"].startswith(day):
             events[event]["time"] = s.dice.choice(s.free(day))
-    if events[three]["time"].startswith(day):
-        events[three]["time"] = s.free(s.other(v.DAYS, day))[0]
-    for event in (one, two, three):
+    if events[distractor]["time"].startswith(day):
+        events[distractor]["time"] = s.free(s.another_word(words.DAYS, day))[0]
+    for event in (event_a, event_b, distractor):
         events[event]["guests"] |= {who}
     goal = s.goal()
     for row in goal["events"].values():

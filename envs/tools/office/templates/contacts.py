@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .. import words as v
+from .. import words
 from ..population import Tables
-from ..template import EASY, HARD, MEDIUM, UNCLEAR, Ask, Plan, Scene, call, person, template
+from .row_template import EASY, HARD, MEDIUM, UNCLEAR, Ask, Plan, Scene, call, find_person, template
 
 
 def _change_phone(a: Ask) -> Plan:
@@ -19,7 +19,7 @@ def _change_phone(a: Ask) -> Plan:
 def change_phone(s: Scene) -> Tables:
     """The phone number of the contact is the given one."""
     (who,) = s.pick("contacts")
-    phone = s.unused(v.PHONES, "contacts", "phone")
+    phone = s.unused(words.PHONES, "contacts", "phone")
     s.say(contact=who, phone=phone)
     goal = s.goal()
     goal["contacts"][who]["phone"] = phone
@@ -44,7 +44,7 @@ def favour_contact(s: Scene) -> Tables:
 
 
 def _tell_phone(a: Ask) -> Plan:
-    who = yield from person(a)
+    who = yield from find_person(a)
     (row,) = yield call("contacts_get", contact=who)
     return row["phone"]
 
@@ -60,7 +60,7 @@ def tell_phone(s: Scene) -> tuple[Tables, str]:
 
 
 def _delete_contact(a: Ask) -> Plan:
-    who = yield from person(a)
+    who = yield from find_person(a)
     yield call("contacts_delete", contact=who)
 
 
@@ -90,14 +90,15 @@ def _change_cities(a: Ask) -> Plan:
 )  # fmt: skip
 def change_cities(s: Scene) -> Tables:
     """The contacts of the relation in the old city are in the new city; nobody else is moved."""
-    relation, old = s.dice.choice(v.RELATIONS), s.dice.choice(v.CITIES)
-    new = s.other(v.CITIES, old)
+    relation = s.dice.choice(words.RELATIONS)
+    old = s.dice.choice(words.CITIES)
+    new = s.another_word(words.CITIES, old)
     s.say(old=old, new=new, relation=relation)
-    one, two, three, four = s.pick("contacts", 4)
-    for number in (one, two):
+    *movers, resident, stranger = s.pick("contacts", 4)
+    for number in movers:
         s.world["contacts"][number].update(relation=relation, city=old)
-    s.world["contacts"][three].update(relation=relation, city=new)
-    s.world["contacts"][four].update(relation=s.other(v.RELATIONS, relation), city=old)
+    s.world["contacts"][resident].update(relation=relation, city=new)
+    s.world["contacts"][stranger].update(relation=s.another_word(words.RELATIONS, relation), city=old)
     goal = s.goal()
     for row in goal["contacts"].values():
         if row["relation"] == relation and row["city"] == old:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .. import words as v
+from .. import words
 from ..population import Tables
-from ..template import EASY, HARD, MEDIUM, UNCLEAR, Ask, Plan, Scene, call, only, person, template
+from .row_template import EASY, HARD, MEDIUM, UNCLEAR, Ask, Plan, Scene, call, find_person, find_row_id, template
 
 
 def _delete_mail(a: Ask) -> Plan:
@@ -52,7 +52,7 @@ def _move_mail(a: Ask) -> Plan:
 def move_mail(s: Scene) -> Tables:
     """The mail lies in the folder."""
     mail = s.row("mails")
-    folder = s.other(v.MAIL_FOLDERS, s.world["mails"][mail]["folder"])
+    folder = s.another_word(words.MAIL_FOLDERS, s.world["mails"][mail]["folder"])
     s.say(mail=mail, folder=folder)
     goal = s.goal()
     goal["mails"][mail]["folder"] = folder
@@ -67,7 +67,7 @@ def _mail(s: Scene, gap: str = "subject", **columns: object) -> int:
 
 
 def _reply(a: Ask) -> Plan:
-    mail = yield from only("mail", "mail_about", subject=a.subject)
+    mail = yield from find_row_id("mail", "mail_about", subject=a.subject)
     yield call("mail_reply", mail=mail, text=a.text)
 
 
@@ -77,7 +77,8 @@ def _reply(a: Ask) -> Plan:
 )  # fmt: skip
 def reply_mail(s: Scene) -> Tables:
     """One mail of the same subject and the text is sent to the contact of that mail."""
-    mail, text = _mail(s, direction="incoming"), s.dice.choice(v.PHRASES)
+    mail = _mail(s, direction="incoming")
+    text = s.dice.choice(words.PHRASES)
     s.say(text=text)
     goal = s.goal()
     row = s.world["mails"][mail]
@@ -87,8 +88,8 @@ def reply_mail(s: Scene) -> Tables:
 
 
 def _forward(a: Ask) -> Plan:
-    mail = yield from only("mail", "mail_about", subject=a.subject)
-    who = yield from person(a)
+    mail = yield from find_row_id("mail", "mail_about", subject=a.subject)
+    who = yield from find_person(a)
     yield call("mail_forward", mail=mail, contact=who)
 
 
@@ -99,7 +100,8 @@ def _forward(a: Ask) -> Plan:
 )  # fmt: skip
 def forward_mail(s: Scene) -> Tables:
     """One mail of the same subject and text is sent to the contact."""
-    mail, who = _mail(s), s.person()
+    mail = _mail(s)
+    who = s.person()
     goal = s.goal()
     row = s.world["mails"][mail]
     goal["mails"][1000] = {"contact": who, "direction": "outgoing", "folder": "archive", "subject": row["subject"],
@@ -108,7 +110,7 @@ def forward_mail(s: Scene) -> Tables:
 
 
 def _delete_mails(a: Ask) -> Plan:
-    who = yield from person(a)
+    who = yield from find_person(a)
     rows = yield call("mail_with", contact=who)
     for row in rows:
         if row["direction"] == "incoming":
@@ -123,15 +125,16 @@ def delete_mails(s: Scene) -> Tables:
     """All mails from the contact are gone; those to the contact are still there."""
     who = s.person()
     mails = s.world["mails"]
-    one, two, three = s.pick("mails", 3)
+    *incoming, outgoing = s.pick("mails", 3)
     for number, row in mails.items():
         if row["contact"] == who:
             row["contact"] = s.other_contact(who)
-        if number in (one, two):
+        if number in incoming:
             row.update(contact=who, direction="incoming")
-    mails[three].update(contact=who, direction="outgoing")
+    mails[outgoing].update(contact=who, direction="outgoing")
     goal = s.goal()
-    del goal["mails"][one], goal["mails"][two]
+    for number in incoming:
+        del goal["mails"][number]
     return goal
 
 
@@ -148,12 +151,12 @@ def _mark_all_read(a: Ask) -> Plan:
 )  # fmt: skip
 def mark_all_read(s: Scene) -> Tables:
     """All mails in the folder are read; those elsewhere are as they were."""
-    folder = s.dice.choice(v.MAIL_FOLDERS)
+    folder = s.dice.choice(words.MAIL_FOLDERS)
     s.say(folder=folder)
-    one, two, three = s.pick("mails", 3)
-    s.world["mails"][one].update(folder=folder, read=False)
-    s.world["mails"][two].update(folder=folder, read=False)
-    s.world["mails"][three].update(folder=s.other(v.MAIL_FOLDERS, folder), read=False)
+    *unread, distractor = s.pick("mails", 3)
+    for number in unread:
+        s.world["mails"][number].update(folder=folder, read=False)
+    s.world["mails"][distractor].update(folder=s.another_word(words.MAIL_FOLDERS, folder), read=False)
     goal = s.goal()
     for row in goal["mails"].values():
         if row["folder"] == folder:
@@ -173,7 +176,7 @@ def _count_unread(a: Ask) -> Plan:
 )  # fmt: skip
 def count_unread(s: Scene) -> tuple[Tables, int]:
     """Nothing changes; the answer is the number."""
-    folder = s.dice.choice(v.MAIL_FOLDERS)
+    folder = s.dice.choice(words.MAIL_FOLDERS)
     s.say(folder=folder)
     some = s.pick("mails", s.dice.between(1, 8))
     for mail in some:
@@ -183,7 +186,7 @@ def count_unread(s: Scene) -> tuple[Tables, int]:
 
 
 def _mail_guests(a: Ask) -> Plan:
-    event = yield from only("event", "calendar_find", title=a.title)
+    event = yield from find_row_id("event", "calendar_find", title=a.title)
     (row,) = yield call("calendar_get", event=event)
     for guest in sorted(row["guests"]):
         yield call("mail_send", contact=guest, subject=a.subject, text=a.text)
@@ -196,9 +199,11 @@ def _mail_guests(a: Ask) -> Plan:
 )  # fmt: skip
 def mail_guests(s: Scene) -> Tables:
     """One mail of subject and text is sent to each guest."""
-    event, guests = s.row("events"), s.pick("contacts", s.dice.between(2, 3))
+    event = s.row("events")
+    guests = s.pick("contacts", s.dice.between(2, 3))
     s.world["events"][event]["guests"] = frozenset(guests)
-    subject, text = s.dice.choice(v.SUBJECTS), s.dice.choice(v.PHRASES)
+    subject = s.dice.choice(words.SUBJECTS)
+    text = s.dice.choice(words.PHRASES)
     s.say(title=s.world["events"][event]["title"], subject=subject, text=text)
     goal = s.goal()
     for guest in guests:
@@ -208,7 +213,7 @@ def mail_guests(s: Scene) -> Tables:
 
 
 def _forward_to_relation(a: Ask) -> Plan:
-    mail = yield from only("mail", "mail_about", subject=a.subject)
+    mail = yield from find_row_id("mail", "mail_about", subject=a.subject)
     rows = yield call("contacts_of_relation", relation=a.relation)
     for row in rows:
         yield call("mail_forward", mail=mail, contact=row["contact"])
@@ -221,7 +226,8 @@ def _forward_to_relation(a: Ask) -> Plan:
 )  # fmt: skip
 def forward_to_relation(s: Scene) -> Tables:
     """One mail of the same subject and text is sent to each contact of the relation."""
-    mail, relation = s.row("mails"), s.dice.choice(v.RELATIONS)
+    mail = s.row("mails")
+    relation = s.dice.choice(words.RELATIONS)
     row = s.world["mails"][mail]
     s.say(subject=row["subject"], relation=relation)
     for number in s.pick("contacts", 2):
@@ -236,7 +242,7 @@ def forward_to_relation(s: Scene) -> Tables:
 
 
 def _archive_read(a: Ask) -> Plan:
-    who = yield from person(a)
+    who = yield from find_person(a)
     rows = yield call("mail_with", contact=who)
     for row in rows:
         if row["read"] and row["direction"] == "incoming" and row["folder"] == "inbox":
@@ -250,14 +256,15 @@ def _archive_read(a: Ask) -> Plan:
 )  # fmt: skip
 def archive_read(s: Scene) -> Tables:
     """The read mails from the contact that were in the inbox lie in the folder; no other mail is moved."""
-    who, folder = s.namesake(), s.other(v.MAIL_FOLDERS, "inbox")
+    who = s.namesake()
+    folder = s.another_word(words.MAIL_FOLDERS, "inbox")
     s.say(folder=folder)
-    one, two, three, four = s.pick("mails", 4)
+    *read_mails, unread, outgoing = s.pick("mails", 4)
     mails = s.world["mails"]
-    for mail in (one, two):
+    for mail in read_mails:
         mails[mail].update(contact=who, direction="incoming", folder="inbox", read=True)
-    mails[three].update(contact=who, direction="incoming", folder="inbox", read=False)
-    mails[four].update(contact=who, direction="outgoing", folder="inbox", read=True)
+    mails[unread].update(contact=who, direction="incoming", folder="inbox", read=False)
+    mails[outgoing].update(contact=who, direction="outgoing", folder="inbox", read=True)
     goal = s.goal()
     for row in goal["mails"].values():
         if (row["contact"], row["direction"], row["folder"], row["read"]) == (who, "incoming", "inbox", True):

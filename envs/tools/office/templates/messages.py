@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .. import words as v
+from .. import words
 from ..population import Tables
-from ..template import EASY, HARD, MEDIUM, UNCLEAR, Ask, Plan, Scene, call, person, template
+from .row_template import EASY, HARD, MEDIUM, UNCLEAR, Ask, Plan, Scene, call, find_person, template
 
 
 def _send_message(a: Ask) -> Plan:
@@ -17,7 +17,8 @@ def _send_message(a: Ask) -> Plan:
 )  # fmt: skip
 def send_message(s: Scene) -> Tables:
     """One message of the text to the contact is sent."""
-    who, text = s.row("contacts", blocked=False), s.dice.choice(v.PHRASES)
+    who = s.row("contacts", blocked=False)
+    text = s.dice.choice(words.PHRASES)
     s.say(contact=who, text=text)
     goal = s.goal()
     goal["messages"][1000] = {"contact": who, "direction": "outgoing", "text": text, "read": True}
@@ -42,7 +43,7 @@ def mute_contact(s: Scene) -> Tables:
 
 
 def _message_by_name(a: Ask) -> Plan:
-    who = yield from person(a)
+    who = yield from find_person(a)
     yield call("messages_send", contact=who, text=a.text)
 
 
@@ -52,7 +53,8 @@ def _message_by_name(a: Ask) -> Plan:
 )  # fmt: skip
 def message_by_name(s: Scene) -> Tables:
     """One message of the text to the contact is sent."""
-    who, text = s.person(), s.dice.choice(v.PHRASES)
+    who = s.person()
+    text = s.dice.choice(words.PHRASES)
     s.world["contacts"][who]["blocked"] = False
     s.say(text=text)
     goal = s.goal()
@@ -61,7 +63,7 @@ def message_by_name(s: Scene) -> Tables:
 
 
 def _block(a: Ask) -> Plan:
-    who = yield from person(a)
+    who = yield from find_person(a)
     yield call("messages_block", contact=who)
 
 
@@ -94,7 +96,8 @@ def _message_city(a: Ask) -> Plan:
 )  # fmt: skip
 def message_city(s: Scene) -> Tables:
     """One message of the text is sent to each contact in the city."""
-    city, text = s.dice.choice(v.CITIES), s.dice.choice(v.PHRASES)
+    city = s.dice.choice(words.CITIES)
+    text = s.dice.choice(words.PHRASES)
     s.say(city=city, text=text)
     for number in s.pick("contacts", 2):
         s.world["contacts"][number]["city"] = city
@@ -109,12 +112,12 @@ def message_city(s: Scene) -> Tables:
 def _block_spam(a: Ask) -> Plan:
     rows = yield call("messages_search", text=a.text)
     spam = [row for row in rows if row["direction"] == "incoming"]
-    blocked = yield call("messages_blocked")
-    done = {row["contact"] for row in blocked}
+    blocked_rows = yield call("messages_blocked")
+    blocked_contacts = {row["contact"] for row in blocked_rows}
     for row in spam:
-        if row["contact"] not in done:
+        if row["contact"] not in blocked_contacts:
             yield call("messages_block", contact=row["contact"])
-            done.add(row["contact"])
+            blocked_contacts.add(row["contact"])
     for row in spam:
         yield call("messages_delete", message=row["message"])
 
@@ -126,13 +129,13 @@ def _block_spam(a: Ask) -> Plan:
 )  # fmt: skip
 def block_spam(s: Scene) -> Tables:
     """The senders of the text are blocked, and their messages of that text are gone."""
-    text = s.dice.choice(v.PHRASES)
+    text = s.dice.choice(words.PHRASES)
     s.say(text=text)
-    one, two, three = s.pick("messages", 3)
-    for message, contact in zip((one, two), s.pick("contacts", 2), strict=True):
+    *spam, outgoing = s.pick("messages", 3)
+    for message, contact in zip(spam, s.pick("contacts", 2), strict=True):
         s.world["messages"][message].update(contact=contact, direction="incoming", text=text)
         s.world["contacts"][contact]["blocked"] = False
-    s.world["messages"][three].update(direction="outgoing", text=text)
+    s.world["messages"][outgoing].update(direction="outgoing", text=text)
     goal = s.goal()
     for number, row in s.world["messages"].items():
         if row["text"] == text and row["direction"] == "incoming":

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .. import words as v
+from .. import words
 from ..population import Tables
-from ..template import EASY, HARD, MEDIUM, Ask, Plan, Scene, call, only, template
+from .row_template import EASY, HARD, MEDIUM, Ask, Plan, Scene, call, find_row_id, template
 
 
 def _like_song(a: Ask) -> Plan:
@@ -33,7 +33,8 @@ def _add_song(a: Ask) -> Plan:
 )  # fmt: skip
 def add_song(s: Scene) -> Tables:
     """The song is on the playlist."""
-    song, playlist = s.row("songs"), s.row("playlists")
+    song = s.row("songs")
+    playlist = s.row("playlists")
     s.world["playlists"][playlist]["songs"] -= {song}
     s.say(song=song, playlist=playlist)
     goal = s.goal()
@@ -51,7 +52,8 @@ def _rename_playlist(a: Ask) -> Plan:
 )  # fmt: skip
 def rename_playlist(s: Scene) -> Tables:
     """The playlist has the name."""
-    playlist, title = s.row("playlists"), s.unused(v.PLAYLISTS, "playlists", "name")
+    playlist = s.row("playlists")
+    title = s.unused(words.PLAYLISTS, "playlists", "name")
     s.say(playlist=playlist, title=title)
     goal = s.goal()
     goal["playlists"][playlist]["name"] = title
@@ -62,7 +64,7 @@ def _start_playlist(a: Ask) -> Plan:
     yield call("music_create_playlist", name=a.name)
     rows = yield call("music_playlists")
     (playlist,) = [row["playlist"] for row in rows if row["name"] == a.name]
-    song = yield from only("song", "music_find", title=a.title)
+    song = yield from find_row_id("song", "music_find", title=a.title)
     yield call("music_add_song", playlist=playlist, song=song)
 
 
@@ -72,7 +74,8 @@ def _start_playlist(a: Ask) -> Plan:
 )  # fmt: skip
 def start_playlist(s: Scene) -> Tables:
     """There is one more playlist, which holds the song alone."""
-    song, name = s.row("songs"), s.unused(v.PLAYLISTS, "playlists", "name")
+    song = s.row("songs")
+    name = s.unused(words.PLAYLISTS, "playlists", "name")
     s.say(name=name, title=s.world["songs"][song]["title"])
     goal = s.goal()
     goal["playlists"][1000] = {"name": name, "songs": frozenset({song})}
@@ -92,7 +95,7 @@ def _unlike_artist(a: Ask) -> Plan:
 )  # fmt: skip
 def unlike_artist(s: Scene) -> Tables:
     """No song of the artist is liked; others are as they were."""
-    artist = s.dice.choice(v.ARTISTS)
+    artist = s.dice.choice(words.ARTISTS)
     s.say(artist=artist)
     for song in s.pick("songs", 2):
         s.world["songs"][song].update(artist=artist, liked=True)
@@ -104,7 +107,7 @@ def unlike_artist(s: Scene) -> Tables:
 
 
 def _queue_song(a: Ask) -> Plan:
-    song = yield from only("song", "music_find", title=a.title)
+    song = yield from find_row_id("song", "music_find", title=a.title)
     yield call("music_queue_song", song=song)
 
 
@@ -114,8 +117,9 @@ def _queue_song(a: Ask) -> Plan:
 )  # fmt: skip
 def queue_song(s: Scene) -> Tables:
     """The song is at the end of the queue."""
-    song, queue = s.row("songs"), s.world["queue"][1]
-    queue["songs"] = tuple(one for one in queue["songs"] if one != song)
+    song = s.row("songs")
+    queue = s.world["queue"][1]
+    queue["songs"] = tuple(number for number in queue["songs"] if number != song)
     s.say(title=s.world["songs"][song]["title"])
     goal = s.goal()
     goal["queue"][1]["songs"] = (*queue["songs"], song)
@@ -139,24 +143,25 @@ def _playlist_of_genre(a: Ask) -> Plan:
 )  # fmt: skip
 def playlist_of_genre(s: Scene) -> Tables:
     """There is one more playlist, which holds the liked songs of the genre and no other."""
-    genre, name = s.dice.choice(v.GENRES), s.unused(v.PLAYLISTS, "playlists", "name")
+    genre = s.dice.choice(words.GENRES)
+    name = s.unused(words.PLAYLISTS, "playlists", "name")
     s.say(genre=genre, name=name)
-    one, two, three, four = s.pick("songs", 4)
-    for song in (one, two):
+    *liked, disliked, other_genre = s.pick("songs", 4)
+    for song in liked:
         s.world["songs"][song].update(genre=genre, liked=True)
-    s.world["songs"][three].update(genre=genre, liked=False)
-    s.world["songs"][four].update(genre=s.other(v.GENRES, genre), liked=True)
+    s.world["songs"][disliked].update(genre=genre, liked=False)
+    s.world["songs"][other_genre].update(genre=s.another_word(words.GENRES, genre), liked=True)
     goal = s.goal()
-    chosen = frozenset(n for n, row in s.world["songs"].items() if row["genre"] == genre and row["liked"])
-    goal["playlists"][1000] = {"name": name, "songs": chosen}
+    songs = frozenset(number for number, row in s.world["songs"].items() if row["genre"] == genre and row["liked"])
+    goal["playlists"][1000] = {"name": name, "songs": songs}
     return goal
 
 
 def _shorten_playlist(a: Ask) -> Plan:
     rows = yield call("music_playlists")
     (playlist,) = [row["playlist"] for row in rows if row["name"] == a.name]
-    (found,) = yield call("music_get_playlist", playlist=playlist)
-    for song in sorted(found["songs"]):
+    (content,) = yield call("music_get_playlist", playlist=playlist)
+    for song in sorted(content["songs"]):
         (row,) = yield call("music_get_song", song=song)
         if row["minutes"] > a.minutes:
             yield call("music_remove_song", playlist=playlist, song=song)
@@ -169,7 +174,8 @@ def _shorten_playlist(a: Ask) -> Plan:
 )  # fmt: skip
 def shorten_playlist(s: Scene) -> Tables:
     """The songs of the playlist that last longer are not on it any more; the others are."""
-    playlist, minutes = s.row("playlists"), s.dice.between(3, 6)
+    playlist = s.row("playlists")
+    minutes = s.dice.between(3, 6)
     songs = s.pick("songs", 4)
     for song, length in zip(songs, (minutes + 1, minutes, minutes + 2, minutes - 1), strict=True):
         s.world["songs"][song]["minutes"] = length
@@ -192,14 +198,14 @@ def _favourite_artist(a: Ask) -> Plan:
 )  # fmt: skip
 def favourite_artist(s: Scene) -> tuple[Tables, str]:
     """Nothing changes; the answer is the artist with the most liked songs."""
-    artist, second = s.dice.sample(v.ARTISTS, 2)
-    chosen = s.pick("songs", 7)
+    artist, second = s.dice.sample(words.ARTISTS, 2)
+    liked = s.pick("songs", 7)
     for row in s.world["songs"].values():
         row["liked"] = False
-    for place, song in enumerate(chosen):
-        s.world["songs"][song].update(liked=True, artist=artist if place < 3 else second)
-        if place > 4:
-            s.world["songs"][song]["artist"] = s.other(v.ARTISTS, artist, second)
+    for rank, song in enumerate(liked):
+        s.world["songs"][song].update(liked=True, artist=artist if rank < 3 else second)
+        if rank > 4:
+            s.world["songs"][song]["artist"] = s.another_word(words.ARTISTS, artist, second)
     return s.goal(), artist
 
 

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from .. import words as v
+from .. import words
 from ..population import Tables
-from ..template import EASY, HARD, MEDIUM, UNCLEAR, Ask, Plan, Refused, Scene, call, covered, person, template
 from .calendar import _event, _find_event
+from .row_template import (
+    EASY,
+    HARD,
+    MEDIUM,
+    UNCLEAR,
+    Ask,
+    Plan,
+    Refused,
+    Scene,
+    call,
+    check_balance,
+    find_person,
+    template,
+)
 
 FUNDS = ("insufficient_funds",)
 _NAMED = "{name} {last}"
@@ -21,7 +34,7 @@ def _amount(s: Scene, gap: str = "amount") -> int:
 
 
 def _pay_contact(a: Ask) -> Plan:
-    yield from covered(a.amount)
+    yield from check_balance(a.amount)
     yield call("payments_send", contact=a.contact, amount=a.amount)
 
 
@@ -34,14 +47,15 @@ def pay_contact(s: Scene) -> Tables:
     """One transfer of the amount to the contact is sent from the balance."""
     (who,) = s.pick("contacts")
     s.say(contact=who)
-    amount, goal = _amount(s), s.goal()
+    amount = _amount(s)
+    goal = s.goal()
     goal["account"][1]["balance"] -= amount
     goal["transfers"][1000] = {"contact": who, "amount": amount, "direction": "outgoing"}
     return goal
 
 
 def _save_money(a: Ask) -> Plan:
-    yield from covered(a.amount)
+    yield from check_balance(a.amount)
     yield call("payments_save", amount=a.amount)
 
 
@@ -51,7 +65,8 @@ def _save_money(a: Ask) -> Plan:
 )  # fmt: skip
 def save_money(s: Scene) -> Tables:
     """The amount is moved from the balance to the savings."""
-    amount, goal = _amount(s), s.goal()
+    amount = _amount(s)
+    goal = s.goal()
     goal["account"][1]["balance"] -= amount
     goal["account"][1]["savings"] += amount
     return goal
@@ -75,8 +90,8 @@ def decline_request(s: Scene) -> Tables:
 
 
 def _pay_by_name(a: Ask) -> Plan:
-    who = yield from person(a)
-    yield from covered(a.amount)
+    who = yield from find_person(a)
+    yield from check_balance(a.amount)
     yield call("payments_send", contact=who, amount=a.amount)
 
 
@@ -87,7 +102,8 @@ def _pay_by_name(a: Ask) -> Plan:
 def pay_by_name(s: Scene) -> Tables:
     """One transfer of the amount to the contact is sent from the balance."""
     who = s.person()
-    amount, goal = _amount(s), s.goal()
+    amount = _amount(s)
+    goal = s.goal()
     goal["account"][1]["balance"] -= amount
     goal["transfers"][1000] = {"contact": who, "amount": amount, "direction": "outgoing"}
     return goal
@@ -98,23 +114,23 @@ def _requests_of(who: int, direction: str) -> Plan:
     return [row for row in rows if row["direction"] == direction and row["status"] == "open"]
 
 
-def _one_request(s: Scene, who: int, direction: str) -> int:
+def _plant_request(s: Scene, who: int, direction: str) -> int:
     """Plant one open request of a direction with a contact, among others; return its id."""
-    request, *rest = s.pick("requests", 3)
+    request, declined, opposite = s.pick("requests", 3)
     for number, row in s.world["requests"].items():
         if row["contact"] == who and number != request:
             row["contact"] = s.other_contact(who)
     requests = s.world["requests"]
     requests[request].update(contact=who, direction=direction, status="open", amount=s.dice.between(2, 60))
-    requests[rest[0]].update(contact=who, direction=direction, status="declined")
-    requests[rest[1]].update(contact=who, direction=s.other(v.DIRECTIONS, direction), status="open")
+    requests[declined].update(contact=who, direction=direction, status="declined")
+    requests[opposite].update(contact=who, direction=s.another_word(words.DIRECTIONS, direction), status="open")
     return request
 
 
 def _pay_back(a: Ask) -> Plan:
-    who = yield from person(a)
+    who = yield from find_person(a)
     (row,) = yield from _requests_of(who, "incoming")
-    yield from covered(row["amount"])
+    yield from check_balance(row["amount"])
     yield call("payments_pay", request=row["request"])
 
 
@@ -125,7 +141,7 @@ def _pay_back(a: Ask) -> Plan:
 def pay_back(s: Scene) -> Tables:
     """The open incoming request of the contact is paid, and the money sent."""
     who = s.person()
-    request = _one_request(s, who, "incoming")
+    request = _plant_request(s, who, "incoming")
     amount = s.world["requests"][request]["amount"]
     if s.reason == "insufficient_funds":
         s.world["account"][1]["balance"] = s.dice.below(amount)
@@ -137,7 +153,7 @@ def pay_back(s: Scene) -> Tables:
 
 
 def _withdraw(a: Ask) -> Plan:
-    who = yield from person(a)
+    who = yield from find_person(a)
     (row,) = yield from _requests_of(who, "outgoing")
     yield call("payments_withdraw", request=row["request"])
 
@@ -149,7 +165,7 @@ def _withdraw(a: Ask) -> Plan:
 )  # fmt: skip
 def withdraw_request(s: Scene) -> Tables:
     """The open outgoing request to the contact is withdrawn."""
-    request = _one_request(s, s.person(), "outgoing")
+    request = _plant_request(s, s.person(), "outgoing")
     goal = s.goal()
     goal["requests"][request]["status"] = "withdrawn"
     return goal
@@ -184,9 +200,9 @@ def split_bill(s: Scene) -> Tables:
 
 
 def _settle_debts(a: Ask) -> Plan:
-    who = yield from person(a)
+    who = yield from find_person(a)
     rows = yield from _requests_of(who, "incoming")
-    yield from covered(sum(row["amount"] for row in rows))
+    yield from check_balance(sum(row["amount"] for row in rows))
     for row in rows:
         yield call("payments_pay", request=row["request"])
 
@@ -198,7 +214,7 @@ def _settle_debts(a: Ask) -> Plan:
 def settle_debts(s: Scene) -> Tables:
     """All open incoming requests of the contact are paid; none is if the balance does not cover all."""
     who = s.namesake()
-    first = _one_request(s, who, "incoming")
+    first = _plant_request(s, who, "incoming")
     requests = s.world["requests"]
     second = s.dice.choice([number for number, row in requests.items() if row["contact"] != who])
     requests[second].update(contact=who, direction="incoming", status="open")
@@ -214,10 +230,10 @@ def settle_debts(s: Scene) -> Tables:
 
 
 def _return_money(a: Ask) -> Plan:
-    who = yield from person(a)
+    who = yield from find_person(a)
     rows = yield call("payments_transfers_of", contact=who)
     amount = sum(row["amount"] for row in rows if row["direction"] == "incoming")
-    yield from covered(amount)
+    yield from check_balance(amount)
     yield call("payments_send", contact=who, amount=amount)
 
 
@@ -229,14 +245,14 @@ def _return_money(a: Ask) -> Plan:
 def return_money(s: Scene) -> Tables:
     """One transfer to the contact is sent, of the sum of all transfers from the contact."""
     who = s.namesake()
-    one, two, three = s.pick("transfers", 3)
+    *received, sent = s.pick("transfers", 3)
     for number, row in s.world["transfers"].items():
         if row["contact"] == who:
             row["contact"] = s.other_contact(who)
-        if number in (one, two):
+        if number in received:
             row.update(contact=who, direction="incoming")
-    s.world["transfers"][three].update(contact=who, direction="outgoing")
-    amount = sum(s.world["transfers"][number]["amount"] for number in (one, two))
+    s.world["transfers"][sent].update(contact=who, direction="outgoing")
+    amount = sum(s.world["transfers"][number]["amount"] for number in received)
     if s.reason == "insufficient_funds":
         s.world["account"][1]["balance"] = s.dice.below(amount)
     goal = s.goal()
@@ -246,7 +262,7 @@ def return_money(s: Scene) -> Tables:
 
 
 def _pay_with_savings(a: Ask) -> Plan:
-    who = yield from person(a)
+    who = yield from find_person(a)
     (account,) = yield call("payments_balance")
     if account["balance"] + account["savings"] < a.amount:
         raise Refused("insufficient_funds")
@@ -263,7 +279,8 @@ def _pay_with_savings(a: Ask) -> Plan:
 )  # fmt: skip
 def pay_with_savings(s: Scene) -> Tables:
     """The transfer is sent; the savings have paid what the balance did not cover."""
-    who, account = s.namesake(), s.world["account"][1]
+    who = s.namesake()
+    account = s.world["account"][1]
     gap = s.dice.between(1, account["savings"])
     if s.reason == "insufficient_funds":
         gap = account["savings"] + s.dice.between(1, 50)
@@ -276,7 +293,7 @@ def pay_with_savings(s: Scene) -> Tables:
 
 
 def _total_owed(a: Ask) -> Plan:
-    who = yield from person(a)
+    who = yield from find_person(a)
     rows = yield from _requests_of(who, "outgoing")
     return sum(row["amount"] for row in rows)
 
@@ -289,7 +306,7 @@ def _total_owed(a: Ask) -> Plan:
 def total_owed(s: Scene) -> tuple[Tables, int]:
     """Nothing changes; the answer is the sum of the open outgoing requests to the contact."""
     who = s.namesake()
-    first = _one_request(s, who, "outgoing")
+    first = _plant_request(s, who, "outgoing")
     requests = s.world["requests"]
     second = s.dice.choice([number for number, row in requests.items() if row["contact"] != who])
     requests[second].update(contact=who, direction="outgoing", status="open")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .. import words as v
+from .. import words
 from ..population import Tables
-from ..template import EASY, HARD, MEDIUM, Ask, Plan, Refused, Scene, call, covered, only, template
+from .row_template import EASY, HARD, MEDIUM, Ask, Plan, Refused, Scene, call, check_balance, find_row_id, template
 
 FUNDS = ("insufficient_funds",)
 
@@ -66,7 +66,7 @@ def _buy(a: Ask) -> Plan:
     (row,) = yield call("shop_find", name=a.product)
     if row["stock"] < a.quantity:
         raise Refused("out_of_stock")
-    yield from covered(a.quantity * row["price"])
+    yield from check_balance(a.quantity * row["price"])
     yield call("shop_put_in_cart", product=row["product"], quantity=a.quantity)
     yield call("shop_order")
 
@@ -77,7 +77,8 @@ def _buy(a: Ask) -> Plan:
 )  # fmt: skip
 def buy_product(s: Scene) -> Tables:
     """There is one more order, in processing, paid from the balance; the cart is empty."""
-    product, quantity = s.row("products"), s.dice.between(1, 3)
+    product = s.row("products")
+    quantity = s.dice.between(1, 3)
     s.world["cart"] = {}
     row = s.world["products"][product]
     total = quantity * row["price"]
@@ -94,7 +95,7 @@ def buy_product(s: Scene) -> Tables:
 
 
 def _return_order(a: Ask) -> Plan:
-    product = yield from only("product", "shop_find", name=a.product)
+    product = yield from find_row_id("product", "shop_find", name=a.product)
     rows = yield call("shop_orders_of", product=product)
     (order,) = [row["order"] for row in rows if row["status"] == "delivered"]
     yield call("shop_return_order", order=order)
@@ -119,7 +120,7 @@ def return_order(s: Scene) -> Tables:
 
 
 def _take_from_cart(a: Ask) -> Plan:
-    product = yield from only("product", "shop_find", name=a.product)
+    product = yield from find_row_id("product", "shop_find", name=a.product)
     yield call("shop_take_from_cart", product=product)
 
 
@@ -141,7 +142,7 @@ def _buy_cheapest(a: Ask) -> Plan:
     row = min(rows, key=lambda row: row["price"])
     if row["stock"] < a.quantity:
         raise Refused("out_of_stock")
-    yield from covered(a.quantity * row["price"])
+    yield from check_balance(a.quantity * row["price"])
     yield call("shop_put_in_cart", product=row["product"], quantity=a.quantity)
     yield call("shop_order")
 
@@ -154,31 +155,32 @@ def _buy_cheapest(a: Ask) -> Plan:
 )  # fmt: skip
 def buy_cheapest(s: Scene) -> Tables:
     """There is one more order of the cheapest product of the category, paid from the balance; the cart is empty."""
-    category, quantity = s.dice.choice(v.CATEGORIES), s.dice.between(2, 3)
-    one, *others = s.pick("products", 3)
+    category = s.dice.choice(words.CATEGORIES)
+    quantity = s.dice.between(2, 3)
+    cheapest, *competitors = s.pick("products", 3)
     products = s.world["products"]
     for number, row in products.items():
-        if number in (one, *others):
+        if number in (cheapest, *competitors):
             row["category"] = category
         if row["category"] == category:
             row["price"] = max(row["price"], 6)
-    products[one]["price"] = 5
+    products[cheapest]["price"] = 5
     s.world["cart"] = {}
     if s.reason == "out_of_stock":
-        products[one]["stock"] = s.dice.below(quantity)
+        products[cheapest]["stock"] = s.dice.below(quantity)
     if s.reason == "insufficient_funds":
         s.world["account"][1]["balance"] = s.dice.below(5 * quantity)
     s.say(category=category, quantity=quantity)
     goal = s.goal()
-    goal["products"][one]["stock"] -= quantity
+    goal["products"][cheapest]["stock"] -= quantity
     goal["account"][1]["balance"] -= 5 * quantity
-    goal["orders"][1000] = {"product": one, "quantity": quantity, "total": 5 * quantity, "status": "processing"}
+    goal["orders"][1000] = {"product": cheapest, "quantity": quantity, "total": 5 * quantity, "status": "processing"}
     return goal
 
 
 def _buy_wishes(a: Ask) -> Plan:
     rows = yield call("shop_wishes")
-    yield from covered(sum(row["price"] for row in rows))
+    yield from check_balance(sum(row["price"] for row in rows))
     for row in rows:
         yield call("shop_put_in_cart", product=row["product"], quantity=1)
     yield call("shop_order")
@@ -195,17 +197,17 @@ def _buy_wishes(a: Ask) -> Plan:
 )  # fmt: skip
 def buy_wishes(s: Scene) -> Tables:
     """There is one more order of each wish, paid from the balance; cart and wish list are empty."""
-    wished = s.pick("products", s.dice.between(2, 3))
+    wishes = s.pick("products", s.dice.between(2, 3))
     for number, row in s.world["products"].items():
-        row["wished"] = number in wished
+        row["wished"] = number in wishes
     s.world["cart"] = {}
     products = s.world["products"]
-    total = sum(products[number]["price"] for number in wished)
+    total = sum(products[number]["price"] for number in wishes)
     if s.reason == "insufficient_funds":
         s.world["account"][1]["balance"] = total - s.dice.between(1, 5)
     goal = s.goal()
     goal["account"][1]["balance"] -= total
-    for number in wished:
+    for number in wishes:
         goal["products"][number].update(wished=False, stock=products[number]["stock"] - 1)
         goal["orders"][1000 + number] = {"product": number, "quantity": 1, "total": products[number]["price"],
                                          "status": "processing"}  # fmt: skip

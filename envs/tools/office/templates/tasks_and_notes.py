@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .. import words as v
+from .. import words
 from ..population import Tables
-from ..template import EASY, HARD, MEDIUM, UNCLEAR, Ask, Plan, Scene, call, only, person, template
+from .row_template import EASY, HARD, MEDIUM, UNCLEAR, Ask, Plan, Scene, call, find_person, find_row_id, template
 
 
 def _complete_task(a: Ask) -> Plan:
@@ -34,7 +34,7 @@ def _set_due(a: Ask) -> Plan:
 def set_due(s: Scene) -> Tables:
     """The task is due on the day."""
     task = s.row("tasks")
-    day = s.other(v.DAYS, s.world["tasks"][task]["due"])
+    day = s.another_word(words.DAYS, s.world["tasks"][task]["due"])
     s.say(task=task, day=day)
     goal = s.goal()
     goal["tasks"][task]["due"] = day
@@ -51,8 +51,9 @@ def _create_task(a: Ask) -> Plan:
 )  # fmt: skip
 def create_task(s: Scene) -> Tables:
     """There is one more task, of normal priority and not done."""
-    title = s.unused(v.TASKS[:16], "tasks", "title")
-    project, day = s.dice.choice(v.PROJECTS), s.dice.choice(v.DAYS)
+    title = s.unused(words.TASKS[:16], "tasks", "title")
+    project = s.dice.choice(words.PROJECTS)
+    day = s.dice.choice(words.DAYS)
     s.say(title=title, project=project, day=day)
     goal = s.goal()
     goal["tasks"][1000] = {"title": title, "project": project, "due": day, "priority": "normal", "done": False}
@@ -100,7 +101,7 @@ def _task(s: Scene, **columns: object) -> int:
 
 
 def _complete(a: Ask) -> Plan:
-    task = yield from only("task", "tasks_find", title=a.title)
+    task = yield from find_row_id("task", "tasks_find", title=a.title)
     yield call("tasks_complete", task=task)
 
 
@@ -116,7 +117,7 @@ def complete_by_title(s: Scene) -> Tables:
 
 
 def _set_project(a: Ask) -> Plan:
-    task = yield from only("task", "tasks_find", title=a.title)
+    task = yield from find_row_id("task", "tasks_find", title=a.title)
     yield call("tasks_set_project", task=task, project=a.project)
 
 
@@ -127,7 +128,7 @@ def _set_project(a: Ask) -> Plan:
 def set_project(s: Scene) -> Tables:
     """The task is in the project."""
     task = _task(s)
-    project = s.other(v.PROJECTS, s.world["tasks"][task]["project"])
+    project = s.another_word(words.PROJECTS, s.world["tasks"][task]["project"])
     s.say(project=project)
     goal = s.goal()
     goal["tasks"][task]["project"] = project
@@ -135,7 +136,7 @@ def set_project(s: Scene) -> Tables:
 
 
 def _set_priority(a: Ask) -> Plan:
-    task = yield from only("task", "tasks_find", title=a.title)
+    task = yield from find_row_id("task", "tasks_find", title=a.title)
     yield call("tasks_set_priority", task=task, priority=a.priority)
 
 
@@ -146,7 +147,7 @@ def _set_priority(a: Ask) -> Plan:
 def set_priority(s: Scene) -> Tables:
     """The task has the priority."""
     task = _task(s)
-    priority = s.other(v.PRIORITIES, s.world["tasks"][task]["priority"])
+    priority = s.another_word(words.PRIORITIES, s.world["tasks"][task]["priority"])
     s.say(priority=priority)
     goal = s.goal()
     goal["tasks"][task]["priority"] = priority
@@ -154,9 +155,9 @@ def set_priority(s: Scene) -> Tables:
 
 
 def _note_phone(a: Ask) -> Plan:
-    who = yield from person(a)
+    who = yield from find_person(a)
     (row,) = yield call("contacts_get", contact=who)
-    note = yield from only("note", "notes_find", title=a.title)
+    note = yield from find_row_id("note", "notes_find", title=a.title)
     yield call("notes_write", note=note, text=row["phone"])
 
 
@@ -167,7 +168,8 @@ def _note_phone(a: Ask) -> Plan:
 )  # fmt: skip
 def note_phone(s: Scene) -> Tables:
     """The text of the note is the phone number of the contact."""
-    who, note = s.person(), s.row("notes")
+    who = s.person()
+    note = s.row("notes")
     s.say(title=s.world["notes"][note]["title"])
     goal = s.goal()
     goal["notes"][note]["text"] = s.world["contacts"][who]["phone"]
@@ -194,17 +196,18 @@ def _tasks_from_mails(a: Ask) -> Plan:
 )  # fmt: skip
 def tasks_from_mails(s: Scene) -> Tables:
     """One more task stands for each mail of the inbox that had a star; these mails have none."""
-    project, day = s.dice.choice(v.PROJECTS), s.dice.choice(v.DAYS)
+    project = s.dice.choice(words.PROJECTS)
+    day = s.dice.choice(words.DAYS)
     s.say(project=project, day=day)
-    chosen = s.pick("mails", 3)
+    *starred, distractor = s.pick("mails", 3)
     for number, row in s.world["mails"].items():
         if row["folder"] == "inbox":
-            row["starred"] = number in chosen[:2]
-        if number in chosen[:2]:
+            row["starred"] = number in starred
+        if number in starred:
             row.update(folder="inbox", starred=True)
-    s.world["mails"][chosen[2]].update(folder="family", starred=True)
+    s.world["mails"][distractor].update(folder="family", starred=True)
     goal = s.goal()
-    for mail in chosen[:2]:
+    for mail in starred:
         goal["mails"][mail]["starred"] = False
         goal["tasks"][1000 + mail] = {"title": goal["mails"][mail]["subject"], "project": project, "due": day,
                                       "priority": "normal", "done": False}  # fmt: skip
@@ -225,13 +228,13 @@ def _delete_done(a: Ask) -> Plan:
 )  # fmt: skip
 def delete_done(s: Scene) -> Tables:
     """The tasks of the project that were done are gone; open ones are still there."""
-    project = s.dice.choice(v.PROJECTS)
+    project = s.dice.choice(words.PROJECTS)
     s.say(project=project)
-    one, two, three, four = s.pick("tasks", 4)
-    for task in (one, two):
+    *finished, unfinished, other_project = s.pick("tasks", 4)
+    for task in finished:
         s.world["tasks"][task].update(project=project, done=True)
-    s.world["tasks"][three].update(project=project, done=False)
-    s.world["tasks"][four].update(project=s.other(v.PROJECTS, project), done=True)
+    s.world["tasks"][unfinished].update(project=project, done=False)
+    s.world["tasks"][other_project].update(project=s.another_word(words.PROJECTS, project), done=True)
     goal = s.goal()
     for number, row in s.world["tasks"].items():
         if row["project"] == project and row["done"]:
@@ -253,14 +256,14 @@ def _put_off(a: Ask) -> Plan:
 )  # fmt: skip
 def put_off(s: Scene) -> Tables:
     """The open tasks of the priority that were due on the day are due on the later one; no other is changed."""
-    day, later = s.dice.sample(v.DAYS, 2)
-    priority = s.dice.choice(v.PRIORITIES)
+    day, later = s.dice.sample(words.DAYS, 2)
+    priority = s.dice.choice(words.PRIORITIES)
     s.say(priority=priority, day=day, later=later)
-    one, two, three, four = s.pick("tasks", 4)
-    for task in (one, two):
+    *open_tasks, other_priority, finished = s.pick("tasks", 4)
+    for task in open_tasks:
         s.world["tasks"][task].update(due=day, priority=priority, done=False)
-    s.world["tasks"][three].update(due=day, priority=s.other(v.PRIORITIES, priority), done=False)
-    s.world["tasks"][four].update(due=day, priority=priority, done=True)
+    s.world["tasks"][other_priority].update(due=day, priority=s.another_word(words.PRIORITIES, priority), done=False)
+    s.world["tasks"][finished].update(due=day, priority=priority, done=True)
     goal = s.goal()
     for row in goal["tasks"].values():
         if (row["due"], row["priority"], row["done"]) == (day, priority, False):

@@ -1,0 +1,1 @@
+"""A small language of programs on lists: its machine, and specifications to program."""

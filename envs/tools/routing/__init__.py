@@ -1,0 +1,1 @@
+"""A stream of queries, and experts at a price."""

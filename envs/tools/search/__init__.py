@@ -1,0 +1,1 @@
+"""Questions of several look-ups, and a corpus to answer them from."""

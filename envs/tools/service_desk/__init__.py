@@ -1,0 +1,1 @@
+"""A shop with a policy, and customers who want something."""

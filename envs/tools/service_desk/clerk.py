@@ -1,0 +1,87 @@
+"""The reference player of ``ServiceDesk``."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from rlbench_suite.policy import View, privileged_player
+
+from .service_desk import (
+    ASK_ORDER,
+    ASK_PIN,
+    ASK_WISH,
+    DENY,
+    DONE,
+    LOOK_UP,
+    ORDERS,
+    REASONS,
+    RESTART,
+    WISHES,
+    WRITE,
+    Params,
+    ServiceDesk,
+)
+
+
+@privileged_player
+class Clerk(eqx.Module):
+    """A clerk who asks for what is not known yet, looks the order up, and acts by the policy.
+
+    It uses only what was said and shown.
+    """
+
+    task: ServiceDesk = eqx.field(static=True)
+
+    @classmethod
+    def for_task(cls, task: ServiceDesk) -> Clerk:
+        """Make the player of a task."""
+        return cls(task)
+
+    def initial(self, params: Params) -> tuple[()]:
+        """Return no memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Return the first step that is still missing."""
+        state = view.state
+        params = view.params
+        order = jnp.maximum(state.named_order, 0)
+        wrong = params.items[order] != params.items[params.order]  # the row shows another item than the wish
+        reason = self.task.verdict(params)
+        granted = self.task.granted(params)
+        device = params.wish == WISHES.index("replace")
+        written = state.changed[params.order, granted]
+        steps = (
+            (~state.checked, ASK_PIN),
+            (~params.honest, DENY + REASONS.index("not_verified")),
+            (~state.wish_known, ASK_WISH),
+            (state.named_order < 0, ASK_ORDER),
+            (~state.looked_up[order], LOOK_UP + order),
+            (wrong, ASK_ORDER),
+            (reason >= 0, DENY + reason),
+            (device & ~state.restarted, RESTART),
+            ((granted >= 0) & ~written, WRITE + ORDERS * granted + params.order),
+        )
+        action = jnp.int32(DONE)
+        for missing, step in reversed(steps):
+            action = jnp.where(missing, step, action).astype(jnp.int32)
+        return action, memory
+
+
+class _GrantingDesk(ServiceDesk):
+    """A desk whose policy denies nothing."""
+
+    def verdict(self, params: Params) -> jax.Array:
+        """Return -1: the wish is granted."""
+        return jnp.int32(-1)
+
+
+class YesClerk(Clerk):
+    """A heuristic player: it does as the reference, but grants every wish of a customer with the right PIN."""
+
+    @classmethod
+    def for_task(cls, task: ServiceDesk) -> YesClerk:
+        """Make the player of a task."""
+        return cls(_GrantingDesk(task.card, difficulty=task.difficulty, dtype=task.dtype.name))

@@ -1,0 +1,1 @@
+"""Declared tools, calls as text, reward modes and pages, which the worlds of tools share."""

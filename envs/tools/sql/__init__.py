@@ -1,0 +1,1 @@
+"""Databases, questions about them, and the SQL queries that answer."""
