@@ -18,10 +18,10 @@ import numpy as np
 from rich.console import Console
 
 from rlbench_suite import registry
-from rlbench_suite.evaluation.machine import Machine
-from rlbench_suite.evaluation.manifest import CellResult, Manifest, Sitting
-from rlbench_suite.evaluation.report import Report, print_report, write_html
-from rlbench_suite.evaluation.run import Run, TrainingCurve
+from rlbench_suite.evaluation.report.report import Report, print_report, write_html
+from rlbench_suite.evaluation.runs.machine import Machine
+from rlbench_suite.evaluation.runs.manifest import CellResult, Manifest, Sitting
+from rlbench_suite.evaluation.runs.run import Run, TrainingCurve
 
 AGENTS, TASKS, SEEDS, POINTS = 20, 100, 10, 10
 

@@ -44,7 +44,7 @@ from gymnasium import spaces
 from rules_of_thumb import Thumbs
 
 from rlbench_suite.episode import Draw, seed_key
-from rlbench_suite.evaluation.open_loop import Played, whole_episode
+from rlbench_suite.evaluation.analysis.open_loop import Played, whole_episode
 from rlbench_suite.policy import Policy, View, reference_player
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card as find_card

@@ -41,7 +41,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rlbench_suite.evaluation.writing import replacing, writing
+from rlbench_suite.atomic_files import replacing, writing
 from rlbench_suite.task_card import unknown
 
 from . import storage

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import rlbench_suite
-from rlbench_suite.evaluation import writing
-from rlbench_suite.evaluation.machine import simulator_versions
+from rlbench_suite import atomic_files
+from rlbench_suite.evaluation.runs.machine import simulator_versions
 
 from .catalogue import NAMESPACE, Entry
 from .recipe import SPLIT, Episode
@@ -118,7 +118,7 @@ def staging() -> Iterator[Path]:
     """
     here = root()
     try:
-        with writing.staging(here) as aside:
+        with atomic_files.staging(here) as aside:
             yield aside
     except PermissionError as error:
         raise _unwritable(error) from None
@@ -205,7 +205,7 @@ def _while_there_is_room(entry: Entry, episodes: Iterable[Episode], where: Path)
     """
     for episode in episodes:
         if shutil.disk_usage(where).free < _ROOM_TO_CLOSE:
-            raise writing.CannotWrite(
+            raise atomic_files.CannotWrite(
                 f"Cannot write {entry.id}: the disk of {root()} is nearly full. Nothing of it was kept."
             )
         yield episode
@@ -216,7 +216,7 @@ def _refuse_full(entry: Entry, where: Path) -> None:
     needed, free = 1.2e6 * entry.fingerprint.megabytes if entry.fingerprint else 0.0, shutil.disk_usage(where).free
     needed += _ROOM_TO_CLOSE
     if free < needed:
-        raise writing.CannotWrite(
+        raise atomic_files.CannotWrite(
             f"Cannot write {entry.id}: it takes about {needed / 1e6:.1f} MB, and {root()} has room for "
             f"{free / 1e6:.1f} MB."
         )

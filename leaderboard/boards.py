@@ -8,10 +8,18 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from rlbench_suite.evaluation.chart import number
-from rlbench_suite.evaluation.intervals import Estimate
 from rlbench_suite.evaluation.protocol import EPISODES
-from rlbench_suite.evaluation.statistics import Comparison, Summary, compare, error_of_mean, iqm, mean, with_error
+from rlbench_suite.evaluation.report.chart import number
+from rlbench_suite.evaluation.statistics.aggregates import (
+    Comparison,
+    Summary,
+    compare,
+    error_of_mean,
+    iqm,
+    mean,
+    with_error,
+)
+from rlbench_suite.evaluation.statistics.intervals import Estimate
 from rlbench_suite.registry import GENERALISATION, cards, suites
 from rlbench_suite.task_card import TaskCard
 

@@ -25,7 +25,7 @@ from typing import IO, Any, NamedTuple
 from pydantic import ValidationError
 
 import rlbench_suite
-from rlbench_suite.evaluation.machine import Machine
+from rlbench_suite.evaluation.runs.machine import Machine
 
 from .child import MEMORY
 from .schema import Origin, plain_sentence

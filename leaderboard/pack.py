@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from rlbench_suite.evaluation.manifest import Cell, CellResult
-from rlbench_suite.evaluation.run import Run, read_manifest
-from rlbench_suite.evaluation.statistics import iqm, mean
-from rlbench_suite.evaluation.tables import EPISODES
-from rlbench_suite.evaluation.writing import replacing, writing
+from rlbench_suite.atomic_files import replacing, writing
+from rlbench_suite.evaluation.cell import Cell
+from rlbench_suite.evaluation.runs.manifest import CellResult
+from rlbench_suite.evaluation.runs.run import Run, read_manifest
+from rlbench_suite.evaluation.runs.tables import EPISODES
+from rlbench_suite.evaluation.statistics.aggregates import iqm, mean
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.registry import cards, resolve_suite
 from rlbench_suite.task import Task

@@ -24,7 +24,7 @@ from pydantic import (
     ValidationError,
 )
 
-from rlbench_suite.evaluation.machine import Machine
+from rlbench_suite.evaluation.runs.machine import Machine
 from rlbench_suite.task import Task
 
 FORMAT = "rlbench-suite submission 2"

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 import rlbench_suite
-from rlbench_suite.evaluation.machine import Machine
-from rlbench_suite.evaluation.manifest import VERSION
-from rlbench_suite.evaluation.writing import replacing, staging, writing
+from rlbench_suite.atomic_files import replacing, staging, writing
+from rlbench_suite.evaluation.runs.machine import Machine
+from rlbench_suite.evaluation.runs.manifest import VERSION
 from rlbench_suite.registry import cards
 
 from .boards import Board, Standing, boards, standings

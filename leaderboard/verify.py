@@ -17,10 +17,10 @@ from pydantic import AwareDatetime
 import rlbench_suite
 from rlbench_suite.adapters.rollout import Record, replay
 from rlbench_suite.episode import scalar_return
-from rlbench_suite.evaluation import statistics
-from rlbench_suite.evaluation.machine import Machine
-from rlbench_suite.evaluation.manifest import VERSION
 from rlbench_suite.evaluation.protocol import EPISODES, evaluation_seeds
+from rlbench_suite.evaluation.runs.machine import Machine
+from rlbench_suite.evaluation.runs.manifest import VERSION
+from rlbench_suite.evaluation.statistics import aggregates
 from rlbench_suite.registry import cards
 from rlbench_suite.scale import Scale
 from rlbench_suite.task import Task
@@ -484,8 +484,8 @@ def _wrong_aggregates(submission: Submission, cells: list[VerifiedCell], exact: 
     for cell in cells:
         scores.setdefault(cell.task, []).append(cell.score)
     slack = max(_slack(cards()[task], exact) for task in scores)
-    yield from _differs("The IQM", submission.iqm, statistics.iqm(scores, replicates=1).point, slack)
-    yield from _differs("The mean", submission.mean, statistics.mean(scores, replicates=1).point, slack)
+    yield from _differs("The IQM", submission.iqm, aggregates.iqm(scores, replicates=1).point, slack)
+    yield from _differs("The mean", submission.mean, aggregates.mean(scores, replicates=1).point, slack)
 
 
 def _differs(label: str, claimed: float, found: Any, slack: float) -> Iterator[str]:

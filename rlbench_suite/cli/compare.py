@@ -12,13 +12,13 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 
+from rlbench_suite.atomic_files import check_file, replacing, writing
 from rlbench_suite.cli import check_at_least, check_positive, options, output_console
-from rlbench_suite.evaluation.writing import check_file, replacing, writing
 from rlbench_suite.whole_table import Table
 
 if TYPE_CHECKING:
-    from rlbench_suite.evaluation.comparing import TaskDifference, Verdict
-    from rlbench_suite.evaluation.power import Need
+    from rlbench_suite.evaluation.report.comparison import TaskDifference, Verdict
+    from rlbench_suite.evaluation.statistics.power import Need
 
 _MAX_TABLES = 3
 """Pairs of agents up to which each task is printed."""
@@ -54,10 +54,10 @@ def compare(
     * `rlsuite-eval compare runs/a runs/b --agent ppo,sac --suite motor` compares two agents on some tasks
     """
     from rlbench_suite.cli.finished import read_finished_runs
-    from rlbench_suite.evaluation.choosing import chosen
-    from rlbench_suite.evaluation.comparing import verdicts
-    from rlbench_suite.evaluation.pairing import apart, count, gaps
-    from rlbench_suite.evaluation.verdict_remarks import remarks
+    from rlbench_suite.evaluation.report.comparison import verdicts
+    from rlbench_suite.evaluation.report.paired_cells import apart, count, gaps
+    from rlbench_suite.evaluation.report.run_selection import chosen
+    from rlbench_suite.evaluation.report.verdict_remarks import remarks
 
     check_file(json_file)
     with read_finished_runs(runs) as all_runs:
@@ -126,9 +126,9 @@ def power(
     **Example**: `rlsuite-eval power runs/ppo-smoke-smoke --difference 0.05`
     """
     from rlbench_suite.cli.finished import read_finished_runs
-    from rlbench_suite.evaluation.choosing import chosen
-    from rlbench_suite.evaluation.power import DIFFERENCES, needs
-    from rlbench_suite.evaluation.run import cells_by_agent, failure_counts
+    from rlbench_suite.evaluation.report.run_selection import chosen
+    from rlbench_suite.evaluation.runs.run import cells_by_agent, failure_counts
+    from rlbench_suite.evaluation.statistics.power import DIFFERENCES, needs
 
     for difference in differences or ():
         check_positive("--difference", difference)

@@ -26,7 +26,7 @@ from rlbench_suite.adapters.batch import TaskVectorEnv
 from rlbench_suite.adapters.rollout import Record, play, replay
 from rlbench_suite.agent import Agent, HostPolicy, Progress
 from rlbench_suite.episode import scalar_return
-from rlbench_suite.evaluation.manifest import CellSpec
+from rlbench_suite.evaluation.cell import CellSpec
 from rlbench_suite.policy import Policy, as_declared
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task

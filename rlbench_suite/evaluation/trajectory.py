@@ -10,8 +10,8 @@ from gymnasium import spaces
 
 from rlbench_suite.adapters.entry_points import make_vec
 from rlbench_suite.agent import HostPolicy
-from rlbench_suite.component import Signal, unit_of_measure
-from rlbench_suite.evaluation.onnx_policy import Rows
+from rlbench_suite.component import unit_of_measure
+from rlbench_suite.evaluation.flat_rows import FlatRows, observed_signals
 from rlbench_suite.evaluation.protocol import evaluate
 from rlbench_suite.policy import Policy
 from rlbench_suite.task import Task
@@ -49,7 +49,7 @@ def play(
     The episodes are played as in an evaluation. Their actions then step the vector env, which shows the observations.
     """
     seeds = np.asarray(seeds)  # type: ignore[assignment]
-    record, rows = evaluate(task, policy, seeds, split=split), Rows(task)  # type: ignore[arg-type]
+    record, rows = evaluate(task, policy, seeds, split=split), FlatRows(task)  # type: ignore[arg-type]
     env: Any = make_vec(task.card.id, len(seeds), split=split, difficulty=task.difficulty, dtype=task.dtype.name)
     observations, infos = env.reset(seed=[int(seed) for seed in seeds])
     agents, longest, idle = rows.agents, int(record.length.max()), task.noop_action()
@@ -91,26 +91,6 @@ def play(
     ]
 
 
-def scales(task: Task[Any, Any], side: str, count: int) -> np.ndarray:
-    """Return the quantity that the value 1 of each entry stands for, ``(count,)``: ones where the task names none."""
-    found = [np.full(len(signal.columns()), signal.scale) for signal in task.signals.get(side, ())]
-    if side == "observation" and isinstance(task.observation_space, spaces.Dict):
-        found = _sorted_parts(task, found)
-    return np.concatenate(found) if found else np.ones(count)
-
-
-def observed(task: Task[Any, Any]) -> tuple[Signal, ...]:
-    """Return the signals of an observation in the order of :attr:`Trajectory.observations`: parts by name."""
-    found = task.signals.get("observation", ())
-    return tuple(_sorted_parts(task, list(found))) if isinstance(task.observation_space, spaces.Dict) else found
-
-
-def _sorted_parts(task: Task[Any, Any], values: list[Any]) -> list[Any]:
-    """Sort values, one for each signal, by the name of the signal's part of the observation."""
-    part = [signal.name.split(".", 1)[0] for signal in task.signals["observation"]]
-    return [values[i] for i in sorted(range(len(values)), key=lambda i: part[i])]
-
-
 def columns(task: Task[Any, Any], episode: Trajectory, agent: int = 0) -> dict[str, np.ndarray]:
     """Return the steps of an episode as physical quantities, by ``name [unit]``.
 
@@ -122,7 +102,7 @@ def columns(task: Task[Any, Any], episode: Trajectory, agent: int = 0) -> dict[s
     if task.period:
         found["time [s]"] = np.arange(steps) * task.period
     start = 0
-    for signal in observed(task):
+    for signal in observed_signals(task):
         names = signal.columns()
         if len(names) <= WIDEST:
             values = episode.observations[:, agent, start : start + len(names)].astype(np.float64) * signal.scale

@@ -17,8 +17,8 @@ from PIL import Image
 from scipy.stats import trim_mean
 
 from rlbench_suite import registry
-from rlbench_suite.evaluation.machine import Machine
-from rlbench_suite.evaluation.writing import CannotWrite
+from rlbench_suite.atomic_files import CannotWrite
+from rlbench_suite.evaluation.runs.machine import Machine
 from rlbench_suite.leaderboard import site as sites
 from rlbench_suite.leaderboard import submit as submitting
 from rlbench_suite.leaderboard.log import read_log
