@@ -6,6 +6,8 @@ identifiers, and from fixed text. Of other texts only letters, digits and harmle
 ``NAME_reset(&state)`` begins an episode; ``NAME_step(&state, observation, action)`` is one control step. With
 ``NAME_MAIN`` defined, the header is a program that replays the test vectors. With ``RLSUITE_LIBRARY`` defined, it is a
 shared library that ``rlsuite-eval judge`` plays (``shared_library.py`` documents the functions).
+
+The C text is ``templates/controller.h.jinja``. This module computes what its names stand for.
 """
 
 from __future__ import annotations
@@ -13,9 +15,11 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from rlbench_suite.component import Signal
 from rlbench_suite.evaluation.deploy.network import (
@@ -28,9 +32,7 @@ from rlbench_suite.evaluation.deploy.network import (
     Memory,
     MinGRU,
     Network,
-    Relu,
     Scale,
-    Tanh,
     multiply_adds,
     parameters,
     quantise,
@@ -40,8 +42,10 @@ from rlbench_suite.evaluation.deploy.network import (
 TOLERANCE = 1e-5
 """Largest difference of a test vector's action, in parts of the action's range."""
 _WIDTH = 118
-_LISTED = 64
-"""Discrete actions that the comment explains one by one."""
+_MAX_LISTED_CHOICES = 64
+"""Number of discrete actions up to which the comment explains all of them."""
+_FEW_CHOICES = 8
+"""Number of discrete actions that it explains where there are more."""
 
 
 class Vectors(NamedTuple):
@@ -64,6 +68,36 @@ class Origin(NamedTuple):
     period: float
     """s of a step; 0 if a step has no duration"""
     notes: tuple[str, ...] = ()
+
+
+class _Table(NamedTuple):
+    """Constant array in C."""
+
+    kind: str
+    """Type of its elements."""
+    name: str
+    size: int
+    lines: list[str]
+    """Its elements."""
+
+
+class _Dense(NamedTuple):
+    """Call of the function that applies an affine layer."""
+
+    weight: str
+    """Name of the weights; with eight bits, also that of the steps behind a comma."""
+    bias: str
+    x: str
+    inputs: int
+    outputs: int
+    y: str
+
+
+class _Choice(NamedTuple):
+    """Discrete choice: its number of values, and the place of its first logit."""
+
+    count: int
+    start: int
 
 
 def header(
@@ -91,359 +125,235 @@ def header(
         ValueError: a number is not finite.
     """
     name = identifier(name)
-    body = _Body(name, network, eight_bits)
-    text = [
-        *_comment(name, network, inputs, outputs, origin, eight_bits),
-        f"#ifndef {name.upper()}_H",
-        f"#define {name.upper()}_H",
-        "",
-        "#include <math.h>",
-        "",
-        *_sizes(name, network, inputs),
-        *body.tables,
-        *_functions(name, network, eight_bits),
-        *_step(name, network, body.lines),
-        *_library(name, network),
-        *_main(name, network, vectors),
-        f"#endif /* {name.upper()}_H */",
-    ]
-    return "\n".join(text) + "\n"
+    layers = _Layers(name, network, eight_bits)
+    masked = bool(network.choices) and vectors.masks is not None
+    return (
+        _environment()
+        .get_template("controller.h.jinja")
+        .render(
+            name=name,
+            network=network,
+            units=max(1, network.units),
+            eight_bits=eight_bits,
+            origin=origin,
+            size=_measure_size(network, eight_bits),
+            inputs=inputs,
+            outputs=outputs,
+            listed_choices=_listed_choices(outputs),
+            constants=_constants(network, inputs),
+            tables=layers.tables,
+            layers=layers.layers,
+            arrays=_local_arrays(network),
+            result=layers.x,
+            choices=_choices(network),
+            test_tables=_test_tables(name, network, vectors),
+            test_steps=len(vectors.observations),
+            masked=masked,
+            tolerance=_number(TOLERANCE),
+        )
+    )
 
 
 def identifier(text: str) -> str:
     """Return a C identifier that resembles a text."""
-    found = re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_")[:48]
-    return found if found[:1].isalpha() else f"controller_{found}".rstrip("_")
+    letters = re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_")[:48]
+    return letters if letters[:1].isalpha() else f"controller_{letters}".rstrip("_")
 
 
-def _words(text: str) -> str:
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("rlbench_suite.evaluation.deploy"),
+        autoescape=False,  # C, not HTML: the filter ``plain`` is its escape
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"plain": _plain, "rows": _rows, "comment": _comment}
+    return environment
+
+
+def _plain(text: str) -> str:
     """Return a text without the characters that could end a comment or continue a line."""
     return re.sub(r"[^A-Za-z0-9 _.,:;=()\[\]+&<>'-]", " ", text)[:200]
 
 
-def _comment(
-    name: str,
-    network: Network,
-    inputs: Sequence[Signal],
-    outputs: Sequence[Signal],
-    origin: Origin,
-    eight_bits: bool,
-) -> list[str]:
-    products, functions = multiply_adds(network)
-    numbers, (whole, steps) = parameters(network), weights(network) if eight_bits else (0, 0)
-    widest = max(network.widths())
-    stack = 4 * (2 * widest + (network.features if _joins(network) else 0) + sum(_gates(network)))
-    every = f" every {origin.period:g} s" if origin.period else " at every step"
-    lines = [
-        f"{name}: controller for {_words(origin.task)}, trained by {_words(origin.agent)}.",
-        f"Written by rlbench-suite {_words(origin.version)}. C99; needs math.h (link with -lm) and nothing else.",
-        "",
-        f"Call {name}_reset once, then {name}_step{every}. All quantities are in the units below.",
-        "Observations must be numbers: NaN in gives NaN out.",
-        "",
-        f"Constants {4 * (numbers - whole + steps) + whole} bytes ({numbers} numbers), state "
-        f"{4 * max(1, network.units)} bytes, stack about {stack} bytes. One step: {products} multiplications with an "
-        f"addition, {functions} hyperbolic tangents.",
-        *map(_words, origin.notes),
-        "",
-        f"Check it: cc -std=c99 -D{name.upper()}_MAIN -x c {name}.h -o check -lm && ./check",
-    ]
-    if inputs:
-        lines += ["", "observation:", *_listed(inputs)]
-    if outputs and network.choices:
-        few = sum(int(np.prod(signal.shape, dtype=int)) for signal in outputs) <= _LISTED
-        lines += ["", f"choice ({len(network.choices)}):"]
-        lines += [f"  {_words(signal.name)}: {_words(signal.meaning)}" for signal in outputs[: _LISTED if few else 8]]
-    elif outputs:
-        lines += ["", "action:", *_listed(outputs)]
-    wrapped = [part for line in lines for part in textwrap.wrap(line, _WIDTH - 3, subsequent_indent="    ") or [""]]
-    return ["/*", *(f" * {line}".rstrip() for line in wrapped), " */"]
+def _comment(text: str) -> str:
+    """Wrap the lines of a text as those of a C comment."""
+    lines: list[str] = []
+    for line in text.removesuffix("\n").split("\n"):
+        lines += textwrap.wrap(line, _WIDTH - 3, subsequent_indent="    ") or [""]
+    return "".join(f" * {line}".rstrip() + "\n" for line in lines)
 
 
-def _listed(signals: Sequence[Signal]) -> Iterator[str]:
+def _rows(signals: Sequence[Signal]) -> Iterator[str]:
+    """Describe signals in the order of their entries: indices, name, unit, range and meaning."""
     start = 0
     for signal in signals:
         end = start + len(signal.columns())
-        where = str(start) if signal.shape == () else f"{start}..{end - 1}"
+        indices = str(start) if signal.shape == () else f"{start}..{end - 1}"
+        unit = signal.unit.replace("/", " per ")
         yield (
-            f"  {where:>7}  {_words(signal.name)} in {_words(signal.unit.replace('/', ' per '))}, {signal.low:.6g} to "
-            f"{signal.high:.6g}: {_words(signal.meaning)}"
+            f"{indices:>7}  {_plain(signal.name)} in {_plain(unit)}, {signal.low:.6g} to {signal.high:.6g}: "
+            f"{_plain(signal.meaning)}"
         )
         start = end
 
 
-def _sizes(name: str, network: Network, inputs: Sequence[Signal]) -> list[str]:
-    upper, discrete = name.upper(), bool(network.choices)
-    sizes = {"INPUTS": network.features, "OUTPUTS": len(network.choices) if discrete else network.outputs}
+def _listed_choices(outputs: Sequence[Signal]) -> Sequence[Signal]:
+    """Return the discrete actions that the comment explains."""
+    number = sum(int(np.prod(signal.shape, dtype=int)) for signal in outputs)
+    return outputs[: _MAX_LISTED_CHOICES if number <= _MAX_LISTED_CHOICES else _FEW_CHOICES]
+
+
+def _measure_size(network: Network, eight_bits: bool) -> dict[str, int]:
+    """Return the memory that a controller needs, in bytes, and the operations of one step."""
+    products, tanhs = multiply_adds(network)
+    numbers = parameters(network)
+    constant_bytes = 4 * numbers
+    if eight_bits:
+        int8_weights, steps = weights(network)
+        constant_bytes += 4 * steps - 3 * int8_weights
+    floats = 2 * max(network.widths()) + sum(_gate_sizes(network))
+    if _has_join(network):
+        floats += network.features
+    return {
+        "constant_bytes": constant_bytes,
+        "numbers": numbers,
+        "stack_bytes": 4 * floats,
+        "products": products,
+        "tanhs": tanhs,
+    }
+
+
+def _constants(network: Network, inputs: Sequence[Signal]) -> dict[str, int]:
+    """Return the sizes of arguments, and the index of each signal's first entry, by the names of C constants."""
+    discrete = bool(network.choices)
+    constants = {"INPUTS": network.features, "OUTPUTS": len(network.choices) if discrete else network.outputs}
     if discrete:
-        sizes["LOGITS"] = network.outputs
-    start, known = 0, set(sizes)
+        constants["LOGITS"] = network.outputs
+    start = 0
     for signal in inputs:
-        place = f"AT_{identifier(signal.name).upper()}"
-        if place not in known:
-            sizes[place] = start
-            known.add(place)
+        constants.setdefault(f"AT_{identifier(signal.name).upper()}", start)
         start += len(signal.columns())
-    return [
-        "enum {",
-        *(f"    {upper}_{what} = {size}," for what, size in sizes.items()),
-        f"    {upper}_UNITS = {max(1, network.units)}",
-        "};",
-        "",
-        "typedef struct {",
-        f"    float memory[{upper}_UNITS];" + ("" if network.units else " /* without use: this controller has none */"),
-        f"}} {name}_state;",
-        "",
-    ]
+    return constants
 
 
-def _functions(name: str, network: Network, eight_bits: bool) -> list[str]:
-    weight, by, step = ("signed char", "step[j] * ", "const float *step, ") if eight_bits else ("float", "", "")
-    return [
-        "/* y = bias + weight x, where each of m rows of weight has n entries */",
-        f"static inline void {name}_affine(const {weight} *weight, {step}const float *bias, const float *x, int n, "
-        "int m, float *y)",
-        "{",
-        "    int i, j;",
-        "    for (j = 0; j < m; j++) {",
-        "        float sum = 0.0f;",
-        "        for (i = 0; i < n; i++) {",
-        "            sum += weight[j * n + i] * x[i];",
-        "        }",
-        f"        y[j] = bias[j] + {by}sum;",
-        "    }",
-        "}",
-        "",
-        f"static inline void {name}_reset({name}_state *state)",
-        "{",
-        "    int i;",
-        f"    for (i = 0; i < {name.upper()}_UNITS; i++) {{",
-        "        state->memory[i] = 0.0f;",
-        "    }",
-        "}",
-        "",
-    ]
+def _local_arrays(network: Network) -> list[str]:
+    """Declare the arrays of a step: two that layers read and write in turn, and those of joins and memories."""
+    width = max(network.widths())
+    arrays = [f"a[{width}]", f"b[{width}]"]
+    if _has_join(network):
+        arrays.append(f"normalised[{network.features}]")
+    seen_size, known_size = _gate_sizes(network)
+    if seen_size:
+        arrays.append(f"seen[{seen_size}]")
+    if known_size:
+        arrays.append(f"known[{known_size}]")
+    return arrays
 
 
-class _Body:
-    """Writer of a step's lines and of the tables that they read."""
+def _choices(network: Network) -> list[_Choice]:
+    starts = np.cumsum([0, *network.choices]).tolist()
+    return [_Choice(count, start) for count, start in zip(network.choices, starts, strict=False)]
+
+
+class _Layers:
+    """Layers of a network as the template writes them, and the tables that they read."""
 
     def __init__(self, name: str, network: Network, eight_bits: bool) -> None:
-        self.name, self.network, self.eight_bits = name, network, eight_bits
-        self.tables: list[str] = []
-        self.here, self.there = "a", "b"
-        self.clipped = False
-        widths = network.widths()
-        self.lines = _loop(network.features, "a[i] = observation[i];")
-        for number, (layer, width) in enumerate(zip(network.layers, widths, strict=False)):
-            self.lines += self._layer(layer, number, width)
-        self.lines += self._choose() if network.choices else _loop(widths[-1], f"action[i] = {self.here}[i];")
+        self.name = name
+        self.eight_bits = eight_bits
+        self.has_join = _has_join(network)
+        self.tables: list[_Table] = []
+        self.x = "a"
+        """Array that holds the present values."""
+        self.spare = "b"
+        self.layers = [
+            self._describe(layer, number, width)
+            for number, (layer, width) in enumerate(zip(network.layers, network.widths(), strict=False))
+        ]
 
-    def _layer(self, layer: Layer, number: int, width: int) -> list[str]:
-        x = f"{self.here}[i]"
+    def _describe(self, layer: Layer, number: int, width: int) -> dict[str, Any]:
+        """Return the names in C of a layer of ``width`` inputs, and store its tables."""
+        entry: dict[str, Any] = {"kind": type(layer).__name__, "width": width, "x": self.x}
         match layer:
             case Scale():
-                return self._scale(layer, number, width)
+                return entry | self._describe_scale(layer, number)
             case Clip():
-                return self._clip(layer, number, width)
+                return entry | self._describe_clip(layer, number)
             case Affine():
-                line = self._dense(layer, str(number), self.here, self.there)
-                self.here, self.there = self.there, self.here
-                return [line]
-            case Tanh() | Relu():
-                y = f"tanhf({x})" if isinstance(layer, Tanh) else f"{x} > 0.0f ? {x} : 0.0f"
-                return _loop(width, f"{x} = {y};")
+                dense = self._dense(layer, str(number), self.x, self.spare)
+                self.x, self.spare = self.spare, self.x
+                return entry | {"dense": dense}
             case GRU() | LSTM() | MinGRU():
-                return self._memory(layer, number, width)
-            case Join():
-                return _loop(self.network.features, f"{self.here}[{width} + i] = normalised[i];")
+                return entry | self._describe_memory(layer, number)
+            case _:
+                return entry
 
-    def _table(self, what: str, values: np.ndarray, kind: str = "float") -> str:
+    def _table(self, suffix: str, values: np.ndarray, kind: str = "float") -> str:
         """Store an array; return its name."""
-        name = f"{self.name}_{what}"
-        self.tables += _table(kind, name, values)
-        return name
+        table = _make_table(kind, f"{self.name}_{suffix}", values)
+        self.tables.append(table)
+        return table.name
 
-    def _scale(self, layer: Scale, number: int, width: int) -> list[str]:
-        x = f"{self.here}[i]"
-        shifted = f"({x} - {self._table(f'from{number}', layer.subtract)}[i])" if np.any(layer.subtract) else x
-        plus = f" + {self._table(f'to{number}', layer.add)}[i]" if np.any(layer.add) else ""
-        return _loop(width, f"{x} = {shifted} * {self._table(f'by{number}', layer.factor)}[i]{plus};")
+    def _describe_scale(self, layer: Scale, number: int) -> dict[str, Any]:
+        subtract = self._table(f"from{number}", layer.subtract) if np.any(layer.subtract) else ""
+        add = self._table(f"to{number}", layer.add) if np.any(layer.add) else ""
+        return {"subtract": subtract, "add": add, "factor": self._table(f"by{number}", layer.factor)}
 
-    def _clip(self, layer: Clip, number: int, width: int) -> list[str]:
-        low, high = (
-            _number(values.flat[0])
-            if np.all(values == values.flat[0])
-            else f"{self._table(f'{what}{number}', values)}[i]"
-            for what, values in zip(("low", "high"), layer, strict=True)
-        )
-        x = f"{self.here}[i]"
-        lines = _loop(width, f"{x} = {x} < {low} ? {low} : {x} > {high} ? {high} : {x};")
-        if _joins(self.network) and not self.clipped:
-            lines += _loop(width, f"normalised[i] = {x};")
-        self.clipped = True
-        return lines
+    def _describe_clip(self, layer: Clip, number: int) -> dict[str, Any]:
+        low = self._bound(f"low{number}", layer.low)
+        high = self._bound(f"high{number}", layer.high)
+        is_joined = self.has_join
+        self.has_join = False  # a join appends the output of the first clip
+        return {"low": low, "high": high, "is_joined": is_joined}
 
-    def _dense(self, layer: Affine, number: str, x: str, y: str) -> str:
-        """Store an affine layer; return the line that applies it."""
+    def _bound(self, suffix: str, values: np.ndarray) -> str:
+        """Return an entry of a bound in C: a number if all are equal."""
+        first = values.flat[0]
+        return _number(first) if np.all(values == first) else f"{self._table(suffix, values)}[i]"
+
+    def _dense(self, layer: Affine, suffix: str, x: str, y: str) -> _Dense:
+        """Store an affine layer; return the call that applies it."""
         if self.eight_bits:
             whole, step = quantise(layer.weight)
-            weight = self._table(f"weight{number}", whole.T, "signed char")
-            weight += f", {self._table(f'step{number}', step)}"
+            weight = self._table(f"weight{suffix}", whole.T, "signed char")
+            weight += f", {self._table(f'step{suffix}', step)}"
         else:
-            weight = self._table(f"weight{number}", layer.weight.T)
-        n, m = layer.weight.shape
-        return f"{self.name}_affine({weight}, {self._table(f'bias{number}', layer.bias)}, {x}, {n}, {m}, {y});"
+            weight = self._table(f"weight{suffix}", layer.weight.T)
+        inputs, outputs = layer.weight.shape
+        return _Dense(weight, self._table(f"bias{suffix}", layer.bias), x, inputs, outputs, y)
 
-    def _memory(self, layer: Memory, number: int, width: int) -> list[str]:
-        units, memory = layer.units, "state->memory"
-        lines = [self._dense(layer.inputs, f"{number}_seen", self.here, "seen")]
+    def _describe_memory(self, layer: Memory, number: int) -> dict[str, Any]:
+        seen = self._dense(layer.inputs, f"{number}_seen", self.x, "seen")
+        known = None
         if not isinstance(layer, MinGRU):
-            known = memory if isinstance(layer, GRU) else f"{memory} + {units}"
-            lines.append(self._dense(layer.recurrence, f"{number}_known", known, "known"))
-
-        def gate(place: int) -> str:
-            both = f"seen[{place * units} + i]" + (
-                "" if isinstance(layer, MinGRU) else f" + known[{place * units} + i]"
-            )
-            return f"0.5f * tanhf(0.5f * ({both})) + 0.5f"
-
-        match layer:
-            case GRU():
-                body = [
-                    f"float reset = {gate(0)};",
-                    f"float keep = {gate(1)};",
-                    f"float candidate = tanhf(seen[{2 * units} + i] + reset * known[{2 * units} + i]);",
-                    f"{memory}[i] = keep * {memory}[i] + (1.0f - keep) * candidate;",
-                ]
-            case LSTM():
-                body = [
-                    f"float write = {gate(0)};",
-                    f"float keep = {gate(1)};",
-                    f"float candidate = tanhf(seen[{2 * units} + i] + known[{2 * units} + i]);",
-                    f"float show = {gate(3)};",
-                    f"{memory}[i] = keep * {memory}[i] + write * candidate;",
-                    f"{memory}[{units} + i] = show * tanhf({memory}[i]);",
-                ]
-            case MinGRU():
-                body = [
-                    f"float share = {gate(0)};",
-                    f"{memory}[i] = (1.0f - share) * {memory}[i] + share * seen[{units} + i];",
-                ]
-        start = layer.size - units
-        return [*lines, *_loop(units, *body, f"{self.here}[{width} + i] = {memory}[{start} + i];")]
-
-    def _choose(self) -> list[str]:
-        lines, start, x = [], 0, self.here
-        for number, count in enumerate(self.network.choices):
-            test = f"(legal == 0 || legal[{start} + i]) && (best < 0 || {x}[{start} + i] > {x}[{start} + best])"
-            lines += ["best = -1;", *_loop(count, f"if ({test}) {{", "    best = i;", "}")]
-            lines += [f"choice[{number}] = best < 0 ? 0 : best;"]
-            start += count
-        return lines
+            outputs = "state->memory" if isinstance(layer, GRU) else f"state->memory + {layer.units}"
+            known = self._dense(layer.recurrence, f"{number}_known", outputs, "known")
+        return {"seen": seen, "known": known, "units": layer.units, "first_output": layer.size - layer.units}
 
 
-def _step(name: str, network: Network, body: list[str]) -> list[str]:
-    widest, (seen, known) = max(network.widths()), _gates(network)
-    arrays = [f"a[{widest}]", f"b[{widest}]"]
-    arrays += [f"normalised[{network.features}]"] if _joins(network) else []
-    arrays += [f"{name}[{size}]" for name, size in (("seen", seen), ("known", known)) if size]
-    given = "const unsigned char *legal, int *choice" if network.choices else "float *action"
-    what = "the chosen actions; legal: which actions are, or 0" if network.choices else "the action"
-    return [
-        f"/* One control step. observation: {name.upper()}_INPUTS numbers; result: {what}. */",
-        f"static inline void {name}_step({name}_state *state, const float *observation, {given})",
-        "{",
-        f"    float {', '.join(arrays)};",
-        f"    int i{', best' if network.choices else ''};",
-        *([] if network.units else ["    (void)state;"]),
-        *(f"    {line}" for line in body),
-        "}",
-        "",
+def _test_tables(name: str, network: Network, vectors: Vectors) -> list[_Table]:
+    action_kind = "int" if network.choices else "float"
+    tables = [
+        _make_table("float", f"{name}_test_observations", vectors.observations),
+        _make_table(action_kind, f"{name}_test_actions", vectors.actions),
     ]
-
-
-def _library(name: str, network: Network) -> list[str]:
-    upper, discrete = name.upper(), bool(network.choices)
-    call = "legal, choice" if discrete else "action"
-    unused = "(void)action;" if discrete else "(void)legal; (void)choice;"
-    return [
-        "#ifdef RLSUITE_LIBRARY /* cc -std=c99 -shared -fPIC -DRLSUITE_LIBRARY -x c FILE.h -o FILE.so -lm */",
-        "int rlsuite_abi(void) { return 1; }",
-        f"int rlsuite_inputs(void) {{ return {upper}_INPUTS; }}",
-        f"int rlsuite_outputs(void) {{ return {upper}_OUTPUTS; }}",
-        f"int rlsuite_discrete(void) {{ return {int(discrete)}; }}",
-        f"int rlsuite_state_bytes(void) {{ return (int)sizeof({name}_state); }}",
-        f"void rlsuite_reset(void *state) {{ {name}_reset(({name}_state *)state); }}",
-        "void rlsuite_step(void *state, const float *observation, const unsigned char *legal, float *action, "
-        "int *choice)",
-        "{",
-        f"    {unused}",
-        f"    {name}_step(({name}_state *)state, observation, {call});",
-        "}",
-        "#endif",
-        "",
-    ]
-
-
-def _main(name: str, network: Network, vectors: Vectors) -> list[str]:
-    upper, steps, discrete = name.upper(), len(vectors.observations), bool(network.choices)
-    kind, answer = ("int", "choice") if discrete else ("float", "action")
-    text = [f"#ifdef {upper}_MAIN", "#include <stdio.h>", ""]
-    text += _table("float", f"{name}_test_observations", vectors.observations)
-    text += _table(kind, f"{name}_test_actions", vectors.actions)
-    masks = discrete and vectors.masks is not None
-    if masks:
-        text += _table("unsigned char", f"{name}_test_legal", np.asarray(vectors.masks, np.uint8))
-    call = ("legal, " if discrete else "") + "given"
-    if discrete:
-        legal = f"{name}_test_legal + t * {upper}_LOGITS" if masks else "0"
-        compare = ["wrong += given[i] != wanted[i];"]
-        said = [f'printf("%d of {steps} steps differ\\n", wrong);']
-    else:
+    if not network.choices:
         last = network.layers[-1]
         assert isinstance(last, Clip)
-        text += _table("float", f"{name}_test_range", last.high - last.low)
-        compare = [
-            f"float difference = fabsf(given[i] - wanted[i]) / {name}_test_range[i];",
-            f"wrong += !(difference <= {_number(TOLERANCE)});",
-            "largest = difference > largest ? difference : largest;",
-        ]
-        said = [f'printf("%d of {steps} steps differ; largest difference %g of the range\\n", wrong, (double)largest);']
-    return [
-        *text,
-        "int main(void)",
-        "{",
-        f"    {name}_state state;",
-        f"    {kind} given[{upper}_OUTPUTS];",
-        "    int t, i, wrong = 0;",
-        *([] if discrete else ["    float largest = 0.0f;"]),
-        f"    {name}_reset(&state);",
-        f"    for (t = 0; t < {steps}; t++) {{",
-        f"        const {kind} *wanted = {name}_test_actions + t * {upper}_OUTPUTS;",
-        *([f"        const unsigned char *legal = {legal};"] if discrete else []),
-        f"        {name}_step(&state, {name}_test_observations + t * {upper}_INPUTS, {call});",
-        f"        for (i = 0; i < {upper}_OUTPUTS; i++) {{",
-        *(f"            {line}" for line in compare),
-        "        }",
-        "    }",
-        *(f"    {line}" for line in said),
-        "    return wrong != 0;",
-        "}",
-        f"#endif /* {upper}_MAIN: {answer} */",
-        "",
-    ]
+        tables.append(_make_table("float", f"{name}_test_range", last.high - last.low))
+    elif vectors.masks is not None:
+        tables.append(_make_table("unsigned char", f"{name}_test_legal", np.asarray(vectors.masks, np.uint8)))
+    return tables
 
 
-def _loop(count: int, *lines: str) -> list[str]:
-    return [f"for (i = 0; i < {count}; i++) {{", *(f"    {line}" for line in lines), "}"]
-
-
-def _table(kind: str, name: str, values: np.ndarray) -> list[str]:
+def _make_table(kind: str, name: str, values: np.ndarray) -> _Table:
     flat = np.ravel(values)
     texts = [_number(value) for value in flat] if kind == "float" else [str(int(value)) for value in flat]
-    lines = textwrap.wrap(", ".join(texts), _WIDTH - 4)
-    return [f"static const {kind} {name}[{flat.size}] = {{", *(f"    {line}" for line in lines), "};", ""]
+    return _Table(kind, name, flat.size, textwrap.wrap(", ".join(texts), _WIDTH - 4))
 
 
 def _number(value: float) -> str:
@@ -454,13 +364,13 @@ def _number(value: float) -> str:
     return f"{text}{'' if '.' in text or 'e' in text else '.0'}f"
 
 
-def _gates(network: Network) -> tuple[int, int]:
-    """Return the sizes of the arrays that hold what a memory's gates see and what they know; 0 without them."""
+def _gate_sizes(network: Network) -> tuple[int, int]:
+    """Return the sizes of what a memory's gates compute from its input and from its memory; 0 without them."""
     memory = next((layer for layer in network.layers if isinstance(layer, Memory)), None)
     if memory is None:
         return 0, 0
     return len(memory.inputs.bias), 0 if isinstance(memory, MinGRU) else len(memory.recurrence.bias)
 
 
-def _joins(network: Network) -> bool:
+def _has_join(network: Network) -> bool:
     return any(isinstance(layer, Join) for layer in network.layers)
