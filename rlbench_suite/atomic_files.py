@@ -93,9 +93,9 @@ def publish(unfinished: Path, path: Path) -> None:
         with file.open("r+b") as opened:  # Windows flushes only what may be written
             os.fsync(opened.fileno())
     if unfinished.is_dir():
-        _flush_names(unfinished)
+        flush_names(unfinished)
     unfinished.replace(path)
-    _flush_names(path.parent)
+    flush_names(path.parent)
 
 
 def make_folder(folder: Path) -> None:
@@ -107,11 +107,11 @@ def make_folder(folder: Path) -> None:
     new = [part for part in (folder, *folder.parents) if not part.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for part in new:
-        _flush_names(part.parent)
+        flush_names(part.parent)
 
 
-def _flush_names(folder: Path) -> None:
-    """Flush the names of the files in a folder to the disk. Windows cannot and need not."""
+def flush_names(folder: Path) -> None:
+    """Flush the names of the files in a folder, so that new ones survive a power cut. Windows cannot and need not."""
     if os.name == "posix":
         opened = os.open(folder, os.O_RDONLY)
         try:
