@@ -18,7 +18,9 @@ import numpy as np
 from rich.console import Console
 
 from rlbench_suite import registry
-from rlbench_suite.evaluation.report.report import Report, print_report, write_html
+from rlbench_suite.evaluation.report.html_report import write_html
+from rlbench_suite.evaluation.report.report import Report
+from rlbench_suite.evaluation.report.terminal_report import print_report
 from rlbench_suite.evaluation.runs.machine import Machine
 from rlbench_suite.evaluation.runs.manifest import CellResult, Manifest, Sitting
 from rlbench_suite.evaluation.runs.run import Run, TrainingCurve

@@ -170,7 +170,9 @@ def print_and_write_report(
     run: "OpenRun", console: Console, place: str, interval: Literal["studentised", "percentile"]
 ) -> None:
     """Merge the tables of the finished cells, write the report and print it. A run without cells has none."""
-    from rlbench_suite.evaluation.report.report import Report, print_report, write_html
+    from rlbench_suite.evaluation.report.html_report import write_html
+    from rlbench_suite.evaluation.report.report import Report
+    from rlbench_suite.evaluation.report.terminal_report import print_report
 
     if run.results():
         run.merge()

@@ -25,8 +25,10 @@ from rich.console import Console
 from rlbench_suite.cli import evaluate, execution
 from rlbench_suite.evaluation.cell import Cell
 from rlbench_suite.evaluation.protocol import evaluation_seeds
+from rlbench_suite.evaluation.report.html_report import write_html
 from rlbench_suite.evaluation.report.pass_at_k import pass_at_k, pass_hat_k, passing
-from rlbench_suite.evaluation.report.report import Report, print_report, write_html
+from rlbench_suite.evaluation.report.report import Report
+from rlbench_suite.evaluation.report.terminal_report import print_report
 from rlbench_suite.evaluation.runs.language_model import LanguageModel, transcripts_path
 from rlbench_suite.evaluation.runs.open_run import OpenRun
 from rlbench_suite.evaluation.runs.run import read_manifest

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from rlbench_suite.evaluation.report.pass_at_k import Passing
+from rlbench_suite.evaluation.report.report import Report
+from rlbench_suite.evaluation.report.report_rows import Row
 from rlbench_suite.evaluation.runs.machine import on_settings
 from rlbench_suite.evaluation.statistics.unseen_runs import on_unseen
-
-if TYPE_CHECKING:
-    from rlbench_suite.evaluation.report.pass_at_k import Passing
-    from rlbench_suite.evaluation.report.report import Report
-    from rlbench_suite.evaluation.report.report_rows import Row
 
 
 def remarks(report: Report) -> Iterable[str]:

@@ -17,7 +17,9 @@ from rlbench_suite.evaluation.cell import CellSpec
 from rlbench_suite.evaluation.protocol import Outcome, evaluate, run_cell
 from rlbench_suite.evaluation.report import export_formats
 from rlbench_suite.evaluation.report.comparison import verdicts
-from rlbench_suite.evaluation.report.report import Report, print_report, write_html
+from rlbench_suite.evaluation.report.html_report import write_html
+from rlbench_suite.evaluation.report.report import Report
+from rlbench_suite.evaluation.report.terminal_report import print_report
 from rlbench_suite.evaluation.report.verdict_remarks import remarks
 from rlbench_suite.evaluation.runs.open_run import OpenRun
 from rlbench_suite.evaluation.runs.run import read_runs

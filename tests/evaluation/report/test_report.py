@@ -17,9 +17,11 @@ from scipy.stats import trim_mean
 from rlbench_suite.evaluation import protocol
 from rlbench_suite.evaluation.report import chart
 from rlbench_suite.evaluation.report.export_formats import latex, tidy_csv
-from rlbench_suite.evaluation.report.report import Report, print_report, write_html
+from rlbench_suite.evaluation.report.html_report import write_html
+from rlbench_suite.evaluation.report.report import Report
 from rlbench_suite.evaluation.report.report_remarks import _on_intervals, _unequal_training
 from rlbench_suite.evaluation.report.report_rows import Row, row_of
+from rlbench_suite.evaluation.report.terminal_report import print_report
 from rlbench_suite.evaluation.runs.machine import energy_text
 from rlbench_suite.evaluation.runs.open_run import OpenRun
 from rlbench_suite.evaluation.runs.run import read_runs

@@ -10,7 +10,9 @@ import pytest
 from rich.console import Console
 
 from rlbench_suite.evaluation.runs.machine import Machine, on_settings, simulator_versions
-from rlbench_suite.evaluation.report.report import Report, print_report, write_html
+from rlbench_suite.evaluation.report.report import Report
+from rlbench_suite.evaluation.report.terminal_report import print_report
+from rlbench_suite.evaluation.report.html_report import write_html
 from rlbench_suite.evaluation.runs.runner import in_process, plan
 from rlbench_suite.evaluation.runs.open_run import OpenRun
 
