@@ -104,10 +104,10 @@ def make_folder(folder: Path) -> None:
     Raises:
         OSError: the system refused.
     """
-    new = [part for part in (folder, *folder.parents) if not part.exists()]
+    new = [new_folder for new_folder in (folder, *folder.parents) if not new_folder.exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    for part in new:
-        flush_names(part.parent)
+    for new_folder in new:
+        flush_names(new_folder.parent)
 
 
 def flush_names(folder: Path) -> None:
@@ -132,13 +132,13 @@ def staging(folder: Path) -> Iterator[Path]:
     with locked(folder):  # otherwise another program could remove the new folder before it is locked
         clear_abandoned(folder)
         aside = Path(tempfile.mkdtemp(prefix=PREFIX, dir=folder))
-        held = _lock(aside, wait=False)
+        lock = _lock(aside, wait=False)
     try:
         yield aside
     finally:
         shutil.rmtree(aside, ignore_errors=True)
-        if held is not None:
-            os.close(held)
+        if lock is not None:
+            os.close(lock)
 
 
 @contextmanager
@@ -147,25 +147,25 @@ def locked(folder: Path) -> Iterator[None]:
 
     Where folders cannot be locked (outside POSIX, on some network drives) this does nothing.
     """
-    held = _lock(folder, wait=True)
+    lock = _lock(folder, wait=True)
     try:
         yield
     finally:
-        if held is not None:
-            os.close(held)
+        if lock is not None:
+            os.close(lock)
 
 
 def clear_abandoned(folder: Path) -> None:
     """Remove the unfinished files that killed programs left in ``folder``."""
-    for left in folder.glob(f"{PREFIX}*"):
+    for unfinished in folder.glob(f"{PREFIX}*"):
         with suppress(OSError):  # another program removes it too, or owns it
-            held = _lock(left, wait=False)
-            if held is not None:
-                os.close(held)
-            elif time.time() - left.stat().st_mtime < _ABANDONED:
+            lock = _lock(unfinished, wait=False)
+            if lock is not None:
+                os.close(lock)
+            elif time.time() - unfinished.stat().st_mtime < _ABANDONED:
                 continue
-            if not left.is_symlink():
-                shutil.rmtree(left)
+            if not unfinished.is_symlink():
+                shutil.rmtree(unfinished)
 
 
 def _lock(folder: Path, *, wait: bool) -> int | None:

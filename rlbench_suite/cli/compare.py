@@ -56,12 +56,12 @@ def compare(
     from rlbench_suite.cli.finished import read_finished_runs
     from rlbench_suite.evaluation.report.comparison import verdicts
     from rlbench_suite.evaluation.report.paired_cells import apart, count, gaps
-    from rlbench_suite.evaluation.report.run_selection import chosen
+    from rlbench_suite.evaluation.report.run_selection import select_runs
     from rlbench_suite.evaluation.report.verdict_remarks import remarks
 
     check_file(json_file)
     with read_finished_runs(runs) as all_runs:
-        selected_runs = chosen(all_runs, agents, options.join_suites(suites))
+        selected_runs = select_runs(all_runs, agents, options.join_suites(suites))
         comparisons = verdicts(selected_runs)
         sentences = remarks(selected_runs, comparisons)
         missing_seeds = gaps(selected_runs)
@@ -126,7 +126,7 @@ def power(
     **Example**: `rlsuite-eval power runs/ppo-smoke-smoke --difference 0.05`
     """
     from rlbench_suite.cli.finished import read_finished_runs
-    from rlbench_suite.evaluation.report.run_selection import chosen
+    from rlbench_suite.evaluation.report.run_selection import select_runs
     from rlbench_suite.evaluation.runs.run import cells_by_agent, failure_counts
     from rlbench_suite.evaluation.statistics.power import DIFFERENCES, needs
 
@@ -136,7 +136,7 @@ def power(
     check_file(json_file)
     console = output_console()
     with read_finished_runs([run]) as runs:
-        selected_runs = chosen(runs, tasks=options.join_suites(suites))
+        selected_runs = select_runs(runs, tasks=options.join_suites(suites))
     failed_cells = Counter[str]()
     for (agent, _), number in failure_counts(selected_runs).items():
         failed_cells[agent] += number

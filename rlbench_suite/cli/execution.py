@@ -149,7 +149,7 @@ def execute(
         failures = []
         if missing := run.missing():
             events = place.keeping(run_cells(run), run)
-            _announce(f"{len(missing)} of {len(run.wanted)} cells to run, into {place}", workers, console)
+            _announce(f"{len(missing)} of {len(run.requested_cells)} cells to run, into {place}", workers, console)
             with run.sitting():
                 if checkpoint:
                     run.keep(checkpoint)
@@ -195,7 +195,7 @@ def _announce(text: str, workers: int, console: Console) -> None:
 
 def _print_interruption(run: "OpenRun", console: Console, *, transcripts: bool) -> None:
     """Print how much of an interrupted run is saved, and how to continue it."""
-    total = len(run.wanted)
+    total = len(run.requested_cells)
     done = total - len(run.missing())
     saved_transcripts = "Transcripts of finished episodes are kept, too. " if transcripts else ""
     console.print(

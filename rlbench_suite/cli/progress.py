@@ -38,7 +38,7 @@ def watch(events: "Iterator[Event]", run: "OpenRun", console: Console) -> "list[
     bars: dict[Cell, TaskID] = {}
     failures: list[tuple[Cell, str]] = []
     compiled_programs: set[tuple[str, str]] = set()
-    total = len(run.wanted)
+    total = len(run.requested_cells)
     done = total - len(run.missing())
     line_time = time.monotonic()
 

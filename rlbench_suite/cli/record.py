@@ -136,7 +136,7 @@ def _responses(followed: Any) -> Table:
                 str(summary.steps),
                 seconds(summary.rise),
                 seconds(summary.settling),
-                _unless_nan(summary.settled, ".1%"),
+                _unless_nan(summary.settled_share, ".1%"),
                 _unless_nan(summary.overshoot, ".1%"),
                 _unless_nan(summary.ripple, ".3g", f" {summary.unit}"),
             )

@@ -22,14 +22,14 @@ class FlatRows:
 
     def __init__(self, task: Task[Any, Any]) -> None:
         self.task_id, self.agents, self.space = task.card.id, task.card.agents, task.action_space
-        shown = task.observation_space
-        parts: list[Any] = [shown[name] for name in sorted(shown)] if isinstance(shown, spaces.Dict) else [shown]
-        for part in parts:
-            if not isinstance(part, spaces.Box) or (self.agents > 1 and part.shape[:1] != (self.agents,)):
-                raise CannotPlay(f"onnx reads a Box or a Dict of Boxes with one row for each agent, not {part}.")
-        self._names = sorted(shown) if isinstance(shown, spaces.Dict) else None
-        self._shapes = [part.shape for part in parts]
-        self.features = sum(math.prod(part.shape) for part in parts) // self.agents
+        space = task.observation_space
+        boxes: list[Any] = [space[name] for name in sorted(space)] if isinstance(space, spaces.Dict) else [space]
+        for box in boxes:
+            if not isinstance(box, spaces.Box) or (self.agents > 1 and box.shape[:1] != (self.agents,)):
+                raise CannotPlay(f"onnx reads a Box or a Dict of Boxes with one row for each agent, not {box}.")
+        self._names = sorted(space) if isinstance(space, spaces.Dict) else None
+        self._shapes = [box.shape for box in boxes]
+        self.features = sum(math.prod(box.shape) for box in boxes) // self.agents
         self.choices: tuple[int, ...] = ()
         match self.space:
             case spaces.Discrete(start=0, n=n):
@@ -38,8 +38,8 @@ class FlatRows:
                 sizes = np.ravel(nvec).tolist()
             case spaces.Box():
                 sizes = []
-            case other:
-                raise CannotPlay(f"onnx plays Box and zero-based Discrete and MultiDiscrete actions, not {other}.")
+            case unplayable:
+                raise CannotPlay(f"onnx plays Box and zero-based Discrete and MultiDiscrete actions, not {unplayable}.")
         if sizes:
             by_agent = np.reshape(sizes, (self.agents, -1))
             if not (by_agent == by_agent[0]).all():
@@ -55,14 +55,16 @@ class FlatRows:
         """Return observations of ``count`` environments, all zeros."""
         if self._names is None:
             return np.zeros((count, *self._shapes[0]), np.float32)
-        named = zip(self._names, self._shapes, strict=True)
-        return {name: np.zeros((count, *shape), np.float32) for name, shape in named}
+        shapes_by_name = zip(self._names, self._shapes, strict=True)
+        return {name: np.zeros((count, *shape), np.float32) for name, shape in shapes_by_name}
 
     def observe(self, observations: Any) -> np.ndarray:
         """Return observations as a table, float32."""
-        parts = [observations] if self._names is None else [observations[name] for name in self._names]
-        count = len(parts[0]) * self.agents
-        return np.concatenate([np.asarray(part, np.float32).reshape(count, -1) for part in parts], -1)
+        parts_of_observation = [observations] if self._names is None else [observations[name] for name in self._names]
+        count = len(parts_of_observation[0]) * self.agents
+        return np.concatenate(
+            [np.asarray(values, np.float32).reshape(count, -1) for values in parts_of_observation], -1
+        )
 
     def mask(self, masks: np.ndarray | None) -> np.ndarray | None:
         """Return the masks of legal actions as a table; None if every action is legal."""
@@ -72,8 +74,8 @@ class FlatRows:
         """Return the actions of all environments that a table of answers means."""
         if kind == "logits":
             legal = answer if mask is None else np.where(mask, answer, -np.inf)
-            parts = np.split(legal, np.cumsum(self.choices)[:-1], axis=1)
-            answer = np.stack([part.argmax(1) for part in parts], axis=1)
+            logits_by_choice = np.split(legal, np.cumsum(self.choices)[:-1], axis=1)
+            answer = np.stack([logits.argmax(1) for logits in logits_by_choice], axis=1)
         actions = answer.reshape(-1, *(self.space.shape or ()))
         if isinstance(self.space, spaces.Box):
             actions = np.clip(actions, self.space.low, self.space.high)

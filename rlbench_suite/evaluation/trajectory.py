@@ -54,13 +54,13 @@ def play(
     observations, infos = env.reset(seed=[int(seed) for seed in seeds])
     agents, longest, idle = rows.agents, int(record.length.max()), task.noop_action()
     shape = (longest, len(seeds))
-    seen = np.zeros((*shape, agents, rows.features), np.float32)
+    rows_seen = np.zeros((*shape, agents, rows.features), np.float32)
     rewards, costs, masks = np.zeros((*shape, *task.reward_space.shape)), None, None
     measures: dict[str, np.ndarray] = {}
     if task.card.agents > 1:
         rewards = np.zeros(shape)
     for t in range(longest):
-        seen[t] = rows.observe(observations).reshape(seen.shape[1:])
+        rows_seen[t] = rows.observe(observations).reshape(rows_seen.shape[1:])
         if (mask := rows.mask(infos.get("action_mask"))) is not None:
             masks = np.ones((*shape, agents, rows.outputs), bool) if masks is None else masks
             masks[t] = mask.reshape(masks.shape[1:])
@@ -74,13 +74,13 @@ def play(
             if np.shape(infos.get(name)) == (len(seeds),):
                 measures.setdefault(name, np.zeros(shape))[t] = infos[name]
     env.close()
-    taken = record.actions.reshape(len(seeds), record.actions.shape[1], agents, -1)
+    actions_by_agent = record.actions.reshape(len(seeds), record.actions.shape[1], agents, -1)
     return [
         Trajectory(
             int(seed),
-            seen[:end, i],
+            rows_seen[:end, i],
             None if masks is None else masks[:end, i],
-            taken[i, :end],
+            actions_by_agent[i, :end],
             rewards[:end, i],
             None if costs is None else costs[:end, i],
             {name: values[:end, i] for name, values in measures.items()},
@@ -98,30 +98,30 @@ def columns(task: Task[Any, Any], episode: Trajectory, agent: int = 0) -> dict[s
     (``measure.NAME [unit]``) are those of the step. Signals with more than :data:`WIDEST` entries are left out.
     """
     steps = len(episode.actions)
-    found: dict[str, np.ndarray] = {"step": np.arange(steps)}
+    table: dict[str, np.ndarray] = {"step": np.arange(steps)}
     if task.period:
-        found["time [s]"] = np.arange(steps) * task.period
+        table["time [s]"] = np.arange(steps) * task.period
     start = 0
     for signal in observed_signals(task):
         names = signal.columns()
         if len(names) <= WIDEST:
             values = episode.observations[:, agent, start : start + len(names)].astype(np.float64) * signal.scale
-            found |= {f"{name} [{signal.unit}]": values[:, i] for i, name in enumerate(names)}
+            table |= {f"{name} [{signal.unit}]": values[:, i] for i, name in enumerate(names)}
         start += len(names)
     actions = episode.actions[:, agent]
     if isinstance(task.action_space, spaces.Discrete):
-        found["action [1]"] = actions[:, 0]
+        table["action [1]"] = actions[:, 0]
     else:
-        named = [(name, signal) for signal in task.signals.get("action", ()) for name in signal.columns()]
-        for i, (name, signal) in enumerate(named):
+        signals = [(name, signal) for signal in task.signals.get("action", ()) for name in signal.columns()]
+        for i, (name, signal) in enumerate(signals):
             scaled = actions[:, i] if signal.scale == 1 else actions[:, i].astype(np.float64) * signal.scale
-            found[f"action.{name} [{signal.unit}]"] = scaled
+            table[f"action.{name} [{signal.unit}]"] = scaled
     if episode.rewards.ndim == 1:
-        found["reward [1]"] = episode.rewards
+        table["reward [1]"] = episode.rewards
     else:
         goals = task.card.objectives
-        found |= {f"reward.{name} [1]": episode.rewards[:, i] for i, name in enumerate(goals)}
+        table |= {f"reward.{name} [1]": episode.rewards[:, i] for i, name in enumerate(goals)}
     if episode.costs is not None:
-        found["cost [1]"] = episode.costs
+        table["cost [1]"] = episode.costs
     units = {name: unit_of_measure(words) for name, words in task.measures.items()}
-    return found | {f"measure.{name} [{units[name]}]": values for name, values in episode.measures.items()}
+    return table | {f"measure.{name} [{units[name]}]": values for name, values in episode.measures.items()}

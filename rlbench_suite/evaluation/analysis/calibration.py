@@ -41,7 +41,7 @@ def measure(
     episodes: int | None = None,
     largest_error: float = LARGEST_ERROR,
     seconds: float = math.inf,
-    known: Mapping[str, Score] | None = None,
+    known_scores: Mapping[str, Score] | None = None,
 ) -> dict[str, Score]:
     """Measure the mean returns of players that do not learn, with 95 % intervals, to six digits.
 
@@ -55,7 +55,7 @@ def measure(
             players play until the ends of the scale are known well enough.
         largest_error: standard error of each end of the scale, in units of the score, at which no more is played.
         seconds: time after which no more is played, either.
-        known: measured scores of players who need not play again.
+        known_scores: measured scores of players who need not play again.
 
     Raises:
         ValueError: fewer than two episodes.
@@ -71,7 +71,7 @@ def measure(
         except CannotPlay:
             continue
         samples[player].extend(block)
-    scores = {**(known or {}), **{player: sample.score() for player, sample in samples.items()}}
+    scores = {**(known_scores or {}), **{player: sample.score() for player, sample in samples.items()}}
     while episodes is None and time.perf_counter() - started < seconds:
         uncertain = [
             player
@@ -117,8 +117,8 @@ class _Sample:
 
     def extend(self, episodes: int) -> None:
         """Play this many more episodes."""
-        played = len(self.returns)
-        record = evaluate(self.task, self.policy, calibration_seeds(played + episodes)[played:])
+        first = len(self.returns)
+        record = evaluate(self.task, self.policy, calibration_seeds(first + episodes)[first:])
         returns = np.asarray(scalar_return(self.task, record.total.astype(np.float64)))
         self.returns = np.append(self.returns, returns)
         self.successes = np.append(self.successes, record.info["success"])
@@ -146,8 +146,10 @@ def remark(scores: Mapping[str, Score]) -> str:
     for name in ("noop", "random"):
         if (player := scores.get(name)) is None:
             continue
-        gap, way = reference.mean - player.mean, reference.mean - random.mean
-        near = gap < (1 - NEARLY_ALL) * abs(reference.mean) or (name == "noop" and gap < (1 - SOLVED_BY_NOOP) * way)
+        gap, reference_gain = reference.mean - player.mean, reference.mean - random.mean
+        near = gap < (1 - NEARLY_ALL) * abs(reference.mean) or (
+            name == "noop" and gap < (1 - SOLVED_BY_NOOP) * reference_gain
+        )
         if near or not reference.low > player.high:  # also without numbers
             equals.append(f"{name} ({player.mean:g})")
     if not equals:
@@ -165,15 +167,15 @@ def write_scores(card: TaskCard, tier: str | None, scores: Mapping[str, Score], 
         OSError: the package cannot be written.
     """
     path = card.scores_path(file)
-    known = json.loads(path.read_text()) if path.exists() else {}
-    players = known.setdefault(card.measured_id, {}).setdefault(tier or "default", {})
+    scores_by_id = json.loads(path.read_text()) if path.exists() else {}
+    players = scores_by_id.setdefault(card.measured_id, {}).setdefault(tier or "default", {})
     players |= {
         player: {name: value for name, value in asdict(score).items() if value is not None}
         for player, score in scores.items()
     }
     try:
         with replacing(path) as unfinished:
-            unfinished.write_text(json.dumps(known, indent=2) + "\n")
+            unfinished.write_text(json.dumps(scores_by_id, indent=2) + "\n")
     except OSError as error:
         raise OSError(
             f"Cannot write {path} ({error.strerror}): calibrate where the package is writable, as in a source checkout."

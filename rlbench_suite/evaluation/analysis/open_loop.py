@@ -48,7 +48,7 @@ STEADY = ("constant", "ladder", "noop")
 """Kinds of players that do not count as sequences."""
 
 
-class Played(NamedTuple):
+class EpisodeResults(NamedTuple):
     """Return, summed constraint cost and success of episodes, arrays of equal shape."""
 
     total: Any
@@ -84,13 +84,13 @@ def next_legal(space: spaces.Space[Any], mask: jax.Array, action: jax.Array) -> 
     numbered: Any = space
     sizes = action_sizes(space)
     start = np.ravel(numbered.start)
-    chosen = []
-    for part, legal in enumerate(jnp.split(mask, np.cumsum(sizes)[:-1])):
-        choice = action.reshape(len(sizes))[part] - start[part]
-        distance = (np.arange(sizes[part], dtype=np.int32) - choice) % sizes[part]
-        nearest = jnp.argmin(jnp.where(legal, distance, sizes[part]))
-        chosen.append(jnp.where(legal.any(), nearest, choice) + start[part])
-    return jnp.stack(chosen).reshape(space.shape or ()).astype(action.dtype)
+    legal_choices = []
+    for number, legal in enumerate(jnp.split(mask, np.cumsum(sizes)[:-1])):
+        choice = action.reshape(len(sizes))[number] - start[number]
+        distance = (np.arange(sizes[number], dtype=np.int32) - choice) % sizes[number]
+        nearest = jnp.argmin(jnp.where(legal, distance, sizes[number]))
+        legal_choices.append(jnp.where(legal.any(), nearest, choice) + start[number])
+    return jnp.stack(legal_choices).reshape(space.shape or ()).astype(action.dtype)
 
 
 class Candidate(NamedTuple):
@@ -121,7 +121,7 @@ class BlindScore(NamedTuple):
         return self.score - self.half_width <= LIMIT
 
 
-def whole_episode(task: Task[Any, Any], player: Policy, seed: jax.Array, draw: Draw) -> Played:
+def whole_episode(task: Task[Any, Any], player: Policy, seed: jax.Array, draw: Draw) -> EpisodeResults:
     """Play the first episode of a seed; traced."""
     limit = np.int32(task.card.horizon)
     kind = jax.dtypes.canonicalize_dtype(task.action_space.dtype)
@@ -140,7 +140,7 @@ def whole_episode(task: Task[Any, Any], player: Policy, seed: jax.Array, draw: D
         return episode, step, memory, cost + step.info.get("cost", 0)
 
     episode, step, _, cost = jax.lax.while_loop(running, go_on, start)
-    return Played(scalar_return(task, episode.total), cost, step.info["success"])
+    return EpisodeResults(scalar_return(task, episode.total), cost, step.info["success"])
 
 
 class BlindSearch:
@@ -165,9 +165,9 @@ class BlindSearch:
         self.task = task
         self.rng = np.random.default_rng(seed)
         self.has_mask = has_masks(task)
-        one = jax.vmap(lambda player, seed, draw: whole_episode(task, player, seed, draw), (None, 0, None))
+        play_one = jax.vmap(lambda player, seed, draw: whole_episode(task, player, seed, draw), (None, 0, None))
         axes = BlindPlayer(0, 0, 0, space)
-        self._run = jax.jit(jax.vmap(one, (axes, 0, None)))
+        self._run = jax.jit(jax.vmap(play_one, (axes, 0, None)))
 
     # -- drawing players ---------------------------------------------------------------------------------------
 
@@ -239,23 +239,23 @@ class BlindSearch:
 
     # -- playing -----------------------------------------------------------------------------------------------
 
-    def play(self, players: list[Candidate], seeds: np.ndarray, split: str) -> Played:
+    def play(self, players: list[Candidate], seeds: np.ndarray, split: str) -> EpisodeResults:
         """Let each player play the episodes of its row of seeds, ``(players, episodes)``; arrays of that shape.
 
         Raises:
             ArithmeticError: a return is not finite, so that the task is faulty.
         """
-        played = self._play(players, seeds, split)
-        finite = np.isfinite(played.total).all(axis=1)
+        episodes = self._play(players, seeds, split)
+        finite = np.isfinite(episodes.total).all(axis=1)
         if not finite.all():
             kinds = ", ".join(sorted({player.kind for player, fine in zip(players, finite, strict=True) if not fine}))
             raise ArithmeticError(f"{self.task.card.id} has returns that are not finite; kinds of players: {kinds}.")
-        return played
+        return episodes
 
-    def _play(self, players: list[Candidate], seeds: np.ndarray, split: str) -> Played:
+    def _play(self, players: list[Candidate], seeds: np.ndarray, split: str) -> EpisodeResults:
         if isinstance(self.task, HostTask):
             rows = [self._play_on_host(player, row, split) for player, row in zip(players, seeds, strict=True)]
-            return Played(*(np.stack(parts) for parts in zip(*rows, strict=True)))
+            return EpisodeResults(*(np.stack(columns) for columns in zip(*rows, strict=True)))
         keys = np.array([[seed_key(int(seed)) for seed in row] for row in seeds])
         stacked = BlindPlayer(
             np.stack([player.table for player in players]),
@@ -264,35 +264,35 @@ class BlindSearch:
             self.task.action_space,
         )
         with on_the_cpu(), precision(self.task):
-            played = self._run(stacked, keys, Draw.parse(split, self.task))
-            return Played(*(np.asarray(part, np.float64) for part in played))
+            episodes = self._run(stacked, keys, Draw.parse(split, self.task))
+            return EpisodeResults(*(np.asarray(column, np.float64) for column in episodes))
 
-    def _play_on_host(self, player: Candidate, seeds: np.ndarray, split: str) -> Played:
+    def _play_on_host(self, player: Candidate, seeds: np.ndarray, split: str) -> EpisodeResults:
         table, steps_each, heeds_mask, _ = player
         policy = BlindPlayer(table, np.float32(steps_each), np.bool_(heeds_mask), self.task.action_space)
         record = play(self.task, policy, seeds, split=split)
         total = np.asarray(scalar_return(self.task, record.total.astype(np.float64)))
-        return Played(total, record.cost.astype(np.float64), record.info["success"].astype(np.float64))
+        return EpisodeResults(total, record.cost.astype(np.float64), record.info["success"].astype(np.float64))
 
     def _merits(self, players: list[Candidate], first_seed: int) -> np.ndarray:
         """Return the constrained mean scores of players on the same training episodes, ``(players,)``."""
         seeds = np.tile(first_seed + np.arange(EPISODES_AT_ONCE), (PLAYERS_AT_ONCE, 1))
         merits: list[float] = []
-        for begun in range(0, len(players), PLAYERS_AT_ONCE):
-            chunk = players[begun : begun + PLAYERS_AT_ONCE]
+        for start in range(0, len(players), PLAYERS_AT_ONCE):
+            chunk = players[start : start + PLAYERS_AT_ONCE]
             if isinstance(self.task, HostTask):
-                played = self.play(chunk, seeds[: len(chunk)], "train")
+                episodes = self.play(chunk, seeds[: len(chunk)], "train")
             else:
                 filled = [chunk[i % len(chunk)] for i in range(PLAYERS_AT_ONCE)]
-                played = self.play(filled, seeds, "train")
-            merits += [self._merit(Played(*(part[i] for part in played))) for i in range(len(chunk))]
+                episodes = self.play(filled, seeds, "train")
+            merits += [self._merit(EpisodeResults(*(column[i] for column in episodes))) for i in range(len(chunk))]
         return np.array(merits)
 
-    def _merit(self, played: Played) -> float:
+    def _merit(self, episodes: EpisodeResults) -> float:
         """Return the constrained mean score of episodes."""
         card = self.task.card
-        score = float(card.scale(self.task.difficulty).score(played.total).mean())
-        return card.constrained(score, float(played.cost.mean()))
+        score = float(card.scale(self.task.difficulty).score(episodes.total).mean())
+        return card.constrained(score, float(episodes.cost.mean()))
 
     def best(
         self, players: int = 1_000, rounds: int = 4, test_episodes: int = 1_024, seconds: float = np.inf
@@ -309,13 +309,13 @@ class BlindSearch:
         tried: list[Candidate] = []
         merits = np.zeros(0)
         at_once = 4 if isinstance(self.task, HostTask) else PLAYERS_AT_ONCE  # a simulator plays them in turn
-        for begun in range(0, players, at_once):
+        for start in range(0, players, at_once):
             if tried and time.monotonic() > end:
                 break
-            indices = range(begun, min(players, begun + at_once))
-            drawn = [*map(self.sample_steady, indices), *map(self.sample_sequence, indices)]
-            tried += drawn
-            merits = np.concatenate([merits, self._merits(drawn, TRAINING_SEEDS)])
+            indices = range(start, min(players, start + at_once))
+            candidates = [*map(self.sample_steady, indices), *map(self.sample_sequence, indices)]
+            tried += candidates
+            merits = np.concatenate([merits, self._merits(candidates, TRAINING_SEEDS)])
         for turn in range(1, rounds + 1):
             if time.monotonic() > end:
                 break
@@ -328,11 +328,16 @@ class BlindSearch:
             merits = np.concatenate([merits, self._merits(field, TRAINING_SEEDS + turn * EPISODES_AT_ONCE)])
         finalists = [tried[i] for i in np.argsort(-merits, kind="stable")[:ELITE]]
         winner = finalists[self._final(finalists)]
-        played = self._play_alike(winner, test_episodes)
-        scores = self.task.card.scale(self.task.difficulty).score(played.total)
+        test_episodes_played = self._play_alike(winner, test_episodes)
+        scores = self.task.card.scale(self.task.difficulty).score(test_episodes_played.total)
         half_width = 1.96 * float(scores.std(ddof=1)) / len(scores) ** 0.5
         return BlindScore(
-            winner.kind, self._merit(played), half_width, float(played.success.mean()), len(tried), winner
+            winner.kind,
+            self._merit(test_episodes_played),
+            half_width,
+            float(test_episodes_played.success.mean()),
+            len(tried),
+            winner,
         )
 
     def _final(self, finalists: list[Candidate]) -> int:
@@ -343,12 +348,14 @@ class BlindSearch:
         players = [player for player in finalists for _ in range(rows)]
         missing = 0 if isinstance(self.task, HostTask) else PLAYERS_AT_ONCE - len(players)
         all_seeds = np.concatenate([np.tile(seeds, (len(finalists), 1)), np.tile(seeds[:1], (missing, 1))])
-        played = self.play([*players, *[finalists[0]] * missing], all_seeds, "train")
+        episodes_played = self.play([*players, *[finalists[0]] * missing], all_seeds, "train")
         by_finalist = [slice(i * rows, (i + 1) * rows) for i in range(len(finalists))]
-        merits = [self._merit(Played(*(part[rows_of] for part in played))) for rows_of in by_finalist]
+        merits = [
+            self._merit(EpisodeResults(*(column[rows_of] for column in episodes_played))) for rows_of in by_finalist
+        ]
         return int(np.argmax(merits))
 
-    def _play_alike(self, player: Candidate, episodes: int) -> Played:
+    def _play_alike(self, player: Candidate, episodes: int) -> EpisodeResults:
         """Play test episodes by one player, at least this many; flat arrays."""
         if isinstance(self.task, HostTask):
             return self._play_on_host(player, TEST_SEEDS + np.arange(min(episodes, EPISODES_AT_ONCE)), "test")
@@ -356,9 +363,11 @@ class BlindSearch:
         calls = [
             self.play(
                 [player] * PLAYERS_AT_ONCE,
-                (TEST_SEEDS + begun + np.arange(at_once)).reshape(PLAYERS_AT_ONCE, EPISODES_AT_ONCE),
+                (TEST_SEEDS + start + np.arange(at_once)).reshape(PLAYERS_AT_ONCE, EPISODES_AT_ONCE),
                 "test",
             )
-            for begun in range(0, episodes, at_once)
+            for start in range(0, episodes, at_once)
         ]
-        return Played(*(np.concatenate([part.ravel() for part in parts]) for parts in zip(*calls, strict=True)))
+        return EpisodeResults(
+            *(np.concatenate([column.ravel() for column in columns]) for columns in zip(*calls, strict=True))
+        )

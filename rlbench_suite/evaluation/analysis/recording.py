@@ -47,8 +47,8 @@ def policy_of_cell(task: Task[Any, Any], run: Path, cell_name: str) -> tuple[str
     opened, cell = find_cell(run, cell_name)
     trained, policy = read_policy(opened, cell)
     refuse_other_spaces(trained, task)
-    for side, known in trained.signals.items():
-        for there, here in zip(known, task.signals[side], strict=False):
+    for side, signals in trained.signals.items():
+        for there, here in zip(signals, task.signals[side], strict=False):
             if (there.name, there.scale) != (here.name, here.scale):
                 raise ValueError(
                     f"A policy for {trained.card.id} cannot play {task.card.id}: the value 1 of {there.name} stands "
@@ -64,21 +64,21 @@ def record(task: Task[Any, Any], players: Mapping[str, Any], seeds: range, split
 
 def table(task: Task[Any, Any], episodes: Mapping[str, Sequence[Trajectory]]) -> pa.Table:
     """Return a row for each step of each episode and player, and for each agent where a task has several."""
-    parts = []
-    for name, played in episodes.items():
-        for number, episode in enumerate(played):
+    tables = []
+    for name, player_episodes in episodes.items():
+        for number, episode in enumerate(player_episodes):
             for agent in range(task.card.agents):
-                found = columns(task, episode, agent)
-                size = len(found["step"])
+                step_columns = columns(task, episode, agent)
+                size = len(step_columns["step"])
                 key: dict[str, Any] = {"player": [name] * size, "episode": np.full(size, number)}
                 key["seed"] = np.full(size, episode.seed, np.int64)
                 if task.card.agents > 1:
                     key["agent"] = np.full(size, agent)
-                parts.append(pa.table(key | found))
-    return pa.concat_tables(parts)
+                tables.append(pa.table(key | step_columns))
+    return pa.concat_tables(tables)
 
 
-def write(path: Path, made: pa.Table) -> None:
+def write(path: Path, table: pa.Table) -> None:
     """Write a table as Parquet or CSV, by the suffix of the path.
 
     Raises:
@@ -89,9 +89,9 @@ def write(path: Path, made: pa.Table) -> None:
         raise ValueError(f"A recording is {' or '.join(SUFFIXES)}, got {path.name!r}.")
     with writing(path), replacing(path) as unfinished:
         if path.suffix == ".csv":
-            pa_csv.write_csv(made, unfinished)
+            pa_csv.write_csv(table, unfinished)
         else:
-            pq.write_table(made, unfinished, compression="zstd")
+            pq.write_table(table, unfinished, compression="zstd")
 
 
 def tracked_by_player(
@@ -99,8 +99,8 @@ def tracked_by_player(
 ) -> dict[str, list[list[Tracked]]]:
     """Return the tracked quantities of each episode of each player; of several agents those of all."""
     return {
-        name: [tracked(task, episode, agent) for episode in played for agent in range(task.card.agents)]
-        for name, played in episodes.items()
+        name: [tracked(task, episode, agent) for episode in player_episodes for agent in range(task.card.agents)]
+        for name, player_episodes in episodes.items()
     }
 
 
@@ -111,15 +111,15 @@ def trips(episodes: Sequence[Trajectory]) -> int:
 
 def energies(task: Task[Any, Any], episodes: Sequence[Trajectory]) -> list[float]:
     """Return the energy of each episode, J, where the task knows it."""
-    found = []
+    joules = []
     for episode in episodes:
-        named = {name.rsplit(" [", 1)[0]: values for name, values in columns(task, episode).items()}
-        if (energy := task.energy(named)) is not None:
-            found.append(energy)
-    return found
+        values_by_name = {name.rsplit(" [", 1)[0]: values for name, values in columns(task, episode).items()}
+        if (energy := task.energy(values_by_name)) is not None:
+            joules.append(energy)
+    return joules
 
 
-def plot(path: Path, title: str, found: Mapping[str, Sequence[Sequence[Tracked]]]) -> None:
+def plot(path: Path, title: str, tracked_quantities: Mapping[str, Sequence[Sequence[Tracked]]]) -> None:
     """Draw the first episode: each tracked quantity with its reference, all players in one picture.
 
     Raises:
@@ -129,22 +129,22 @@ def plot(path: Path, title: str, found: Mapping[str, Sequence[Sequence[Tracked]]
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    first = {name: episodes[0] for name, episodes in found.items()}
-    quantities = {quantity.name: quantity for one in first.values() for quantity in one}
+    first = {name: episodes[0] for name, episodes in tracked_quantities.items()}
+    quantities = {quantity.name: quantity for episode in first.values() for quantity in episode}
     if not quantities:
         raise ValueError(f"{title} tracks no reference, so there is nothing to draw.")
     rows = len(quantities)
     figure = Figure(figsize=(9, 2.2 * rows + 0.6), layout="constrained")
     FigureCanvasAgg(figure)
     axes = dict(zip(quantities, np.ravel(figure.subplots(rows, 1, sharex=True)), strict=True))
-    longest = max(float(quantity.time[-1]) for one in first.values() for quantity in one)
+    longest = max(float(quantity.time[-1]) for episode in first.values() for quantity in episode)
     factor, unit = (1e3, "ms") if longest < 1 else (1.0, "s")
     for name, quantity in quantities.items():
         axis = axes[name]
         axis.plot(quantity.time * factor, quantity.setpoint, "k--", linewidth=0.9, label="asked for")
         axis.set_ylabel(f"{quantity.name} ({quantity.unit})")
-    for player, one in first.items():
-        for quantity in one:
+    for player, episode_quantities in first.items():
+        for quantity in episode_quantities:
             axes[quantity.name].plot(quantity.time * factor, quantity.value, linewidth=1.1, label=player)
     upper, *_, lower = [*axes.values(), *axes.values()]
     upper.legend(loc="best", fontsize="small")

@@ -1,10 +1,10 @@
 """Recorded signals in an engineer's quantities: rise and settling time, overshoot, ripple, rms error, trips.
 
 A *tracked* quantity is a signal with its set point, or an error that should be zero. A step of the set point is a
-change of at least :data:`STEP` of its range after which it holds for :data:`HELD` samples; the beginning of an episode
-is one too. Definitions are those of most textbooks (Ogata, Modern Control Engineering, section 5-3): rise from 10 to
-90 %, settling to within 2 % of the step. Set points that move all the time, such as random walks, have an rms error
-alone.
+change of at least :data:`STEP` of its range after which it holds for :data:`HOLD_SAMPLES` samples; the beginning of an
+episode is one too. Definitions are those of most textbooks (Ogata, Modern Control Engineering, section 5-3): rise from
+10 to 90 %, settling to within 2 % of the step. Set points that move all the time, such as random walks, have an rms
+error alone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rlbench_suite.task import Task
 
 STEP = 0.05
 """Least change that is a step, in parts of the set point's range in the episode."""
-HELD = 20
+HOLD_SAMPLES = 20
 """Samples for which a set point stays after a step."""
 BAND = 0.02
 """Half of the band in which a signal has settled, in parts of the step."""
@@ -61,7 +61,7 @@ class Summary(NamedTuple):
     rise: float
     overshoot: float
     settling: float
-    settled: float
+    settled_share: float
     """Part of the steps after which it settled"""
     ripple: float
     rms_error: float
@@ -104,19 +104,19 @@ def steps_of(setpoint: np.ndarray) -> list[tuple[int, int]]:
     return [
         (start, end)
         for start, end in pairwise(changes)
-        if end - start >= HELD and (start == 0 or moves[start - 1] >= STEP * span)
+        if end - start >= HOLD_SAMPLES and (start == 0 or moves[start - 1] >= STEP * span)
     ]
 
 
 def responses(tracked: Tracked) -> list[Response]:
     """Measure the answers to all steps of a set point. A step counts from the value that it found."""
-    found = []
+    answers = []
     for start, end in steps_of(tracked.setpoint):
         before, after = float(tracked.value[start]), float(tracked.setpoint[start])
         size = max(float(np.ptp(tracked.setpoint)), float(np.abs(tracked.value).max()))
         if abs(after - before) >= STEP * size > 0:
-            found.append(step_response(tracked.time[start:end], tracked.value[start:end], before, after))
-    return found
+            answers.append(step_response(tracked.time[start:end], tracked.value[start:end], before, after))
+    return answers
 
 
 def tracked(task: Task[Any, Any], episode: Trajectory, agent: int = 0) -> list[Tracked]:
@@ -129,50 +129,50 @@ def tracked(task: Task[Any, Any], episode: Trajectory, agent: int = 0) -> list[T
     table = columns(task, episode, agent)
     time = table.get("time [s]", table["step"]).astype(np.float64)
     by_name = {name.rsplit(" [", 1)[0]: name for name in table}
-    found = []
+    quantities = []
     for name, column in by_name.items():
         unit = column.rsplit("[", 1)[-1].rstrip("]")
         subject = name.removeprefix("setpoint_")
         if name.startswith("setpoint_") and (source := _source(subject, by_name)):
-            asked, value, at = table[column], table[by_name[source]], time
+            setpoint, value, at = table[column], table[by_name[source]], time
             if source == subject and (true := by_name.get(f"measure.{subject}")):
                 value = np.concatenate([value[:1], table[true][:-1]])
             if source.startswith("measure."):  # one step later
-                asked, value, at = asked[1:], value[:-1], time[1:]
+                setpoint, value, at = setpoint[1:], value[:-1], time[1:]
             elif source.startswith("error_"):
-                [shown] = [signal for signal in observed_signals(task) if signal.name == source]
-                beyond = np.flatnonzero(np.abs(value) >= 0.999 * float(shown.high or np.inf))
-                known = slice(beyond[-1] + 1 if beyond.size else 0, None)
-                asked, value, at = asked[known], (asked - value)[known], time[known]
+                [signal_shown] = [signal for signal in observed_signals(task) if signal.name == source]
+                beyond = np.flatnonzero(np.abs(value) >= 0.999 * float(signal_shown.high or np.inf))
+                in_range = slice(beyond[-1] + 1 if beyond.size else 0, None)
+                setpoint, value, at = setpoint[in_range], (setpoint - value)[in_range], time[in_range]
             if len(at) > 1:
-                found.append(Tracked(subject, unit, at, asked, value))
+                quantities.append(Tracked(subject, unit, at, setpoint, value))
         elif name.split(".")[0] in task.errors:
-            found.append(Tracked(name, unit, time, np.zeros(len(time)), table[column]))
-    return found
+            quantities.append(Tracked(name, unit, time, np.zeros(len(time)), table[column]))
+    return quantities
 
 
 def summarise(episodes: Sequence[Sequence[Tracked]]) -> list[Summary]:
     """Summarise each tracked quantity over the episodes that have it."""
-    found = []
-    named: dict[str, list[Tracked]] = {}
-    for one in (quantity for episode in episodes for quantity in episode):
-        named.setdefault(one.name, []).append(one)
-    for together in named.values():
-        answers = np.array([response for one in together for response in responses(one)]).reshape(-1, 4)
+    summaries = []
+    quantities: dict[str, list[Tracked]] = {}
+    for quantity_of_episode in (quantity for episode in episodes for quantity in episode):
+        quantities.setdefault(quantity_of_episode.name, []).append(quantity_of_episode)
+    for together in quantities.values():
+        answers = np.array([response for quantity in together for response in responses(quantity)]).reshape(-1, 4)
         rise, overshoot, settling, ripple = (_median(column) for column in answers.T)
-        errors = np.concatenate([one.value - one.setpoint for one in together])
-        found.append(
+        errors = np.concatenate([quantity.value - quantity.setpoint for quantity in together])
+        summaries.append(
             Summary(
                 together[0].name, together[0].unit, len(answers), rise, overshoot, settling,
                 float(np.isfinite(answers[:, 2]).mean()) if len(answers) else math.nan,
                 ripple, float(np.sqrt(np.mean(errors**2))),
             )
         )  # fmt: skip
-    return found
+    return summaries
 
 
-def _source(name: str, known: Mapping[str, str]) -> str | None:
-    return next((source for source in (name, f"measure.{name}", f"error_{name}") if source in known), None)
+def _source(name: str, names: Mapping[str, str]) -> str | None:
+    return next((source for source in (name, f"measure.{name}", f"error_{name}") if source in names), None)
 
 
 def _median(values: np.ndarray) -> float:
@@ -190,5 +190,5 @@ def _first_crossing(time: np.ndarray, share: np.ndarray, level: float) -> float:
 def _between(time: np.ndarray, share: np.ndarray, before: int, level: float) -> float:
     """Return when a signal crosses a level between a sample and the next one."""
     low, high = share[before], share[before + 1]
-    part = 1.0 if high == low else (level - low) / (high - low)
-    return float(time[before] + part * (time[before + 1] - time[before]))
+    fraction = 1.0 if high == low else (level - low) / (high - low)
+    return float(time[before] + fraction * (time[before + 1] - time[before]))

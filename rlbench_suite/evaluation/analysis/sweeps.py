@@ -136,17 +136,19 @@ def sweep_setting(path: Path, task_id: str | None, parameter: str, values: Seque
         raise ValueError(f"The values of a sweep are different and at least one; given: {', '.join(values) or 'none'}.")
     run, task = _open(path, task_id)
     card = task.card
-    known = [*card.settings, *(["difficulty"] if card.difficulties else [])]
-    if parameter not in known:
+    parameters = [*card.settings, *(["difficulty"] if card.difficulties else [])]
+    if parameter not in parameters:
         if constants := [constant.name for constant in task.constants()]:
             if parameter in constants:
                 raise ValueError(f"{parameter} of {card.id} is a constant: sweep it by multiples, LOW:HIGH:NUMBER.")
-            known += constants
-        raise ValueError(unknown(f"parameter of {card.id}", parameter, known) if known else f"{card.id} has none.")
+            parameters += constants
+        raise ValueError(
+            unknown(f"parameter of {card.id}", parameter, parameters) if parameters else f"{card.id} has none."
+        )
     tasks = {value: find_card(card.id, **{parameter: value}).build() for value in values}
-    for other in tasks.values():
-        refuse_other_spaces(task, other)
-    return _sweep(run, task, parameter, {value: (other, 1) for value, other in tasks.items()})
+    for changed_task in tasks.values():
+        refuse_other_spaces(task, changed_task)
+    return _sweep(run, task, parameter, {value: (changed_task, 1) for value, changed_task in tasks.items()})
 
 
 def sweep_constant(path: Path, task_id: str | None, name: str, factors: Sequence[float]) -> Sweep:
@@ -166,53 +168,55 @@ def sweep_constant(path: Path, task_id: str | None, name: str, factors: Sequence
         )
     conditions: dict[str, tuple[Task[Any, Any], int]] = {}
     for factor in factors:
-        other = find_card(_without_context(card.id), context=times(card.context, constants[name], factor)).build()
-        if constants[name].drawn and (drawn := _with_draws_of(task, other)):
-            other = drawn
+        changed_task = find_card(
+            _without_context(card.id), context=times(card.context, constants[name], factor)
+        ).build()
+        if constants[name].drawn and (with_draws := _with_draws_of(task, changed_task)):
+            changed_task = with_draws
         else:
-            refuse_other_spaces(task, other)
-        conditions[f"{factor:.6g}"] = other, 1
+            refuse_other_spaces(task, changed_task)
+        conditions[f"{factor:.6g}"] = changed_task, 1
     return _sweep(run, task, f"{TIMES} {name}", conditions)
 
 
 def _without_context(task_id: str) -> str:
     name, _, query = task_id.partition("?")
-    kept = "&".join(pair for pair in query.split("&") if not pair.startswith("context="))
-    return f"{name}?{kept}" if kept else name
+    settings = "&".join(pair for pair in query.split("&") if not pair.startswith("context="))
+    return f"{name}?{settings}" if settings else name
 
 
-def _with_draws_of(task: Task[Any, Any], other: Task[Any, Any]) -> Task[Any, Any] | None:
+def _with_draws_of(task: Task[Any, Any], changed_task: Task[Any, Any]) -> Task[Any, Any] | None:
     """Return the task with the contexts that another one draws; None if both draw the same."""
     with precision(task):
         key, split = jax.random.key(0), jnp.int32(Split.TEST)
-        mine, theirs = task.sample_params(key, split), other.sample_params(key, split)
-    if jax.tree.structure(mine) != jax.tree.structure(theirs):  # type: ignore[operator]
+        params, changed_params = task.sample_params(key, split), changed_task.sample_params(key, split)
+    if jax.tree.structure(params) != jax.tree.structure(changed_params):  # type: ignore[operator]
         return None
-    if all(map(np.array_equal, jax.tree.leaves(mine), jax.tree.leaves(theirs))):
+    if all(map(np.array_equal, jax.tree.leaves(params), jax.tree.leaves(changed_params))):
         return None
     # Card.build would give the task itself, which others use.
     changed: Task[Any, Any] = load(task.card.entry_point)(task.card, difficulty=task.difficulty, dtype=task.dtype.name)
-    changed.sample_params = other.sample_params  # type: ignore[method-assign]
+    changed.sample_params = changed_task.sample_params  # type: ignore[method-assign]
     return changed
 
 
-def refuse_other_spaces(task: Task[Any, Any], other: Task[Any, Any]) -> None:
+def refuse_other_spaces(task: Task[Any, Any], changed_task: Task[Any, Any]) -> None:
     """Refuse a task that a policy for ``task`` cannot play.
 
     Raises:
         ValueError: its action space differs, or the shapes of its observations.
     """
-    cannot = f"A policy for {task.card.id} cannot play {other.card.id}"
-    if other.action_space != task.action_space:
+    cannot = f"A policy for {task.card.id} cannot play {changed_task.card.id}"
+    if changed_task.action_space != task.action_space:
         raise ValueError(f"{cannot}: its action space is another.")
-    if _shapes(other.observation_space) != _shapes(task.observation_space):
+    if _shapes(changed_task.observation_space) != _shapes(task.observation_space):
         raise ValueError(f"{cannot}: its observations have other shapes.")
 
 
 def _shapes(space: Any) -> Any:
     """Return the shapes and dtypes of a space. Its bounds may differ: noise widens them, and no policy reads them."""
     if isinstance(space, spaces.Dict):
-        return {name: _shapes(part) for name, part in space.items()}
+        return {name: _shapes(subspace) for name, subspace in space.items()}
     return space.shape, space.dtype
 
 
@@ -254,10 +258,10 @@ def _sweep(
     rows = []
     for cell, policy_for in _policies(run, task, failed):
         seeds = evaluation_seeds(task.card, cell.seed, run.manifest.budget)
-        for value, (other, interval) in conditions.items():
-            policy = policy_for(other)
-            record = evaluate(other, policy if interval == 1 else _hold(policy, interval, other), seeds)
-            _, returns, costs, diverged = finite_results(record, other, floor)
+        for value, (changed_task, interval) in conditions.items():
+            policy = policy_for(changed_task)
+            record = evaluate(changed_task, policy if interval == 1 else _hold(policy, interval, changed_task), seeds)
+            _, returns, costs, diverged = finite_results(record, changed_task, floor)
             row = cell._asdict() | {"parameter": parameter, "value": value, "episodes": len(seeds)}
             row |= {"return": returns.mean(), "score": scale.score(returns).mean(), "floored": int(diverged.sum())}
             rows.append(row | {"success_rate": record.info["success"].mean(), "mean_cost": costs.mean()})
@@ -293,7 +297,7 @@ def _policies(
             raise ValueError(f"The agent {cell.agent!r} reads no saved policies: it has no load.")
         file = str(run.cell_path(cell) / "policy.safetensors")
         policy = load(file, trained, budget=spec.budget) if agent.learns else _scripted_policy(agent, spec, trained)
-        yield cell, partial(_same, policy)
+        yield cell, partial(_keep_policy, policy)
 
 
 def _scripted_policy(agent: Agent, spec: CellSpec, task: Task[Any, Any]) -> Any:
@@ -302,7 +306,7 @@ def _scripted_policy(agent: Agent, spec: CellSpec, task: Task[Any, Any]) -> Any:
     return policy
 
 
-def _same(policy: Any, task: Task[Any, Any]) -> Any:
+def _keep_policy(policy: Any, task: Task[Any, Any]) -> Any:
     return policy
 
 
@@ -312,11 +316,11 @@ def _same(policy: Any, task: Task[Any, Any]) -> Any:
 def _hold(policy: Policy | HostPolicy, interval: int, task: Task[Any, Any]) -> Policy | HostPolicy:
     if isinstance(policy, Policy):
         action = np.zeros(task.action_space.shape or (), jax.dtypes.canonicalize_dtype(task.action_space.dtype))
-        return _Held(policy, np.int32(interval), action)
+        return _HeldAction(policy, np.int32(interval), action)
     return _HeldOnHost(policy, interval)
 
 
-class _Held(NamedTuple):
+class _HeldAction(NamedTuple):
     """Policy that decides every ``interval`` steps and repeats its action between. Its memory waits, too."""
 
     policy: Any
@@ -333,10 +337,10 @@ class _Held(NamedTuple):
         return self.policy.initial(params), jnp.asarray(self.action), jnp.int32(0)
 
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
-        inner, held, t = memory
+        inner, held_action, t = memory
         decided, after = self.policy.act(inner, view, key)
         decides = t % self.interval == 0
-        action = jnp.where(decides, jnp.asarray(decided, held.dtype), held)
+        action = jnp.where(decides, jnp.asarray(decided, held_action.dtype), held_action)
         inner = jax.tree.map(lambda new, old: jnp.where(decides, new, old), after, inner)
         return action, (inner, action, t + 1)
 

@@ -69,16 +69,16 @@ def scene(task: Task[Any, Any], actions: Iterable[Any], seed: int, split: str) -
     return Scene(pictures, total, info.get("end_reason", "the time limit is reached"))
 
 
-def side_by_side(task: Task[Any, Any], scenes: Mapping[str, Scene], most: int) -> Video:
+def side_by_side(task: Task[Any, Any], scenes: Mapping[str, Scene], max_pictures: int) -> Video:
     """Put the scenes of several players beside each other, each below its name. Its last picture stays.
 
     Args:
         task: the task, whose period sets the pace.
         scenes: scene of each player, by its name.
-        most: most pictures of the video; of a longer episode every second, third ... step is shown.
+        max_pictures: most pictures of the video; of a longer episode every second, third ... step is shown.
     """
-    longest = max(len(one.pictures) for one in scenes.values())
-    stride = math.ceil(longest / most)
+    longest = max(len(scene.pictures) for scene in scenes.values())
+    stride = math.ceil(longest / max_pictures)
     steps = [*range(0, longest, stride)]
     if steps[-1] != longest - 1:
         steps.append(longest - 1)
@@ -90,19 +90,19 @@ def side_by_side(task: Task[Any, Any], scenes: Mapping[str, Scene], most: int) -
 
 def _picture(scenes: Mapping[str, Scene], step: int) -> Image.Image:
     """Draw all players at a step."""
-    panels = [Image.fromarray(one.pictures[min(step, len(one.pictures) - 1)]) for one in scenes.values()]
+    panels = [Image.fromarray(scene.pictures[min(step, len(scene.pictures) - 1)]) for scene in scenes.values()]
     width = sum(panel.width for panel in panels)
     height = CAPTION + max(panel.height for panel in panels)
     # Video codecs take even numbers of pixels only.
-    whole = Image.new("RGB", (width + width % 2, height + height % 2), "white")
-    pen, left = ImageDraw.Draw(whole), 0
-    for panel, (name, one) in zip(panels, scenes.items(), strict=True):
-        last = len(one.pictures) - 1
-        said = f"{name}, step {min(step, last)}" if step < last else f"{name}, return {one.total:.4g}"
-        pen.text((left + 4, 3), said, "black")
-        whole.paste(panel, (left, CAPTION))
-        left += panel.width
-    return whole
+    image = Image.new("RGB", (width + width % 2, height + height % 2), "white")
+    pen, panel_left = ImageDraw.Draw(image), 0
+    for panel, (name, player_scene) in zip(panels, scenes.items(), strict=True):
+        last = len(player_scene.pictures) - 1
+        caption = f"{name}, step {min(step, last)}" if step < last else f"{name}, return {player_scene.total:.4g}"
+        pen.text((panel_left + 4, 3), caption, "black")
+        image.paste(panel, (panel_left, CAPTION))
+        panel_left += panel.width
+    return image
 
 
 def write(path: Path, video: Video) -> Video:

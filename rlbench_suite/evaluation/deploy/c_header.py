@@ -318,8 +318,8 @@ class _Layers:
     def _dense(self, layer: Affine, suffix: str, x: str, y: str) -> _Dense:
         """Store an affine layer; return the call that applies it."""
         if self.eight_bits:
-            whole, step = quantise(layer.weight)
-            weight = self._table(f"weight{suffix}", whole.T, "signed char")
+            int8_weights, step = quantise(layer.weight)
+            weight = self._table(f"weight{suffix}", int8_weights.T, "signed char")
             weight += f", {self._table(f'step{suffix}', step)}"
         else:
             weight = self._table(f"weight{suffix}", layer.weight.T)
@@ -327,12 +327,17 @@ class _Layers:
         return _Dense(weight, self._table(f"bias{suffix}", layer.bias), x, inputs, outputs, y)
 
     def _describe_memory(self, layer: Memory, number: int) -> dict[str, Any]:
-        seen = self._dense(layer.inputs, f"{number}_seen", self.x, "seen")
-        known = None
+        input_dense = self._dense(layer.inputs, f"{number}_seen", self.x, "seen")
+        memory_dense = None
         if not isinstance(layer, MinGRU):
             outputs = "state->memory" if isinstance(layer, GRU) else f"state->memory + {layer.units}"
-            known = self._dense(layer.recurrence, f"{number}_known", outputs, "known")
-        return {"seen": seen, "known": known, "units": layer.units, "first_output": layer.size - layer.units}
+            memory_dense = self._dense(layer.recurrence, f"{number}_known", outputs, "known")
+        return {
+            "seen": input_dense,
+            "known": memory_dense,
+            "units": layer.units,
+            "first_output": layer.size - layer.units,
+        }
 
 
 def _test_tables(name: str, network: Network, vectors: Vectors) -> list[_Table]:

@@ -70,10 +70,10 @@ class GRU(NamedTuple):
 
     def ahead(self, x: np.ndarray, memory: np.ndarray) -> np.ndarray:
         """Return the next memory."""
-        seen = np.split(x @ self.inputs.weight + self.inputs.bias, 3, -1)
-        known = np.split(memory @ self.recurrence.weight + self.recurrence.bias, 3, -1)
-        reset, keep = (_sigmoid(seen[i] + known[i]) for i in (0, 1))
-        return keep * memory + (1 - keep) * np.tanh(seen[2] + reset * known[2])
+        from_input = np.split(x @ self.inputs.weight + self.inputs.bias, 3, -1)
+        from_memory = np.split(memory @ self.recurrence.weight + self.recurrence.bias, 3, -1)
+        reset, keep = (_sigmoid(from_input[i] + from_memory[i]) for i in (0, 1))
+        return keep * memory + (1 - keep) * np.tanh(from_input[2] + reset * from_memory[2])
 
 
 class LSTM(NamedTuple):
@@ -98,9 +98,9 @@ class LSTM(NamedTuple):
     def ahead(self, x: np.ndarray, memory: np.ndarray) -> np.ndarray:
         """Return the next memory."""
         cell, output = np.split(memory, 2, -1)
-        seen = np.split(x @ self.inputs.weight + self.inputs.bias, 4, -1)
-        known = np.split(output @ self.recurrence.weight + self.recurrence.bias, 4, -1)
-        write, keep, candidate, show = (a + b for a, b in zip(seen, known, strict=True))
+        from_input = np.split(x @ self.inputs.weight + self.inputs.bias, 4, -1)
+        from_memory = np.split(output @ self.recurrence.weight + self.recurrence.bias, 4, -1)
+        write, keep, candidate, show = (a + b for a, b in zip(from_input, from_memory, strict=True))
         cell = _sigmoid(keep) * cell + _sigmoid(write) * np.tanh(candidate)
         return np.concatenate([cell, _sigmoid(show) * np.tanh(cell)], -1)
 
@@ -211,8 +211,8 @@ class Network:
         if not self.choices:
             return x, memory
         legal = x if mask is None else np.where(mask, x, -np.inf)
-        parts = np.split(legal, np.cumsum(self.choices)[:-1], axis=-1)
-        return np.stack([part.argmax(-1) for part in parts], -1), memory
+        logits = np.split(legal, np.cumsum(self.choices)[:-1], axis=-1)
+        return np.stack([choice_logits.argmax(-1) for choice_logits in logits], -1), memory
 
     def in_units(self, observation: np.ndarray, action: np.ndarray) -> Network:
         """Return the same network between physical quantities.
@@ -221,20 +221,20 @@ class Network:
             observation: quantity that the value 1 of each entry stands for, ``(features,)``.
             action: the same of a continuous action, ``(outputs,)``.
         """
-        first, *rest = self.layers
+        first, *tail = self.layers
         if not isinstance(first, Scale):
-            rest, zero = [first, *rest], np.zeros(self.features, np.float32)
+            tail, zero = [first, *tail], np.zeros(self.features, np.float32)
             first = Scale(zero, zero + 1, zero)
         scale = np.asarray(observation, np.float64)
         layers: list[Layer] = [Scale(_float32(first.subtract * scale), _float32(first.factor / scale), first.add)]
         if self.choices:
-            return replace(self, layers=(*layers, *rest))
+            return replace(self, layers=(*layers, *tail))
         unit = np.asarray(action, np.float64)
-        for number, layer in enumerate(rest):
+        for number, layer in enumerate(tail):
             match layer:
-                case Scale() if number == len(rest) - 2:
+                case Scale() if number == len(tail) - 2:
                     layers.append(Scale(layer.subtract, _float32(layer.factor * unit), _float32(layer.add * unit)))
-                case Clip() if number == len(rest) - 1:
+                case Clip() if number == len(tail) - 1:
                     layers.append(Clip(_float32(layer.low * unit), _float32(layer.high * unit)))
                 case _:
                     layers.append(layer)
@@ -362,8 +362,8 @@ def _quantised(layer: Layer) -> Layer:
 
 
 def _eight_bits(layer: Affine) -> Affine:
-    whole, step = quantise(layer.weight)
-    return Affine(whole * step, layer.bias)
+    int8_weights, step = quantise(layer.weight)
+    return Affine(int8_weights * step, layer.bias)
 
 
 def _float32(values: Any) -> np.ndarray:
@@ -390,15 +390,27 @@ def multiply_adds(network: Network) -> tuple[int, int]:
 
 def weights(network: Network) -> tuple[int, int]:
     """Count the weights that eight bits may hold, and the outputs that then need a step each."""
-    layers = [part for layer in network.layers for part in parts(layer) if isinstance(part, Affine)]
-    return sum(part.weight.size for part in layers), sum(part.bias.size for part in layers)
+    layers = [
+        affine_layer
+        for layer in network.layers
+        for affine_layer in plain_layers(layer)
+        if isinstance(affine_layer, Affine)
+    ]
+    return sum(affine_layer.weight.size for affine_layer in layers), sum(
+        affine_layer.bias.size for affine_layer in layers
+    )
 
 
 def parameters(network: Network) -> int:
     """Count the numbers that a network stores."""
-    return sum(math.prod(array.shape) for layer in network.layers for part in parts(layer) for array in part)
+    return sum(
+        math.prod(array.shape)
+        for layer in network.layers
+        for plain_layer in plain_layers(layer)
+        for array in plain_layer
+    )
 
 
-def parts(layer: Layer) -> tuple[Any, ...]:
+def plain_layers(layer: Layer) -> tuple[Any, ...]:
     """Return the affine layers of a memory, or the layer alone."""
     return tuple(layer) if isinstance(layer, Memory) else (layer,)

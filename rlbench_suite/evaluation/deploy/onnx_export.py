@@ -52,14 +52,14 @@ def model(network: Network, task_id: str, *, masked: bool) -> bytes:
     if network.units:
         inputs.append(("state", number, network.units))
         outputs.append(("next_state", number, network.units))
-    made = helper.make_graph(
-        [helper.make_node(operator, given, [output], **more) for operator, given, output, more in graph.nodes],
+    onnx_graph = helper.make_graph(
+        [helper.make_node(operator, operands, [output], **more) for operator, operands, output, more in graph.nodes],
         "policy",
         [helper.make_tensor_value_info(name, kind, ["n", width]) for name, kind, width in inputs],
         [helper.make_tensor_value_info(name, kind, ["n", width]) for name, kind, width in outputs],
         [numpy_helper.from_array(value, name) for name, value in graph.constants.items()],
     )
-    file = helper.make_model(made, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR)
+    file = helper.make_model(onnx_graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR)
     helper.set_model_props(file, {"task": task_id})
     data: bytes = file.SerializeToString()
     return data
@@ -104,31 +104,33 @@ class _Graph:
             case Join():
                 return self.apply("Concat", x, self.normalised, axis=1)
 
-    def _parts(self, x: str, count: int, units: int) -> list[str]:
+    def _split(self, x: str, count: int, units: int) -> list[str]:
         """Split rows into parts of equal length."""
         ends, axis = np.arange(count + 1)[:, None] * units, np.array([1])
         return [self.apply("Slice", x, ends[i], ends[i + 1], axis) for i in range(count)]
 
     def _mixed(self, share: str, there: str, here: str, output: str = "") -> str:
         """Return ``share * there + (1 - share) * here``."""
-        rest = self.apply("Sub", np.ones(1, np.float32), share)
-        return self.apply("Add", self.apply("Mul", share, there), self.apply("Mul", rest, here), output=output)
+        remaining_share = self.apply("Sub", np.ones(1, np.float32), share)
+        return self.apply(
+            "Add", self.apply("Mul", share, there), self.apply("Mul", remaining_share, here), output=output
+        )
 
     def _memory(self, layer: Memory, x: str) -> str:
         """Add a memory; return what it appends to its input."""
-        units, seen = layer.units, self._layer(layer.inputs, x)
+        units, from_input = layer.units, self._layer(layer.inputs, x)
         match layer:
             case GRU():
-                a, b = self._parts(seen, 3, units), self._parts(self._layer(layer.recurrence, "state"), 3, units)
+                a, b = self._split(from_input, 3, units), self._split(self._layer(layer.recurrence, "state"), 3, units)
                 reset, keep = (self.apply("Sigmoid", self.apply("Add", a[i], b[i])) for i in (0, 1))
                 candidate = self.apply("Tanh", self.apply("Add", a[2], self.apply("Mul", reset, b[2])))
                 return self._mixed(keep, "state", candidate, "next_state")
             case MinGRU():
-                gate, candidate = self._parts(seen, 2, units)
+                gate, candidate = self._split(from_input, 2, units)
                 return self._mixed(self.apply("Sigmoid", gate), candidate, "state", "next_state")
             case LSTM():
-                cell, output = self._parts("state", 2, units)
-                gates = self._parts(self.apply("Add", seen, self._layer(layer.recurrence, output)), 4, units)
+                cell, output = self._split("state", 2, units)
+                gates = self._split(self.apply("Add", from_input, self._layer(layer.recurrence, output)), 4, units)
                 write, keep, show = (self.apply("Sigmoid", gates[i]) for i in (0, 1, 3))
                 new = self.apply("Mul", write, self.apply("Tanh", gates[2]))
                 cell = self.apply("Add", self.apply("Mul", keep, cell), new)

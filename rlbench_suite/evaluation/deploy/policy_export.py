@@ -79,8 +79,8 @@ def read_export(path: Path, cell_name: str, *, most_likely: bool = False, eight_
     if eight_bits:
         before, network = network, network.quantised()
         returns = [
-            float(np.mean(scalar_return(task, evaluate(task, NetworkPolicy(one, task), seeds).total)))
-            for one in (before, network)
+            float(np.mean(scalar_return(task, evaluate(task, NetworkPolicy(compared_network, task), seeds).total)))
+            for compared_network in (before, network)
         ]
         loss = returns[0] - returns[1]
     player = policy if not network.sampled and not eight_bits else NetworkPolicy(network, task)
@@ -106,17 +106,17 @@ def network_of(policy: Any, agent: str) -> Network:
 
 def difference(network: Network, episodes: list[Trajectory]) -> float:
     """Compare a network with the actions of episodes; see :attr:`Export.difference`."""
-    found: list[np.ndarray] = []
+    differences: list[np.ndarray] = []
     for episode in episodes:
         memory = np.zeros((episode.actions.shape[1], network.units), np.float32)
-        for t, taken in enumerate(episode.actions):
+        for t, policy_actions in enumerate(episode.actions):
             mask = None if episode.masks is None else episode.masks[t]
             action, memory = network.run(episode.observations[t], mask, memory)
-            found.append(np.abs(action - taken.astype(np.float64)))
+            differences.append(np.abs(action - policy_actions.astype(np.float64)))
     if network.choices:
-        return float(np.mean(np.array(found) > 0))
+        return float(np.mean(np.array(differences) > 0))
     last: Any = network.layers[-1]
-    return float((np.concatenate(found) / (last.high - last.low)).max())
+    return float((np.concatenate(differences) / (last.high - last.low)).max())
 
 
 def onnx(export: Export) -> bytes:
@@ -141,12 +141,12 @@ def c(export: Export, name: str) -> str:
     """
     task, network, episode = export.task, export.network, export.episodes[0]
     steps = min(len(episode.actions), max(4, min(32, _NUMBERS // network.features)))
-    seen = entry_scales(task, "observation", network.features)
+    observation_scales = entry_scales(task, "observation", network.features)
     acted = np.ones(network.outputs) if network.choices else entry_scales(task, "action", network.outputs)
-    physical = network.in_units(seen, acted)
+    physical = network.in_units(observation_scales, acted)
     actions = episode.actions[:steps, 0]
     vectors = c_header.Vectors(
-        (episode.observations[:steps, 0] * seen).astype(np.float32),
+        (episode.observations[:steps, 0] * observation_scales).astype(np.float32),
         None if episode.masks is None else episode.masks[:steps, 0],
         actions if network.choices else (actions * acted).astype(np.float32),
     )

@@ -114,29 +114,29 @@ class OnnxPolicy:
             ValueError: the file gives numbers of another shape, or numbers that are not finite.
         """
         x, mask = self.rows.observe(observations), self.rows.mask(action_masks)
-        given: dict[str, np.ndarray] = {"observation": x}
+        inputs: dict[str, np.ndarray] = {"observation": x}
         if "action_mask" in self._inputs:
-            given["action_mask"] = np.ones((len(x), self.rows.outputs), bool) if mask is None else mask
+            inputs["action_mask"] = np.ones((len(x), self.rows.outputs), bool) if mask is None else mask
         if "state" in self._inputs:
-            given["state"] = self._state(len(x)) if self._memory is None else self._memory
+            inputs["state"] = self._state(len(x)) if self._memory is None else self._memory
         try:
-            results = self._session.run(self._outputs, given)
+            results = self._session.run(self._outputs, inputs)
         except Exception as error:  # onnxruntime has an exception of its own for every kind of fault
             words = " ".join(str(error).split())
             raise ValueError(f"{self.path} fails where it is run: {words[:LONGEST_GIVEN]}") from None
-        found = dict(zip(self._outputs, results, strict=True))
-        for name, value in found.items():
+        results_by_name = dict(zip(self._outputs, results, strict=True))
+        for name, value in results_by_name.items():
             if value.dtype.kind == "f" and not np.isfinite(value).all():
                 raise ValueError(f"{self.path} gave a number in {name!r} that is not finite.")
-        self._memory = found.get("next_state")
-        answer = found[self._answer]
+        self._memory = results_by_name.get("next_state")
+        answer = results_by_name[self._answer]
         return self.rows.choose(self._answer, self._in_shape(answer, len(x)), mask)
 
     def _check_signature(self) -> None:
-        for kind, names, known in (("input", self._inputs, INPUTS), ("output", self._outputs, OUTPUTS)):
+        for kind, names, known_names in (("input", self._inputs, INPUTS), ("output", self._outputs, OUTPUTS)):
             for name in names:
-                if name not in known:
-                    raise ValueError(f"{self.path} is not a policy. {unknown(kind, name, known)}")
+                if name not in known_names:
+                    raise ValueError(f"{self.path} is not a policy. {unknown(kind, name, known_names)}")
         if "observation" not in self._inputs:
             raise ValueError(f"{self.path} is not a policy: it has no input 'observation'.")
         answers = [name for name in self._outputs if name in ANSWERS]
@@ -163,15 +163,15 @@ class OnnxPolicy:
     def _check_input(self, name: str, kind: str, width: int) -> None:
         if name not in self._inputs:
             return
-        found = self._inputs[name]
-        sizes = [size if isinstance(size, int) else None for size in found.shape]
-        if found.type != kind or len(sizes) != 2 or sizes[0] is not None or sizes[1] not in (None, width):
-            wanted, given = (
-                re.sub(r"tensor\((.*)\)", r"\1", each).replace("float", "float32") for each in (kind, found.type)
+        value = self._inputs[name]
+        sizes = [size if isinstance(size, int) else None for size in value.shape]
+        if value.type != kind or len(sizes) != 2 or sizes[0] is not None or sizes[1] not in (None, width):
+            expected_type, file_type = (
+                re.sub(r"tensor\((.*)\)", r"\1", each).replace("float", "float32") for each in (kind, value.type)
             )
             raise ValueError(
-                f"{self.path}: on {self.rows.task_id} the input {name!r} is {wanted} of shape (n, {width}) with n not "
-                f"fixed; this file has {given} of shape ({', '.join(map(str, found.shape))})."
+                f"{self.path}: on {self.rows.task_id} the input {name!r} is {expected_type} of shape (n, {width}) with n "
+                f"not fixed; this file has {file_type} of shape ({', '.join(map(str, value.shape))})."
             )
 
     def _try_it(self) -> None:

@@ -109,8 +109,13 @@ class Controller:
             function.restype, function.argtypes = ctypes.c_int, []
             sizes[name] = int(function())
         rows = self.rows
-        wanted = {"abi": ABI, "inputs": rows.features, "outputs": rows.numbers, "discrete": int(bool(rows.choices))}
-        for name, value in wanted.items():
+        expected_sizes = {
+            "abi": ABI,
+            "inputs": rows.features,
+            "outputs": rows.numbers,
+            "discrete": int(bool(rows.choices)),
+        }
+        for name, value in expected_sizes.items():
             if sizes[name] != value:
                 raise ValueError(f"{path}: on {rows.task_id} rlsuite_{name}() is {value}, got {sizes[name]}.")
         if not 0 <= sizes["state_bytes"] <= _LARGEST:
@@ -119,8 +124,8 @@ class Controller:
         self._begin, self._step = self._function("reset"), self._function("step")
         self._begin.restype = self._step.restype = None
         self._begin.argtypes, self._step.argtypes = [ctypes.c_void_p], [ctypes.c_void_p] * 5
-        self._seen = entry_scales(task, "observation", rows.features)
-        self._acted = np.ones(rows.numbers) if rows.choices else entry_scales(task, "action", rows.numbers)
+        self._observation_scales = entry_scales(task, "observation", rows.features)
+        self._action_scales = np.ones(rows.numbers) if rows.choices else entry_scales(task, "action", rows.numbers)
         self._states: np.ndarray | None = None
 
     def _function(self, name: str) -> Any:
@@ -140,24 +145,24 @@ class Controller:
             ValueError: the controller gives a number that is not finite, or a choice that does not exist.
         """
         rows, mask = self.rows, self.rows.mask(action_masks)
-        seen = np.ascontiguousarray(rows.observe(observations) * self._seen, np.float32)
+        quantities = np.ascontiguousarray(rows.observe(observations) * self._observation_scales, np.float32)
         if self._states is None:
-            self._states = np.zeros((len(seen), -(-self._bytes // 16) * 2), np.uint64)
+            self._states = np.zeros((len(quantities), -(-self._bytes // 16) * 2), np.uint64)
             for state in self._states:
                 self._begin(state.ctypes.data)
         legal = None if mask is None else np.ascontiguousarray(mask, np.uint8)
-        action, choice = (np.zeros((len(seen), rows.numbers), kind) for kind in (np.float32, np.intc))
-        for i in range(len(seen)):
+        action, choice = (np.zeros((len(quantities), rows.numbers), kind) for kind in (np.float32, np.intc))
+        for i in range(len(quantities)):
             allowed = None if legal is None else legal[i].ctypes.data
-            given = seen[i].ctypes.data, allowed, action[i].ctypes.data, choice[i].ctypes.data
-            self._step(self._states[i].ctypes.data, *given)
+            arguments = quantities[i].ctypes.data, allowed, action[i].ctypes.data, choice[i].ctypes.data
+            self._step(self._states[i].ctypes.data, *arguments)
         if rows.choices:
             if (choice < 0).any() or (choice >= np.array(rows.choices)).any():
                 raise ValueError(f"{self.path} chose {choice.tolist()}, but choices are below {rows.choices}.")
             return rows.choose("action", choice, mask)
         if not np.isfinite(action).all():
             raise ValueError(f"{self.path} gave an action that is not finite.")
-        return rows.choose("action", action / self._acted, mask)
+        return rows.choose("action", action / self._action_scales, mask)
 
 
 def _load(path: Path) -> ctypes.CDLL:

@@ -38,61 +38,60 @@ class Line(NamedTuple):
 
 def intervals(title: str, rows: Sequence[Interval], *, width: int = 520) -> Markup:
     """Return a chart of points with whiskers, one row each, by score."""
-    top, row, left, right = 26, 26, 108, 16
+    top, row, left_margin, right_margin = 26, 26, 108, 16
     height = top + row * len(rows) + 26
     ends = [value for r in rows for value in (r.point, r.low, r.high) if math.isfinite(value)]
     low, high, ticks = _scale(min(0.0, *ends), max(1.0, *ends))
-    x = _linear(low, high, left, width - right)
+    x = _linear(low, high, left_margin, width - right_margin)
     floor = height - 24
-    parts = [_text(left, 14, title, "title"), *_vertical_grid(ticks, x, top, floor)]
+    elements = [_text(left_margin, 14, title, "title"), *_vertical_grid(ticks, x, top, floor)]
     for i, r in enumerate(rows):
         y = top + row * (i + 0.5)
-        said = f"{r.label}: {r.point:.3f}"
-        parts.append(_text(left - 10, y + 4, r.label, "end"))
+        description = f"{r.label}: {r.point:.3f}"
+        elements.append(_text(left_margin - 10, y + 4, r.label, "end"))
         if math.isfinite(r.low):
-            said += f", 95 % interval {r.low:.3f} to {r.high:.3f}"
-            parts.append(
+            description += f", 95 % interval {r.low:.3f} to {r.high:.3f}"
+            elements.append(
                 f'<line class="whisker c{r.colour}" x1="{x(r.low):.1f}" x2="{x(r.high):.1f}" y1="{y}" y2="{y}"/>'
             )
-        parts.append(
-            f'<circle class="c{r.colour}" cx="{x(r.point):.1f}" cy="{y}" r="5"><title>{escape(said)}</title></circle>'
-        )
-    return _svg(width, height, parts, title)
+        tooltip = f"<title>{escape(description)}</title>"
+        elements.append(f'<circle class="c{r.colour}" cx="{x(r.point):.1f}" cy="{y}" r="5">{tooltip}</circle>')
+    return _svg(width, height, elements, title)
 
 
 def lines(
     title: str, series: Sequence[Line], *, x_label: str, y_label: str, width: int = 520, height: int = 260
 ) -> Markup:
     """Return a chart of lines over a common x axis. It is empty if no line has a finite value."""
-    top, bottom, left, right = 26, 40, 48, 16
-    drawn = [line for line in series if np.isfinite(line.y).any()]
-    if not drawn:
+    top, bottom, left_margin, right_margin = 26, 40, 48, 16
+    drawable = [line for line in series if np.isfinite(line.y).any()]
+    if not drawable:
         return Markup("")
-    ys = np.concatenate([values for line in drawn for values in (line.y, line.low, line.high) if values is not None])
-    xs = np.concatenate([line.x for line in drawn])
+    ys = np.concatenate([values for line in drawable for values in (line.y, line.low, line.high) if values is not None])
+    xs = np.concatenate([line.x for line in drawable])
     y_low, y_high, y_ticks = _scale(min(0.0, float(np.nanmin(ys))), max(1.0, float(np.nanmax(ys))))
     x_low, x_high = float(xs.min()), float(xs.max())
     x_ticks = [tick for tick in _scale(x_low, x_high)[2] if x_low <= tick <= x_high]
-    x, y = _linear(x_low, x_high, left, width - right), _linear(y_low, y_high, height - bottom, top)
-    parts = [_text(left, 14, title, "title"), *_vertical_grid(x_ticks, x, top, height - bottom)]
+    x, y = _linear(x_low, x_high, left_margin, width - right_margin), _linear(y_low, y_high, height - bottom, top)
+    elements = [_text(left_margin, 14, title, "title"), *_vertical_grid(x_ticks, x, top, height - bottom)]
     for tick in y_ticks:
-        parts.append(_grid_line(left, width - right, y(tick), y(tick), tick))
-        parts.append(_text(left - 8, y(tick) + 4, number(tick), "end small"))
-    parts.append(_text((left + width - right) / 2, height - 6, x_label, "middle small"))
-    parts.append(
+        elements.append(_grid_line(left_margin, width - right_margin, y(tick), y(tick), tick))
+        elements.append(_text(left_margin - 8, y(tick) + 4, number(tick), "end small"))
+    elements.append(_text((left_margin + width - right_margin) / 2, height - 6, x_label, "middle small"))
+    elements.append(
         _text(0, 0, y_label, "middle small", f'transform="translate(11 {(top + height - bottom) / 2}) rotate(-90)"')
     )
-    for line in drawn:
-        seen = np.isfinite(line.y)
+    for line in drawable:
+        finite = np.isfinite(line.y)
         if line.low is not None and line.high is not None and np.isfinite(line.low).all():
             band = _points(x(np.append(line.x, line.x[::-1])), y(np.append(line.high, line.low[::-1])))
-            parts.append(f'<polygon class="band c{line.colour}" points="{band}"/>')
-        points = _points(x(line.x[seen]), y(line.y[seen]))
+            elements.append(f'<polygon class="band c{line.colour}" points="{band}"/>')
+        points = _points(x(line.x[finite]), y(line.y[finite]))
         look = "faint " if line.faint else ""
-        parts.append(
+        elements.append(
             f'<polyline class="{look}c{line.colour}" points="{points}"><title>{escape(line.label)}</title></polyline>'
         )
-    return _svg(width, height, parts, title)
+    return _svg(width, height, elements, title)
 
 
 def number(value: float) -> str:
@@ -123,9 +122,9 @@ def _linear(low: float, high: float, start: float, end: float) -> Callable[[Any]
 
 def _vertical_grid(ticks: list[float], x: Callable[[float], float], top: float, bottom: float) -> list[str]:
     return [
-        part
+        element
         for tick in ticks
-        for part in (
+        for element in (
             _grid_line(x(tick), x(tick), top, bottom, tick),
             _text(x(tick), bottom + 16, number(tick), "middle small"),
         )
@@ -138,10 +137,10 @@ def _grid_line(x1: float, x2: float, y1: float, y2: float, tick: float) -> str:
 
 
 def _text(x: float, y: float, text: str, look: str, more: str = "") -> str:
-    place = more or f'x="{x:.1f}" y="{y:.1f}"'
-    return f'<text class="{look}" {place}>{escape(text)}</text>'
+    attributes = more or f'x="{x:.1f}" y="{y:.1f}"'
+    return f'<text class="{look}" {attributes}>{escape(text)}</text>'
 
 
-def _svg(width: int, height: int, parts: list[str], title: str) -> Markup:
-    content = "".join(parts)
+def _svg(width: int, height: int, elements: list[str], title: str) -> Markup:
+    content = "".join(elements)
     return Markup(f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title)}">{content}</svg>')

@@ -185,8 +185,8 @@ def verdicts(runs: Sequence[Run]) -> list[Verdict]:
 
 
 def _check_comparable(runs: Sequence[Run]) -> None:
-    first, *others = runs
-    for run in others:
+    first, *later_runs = runs
+    for run in later_runs:
         for name in ("protocol", "budget"):
             setting, first_setting = (getattr(compared_run.manifest, name) for compared_run in (run, first))
             if setting != first_setting:

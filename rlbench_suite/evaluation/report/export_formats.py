@@ -14,7 +14,7 @@ import yaml
 
 from rlbench_suite.evaluation.report.comparison import verdicts
 from rlbench_suite.evaluation.report.report_remarks import on_few_seeds
-from rlbench_suite.evaluation.report.run_selection import chosen
+from rlbench_suite.evaluation.report.run_selection import select_runs
 from rlbench_suite.evaluation.runs.manifest import CellResult
 from rlbench_suite.evaluation.runs.run import Run, anchor_errors, cells_by_agent, failure_counts, violates
 from rlbench_suite.evaluation.statistics import aggregates
@@ -91,7 +91,7 @@ def latex(run: Run) -> str:
         if any(constraint(task) for task in shared):
             kinds.append(("Constrained IQM", aggregates.iqm, constrained, set()))
         if len(shared) < len(tasks):
-            better_pairs = _find_better_pairs(*chosen([run], tasks=",".join(shared)))
+            better_pairs = _find_better_pairs(*select_runs([run], tasks=",".join(shared)))
         for title, aggregate, scores_by_agent, marked in kinds:
             values = {
                 agent: _summary(aggregate, {task: by_task[task] for task in shared}, errors)

@@ -128,8 +128,10 @@ def _improvement(report: Report) -> dict[str, list[Estimate | None]]:
     """Return, for each agent, the probability that it scores above 0, and that it beats each compared agent."""
     table: dict[str, list[Estimate | None]] = {}
     for x, above in report.above_zero.items():
-        others = [report.comparison.improvement.get((x, y)) for y in _compared(report)] if report.comparison else []
-        table[x] = [above, *others]
+        improvements = (
+            [report.comparison.improvement.get((x, y)) for y in _compared(report)] if report.comparison else []
+        )
+        table[x] = [above, *improvements]
     return table
 
 

@@ -38,7 +38,7 @@ def curve(tasks: Mapping[str, Seeds], *, relative: bool, band: bool = True) -> t
     Returns:
         None if a run has no score.
     """
-    runs = {task: [_known(*seed, relative) for seed in seeds.values()] for task, seeds in tasks.items()}
+    runs = {task: [_known_scores(*seed, relative) for seed in seeds.values()] for task, seeds in tasks.items()}
     if not runs or any(not len(times) for seeds in runs.values() for times, _ in seeds):
         return None
     begin = max(times[0] for seeds in runs.values() for times, _ in seeds)
@@ -79,14 +79,14 @@ def charts(
             scored: dict[str, Seeds] = {}
             for task in tasks:
                 scored[task] = {
-                    seed: (getattr(own, column), scales[task].score(own.returns))
-                    for seed, own in curves[agent, task].items()
+                    seed: (getattr(curve_of_seed, column), scales[task].score(curve_of_seed.returns))
+                    for seed, curve_of_seed in curves[agent, task].items()
                 }
-            if (found := curve(scored, relative=column == "steps", band=band)) is not None:
-                times, values = found
+            if (agent_curve := curve(scored, relative=column == "steps", band=band)) is not None:
+                times, values = agent_curve
                 lines.append(chart.Line(agent, times, values.iqm, colour[agent], values.low, values.high))
-        if drawn := chart.lines(title, lines, x_label=label, y_label="IQM of training scores"):
-            yield drawn
+        if picture := chart.lines(title, lines, x_label=label, y_label="IQM of training scores"):
+            yield picture
 
 
 def _interquartile_mean(scores: Sequence[np.ndarray]) -> np.ndarray:
@@ -96,18 +96,20 @@ def _interquartile_mean(scores: Sequence[np.ndarray]) -> np.ndarray:
     """
     pooled = np.concatenate(scores)
     total = len(pooled)
-    weights = np.concatenate([np.full(len(own), total / (len(scores) * len(own))) for own in scores])
+    weights = np.concatenate(
+        [np.full(len(task_scores), total / (len(scores) * len(task_scores))) for task_scores in scores]
+    )
     order = np.argsort(pooled, axis=0, kind="stable")
     cut = total // 4
     reached = np.clip(np.cumsum(weights[order], axis=0), cut, total - cut)
-    kept = np.diff(reached, axis=0, prepend=cut)
-    return (kept * np.take_along_axis(pooled, order, axis=0)).sum(axis=0) / (total - 2 * cut)
+    counted_weights = np.diff(reached, axis=0, prepend=cut)
+    return (counted_weights * np.take_along_axis(pooled, order, axis=0)).sum(axis=0) / (total - 2 * cut)
 
 
-def _known(times: np.ndarray, scores: np.ndarray, relative: bool) -> tuple[np.ndarray, np.ndarray]:
+def _known_scores(times: np.ndarray, scores: np.ndarray, relative: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return the times at which a score is known, and these scores; the last score also at the end of the run."""
-    seen = np.isfinite(scores)
-    if not seen.any():
+    is_finite = np.isfinite(scores)
+    if not is_finite.any():
         return times[:0], scores[:0]
-    known, scores = np.concatenate((times[seen], times[-1:])).astype(float), scores[seen]
-    return known / times[-1] if relative else known, np.concatenate((scores, scores[-1:]))
+    known_times, scores = np.concatenate((times[is_finite], times[-1:])).astype(float), scores[is_finite]
+    return known_times / times[-1] if relative else known_times, np.concatenate((scores, scores[-1:]))

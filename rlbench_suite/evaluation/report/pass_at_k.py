@@ -98,17 +98,17 @@ def passing(run: Run) -> list[Passing]:
 
 def _passing(run: Run, agent: str, task: str, rows: list[dict[str, Any]]) -> Passing:
     settings, card = run.manifest.hyperparameters[agent][task], find_card(task)
-    right: dict[int, list[bool]] = {}
+    successes: dict[int, list[bool]] = {}
     for row in rows:
-        right.setdefault(row["episode_seed"], []).append(row["success"])
+        successes.setdefault(row["episode_seed"], []).append(row["success"])
     samples = settings["samples"]
-    counts = [(len(attempts), sum(attempts)) for attempts in right.values()]
+    counts = [(len(attempts), sum(attempts)) for attempts in successes.values()]
     ks = [k for k in (1, 2, 4, 8, 16, 32, 64, 128) if k < samples] + [samples]
     trivial = card.one_shot_scores() if settings["one_shot"] else {}
     measured = {name: [row["measures"].get(name) for row in rows] for name in rows[0]["measures"]}
     dollars = measured.get("dollars", [None])
     return Passing(
-        agent, card, settings["one_shot"], settings["lenient"], samples, len(right),
+        agent, card, settings["one_shot"], settings["lenient"], samples, len(successes),
         at_least_one={k: wilson_interval([pass_at_k(n, c, k) for n, c in counts]) for k in ks},
         all_right={k: wilson_interval([pass_hat_k(n, c, k) for n, c in counts]) for k in ks},
         best_trivial=max((trivial[name].mean for name in TRIVIAL if name in trivial), default=None),

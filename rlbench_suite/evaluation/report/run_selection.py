@@ -10,7 +10,7 @@ from rlbench_suite.evaluation.runs.run import Run, agent_names
 from rlbench_suite.task_card import unknown
 
 
-def chosen(runs: Sequence[Run], agents: str | None = None, tasks: str | None = None) -> list[Run]:
+def select_runs(runs: Sequence[Run], agents: str | None = None, tasks: str | None = None) -> list[Run]:
     """Return the runs with some of their agents and tasks only, without the runs that have none of them.
 
     Named agents come in the order of their names, run by run.
@@ -59,7 +59,7 @@ def _select_tasks(runs: Sequence[Run], names: str | None) -> set[str]:
     if names is None:
         return set(known_tasks)
     short_names = [task.split("/", 1)[1] for task in known_tasks]
-    return {task for name in _listed("task", names, short_names) for task in _named(name, known_tasks)}
+    return {task for name in _listed("task", names, short_names) for task in _tasks_of_name(name, known_tasks)}
 
 
 def _listed(kind: str, names: str, known_names: Iterable[str]) -> list[str]:
@@ -75,7 +75,7 @@ def _listed(kind: str, names: str, known_names: Iterable[str]) -> list[str]:
     )
 
 
-def _named(name: str, known_tasks: Sequence[str]) -> list[str]:
+def _tasks_of_name(name: str, known_tasks: Sequence[str]) -> list[str]:
     """Return the known tasks that the name of a suite or of a task means.
 
     Raises:

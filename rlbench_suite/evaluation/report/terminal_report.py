@@ -31,7 +31,7 @@ _VERDICT = {"yes": "green", "no": "red", "unclear": "yellow", "failed": "red"}
 """Colours of verdicts."""
 
 
-_LEAST = (
+_OMITTED_FIRST = (
     "worst tenth", "seconds a success", "cost", "all seeds", "steps/s", "reference", "zero", "return", "success",
     "constrained", "Constrained IQM",
     "Median", "Mean", "beats 0", "Optimality gap", "form", "instances", "tokens in", "tokens out", "best trivial",
@@ -149,8 +149,8 @@ def _rate(score: Score) -> str:
 def _print_table(title: str, rows: Sequence[Mapping[str, str | Text]], console: Console) -> list[str]:
     """Print the columns for which there is room, and return their names."""
     widest = {name: max((row[name] for row in rows), key=len) for name in rows[0]}
-    for count in range(len(_LEAST) + 1):
-        names = [name for name in rows[0] if name not in _LEAST[:count]]
+    for count in range(len(_OMITTED_FIRST) + 1):
+        names = [name for name in rows[0] if name not in _OMITTED_FIRST[:count]]
         trial = _table(title, names, [widest])  # as wide as the whole table, and measured faster
         if Measurement.get(console, console.options.update(width=500), trial).maximum <= console.width:
             break

@@ -92,11 +92,11 @@ def _on_pair(verdict: Verdict, agents: Mapping[str, Cells], all_verdicts: Sequen
         )
 
 
-def _hopeless(least_p_values: Sequence[float], others: Sequence[float]) -> bool:
+def _hopeless(least_p_values: Sequence[float], other_p_values: Sequence[float]) -> bool:
     """Return whether Holm's method leaves none of the least possible p-values below the level, beside the others."""
-    if len([*least_p_values, *others]) * min(least_p_values) < LEVEL:
+    if len([*least_p_values, *other_p_values]) * min(least_p_values) < LEVEL:
         return False
-    return min(holm([*least_p_values, *others])[: len(least_p_values)]) >= LEVEL
+    return min(holm([*least_p_values, *other_p_values])[: len(least_p_values)]) >= LEVEL
 
 
 def _grouped(sentences_of_pairs: Sequence[tuple[str, str]]) -> Iterator[str]:

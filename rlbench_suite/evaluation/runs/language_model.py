@@ -148,8 +148,8 @@ class LanguageModel:
         with writing(file.path):
             make_folder(file.path.parent)
         started = time.perf_counter()
-        played = play_all([game for game in games if game not in file.transcripts], self.endpoint)
-        for transcript in played:
+        transcripts_played = play_all([game for game in games if game not in file.transcripts], self.endpoint)
+        for transcript in transcripts_played:
             with writing(file.path):
                 file.add(transcript)
             yield self._state(file, len(games))

@@ -87,13 +87,13 @@ class Machine(BaseModel):
     def this(cls) -> Machine:
         """Describe this machine without starting an accelerator."""
         cpuinfo = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
-        known = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in cpuinfo.splitlines())}
-        flags = known.get("flags", known.get("Features", "")).split()
+        entries = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in cpuinfo.splitlines())}
+        flags = entries.get("flags", entries.get("Features", "")).split()
         return cls(
             python=platform.python_version(),
             packages={name: version(name) for name in ("gymnasium", "numpy", "jax", "jaxlib")} | simulator_versions(),
             platform=platform.platform(),
-            cpu=known.get("model name") or platform.processor() or platform.machine(),
+            cpu=entries.get("model name") or platform.processor() or platform.machine(),
             cores=os.cpu_count() or 1,
             instruction_set=" ".join([platform.machine(), *(flag for flag in _INSTRUCTIONS if flag in flags)]),
             vector_instructions=next((name for name in _VECTORS if name in flags), ""),
@@ -131,7 +131,7 @@ def joules() -> float | None:
 
 def energy_text(measured: Sequence[float | None], solved: float) -> str:
     """Return the joules of all launches, and those for each solved episode; a dash if a launch did not measure them."""
-    known = [energy for energy in measured if energy is not None]
-    if len(known) < len(measured):
+    energies = [energy for energy in measured if energy is not None]
+    if len(energies) < len(measured):
         return "-"
-    return f"{sum(known):.3g} J" + (f", {sum(known) / solved:.3g} J for each solved episode" if solved else "")
+    return f"{sum(energies):.3g} J" + (f", {sum(energies) / solved:.3g} J for each solved episode" if solved else "")

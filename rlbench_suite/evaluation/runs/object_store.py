@@ -38,7 +38,7 @@ _LEASES = ".lease"
 _RESULT = "result.json"
 
 
-class Place:
+class RunFolder:
     """Run directory on this machine."""
 
     def __init__(self, name: str, path: Path) -> None:
@@ -55,14 +55,14 @@ class Place:
 
 def local_folder(run: str) -> Path | None:
     """Return the folder of a run, given as path or ``file:`` URL; None if the run is at another URL."""
-    parts = urlsplit(run)
-    if parts.scheme == "file":
-        return Path(url2pathname(parts.path))
+    url = urlsplit(run)
+    if url.scheme == "file":
+        return Path(url2pathname(url.path))
     return None if "://" in run else Path(run)
 
 
 @contextmanager
-def opened(out: str) -> Iterator[Place]:
+def opened(out: str) -> Iterator[RunFolder]:
     """Open the place of a run.
 
     Args:
@@ -75,7 +75,7 @@ def opened(out: str) -> Iterator[Place]:
         CannotWrite: the store refused a file.
     """
     if path := local_folder(out):
-        yield Place(str(path), path)
+        yield RunFolder(str(path), path)
         return
     objects = _Objects(out)
     with tempfile.TemporaryDirectory(prefix="rlsuite-run-") as folder, _Lease(objects) as lease:
@@ -84,10 +84,10 @@ def opened(out: str) -> Iterator[Place]:
         try:
             yield copy
         except (ValueError, OSError) as error:  # the user knows the URL, not the folder
-            known = type(error)(str(error).replace(folder, objects.url))
-            if isinstance(error, OSError) and isinstance(known, OSError):
-                known.errno = error.errno
-            raise known from None
+            renamed_error = type(error)(str(error).replace(folder, objects.url))
+            if isinstance(error, OSError) and isinstance(renamed_error, OSError):
+                renamed_error.errno = error.errno
+            raise renamed_error from None
         finally:
             copy.save()
 
@@ -138,12 +138,12 @@ def fetched(runs: Sequence[str], tables: Sequence[str] = ()) -> Iterator[list[So
         try:
             yield sources
         except (ValueError, OSError) as error:  # the user knows the URL, not the folder
-            said = str(error)
+            message = str(error)
             for source in sources:
-                said = said.replace(str(source.path), source.name)
-            if said == str(error):
+                message = message.replace(str(source.path), source.name)
+            if message == str(error):
                 raise
-            raise type(error)(said) from None
+            raise type(error)(message) from None
 
 
 def _needed(name: str, tables: Sequence[str]) -> bool:
@@ -175,8 +175,8 @@ class _Objects:
             needed = " Install it with: pip install 'rlbench-suite[cloud]'" if urlsplit(url).scheme == "s3" else ""
             raise ImportError(f"Cannot use {url}: {error}.{needed}") from None
         except Exception as error:  # stores raise errors of many kinds
-            scheme, known = f"{urlsplit(url).scheme}://", [f"{name}://" for name in fsspec.available_protocols()]
-            reason = f"{_reason(error)}." if scheme in known else unknown("kind of URL", scheme, known)
+            scheme, schemes = f"{urlsplit(url).scheme}://", [f"{name}://" for name in fsspec.available_protocols()]
+            reason = f"{_reason(error)}." if scheme in schemes else unknown("kind of URL", scheme, schemes)
             raise ValueError(f"Cannot use {url}: {reason}") from None
         if not urlsplit(url).netloc:
             raise ValueError(f"{url} is no URL of a run; an example is s3://bucket/run.")
@@ -204,10 +204,10 @@ class _Objects:
         """
         root = f"{self.root}/{folder}" if folder else self.root
         try:
-            found = self.system.find(root)
+            paths = self.system.find(root)
         except FileNotFoundError:
             return []
-        names = sorted(name[len(self.root) + 1 :] for name in found)
+        names = sorted(name[len(self.root) + 1 :] for name in paths)
         if wrong := [name for name in names if Path(name).is_absolute() or ".." in Path(name).parts]:
             raise OSError(f"{self.url} has an object that no run has: {wrong[0][:80]!r}.")
         return names
@@ -248,7 +248,7 @@ def _reason(error: Exception) -> str:
     return (" ".join(str(error).split()) or type(error).__name__).rstrip(".")
 
 
-class _Copy(Place):
+class _Copy(RunFolder):
     """Copy of a run on this machine, and the objects that it is a copy of."""
 
     def __init__(self, objects: _Objects, lease: _Lease, path: Path) -> None:
@@ -266,9 +266,9 @@ class _Copy(Place):
         with self.objects.using():
             names = [name for name in self.objects.names() if not name.startswith(f"{_LEASES}/")]
             finished = {name.rpartition("/")[0] for name in names if name.endswith(f"/{_RESULT}")}
-            wanted = [name for name in names if not name.startswith("cells/") or name.rpartition("/")[0] in finished]
-            self.objects.download(self.path, wanted)
-        self.saved = {name: self._state(name) for name in wanted}
+            stored_names = [name for name in names if not name.startswith("cells/") or name.rpartition("/")[0] in finished]
+            self.objects.download(self.path, stored_names)
+        self.saved = {name: self._state(name) for name in stored_names}
 
     def keeping(self, events: Generator[Event, None, None], run: OpenRun) -> Generator[Event, None, None]:
         self.save(self.path / "manifest.json")  # no cell may lie in the store without the settings it was made with
@@ -280,17 +280,17 @@ class _Copy(Place):
         finally:
             events.close()
 
-    def save(self, part: Path | None = None) -> None:
+    def save(self, subpath: Path | None = None) -> None:
         """Copy new and changed files to the store.
 
         Args:
-            part: a file or folder; None means everything.
+            subpath: a file or folder; None means everything.
 
         Raises:
             CannotWrite: the store refused, or another program has taken over the run.
         """
-        part = part or self.path
-        files = [part] if part.is_file() else [file for file in part.rglob("*") if file.is_file()]
+        subpath = subpath or self.path
+        files = [subpath] if subpath.is_file() else [file for file in subpath.rglob("*") if file.is_file()]
         names = [file.relative_to(self.path).as_posix() for file in files]
         new = {name: self._state(name) for name in names if not any(p.startswith(".") for p in Path(name).parts)}
         new = {name: state for name, state in new.items() if self.saved.get(name) != state}
@@ -394,11 +394,11 @@ class _Lease:
         silent = time.time() - holder["time"]
         if silent > EXPIRY or (holder["host"] == socket.gethostname() and not _lives(holder["process"])):
             return None
-        seen = f"{silent:.0f} s ago"
+        last_sign = f"{silent:.0f} s ago"
         if silent < 0:
-            seen = f"whose clock is {-silent:.0f} s ahead of the clock here"
+            last_sign = f"whose clock is {-silent:.0f} s ahead of the clock here"
         return (
-            f"process {holder['process']} on {holder['host']}, {seen}; if it was killed, "
+            f"process {holder['process']} on {holder['host']}, {last_sign}; if it was killed, "
             f"wait until {EXPIRY:.0f} s have passed"
         )
 

@@ -52,9 +52,9 @@ class OpenRun(Run):
         wanted: the requested cells.
     """
 
-    def __init__(self, path: Path, manifest: Manifest, wanted: tuple[Cell, ...] = ()) -> None:
+    def __init__(self, path: Path, manifest: Manifest, requested_cells: tuple[Cell, ...] = ()) -> None:
         super().__init__(path, manifest)
-        self.wanted = wanted
+        self.requested_cells = requested_cells
 
     @classmethod
     @contextmanager
@@ -71,7 +71,7 @@ class OpenRun(Run):
                 protocol, budget or hyperparameters; or there is nothing to resume. Nothing is changed then.
             OSError: the directory cannot be written, or another program is at work in it.
         """
-        wanted = tuple(manifest.cells())
+        requested_cells = tuple(manifest.cells())
         exists = path.is_file() or (path.exists() and any(not p.name.startswith(".") for p in path.iterdir()))
         if resume and not exists:
             raise ValueError(f"There is no run to resume in {path}; leave --resume out to begin one.")
@@ -87,7 +87,7 @@ class OpenRun(Run):
             raise refusal from None
         try:
             _sweep(path)
-            run = cls(path, manifest, wanted)
+            run = cls(path, manifest, requested_cells)
             run.results()  # find damaged cells now, not after hours of work
             yield run
         finally:
@@ -122,7 +122,7 @@ class OpenRun(Run):
 
     def missing(self) -> list[Cell]:
         """Return the requested cells that have not been run yet."""
-        return [cell for cell in self.wanted if not self.cell_path(cell).exists()]
+        return [cell for cell in self.requested_cells if not self.cell_path(cell).exists()]
 
     def record_failure(self, cell: Cell, error: str) -> None:
         """Record that a cell failed, so that no number of its agent leaves it out, until it has a result."""

@@ -41,7 +41,7 @@ _LOSSES = 10
 _ENDS = 10
 """Number of processes that end before the cell begins, after which it is reported as failed."""
 
-_PARTS = 10_000
+_RESOURCE_UNITS = 10_000
 """Ray counts resources in parts of one ten-thousandth."""
 
 _RECOUNT = 2.0
@@ -337,7 +337,7 @@ def _check_room(resources: Resources, nodes: Mapping[str, Mapping[str, float]]) 
 
 def _room(resources: Resources, nodes: Mapping[str, Mapping[str, float]]) -> int:
     """Return the number of cells that all nodes together have room for."""
-    needs = {name: round(amount * _PARTS) for name, amount in resources.needs().items()}
+    needs = {name: round(amount * _RESOURCE_UNITS) for name, amount in resources.needs().items()}
     return sum(
-        min(round(has.get(name, 0.0) * _PARTS) // parts for name, parts in needs.items()) for has in nodes.values()
+        min(round(has.get(name, 0.0) * _RESOURCE_UNITS) // needed_units for name, needed_units in needs.items()) for has in nodes.values()
     )

@@ -201,8 +201,8 @@ class Run:
         first_seed = table["episode_seed"][0].as_py()
         space = task.action_space
         actions = np.zeros((len(table), task.card.horizon, *(space.shape or ())), space.dtype)
-        for episode, played in zip(actions, table["actions"], strict=True):
-            flat = np.asarray(played.values)
+        for episode, episode_actions in zip(actions, table["actions"], strict=True):
+            flat = np.asarray(episode_actions.values)
             episode.reshape(-1)[: len(flat)] = flat
         return range(first_seed, first_seed + len(table)), actions
 
@@ -345,11 +345,11 @@ def agent_names(runs: Sequence[Run]) -> dict[tuple[str, str], str]:
     for run in runs:
         for agent in run.manifest.hyperparameters:
             groups = owners.setdefault(agent, [])
-            same = next((group for group in groups if all(_agree(agent, run, known_run) for known_run in group)), None)
-            if same is None:
+            agreeing_group = next((group for group in groups if all(_agree(agent, run, known_run) for known_run in group)), None)
+            if agreeing_group is None:
                 groups.append([run])
             else:
-                same.append(run)
+                agreeing_group.append(run)
     names = {}
     for agent, groups in owners.items():
         for group in groups:

@@ -237,15 +237,15 @@ class _Process(Worker):
     def __init__(self, run: OpenRun) -> None:
         super().__init__()
         context = multiprocessing.get_context("spawn")
-        self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs, run.path, run.manifest), daemon=True)
+        self.connection, worker_connection = context.Pipe()
+        self.process = context.Process(target=_serve, args=(worker_connection, run.path, run.manifest), daemon=True)
         # Ctrl-C reaches every process of the terminal. The workers inherit the handler that ignores it.
         handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
             self.process.start()
         finally:
             signal.signal(signal.SIGINT, handler)
-        theirs.close()
+        worker_connection.close()
 
     def begin(self, spec: CellSpec) -> None:
         super().begin(spec)

@@ -120,10 +120,10 @@ def _task_id(entry: str | Mapping[str, Any]) -> str:
     if card.registered_id not in cards():
         raise ValueError(unknown("task", name, cards()))
     keywords = {key: value for key, value in entry.items() if key != "id"}
-    known = ["context", *["difficulty"] * bool(card.difficulties), *card.settings]
+    keywords_of_card = ["context", *["difficulty"] * bool(card.difficulties), *card.settings]
     for key in keywords:
-        if key not in known:
-            raise ValueError(unknown(f"keyword of {card.id}", key, known))
+        if key not in keywords_of_card:
+            raise ValueError(unknown(f"keyword of {card.id}", key, keywords_of_card))
     return find_card(name, **keywords).id
 
 
@@ -132,8 +132,8 @@ def _reason(error: Exception) -> str:
     if isinstance(error, ValidationError):
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"][:2]))
-        given = "" if first["type"] == "missing" else f", got {_short(first['input'])}"
-        return f"{where}: {first['msg'][0].lower()}{first['msg'][1:]}{given}"
+        received = "" if first["type"] == "missing" else f", got {_short(first['input'])}"
+        return f"{where}: {first['msg'][0].lower()}{first['msg'][1:]}{received}"
     return fault(error)
 
 

@@ -154,10 +154,10 @@ def means(
     for sizes in dict.fromkeys(sample.sizes for sample in samples):
         alike = [index for index, sample in enumerate(samples) if sample.sizes == sizes]
         for start in range(0, len(alike), 50):  # replicates of 50 in memory at a time
-            part = alike[start : start + 50]
-            metric = _mean_of(np.stack([samples[index].pooled for index in part]))
-            ((interval,),) = bootstrap([(samples[part[0]],)], [metric], replicates, confidence, seed, method)
-            estimates |= zip(part, interval.estimates(), strict=True)
+            batch = alike[start : start + 50]
+            metric = _mean_of(np.stack([samples[index].pooled for index in batch]))
+            ((interval,),) = bootstrap([(samples[batch[0]],)], [metric], replicates, confidence, seed, method)
+            estimates |= zip(batch, interval.estimates(), strict=True)
     if method == "percentile":
         bounds = None
     return [widened(estimates[i], sample, "mean", bounds, confidence, seed) for i, sample in enumerate(samples)]
@@ -198,37 +198,37 @@ def iqm_difference(
     Raises:
         ValueError: as :func:`iqm`, or tasks or numbers of seeds that differ.
     """
-    one, other = Sample.of(x, "x"), Sample.of(y, "y")
-    if (one.tasks, one.sizes) != (other.tasks, other.sizes):
+    sample_x, sample_y = Sample.of(x, "x"), Sample.of(y, "y")
+    if (sample_x.tasks, sample_x.sizes) != (sample_y.tasks, sample_y.sizes):
         raise ValueError("x and y must be pairs: they need the same tasks, each with equal numbers of seeds.")
 
     def value(sample: Sample, counts: Floats) -> Floats:
-        return _iqm(one, counts) - _iqm(other, counts)
+        return _iqm(sample_x, counts) - _iqm(sample_y, counts)
 
     def scale(sample: Sample, counts: Floats) -> Floats:
-        ends = _quartiles(one, counts), _quartiles(other, counts)
+        ends = _quartiles(sample_x, counts), _quartiles(sample_y, counts)
         pairs = [
             np.clip(a[:, None], *ends[0]) - np.clip(b[:, None], *ends[1])
-            for a, b in zip(one.strata, other.strata, strict=True)
+            for a, b in zip(sample_x.strata, sample_y.strata, strict=True)
         ]
-        return _standard_error(pairs, one.slices, counts, by_replicate=True)[None]
+        return _standard_error(pairs, sample_x.slices, counts, by_replicate=True)[None]
 
     metric = Metric(value, scale)
-    estimate = bootstrap([(one,)], [metric], replicates, confidence, seed, method)[0][0].estimates()[0]
+    estimate = bootstrap([(sample_x,)], [metric], replicates, confidence, seed, method)[0][0].estimates()[0]
     if method == "percentile" or bounds is None or not math.isfinite(estimate.low):
         return estimate
     # Where runs of either agent are of two kinds, the distances to the ends of both add up in squares (Newcombe 1998).
     ends = []
-    for sample in (one, other):
+    for sample in (sample_x, sample_y):
         middle = float(_iqm(sample, np.ones((len(sample.pooled), 1)))[0, 0])
-        whole = widened(Estimate(middle, middle, middle), sample, "iqm", bounds, confidence, seed)
-        ends.append((middle - whole.low, whole.high - middle))
+        interval = widened(Estimate(middle, middle, middle), sample, "iqm", bounds, confidence, seed)
+        ends.append((middle - interval.low, interval.high - middle))
     below = math.hypot(ends[0][0], ends[1][1])
     above = math.hypot(ends[0][1], ends[1][0])
     estimate = Estimate(
         estimate.point, min(estimate.low, estimate.point - below), max(estimate.high, estimate.point + above)
     )
-    pairs = Sample(one.tasks, tuple(a - b for a, b in zip(one.strata, other.strata, strict=True)))
+    pairs = Sample(sample_x.tasks, tuple(a - b for a, b in zip(sample_x.strata, sample_y.strata, strict=True)))
     if all(of_two_kinds(values) for values in pairs.strata):  # equal differences
         width = bounds[1] - bounds[0]
         return widened(estimate, pairs, "iqm", (-width, width), confidence, seed)
@@ -443,9 +443,9 @@ def _blocks(sample: Sample, counts: Floats) -> Iterator[tuple[Floats, Floats, Fl
     before = np.zeros(counts.shape[1])
     for start in range(0, len(order), BLOCK):
         rows = order[start : start + BLOCK]
-        drawn, weights = counts[rows], sample.weights[rows]
-        after = before + np.einsum("i,ir->r", weights, drawn)
-        yield sample.pooled[rows], weights, drawn, before, after
+        block_counts, weights = counts[rows], sample.weights[rows]
+        after = before + np.einsum("i,ir->r", weights, block_counts)
+        yield sample.pooled[rows], weights, block_counts, before, after
         before = after
 
 
@@ -456,20 +456,20 @@ def _iqm(sample: Sample, counts: Floats) -> Floats:
     result = np.zeros(counts.shape[1])
     # A score counts with the weight that it adds between the two cuts. Only blocks in which some replicate reaches a
     # cut are walked row by row, so that the working set stays in cache.
-    for scores, weights, drawn, start, end in _blocks(sample, counts):
+    for scores, weights, block_counts, start, end in _blocks(sample, counts):
         if end.max() <= lowest:
             continue
         if start.min() >= highest:
             break
         if start.min() >= lowest and end.max() <= highest:
-            result += np.einsum("i,ir->r", weights * scores, drawn)
+            result += np.einsum("i,ir->r", weights * scores, block_counts)
             continue
         reached, before = start.copy(), np.clip(start, lowest, highest)
-        after, kept = np.empty_like(reached), np.empty_like(reached)
-        for row, score, weight in zip(drawn, scores, weights, strict=True):
-            reached += np.multiply(row, weight, out=kept)
+        after, counted = np.empty_like(reached), np.empty_like(reached)
+        for row, score, weight in zip(block_counts, scores, weights, strict=True):
+            reached += np.multiply(row, weight, out=counted)
             np.minimum(np.maximum(reached, lowest, out=after), highest, out=after)
-            result += np.multiply(np.subtract(after, before, out=kept), score, out=kept)
+            result += np.multiply(np.subtract(after, before, out=counted), score, out=counted)
             before, after = after, before
     return (result / (highest - lowest))[None]
 
@@ -483,7 +483,7 @@ def _quartiles(sample: Sample, counts: Floats) -> tuple[Floats, Floats]:
     total = len(sample.pooled)
     cut = max(total // 4 - 1, 0) + 1e-9  # weights of ragged tasks add up with rounding
     low, high = np.empty(counts.shape[1]), np.empty(counts.shape[1])
-    for scores, weights, drawn, start, end in _blocks(sample, counts):
+    for scores, weights, block_counts, start, end in _blocks(sample, counts):
         if start.min() >= total - cut:
             break
         if end.max() <= cut:
@@ -494,7 +494,7 @@ def _quartiles(sample: Sample, counts: Floats) -> tuple[Floats, Floats]:
             high.fill(scores[-1])
             continue
         reached = start.copy()
-        for row, score, weight in zip(drawn, scores, weights, strict=True):
+        for row, score, weight in zip(block_counts, scores, weights, strict=True):
             np.copyto(low, score, where=reached <= cut)
             np.copyto(high, score, where=reached < total - cut)
             reached += row * weight
@@ -528,14 +528,16 @@ def _standard_error(
     """
     variance: Any = np.zeros(counts.shape[1])
     for values, rows in zip(strata, slices, strict=True):
-        own = counts[rows]
-        n = len(own)
+        stratum_counts = counts[rows]
+        n = len(stratum_counts)
         if n > 1:
             # From any score: equal scores then have exactly no variance. The smallest scale that counts is a tenth of
             # the sample's, so the difference of the two moments keeps 13 digits.
             deviation = values - (values[0] if by_replicate else values[..., :1])
             terms = "ir,ir->r" if by_replicate else "...i,ir->...r"
-            first, second = (np.einsum(terms, power, own) / n for power in (deviation, deviation * deviation))
+            first, second = (
+                np.einsum(terms, power, stratum_counts) / n for power in (deviation, deviation * deviation)
+            )
             variance = variance + np.maximum(second - first * first, 0) / (n - 1)
     return np.asarray(np.sqrt(variance) / len(strata))
 
@@ -573,7 +575,7 @@ def _optimality_gap(sample: Sample, counts: Floats) -> Floats:
 _IQM = Metric(_iqm, lambda sample, counts: _error(sample, counts, *_quartiles(sample, counts)))
 _MEAN = Metric(_mean, _error)
 _MEDIAN = Metric(_median, lambda sample, counts: _error(sample, counts) if len(sample.tasks) < 3 else None)
-_OPTIMALITY_GAP = Metric(_optimality_gap, lambda sample, counts: _error(sample, counts, high=1.0), least=0.0)
+_OPTIMALITY_GAP = Metric(_optimality_gap, lambda sample, counts: _error(sample, counts, high=1.0), lower_bound=0.0)
 _METRICS: dict[Kind, Metric] = {
     "iqm": _IQM,
     "mean": _MEAN,

@@ -124,12 +124,12 @@ class Metric:
         value: the statistic.
         scale: its scale, a function of the same arguments; for some samples it may return None, and these get
             percentile intervals.
-        least: lower bound of the statistic; a studentised interval is cut there.
+        lower_bound: lower bound of the statistic; a studentised interval is cut there.
     """
 
     value: Statistic
     scale: Callable[..., Floats | None] = no_scale
-    least: float = -math.inf
+    lower_bound: float = -math.inf
 
 
 @dataclass(frozen=True)
@@ -179,8 +179,8 @@ def bootstrap(
         ]
         for chunk, start in enumerate(range(0, replicates, CHUNK)):
             counts = [buffer[:, : replicates - start] for buffer in buffers]
-            for stream, (sizes, drawn) in enumerate(zip(shape, counts, strict=True)):
-                _resample(sizes, np.random.default_rng((seed, stream, chunk)), out=drawn)
+            for stream, (sizes, counts_out) in enumerate(zip(shape, counts, strict=True)):
+                _resample(sizes, np.random.default_rng((seed, stream, chunk)), out=counts_out)
             for subject, its_roots in sharing:
                 for root in its_roots:
                     root.add(subject, counts)
@@ -223,7 +223,7 @@ class _Root:
         if self.scale is None:
             return Interval(point, low, high)
         scale = self.scale[:, 0]
-        return Interval(point, np.maximum(point - high * scale, self.metric.least), point - low * scale)
+        return Interval(point, np.maximum(point - high * scale, self.metric.lower_bound), point - low * scale)
 
 
 def _resample(sizes: Sequence[int], rng: np.random.Generator, out: Floats) -> None:

@@ -28,15 +28,15 @@ def sign_flip_test(differences: Mapping[str, Sequence[float]], *, seed: int = 0)
     weighted = np.concatenate([np.asarray(values, float) / len(values) for values in differences.values()])
     weighted = weighted[weighted != 0] / len(differences)
     observed = abs(float(weighted.sum()))
-    least = observed - 1e-12 * float(np.abs(weighted).sum())  # rounding must not tell equal sums apart
+    threshold = observed - 1e-12 * float(np.abs(weighted).sum())  # rounding must not tell equal sums apart
     pairs = len(weighted)
     if pairs <= EXACT:
         signs = 1.0 - 2.0 * ((np.arange(2**pairs)[:, None] >> np.arange(pairs)) & 1)
-        return float((np.abs(signs @ weighted) >= least).mean())
+        return float((np.abs(signs @ weighted) >= threshold).mean())
     rng, extreme = np.random.default_rng(seed), 1
     for _ in range(FLIPS // _CHUNK):
         signs = 1.0 - 2.0 * rng.integers(2, size=(_CHUNK, pairs))
-        extreme += int((np.abs(signs @ weighted) >= least).sum())
+        extreme += int((np.abs(signs @ weighted) >= threshold).sum())
     return extreme / (FLIPS + 1)
 
 

@@ -86,16 +86,20 @@ def needs(
     variances = {task: float(np.var(values, ddof=1)) for task, values in scores.items()}
 
     def need(tasks: Sequence[str], comparisons: int, interval: bool) -> Need:
-        own = [variances[task] for task in tasks]
+        task_variances = [variances[task] for task in tasks]
         unseen = float(np.mean([spans[task] for task in tasks]))
         return Need(
-            spread=math.sqrt(sum(own)) / len(own),
+            spread=math.sqrt(sum(task_variances)) / len(task_variances),
             measured=min(len(scores[task]) for task in tasks),
             seeds={
                 d: seeds_needed(
-                    [d] * len(own), [2 * v for v in own], comparisons=comparisons, interval=interval, unseen=unseen
+                    [d] * len(task_variances),
+                    [2 * v for v in task_variances],
+                    comparisons=comparisons,
+                    interval=interval,
+                    unseen=unseen,
                 )
-                if any(own)
+                if any(task_variances)
                 else None
                 for d in differences
             },
@@ -143,10 +147,10 @@ def seeds_needed(
 
     size = abs(mean)
     runs = runs_to_exclude(size / (size + abs(unseen))) if unseen else 0
-    least = max(LEAST_SEEDS, math.ceil(runs / len(differences)))
-    if least > MOST_SEEDS:
+    min_seeds = max(LEAST_SEEDS, math.ceil(runs / len(differences)))
+    if min_seeds > MOST_SEEDS:
         return None
-    low, high = least - 1, least
+    low, high = min_seeds - 1, min_seeds
     while not enough(high):
         if high == MOST_SEEDS:
             return None
@@ -167,13 +171,13 @@ def power_of(
     unseen: float = 0.0,
 ) -> float:
     """Return the probability that the better agent is called better. Arguments as :func:`seeds_needed`."""
-    least = least_p(seeds * len(variances))
-    level = (math.ceil(LEVEL / comparisons / least) - 1) * least
+    smallest_p = least_p(seeds * len(variances))
+    level = (math.ceil(LEVEL / comparisons / smallest_p) - 1) * smallest_p
     if level <= 0:
         return 0.0
     d = np.array(differences)[:, None] * math.copysign(1, sum(differences))
     v = np.array(variances)[:, None] + 1e-12 * (d * d).max()  # scores without any spread divide by no zero
-    sums, chi_squared, skewness = _drawn(len(v))
+    sums, chi_squared, skewness = _normal_numbers(len(v))
     freedom = seeds - 1
     sums = seeds * d + np.sqrt(seeds * v) * sums
     # Wilson and Hilferty (1931): the cube root of a chi-squared variable is almost normal.
@@ -183,20 +187,20 @@ def power_of(
     second, fourth = v + d**2, 3 * v**2 + 6 * v * d**2 + d**4  # moments of a difference
     normals = 3 * seeds * second.sum() ** 2 / fourth.sum()
     t = critical_t(level, normals - 1)
-    seen = total > t * np.sqrt(squares * normals / (normals - 1 + t**2))
+    is_detected = total > t * np.sqrt(squares * normals / (normals - 1 + t**2))
     share = unseen_share(seeds * len(v))
-    seen &= (1 - share) * total / (seeds * len(v)) >= share * abs(unseen)
+    is_detected &= (1 - share) * total / (seeds * len(v)) >= share * abs(unseen)
     if interval:
         spread = spreads.sum(0)
         t = critical_t(LEVEL, freedom * spread**2 / (spreads**2).sum(0))
         z = -_NORMAL.inv_cdf(LEVEL / 2)
         noise = math.sqrt(6 * (v**3).sum() / v.sum() ** 3) / seeds * (2 * z**2 + 1) / (6 * z)
-        seen &= total > t * np.exp(noise * skewness) * np.sqrt(seeds * spread / freedom)
-    return float(seen.mean())
+        is_detected &= total > t * np.exp(noise * skewness) * np.sqrt(seeds * spread / freedom)
+    return float(is_detected.mean())
 
 
 @lru_cache(maxsize=8)
-def _drawn(tasks: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _normal_numbers(tasks: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return standard normal numbers: two for each task and experiment, and one for each experiment.
 
     Each row has the same evenly spaced quantiles in another order (a Latin hypercube), which leaves less to chance.

@@ -183,18 +183,18 @@ def _rounding(strata: Sequence[Floats]) -> float:
 
 def _stretch(strata: Sequence[Floats], variances: Sequence[float], confidence: float) -> tuple[float, bool]:
     """Return the factor by which an interval of independent runs is too narrow, and whether seeds move together."""
-    known = float(np.nansum(variances))
-    if known <= _rounding(strata):
+    total_variance = float(np.nansum(variances))
+    if total_variance <= _rounding(strata):
         return 1.0, False
     single = sum(len(values) == 1 for values in strata)
     if single and single < len(strata):
         spreads = [values.var(ddof=1) for values in strata if len(values) > 1]
-        return math.sqrt(1 + single * float(np.mean(spreads)) / known), False
+        return math.sqrt(1 + single * float(np.mean(spreads)) / total_variance), False
     seeds = len(strata[0])
     if len(strata) < 2 or any(len(values) != seeds for values in strata):
         return 1.0, False
     by_seed = np.mean(strata, axis=0)
-    ratio = by_seed.var(ddof=1) / seeds * len(strata) ** 2 / known
+    ratio = by_seed.var(ddof=1) / seeds * len(strata) ** 2 / total_variance
     if ratio <= TOGETHER:
         return 1.0, False
     tail = 1 - confidence
@@ -226,16 +226,16 @@ def _weighted(strata: Sequence[Floats], bound: float, kind: Kind, seed: int) -> 
     if kind == "median":
         shares = [_beta(size, len(unseen), seed, task) for task, size in enumerate(sizes)]
         means = [
-            share * bound + (1 - share) * np.einsum("i,ir->r", values, own) * len(strata)
-            for values, own, share in zip(strata, weights, shares, strict=True)
+            share * bound + (1 - share) * np.einsum("i,ir->r", values, run_weights) * len(strata)
+            for values, run_weights, share in zip(strata, weights, shares, strict=True)
         ]
         return np.asarray(np.median(means, axis=0))
     pooled = np.concatenate([*strata, [bound]])
-    whole = np.concatenate([*(own * (1 - unseen) for own in weights), unseen[None]])
+    all_weights = np.concatenate([*(run_weights * (1 - unseen) for run_weights in weights), unseen[None]])
     if kind != "iqm":
-        return np.asarray(np.einsum("i,ir->r", pooled, whole))
+        return np.asarray(np.einsum("i,ir->r", pooled, all_weights))
     order = np.argsort(pooled, kind="stable")
-    reached = np.clip(np.cumsum(whole[order], axis=0), 0.25, 0.75)
+    reached = np.clip(np.cumsum(all_weights[order], axis=0), 0.25, 0.75)
     return np.asarray(np.einsum("i,ir->r", pooled[order], np.diff(reached, axis=0, prepend=0.25)) * 2)
 
 
@@ -333,9 +333,13 @@ def stratified_share(shares: Floats, runs: Sequence[int], confidence: float) -> 
     z = float(critical_t(1 - confidence, 1e12))
     middle = (shares * n + z * z / 2) / (n + z * z)  # Wilson's centre, which is never 0 or 1
     errors = np.sqrt(middle * (1 - middle) / n)
-    own = z * np.sqrt((errors**2).sum(0)) / errors.sum(0)
-    centre = (shares + own**2 / (2 * n)) / (1 + own**2 / n)
-    half = own / (1 + own**2 / n) * np.sqrt(shares * (1 - shares) / np.maximum(n - 1, 1) + own**2 / (4 * n * n))
+    quantile = z * np.sqrt((errors**2).sum(0)) / errors.sum(0)
+    centre = (shares + quantile**2 / (2 * n)) / (1 + quantile**2 / n)
+    half = (
+        quantile
+        / (1 + quantile**2 / n)
+        * np.sqrt(shares * (1 - shares) / np.maximum(n - 1, 1) + quantile**2 / (4 * n * n))
+    )
     return np.maximum((centre - half).mean(0), 0), np.minimum((centre + half).mean(0), 1)
 
 

@@ -12,7 +12,14 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from rlbench_suite.evaluation.analysis.open_loop import KNOTS, LIMIT, BlindPlayer, BlindSearch, Played, next_legal
+from rlbench_suite.evaluation.analysis.open_loop import (
+    KNOTS,
+    LIMIT,
+    BlindPlayer,
+    BlindSearch,
+    EpisodeResults,
+    next_legal,
+)
 from rlbench_suite.policy import View
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.registry import cards, suites
@@ -70,7 +77,7 @@ def test_returns_that_are_not_finite_end_the_search(monkeypatch: pytest.MonkeyPa
     search = BlindSearch(find_card("DeepSeaTreasure-v0").build())
     play = search._play
 
-    def play_with_a_fault(*arguments: Any) -> Played:
+    def play_with_a_fault(*arguments: Any) -> EpisodeResults:
         played = play(*arguments)
         played.total[3, 5] = np.nan
         return played

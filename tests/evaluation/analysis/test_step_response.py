@@ -74,7 +74,7 @@ def test_steps_of_a_setpoint_are_found_and_walks_have_none() -> None:
     followed = Tracked("speed", "rad/s", time, square, np.concatenate([[0.0], square[:-1]]))  # one sample late
     assert len(responses(followed)) == 3
     [summary] = summarise([[followed]])
-    assert (summary.steps, summary.settled, summary.overshoot) == (3, 1.0, 0.0)
+    assert (summary.steps, summary.settled_share, summary.overshoot) == (3, 1.0, 0.0)
     assert summary.rms_error == pytest.approx(math.sqrt((1 + 4 + 9) / 300))
     assert math.isnan(summarise([[followed._replace(setpoint=walk)]])[0].rise)
 

@@ -17,7 +17,7 @@ from rlbench_suite.registry import card
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 import yardsticks
-from yardsticks import Arena, Cheap, Factors, Law, Laws, Line, Played
+from yardsticks import Arena, Cheap, EpisodeResults, Factors, Law, Laws, Line
 
 MAZE = card("PointMaze-v0").build(difficulty="umaze-dense")
 
@@ -76,7 +76,7 @@ def test_verdicts(lead: float, verdict: str) -> None:
     nothing = np.zeros(400)
     better = base + lead + rng.normal(0, 0.05, 400)
     better += base.mean() + lead - better.mean()
-    line = Line("x", 0.0, Played(base, nothing, nothing), Played(better, nothing, nothing), "constant")
+    line = Line("x", 0.0, EpisodeResults(base, nothing, nothing), EpisodeResults(better, nothing, nothing), "constant")
     assert line.verdict == verdict
 
 

@@ -13,7 +13,7 @@ from scipy import stats
 from rlbench_suite.evaluation.report import comparison
 from rlbench_suite.evaluation.report.comparison import Verdict, verdicts
 from rlbench_suite.evaluation.report.paired_cells import apart, gaps
-from rlbench_suite.evaluation.report.run_selection import chosen
+from rlbench_suite.evaluation.report.run_selection import select_runs
 from rlbench_suite.evaluation.report.verdict_remarks import remarks
 from rlbench_suite.evaluation.runs.run import cells_by_agent, read_run, read_runs
 from rlbench_suite.evaluation.statistics.permutation import holm, sign_flip_test
@@ -178,7 +178,7 @@ def test_pairs_without_anything_in_common_are_left_out_and_told(tmp_path: Path):
     )
     assert lack in remarks(runs, found)
     with pytest.raises(ValueError, match=r"nothing to compare\. No task.* in common: x and z\. x has Made0-v0"):
-        verdicts(chosen(runs, "x,z"))
+        verdicts(select_runs(runs, "x,z"))
 
 
 def test_an_agent_with_equal_cells_in_two_runs_is_one(tmp_path: Path):
@@ -198,7 +198,7 @@ def test_an_agent_with_equal_cells_in_two_runs_is_one(tmp_path: Path):
     assert "x has the same scores in the runs one, two, so it is one agent here." in remarks(runs, found)
 
     with pytest.raises(ValueError, match=r"x is the only agent\. x has the same scores in the runs one, two"):
-        verdicts(chosen(runs, "x"))
+        verdicts(select_runs(runs, "x"))
 
     other = make_run(tmp_path / "other", {"x": drawn(3, 5)})
     runs = read_runs([one, two, other])
@@ -214,18 +214,18 @@ def test_chosen_agents_and_tasks(tmp_path: Path):
     one = make_run(tmp_path / "one", {"x": drawn(0, 5), "y": drawn(1, 5)})
     two = make_run(tmp_path / "two", {"x": drawn(2, 5), "z": drawn(3, 5)})
     runs = read_runs([one, two])
-    assert list(cells_by_agent(chosen(runs, " x (two), y"))) == ["x", "y"]
-    assert list(cells_by_agent(chosen(runs, "y,x (one)"))) == ["y", "x"]
-    assert list(cells_by_agent(chosen(runs, "x"))) == ["x (one)", "x (two)"]
-    few = chosen(runs, "z", "Made1-v0,rlsuite/Made0-v0")
+    assert list(cells_by_agent(select_runs(runs, " x (two), y"))) == ["x", "y"]
+    assert list(cells_by_agent(select_runs(runs, "y,x (one)"))) == ["y", "x"]
+    assert list(cells_by_agent(select_runs(runs, "x"))) == ["x (one)", "x (two)"]
+    few = select_runs(runs, "z", "Made1-v0,rlsuite/Made0-v0")
     assert [run.name for run in few] == ["two"]
     assert {result.task for result in few[0].results()} == set(few[0].manifest.references) == set(TASKS[:2])
     for wrong, words in ((("zz",), "'zz'. Did you mean 'z'?"), (("x", "Made9-v0"), "'Made9-v0'. Did you mean 'Made"),
                          (("x", "motor"), "'motor'"), ((",",), "No agent is named in ','. The runs have")):  # fmt: skip
         with pytest.raises(ValueError, match=re.escape(words)):
-            chosen(runs, *wrong)
-    assert [task.corrected for task in verdicts(chosen(runs, "y,z", "Made1-v0"))[0].tasks] == [
-        task.p for task in verdicts(chosen(runs, "y,z", "Made1-v0"))[0].tasks
+            select_runs(runs, *wrong)
+    assert [task.corrected for task in verdicts(select_runs(runs, "y,z", "Made1-v0"))[0].tasks] == [
+        task.p for task in verdicts(select_runs(runs, "y,z", "Made1-v0"))[0].tasks
     ]
 
 

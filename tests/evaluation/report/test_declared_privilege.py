@@ -12,7 +12,7 @@ from rich.console import Console
 
 from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.evaluation.analysis.sweeps import _Held
+from rlbench_suite.evaluation.analysis.sweeps import _HeldAction
 from rlbench_suite.evaluation.cell import CellSpec
 from rlbench_suite.evaluation.protocol import Outcome, evaluate, run_cell
 from rlbench_suite.evaluation.report import export_formats
@@ -118,10 +118,10 @@ def test_hidden_bits_are_those_of_a_plain_play(toys: Path) -> None:
 def test_a_wrapped_policy_is_as_privileged_as_the_one_inside() -> None:
     player = reference_player(registry.card("PointMaze-v0").build())
     assert not is_privileged(player)
-    assert not is_privileged(_Held(player, np.int32(2), np.zeros(2)))
+    assert not is_privileged(_HeldAction(player, np.int32(2), np.zeros(2)))
     controller = reference_player(registry.card("PMSMCurrent-v0").build())
     assert is_privileged(controller)
-    assert is_privileged(_Held(controller, np.int32(2), np.zeros(2)))
+    assert is_privileged(_HeldAction(controller, np.int32(2), np.zeros(2)))
     assert "HIDDEN" not in repr(View(0, None, 1, 2))
     with pytest.raises(UndeclaredAccess):
         bool(HIDDEN)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from made_runs import fail_cell, make_run
 
-from rlbench_suite.evaluation.report.run_selection import chosen
+from rlbench_suite.evaluation.report.run_selection import select_runs
 from rlbench_suite.evaluation.cell import Cell, FailedCell
 from rlbench_suite.evaluation.runs.run import Run, read_run, violates
 from rlbench_suite.evaluation.runs.open_run import OpenRun
@@ -44,11 +44,11 @@ def test_a_part_of_a_run_outlives_its_folder(tmp_path: Path):
     fail_cell(path, "a", DRIFT, 1)
     whole = read_run(path)
     path.rename(tmp_path / "elsewhere")
-    (part,) = chosen([whole], "b,a", "ToyWalk-v0")
+    (part,) = select_runs([whole], "b,a", "ToyWalk-v0")
     assert [(result.agent, result.seed) for result in part.results()] == [("b", 0), ("b", 1), ("a", 0), ("a", 1)]
     assert list(part.manifest.references) == [WALK]
     assert [*part.failures()] == []
-    (rest,) = chosen([whole], tasks="ToyDrift-v0")
+    (rest,) = select_runs([whole], tasks="ToyDrift-v0")
     assert [cell.seed for cell in rest.failures()] == [1]
 
 
