@@ -170,8 +170,8 @@ class OnnxPolicy:
                 re.sub(r"tensor\((.*)\)", r"\1", each).replace("float", "float32") for each in (kind, value.type)
             )
             raise ValueError(
-                f"{self.path}: on {self.rows.task_id} the input {name!r} is {expected_type} of shape (n, {width}) with n "
-                f"not fixed; this file has {file_type} of shape ({', '.join(map(str, value.shape))})."
+                f"{self.path}: on {self.rows.task_id} the input {name!r} is {expected_type} of shape (n, {width}) "
+                f"with n not fixed; this file has {file_type} of shape ({', '.join(map(str, value.shape))})."
             )
 
     def _try_it(self) -> None:
