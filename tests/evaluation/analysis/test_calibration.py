@@ -19,7 +19,7 @@ def near(mean: float, half: float) -> Score:
 
 
 @pytest.mark.parametrize(
-    ("random", "noop", "reference", "said"),
+    ("random", "noop", "reference", "beginning"),
     [
         ((0, 1), (20, 1), (100, 1), ""),
         ((0, 1), (89, 1), (100, 1), ""),
@@ -35,10 +35,10 @@ def near(mean: float, half: float) -> Score:
     ],
 )
 def test_a_reference_that_is_hardly_better_is_told(
-    random: tuple[float, float], noop: tuple[float, float], reference: tuple[float, float], said: str
+    random: tuple[float, float], noop: tuple[float, float], reference: tuple[float, float], beginning: str
 ) -> None:
-    told = remark({"random": near(*random), "noop": near(*noop), "reference": near(*reference)})
-    assert told.startswith(said) if said else told == ""
+    sentence = remark({"random": near(*random), "noop": near(*noop), "reference": near(*reference)})
+    assert sentence.startswith(beginning) if beginning else sentence == ""
 
 
 def test_without_a_reference_nothing_is_told() -> None:
@@ -53,7 +53,7 @@ def test_no_shipped_task_is_told() -> None:
         for tier in card.difficulties or (None,)
     }
     assert sum("reference" in scores for scores in measured.values()) > 100
-    assert {name: told for name, scores in measured.items() if scores and (told := remark(scores))} == {}
+    assert {name: sentence for name, scores in measured.items() if scores and (sentence := remark(scores))} == {}
 
 
 @pytest.mark.filterwarnings("ignore")  # of JAX about forks: the copies do not compute

@@ -41,9 +41,9 @@ def test_it_takes_the_legal_choice_with_the_largest_reward() -> None:
 
 
 def test_it_plays_whole_episodes() -> None:
-    greedy, other = play(SUDOKU, [LookAhead.for_task(SUDOKU, ties) for ties in ("first", "random")], 0, "train")
+    greedy, random_ties = play(SUDOKU, [LookAhead.for_task(SUDOKU, ties) for ties in ("first", "random")], 0, "train")
     assert greedy.total.shape == (256,)
-    assert not np.array_equal(greedy.total, other.total)
+    assert not np.array_equal(greedy.total, random_ties.total)
 
 
 def test_what_it_cannot_play_is_refused() -> None:

@@ -48,14 +48,14 @@ def test_blind_play_earns_nothing_where_the_map_must_be_read() -> None:
     [([1, 1, 1], 1, 1), ([1, 0, 1], 1, 2), ([1, 0, 0], 1, 0), ([0, 0, 0], 1, 1), ([0, 1, 0], 2, 1)],
 )
 def test_the_next_legal_action_in_turn(mask: list, action: int, expected: int) -> None:
-    taken = next_legal(spaces.Discrete(3), jnp.array(mask, bool), jnp.int32(action))
-    assert int(taken) == expected
+    action_played = next_legal(spaces.Discrete(3), jnp.array(mask, bool), jnp.int32(action))
+    assert int(action_played) == expected
 
 
 def test_the_next_legal_action_of_each_part() -> None:
     space = spaces.MultiDiscrete([2, 3])
-    taken = next_legal(space, jnp.array([0, 1, 1, 0, 0], bool), jnp.array([0, 1]))
-    assert taken.tolist() == [1, 0]
+    action_played = next_legal(space, jnp.array([0, 1, 1, 0, 0], bool), jnp.array([0, 1]))
+    assert action_played.tolist() == [1, 0]
 
 
 def test_a_table_is_repeated_and_a_constant_is_held() -> None:
@@ -78,9 +78,9 @@ def test_returns_that_are_not_finite_end_the_search(monkeypatch: pytest.MonkeyPa
     play = search._play
 
     def play_with_a_fault(*arguments: Any) -> EpisodeResults:
-        played = play(*arguments)
-        played.total[3, 5] = np.nan
-        return played
+        results = play(*arguments)
+        results.total[3, 5] = np.nan
+        return results
 
     monkeypatch.setattr(search, "_play", play_with_a_fault)
     with pytest.raises(ArithmeticError, match="rlsuite/DeepSeaTreasure-v0 has returns that are not finite"):

@@ -49,13 +49,13 @@ def test_cells_of_ids_with_keywords_are_found(tmp_path: Path):
 
 
 def test_a_manifest_that_names_cells_elsewhere_is_damaged(tmp_path: Path):
-    made = make_run(tmp_path / "run", {"toy": {"rlsuite/ToyWalk-v0": [0.5]}})
-    manifest = made / "manifest.json"
+    run = make_run(tmp_path / "run", {"toy": {"rlsuite/ToyWalk-v0": [0.5]}})
+    manifest = run / "manifest.json"
     for old, new in (("rlsuite/ToyWalk-v0", "rlsuite/../../../etc"), ('"toy"', '"/etc"')):
         text = manifest.read_text()
         manifest.write_text(text.replace(old, new))
         with pytest.raises(ValueError, match="it names a cell outside of the run"):
-            read_run(made)
+            read_run(run)
         manifest.write_text(text)
 
 
@@ -78,27 +78,27 @@ def test_a_manifest_that_names_cells_elsewhere_is_damaged(tmp_path: Path):
     ],
 )
 def test_runs_of_strangers_are_refused_in_one_sentence(tmp_path: Path, name: str, changed: dict, words: str):
-    made = make_run(tmp_path / "run", {"toy": {"rlsuite/ToyWalk-v0": [0.5]}})
-    file = next(made.rglob(name))
+    run = make_run(tmp_path / "run", {"toy": {"rlsuite/ToyWalk-v0": [0.5]}})
+    file = next(run.rglob(name))
     file.write_text(json.dumps(json.loads(file.read_text()) | changed))
     with pytest.raises(
         ValueError, match=f"{name} is {'not a manifest' if name == 'manifest.json' else 'damaged'}.*{words}"
     ):
-        read_run(made)
+        read_run(run)
 
 
 def test_runs_of_strangers_take_no_longer_than_their_cells(tmp_path: Path):
-    made = make_run(tmp_path / "run", {"toy": {"rlsuite/ToyWalk-v0": [0.5, 0.25]}})
-    file = made / "manifest.json"
+    run = make_run(tmp_path / "run", {"toy": {"rlsuite/ToyWalk-v0": [0.5, 0.25]}})
+    file = run / "manifest.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"seeds": 10**12}))
-    assert [result.seed for result in read_run(made).results()] == [0, 1]
-    (result := next(made.rglob("result.json"))).write_text("[" * 100_000)
+    assert [result.seed for result in read_run(run).results()] == [0, 1]
+    (result := next(run.rglob("result.json"))).write_text("[" * 100_000)
     with pytest.raises(ValueError, match="is damaged"):
-        read_run(made)
+        read_run(run)
     result.unlink()
     os.mkfifo(result)
     with pytest.raises(ValueError, match=r"is damaged \(it is no file\)"):
-        read_run(made)
+        read_run(run)
 
 
 def test_queries(paths: list[Path], monkeypatch: pytest.MonkeyPatch):
@@ -192,10 +192,10 @@ def test_columns_that_only_later_cells_have_are_kept(tmp_path: Path):
         made(tmp_path / "new", [{"seed": [0], "newer": ["text"]}], [{"later": "x"}]),
     ]
     database = Database(read_runs(runs))
-    asked = database.ask("SELECT run, seed, train_score, later FROM cells ORDER BY run, seed")
-    assert asked.rows == (("new", 0, None, "x"), ("old", 0, None, None), ("old", 1, 0.25, None))
-    asked = database.ask('SELECT run, seed, "new", newer FROM episodes ORDER BY run, seed')
-    assert asked.rows == (("new", 0, None, "text"), ("old", 0, None, None), ("old", 1, 3.0, None))
+    answer = database.ask("SELECT run, seed, train_score, later FROM cells ORDER BY run, seed")
+    assert answer.rows == (("new", 0, None, "x"), ("old", 0, None, None), ("old", 1, 0.25, None))
+    answer = database.ask('SELECT run, seed, "new", newer FROM episodes ORDER BY run, seed')
+    assert answer.rows == (("new", 0, None, "text"), ("old", 0, None, None), ("old", 1, 3.0, None))
     made(tmp_path / "odd", [{"seed": [0]}] * 2, [{"later": 1}, {"later": [1]}])
     with pytest.raises(ValueError, match="The results of cells do not make one table"):
         Database([read_run(tmp_path / "odd")])

@@ -43,11 +43,11 @@ def test_the_first_rules_play_the_first_the_last_and_a_random_legal_choice(name:
         rule = jax.tree.map(lambda leaf: leaf[0], player)
         return np.atleast_1d(rule.act(rule.initial(None), view, jax.random.key(seed))[0])
 
-    assert chosen("first legal").tolist() == [part[0] for part in legal]
-    assert chosen("last legal").tolist() == [part[-1] for part in legal]
-    drawn = [chosen("random legal", seed) for seed in range(20)]
-    assert all(action[part] in choices for action in drawn for part, choices in enumerate(legal))
-    assert len({tuple(action) for action in drawn}) > 3
+    assert chosen("first legal").tolist() == [choices[0] for choices in legal]
+    assert chosen("last legal").tolist() == [choices[-1] for choices in legal]
+    actions = [chosen("random legal", seed) for seed in range(20)]
+    assert all(action[number] in choices for action in actions for number, choices in enumerate(legal))
+    assert len({tuple(action) for action in actions}) > 3
 
 
 def test_the_search_finds_a_sequence_that_looks_at_nothing() -> None:
@@ -70,6 +70,6 @@ def test_rules_play_in_the_audit_as_in_the_ordinary_rollout() -> None:
     rule = rule._replace(table=table, period=np.int32(3), again=np.float32(0.7))
     audited = arena.all_alike(rule, 0, 512, "test")
     alone = jax.tree.map(lambda leaf: leaf[0], search.players([rule]))
-    played = play(task, alone, range(64))
-    np.testing.assert_allclose(audited.total[:64], played.total, atol=1e-5)
-    np.testing.assert_array_equal(audited.success[:64], played.info["success"])
+    results = play(task, alone, range(64))
+    np.testing.assert_allclose(audited.total[:64], results.total, atol=1e-5)
+    np.testing.assert_array_equal(audited.success[:64], results.info["success"])

@@ -30,10 +30,10 @@ TIME = np.linspace(0, 8, 80_001)
 
 def test_a_first_order_lag_answers_as_its_closed_form() -> None:
     lag = 0.5
-    found = step_response(TIME, 3 - 5 * (1 - np.exp(-TIME / lag)), 3.0, -2.0)  # downwards
-    assert found.rise == pytest.approx(lag * math.log(9), abs=1e-6)
-    assert found.settling == pytest.approx(lag * math.log(50), abs=1e-6)
-    assert found.overshoot == 0
+    response = step_response(TIME, 3 - 5 * (1 - np.exp(-TIME / lag)), 3.0, -2.0)  # downwards
+    assert response.rise == pytest.approx(lag * math.log(9), abs=1e-6)
+    assert response.settling == pytest.approx(lag * math.log(50), abs=1e-6)
+    assert response.overshoot == 0
 
 
 @pytest.mark.parametrize("damping", [0.2, 0.5, 0.707])
@@ -44,21 +44,21 @@ def test_a_second_order_lag_answers_as_its_closed_form(damping: float) -> None:
         phase = fast * root * t
         return 1 - math.exp(-damping * fast * t) * (math.cos(phase) + damping / root * math.sin(phase))
 
-    found = step_response(TIME, 10 + 2 * np.vectorize(at)(TIME), 10.0, 12.0)
-    assert found.overshoot == pytest.approx(math.exp(-math.pi * damping / root), abs=1e-6)
+    response = step_response(TIME, 10 + 2 * np.vectorize(at)(TIME), 10.0, 12.0)
+    assert response.overshoot == pytest.approx(math.exp(-math.pi * damping / root), abs=1e-6)
     peak = math.pi / (fast * root)
     rise = brentq(lambda t: at(t) - 0.9, 0, peak) - brentq(lambda t: at(t) - 0.1, 0, peak)
-    assert found.rise == pytest.approx(rise, abs=1e-6)
+    assert response.rise == pytest.approx(rise, abs=1e-6)
     # The error's extremes lie at whole multiples of the peak's time; it settles behind the last one beyond 2 %.
     last = max(k for k in range(200) if abs(at(k * peak) - 1) > 0.02)
     edge = 1 + math.copysign(0.02, at(last * peak) - 1)
-    assert found.settling == pytest.approx(brentq(lambda t: at(t) - edge, last * peak, (last + 1) * peak), abs=1e-5)
+    assert response.settling == pytest.approx(brentq(lambda t: at(t) - edge, last * peak, (last + 1) * peak), abs=1e-5)
 
 
 def test_ripple_and_what_never_settles() -> None:
     wave = np.sin(2 * np.pi * 50 * TIME)
-    settled = step_response(TIME, 1 - np.exp(-TIME / 0.01) + 0.01 * wave, 0.0, 1.0)
-    assert settled.ripple == pytest.approx(0.01 / math.sqrt(2), rel=0.01)
+    response = step_response(TIME, 1 - np.exp(-TIME / 0.01) + 0.01 * wave, 0.0, 1.0)
+    assert response.ripple == pytest.approx(0.01 / math.sqrt(2), rel=0.01)
     never = step_response(TIME, 0.5 * (1 - np.exp(-TIME)), 0.0, 1.0)
     assert math.isnan(never.rise)
     assert math.isnan(never.settling)
@@ -83,15 +83,15 @@ def test_a_recording_is_the_environments_own_episode_in_physical_units(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, picture = tmp_path / "run.csv", tmp_path / "run.png"
-    with pytest.raises(SystemExit) as left:
+    with pytest.raises(SystemExit) as exit_info:
         suite.app(
             ["record", "PMSMCurrent-v0", "--agent", "noop", "--episodes", "2", "--seed", "5", "--out", str(out),
              "--plot", str(picture)]
         )  # fmt: skip
-    said = capsys.readouterr().out
-    assert not left.value.code
+    output = capsys.readouterr().out
+    assert not exit_info.value.code
     assert picture.read_bytes()[:4] == b"\x89PNG"
-    assert "rms error" in said
+    assert "rms error" in output
     table = pa_csv.read_csv(out)
     assert set(table["player"].to_pylist()) == {"noop", "reference"}
     rows = [row for row in table.to_pylist() if (row["player"], row["seed"]) == ("noop", 6)]
@@ -112,14 +112,14 @@ def test_a_recording_is_the_environments_own_episode_in_physical_units(
 
 def test_a_position_is_known_where_its_error_is() -> None:
     task = registry.card("PMSMPosition-v0").build()
-    named = [signal.name for signal in task.signals["observation"]]
+    names = [signal.name for signal in task.signals["observation"]]
     scale = {signal.name: signal.scale for signal in task.signals["observation"]}
-    seen = np.zeros((100, 1, len(named)), np.float32)
+    observations = np.zeros((100, 1, len(names)), np.float32)
     value = 1 - np.exp(-np.arange(100) / 10)  # towards a set point of one
-    seen[:, 0, named.index("setpoint_position")] = 1 / scale["setpoint_position"]
-    seen[:, 0, named.index("error_position")] = np.clip((1 - value) / scale["error_position"], -1.5, 1.5)
+    observations[:, 0, names.index("setpoint_position")] = 1 / scale["setpoint_position"]
+    observations[:, 0, names.index("error_position")] = np.clip((1 - value) / scale["error_position"], -1.5, 1.5)
     none = np.zeros((100, 1, 2))
-    episode = Trajectory(0, seen, None, none, np.zeros(100), None, {}, False, True)
+    episode = Trajectory(0, observations, None, none, np.zeros(100), None, {}, False, True)
     [position] = tracked(task, episode)
     end = 1.5 * scale["error_position"]
     assert 0 < position.time[0] == task.period * np.argmax(1 - value < 0.999 * end)
@@ -139,8 +139,8 @@ def test_a_noisy_speed_is_judged_by_its_true_value() -> None:
 def test_every_column_but_the_count_of_steps_has_a_unit() -> None:
     task = registry.card("PMSMSpeed-v0").build()
     [episode] = play(task, reference_player(task), range(1), split="test")
-    named = dict(name.removesuffix("]").split(" [") for name in columns(task, episode) if name != "step")
-    assert {name: unit for name, unit in named.items() if name.startswith("measure.")} == {
+    units = dict(name.removesuffix("]").split(" [") for name in columns(task, episode) if name != "step")
+    assert {name: unit for name, unit in units.items() if name.startswith("measure.")} == {
         "measure.error": "1",
         "measure.current": "1",
         "measure.torque": "N m",
@@ -151,17 +151,17 @@ def test_every_column_but_the_count_of_steps_has_a_unit() -> None:
 def test_a_machines_energy_is_torque_losses_and_field() -> None:
     task = registry.card("PMSMCurrent-v0").build()
     [episode] = play(task, reference_player(task), [3])
-    named = {name.rsplit(" [", 1)[0]: values for name, values in columns(task, episode).items()}
+    values_by_name = {name.rsplit(" [", 1)[0]: values for name, values in columns(task, episode).items()}
     env = make("PMSMCurrent-v0", split="test")
     env.reset(seed=3)
     resistance, *inductances, _ = map(float, env.params.machine)
-    i_d, i_q, torque = named["i_d"], named["i_q"], named["measure.torque"]
+    i_d, i_q, torque = values_by_name["i_d"], values_by_name["i_q"], values_by_name["measure.torque"]
     middle = [0.5 * (i[1:] + i[:-1]) for i in (i_d, i_q)]
     shaft = float(env.params.speed) * np.sum(0.5 * (torque[1:] + torque[:-1])[:-1]) * task.period
     losses = 1.5 * resistance * sum(np.sum(i**2) for i in middle) * task.period
     field = sum(0.75 * ind * (i[-1] ** 2 - i[0] ** 2) for ind, i in zip(inductances, (i_d, i_q), strict=True))
     # The machine brakes here. The trapezoidal rule on steps of 0.1 ms leaves about a percent.
-    assert task.energy(named) == pytest.approx(shaft + losses + field, abs=0.02 * (abs(shaft) + losses))
+    assert task.energy(values_by_name) == pytest.approx(shaft + losses + field, abs=0.02 * (abs(shaft) + losses))
 
 
 def test_a_trained_policy_needs_its_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -171,9 +171,9 @@ def test_a_trained_policy_needs_its_run(capsys: pytest.CaptureFixture[str], tmp_
         (["--agent", "noop", "--out", "run.txt"], "--out is a .parquet or .csv file"),
         (["--run", str(tmp_path), "ppo"], "is not a run directory"),
     ):
-        with pytest.raises(SystemExit) as left:
+        with pytest.raises(SystemExit) as exit_info:
             suite.app(["record", "PMSMCurrent-v0", *arguments])
-        assert left.value.code == 2
+        assert exit_info.value.code == 2
         assert message in capsys.readouterr().err
 
 

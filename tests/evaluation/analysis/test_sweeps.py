@@ -47,8 +47,8 @@ def own_scores(run: Run, task: str) -> dict[str, list[float]]:
 
 
 def test_a_setting_is_swept_with_the_policies_of_the_run(run: Run):
-    found = sweeps.sweep_setting(run.path, "PointMaze-v0", "difficulty", ["umaze", "medium"])
-    scores = found.scores()
+    result = sweeps.sweep_setting(run.path, "PointMaze-v0", "difficulty", ["umaze", "medium"])
+    scores = result.scores()
     assert {agent: table[:, 0].tolist() for agent, table in scores.items()} == own_scores(run, MAZE)  # the default
     medium = registry.card(MAZE).build(difficulty="medium")
     scale = registry.card(MAZE).scale()
@@ -56,7 +56,7 @@ def test_a_setting_is_swept_with_the_policies_of_the_run(run: Run):
         record = play(medium, reference_player(medium), evaluation_seeds(registry.card(MAZE), seed, "smoke"))
         score = scale.score(record.total.astype(float).mean())
         assert scores["reference"][seed, 1] == pytest.approx(score, abs=1e-12)
-    page = sweeps.write(found)
+    page = sweeps.write(result)
     table = pq.read_table(page.with_suffix(".parquet"))
     assert table.schema.equals(sweeps.SCHEMA)
     assert table.num_rows == 2 * 2 * 2
@@ -66,15 +66,15 @@ def test_a_setting_is_swept_with_the_policies_of_the_run(run: Run):
 
 def test_a_data_sheet_may_be_wrong(run: Run):
     """The plant changes, and nothing that the task and its reference were designed for."""
-    found = sweeps.sweep_constant(run.path, SHEET, "magnet_flux", [1.0, 2.0])
-    assert found.parameter == "times magnet_flux"
-    assert found.values == ("1", "2")
-    scores = found.scores()
+    result = sweeps.sweep_constant(run.path, SHEET, "magnet_flux", [1.0, 2.0])
+    assert result.parameter == "times magnet_flux"
+    assert result.values == ("1", "2")
+    scores = result.scores()
     assert {agent: table[:, 0].tolist() for agent, table in scores.items()} == own_scores(run, SHEET)
     assert (scores["reference"][:, 1] < scores["reference"][:, 0]).all()  # its gains are those of the data sheet
     task: Any = registry.card(SHEET).build()
-    other: Any = registry.card(SHEET, context={"resistance": 0.3, "inertia": 0.01}).build()
-    changed: Any = sweeps._with_draws_of(task, other)
+    changed_task: Any = registry.card(SHEET, context={"resistance": 0.3, "inertia": 0.01}).build()
+    changed: Any = sweeps._with_draws_of(task, changed_task)
     params = changed.sample_params(jax.random.key(0), 1)
     assert float(params.machine.resistance) == pytest.approx(0.3)
     assert (changed.period, changed.goal, vars(changed.plant)) == (task.period, task.goal, vars(task.plant))
@@ -83,21 +83,21 @@ def test_a_data_sheet_may_be_wrong(run: Run):
 @pytest.mark.parametrize(("name", "constant", "usual"), [(MAZE, "mass", MASS), (SHEET, "link_voltage", 300.0)])
 def test_a_constant_that_is_built_in_is_swept_with_the_task(run: Run, name: str, constant: str, usual: float):
     """The bench draws speeds that follow from the voltage of the link; they alone are not its other voltage."""
-    found = sweeps.sweep_constant(run.path, name, constant, [1.0, 2.0])
-    other = registry.card(name, context={constant: 2 * usual}).build()
+    result = sweeps.sweep_constant(run.path, name, constant, [1.0, 2.0])
+    changed_task = registry.card(name, context={constant: 2 * usual}).build()
     scale = registry.card(name).scale()
-    record = play(other, reference_player(other), evaluation_seeds(registry.card(name), 0, "smoke"))
+    record = play(changed_task, reference_player(changed_task), evaluation_seeds(registry.card(name), 0, "smoke"))
     score = scale.score(record.total.astype(float).mean())
-    assert found.scores()["reference"][0, 1] == pytest.approx(score, abs=1e-12)
+    assert result.scores()["reference"][0, 1] == pytest.approx(score, abs=1e-12)
 
 
 def test_slower_decisions_are_averaged(run: Run):
     intervals = [1, 2, 16]
-    found = sweeps.sweep_frequency(run.path, DRIVE, intervals)
-    scores = found.scores()
+    result = sweeps.sweep_frequency(run.path, DRIVE, intervals)
+    scores = result.scores()
     assert {agent: table[:, 0].tolist() for agent, table in scores.items()} == own_scores(run, DRIVE)  # as trained
     assert scores["reference"][:, 2].max() < scores["reference"][:, 0].min()  # a controller that waits controls worse
-    averaged = found.frequency_averaged()["reference"]
+    averaged = result.frequency_averaged()["reference"]
     by_hand = [(0.5 * (a + b) * 1 + 0.5 * (b + c) * 14) / 15 for a, b, c in scores["reference"]]
     assert averaged.point == pytest.approx(np.mean(by_hand), abs=1e-12)
 
@@ -112,8 +112,8 @@ def test_a_broken_constraint_is_found_at_the_value_that_breaks_it(run: Run):
         for value, seeds in zip(("0", "0.01"), table, strict=True)
         for seed, cost in enumerate(seeds)
     ]
-    found = sweeps.Sweep(run.path, registry.card(DRIVE), "noise", ("0", "0.01"), rows)
-    assert found.violations() == {"ppo": [True, False], "reference": [False, False]}
+    result = sweeps.Sweep(run.path, registry.card(DRIVE), "noise", ("0", "0.01"), rows)
+    assert result.violations() == {"ppo": [True, False], "reference": [False, False]}
 
 
 def test_a_second_sweep_keeps_the_files_of_the_first():
@@ -140,15 +140,15 @@ def test_an_agent_with_failed_cells_has_no_curve(
     (folder / "1").rename(hidden)
     record.write_text('{"error": "ValueError: diverged"}')
     try:
-        for found in (
+        for result in (
             sweeps.sweep_setting(run.path, MAZE, "difficulty", ["umaze"]),
             sweeps.sweep_frequency(run.path, MAZE, [1, 2]),
         ):
-            assert list(found.curves()) == ["reference"]
-            assert found.failed == {"random": 1}
-            (note,) = found.notes()
+            assert list(result.curves()) == ["reference"]
+            assert result.failed == {"random": 1}
+            (note,) = result.notes()
             assert note.startswith("random has no curve: 1 of its cells on PointMaze-v0 failed")
-            assert note in sweeps.write(found).read_text()
+            assert note in sweeps.write(result).read_text()
         with pytest.raises(SystemExit):
             program.app(["frequency", str(run.path), "--task", MAZE, "--intervals", "1,2"])
         assert "random has no curve: 1 of its cells on PointMaze-v0 failed" in " ".join(capsys.readouterr().out.split())
@@ -167,11 +167,11 @@ def test_returns_that_are_not_finite_are_the_floor_of_a_sweep(run: Run, monkeypa
         return record._replace(total=total)
 
     monkeypatch.setattr(sweeps, "evaluate", diverging)
-    found = sweeps.sweep_setting(run.path, MAZE, "difficulty", ["umaze"])
+    result = sweeps.sweep_setting(run.path, MAZE, "difficulty", ["umaze"])
     floor = run.manifest.scale(MAZE).score(run.manifest.floor(MAZE))
-    assert [row["score"] for row in found.rows] == pytest.approx([floor] * len(found.rows))
-    assert {row["floored"] for row in found.rows} == {8}
-    assert "random at umaze: 16" in found.notes()[0]
+    assert [row["score"] for row in result.rows] == pytest.approx([floor] * len(result.rows))
+    assert {row["floored"] for row in result.rows} == {8}
+    assert "random at umaze: 16" in result.notes()[0]
 
 
 @pytest.mark.parametrize("interval", [3, 4])
@@ -194,19 +194,19 @@ def test_actions_are_held(interval: int):
     for player in (policy, Stepping()):
         record = evaluate(task, sweeps._hold(player, interval, task), evaluation_seeds(task.card, 0, "smoke")[:4])
         for actions, length in zip(record.actions, record.length, strict=True):
-            played = actions[:length]
-            assert (played == played[np.arange(length) // interval * interval]).all()
-            assert len(np.unique(played[:, 0])) == -(-length // interval)
+            actions_played = actions[:length]
+            assert (actions_played == actions_played[np.arange(length) // interval * interval]).all()
+            assert len(np.unique(actions_played[:, 0])) == -(-length // interval)
 
 
 def test_wrong_arguments_cost_a_sentence(run: Run):
-    for arguments, said in {
+    for arguments, words in {
         ("SAT-v0", "noise", ("0",)): "Unknown task of the run in .* 'SAT-v0'",
         (MAZE, "dificulty", ("umaze",)): f"Unknown parameter of {MAZE} 'dificulty'. Did you mean 'difficulty'?",
         (MAZE, "difficulty", ("medum",)): "Unknown difficulty for .* Did you mean 'medium'",
         (MAZE, "difficulty", ("umaze", "umaze")): "different and at least one; given: umaze, umaze",
     }.items():
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=words):
             sweeps.sweep_setting(run.path, *arguments)
     card = registry.card("PMSMCurrent-v0")  # a drive shows more under noise
     with pytest.raises(ValueError, match=r"noise=0\.03: its observations have other shapes"):
@@ -239,9 +239,9 @@ def test_multiples_are_a_range(text: str):
 
 def test_the_commands(run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     def call(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as left:
+        with pytest.raises(SystemExit) as exit_info:
             program.app(list(arguments))
-        return (int(left.value.code or 0), *capsys.readouterr())
+        return (int(exit_info.value.code or 0), *capsys.readouterr())
 
     code, out, err = call("frequency", str(run.path), "--task", DRIVE, "--intervals", "1,4")
     assert (code, err) == (0, "")

@@ -61,13 +61,13 @@ def two_scenes() -> dict[str, Scene]:
 
 def test_players_stand_side_by_side_until_the_longest_is_over() -> None:
     task = find_card("PMSMCurrent-v0").build()
-    whole = side_by_side(task, two_scenes(), 100)
-    assert len(whole.pictures) == 10
-    assert all(picture.size == (82, 50) for picture in whole.pictures)  # codecs take even numbers only
+    video = side_by_side(task, two_scenes(), 100)
+    assert len(video.pictures) == 10
+    assert all(picture.size == (82, 50) for picture in video.pictures)  # codecs take even numbers only
     shortened = side_by_side(task, two_scenes(), 4)
     assert len(shortened.pictures) == 4
-    assert whole.time_scale
-    assert shortened.time_scale == pytest.approx(3 * whole.time_scale)
+    assert video.time_scale
+    assert shortened.time_scale == pytest.approx(3 * video.time_scale)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -78,8 +78,8 @@ def test_every_format_is_written_whole(tmp_path: Path, suffix: str) -> None:
     assert [file.name for file in tmp_path.iterdir()] == [f"a{suffix}"]
     if suffix == ".mp4":
         frames = ffmpeg.read_frames(str(tmp_path / "a.mp4"))
-        known = next(frames)
-        assert (known["fps"], known["size"]) == (60, (82, 50))
+        header = next(frames)
+        assert (header["fps"], header["size"]) == (60, (82, 50))
         assert sum(1 for _ in frames) == 10 + 60  # the last picture stays for a second
         return
     with Image.open(tmp_path / f"a{suffix}") as moving:
@@ -93,18 +93,18 @@ def test_the_commands_show_what_a_run_has_trained(tmp_path: Path, monkeypatch: p
     runner = CliRunner()
     run = ["--agent", "noop", "--suite", TASK, "--budget", "smoke", "--seeds", "1", "--workers", "0", "--out", "run"]
     assert runner.invoke(evaluate, run).exit_code == 0
-    shown = runner.invoke(app, ["video", "--run", "run", "noop", "--out", "a.gif"])
-    assert shown.exit_code == 0, shown.output
-    assert "noop: " in shown.output
-    assert "reference: " in shown.output
-    assert "steps without a duration" in shown.output
+    video_run = runner.invoke(app, ["video", "--run", "run", "noop", "--out", "a.gif"])
+    assert video_run.exit_code == 0, video_run.output
+    assert "noop: " in video_run.output
+    assert "reference: " in video_run.output
+    assert "steps without a duration" in video_run.output
     with Image.open("a.gif") as moving:
         single = gymnasium.make(f"rlsuite/{TASK}", render_mode="rgb_array")
         single.reset(seed=0)
         assert moving.width == 2 * np.shape(single.render())[1]  # both players
-    played = runner.invoke(app, ["play", "--run", "run", "noop", "--seed", "1"])
-    assert played.exit_code == 0, played.output
-    assert "Over: " in played.output
+    play_run = runner.invoke(app, ["play", "--run", "run", "noop", "--seed", "1"])
+    assert play_run.exit_code == 0, play_run.output
+    assert "Over: " in play_run.output
 
 
 @pytest.mark.parametrize(

@@ -40,8 +40,8 @@ class Timid(NamedTuple):
         return ()
 
     def act(self, memory: tuple[()], view: Any, key: Any) -> Any:
-        seen = view.observation
-        return jnp.clip(self.gain * (seen[4:] - seen[:2]) - 0.1 * seen[2:4], -1, 1), memory
+        observation = view.observation
+        return jnp.clip(self.gain * (observation[4:] - observation[:2]) - 0.1 * observation[2:4], -1, 1), memory
 
 
 def test_a_weak_reference_is_beaten_by_cheap_policies_and_by_itself_retuned(
@@ -64,9 +64,9 @@ def test_a_law_plays_as_its_policy_does_in_the_ordinary_rollout(laws: Arena) -> 
         weights[axis, [axis, 2 + axis, 4 + axis]] = -3, -0.5, 3
     law = Law(weights, np.zeros(2, np.float32), np.float32(np.inf), np.bool_(False))
     audited = laws.all_alike(law, 0, 512, "test")
-    played = play(MAZE, Cheap(law, MAZE.action_space, 1), range(64))
-    np.testing.assert_allclose(audited.total[:64], played.total, rtol=0.01, atol=0.5)
-    np.testing.assert_array_equal(audited.success[:64], played.info["success"])
+    record = play(MAZE, Cheap(law, MAZE.action_space, 1), range(64))
+    np.testing.assert_allclose(audited.total[:64], record.total, rtol=0.01, atol=0.5)
+    np.testing.assert_array_equal(audited.success[:64], record.info["success"])
 
 
 @pytest.mark.parametrize(("lead", "verdict"), [(0.0, "stands"), (0.02, "stands"), (0.031, "beaten?"), (0.2, "beaten")])

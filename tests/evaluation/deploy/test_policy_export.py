@@ -85,10 +85,10 @@ def exported(request: Any) -> tuple[Any, Any, Any]:
         policy_export.network_of(policy, "ppo"),
         play(task, policy, evaluation_seeds(task.card, 0, "smoke")[:4]),
     )
-    found = policy_export.Export(
+    policy_as_network = policy_export.Export(
         Cell("ppo", task.card.id, 0), task, network, episodes, policy_export.difference(network, episodes)
     )
-    return task, policy, found
+    return task, policy, policy_as_network
 
 
 def compiled(export: Any, folder: Path, name: str = "my drive") -> Path:
@@ -99,9 +99,9 @@ def compiled(export: Any, folder: Path, name: str = "my drive") -> Path:
     check, library = folder / "check", folder / "policy.so"
     prefix = c_header.identifier(name).upper()
     subprocess.run(["cc", *STRICT, f"-D{prefix}_MAIN", "-x", "c", file, "-o", check, "-lm"], check=True)
-    said = subprocess.run([check], capture_output=True, text=True, check=False)
-    assert said.returncode == 0, said.stdout
-    assert said.stdout.startswith("0 of ")
+    process = subprocess.run([check], capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stdout
+    assert process.stdout.startswith("0 of ")
     subprocess.run(
         ["cc", *STRICT, "-shared", "-fPIC", "-DRLSUITE_LIBRARY", "-x", "c", file, "-o", library, "-lm"], check=True
     )
