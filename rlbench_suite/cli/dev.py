@@ -122,7 +122,7 @@ def calibrate(
                 if player not in stored_scores or stored_scores[player].success is None or player in uncertain
             ]
             scores = measure(
-                task, players, episodes=episodes, largest_error=error, seconds=60 * minutes, known=stored_scores
+                task, players, episodes=episodes, largest_error=error, seconds=60 * minutes, known_scores=stored_scores
             )
             write_scores(card, tier, scores)
             scale = Scale.of(stored_scores | scores)
