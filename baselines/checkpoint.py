@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import pairwise
@@ -16,7 +15,8 @@ from pydantic import TypeAdapter, ValidationError
 from safetensors import safe_open
 from safetensors.numpy import save
 
-from rlbench_suite.evaluation.checkpoint import read_header, read_hyperparameters
+from rlbench_suite.atomic_files import replacing
+from rlbench_suite.evaluation.policy_files.checkpoint import read_header, read_hyperparameters
 
 Config = TypeVar("Config")
 
@@ -50,9 +50,8 @@ def write_bytes(path: str, content: bytes) -> None:
     metadata = json.loads(content[8:end])
     text = json.dumps(metadata, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)  # the arrays stay aligned
-    unfinished = Path(f"{path}.{os.getpid()}.tmp")
-    unfinished.write_bytes(len(text).to_bytes(8, "little") + text + content[end:])
-    unfinished.replace(path)
+    with replacing(Path(path)) as unfinished:
+        unfinished.write_bytes(len(text).to_bytes(8, "little") + text + content[end:])
 
 
 def read_plain_config(path: str, agent: str, task_id: str, default: dict[str, Any]) -> dict[str, Any]:

@@ -43,7 +43,7 @@ Show = Callable[[str, int, int], None]
 """Callback for progress: name of the work, amount done, total amount."""
 
 
-def _silent(what: str, done: int, total: int) -> None:
+def _silent(what: str, finished: int, total: int) -> None:
     """Show nothing."""
 
 

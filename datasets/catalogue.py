@@ -89,14 +89,14 @@ class Entry:
     @property
     def fingerprint(self) -> Fingerprint | None:
         """Measurements; None if it was never built."""
-        known = _fingerprints().get(self.id)
-        return None if known is None else Fingerprint(**known)
+        measurements = _fingerprints().get(self.id)
+        return None if measurements is None else Fingerprint(**measurements)
 
     @property
     def score(self) -> float | None:
         """Mean normalised score of its episodes, by the anchors of the card; None if it was never built."""
-        known = self.fingerprint
-        return None if known is None else self.card.normalise(known.mean_return, self.difficulty)
+        fingerprint = self.fingerprint
+        return None if fingerprint is None else self.card.normalise(fingerprint.mean_return, self.difficulty)
 
     @property
     def recipe_sha256(self) -> str:
@@ -120,21 +120,21 @@ class Entry:
 
 @cache
 def _fingerprints() -> dict[str, dict[str, Any]]:
-    known: dict[str, dict[str, Any]] = json.loads(FINGERPRINTS.read_text()) if FINGERPRINTS.exists() else {}
-    return known
+    fingerprints: dict[str, dict[str, Any]] = json.loads(FINGERPRINTS.read_text()) if FINGERPRINTS.exists() else {}
+    return fingerprints
 
 
 @cache
 def catalogue() -> dict[str, Entry]:
     """Return all datasets by id, in the order of the file."""
     entries = {}
-    for folder, known in yaml.safe_load(RECIPES.read_text()).items():
-        for quality, recipe in known["qualities"].items():
+    for folder, recipes in yaml.safe_load(RECIPES.read_text()).items():
+        for quality, recipe in recipes["qualities"].items():
             entry = Entry(
                 folder=folder,
                 quality=quality,
                 **recipe,
-                **{name: value for name, value in known.items() if name != "qualities"},
+                **{name: value for name, value in recipes.items() if name != "qualities"},
             )
             entries[entry.id] = entry
     return entries
@@ -146,17 +146,17 @@ def find(dataset_id: str) -> Entry:
     Raises:
         ValueError: there is no such dataset.
     """
-    known = catalogue()
+    entries = catalogue()
     full = dataset_id if dataset_id.startswith(f"{NAMESPACE}/") else f"{NAMESPACE}/{dataset_id}"
-    versions = [found for found in known if found.rpartition("-v")[0] == full]
-    if full not in known and not versions:
-        raise ValueError(unknown("dataset", dataset_id, known))
-    return known[full] if full in known else known[versions[-1]]
+    versions = [version_id for version_id in entries if version_id.rpartition("-v")[0] == full]
+    if full not in entries and not versions:
+        raise ValueError(unknown("dataset", dataset_id, entries))
+    return entries[full] if full in entries else entries[versions[-1]]
 
 
 def of_task(task_id: str) -> dict[str, Entry]:
     """Return the datasets of a task by quality; empty if it has none."""
-    return {found.quality: found for found in catalogue().values() if found.task == task_id}
+    return {entry.quality: entry for entry in catalogue().values() if entry.task == task_id}
 
 
 def resolve(names: str) -> tuple[Entry, ...]:
@@ -165,19 +165,19 @@ def resolve(names: str) -> tuple[Entry, ...]:
     Raises:
         ValueError: a name is none of these, or nothing is named.
     """
-    chosen: dict[str, Entry] = {}
-    folders = {found.folder for found in catalogue().values()}
-    for name in filter(None, (part.strip() for part in names.split(","))):
+    selected: dict[str, Entry] = {}
+    folders = {entry.folder for entry in catalogue().values()}
+    for name in filter(None, (listed_name.strip() for listed_name in names.split(","))):
         if name == "all":
-            found = list(catalogue().values())
+            entries = list(catalogue().values())
         elif (folder := name.removeprefix(f"{NAMESPACE}/")) in folders:
-            found = [one for one in catalogue().values() if one.folder == folder]
+            entries = [entry for entry in catalogue().values() if entry.folder == folder]
         else:
             try:
-                found = [find(name)]
+                entries = [find(name)]
             except ValueError:
                 raise ValueError(unknown("dataset", name, ["all", *folders, *catalogue()])) from None
-        chosen |= {one.id: one for one in found}
-    if not chosen:
+        selected |= {selected_entry.id: selected_entry for selected_entry in entries}
+    if not selected:
         raise ValueError(f"No dataset named in {names!r}. Known: all, {', '.join([*folders, *catalogue()])}.")
-    return tuple(chosen.values())
+    return tuple(selected.values())

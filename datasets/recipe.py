@@ -81,7 +81,7 @@ class Mixed(eqx.Module):
 
     def initial(self, params: Any) -> Any:
         """Return both players' memories and -1, because the player of the episode is not drawn yet."""
-        return tuple(one.initial(params) for one in self.players), jnp.int32(-1)
+        return tuple(player.initial(params) for player in self.players), jnp.int32(-1)
 
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
         """Return the action of the player of this episode."""
@@ -124,25 +124,25 @@ def episodes(entry: Entry) -> Iterator[Episode]:
     for first in range(0, entry.episodes, BLOCK):
         seeds = [entry.first_seed + first + lane for lane in range(BLOCK)]  # the last batch may play more than needed
         with jax.default_device(jax.local_devices(backend="cpu")[0]):
-            played = play(task, policy, seeds, split=SPLIT)
-            steps = trajectories(task, played.actions, seeds)
+            record = play(task, policy, seeds, split=SPLIT)
+            steps = trajectories(task, record.actions, seeds)
         for lane in range(min(BLOCK, entry.episodes - first)):
-            length = int(played.length[lane])
-            yield _cut(seeds[lane], length, played.actions[lane], jax.tree.map(lambda leaf, i=lane: leaf[i], steps))
+            length = int(record.length[lane])
+            yield _cut(seeds[lane], length, record.actions[lane], jax.tree.map(lambda leaf, i=lane: leaf[i], steps))
 
 
 def _cut(seed: int, length: int, actions: np.ndarray, steps: Step) -> Episode:
     def states(tree: Any) -> Any:
         return jax.tree.map(lambda leaf: leaf[: length + 1].copy(), tree)
 
-    made = slice(1, length + 1)  # index 0 is the reset
+    recorded = slice(1, length + 1)  # index 0 is the reset
     return Episode(
         seed=seed,
         observations=states(steps.observation),
         actions=actions[:length].copy(),
-        rewards=steps.reward[made].copy(),
-        terminations=steps.terminated[made].copy(),
-        truncations=steps.truncated[made].copy(),
+        rewards=steps.reward[recorded].copy(),
+        terminations=steps.terminated[recorded].copy(),
+        truncations=steps.truncated[recorded].copy(),
         infos=states({name: values for name, values in steps.info.items() if name not in JUDGED}),
     )
 
@@ -171,10 +171,12 @@ def _recorder(task: Task[Any, Any]) -> Any:
         stream = open_stream(task, keys, draw)
 
         def step(running: Any, action: jax.Array) -> tuple[Any, Step]:
-            return exact_vmap(lambda episode, one: advance(task, episode, one, limit), running, action)
+            return exact_vmap(
+                lambda episode, episode_action: advance(task, episode, episode_action, limit), running, action
+            )
 
-        _, made = jax.lax.scan(step, stream.episodes, jnp.moveaxis(actions, 1, 0))
-        together = jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), stream.last, made)
+        _, later_steps = jax.lax.scan(step, stream.episodes, jnp.moveaxis(actions, 1, 0))
+        together = jax.tree.map(lambda first, later: jnp.concatenate([first[None], later]), stream.last, later_steps)
         return jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, 1), together)
 
     return jax.jit(record)
@@ -186,7 +188,7 @@ def arithmetic() -> str:
     Within a class and a version of the compiler, content is equal to the bit. Elsewhere it is close.
     """
     share = np.full(8, 1 + 2.0**-12, np.float32)
-    rest = np.full(8, -(1 + 2.0**-11), np.float32)  # share**2 is -rest + 2**-24; rounding drops the 2**-24
+    negative = np.full(8, -(1 + 2.0**-11), np.float32)  # share**2 is -negative + 2**-24; rounding drops the 2**-24
     with jax.default_device(jax.local_devices(backend="cpu")[0]):
-        fused = bool(np.any(jax.jit(lambda a, b, c: a * b + c)(share, share, rest)))
+        fused = bool(np.any(jax.jit(lambda a, b, c: a * b + c)(share, share, negative)))
     return f"{platform.machine()}{' fma' if fused else ''}"

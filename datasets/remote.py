@@ -41,7 +41,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rlbench_suite.evaluation.writing import replacing, writing
+from rlbench_suite.atomic_files import replacing, writing
 from rlbench_suite.task_card import unknown
 
 from . import storage
@@ -92,7 +92,7 @@ def configured() -> str | None:
     return remote
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """Parsed address of a remote."""
 
     base: str
@@ -100,16 +100,16 @@ class Place(NamedTuple):
     layout: str
 
     @classmethod
-    def of(cls, remote: str) -> Place:
+    def of(cls, remote: str) -> Location:
         """Parse an address.
 
         Raises:
             ValueError: it is not the address of a remote.
         """
-        scheme, _, rest = remote.partition("://")
-        if scheme in ("http", "https", "file") and rest:
+        scheme, _, address = remote.partition("://")
+        if scheme in ("http", "https", "file") and address:
             return cls(remote.rstrip("/") + "/", "folder")
-        if scheme == "hf" and (match := re.fullmatch(r"([\w.-]+)(?:/([\w.-]+))?(?:@([\w.-]+))?/?", rest)):
+        if scheme == "hf" and (match := re.fullmatch(r"([\w.-]+)(?:/([\w.-]+))?(?:@([\w.-]+))?/?", address)):
             owner, name, revision = match.groups()
             host = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
             return cls(f"{host}/datasets/{owner}/{name or NAMESPACE}/resolve/{revision or 'main'}/", "hf")
@@ -132,21 +132,21 @@ class File(NamedTuple):
 
 def download(entry: Entry, remote: str, *, force: bool, show: Show) -> Path:
     """See :func:`rlbench_suite.datasets.access.download`."""
-    place = Place.of(remote)
+    location = Location.of(remote)
     storage.refuse_installed(entry, force)
-    files = wanted_files(entry, place)
+    files = wanted_files(entry, location)
     with writing(f"{entry.id} to {storage.root()}"), storage.staging() as aside:
-        made = aside / "made"
-        (made / "data").mkdir(parents=True)
-        total, done = sum(file.size for file in files.values()), 0
+        dataset = aside / "made"
+        (dataset / "data").mkdir(parents=True)
+        total, finished = sum(file.size for file in files.values()), 0
         for name, file in files.items():
-            to = aside / "archive.zip" if place.layout == "folder" else made / name
-            fetch(file, place, to, lambda got, done=done: show("downloading", done + got, total))
-            done += file.size
-        if place.layout == "folder":
-            unpack(entry, aside / "archive.zip", made)
-        check(entry, made / "data")
-        return storage.install(entry, made, force)
+            to = aside / "archive.zip" if location.layout == "folder" else dataset / name
+            fetch(file, location, to, lambda got, finished=finished: show("downloading", finished + got, total))
+            finished += file.size
+        if location.layout == "folder":
+            unpack(entry, aside / "archive.zip", dataset)
+        check(entry, dataset / "data")
+        return storage.install(entry, dataset, force)
 
 
 def check(entry: Entry, data: Path) -> None:
@@ -156,55 +156,55 @@ def check(entry: Entry, data: Path) -> None:
         ValueError: its metadata or its content differ.
     """
     storage.check_metadata(entry, data)
-    found = storage.content_sha256(storage.opened(data))
-    if known_arithmetic(entry, found) is None:
+    content_hash = storage.content_sha256(storage.opened(data))
+    if known_arithmetic(entry, content_hash) is None:
         raise ValueError(
-            f"{entry.id}: the remote's dataset is not the dataset of the catalogue (SHA-256 of its content {found}). "
-            f"Nothing was kept. Build it from its recipe: rlsuite-data build {entry.id}"
+            f"{entry.id}: the remote's dataset is not the dataset of the catalogue (SHA-256 of its content "
+            f"{content_hash}). Nothing was kept. Build it from its recipe: rlsuite-data build {entry.id}"
         )
 
 
-def wanted_files(entry: Entry, place: Place) -> dict[str, File]:
+def wanted_files(entry: Entry, location: Location) -> dict[str, File]:
     """Return the files to download for a dataset, by name: an archive (``""``), or the dataset's own files.
 
     Raises:
         ValueError: the index is malformed, or lacks the dataset.
         OSError: the remote cannot be reached.
     """
-    with closing(_open(place.base + INDEX)) as stream, _reporting(place.base + INDEX):
+    with closing(_open(location.base + INDEX)) as stream, _reporting(location.base + INDEX):
         text = stream.read(_INDEX_LIMIT + 1)
     try:
         if len(text) > _INDEX_LIMIT:
             raise ValueError(f"longer than {_INDEX_LIMIT} bytes")
         index = json.loads(text)
-        if index["format"] != FORMAT or index["layout"] != place.layout:
+        if index["format"] != FORMAT or index["layout"] != location.layout:
             raise ValueError(f"format {index['format']!r}, layout {index['layout']!r}")
         datasets = dict(index["datasets"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(
-            f"{place.base}{INDEX} is not an index of format {FORMAT!r}, layout {place.layout!r} ({plain(error)})."
+            f"{location.base}{INDEX} is not an index of format {FORMAT!r}, layout {location.layout!r} ({plain(error)})."
         ) from None
     if entry.id not in datasets:
         raise ValueError(
-            f"{place.base} has no {entry.id}; it has: {plain(', '.join(map(str, datasets))) or 'nothing'}. "
+            f"{location.base} has no {entry.id}; it has: {plain(', '.join(map(str, datasets))) or 'nothing'}. "
             f"Build it from its recipe: rlsuite-data build {entry.id}"
         )
-    names = ("",) if place.layout == "folder" else storage.FILES
+    names = ("",) if location.layout == "folder" else storage.FILES
     try:
         files = {name: File(**datasets[entry.id][name]) for name in names}
         for name, (path, size, sha256) in files.items():
-            if path != path_of(entry, place.layout, name) or not re.fullmatch("[0-9a-f]{64}", sha256):
+            if path != path_of(entry, location.layout, name) or not re.fullmatch("[0-9a-f]{64}", sha256):
                 raise ValueError(f"path {path!r}, SHA-256 {sha256!r}")
             if type(size) is not int or not 0 < size <= _SIZE_LIMIT:
                 raise ValueError(f"size {size!r}")
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{place.base}{INDEX} describes {entry.id} wrongly: {plain(error)}.") from None
+        raise ValueError(f"{location.base}{INDEX} describes {entry.id} wrongly: {plain(error)}.") from None
     return files
 
 
-def plain(said: object) -> str:
+def plain(text_of_remote: object) -> str:
     """Return text of a remote for use in a sentence: one line of at most 200 printable characters."""
-    text = str(said)
+    text = str(text_of_remote)
     return "".join(c if c.isprintable() else "?" for c in text[:200]) + ("..." if len(text) > 200 else "")
 
 
@@ -213,14 +213,14 @@ def path_of(entry: Entry, layout: str, name: str) -> str:
     return f"{entry.id}.zip" if layout == "folder" else f"{entry.id.removeprefix(f'{NAMESPACE}/')}/{name}"
 
 
-def fetch(file: File, place: Place, to: Path, show: Any) -> None:
+def fetch(file: File, location: Location, to: Path, show: Any) -> None:
     """Download a file to ``to`` and check its size and hash against the index.
 
     Raises:
         ValueError: size or hash differ.
         OSError: the remote cannot be reached or breaks off, or the disk is full.
     """
-    url = place.base + urllib.parse.quote(file.path)
+    url = location.base + urllib.parse.quote(file.path)
     digest, got = hashlib.sha256(), 0
     with closing(_open(url)) as stream, to.open("wb") as out:
         while piece := _read(stream, url):
@@ -273,7 +273,7 @@ def _reporting(url: str) -> Iterator[None]:
         raise OSError(f"Cannot get {url}: the connection broke off ({plain(error) or type(error).__name__}).") from None
 
 
-def unpack(entry: Entry, archive: Path, made: Path) -> None:
+def unpack(entry: Entry, archive: Path, dataset: Path) -> None:
     """Unpack the two files of a dataset, and refuse an archive that holds anything else.
 
     Raises:
@@ -292,7 +292,7 @@ def unpack(entry: Entry, archive: Path, made: Path) -> None:
                 if member.file_size > _SIZE_LIMIT:
                     raise ValueError(f"{member.filename!r} would take {member.file_size} bytes")
             for member in members:
-                with opened.open(member) as source, (made / member.filename).open("wb") as out:
+                with opened.open(member) as source, (dataset / member.filename).open("wb") as out:
                     shutil.copyfileobj(source, out)  # ZipFile stops at the size checked above
     except (ValueError, zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, struct.error) as error:
         raise ValueError(
@@ -327,15 +327,15 @@ def _lay_out(entries: Sequence[Entry], to: Path, layout: str) -> None:
         source = storage.folder(entry)
         files = {}
         for name in ("",) if layout == "folder" else storage.FILES:
-            place = to / path_of(entry, layout, name)
-            with replacing(place) as unfinished:
+            published = to / path_of(entry, layout, name)
+            with replacing(published) as unfinished:
                 if name:
                     shutil.copyfile(source / name, unfinished)
                 else:
                     _pack(source, unfinished)
-            with place.open("rb") as packed:
+            with published.open("rb") as packed:
                 sha256 = hashlib.file_digest(packed, "sha256").hexdigest()
-            files[name] = File(path_of(entry, layout, name), place.stat().st_size, sha256)._asdict()
+            files[name] = File(path_of(entry, layout, name), published.stat().st_size, sha256)._asdict()
         index["datasets"][entry.id] = files
     if layout == "hf":
         _describe_namespaces(sorted(index["datasets"]), to)

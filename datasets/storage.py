@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import rlbench_suite
-from rlbench_suite.evaluation import writing
-from rlbench_suite.evaluation.machine import simulator_versions
+from rlbench_suite import atomic_files
+from rlbench_suite.evaluation.runs.machine import simulator_versions
 
 from .catalogue import NAMESPACE, Entry
 from .recipe import SPLIT, Episode
@@ -49,9 +49,9 @@ _CHECKSUM_BYTES = 4
 """Bytes that Fletcher's checksum adds to a chunk before it is deflated."""
 _PIECE = 2**20
 """Number of bytes that are inflated at a time."""
-_OWN = "rlbench_suite"
+_SUITE_KEY = "rlbench_suite"
 """Key of this package's own metadata."""
-_FREE = {"minari_version", "dataset_size", "code_permalink", "requirements", "description", "author", _OWN}
+_FREE = {"minari_version", "dataset_size", "code_permalink", "requirements", "description", "author", _SUITE_KEY}
 """Metadata that may differ between datasets of one recipe."""
 
 
@@ -118,13 +118,13 @@ def staging() -> Iterator[Path]:
     """
     here = root()
     try:
-        with writing.staging(here) as aside:
+        with atomic_files.staging(here) as aside:
             yield aside
     except PermissionError as error:
         raise _unwritable(error) from None
 
 
-def install(entry: Entry, made: Path, force: bool) -> Path:
+def install(entry: Entry, dataset: Path, force: bool) -> Path:
     """Move a finished dataset to its place in Minari's folder, in one step.
 
     Raises:
@@ -133,25 +133,25 @@ def install(entry: Entry, made: Path, force: bool) -> Path:
     """
     from minari.namespace import create_namespace
 
-    place = folder(entry)
+    target = folder(entry)
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        replaced = made.with_name("replaced")  # removed with the staging folder
-        if force and place.exists():
-            place.rename(replaced)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        replaced = dataset.with_name("replaced")  # removed with the staging folder
+        if force and target.exists():
+            target.rename(replaced)
         try:
-            made.rename(place)
+            dataset.rename(target)
         except OSError:
             if replaced.exists():
-                replaced.rename(place)
+                replaced.rename(target)
             raise
     except OSError as error:
         if is_installed(entry):
-            raise FileExistsError(f"{entry.id} is there already, in {place}; --force replaces it.") from None
+            raise FileExistsError(f"{entry.id} is there already, in {target}; --force replaces it.") from None
         raise _unwritable(error) from None
     with suppress(ValueError, OSError):  # it exists already; Minari needs it only for lists
         create_namespace(f"{NAMESPACE}/{entry.folder}", description=entry.namespace_description)
-    return place
+    return target
 
 
 def _unwritable(error: OSError) -> OSError:
@@ -179,9 +179,9 @@ def write(entry: Entry, episodes: Iterable[Episode], data: Path) -> dict[str, An
     storage = MinariStorage.new(
         data, task.observation_space, task.action_space, env_spec(entry, SPLIT), data_format="hdf5", jpeg_encoding=False
     )
-    wanted = metadata(entry)
-    said = json.loads((data / "metadata.json").read_text())
-    storage.update_metadata({name: value for name, value in wanted.items() if name not in said})
+    recipe_metadata = metadata(entry)
+    written = json.loads((data / "metadata.json").read_text())
+    storage.update_metadata({name: value for name, value in recipe_metadata.items() if name not in written})
     storage.update_episodes(
         EpisodeBuffer(
             seed=episode.seed,
@@ -194,7 +194,7 @@ def write(entry: Entry, episodes: Iterable[Episode], data: Path) -> dict[str, An
         )
         for episode in _while_there_is_room(entry, episodes, data)
     )
-    return wanted
+    return recipe_metadata
 
 
 def _while_there_is_room(entry: Entry, episodes: Iterable[Episode], where: Path) -> Iterator[Episode]:
@@ -205,7 +205,7 @@ def _while_there_is_room(entry: Entry, episodes: Iterable[Episode], where: Path)
     """
     for episode in episodes:
         if shutil.disk_usage(where).free < _ROOM_TO_CLOSE:
-            raise writing.CannotWrite(
+            raise atomic_files.CannotWrite(
                 f"Cannot write {entry.id}: the disk of {root()} is nearly full. Nothing of it was kept."
             )
         yield episode
@@ -216,7 +216,7 @@ def _refuse_full(entry: Entry, where: Path) -> None:
     needed, free = 1.2e6 * entry.fingerprint.megabytes if entry.fingerprint else 0.0, shutil.disk_usage(where).free
     needed += _ROOM_TO_CLOSE
     if free < needed:
-        raise writing.CannotWrite(
+        raise atomic_files.CannotWrite(
             f"Cannot write {entry.id}: it takes about {needed / 1e6:.1f} MB, and {root()} has room for "
             f"{free / 1e6:.1f} MB."
         )
@@ -225,16 +225,16 @@ def _refuse_full(entry: Entry, where: Path) -> None:
 def note(entry: Entry, data: Path, arithmetic: str) -> str:
     """Add the hash of the content and the versions used to the metadata of a finished dataset. Return the hash."""
     storage = opened(data)
-    made = {
+    notes = {
         "version": rlbench_suite.__version__,
         "arithmetic": arithmetic,
         "jaxlib": version("jaxlib"),
         "sha256": content_sha256(storage),
     }
     if entry.card.host:  # the simulator decides the bits, too
-        made |= simulator_versions()
-    storage.update_metadata({_OWN: made})
-    return made["sha256"]
+        notes |= simulator_versions()
+    storage.update_metadata({_SUITE_KEY: notes})
+    return notes["sha256"]
 
 
 def env_spec(entry: Entry, split: str) -> EnvSpec:
@@ -243,8 +243,8 @@ def env_spec(entry: Entry, split: str) -> EnvSpec:
 
     card = entry.card
     spec = deepcopy(gymnasium.spec(card.registered_id))
-    chosen = {name: card.settings[name] for name, values in card.choices.items() if card.settings[name] != values[0]}
-    spec.kwargs |= {"split": split, **chosen}
+    settings = {name: card.settings[name] for name, values in card.choices.items() if card.settings[name] != values[0]}
+    spec.kwargs |= {"split": split, **settings}
     if card.context:  # without records the spec needs no file and no cache
         spec.kwargs |= {"context": card.context.label if card.context.records else card.context.mapping()}
     if entry.difficulty is not None:
@@ -284,8 +284,8 @@ def metadata(entry: Entry) -> dict[str, Any]:
 
 def made_by(data: Path) -> dict[str, str]:
     """Return the notes of :func:`note`; empty if there are none."""
-    own = json.loads((data / "metadata.json").read_text()).get(_OWN)
-    return own if isinstance(own, dict) else {}
+    notes = json.loads((data / "metadata.json").read_text()).get(_SUITE_KEY)
+    return notes if isinstance(notes, dict) else {}
 
 
 def check_metadata(entry: Entry, data: Path) -> None:
@@ -300,19 +300,19 @@ def check_metadata(entry: Entry, data: Path) -> None:
         size = (data / "metadata.json").stat().st_size
         if size > _METADATA_LIMIT:
             raise ValueError(f"{size:,} bytes; at most {_METADATA_LIMIT:,} are allowed")
-        said = json.loads((data / "metadata.json").read_text())
-        names = said.keys()
+        written = json.loads((data / "metadata.json").read_text())
+        names = written.keys()
     except (ValueError, AttributeError, OSError, RecursionError) as error:
         raise ValueError(f"{entry.id}: its metadata cannot be read: {error}") from None
-    wanted = metadata(entry) | {"total_episodes": entry.episodes}
-    odd = sorted(names - wanted.keys() - _FREE - {"total_steps"})
+    expected = metadata(entry) | {"total_episodes": entry.episodes}
+    odd = sorted(names - expected.keys() - _FREE - {"total_steps"})
     if odd:
         raise ValueError(f"{entry.id}: its metadata have {odd[0]!r}, which no recipe writes.")
-    for name in wanted.keys() - _FREE:
-        if said.get(name) != wanted[name]:
+    for name in expected.keys() - _FREE:
+        if written.get(name) != expected[name]:
             raise ValueError(
-                f"{entry.id}: its metadata are not those of the catalogue: {name} is {_short(said.get(name))}, "
-                f"not {_short(wanted[name])}."
+                f"{entry.id}: its metadata are not those of the catalogue: {name} is {_short(written.get(name))}, "
+                f"not {_short(expected[name])}."
             )
 
 
@@ -491,14 +491,14 @@ def read(storage: MinariStorage) -> Iterator[tuple[int | None, dict[str, Any]]]:
         raise ValueError(
             f"{storage.data_path}: the data cannot be read: {str(error) or type(error).__name__}"
         ) from None
-    if steps != (said := storage.total_steps):
-        raise ValueError(f"{storage.data_path}: it has {steps} steps, and its metadata say {said}.")
+    if steps != (total_steps := storage.total_steps):
+        raise ValueError(f"{storage.data_path}: it has {steps} steps, and its metadata say {total_steps}.")
 
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
-        for key, part in value.items():
-            yield from _flat(part, f"{name}/{key}" if name else key)
+        for key, item in value.items():
+            yield from _flat(item, f"{name}/{key}" if name else key)
     elif value is not None:
         yield name, value
 
@@ -527,22 +527,28 @@ def transitions(entry: Entry) -> Transitions:
     data = folder(entry) / "data"
     check_metadata(entry, data)
     storage = opened(data)
-    found, noted = content_sha256(storage), made_by(data).get("sha256")
-    if found != noted:
+    content_hash, noted = content_sha256(storage), made_by(data).get("sha256")
+    if content_hash != noted:
         raise ValueError(
-            f"{entry.id} was changed since it was built: its SHA-256 is {found}, and was {noted}; "
+            f"{entry.id} was changed since it was built: its SHA-256 is {content_hash}, and was {noted}; "
             f"build it again: rlsuite-data build --force {entry.id}"
         )
     columns: list[list[np.ndarray]] = [[] for _ in Transitions._fields]
     for _, episode in read(storage):
-        seen = _vectors(episode["observations"])
-        parts = seen[:-1], _vectors(episode["actions"]), episode["rewards"], seen[1:], episode["terminations"]
-        for column, part in zip(columns, parts, strict=True):
-            column.append(part)
+        observations = _vectors(episode["observations"])
+        values = (
+            observations[:-1],
+            _vectors(episode["actions"]),
+            episode["rewards"],
+            observations[1:],
+            episode["terminations"],
+        )
+        for column, column_values in zip(columns, values, strict=True):
+            column.append(column_values)
     return Transitions(*(np.concatenate(column) for column in columns))
 
 
 def _vectors(value: Any) -> np.ndarray:
     """Return one vector for each step. The parts of a dict are joined in the order of their names, as in JAX."""
-    parts = [part for _, part in sorted(_flat(value, "part"))]
-    return np.concatenate([np.reshape(part, (len(part), -1)) for part in parts], 1).astype(np.float32)
+    leaves = [item for _, item in sorted(_flat(value, "part"))]
+    return np.concatenate([np.reshape(vector, (len(vector), -1)) for vector in leaves], 1).astype(np.float32)

@@ -36,37 +36,37 @@ def verify(entry: Entry, *, show: Show) -> Verdict:
     data = storage.folder(entry) / "data"
     storage.check_metadata(entry, data)
     show("hashing", 0, 1)
-    found = storage.content_sha256(storage.opened(data))
-    made_in, origin = where_known(entry, found, data, show)
+    content_hash = storage.content_sha256(storage.opened(data))
+    made_in, origin = where_known(entry, content_hash, data, show)
     steps, difference = replayed(entry, data, 0.0 if made_in == arithmetic() else entry.replay_tolerance, show)
-    return Verdict(found, origin, steps, difference)
+    return Verdict(content_hash, origin, steps, difference)
 
 
-def known_arithmetic(entry: Entry, found: str) -> str | None:
+def known_arithmetic(entry: Entry, content_hash: str) -> str | None:
     """Return the arithmetic for which the catalogue lists this content, or None."""
-    known = entry.fingerprint.sha256 if entry.fingerprint else {}
-    return next((name for name, sha256 in known.items() if sha256 == found), None)
+    hashes = entry.fingerprint.sha256 if entry.fingerprint else {}
+    return next((name for name, sha256 in hashes.items() if sha256 == content_hash), None)
 
 
-def where_known(entry: Entry, found: str, data: Path, show: Show) -> tuple[str, str]:
+def where_known(entry: Entry, content_hash: str, data: Path, show: Show) -> tuple[str, str]:
     """Return the arithmetic of a content, and what confirms it: the catalogue, or else building the recipe here.
 
     Raises:
         ValueError: neither confirms it.
     """
-    if (known := known_arithmetic(entry, found)) is not None:
-        return known, f"the catalogue ({known})"
+    if (listed_arithmetic := known_arithmetic(entry, content_hash)) is not None:
+        return listed_arithmetic, f"the catalogue ({listed_arithmetic})"
     here, fingerprint = arithmetic(), entry.fingerprint
-    settled = fingerprint and here in fingerprint.sha256 and fingerprint.jaxlib == version("jaxlib")
-    made = storage.made_by(data)
-    if not settled and made.get("arithmetic") == here:  # the catalogue lacks this arithmetic: build again
+    is_listed = fingerprint and here in fingerprint.sha256 and fingerprint.jaxlib == version("jaxlib")
+    notes = storage.made_by(data)
+    if not is_listed and notes.get("arithmetic") == here:  # the catalogue lacks this arithmetic: build again
         with storage.staging() as aside:
             storage.write(entry, counted(entry, episodes(entry), show), aside / "data")
             again = storage.content_sha256(storage.opened(aside / "data"))
-        if again == found:
+        if again == content_hash:
             return here, f"its recipe, followed once more here ({here}, jaxlib {version('jaxlib')})"
     raise ValueError(
-        f"{entry.id} does not hold what its recipe makes: the SHA-256 of its content is {found}. "
+        f"{entry.id} does not hold what its recipe makes: the SHA-256 of its content is {content_hash}. "
         f"Make it anew: rlsuite-data build --force {entry.id}"
     )
 
@@ -84,8 +84,8 @@ def replayed(entry: Entry, data: Path, tolerance: float, show: Show) -> tuple[in
     for index, (seed, episode) in enumerate(storage.read(storage.opened(data))):
         if seed != entry.seeds[index]:
             raise ValueError(f"{entry.id}: episode {index} has the seed {seed}, not {entry.seeds[index]}.")
-        shown, paid, flags = _played(env, seed, episode["actions"])
-        pairs = [*zip(shown, _leaves(episode["observations"]), strict=True)]
+        observations, paid, flags = _play_episode(env, seed, episode["actions"])
+        pairs = [*zip(observations, _leaves(episode["observations"]), strict=True)]
         pairs.append((np.asarray(paid, episode["rewards"].dtype), episode["rewards"]))
         for again, recorded in pairs:
             if again.shape != recorded.shape:
@@ -107,16 +107,16 @@ def replayed(entry: Entry, data: Path, tolerance: float, show: Show) -> tuple[in
     return steps, largest
 
 
-def _played(env: Any, seed: int, actions: np.ndarray) -> tuple[list[np.ndarray], list[Any], np.ndarray]:
+def _play_episode(env: Any, seed: int, actions: np.ndarray) -> tuple[list[np.ndarray], list[Any], np.ndarray]:
     """Play one episode. Return the observations' arrays, each ``(T + 1, ...)``, rewards, and ``(T, 2)`` flags."""
     observation, _ = env.reset(seed=seed)
-    shown, paid, flags = [_leaves(observation)], [], []
+    observations, paid, flags = [_leaves(observation)], [], []
     for action in actions:
         observation, reward, terminated, truncated, _ = env.step(action)
-        shown.append(_leaves(observation))
+        observations.append(_leaves(observation))
         paid.append(reward)
         flags.append((terminated, truncated))
-    return [np.stack(leaf) for leaf in zip(*shown, strict=True)], paid, np.array(flags)
+    return [np.stack(leaf) for leaf in zip(*observations, strict=True)], paid, np.array(flags)
 
 
 def _leaves(observation: Any) -> list[np.ndarray]:

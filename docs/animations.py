@@ -16,7 +16,6 @@ import logging
 import multiprocessing
 import os
 import site
-import tempfile
 import time
 from collections.abc import Collection, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -33,6 +32,7 @@ from PIL import Image
 from reference_episode import Played, reference_episode
 
 from rlbench_suite import registry
+from rlbench_suite.atomic_files import replacing
 from rlbench_suite.bank import cache_folder
 from rlbench_suite.cli import prepare_jax
 from rlbench_suite.task_card import ONE_SHOT_FILE, SCORES_FILE, TaskCard
@@ -98,10 +98,8 @@ def _draw_all(task_ids: list[str]) -> Iterator[tuple[str, bytes]]:
 def _keep(path: Path, gif: bytes) -> None:
     """Put an animation into the cache. A cache that cannot be written is no error."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:  # so that no reader meets half a file
-            (unfinished := Path(folder, path.name)).write_bytes(gif)
-            unfinished.replace(path)
+        with replacing(path) as unfinished:
+            unfinished.write_bytes(gif)
         name = path.name.rpartition("-")[0]
         for old in sorted(path.parent.glob(f"{name}-*.gif"), key=lambda file: file.stat().st_mtime)[:-KEPT]:
             old.unlink()

@@ -20,7 +20,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 from rlbench_suite.component import Row, action_in_words, component_tables
-from rlbench_suite.evaluation.one_shot import NO_SKILL, PLAYERS, skill
+from rlbench_suite.evaluation.analysis.one_shot import NO_SKILL, PLAYERS, skill
 from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.registry import allowed_settings, cards
 from rlbench_suite.task_card import TaskCard

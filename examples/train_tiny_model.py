@@ -32,7 +32,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 import datasets
 from rlbench_suite.dice import Dice
-from rlbench_suite.evaluation.one_shot import interval
+from rlbench_suite.evaluation.statistics.wilson import wilson_interval
 from rlbench_suite.language import PuzzleDataset
 from rlbench_suite.language.rows import Row, instance_of, score
 from rlbench_suite.language.trl import puzzle_reward
@@ -123,7 +123,7 @@ def evaluate(model: Any, tokenizer: Any, rows: Sequence[Row]) -> Score:
     with torch.no_grad():
         replies = model.generate(tokens, attention_mask=torch.ones_like(tokens), max_new_tokens=REPLY, do_sample=False)
     texts = tokenizer.batch_decode(replies[:, CELLS:], skip_special_tokens=True)
-    return interval([score(row, text) for row, text in zip(rows, texts, strict=True)])
+    return wilson_interval([score(row, text) for row, text in zip(rows, texts, strict=True)])
 
 
 class Progress(TrainerCallback):  # type: ignore[misc]
@@ -173,8 +173,8 @@ def main(*, minutes: float = 8.0, steps: int = 600, seed: int = 0, warm_up_steps
     warm_up(model, tokenizer, rows, seed, warm_up_steps)
     before = evaluate(model, tokenizer, tests)
     print(f"{PUZZLE} {DIFFICULTY}, test split: mean score of {len(tests)} answers [95 % interval]")
-    print(f"random answers: {shown(interval(list(answers_score(tests, guessing=True))))}")
-    print(f"rule of thumb: {shown(interval(list(answers_score(tests, guessing=False))))}")
+    print(f"random answers: {shown(wilson_interval(list(answers_score(tests, guessing=True))))}")
+    print(f"rule of thumb: {shown(wilson_interval(list(answers_score(tests, guessing=False))))}")
     print(f"start of GRPO, {time.monotonic() - started:.0f} s: {shown(before)}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         trainer = GRPOTrainer(

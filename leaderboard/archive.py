@@ -146,26 +146,28 @@ class Archive:
         """Return the claims, checked against the schema and nothing else."""
         return Submission.parse(self.read(MANIFEST, MAX_JSON))
 
-    def table(self, name: str, schema: pa.Schema, seeds: int, least: int, most: int) -> Iterator[dict[str, np.ndarray]]:
+    def table(
+        self, name: str, schema: pa.Schema, seeds: int, min_rows: int, max_rows: int
+    ) -> Iterator[dict[str, np.ndarray]]:
         """Yield the row groups of a table, one for each training seed, as mappings from column to values.
 
         Args:
             name: name of the member.
             schema: columns that it must have.
             seeds: number of row groups that it must have.
-            least: smallest number of rows in a row group.
-            most: largest number of rows in a row group.
+            min_rows: smallest number of rows in a row group.
+            max_rows: largest number of rows in a row group.
 
         Raises:
             Rejected: the table differs from this.
         """
         width = sum(field.type.bit_width for field in schema) // 8 + 1
-        data = self.read(name, seeds * most * width + seeds * len(schema) * 1024 + _OVERHEAD)
+        data = self.read(name, seeds * max_rows * width + seeds * len(schema) * 1024 + _OVERHEAD)
         try:
             source = pa.BufferReader(data)
             limits = {"thrift_string_size_limit": 2**20, "thrift_container_size_limit": 2**20}
             file = pq.ParquetFile(source, **limits)
-            _check_table(name, file, schema, seeds, least, most, len(data))
+            _check_table(name, file, schema, seeds, min_rows, max_rows, len(data))
             for i in range(seeds):
                 group = file.read_row_group(i, use_threads=False)
                 group.validate(full=True)
@@ -198,12 +200,18 @@ def _check_members(file: IO[bytes], zipped: zipfile.ZipFile, directory: int) -> 
     """Check that the members are plain files with safe, distinct names, one after another from the first byte on."""
     if (inflated := sum(info.file_size for info in zipped.infolist())) > MAX_INFLATED:
         raise Rejected(f"The members inflate to {inflated:,} bytes in all; at most {MAX_INFLATED:,} are allowed.")
-    place = 0
+    position = 0
     names: set[str] = set()
     for info in zipped.infolist():
         name = info.orig_filename
-        parts = name.split("/")
-        if name.startswith("/") or "\\" in name or ":" in name or not name.isprintable() or {"", ".", ".."} & {*parts}:
+        segments = name.split("/")
+        if (
+            name.startswith("/")
+            or "\\" in name
+            or ":" in name
+            or not name.isprintable()
+            or {"", ".", ".."} & {*segments}
+        ):
             raise Rejected(f"The zip has the member {name[:80]!r}, which is not a path inside it.")
         if name in names:
             raise Rejected(f"The zip has the member {name[:80]} twice.")
@@ -213,14 +221,14 @@ def _check_members(file: IO[bytes], zipped: zipfile.ZipFile, directory: int) -> 
             raise Rejected(f"The member {name[:80]} is not a plain file (a link, a folder or a device).")
         if info.flag_bits & ~0x800 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise Rejected(f"The member {name[:80]} is encrypted, streamed or compressed in another way than deflate.")
-        if info.header_offset != place or info.extra or info.comment:
+        if info.header_offset != position or info.extra or info.comment:
             raise Rejected(f"Bytes before or in the member {name[:80]} belong to no member.")
         header = _local_header(info)
-        file.seek(place)
+        file.seek(position)
         if file.read(len(header)) != header:
             raise Rejected(f"The header of the member {name[:80]} differs from the zip's directory.")
-        place += len(header) + info.compress_size
-    if place != directory:
+        position += len(header) + info.compress_size
+    if position != directory:
         raise Rejected("Bytes after the last member belong to no member.")
 
 
@@ -237,18 +245,18 @@ def _local_header(info: zipfile.ZipInfo) -> bytes:
 
 
 def _check_table(
-    name: str, file: pq.ParquetFile, schema: pa.Schema, seeds: int, least: int, most: int, size: int
+    name: str, file: pq.ParquetFile, schema: pa.Schema, seeds: int, min_rows: int, max_rows: int, size: int
 ) -> None:
     metadata = file.metadata
     if metadata.metadata:
         raise Rejected(f"{name} has metadata; none is allowed.")
     expected = [(field.name, _PHYSICAL[str(field.type)]) for field in schema]
     columns = [metadata.schema.column(i) for i in range(metadata.num_columns)]
-    found = [(column.path, column.physical_type) for column in columns]
-    if found != expected:
-        wrong = next((f"{a} {b}" for (a, b) in found if (a, b) not in expected), "fewer, or in another order")
-        wanted = ", ".join(f"{a} {b}" for a, b in expected[:8]) + (", ..." if len(expected) > 8 else "")
-        raise Rejected(f"{name} has other columns than {wanted} (found: {wrong[:80]}).")
+    columns_in_file = [(column.path, column.physical_type) for column in columns]
+    if columns_in_file != expected:
+        wrong = next((f"{a} {b}" for (a, b) in columns_in_file if (a, b) not in expected), "fewer, or in another order")
+        expected_columns = ", ".join(f"{a} {b}" for a, b in expected[:8]) + (", ..." if len(expected) > 8 else "")
+        raise Rejected(f"{name} has other columns than {expected_columns} (found: {wrong[:80]}).")
     plain = all(
         c.max_definition_level == c.max_repetition_level == 0 and c.logical_type.type == "NONE" for c in columns
     )
@@ -260,8 +268,8 @@ def _check_table(
         )
     for i in range(seeds):
         group = metadata.row_group(i)
-        if not least <= group.num_rows <= most:
-            allowed = f"{least}" if least == most else f"{least} to {most}"
+        if not min_rows <= group.num_rows <= max_rows:
+            allowed = f"{min_rows}" if min_rows == max_rows else f"{min_rows} to {max_rows}"
             raise Rejected(f"{name} has {group.num_rows} rows in row group {i}; {allowed} are allowed.")
         chunks = [group.column(j) for j in range(metadata.num_columns)]
         if any(chunk.compression != "UNCOMPRESSED" or chunk.num_values != group.num_rows for chunk in chunks):

@@ -8,10 +8,18 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from rlbench_suite.evaluation.chart import number
-from rlbench_suite.evaluation.intervals import Estimate
 from rlbench_suite.evaluation.protocol import EPISODES
-from rlbench_suite.evaluation.statistics import Comparison, Summary, compare, error_of_mean, iqm, mean, with_error
+from rlbench_suite.evaluation.report.chart import number
+from rlbench_suite.evaluation.statistics.aggregates import (
+    Comparison,
+    Summary,
+    compare,
+    error_of_mean,
+    iqm,
+    mean,
+    with_error,
+)
+from rlbench_suite.evaluation.statistics.intervals import Estimate
 from rlbench_suite.registry import GENERALISATION, cards, suites
 from rlbench_suite.task_card import TaskCard
 
@@ -165,7 +173,7 @@ class Standing:
         if self.copy_of:
             return (
                 f"takes the same actions as {self.copy_of}, which arrived earlier, at every step "
-                f"of {self.shared[self.copy_of]:,} of {episodes(self.verdict.played):,} episodes"
+                f"of {self.shared[self.copy_of]:,} of {episodes(self.verdict.actions_played):,} episodes"
             )
         if self.seeds < LEAST_SEEDS:
             return f"has {self.seeds} seed{'s' * (self.seeds != 1)} a task; a rank needs {LEAST_SEEDS}"
@@ -173,7 +181,7 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Place:
+class RankedEntry:
     """One line of a ranking."""
 
     rank: int
@@ -197,11 +205,11 @@ class Board:
     suite: str
     budget: str
     tasks: tuple[TaskCard, ...]
-    places: tuple[Place, ...]
+    ranking: tuple[RankedEntry, ...]
     comparison: Comparison
     unranked: Mapping[str, str]
     """Reasons by the title of the entry."""
-    others: tuple[Standing, ...]
+    unranked_entries: tuple[Standing, ...]
     """Entries that are not ranked."""
     unequal: Mapping[str, tuple[float, float]]
     """Fewest and most training steps that ranked entries claim, by task; only tasks where they differ.
@@ -250,27 +258,27 @@ def standings(
     accepted.sort(key=lambda pair: (arrivals.get(pair[0].sha256, float("inf")), pair[1].entry.title))
     result: list[Standing] = []
     for verdict, submission in accepted:
-        entry, mine = submission.entry, verdict.played
-        same = {e.title: shared(mine, e.verdict.played) for e in result}
+        entry, actions = submission.entry, verdict.actions_played
+        equal_episodes = {e.title: shared(actions, e.verdict.actions_played) for e in result}
         by_owners = {e.title for e in result if verdict.sha256 in confirmed and e.submission.entry.may_become(entry)}
         namesakes = [e.title for e in result if e.original and e.submission.entry.name.lower() == entry.name.lower()]
         versions = by_owners.intersection(namesakes)
-        copies = [e.title for e in result if is_copy(mine, e.verdict.played, same_entry=e.title in versions)]
+        copies = [e.title for e in result if is_copy(actions, e.verdict.actions_played, same_entry=e.title in versions)]
         by_others = [e for e in result if e.title not in by_owners]
         copied = {
             task: (e.title, count)
             for e in reversed(by_others)  # the first to arrive overwrites the others
-            for task, count in copied_tasks(mine, e.verdict.played).items()
+            for task, count in copied_tasks(actions, e.verdict.actions_played).items()
         }
         result.append(
             Standing(
                 verdict=verdict,
                 submission=submission,
                 arrived=arrivals.get(verdict.sha256),
-                copy_of=max(copies, key=lambda title: same[title], default=None),
+                copy_of=max(copies, key=lambda title: equal_episodes[title], default=None),
                 name_of=next((title for title in namesakes if title not in by_owners), None),
                 copied=copied,
-                shared={title: count for title, count in same.items() if 10 * count >= episodes(mine)},
+                shared={title: count for title, count in equal_episodes.items() if 10 * count >= episodes(actions)},
             )
         )
     newest: dict[str, Standing] = {}
@@ -291,7 +299,7 @@ def _successor(standing: Standing, newest: Mapping[str, Standing]) -> str | None
 
 def boards(entries: Sequence[Standing]) -> list[Board]:
     """Return the boards that rank at least one entry; the widest suites and longest budgets come first."""
-    found = []
+    boards_found = []
     for suite, ids in suites().items():
         if suite == GENERALISATION:  # the judge replays no episodes on training contexts
             continue
@@ -299,15 +307,15 @@ def boards(entries: Sequence[Standing]) -> list[Board]:
         for budget in reversed(EPISODES):
             board = _board(suite, budget, tasks, [e for e in entries if e.submission.budget == budget])
             if board:
-                found.append(board)
+                boards_found.append(board)
     budgets = list(EPISODES)
-    found.sort(key=lambda board: (-len(board.tasks), board.suite, -budgets.index(board.budget)))
-    seen: set[tuple[frozenset[str], str]] = set()
+    boards_found.sort(key=lambda board: (-len(board.tasks), board.suite, -budgets.index(board.budget)))
+    known_boards: set[tuple[frozenset[str], str]] = set()
     distinct = []
-    for board in found:  # two suites of a small package may have the same tasks
+    for board in boards_found:  # two suites of a small package may have the same tasks
         key = frozenset(card.id for card in board.tasks), board.budget
-        if key not in seen:
-            seen.add(key)
+        if key not in known_boards:
+            known_boards.add(key)
             distinct.append(board)
     return distinct
 
@@ -316,8 +324,8 @@ def _board(suite: str, budget: str, tasks: tuple[TaskCard, ...], entries: Sequen
     ids = [card.id for card in tasks]
     scores, reasons = {}, {}
     for entry in entries:
-        theirs = entry.verdict.scores
-        absent = [card.name for card in tasks if card.id not in theirs]
+        replayed_scores = entry.verdict.scores
+        absent = [card.name for card in tasks if card.id not in replayed_scores]
         if len(absent) == len(ids):
             continue
         if entry.unranked:
@@ -334,24 +342,24 @@ def _board(suite: str, budget: str, tasks: tuple[TaskCard, ...], entries: Sequen
                 for title, count in (entry.copied[card.id],)
             ) + (f"; and on {len(copied) - 4} more tasks" if len(copied) > 4 else "")
         else:
-            scores[entry.title] = {task: theirs[task] for task in ids}
+            scores[entry.title] = {task: replayed_scores[task] for task in ids}
     if not scores:
         return None
     comparison = compare(scores, anchors={task: anchor(task) for task in ids})
     by_title = {entry.title: entry for entry in entries}
     violated = {title: by_title[title].violated(tasks) for title in scores}
     order = sorted(scores, key=lambda title: (bool(violated[title]), -comparison.agents[title].iqm.point, title))
-    places: list[Place] = []
+    ranking: list[RankedEntry] = []
     for i, title in enumerate(order):
         summary = comparison.agents[title]
-        before = places[-1] if places else None
+        before = ranking[-1] if ranking else None
         tied = before and (bool(before.violated), before.summary.iqm.point) == (
             bool(violated[title]),
             summary.iqm.point,
         )
         following = order[i + 1] if i + 1 < len(order) else None
-        places.append(
-            Place(
+        ranking.append(
+            RankedEntry(
                 rank=before.rank if before and tied else i + 1,
                 standing=by_title[title],
                 summary=summary,
@@ -366,10 +374,10 @@ def _board(suite: str, budget: str, tasks: tuple[TaskCard, ...], entries: Sequen
         suite=suite,
         budget=budget,
         tasks=tasks,
-        places=tuple(places),
+        ranking=tuple(ranking),
         comparison=comparison,
         unranked=reasons,
-        others=tuple(entry for entry in entries if entry.title in reasons),
+        unranked_entries=tuple(entry for entry in entries if entry.title in reasons),
         unequal=_unequal([by_title[title] for title in order], ids),
     )
 
@@ -388,9 +396,9 @@ def carrying(scores: Mapping[str, Sequence[float]]) -> Estimate:
 
 def _unequal(entries: Sequence[Standing], tasks: Iterable[str]) -> dict[str, tuple[float, float]]:
     """Return the fewest and the most training steps by task, for tasks where entries that train differ in them."""
-    found = {}
+    unequal_steps = {}
     for task in tasks:
         steps = [e.training[task].steps for e in entries if e.training[task].steps]
         if steps and max(steps) > _EQUAL * min(steps):
-            found[task] = min(steps), max(steps)
-    return found
+            unequal_steps[task] = min(steps), max(steps)
+    return unequal_steps

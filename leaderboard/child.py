@@ -26,8 +26,8 @@ def main() -> None:
     os.dup2(2, 1)  # output of a simulator must not be taken for a result
     _limit()
 
-    def say(**said: Any) -> None:
-        print(json.dumps(said), file=say_to, flush=True)
+    def say(**message: Any) -> None:
+        print(json.dumps(message), file=say_to, flush=True)
 
     what, path = sys.argv[1], Path(sys.argv[2])
     from .verify import read_contents, verify
@@ -52,17 +52,17 @@ def _limit() -> None:
     with suppress(ImportError):  # outside POSIX
         import resource
 
-        most = {resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: _LARGEST_FILE}
+        limits = {resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: _LARGEST_FILE}
         if MEMORY in os.environ:
-            most[resource.RLIMIT_DATA] = 2 * int(os.environ[MEMORY])
-        for kind, limit in most.items():
+            limits[resource.RLIMIT_DATA] = 2 * int(os.environ[MEMORY])
+        for kind, limit in limits.items():
             with suppress(ValueError, OSError):  # a lower limit is set already
                 resource.setrlimit(kind, (limit, limit))
 
 
-def _leave(said: TextIO) -> None:
+def _leave(pipe: TextIO) -> None:
     """End the process without destructors, because a damaged file may have corrupted a library's memory."""
-    said.flush()
+    pipe.flush()
     os._exit(0)
 
 

@@ -34,50 +34,52 @@ def by_episode(columns: Sequence[np.ndarray], lengths: np.ndarray) -> Fingerprin
     return "".join(digest(rows[end - n : end])[:DIGITS] for n, end in zip(lengths, ends, strict=True))
 
 
-def episodes(mine: Actions) -> int:
+def episodes(actions: Actions) -> int:
     """Return the number of episodes."""
-    return sum(len(text) // DIGITS for text in mine.values())
+    return sum(len(text) // DIGITS for text in actions.values())
 
 
-def shared(mine: Actions, theirs: Actions) -> int:
+def shared(actions: Actions, later_actions: Actions) -> int:
     """Return the number of episodes that two entries play with the same actions."""
     count = 0
-    for cell in mine.keys() & theirs.keys():
-        one, other = (np.frombuffer(text.encode(), f"S{DIGITS}") for text in (mine[cell], theirs[cell]))
-        both = min(len(one), len(other))
-        count += int((one[:both] == other[:both]).sum())
+    for cell in actions.keys() & later_actions.keys():
+        first, second = (np.frombuffer(text.encode(), f"S{DIGITS}") for text in (actions[cell], later_actions[cell]))
+        common_length = min(len(first), len(second))
+        count += int((first[:common_length] == second[:common_length]).sum())
     return count
 
 
-def copied_tasks(mine: Actions, earlier: Actions) -> dict[str, int]:
+def copied_tasks(actions: Actions, earlier: Actions) -> dict[str, int]:
     """Return the tasks on which most episodes are equal, with the number of equal episodes.
 
     Actions that the earlier entry repeats in several episodes of a task are no evidence: if all episodes begin alike,
     there may be one best sequence, which everyone can find. So some equal episodes must occur only once.
     """
-    found = {}
-    for task in sorted({task for task, _ in mine} & {task for task, _ in earlier}):
-        ours, theirs = ({cell: text for cell, text in all_.items() if cell[0] == task} for all_ in (mine, earlier))
-        if 2 * (count := shared(ours, theirs)) > episodes(ours):
-            times = Counter(one for text in theirs.values() for one in _each(text))
+    copied = {}
+    for task in sorted({task for task, _ in actions} & {task for task, _ in earlier}):
+        ours, earlier_of_task = (
+            {cell: text for cell, text in all_.items() if cell[0] == task} for all_ in (actions, earlier)
+        )
+        if 2 * (count := shared(ours, earlier_of_task)) > episodes(ours):
+            times = Counter(episode for text in earlier_of_task.values() for episode in _each(text))
             telling = sum(
-                one == other and times[other] == 1
-                for cell in ours.keys() & theirs.keys()
-                for one, other in zip(_each(ours[cell]), _each(theirs[cell]), strict=False)
+                episode == earlier_episode and times[earlier_episode] == 1
+                for cell in ours.keys() & earlier_of_task.keys()
+                for episode, earlier_episode in zip(_each(ours[cell]), _each(earlier_of_task[cell]), strict=False)
             )
             if telling >= LEAST_TELLING:
-                found[task] = count
-    return found
+                copied[task] = count
+    return copied
 
 
 def _each(text: Fingerprints) -> list[str]:
     return [text[i : i + DIGITS] for i in range(0, len(text), DIGITS)]
 
 
-def is_copy(mine: Actions, earlier: Actions, *, same_entry: bool) -> bool:
+def is_copy(actions: Actions, earlier: Actions, *, same_entry: bool) -> bool:
     """Return True if most episodes of an entry equal those of an earlier entry.
 
     A new version of the same entry may keep many episodes of the old one, but not all.
     """
-    count, of = shared(mine, earlier), episodes(mine)
+    count, of = shared(actions, earlier), episodes(actions)
     return count == of if same_entry else 2 * count > of

@@ -22,16 +22,16 @@ def list_archives(folder: Path, arrivals: Sequence[Arrival]) -> tuple[list[Path]
     Returns:
         Paths of the archives; and by escaped name the reason, a sentence, why a file is no archive.
     """
-    place = {arrival.archive: arrival.sequence for arrival in arrivals[::-1]}
-    archives, others = [], {}
+    sequence_of = {arrival.archive: arrival.sequence for arrival in arrivals[::-1]}
+    archives, refused = [], {}
     for path in folder.iterdir() if folder.is_dir() else ():
         if path.name.endswith(".zip"):
             if fault := _fault(path):
-                others[escaped(path.name)] = fault
+                refused[escaped(path.name)] = fault
             else:
                 archives.append(path)
-    archives.sort(key=lambda path: (place.get(path.name, float("inf")), path.name.lower(), path.name))
-    return archives, dict(sorted(others.items()))
+    archives.sort(key=lambda path: (sequence_of.get(path.name, float("inf")), path.name.lower(), path.name))
+    return archives, dict(sorted(refused.items()))
 
 
 def _fault(path: Path) -> str | None:

@@ -25,7 +25,7 @@ from typing import IO, Any, NamedTuple
 from pydantic import ValidationError
 
 import rlbench_suite
-from rlbench_suite.evaluation.machine import Machine
+from rlbench_suite.evaluation.runs.machine import Machine
 
 from .child import MEMORY
 from .schema import Origin, plain_sentence
@@ -74,14 +74,14 @@ def judge(path: Path, *, progress: Show = lambda _: None, limits: Limits = LIMIT
     with path.open("rb") as file:
         sha256, size = hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
     try:
-        found = Verdict.model_validate_json(json.dumps(_ask("verify", path, progress, limits)))
+        verdict = Verdict.model_validate_json(json.dumps(_ask("verify", path, progress, limits)))
     except (_Died, ValidationError) as death:
-        said = death if isinstance(death, _Died) else "The judge's process gave no verdict"
+        reason = death if isinstance(death, _Died) else "The judge's process gave no verdict"
         return Verdict(
             sha256=sha256,
             size=size,
             submission=None,
-            problems=(plain_sentence(f"{said}."),),
+            problems=(plain_sentence(f"{reason}."),),
             cells=(),
             exact=False,
             judge=Origin.of(Machine.this()),
@@ -90,9 +90,9 @@ def judge(path: Path, *, progress: Show = lambda _: None, limits: Limits = LIMIT
             version=rlbench_suite.__version__,
             finished=False,
         )
-    problems = tuple(map(plain_sentence, found.problems))
+    problems = tuple(map(plain_sentence, verdict.problems))
     # Hash and size are computed here, not taken from the process.
-    return found.model_copy(update={"sha256": sha256, "size": size, "problems": problems})
+    return verdict.model_copy(update={"sha256": sha256, "size": size, "problems": problems})
 
 
 def open_up(path: Path, *, limits: Limits = LIMITS) -> Contents | None:
@@ -131,18 +131,18 @@ def _ask(what: str, path: Path, progress: Show, limits: Limits) -> Any:
             if line is not None:
                 heard = now
                 try:
-                    said = json.loads(line)
-                    if "found" in said:
-                        return said["found"]
-                    if "failed" in said:
-                        raise _Died(f"The judge {said['failed']} while {doing or 'starting'}")
-                    doing = plain_sentence(str(said["doing"]))
+                    message = json.loads(line)
+                    if "found" in message:
+                        return message["found"]
+                    if "failed" in message:
+                        raise _Died(f"The judge {message['failed']} while {doing or 'starting'}")
+                    doing = plain_sentence(str(message["doing"]))
                 except (ValueError, KeyError, TypeError, RecursionError):
                     raise _Died(f"The judge's process sent an unknown message while {doing or 'starting'}") from None
                 progress(doing)
-            if (taken := _resident(process.pid)) > limits.memory:
+            if (used_memory := _resident(process.pid)) > limits.memory:
                 raise _Died(
-                    f"The judge's process needed {taken / 2**30:.1f} GiB of memory while {doing or 'starting'}; "
+                    f"The judge's process needed {used_memory / 2**30:.1f} GiB of memory while {doing or 'starting'}; "
                     f"{limits.memory / 2**30:.1f} GiB are allowed"
                 )
             if now - heard > limits.silence or now - began > limits.seconds:
@@ -170,11 +170,11 @@ def _child(
     errors, over = bytearray(), threading.Event()
 
     def listen(pipe: IO[bytes]) -> None:
-        left = limits.output
+        remaining_bytes = limits.output
         line = b"more than it may"
-        while line and left > 0:
-            line = pipe.readline(left)
-            left -= len(line)
+        while line and remaining_bytes > 0:
+            line = pipe.readline(remaining_bytes)
+            remaining_bytes -= len(line)
             while not over.is_set():
                 try:
                     lines.put(line, timeout=_TICK)

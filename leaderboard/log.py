@@ -60,9 +60,9 @@ def extended(arrivals: list[Arrival], archives: Iterable[tuple[str, str]], confi
         confirmed: SHA-256 of the archive whose authors the maintainer confirms.
     """
     arrivals = list(arrivals)
-    known = {(arrival.archive, arrival.sha256) for arrival in arrivals}
+    logged = {(arrival.archive, arrival.sha256) for arrival in arrivals}
     for name, sha256 in archives:
-        if (name, sha256) not in known:
+        if (name, sha256) not in logged:
             number = len(arrivals) + 1
             arrivals.append(
                 Arrival(

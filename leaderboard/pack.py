@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from rlbench_suite.evaluation.manifest import Cell, CellResult
-from rlbench_suite.evaluation.run import Run, read_manifest
-from rlbench_suite.evaluation.statistics import iqm, mean
-from rlbench_suite.evaluation.tables import EPISODES
-from rlbench_suite.evaluation.writing import replacing, writing
+from rlbench_suite.atomic_files import replacing, writing
+from rlbench_suite.evaluation.cell import Cell
+from rlbench_suite.evaluation.runs.manifest import CellResult
+from rlbench_suite.evaluation.runs.run import Run, read_manifest
+from rlbench_suite.evaluation.runs.tables import EPISODES
+from rlbench_suite.evaluation.statistics.aggregates import iqm, mean
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.registry import cards, resolve_suite
 from rlbench_suite.task import Task
@@ -75,17 +76,17 @@ def pack(path: Path, entry: Entry, to: Path, *, suite: str | None = None) -> Sub
         )
     tasks = list(manifest.hyperparameters[entry.agent])
     if suite is not None:
-        wanted = [card.id for card in resolve_suite(suite)]
-        if absent := [task for task in wanted if task not in tasks]:
+        suite_tasks = [card.id for card in resolve_suite(suite)]
+        if absent := [task for task in suite_tasks if task not in tasks]:
             raise ValueError(f"The run in {path} has {entry.agent} not on {', '.join(absent)}.")
-        tasks = wanted
+        tasks = suite_tasks
     if foreign := [task for task in tasks if task not in cards()]:
         raise ValueError(f"A board has tasks as they are registered, and {foreign[0]} has settings of its own.")
     cells_to_pack = [Cell(entry.agent, task, seed) for task in tasks for seed in range(manifest.seeds)]
     if missing := [cell for cell in cells_to_pack if not run.cell_path(cell).exists()]:
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-        named = "; ".join(map(str, missing[:3]))
-        raise ValueError(f"The run in {path} lacks {named}{more}; finish it with rlsuite-eval --resume.")
+        missing_cells = "; ".join(map(str, missing[:3]))
+        raise ValueError(f"The run in {path} lacks {missing_cells}{more}; finish it with rlsuite-eval --resume.")
     results = [result for result in map(run.result, cells_to_pack) if result]
     for result in results:
         run.check_tables(result)

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import rlbench_suite
-from rlbench_suite.evaluation import chart
-from rlbench_suite.evaluation.intervals import Estimate
-from rlbench_suite.evaluation.page import render
-from rlbench_suite.evaluation.remarks import several
-from rlbench_suite.evaluation.statistics import mean, with_error
-from rlbench_suite.evaluation.unseen import on_unseen
+from rlbench_suite.evaluation.report import chart
+from rlbench_suite.evaluation.report.page import render
+from rlbench_suite.evaluation.report.report_remarks import several
+from rlbench_suite.evaluation.statistics.aggregates import mean, with_error
+from rlbench_suite.evaluation.statistics.intervals import Estimate
+from rlbench_suite.evaluation.statistics.unseen_runs import on_unseen
 from rlbench_suite.registry import cards
 from rlbench_suite.scale import Scale
 from rlbench_suite.task_card import TaskCard
@@ -33,7 +33,7 @@ _COLOURED = chart.COLOURS - 1
 
 def index_page(boards: Sequence[Board], entries: Sequence[Standing], refused: Mapping[str, Sequence[str]]) -> str:
     """Return the first page: the widest ranking, all rankings, all entries, and the refused archives."""
-    main = max(boards, key=lambda board: (len(board.places) > 1, len(board.tasks)), default=None)
+    main = max(boards, key=lambda board: (len(board.ranking) > 1, len(board.tasks)), default=None)
     cells = [cell for entry in entries for cell in entry.verdict.cells]
     return _page(
         "index.html",
@@ -56,9 +56,9 @@ def index_page(boards: Sequence[Board], entries: Sequence[Standing], refused: Ma
 
 def board_page(board: Board) -> str:
     """Return the page of a suite at a budget."""
-    profiles = [(place.standing.title, place.summary.profile) for place in board.places[:_COLOURED]]
+    profiles = [(ranked.standing.title, ranked.summary.profile) for ranked in board.ranking[:_COLOURED]]
     lines = [chart.Line(title, p.taus, p.fraction, i, p.low, p.high) for i, (title, p) in enumerate(profiles)]
-    columns = [place.standing for place in board.places[:MOST_COLUMNS]]
+    columns = [ranked.standing for ranked in board.ranking[:MOST_COLUMNS]]
     return _page(
         "board.html",
         title=board.title,
@@ -86,7 +86,7 @@ def entry_page(entry: Standing, boards: Sequence[Board]) -> str:
         entry=entry,
         overall=carrying(entry.verdict.scores),
         rows=[TaskRow.of(entry, task) for task in entry.verdict.scores],
-        ranks=[(board, place) for board in boards for place in board.places if place.standing.title == entry.title],
+        ranks=[(board, ranked) for board in boards for ranked in board.ranking if ranked.standing.title == entry.title],
         said=list(_entry_remarks(entry)),
         claims=_claims(entry.submission),
         hyperparameters=_hyperparameters(entry.submission),
@@ -104,8 +104,8 @@ class Axis:
 
     WIDTH: ClassVar[int] = 240
     MARGIN: ClassVar[int] = 12
-    LEAST: ClassVar[float] = -0.5
-    MOST: ClassVar[float] = 3.0
+    LOWEST_SCORE: ClassVar[float] = -0.5
+    HIGHEST_SCORE: ClassVar[float] = 3.0
     """Ends of the widest scale. Values beyond are drawn at the edge, so one odd entry does not squeeze the rest."""
 
     low: float
@@ -114,9 +114,9 @@ class Axis:
     @classmethod
     def of(cls, board: Board) -> Axis:
         """Return a scale that holds 0, 1 and, within its limits, every IQM of the board with its interval."""
-        values = [v for p in board.places for v in (p.summary.iqm.point, p.summary.iqm.low, p.summary.iqm.high)]
+        values = [v for p in board.ranking for v in (p.summary.iqm.point, p.summary.iqm.low, p.summary.iqm.high)]
         finite = [value for value in values if math.isfinite(value)]
-        return cls(max(min(0.0, *finite), cls.LEAST), min(max(1.0, *finite), cls.MOST))
+        return cls(max(min(0.0, *finite), cls.LOWEST_SCORE), min(max(1.0, *finite), cls.HIGHEST_SCORE))
 
     def x(self, value: float) -> float:
         """Return the position of a value in the picture."""
@@ -182,25 +182,25 @@ def _unequal(board: Board) -> Iterable[str]:
 
 
 def _board_remarks(board: Board) -> Iterable[str]:
-    counts = {count for place in board.places for count in place.summary.seeds.values()}
+    counts = {count for ranked in board.ranking for count in ranked.summary.seeds.values()}
     if (fewest := min(counts)) > 1:
         yield on_unseen(fewest, len(board.tasks))
     if len(counts) > 1:
         yield "Entries have different numbers of seeds. More seeds give narrower and more reliable intervals."
-    classes = sorted({m.instruction_set for place in board.places for m in place.standing.submission.machines})
+    classes = sorted({m.instruction_set for ranked in board.ranking for m in ranked.standing.submission.machines})
     if len(classes) > 1:
         yield f"Runs come from machines of several instruction sets ({'; '.join(classes)})."
-    if known := [place.standing.title for place in board.places if place.standing.privileged]:
+    if privileged_titles := [ranked.standing.title for ranked in board.ranking if ranked.standing.privileged]:
         yield (
             "Privileged entries read the state or parameters of tasks, which agents do not see. Their scores do not "
-            f"compare with those of the others: {', '.join(known)}."
+            f"compare with those of the others: {', '.join(privileged_titles)}."
         )
-    if within := [place.standing.title for place in board.places if not place.standing.verdict.exact]:
+    if within := [ranked.standing.title for ranked in board.ranking if not ranked.standing.verdict.exact]:
         yield (
             f"These entries were replayed on another class of machine than the run's, and compared within each task's "
             f"tolerance, not to the bit: {', '.join(within)}."
         )
-    if len(board.places) > MOST_COLUMNS:
+    if len(board.ranking) > MOST_COLUMNS:
         yield f"The table of tasks shows the first {MOST_COLUMNS} entries; results.json has all."
 
 
@@ -218,11 +218,12 @@ def _entry_remarks(entry: Standing) -> Iterable[str]:
     if entry.privileged:
         names = several([card.name for card in entry.privileged])
         yield f"Privileged: by its own account it reads the state or parameters of {names}, which agents do not see."
-    for task, (title, same) in entry.copied.items():
-        yield f"It plays the episodes of {title}, which arrived first, on {cards()[task].name} ({same:,} are equal)."
-    for title, same in entry.shared.items():
+    for task, (title, equal_count) in entry.copied.items():
+        name = cards()[task].name
+        yield f"It plays the episodes of {title}, which arrived first, on {name} ({equal_count:,} are equal)."
+    for title, equal_count in entry.shared.items():
         if title != entry.copy_of:
-            yield f"{same:,} of its episodes take the same actions at every step as those of {title}."
+            yield f"{equal_count:,} of its episodes take the same actions at every step as those of {title}."
     if not entry.verdict.exact:
         yield (
             "It was replayed on another class of machine than the run's: returns were compared within each task's "

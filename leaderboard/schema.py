@@ -24,7 +24,7 @@ from pydantic import (
     ValidationError,
 )
 
-from rlbench_suite.evaluation.machine import Machine
+from rlbench_suite.evaluation.runs.machine import Machine
 from rlbench_suite.task import Task
 
 FORMAT = "rlbench-suite submission 2"
@@ -56,8 +56,8 @@ def _written_time(value: Any) -> Any:
 
 
 def _plain_url(text: str) -> str:
-    parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+    url = urlsplit(text)
+    if url.scheme not in ("http", "https") or not url.hostname or "@" in url.netloc:
         raise ValueError("must be an http or https address")
     if not re.fullmatch(r"[!#-;=?-\[\]_a-z~]+", text):
         raise ValueError("has characters that an address may not have")
@@ -130,12 +130,12 @@ class Entry(Strict):
         """Name and version, such as ``name-v1``. It is also the name of the archive."""
         return f"{self.name}-v{self.version}"
 
-    def may_become(self, other: Entry) -> bool:
-        """Return True if ``other`` may be a version of this entry: it names at least the same authors.
+    def may_become(self, later: Entry) -> bool:
+        """Return True if ``later`` may be a version of this entry: it names at least the same authors.
 
         An entry without authors has no later version, because anybody could make one.
         """
-        return bool(self.authors) and {*self.authors} <= {*other.authors}
+        return bool(self.authors) and {*self.authors} <= {*later.authors}
 
 
 class Origin(Strict):

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 import rlbench_suite
-from rlbench_suite.evaluation.machine import Machine
-from rlbench_suite.evaluation.manifest import VERSION
-from rlbench_suite.evaluation.writing import replacing, staging, writing
+from rlbench_suite.atomic_files import replacing, staging, writing
+from rlbench_suite.evaluation.runs.machine import Machine
+from rlbench_suite.evaluation.runs.manifest import VERSION
 from rlbench_suite.registry import cards
 
 from .boards import Board, Standing, boards, standings
@@ -65,8 +65,8 @@ def build(
     earlier = _earlier_files(site)
     arrivals = read_log(submissions)
     verdicts, refused = _verdicts(submissions, arrivals, fresh, progress)
-    places = {arrival.sha256: arrival.sequence for arrival in arrivals[::-1]}
-    entries = standings(verdicts, places, {arrival.sha256 for arrival in arrivals if arrival.confirmed})
+    sequences = {arrival.sha256: arrival.sequence for arrival in arrivals[::-1]}
+    entries = standings(verdicts, sequences, {arrival.sha256 for arrival in arrivals if arrival.confirmed})
     ranked = boards(entries)
     with writing(f"the site {site}"):
         site.mkdir(parents=True, exist_ok=True)
@@ -79,8 +79,8 @@ def _verdicts(
 ) -> tuple[list[Verdict], dict[str, tuple[str, ...]]]:
     """Return the verdicts on accepted archives, and the reasons for refusing others by file name."""
     verdicts: dict[str, Verdict] = {}
-    archives, others = list_archives(submissions, arrivals)
-    refused: dict[str, tuple[str, ...]] = {name: (reason,) for name, reason in others.items()}
+    archives, not_archives = list_archives(submissions, arrivals)
+    refused: dict[str, tuple[str, ...]] = {name: (reason,) for name, reason in not_archives.items()}
     for path in archives:
         verdict = _judge(path, fresh, progress)
         title = verdict.submission.entry.title if verdict.submission else ""
@@ -175,16 +175,16 @@ def _results(entries: list[Standing], ranked: list[Board], refused: dict[str, An
                 "tasks": [card.id for card in board.tasks],
                 "ranking": [
                     {
-                        "rank": place.rank,
-                        "entry": place.standing.title,
+                        "rank": ranked.rank,
+                        "entry": ranked.standing.title,
                         **{
-                            name: _numbers(getattr(place.summary, name))
+                            name: _numbers(getattr(ranked.summary, name))
                             for name in ("iqm", "mean", "median", "optimality_gap")
                         },
-                        "constrained_iqm": _numbers(place.constrained) if place.constrained else None,
-                        "violated": [card.id for card in place.violated],
+                        "constrained_iqm": _numbers(ranked.constrained) if ranked.constrained else None,
+                        "violated": [card.id for card in ranked.violated],
                     }
-                    for place in board.places
+                    for ranked in board.ranking
                 ],
                 "unranked": dict(board.unranked),
                 "unequal_training": board.unequal,
@@ -204,15 +204,15 @@ def _numbers(estimate: Any) -> list[float | None]:
 
 
 def _judge(path: Path, fresh: bool, progress: Callable[[str], None]) -> Verdict:
-    kept = _kept_at(path)
-    if kept and not fresh:
+    stored_verdict = _kept_at(path)
+    if stored_verdict and not fresh:
         try:
-            return Verdict.model_validate_json(kept.read_bytes())
+            return Verdict.model_validate_json(stored_verdict.read_bytes())
         except (OSError, ValidationError):
             pass
     verdict = judge(path, progress=lambda doing: progress(f"{path.name}: {doing}"))
-    if kept and verdict.finished:
-        with writing(f"a verdict to {kept.parent}"), replacing(kept) as unfinished:
+    if stored_verdict and verdict.finished:
+        with writing(f"a verdict to {stored_verdict.parent}"), replacing(stored_verdict) as unfinished:
             unfinished.write_text(verdict.model_dump_json())
     return verdict
 

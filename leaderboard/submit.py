@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from rlbench_suite.evaluation.writing import locked, staging, writing
+from rlbench_suite.atomic_files import locked, staging, writing
 
 from .archive import MAX_ARCHIVE
 from .copies import Actions, episodes, is_copy, shared
@@ -66,9 +66,9 @@ def submit(
                 if checkout and _is_uncommitted(checkout, target, verdict.sha256):  # an earlier call was killed
                     _commit(checkout, [target, target.with_name(LOG)], verdict.submission)
                     return target, verdict
-                _refuse_twice(verdict.submission, verdict.played, to, confirm_authors, progress)
+                _refuse_twice(verdict.submission, verdict.actions_played, to, confirm_authors, progress)
                 confirmed = verdict.sha256 if confirm_authors else None
-                _place(copy, verdict, target, unfinished, checkout, confirmed)
+                _store(copy, verdict, target, unfinished, checkout, confirmed)
     return target, verdict
 
 
@@ -78,7 +78,7 @@ def cache_folder() -> Path:
 
 
 def _refuse_twice(
-    submission: Submission, played: Actions, folder: Path, confirmed: bool, progress: Callable[[str], None]
+    submission: Submission, actions: Actions, folder: Path, confirmed: bool, progress: Callable[[str], None]
 ) -> None:
     entry, arrivals = submission.entry, read_log(folder)
     confirmed_before = {arrival.sha256 for arrival in arrivals if arrival.confirmed}
@@ -91,25 +91,25 @@ def _refuse_twice(
             if path.stem.lower() == entry.title.lower():
                 raise ValueError(f"There is already a file {path}, and it is not an archive.")
             continue
-        other = contents.submission
-        if other.entry.title.lower() == entry.title.lower():
+        earlier_entry = contents.submission.entry
+        if earlier_entry.title.lower() == entry.title.lower():
             raise ValueError(f"{entry.title} is already in {folder}; a new result needs a new name or --entry-version.")
         sha256 = file_sha256(path)
-        same_entry = other.entry.name.lower() == entry.name.lower() and all(
-            sha256 in confirmed_before and holder.may_become(other.entry) for holder in holders
+        same_entry = earlier_entry.name.lower() == entry.name.lower() and all(
+            sha256 in confirmed_before and holder.may_become(earlier_entry) for holder in holders
         )
         if same_entry:
-            holders.append(other.entry)
-            if not confirmed or not other.entry.may_become(entry):
-                raise ValueError(_kept(other.entry, folder))
-        if is_copy(played, contents.played, same_entry=same_entry):
+            holders.append(earlier_entry)
+            if not confirmed or not earlier_entry.may_become(entry):
+                raise ValueError(_version_refusal(earlier_entry, folder))
+        if is_copy(actions, contents.actions_played, same_entry=same_entry):
             raise ValueError(
-                f"{entry.title} takes the same actions as {other.entry.title}, which is already in {folder}, at every "
-                f"step of {shared(played, contents.played):,} of {episodes(played):,} episodes."
+                f"{entry.title} takes the same actions as {earlier_entry.title}, which is already in {folder}, at "
+                f"every step of {shared(actions, contents.actions_played):,} of {episodes(actions):,} episodes."
             )
 
 
-def _kept(entry: Entry, folder: Path) -> str:
+def _version_refusal(entry: Entry, folder: Path) -> str:
     if not entry.authors:
         return f"{entry.title} in {folder} names no authors, so it has no later version. Choose another --name."
     return (
@@ -119,7 +119,7 @@ def _kept(entry: Entry, folder: Path) -> str:
     )
 
 
-def _place(
+def _store(
     source: Path, verdict: Verdict, target: Path, aside: Path, checkout: Path | None, confirmed: str | None
 ) -> None:
     """Place an archive, never over another, and log it. If one of the two fails, neither stays.
@@ -131,8 +131,8 @@ def _place(
         raise ValueError(f"There is already a file {target}.")
     before, arrivals = log.read_bytes() if log.exists() else None, read_log(folder)
     archives, _ = list_archives(folder, arrivals)
-    known = {arrival.archive for arrival in arrivals}  # a file that was changed since then stays refused
-    there = [(path.name, file_sha256(path)) for path in archives if path.name not in known]  # added without submit
+    logged = {arrival.archive for arrival in arrivals}  # a file that was changed since then stays refused
+    there = [(path.name, file_sha256(path)) for path in archives if path.name not in logged]  # added without submit
     shutil.copyfile(source, aside / target.name)
     (aside / LOG).write_bytes(extended(arrivals, [*there, (target.name, verdict.sha256)], confirmed))
     (aside / "before").write_bytes(before or b"")
@@ -187,10 +187,10 @@ def _commit(checkout: Path, paths: list[Path], submission: Submission) -> None:
 
 def _git(where: Path, *arguments: str) -> str:
     try:
-        done = subprocess.run(["git", "-C", str(where), *arguments], capture_output=True, text=True, check=False)
+        process = subprocess.run(["git", "-C", str(where), *arguments], capture_output=True, text=True, check=False)
     except FileNotFoundError:
         raise OSError(f"{where} is the checkout of a git repository, and git is not installed.") from None
-    if done.returncode:
-        said = " ".join((done.stderr or done.stdout).split())[:500]
-        raise OSError(f"git {arguments[0]} failed in {where}: {said}")
-    return done.stdout
+    if process.returncode:
+        output = " ".join((process.stderr or process.stdout).split())[:500]
+        raise OSError(f"git {arguments[0]} failed in {where}: {output}")
+    return process.stdout

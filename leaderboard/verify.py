@@ -17,10 +17,10 @@ from pydantic import AwareDatetime
 import rlbench_suite
 from rlbench_suite.adapters.rollout import Record, replay
 from rlbench_suite.episode import scalar_return
-from rlbench_suite.evaluation import statistics
-from rlbench_suite.evaluation.machine import Machine
-from rlbench_suite.evaluation.manifest import VERSION
 from rlbench_suite.evaluation.protocol import EPISODES, evaluation_seeds
+from rlbench_suite.evaluation.runs.machine import Machine
+from rlbench_suite.evaluation.runs.manifest import VERSION
+from rlbench_suite.evaluation.statistics import aggregates
 from rlbench_suite.registry import cards
 from rlbench_suite.scale import Scale
 from rlbench_suite.task import Task
@@ -107,7 +107,7 @@ class Verdict(Strict):
         return scores
 
     @property
-    def played(self) -> Actions:
+    def actions_played(self) -> Actions:
         """Fingerprints of the actions of every episode."""
         return {(cell.task, cell.seed): cell.by_episode for cell in self.cells}
 
@@ -134,8 +134,8 @@ def verify(path: Path, *, progress: Callable[[str], None] = lambda _: None) -> V
             problems = [*_wrong_declarations(submission), *_wrong_members(submission, archive.names)]
             if not problems:
                 for claim in submission.tasks:
-                    found, wrong = _judge_task(archive, claim, submission.budget, exact, same_simulators, progress)
-                    cells += found
+                    task_cells, wrong = _judge_task(archive, claim, submission.budget, exact, same_simulators, progress)
+                    cells += task_cells
                     problems += wrong
                     if len(problems) >= MAX_PROBLEMS:
                         break
@@ -200,8 +200,8 @@ def _wrong_cells(claim: TaskClaim, submission: Submission) -> Iterator[str]:
     for seed, times in Counter(seeds).items():
         if times > 1:
             yield f"{task}, seed {seed}: the cell is claimed {times} times."
-    if count != (theirs := len({cell.seed for cell in first.cells})):
-        yield f"{task} has {count} seeds and {_name(first.task)} has {theirs}; all tasks need the same number."
+    if count != (first_count := len({cell.seed for cell in first.cells})):
+        yield f"{task} has {count} seeds and {_name(first.task)} has {first_count}; all tasks need the same number."
     if sorted(set(seeds)) != list(range(count)):
         yield f"{task} has the seeds {_list(seeds)}; they must be 0, 1, 2 and so on, so that none is picked."
     elif seeds != sorted(seeds):
@@ -231,13 +231,13 @@ def _wrong_references(card: TaskCard, claim: TaskClaim) -> Iterator[str]:
 
 
 def _wrong_members(submission: Submission, names: list[str]) -> Iterator[str]:
-    known = cards()
-    short = [known[claim.task].name for claim in submission.tasks if claim.task in known]
-    wanted = [MANIFEST] + [member(name) for name in short for member in (episodes_member, actions_member)]
-    for name in sorted(set(names).difference(wanted)):
+    cards_by_id = cards()
+    short = [cards_by_id[claim.task].name for claim in submission.tasks if claim.task in cards_by_id]
+    members = [MANIFEST] + [member(name) for name in short for member in (episodes_member, actions_member)]
+    for name in sorted(set(names).difference(members)):
         yield f"The archive has a member {name[:80]!r} that belongs to no claim."
     there = set(names)
-    for name in wanted:
+    for name in members:
         if name not in there:
             yield f"The member {name} is missing."
 
@@ -288,7 +288,7 @@ def _tables(
         (episodes_member(card.name), episodes_schema(task), count),
         (actions_member(card.name), actions_schema(task), count * card.horizon),
     )
-    groups = [archive.table(name, schema, seeds, count, most) for name, schema, most in members]
+    groups = [archive.table(name, schema, seeds, count, max_rows) for name, schema, max_rows in members]
     for _ in range(seeds):
         pair = []
         for (name, _, _), group in zip(members, groups, strict=True):
@@ -305,7 +305,7 @@ class Contents(Strict):
     """Task, training seed, and the fingerprints of the actions of each episode."""
 
     @property
-    def played(self) -> Actions:
+    def actions_played(self) -> Actions:
         """Fingerprints of the actions of every episode."""
         return {(task, seed): text for task, seed, text in self.actions}
 
@@ -317,7 +317,7 @@ def read_contents(path: Path, *, progress: Callable[[str], None] = lambda _: Non
         Rejected: it cannot be read.
         OSError: the file cannot be read.
     """
-    found = []
+    cells_of_actions = []
     with Archive.open(path) as archive:
         submission = archive.submission()
         if submission.budget not in EPISODES:
@@ -326,15 +326,15 @@ def read_contents(path: Path, *, progress: Callable[[str], None] = lambda _: Non
             if card := cards().get(claim.task):
                 tables = _tables(archive, card.build(), len(claim.cells), submission.budget, progress)
                 for cell, (claimed, rows) in zip(claim.cells, tables, strict=True):
-                    found.append((claim.task, cell.seed, by_episode(list(rows.values()), claimed["length"])))
-    return Contents(submission=submission, actions=tuple(found))
+                    cells_of_actions.append((claim.task, cell.seed, by_episode(list(rows.values()), claimed["length"])))
+    return Contents(submission=submission, actions=tuple(cells_of_actions))
 
 
-def _few(place: str, wrong: np.ndarray, say: Callable[[int], str]) -> Iterator[str]:
+def _few(subject: str, wrong: np.ndarray, say: Callable[[int], str]) -> Iterator[str]:
     """Describe the first faults of a kind in a sentence each, and count the others."""
     yield from map(say, wrong[:_ALIKE].tolist())
     if len(wrong) > _ALIKE:
-        yield f"{place}: there are {len(wrong) - _ALIKE:,} more faults of the same kind."
+        yield f"{subject}: there are {len(wrong) - _ALIKE:,} more faults of the same kind."
 
 
 class _Cell:
@@ -361,11 +361,11 @@ class _Cell:
 
     def wrong_trace(self) -> Iterator[str]:
         """Yield the faults of the trace itself. After some of them nothing can be replayed."""
-        played, seeds = self.claimed["episode_seed"], np.array(self.seeds)
+        episode_seeds, seeds = self.claimed["episode_seed"], np.array(self.seeds)
         lengths, rows, horizon = self.claimed["length"], len(self.columns[0]), self.task.card.horizon
-        others = np.flatnonzero(played != seeds)
-        yield from _few(self.name, others, lambda i: (
-            f"{self._episode(i)}: it was played on environment seed {played[i]}; the protocol's is {seeds[i]}."
+        foreign = np.flatnonzero(episode_seeds != seeds)
+        yield from _few(self.name, foreign, lambda i: (
+            f"{self._episode(i)}: it was played on environment seed {episode_seeds[i]}; the protocol's is {seeds[i]}."
         ))  # fmt: skip
         impossible = np.flatnonzero((lengths < 1) | (lengths > horizon))
         yield from _few(self.name, impossible, lambda i: (
@@ -374,7 +374,7 @@ class _Cell:
         steps = lengths.sum(dtype=np.int64)
         if steps != rows:
             yield f"{self.name}: {steps} steps are claimed in all, and there are {rows} actions."
-        self.playable = not len(others) and not len(impossible) and steps == rows
+        self.playable = not len(foreign) and not len(impossible) and steps == rows
         if self.playable:
             yield from self._wrong_actions(lengths)
 
@@ -382,12 +382,12 @@ class _Cell:
         ends = np.cumsum(lengths)
         low, high = action_bounds(self.task)
         wrong = [
-            np.flatnonzero(~((column >= least) & (column <= most)))  # also true for NaN
-            for column, least, most in zip(self.columns, low, high, strict=True)
+            np.flatnonzero(~((column >= lower) & (column <= upper)))  # also true for NaN
+            for column, lower, upper in zip(self.columns, low, high, strict=True)
         ]
         self.playable = not any(map(len, wrong))
-        places = np.array([(row, number) for number, rows in enumerate(wrong) for row in rows[:_ALIKE]], int)
-        for row, number in places[:_ALIKE].tolist():
+        entries = np.array([(row, number) for number, rows in enumerate(wrong) for row in rows[:_ALIKE]], int)
+        for row, number in entries[:_ALIKE].tolist():
             episode = int(np.searchsorted(ends, row, side="right"))
             step = row - (ends[episode] - lengths[episode])
             yield (
@@ -428,19 +428,19 @@ class _Cell:
         record, claimed, card = self.record, self.claimed, self.task.card
 
         def of_length(i: int) -> str:
-            said, is_ = claimed["length"][i], record.length[i]
-            what = "is not over after them" if is_ > said else f"is over after {is_}"
-            return f"{self._episode(i)}: {said} steps are claimed, and it {what}."
+            claimed_length, is_ = claimed["length"][i], record.length[i]
+            what = "is not over after them" if is_ > claimed_length else f"is over after {is_}"
+            return f"{self._episode(i)}: {claimed_length} steps are claimed, and it {what}."
 
         yield from _few(self.name, np.flatnonzero(record.length != claimed["length"]), of_length)
-        for name, found in (("success", record.info["success"].astype(bool)), ("terminated", record.terminated)):
-            yield from self._flags_that_differ(name, found)
+        for name, flags in (("success", record.info["success"].astype(bool)), ("terminated", record.terminated)):
+            yield from self._flags_that_differ(name, flags)
         totals = record.total.astype(np.float64).reshape(len(self.seeds), -1)
         numbers = {f"return_{j}": column for j, column in enumerate(totals.T)}
         numbers["cost"] = record.cost.astype(np.float64)
-        for name, found in numbers.items():
+        for name, values in numbers.items():
             yield from self._numbers_that_differ(
-                name, found, name.replace("_", " ") if len(totals.T) > 1 else name.split("_")[0]
+                name, values, name.replace("_", " ") if len(totals.T) > 1 else name.split("_")[0]
             )
         slack = self._tolerance("return")
         for field in ("mean_return", "score", "success_rate", "mean_length", "mean_cost"):
@@ -450,23 +450,24 @@ class _Cell:
         if self.cell.actions != verified.actions:
             yield f"{card.id}, seed {self.cell.seed}: the SHA-256 of the actions is not the claimed one."
 
-    def _flags_that_differ(self, name: str, found: np.ndarray) -> Iterator[str]:
+    def _flags_that_differ(self, name: str, replayed: np.ndarray) -> Iterator[str]:
         claimed = self.claimed[name]
-        differ = np.flatnonzero(found != claimed)
+        differ = np.flatnonzero(replayed != claimed)
         yield from _few(self.name, differ, lambda i: (
-            f"{self._episode(i)}: {name} is claimed to be {claimed[i]} and is {found[i]}."
+            f"{self._episode(i)}: {name} is claimed to be {claimed[i]} and is {replayed[i]}."
         ))  # fmt: skip
 
-    def _numbers_that_differ(self, name: str, found: np.ndarray, what: str) -> Iterator[str]:
+    def _numbers_that_differ(self, name: str, replayed: np.ndarray, what: str) -> Iterator[str]:
         claimed = self.claimed[name]
         allowed = self._tolerance(name)
         if self.exact:
-            equal, manner = claimed.view(np.int64) == np.ascontiguousarray(found).view(np.int64), ""
+            equal, manner = claimed.view(np.int64) == np.ascontiguousarray(replayed).view(np.int64), ""
         else:
-            equal = np.abs(claimed - found) <= allowed
+            equal = np.abs(claimed - replayed) <= allowed
             manner = f" (another class of machine; the card allows a difference of {allowed:g})"
         yield from _few(self.name, np.flatnonzero(~equal), lambda i: (
-            f"{self._episode(i)}: the {what} is claimed to be {float(claimed[i])!r} and is {float(found[i])!r}{manner}."
+            f"{self._episode(i)}: the {what} is claimed to be {float(claimed[i])!r} and is {float(replayed[i])!r}"
+            f"{manner}."
         ))  # fmt: skip
 
     def _tolerance(self, name: str) -> float:
@@ -484,14 +485,14 @@ def _wrong_aggregates(submission: Submission, cells: list[VerifiedCell], exact: 
     for cell in cells:
         scores.setdefault(cell.task, []).append(cell.score)
     slack = max(_slack(cards()[task], exact) for task in scores)
-    yield from _differs("The IQM", submission.iqm, statistics.iqm(scores, replicates=1).point, slack)
-    yield from _differs("The mean", submission.mean, statistics.mean(scores, replicates=1).point, slack)
+    yield from _differs("The IQM", submission.iqm, aggregates.iqm(scores, replicates=1).point, slack)
+    yield from _differs("The mean", submission.mean, aggregates.mean(scores, replicates=1).point, slack)
 
 
-def _differs(label: str, claimed: float, found: Any, slack: float) -> Iterator[str]:
-    found = float(found)
-    if not abs(claimed - found) <= slack + _ROUNDING * max(1.0, abs(found)):
-        yield f"{label} is claimed to be {claimed!r} and is {found!r}."
+def _differs(label: str, claimed: float, replayed: Any, slack: float) -> Iterator[str]:
+    replayed = float(replayed)
+    if not abs(claimed - replayed) <= slack + _ROUNDING * max(1.0, abs(replayed)):
+        yield f"{label} is claimed to be {claimed!r} and is {replayed!r}."
 
 
 def _slack(card: TaskCard, exact: bool) -> float:
@@ -501,7 +502,7 @@ def _slack(card: TaskCard, exact: bool) -> float:
 
 def _numbers(version: str) -> tuple[int, ...]:
     """Return the leading numbers of a version without trailing zeros."""
-    numbers = [int(part) for part in re.split(r"[^0-9.]", version)[0].split(".") if part]
+    numbers = [int(digits) for digits in re.split(r"[^0-9.]", version)[0].split(".") if digits]
     while numbers and not numbers[-1]:
         numbers.pop()
     return tuple(numbers)

@@ -12,7 +12,6 @@ import ast
 import hashlib
 import importlib.util
 import os
-import tempfile
 import zipfile
 from functools import cache
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rlbench_suite.atomic_files import replacing
 from rlbench_suite.puzzle import Puzzle
 from rlbench_suite.task_card import SPLITS
 
@@ -68,11 +68,9 @@ def load_bank(puzzle: Puzzle[Any], split: str, count: int) -> Bank:
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):  # missing, or cut short
         bank = build_bank(puzzle, split, count)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:  # several processes may build one bank at a time
-            named = {f"instance_{name}": value for name, value in bank.instances._asdict().items()}
-            np.savez_compressed(unfinished := Path(folder) / path.name, plans=bank.plans, **named)
-            unfinished.replace(path)
+        with replacing(path) as unfinished:  # several processes may build one bank at a time
+            columns = {f"instance_{name}": value for name, value in bank.instances._asdict().items()}
+            np.savez_compressed(unfinished, plans=bank.plans, **columns)
     except OSError:
         pass
     return bank

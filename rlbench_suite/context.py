@@ -24,7 +24,6 @@ import hashlib
 import json
 import math
 import re
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -33,6 +32,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from rlbench_suite.atomic_files import replacing
 from rlbench_suite.bank import cache_folder
 from rlbench_suite.document import Document, read_document
 from rlbench_suite.numerals import read_real
@@ -403,17 +403,9 @@ def keep(context: Context) -> None:
 
 def _keep(path: Path, data: bytes) -> None:
     """Write a file of the cache whole, unless it exists."""
-    if path.exists():
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False)  # noqa: SIM115
-    try:
-        with unfinished:
-            unfinished.write(data)
-        Path(unfinished.name).replace(path)
-    except BaseException:  # a full disk is not filled further
-        Path(unfinished.name).unlink(missing_ok=True)
-        raise
+    if not path.exists():
+        with replacing(path) as unfinished:
+            unfinished.write_bytes(data)
 
 
 def _cached_file(label: str) -> Path:

@@ -144,7 +144,7 @@ class Policy(Protocol):
 class ActingParameters(NamedTuple):
     """Parameters of a policy that is a multilayer perceptron, as ``policy.acting_parameters()`` may give them.
 
-    Exporters read them (``evaluation/network.py``). A layer is an object with ``weight`` ``(n, m)`` and ``bias``
+    Exporters read them (``evaluation/deploy/network.py``). A layer is an object with ``weight`` ``(n, m)`` and ``bias``
     ``(m,)``.
     """
 

@@ -6,8 +6,8 @@ Scores are normalised: 0 is the better of random play and doing nothing, 1 the r
 * an array ``(n_seeds, n_tasks)``, one column for each task,
 * or a mapping from the names of tasks to arrays ``(n_seeds,)``, whose numbers of seeds may differ.
 
-Every task counts the same. These are short names of :mod:`rlbench_suite.evaluation.statistics`, which says how numbers
-and intervals are made. JAX is not imported.
+Every task counts the same. These are short names of :mod:`rlbench_suite.evaluation.statistics.aggregates`, which says
+how numbers and intervals are made. JAX is not imported.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rlbench_suite.evaluation import shares, statistics
-from rlbench_suite.evaluation.intervals import Estimate, Scores
-from rlbench_suite.evaluation.shares import TAUS, Profile
-from rlbench_suite.evaluation.statistics import Comparison
-from rlbench_suite.evaluation.unseen import SCALE
+from rlbench_suite.evaluation.statistics import aggregates, profiles
+from rlbench_suite.evaluation.statistics.aggregates import Comparison
+from rlbench_suite.evaluation.statistics.intervals import Estimate, Scores
+from rlbench_suite.evaluation.statistics.profiles import TAUS, Profile
+from rlbench_suite.evaluation.statistics.unseen_runs import SCALE
 from rlbench_suite.task_card import unknown
 
 __all__ = [
@@ -49,7 +49,7 @@ def iqm(scores: PlainScores) -> float:
     Raises:
         ValueError: no scores, another shape, or a score that is not finite.
     """
-    return statistics.iqm(_by_task(scores), replicates=1, bounds=None).point
+    return aggregates.iqm(_by_task(scores), replicates=1, bounds=None).point
 
 
 def interval(
@@ -79,7 +79,7 @@ def interval(
     """
     if statistic not in get_args(Statistic):
         raise ValueError(unknown("statistic", statistic, get_args(Statistic)))
-    compute = getattr(statistics, statistic)
+    compute = getattr(aggregates, statistic)
     estimate: Estimate = compute(_by_task(scores), confidence=confidence, seed=seed, bounds=bounds)
     return estimate
 
@@ -99,7 +99,7 @@ def compare(agents: Mapping[str, PlainScores], *, confidence: float = 0.95, seed
     Raises:
         ValueError: as :func:`iqm`, no agent, no task that all have, or arrays with different numbers of columns.
     """
-    return statistics.compare(_tables(agents), confidence=confidence, seed=seed)
+    return aggregates.compare(_tables(agents), confidence=confidence, seed=seed)
 
 
 def profile(scores: PlainScores, thresholds: ArrayLike = TAUS, *, confidence: float = 0.95) -> Profile:
@@ -116,7 +116,7 @@ def profile(scores: PlainScores, thresholds: ArrayLike = TAUS, *, confidence: fl
     Raises:
         ValueError: as :func:`iqm`, or a number out of range.
     """
-    return shares.performance_profile(_by_task(scores), thresholds, confidence=confidence)
+    return profiles.performance_profile(_by_task(scores), thresholds, confidence=confidence)
 
 
 def probability_of_improvement(x: PlainScores, y: PlainScores, *, confidence: float = 0.95) -> Estimate:
@@ -131,7 +131,7 @@ def probability_of_improvement(x: PlainScores, y: PlainScores, *, confidence: fl
         ValueError: as :func:`iqm`, no task in common, or arrays with different numbers of columns.
     """
     tables = _tables({"x": x, "y": y})
-    return shares.probability_of_improvement(tables["x"], tables["y"], confidence=confidence)
+    return profiles.probability_of_improvement(tables["x"], tables["y"], confidence=confidence)
 
 
 def _by_task(scores: PlainScores) -> Scores:

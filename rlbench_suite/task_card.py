@@ -405,7 +405,7 @@ class TaskCard:
         return self._measured.get(self._tier(difficulty), {})
 
     def one_shot_scores(self, difficulty: str | float | None = None) -> dict[str, Score]:
-        """Return measured scores of one-shot answers by player (:mod:`rlbench_suite.evaluation.one_shot`).
+        """Return measured scores of one-shot answers by player (:mod:`rlbench_suite.evaluation.analysis.one_shot`).
 
         The entry ``difficulty`` is the mean difficulty of instances. ``rlsuite dev calibrate`` writes them; they are
         empty if there is no one-shot form.

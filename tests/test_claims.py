@@ -12,7 +12,7 @@ import pytest
 from rlbench_suite import registry
 from rlbench_suite.adapters.text import SCALE
 from rlbench_suite.cli.query import query
-from rlbench_suite.evaluation.query import TABLES
+from rlbench_suite.evaluation.analysis.query import TABLES
 from rlbench_suite.language.openenv import Connection, Offer
 
 ROOT = Path(__file__).parents[1]

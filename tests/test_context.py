@@ -12,7 +12,7 @@ import gymnasium
 import pytest
 
 from rlbench_suite.context import Constant, read_context, template
-from rlbench_suite.evaluation.suite_file import read_suite_file
+from rlbench_suite.evaluation.runs.suite_file import read_suite_file
 from rlbench_suite.plain_yaml import LARGEST
 from rlbench_suite.registry import card
 from rlbench_suite.task_card import TaskCard
@@ -86,7 +86,7 @@ def test_a_full_disk_is_not_filled_further(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_node_of_a_cluster_knows_the_contexts_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ray")
-    from rlbench_suite.evaluation.ray_executor import _Player
+    from rlbench_suite.evaluation.runs.ray_executor import _Player
 
     with_context = card(ID, context=written(tmp_path, SERVO))
     monkeypatch.setenv("RLSUITE_CACHE", str(tmp_path / "another machine"))

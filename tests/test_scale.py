@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rlbench_suite.evaluation.calibration import LARGEST_ERROR, too_uncertain
+from rlbench_suite.evaluation.analysis.calibration import LARGEST_ERROR, too_uncertain
 from rlbench_suite.scale import Scale, Score
 from rlbench_suite.task_card import TaskCard
 

@@ -16,7 +16,7 @@ from rlbench_suite import functional, registry, stats
 from rlbench_suite.adapters import rollout
 from rlbench_suite.adapters.play import PLAYERS
 from rlbench_suite.episode import Draw
-from rlbench_suite.evaluation import statistics
+from rlbench_suite.evaluation.statistics import aggregates
 
 # -- the package -------------------------------------------------------------------------------------------------
 
@@ -138,7 +138,7 @@ def test_intervals_are_those_of_reports(statistic: Any) -> None:
     by_task = dict(zip("abc", SCORES.T, strict=True))
     estimate = stats.interval(SCORES, statistic, confidence=0.9, seed=1)
     assert estimate == stats.interval(by_task, statistic, confidence=0.9, seed=1)
-    assert estimate == getattr(statistics, statistic)(by_task, confidence=0.9, seed=1)
+    assert estimate == getattr(aggregates, statistic)(by_task, confidence=0.9, seed=1)
     assert estimate.low < estimate.point < estimate.high
 
 

@@ -33,7 +33,7 @@ from gymnasium import spaces
 from yardsticks import OF_CHOICES, TEST_SEEDS, TRAINING_SEEDS, interval
 
 from rlbench_suite.episode import Draw, scalar_return, seed_key
-from rlbench_suite.evaluation.open_loop import Played, whole_episode
+from rlbench_suite.evaluation.analysis.open_loop import EpisodeResults, whole_episode
 from rlbench_suite.policy import Policy, View, reference_player
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card as find_card
@@ -100,13 +100,13 @@ class LookAhead(eqx.Module):
         return actions[jnp.argmax(jnp.where(best, preference, -jnp.inf))], memory
 
 
-def play(task: Task[Any, Any], players: list[Policy], first: int, split: str) -> list[Played]:
+def play(task: Task[Any, Any], players: list[Policy], first: int, split: str) -> list[EpisodeResults]:
     """Return the episodes of each player on consecutive seeds; the players differ in numbers only."""
     keys = np.array([seed_key(first + i) for i in range(EPISODES)])
     with precision(task):
         run = jax.jit(jax.vmap(partial(whole_episode, task), (None, 0, None)))
         results = [run(player, keys, Draw.parse(split, task)) for player in players]
-        return [Played(*(np.asarray(part, np.float64) for part in played)) for played in results]
+        return [EpisodeResults(*(np.asarray(part, np.float64) for part in played)) for played in results]
 
 
 def line(card: TaskCard) -> str:
@@ -125,7 +125,7 @@ def line(card: TaskCard) -> str:
     (greedy,) = play(task, [players[best]], TEST_SEEDS, "test")
     (reference,) = play(task, [reference_player(task)], TEST_SEEDS, "test")
 
-    def score(played: Played) -> str:
+    def score(played: EpisodeResults) -> str:
         mean, half = interval(np.array([card.normalise(total) for total in played.total]))
         return f"{mean:.3f} +- {half:.3f}"
 

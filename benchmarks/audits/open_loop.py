@@ -5,7 +5,7 @@
 
 For each task it draws as many steady players (the no-op, constants, ladders) as sequences (periodic or not), plays all
 of them on the same training contexts, improves the best ones, and lets the winner play 1,024 episodes of the test split
-(16 of a simulator of the host). ``rlbench_suite/evaluation/open_loop.py`` has the details. The columns:
+(16 of a simulator of the host). ``rlbench_suite/evaluation/analysis/open_loop.py`` has the details. The columns:
 
 * ``score``: mean score of the winner, with half of its 95 % interval; 0 is the better of random play and doing nothing,
   1 the reference;
@@ -21,7 +21,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from rlbench_suite.evaluation.open_loop import BlindScore, BlindSearch
+from rlbench_suite.evaluation.analysis.open_loop import BlindScore, BlindSearch
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.registry import cards, suites
 from rlbench_suite.task_card import TaskCard

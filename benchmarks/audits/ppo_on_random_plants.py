@@ -25,7 +25,7 @@ from random_plants import DRAWS, data_sheet
 from random_vehicles import random_vehicle
 
 from rlbench_suite.baselines.ppo.agent import PPO
-from rlbench_suite.evaluation.calibration import measure
+from rlbench_suite.evaluation.analysis.calibration import measure
 from rlbench_suite.evaluation.protocol import evaluate, evaluation_seeds
 from rlbench_suite.registry import card
 from rlbench_suite.scale import ANCHORS, Scale

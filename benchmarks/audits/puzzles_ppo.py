@@ -11,8 +11,8 @@ import time
 from typing import Any
 
 from rlbench_suite import registry
-from rlbench_suite.evaluation.one_shot import interval
 from rlbench_suite.evaluation.protocol import evaluate, evaluation_seeds
+from rlbench_suite.evaluation.statistics.wilson import wilson_interval
 from rlbench_suite.task_card import Score
 
 
@@ -39,7 +39,7 @@ def main() -> None:
 
 def success(task: Any, policy: Any, seeds: range) -> Score:
     """Return the fraction of episodes that end in success."""
-    return interval(evaluate(task, policy, seeds).info["success"].astype(float).tolist())
+    return wilson_interval(evaluate(task, policy, seeds).info["success"].astype(float).tolist())
 
 
 def policy_of(name: str, task: Any) -> Any:

@@ -32,8 +32,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from rlbench_suite.evaluation.calibration import write_scores
-from rlbench_suite.evaluation.one_shot import interval
+from rlbench_suite.evaluation.analysis.calibration import write_scores
+from rlbench_suite.evaluation.statistics.wilson import wilson_interval
 from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.puzzle import Puzzle
 from rlbench_suite.registry import cards
@@ -121,7 +121,7 @@ def measure(puzzle: Puzzle[Any], train: int, test: int) -> Found | None:
     predicted = fitted(reader(learned.questions), classes, reader(asked.questions))
     if whole:
         return found_of(puzzle, asked, predicted)
-    score = interval([float(one == other) for one, other in zip(predicted, truth, strict=True)])
+    score = wilson_interval([float(one == other) for one, other in zip(predicted, truth, strict=True)])
     return Found("kind", score, share(truth))
 
 
@@ -134,7 +134,7 @@ def kind(answer: str) -> str:
 def found_of(puzzle: Puzzle[Any], asked: Examples, predicted: Sequence[str]) -> Found:
     """Score whole predicted answers by the puzzle's own rules."""
     scores = [puzzle.verify(one, answer).score for one, answer in zip(asked.instances, predicted, strict=True)]
-    return Found("classifier", interval(scores), share(asked.answers))
+    return Found("classifier", wilson_interval(scores), share(asked.answers))
 
 
 def share(classes: Sequence[str]) -> float:

@@ -44,7 +44,7 @@ from gymnasium import spaces
 from rules_of_thumb import Thumbs
 
 from rlbench_suite.episode import Draw, seed_key
-from rlbench_suite.evaluation.open_loop import Played, whole_episode
+from rlbench_suite.evaluation.analysis.open_loop import EpisodeResults, whole_episode
 from rlbench_suite.policy import Policy, View, reference_player
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card as find_card
@@ -298,21 +298,23 @@ class Arena:
         one = jax.vmap(lambda player, seed, draw: whole_episode(task, player, seed, draw), (None, 0, None))
         self.run = jax.jit(jax.vmap(one, (search.axes, 0, None)))
 
-    def play(self, numbers: list[Any], seeds: np.ndarray, split: str) -> Played:
+    def play(self, numbers: list[Any], seeds: np.ndarray, split: str) -> EpisodeResults:
         """Play ``(LANES, EPISODES)`` seeds by a policy a row."""
         keys = np.array([[seed_key(int(seed)) for seed in row] for row in seeds])
         with precision(self.task):
             played = self.run(self.search.players(numbers), keys, Draw.parse(split, self.task))
-            return Played(*(np.asarray(part, np.float64) for part in played))
+            return EpisodeResults(*(np.asarray(part, np.float64) for part in played))
 
-    def all_alike(self, numbers: Any, first: int, episodes: int, split: str) -> Played:
+    def all_alike(self, numbers: Any, first: int, episodes: int, split: str) -> EpisodeResults:
         """Play episodes of consecutive seeds by one policy."""
         each = LANES * EPISODES
         rounds = [
             self.play([numbers] * LANES, first + start + np.arange(each).reshape(LANES, EPISODES), split)
             for start in range(0, episodes, each)
         ]
-        return Played(*(np.concatenate([part.ravel() for part in parts]) for parts in zip(*rounds, strict=True)))
+        return EpisodeResults(
+            *(np.concatenate([part.ravel() for part in parts]) for parts in zip(*rounds, strict=True))
+        )
 
     def best(self, seconds: float, allowed: float, rng: np.random.Generator) -> Candidate:
         """Search for some seconds, compilation apart; return the best policy on training episodes."""
@@ -360,8 +362,8 @@ class Line(NamedTuple):
 
     task_id: str
     noop: float
-    reference: Played
-    tuned: Played
+    reference: EpisodeResults
+    tuned: EpisodeResults
     kind: str
 
     @property
@@ -378,7 +380,7 @@ class Line(NamedTuple):
         return "beaten" if mean - half > MARGIN else "beaten?"
 
     def __str__(self) -> str:
-        def score(played: Played) -> str:
+        def score(played: EpisodeResults) -> str:
             mean, half = interval(played.total)
             return f"{mean:.3f} +- {half:.3f}"
 
@@ -426,8 +428,8 @@ def audit(card: TaskCard, seconds: float, episodes: int, seed: int = 0) -> Line:
     rivals = [(arena, arena.best(seconds / len(arenas), allowed, rng)) for arena in arenas]
     arena, best = max(rivals, key=lambda rival: rival[1].merit(allowed))
 
-    def scored(played: Played) -> Played:
-        return Played(np.array([card.normalise(total) for total in played.total]), played.cost, played.success)
+    def scored(played: EpisodeResults) -> EpisodeResults:
+        return EpisodeResults(np.array([card.normalise(total) for total in played.total]), played.cost, played.success)
 
     return Line(
         card.id,

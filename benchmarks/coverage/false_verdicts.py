@@ -13,13 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
-from rlbench_suite.evaluation import comparing, shares, statistics
-from rlbench_suite.evaluation.comparing import verdicts
-from rlbench_suite.evaluation.intervals import Estimate
-from rlbench_suite.evaluation.manifest import CellResult, Manifest
-from rlbench_suite.evaluation.permutation import sign_flip_test
-from rlbench_suite.evaluation.power import LEVEL
-from rlbench_suite.evaluation.run import Run
+from rlbench_suite.evaluation.report import comparison
+from rlbench_suite.evaluation.report.comparison import verdicts
+from rlbench_suite.evaluation.runs.manifest import CellResult, Manifest
+from rlbench_suite.evaluation.runs.run import Run
+from rlbench_suite.evaluation.statistics import aggregates, profiles
+from rlbench_suite.evaluation.statistics.intervals import Estimate
+from rlbench_suite.evaluation.statistics.permutation import sign_flip_test
+from rlbench_suite.evaluation.statistics.power import LEVEL
 
 SEEDS = {1: (5, 6, 7, 8, 10, 12, 20, 40), 3: (5, 6, 8), 6: (5, 10)}
 """Numbers of seeds by number of tasks."""
@@ -144,9 +145,9 @@ def main() -> None:
     options = parser.parse_args()
     draws = options.draws
     nothing = Estimate(0, 0, 0)  # what decides no verdict takes most of the time
-    statistics.iqm_difference = lambda *_: nothing  # type: ignore[assignment]
-    shares.probability_of_improvement = lambda *_, **__: nothing  # type: ignore[assignment]
-    comparing._needed = lambda *_: None
+    aggregates.iqm_difference = lambda *_: nothing  # type: ignore[assignment]
+    profiles.probability_of_improvement = lambda *_, **__: nothing  # type: ignore[assignment]
+    comparison._needed = lambda *_: None
     for cases, what, share in ((EQUAL, "false verdicts", draws), (BETTER, "right verdicts", draws // 5)):
         if options.part and not what.startswith(options.part):
             continue

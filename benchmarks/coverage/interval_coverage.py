@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import scipy.stats
 
-from rlbench_suite.evaluation.intervals import METHODS, Estimate, Method
-from rlbench_suite.evaluation.statistics import iqm, iqm_difference, mean
+from rlbench_suite.evaluation.statistics.aggregates import iqm, iqm_difference, mean
+from rlbench_suite.evaluation.statistics.intervals import METHODS, Estimate, Method
 
 SEEDS = 3, 5, 10, 20
 DIFFERENCE = "difference of IQM"

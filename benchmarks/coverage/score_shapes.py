@@ -21,9 +21,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rlbench_suite.evaluation.shares import performance_profile, probability_of_improvement
-from rlbench_suite.evaluation.statistics import iqm, means
-from rlbench_suite.evaluation.unseen import SCALE, proportion_interval, unseen_share
+from rlbench_suite.evaluation.statistics.aggregates import iqm, means
+from rlbench_suite.evaluation.statistics.profiles import performance_profile, probability_of_improvement
+from rlbench_suite.evaluation.statistics.unseen_runs import SCALE, proportion_interval, unseen_share
 
 SEEDS = 3, 5, 10, 20
 TASKS = 1, 6, 32

@@ -14,11 +14,11 @@ from itertools import combinations
 
 import numpy as np
 
-from rlbench_suite.evaluation import shares, statistics
+from rlbench_suite.evaluation.statistics import aggregates, profiles
 
 AGENTS, TASKS, SEEDS = 5, 50, 10
 TAUS = np.linspace(0, 1, 101)
-AGGREGATE_REPLICATES, CURVE_REPLICATES = statistics.REPLICATES, statistics.CURVE_REPLICATES
+AGGREGATE_REPLICATES, CURVE_REPLICATES = aggregates.REPLICATES, aggregates.CURVE_REPLICATES
 PAIRS = list(combinations(range(AGENTS), 2))
 
 Row = tuple[str, Callable[[], object], Callable[[int], object], int, int]
@@ -53,12 +53,12 @@ def main() -> None:
         return np.array([*(f(x) for f in aggregates), metrics.aggregate_optimality_gap(x)])
 
     def everything() -> object:
-        return statistics.compare(agents, taus=TAUS, method="percentile")
+        return aggregates.compare(agents, taus=TAUS, method="percentile")
 
     rows: list[Row] = [
         (
             "IQM",
-            lambda: [statistics.iqm(scores, method="percentile") for scores in agents.values()],
+            lambda: [aggregates.iqm(scores, method="percentile") for scores in agents.values()],
             lambda reps: rly.get_interval_estimates(
                 matrices, lambda x: np.array([metrics.aggregate_iqm(x)]), reps=reps
             ),
@@ -67,14 +67,14 @@ def main() -> None:
         ),
         (
             "performance profiles",
-            lambda: [shares.performance_profile(scores, TAUS) for scores in agents.values()],
+            lambda: [profiles.performance_profile(scores, TAUS) for scores in agents.values()],
             lambda reps: rly.create_performance_profile(matrices, TAUS, reps=reps),
             CURVE_REPLICATES,
             100,
         ),
         (
             "probability of improvement",
-            lambda: [shares.probability_of_improvement(agents[names[i]], agents[names[j]]) for i, j in PAIRS],
+            lambda: [profiles.probability_of_improvement(agents[names[i]], agents[names[j]]) for i, j in PAIRS],
             lambda reps: rly.get_interval_estimates(pairs, metrics.probability_of_improvement, reps=reps),
             CURVE_REPLICATES,
             10,

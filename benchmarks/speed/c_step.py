@@ -16,8 +16,8 @@ from pathlib import Path
 
 from rlbench_suite import registry
 from rlbench_suite.baselines.ppo.agent import PPO
-from rlbench_suite.evaluation import exporting
-from rlbench_suite.evaluation.network import NetworkPolicy, multiply_adds, parameters, weights
+from rlbench_suite.evaluation.deploy import policy_export
+from rlbench_suite.evaluation.deploy.network import NetworkPolicy, multiply_adds, parameters, weights
 from rlbench_suite.evaluation.trajectory import play
 
 TASKS = ("rlsuite/PMSMSpeed-v0", "rlsuite/PMSMCurrentFinite-v0", "rlsuite/PMSMSpeedSensorless-v0")
@@ -72,13 +72,13 @@ def main() -> None:
     print(f"{'task':36}" + "".join(f"{head:>15}" for head in heads))
     for task_id in sys.argv[1:] or TASKS:
         task, agent = registry.card(task_id).build(), PPO()
-        network = exporting.network_of(agent.untrained_policy(task, agent.config(task, "smoke")), "ppo")
+        network = policy_export.network_of(agent.untrained_policy(task, agent.config(task, "smoke")), "ppo")
         times = []
         for loss in (None, 0.0):
             used = network if loss is None else network.quantised()
             episodes = play(task, NetworkPolicy(used, task), range(1))
-            export = exporting.Export(task, "ppo", used, episodes, 0.0, loss)
-            times.append(microseconds(exporting.c(export, "timed"), bool(network.choices)))
+            export = policy_export.Export(task, "ppo", used, episodes, 0.0, loss)
+            times.append(microseconds(policy_export.c(export, "timed"), bool(network.choices)))
         numbers, (products, _) = parameters(network), multiply_adds(network)
         whole, outputs = weights(network)
         row = [f"{times[0]:.2f}", f"{times[1]:.2f}", f"{4 * numbers:,}", f"{4 * (numbers + outputs) - 3 * whole:,}"]

@@ -25,7 +25,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     options = parser.parse_args()
     prepare_jax(1)
-    from rlbench_suite.evaluation.runner import plan
+    from rlbench_suite.evaluation.runs.runner import plan
 
     manifest = plan(options.agent, options.suite, options.seeds, "smoke")
     measure("pool", manifest, options.workers)  # fills the caches
@@ -40,9 +40,9 @@ def main() -> None:
 
 def measure(executor: str, manifest, workers: int) -> float:
     """Return the seconds of a whole run."""
-    from rlbench_suite.evaluation.ray_executor import Resources, in_cluster
-    from rlbench_suite.evaluation.runner import in_pool
-    from rlbench_suite.evaluation.store import OpenRun
+    from rlbench_suite.evaluation.runs.open_run import OpenRun
+    from rlbench_suite.evaluation.runs.ray_executor import Resources, in_cluster
+    from rlbench_suite.evaluation.runs.runner import in_pool
 
     with tempfile.TemporaryDirectory() as folder, OpenRun.open(Path(folder), manifest) as run:
         began = time.perf_counter()

@@ -43,7 +43,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.component import Component, singles
-from rlbench_suite.evaluation.pareto import non_dominated
+from rlbench_suite.evaluation.statistics.pareto import non_dominated
 from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard

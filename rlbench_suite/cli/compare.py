@@ -12,13 +12,13 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 
+from rlbench_suite.atomic_files import check_file, replacing, writing
 from rlbench_suite.cli import check_at_least, check_positive, options, output_console
-from rlbench_suite.evaluation.writing import check_file, replacing, writing
 from rlbench_suite.whole_table import Table
 
 if TYPE_CHECKING:
-    from rlbench_suite.evaluation.comparing import TaskDifference, Verdict
-    from rlbench_suite.evaluation.power import Need
+    from rlbench_suite.evaluation.report.comparison import TaskDifference, Verdict
+    from rlbench_suite.evaluation.statistics.power import Need
 
 _MAX_TABLES = 3
 """Pairs of agents up to which each task is printed."""
@@ -54,14 +54,14 @@ def compare(
     * `rlsuite-eval compare runs/a runs/b --agent ppo,sac --suite motor` compares two agents on some tasks
     """
     from rlbench_suite.cli.finished import read_finished_runs
-    from rlbench_suite.evaluation.choosing import chosen
-    from rlbench_suite.evaluation.comparing import verdicts
-    from rlbench_suite.evaluation.pairing import apart, count, gaps
-    from rlbench_suite.evaluation.verdict_remarks import remarks
+    from rlbench_suite.evaluation.report.comparison import verdicts
+    from rlbench_suite.evaluation.report.paired_cells import apart, count, gaps
+    from rlbench_suite.evaluation.report.run_selection import select_runs
+    from rlbench_suite.evaluation.report.verdict_remarks import remarks
 
     check_file(json_file)
     with read_finished_runs(runs) as all_runs:
-        selected_runs = chosen(all_runs, agents, options.join_suites(suites))
+        selected_runs = select_runs(all_runs, agents, options.join_suites(suites))
         comparisons = verdicts(selected_runs)
         sentences = remarks(selected_runs, comparisons)
         missing_seeds = gaps(selected_runs)
@@ -126,9 +126,9 @@ def power(
     **Example**: `rlsuite-eval power runs/ppo-smoke-smoke --difference 0.05`
     """
     from rlbench_suite.cli.finished import read_finished_runs
-    from rlbench_suite.evaluation.choosing import chosen
-    from rlbench_suite.evaluation.power import DIFFERENCES, needs
-    from rlbench_suite.evaluation.run import cells_by_agent, failure_counts
+    from rlbench_suite.evaluation.report.run_selection import select_runs
+    from rlbench_suite.evaluation.runs.run import cells_by_agent, failure_counts
+    from rlbench_suite.evaluation.statistics.power import DIFFERENCES, needs
 
     for difference in differences or ():
         check_positive("--difference", difference)
@@ -136,7 +136,7 @@ def power(
     check_file(json_file)
     console = output_console()
     with read_finished_runs([run]) as runs:
-        selected_runs = chosen(runs, tasks=options.join_suites(suites))
+        selected_runs = select_runs(runs, tasks=options.join_suites(suites))
     failed_cells = Counter[str]()
     for (agent, _), number in failure_counts(selected_runs).items():
         failed_cells[agent] += number

@@ -101,8 +101,8 @@ def calibrate(
     for card in cards:
         card.check_difficulty(difficulty)
     prepare_jax()
-    from rlbench_suite.evaluation.calibration import measure, remark, too_uncertain, write_scores
-    from rlbench_suite.evaluation.one_shot import measure_one_shot
+    from rlbench_suite.evaluation.analysis.calibration import measure, remark, too_uncertain, write_scores
+    from rlbench_suite.evaluation.analysis.one_shot import measure_one_shot
     from rlbench_suite.language.rows import puzzle_of
     from rlbench_suite.task_card import ONE_SHOT_FILE
 
@@ -122,7 +122,7 @@ def calibrate(
                 if player not in stored_scores or stored_scores[player].success is None or player in uncertain
             ]
             scores = measure(
-                task, players, episodes=episodes, largest_error=error, seconds=60 * minutes, known=stored_scores
+                task, players, episodes=episodes, largest_error=error, seconds=60 * minutes, known_scores=stored_scores
             )
             write_scores(card, tier, scores)
             scale = Scale.of(stored_scores | scores)

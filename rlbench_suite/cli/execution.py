@@ -17,10 +17,10 @@ from rlbench_suite import registry
 from rlbench_suite.cli import INTERRUPTED, output_console, prepare_jax
 
 if TYPE_CHECKING:
-    from rlbench_suite.evaluation.checkpoint import Checkpoint
-    from rlbench_suite.evaluation.manifest import Manifest
-    from rlbench_suite.evaluation.runner import Event
-    from rlbench_suite.evaluation.store import OpenRun
+    from rlbench_suite.evaluation.policy_files.checkpoint import Checkpoint
+    from rlbench_suite.evaluation.runs.manifest import Manifest
+    from rlbench_suite.evaluation.runs.open_run import OpenRun
+    from rlbench_suite.evaluation.runs.runner import Event
 
 MAX_WORKERS = 8
 """Largest number of worker processes unless ``--workers`` asks for more."""
@@ -49,7 +49,7 @@ def select_tasks(suite: str, seeds: int | None, budget: str | None) -> Selection
         OSError: the suite file cannot be read.
         ValueError: it is no suite file.
     """
-    from rlbench_suite.evaluation.suite_file import names_a_file, read_suite_file
+    from rlbench_suite.evaluation.runs.suite_file import names_a_file, read_suite_file
 
     selection = Selection(suite, suite, _DEFAULT_SEEDS, _DEFAULT_BUDGET, {})
     if names_a_file(suite):
@@ -106,7 +106,7 @@ def execute_locally(
     checkpoint: "Checkpoint | None" = None,
 ) -> None:
     """Run the missing cells in ``workers`` processes of this machine, or in this process if 0. See :func:`execute`."""
-    from rlbench_suite.evaluation import runner
+    from rlbench_suite.evaluation.runs import runner
 
     def run_cells(run: "OpenRun") -> "Generator[Event, None, None]":
         if workers == 0:
@@ -141,15 +141,15 @@ def execute(
         OSError: the directory cannot be used.
     """
     from rlbench_suite.cli.progress import watch
-    from rlbench_suite.evaluation import runner, storage
-    from rlbench_suite.evaluation.store import OpenRun
+    from rlbench_suite.evaluation.runs import object_store, runner
+    from rlbench_suite.evaluation.runs.open_run import OpenRun
 
     console = output_console()
-    with storage.opened(out) as place, OpenRun.open(place.path, manifest, resume=resume) as run:
+    with object_store.opened(out) as place, OpenRun.open(place.path, manifest, resume=resume) as run:
         failures = []
         if missing := run.missing():
             events = place.keeping(run_cells(run), run)
-            _announce(f"{len(missing)} of {len(run.wanted)} cells to run, into {place}", workers, console)
+            _announce(f"{len(missing)} of {len(run.requested_cells)} cells to run, into {place}", workers, console)
             with run.sitting():
                 if checkpoint:
                     run.keep(checkpoint)
@@ -170,7 +170,9 @@ def print_and_write_report(
     run: "OpenRun", console: Console, place: str, interval: Literal["studentised", "percentile"]
 ) -> None:
     """Merge the tables of the finished cells, write the report and print it. A run without cells has none."""
-    from rlbench_suite.evaluation.report import Report, print_report, write_html
+    from rlbench_suite.evaluation.report.html_report import write_html
+    from rlbench_suite.evaluation.report.report import Report
+    from rlbench_suite.evaluation.report.terminal_report import print_report
 
     if run.results():
         run.merge()
@@ -182,7 +184,7 @@ def print_and_write_report(
 
 def _announce(text: str, workers: int, console: Console) -> None:
     """Print what is about to run in how many processes, and the settings of the environment that change its numbers."""
-    from rlbench_suite.evaluation.machine import Machine, on_settings
+    from rlbench_suite.evaluation.runs.machine import Machine, on_settings
 
     console.print(text, highlight=False)
     if workers:
@@ -193,7 +195,7 @@ def _announce(text: str, workers: int, console: Console) -> None:
 
 def _print_interruption(run: "OpenRun", console: Console, *, transcripts: bool) -> None:
     """Print how much of an interrupted run is saved, and how to continue it."""
-    total = len(run.wanted)
+    total = len(run.requested_cells)
     done = total - len(run.missing())
     saved_transcripts = "Transcripts of finished episodes are kept, too. " if transcripts else ""
     console.print(

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from rlbench_suite.atomic_files import check_file, replacing, writing
 from rlbench_suite.cli import options, prepare_jax
-from rlbench_suite.evaluation.writing import check_file, replacing, writing
 from rlbench_suite.task_card import unknown
 
 POLICY_FORMATS = ("onnx", "c", "c-int8")
@@ -27,7 +27,7 @@ def export(
     """
     check_file(out)
     from rlbench_suite.cli.finished import read_finished_runs
-    from rlbench_suite.evaluation.exports import FORMATS
+    from rlbench_suite.evaluation.report.export_formats import FORMATS
 
     if file_format not in FORMATS:
         raise ValueError(unknown("format", file_format, FORMATS))
@@ -77,10 +77,10 @@ def deploy(
     if "://" in run:
         raise ValueError(f"A policy is read from a run directory; copy {run} to this machine first.")
     prepare_jax()
-    from rlbench_suite.evaluation import exporting
+    from rlbench_suite.evaluation.deploy import policy_export
 
-    policy = exporting.read_export(Path(run), cell, most_likely=most_likely, eight_bits=file_format == "c-int8")
-    data = exporting.onnx(policy) if file_format == "onnx" else exporting.c(policy, out.stem).encode()
+    policy = policy_export.read_export(Path(run), cell, most_likely=most_likely, eight_bits=file_format == "c-int8")
+    data = policy_export.onnx(policy) if file_format == "onnx" else policy_export.c(policy, out.stem).encode()
     with writing(out), replacing(out) as unfinished:
         unfinished.write_bytes(data)
     steps = sum(len(episode.actions) for episode in policy.episodes)

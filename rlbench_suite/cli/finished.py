@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from rlbench_suite.evaluation.run import Run, read_runs
-from rlbench_suite.evaluation.storage import fetched
+from rlbench_suite.evaluation.runs.object_store import fetched
+from rlbench_suite.evaluation.runs.run import Run, read_runs
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import typer
 from rlbench_suite.cli import check_at_least, check_positive, execution, options, prepare_jax
 
 if TYPE_CHECKING:
-    from rlbench_suite.evaluation.checkpoint import Checkpoint
+    from rlbench_suite.evaluation.policy_files.checkpoint import Checkpoint
 
 
 _LIBRARY_SUFFIXES = (".so", ".dylib", ".dll")
@@ -66,7 +66,7 @@ def judge(
         raise ValueError(f"{file} does not name the task it was trained on; name it with --task.")
     selection = execution.select_tasks(suite, seeds, budget)
     execution.prepare_workers(checkpoint.agent)
-    from rlbench_suite.evaluation import runner
+    from rlbench_suite.evaluation.runs import runner
 
     manifest = runner.plan(checkpoint.agent, selection.suite, selection.seeds, selection.budget, checkpoint=checkpoint)
     execution.execute_locally(
@@ -87,12 +87,12 @@ def _open_policy(file: Path, agent: str | None, *, trust: bool) -> "Checkpoint":
         ValueError: it is native code without ``--trust`` or with ``--agent``, or names no agent or another one.
     """
     if not trust and file.suffix.lower() not in _LIBRARY_SUFFIXES:
-        from rlbench_suite.evaluation.checkpoint import open_checkpoint
+        from rlbench_suite.evaluation.policy_files.checkpoint import open_checkpoint
 
         return open_checkpoint(file, agent)
     if agent is not None:
         raise ValueError(f"{file} is native code, which no agent made; leave --agent out.")
     prepare_jax(execution.count_cores())
-    from rlbench_suite.evaluation.shared_library import open_controller
+    from rlbench_suite.evaluation.policy_files.shared_library import open_controller
 
     return open_controller(file, trust=trust)

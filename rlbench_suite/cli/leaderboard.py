@@ -216,7 +216,7 @@ def _manner(verdict: "Verdict") -> str:
 
 
 def _print_verdict(path: Path, verdict: "Verdict") -> None:
-    statistics: Any = load("rlbench_suite.evaluation.statistics:mean")
+    statistics: Any = load("rlbench_suite.evaluation.statistics.aggregates:mean")
     console = output_console()
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     columns = (

@@ -11,8 +11,8 @@ import typer
 from rlbench_suite.cli import check_at_least, check_positive, execution, options, prepare_jax
 
 if TYPE_CHECKING:
-    from rlbench_suite.evaluation.runner import Event
-    from rlbench_suite.evaluation.store import OpenRun
+    from rlbench_suite.evaluation.runs.open_run import OpenRun
+    from rlbench_suite.evaluation.runs.runner import Event
 
 
 def llm(
@@ -88,8 +88,8 @@ def llm(
         raise ImportError("Language models need httpx; install it with: pip install 'rlbench-suite[llm]'")
     selection = execution.select_tasks(options.join_suites(suites) or "smoke", seeds, budget)
     execution.prepare_workers("llm")
-    from rlbench_suite.evaluation import runner
-    from rlbench_suite.evaluation.language_model import LanguageModel
+    from rlbench_suite.evaluation.runs import runner
+    from rlbench_suite.evaluation.runs.language_model import LanguageModel
     from rlbench_suite.language.chat import Endpoint
 
     input_price, output_price = prices or (None, None)
@@ -129,7 +129,7 @@ def rejudge(
     **Example**: `rlsuite-eval rejudge runs/llm.qwen3-SAT-v0-smoke`
     """
     prepare_jax()
-    from rlbench_suite.evaluation.language_model import rejudged
+    from rlbench_suite.evaluation.runs.language_model import rejudged
 
     count = 0
     differing = 0

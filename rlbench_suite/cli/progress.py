@@ -13,10 +13,10 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 if TYPE_CHECKING:
     from rlbench_suite.agent import Progress as TrainingProgress
-    from rlbench_suite.evaluation.language_model import Episodes
-    from rlbench_suite.evaluation.manifest import Cell
-    from rlbench_suite.evaluation.runner import Event
-    from rlbench_suite.evaluation.store import OpenRun
+    from rlbench_suite.evaluation.cell import Cell
+    from rlbench_suite.evaluation.runs.language_model import Episodes
+    from rlbench_suite.evaluation.runs.open_run import OpenRun
+    from rlbench_suite.evaluation.runs.runner import Event
 
 _LOG_SECONDS = 10.0
 """Without a terminal, seconds between two lines on the progress of running cells."""
@@ -38,7 +38,7 @@ def watch(events: "Iterator[Event]", run: "OpenRun", console: Console) -> "list[
     bars: dict[Cell, TaskID] = {}
     failures: list[tuple[Cell, str]] = []
     compiled_programs: set[tuple[str, str]] = set()
-    total = len(run.wanted)
+    total = len(run.requested_cells)
     done = total - len(run.missing())
     line_time = time.monotonic()
 
@@ -88,8 +88,8 @@ def _interruptible() -> Iterator[None]:
 
 
 def _describe(progress: "TrainingProgress | Episodes") -> str:
-    from rlbench_suite.evaluation.chart import number
-    from rlbench_suite.evaluation.language_model import Episodes
+    from rlbench_suite.evaluation.report.chart import number
+    from rlbench_suite.evaluation.runs.language_model import Episodes
 
     if isinstance(progress, Episodes):
         cost = "" if progress.cost is None else f", ${progress.cost:.2f}"

@@ -16,7 +16,7 @@ from rlbench_suite.cli.compare import finite
 from rlbench_suite.whole_table import Table
 
 if TYPE_CHECKING:
-    from rlbench_suite.evaluation.query import Answer
+    from rlbench_suite.evaluation.analysis.query import Answer
 
 Runs = Annotated[
     list[str],
@@ -45,7 +45,7 @@ def query(
     * `rlsuite-eval query "SELECT task, avg(success::INT) FROM episodes GROUP BY task" runs/mine --format csv`
     """
     from rlbench_suite.cli.finished import read_finished_runs
-    from rlbench_suite.evaluation.query import FILES, Database
+    from rlbench_suite.evaluation.analysis.query import FILES, Database
 
     if " " not in sql.strip() and any(" " in run and not Path(run).exists() for run in runs):
         raise ValueError(f'SQL comes first, then the runs: rlsuite-eval query "SELECT ..." {sql}')
@@ -60,7 +60,7 @@ def tables(runs: Runs, file_format: Format = "table") -> None:
     **Example**: `rlsuite-eval tables runs/mine`
     """
     from rlbench_suite.cli.finished import read_finished_runs
-    from rlbench_suite.evaluation.query import FILES, TABLES, Answer, Database
+    from rlbench_suite.evaluation.analysis.query import FILES, TABLES, Answer, Database
 
     with read_finished_runs(runs, tuple(FILES.values())) as finished_runs:
         database = Database(finished_runs)

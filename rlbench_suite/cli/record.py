@@ -50,7 +50,7 @@ def record(
         raise ValueError("Name a player: --agent NAME, or --run RUN CELL.")
     card = registry.card(task_id)
     prepare_jax()
-    from rlbench_suite.evaluation import recording
+    from rlbench_suite.evaluation.analysis import recording
 
     if out and out.suffix not in recording.SUFFIXES:
         raise ValueError(f"--out is a {' or '.join(recording.SUFFIXES)} file, got {out.name!r}.")
@@ -82,7 +82,7 @@ def record(
 
 def _players(task: "Task[Any, Any]", played: "dict[str, list[Trajectory]]", *, tracks: bool) -> Table:
     from rlbench_suite.episode import scalar_return
-    from rlbench_suite.evaluation.recording import energies, trips
+    from rlbench_suite.evaluation.analysis.recording import energies, trips
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     energies_by_player = {name: energies(task, trajectories) for name, trajectories in played.items()}
@@ -117,8 +117,8 @@ def _players(task: "Task[Any, Any]", played: "dict[str, list[Trajectory]]", *, t
 
 
 def _responses(followed: Any) -> Table:
-    from rlbench_suite.evaluation.recording import seconds
-    from rlbench_suite.evaluation.responses import summarise
+    from rlbench_suite.evaluation.analysis.recording import seconds
+    from rlbench_suite.evaluation.analysis.step_response import summarise
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     columns = ("quantity", "player", "rms error", "steps", "rise", "settling", "settled", "overshoot", "ripple")
@@ -136,7 +136,7 @@ def _responses(followed: Any) -> Table:
                 str(summary.steps),
                 seconds(summary.rise),
                 seconds(summary.settling),
-                _unless_nan(summary.settled, ".1%"),
+                _unless_nan(summary.settled_share, ".1%"),
                 _unless_nan(summary.overshoot, ".1%"),
                 _unless_nan(summary.ripple, ".3g", f" {summary.unit}"),
             )

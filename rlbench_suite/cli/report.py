@@ -19,11 +19,11 @@ def report(
     **Example**: `rlsuite-eval report runs/ppo-smoke-smoke --interval percentile`
     """
     prepare_jax()
-    from rlbench_suite.evaluation import storage
-    from rlbench_suite.evaluation.run import read_manifest
-    from rlbench_suite.evaluation.store import OpenRun
+    from rlbench_suite.evaluation.runs import object_store
+    from rlbench_suite.evaluation.runs.open_run import OpenRun
+    from rlbench_suite.evaluation.runs.run import read_manifest
 
-    with storage.opened(run) as place, OpenRun.open(place.path, read_manifest(place.path)) as open_run:
+    with object_store.opened(run) as place, OpenRun.open(place.path, read_manifest(place.path)) as open_run:
         if not open_run.results():
             raise ValueError(f"The run {place} has no finished cell.")
         execution.print_and_write_report(open_run, output_console(), str(place), interval)

@@ -43,7 +43,7 @@ def run(
     check_positive("--silence", silence)
     selection = _select(suites, seeds, budget)
     execution.prepare_workers(agents)
-    from rlbench_suite.evaluation import runner
+    from rlbench_suite.evaluation.runs import runner
 
     manifest = runner.plan(agents, selection.suite, selection.seeds, selection.budget)
     execution.execute_locally(
@@ -100,8 +100,8 @@ def ray(
         raise ImportError("A Ray cluster needs Ray; install it with: pip install 'rlbench-suite[ray]'")
     selection = _select(suites, seeds, budget)
     execution.prepare_workers(agents)
-    from rlbench_suite.evaluation import runner
-    from rlbench_suite.evaluation.ray_executor import Resources, in_cluster
+    from rlbench_suite.evaluation.runs import runner
+    from rlbench_suite.evaluation.runs.ray_executor import Resources, in_cluster
 
     manifest = runner.plan(agents, selection.suite, selection.seeds, selection.budget)
     resources = Resources(cpus, gpus, memory)

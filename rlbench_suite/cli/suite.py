@@ -250,7 +250,7 @@ def _components(title: str, rows: "list[Row]") -> Table:
 
 def _one_shot_scores(card: "TaskCard") -> Table:
     """Score trivial answers and the exact solver's."""
-    from rlbench_suite.evaluation.one_shot import NO_SKILL, skill
+    from rlbench_suite.evaluation.analysis.one_shot import NO_SKILL, skill
 
     table = Table(title="Measured scores of one-shot answers on the test split", title_justify="left")
     for column in ("difficulty", "player", "score", "95 % interval", "skill"):
@@ -386,8 +386,8 @@ def _replay(
     task: "Task[Any, Any]", run: tuple[Path, str], seed: int | None
 ) -> "Callable[[Episode, Any, dict[str, Any]], Any]":
     """Return the actions of a trained policy in the first episode of a seed, one at each call."""
-    from rlbench_suite.evaluation import recording
-    from rlbench_suite.evaluation.video import actions_of_episode
+    from rlbench_suite.evaluation.analysis import recording
+    from rlbench_suite.evaluation.analysis.video import actions_of_episode
 
     assert seed is not None
     _, policy = recording.policy_of_cell(task, *run)

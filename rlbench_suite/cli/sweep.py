@@ -8,12 +8,12 @@ from rich.box import SIMPLE_HEAD
 
 from rlbench_suite.cli import output_console, prepare_jax
 from rlbench_suite.cli.finished import read_finished_runs
-from rlbench_suite.evaluation.storage import local_folder
+from rlbench_suite.evaluation.runs.object_store import local_folder
 from rlbench_suite.whole_table import Table
 
 if TYPE_CHECKING:
-    from rlbench_suite.evaluation.statistics import Estimate
-    from rlbench_suite.evaluation.sweeping import Sweep
+    from rlbench_suite.evaluation.analysis.sweeps import Sweep
+    from rlbench_suite.evaluation.statistics.aggregates import Estimate
 
 MAX_MULTIPLES = 51
 """Largest number of multiples of a sweep."""
@@ -57,13 +57,13 @@ def sweep(
     """
     path = _run_folder(run)
     prepare_jax()
-    from rlbench_suite.evaluation import sweeping
+    from rlbench_suite.evaluation.analysis import sweeps
 
     if ":" in values:
-        _report(sweeping.sweep_constant(path, task, name, _read_multiples(values)))
+        _report(sweeps.sweep_constant(path, task, name, _read_multiples(values)))
         return
     settings = [value.strip() for value in values.split(",") if value.strip()]
-    _report(sweeping.sweep_setting(path, task, name, settings))
+    _report(sweeps.sweep_setting(path, task, name, settings))
 
 
 def frequency(
@@ -82,14 +82,14 @@ def frequency(
     """
     path = _run_folder(run)
     prepare_jax()
-    from rlbench_suite.evaluation import sweeping
+    from rlbench_suite.evaluation.analysis import sweeps
     from rlbench_suite.numerals import read_integer
 
     try:
         steps = [read_integer(word.strip()) for word in intervals.split(",")]
     except ValueError:
         raise ValueError(f"--intervals are whole numbers separated by commas, got {intervals!r}.") from None
-    _report(sweeping.sweep_frequency(path, task, steps))
+    _report(sweeps.sweep_frequency(path, task, steps))
 
 
 def _run_folder(run: str) -> Path:
@@ -131,10 +131,10 @@ def _read_multiples(text: str) -> list[float]:
 
 def _report(sweep: "Sweep") -> None:
     """Write the files of a sweep and print its table."""
-    from rlbench_suite.evaluation import sweeping
-    from rlbench_suite.evaluation.remarks import on_few_seeds
+    from rlbench_suite.evaluation.analysis import sweeps
+    from rlbench_suite.evaluation.report.report_remarks import on_few_seeds
 
-    path = sweeping.write(sweep)
+    path = sweeps.write(sweep)
     curves = sweep.curves()
     violations = sweep.violations()
     table = Table(title=sweep.card.name, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
@@ -144,7 +144,7 @@ def _report(sweep: "Sweep") -> None:
     for i, value in enumerate(sweep.values):
         scores = (_with_interval(points[i]) + " !" * violations[agent][i] for agent, points in curves.items())
         table.add_row(value, *scores)
-    if sweep.parameter == sweeping.INTERVAL:
+    if sweep.parameter == sweeps.INTERVAL:
         table.add_row("Frequency-Averaged Score", *map(_with_interval, sweep.frequency_averaged().values()))
     console = output_console()
     console.print(table)
@@ -163,6 +163,6 @@ def _report(sweep: "Sweep") -> None:
 
 
 def _with_interval(estimate: "Estimate") -> str:
-    from rlbench_suite.evaluation.page import interval
+    from rlbench_suite.evaluation.report.page import interval
 
     return f"{estimate.point:z.3f} {interval(estimate) or '-'}"

@@ -58,8 +58,8 @@ def video(
     card = card_of(task_id, run)
     prepare_jax()
     from rlbench_suite.adapters.frame_rate import pace_in_words
-    from rlbench_suite.evaluation import recording
-    from rlbench_suite.evaluation import video as videos
+    from rlbench_suite.evaluation.analysis import recording
+    from rlbench_suite.evaluation.analysis import video as videos
 
     videos.check_suffix(out)
     task = card.build()
@@ -90,7 +90,7 @@ def card_of(task_id: str | None, run: tuple[Path, str] | None) -> "TaskCard":
         return registry.card(task_id)
     if run is None:
         raise ValueError("Name a task, or a trained policy with --run RUN CELL.")
-    from rlbench_suite.evaluation.cells import find_cell
+    from rlbench_suite.evaluation.runs.cell_policies import find_cell
 
     _, cell = find_cell(*run)
     return registry.card(cell.task)

@@ -26,7 +26,7 @@ from rlbench_suite.adapters.batch import TaskVectorEnv
 from rlbench_suite.adapters.rollout import Record, play, replay
 from rlbench_suite.agent import Agent, HostPolicy, Progress
 from rlbench_suite.episode import scalar_return
-from rlbench_suite.evaluation.manifest import CellSpec
+from rlbench_suite.evaluation.cell import CellSpec
 from rlbench_suite.policy import Policy, as_declared
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
@@ -219,9 +219,9 @@ def _choose_on_host(task: Task[Any, Any], policy: HostPolicy, seeds: range, spli
     observations, infos = env.reset(seed=list(seeds))
     over = np.zeros(len(seeds), bool)
     for t in range(horizon):
-        chosen = np.asarray(policy.act(observations, infos.get("action_mask")))
-        actions[~over, t] = chosen[~over]
-        observations, _, terminated, truncated, infos = env.step(chosen)
+        chosen_actions = np.asarray(policy.act(observations, infos.get("action_mask")))
+        actions[~over, t] = chosen_actions[~over]
+        observations, _, terminated, truncated, infos = env.step(chosen_actions)
         over |= terminated | truncated  # an env whose episode is over begins the next one, which is ignored
         if over.all():
             break

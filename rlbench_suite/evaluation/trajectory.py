@@ -10,8 +10,8 @@ from gymnasium import spaces
 
 from rlbench_suite.adapters.entry_points import make_vec
 from rlbench_suite.agent import HostPolicy
-from rlbench_suite.component import Signal, unit_of_measure
-from rlbench_suite.evaluation.onnx_policy import Rows
+from rlbench_suite.component import unit_of_measure
+from rlbench_suite.evaluation.flat_rows import FlatRows, observed_signals
 from rlbench_suite.evaluation.protocol import evaluate
 from rlbench_suite.policy import Policy
 from rlbench_suite.task import Task
@@ -49,18 +49,18 @@ def play(
     The episodes are played as in an evaluation. Their actions then step the vector env, which shows the observations.
     """
     seeds = np.asarray(seeds)  # type: ignore[assignment]
-    record, rows = evaluate(task, policy, seeds, split=split), Rows(task)  # type: ignore[arg-type]
+    record, rows = evaluate(task, policy, seeds, split=split), FlatRows(task)  # type: ignore[arg-type]
     env: Any = make_vec(task.card.id, len(seeds), split=split, difficulty=task.difficulty, dtype=task.dtype.name)
     observations, infos = env.reset(seed=[int(seed) for seed in seeds])
     agents, longest, idle = rows.agents, int(record.length.max()), task.noop_action()
     shape = (longest, len(seeds))
-    seen = np.zeros((*shape, agents, rows.features), np.float32)
+    rows_seen = np.zeros((*shape, agents, rows.features), np.float32)
     rewards, costs, masks = np.zeros((*shape, *task.reward_space.shape)), None, None
     measures: dict[str, np.ndarray] = {}
     if task.card.agents > 1:
         rewards = np.zeros(shape)
     for t in range(longest):
-        seen[t] = rows.observe(observations).reshape(seen.shape[1:])
+        rows_seen[t] = rows.observe(observations).reshape(rows_seen.shape[1:])
         if (mask := rows.mask(infos.get("action_mask"))) is not None:
             masks = np.ones((*shape, agents, rows.outputs), bool) if masks is None else masks
             masks[t] = mask.reshape(masks.shape[1:])
@@ -74,13 +74,13 @@ def play(
             if np.shape(infos.get(name)) == (len(seeds),):
                 measures.setdefault(name, np.zeros(shape))[t] = infos[name]
     env.close()
-    taken = record.actions.reshape(len(seeds), record.actions.shape[1], agents, -1)
+    actions_by_agent = record.actions.reshape(len(seeds), record.actions.shape[1], agents, -1)
     return [
         Trajectory(
             int(seed),
-            seen[:end, i],
+            rows_seen[:end, i],
             None if masks is None else masks[:end, i],
-            taken[i, :end],
+            actions_by_agent[i, :end],
             rewards[:end, i],
             None if costs is None else costs[:end, i],
             {name: values[:end, i] for name, values in measures.items()},
@@ -91,26 +91,6 @@ def play(
     ]
 
 
-def scales(task: Task[Any, Any], side: str, count: int) -> np.ndarray:
-    """Return the quantity that the value 1 of each entry stands for, ``(count,)``: ones where the task names none."""
-    found = [np.full(len(signal.columns()), signal.scale) for signal in task.signals.get(side, ())]
-    if side == "observation" and isinstance(task.observation_space, spaces.Dict):
-        found = _sorted_parts(task, found)
-    return np.concatenate(found) if found else np.ones(count)
-
-
-def observed(task: Task[Any, Any]) -> tuple[Signal, ...]:
-    """Return the signals of an observation in the order of :attr:`Trajectory.observations`: parts by name."""
-    found = task.signals.get("observation", ())
-    return tuple(_sorted_parts(task, list(found))) if isinstance(task.observation_space, spaces.Dict) else found
-
-
-def _sorted_parts(task: Task[Any, Any], values: list[Any]) -> list[Any]:
-    """Sort values, one for each signal, by the name of the signal's part of the observation."""
-    part = [signal.name.split(".", 1)[0] for signal in task.signals["observation"]]
-    return [values[i] for i in sorted(range(len(values)), key=lambda i: part[i])]
-
-
 def columns(task: Task[Any, Any], episode: Trajectory, agent: int = 0) -> dict[str, np.ndarray]:
     """Return the steps of an episode as physical quantities, by ``name [unit]``.
 
@@ -118,30 +98,30 @@ def columns(task: Task[Any, Any], episode: Trajectory, agent: int = 0) -> dict[s
     (``measure.NAME [unit]``) are those of the step. Signals with more than :data:`WIDEST` entries are left out.
     """
     steps = len(episode.actions)
-    found: dict[str, np.ndarray] = {"step": np.arange(steps)}
+    table: dict[str, np.ndarray] = {"step": np.arange(steps)}
     if task.period:
-        found["time [s]"] = np.arange(steps) * task.period
+        table["time [s]"] = np.arange(steps) * task.period
     start = 0
-    for signal in observed(task):
+    for signal in observed_signals(task):
         names = signal.columns()
         if len(names) <= WIDEST:
             values = episode.observations[:, agent, start : start + len(names)].astype(np.float64) * signal.scale
-            found |= {f"{name} [{signal.unit}]": values[:, i] for i, name in enumerate(names)}
+            table |= {f"{name} [{signal.unit}]": values[:, i] for i, name in enumerate(names)}
         start += len(names)
     actions = episode.actions[:, agent]
     if isinstance(task.action_space, spaces.Discrete):
-        found["action [1]"] = actions[:, 0]
+        table["action [1]"] = actions[:, 0]
     else:
-        named = [(name, signal) for signal in task.signals.get("action", ()) for name in signal.columns()]
-        for i, (name, signal) in enumerate(named):
+        signals = [(name, signal) for signal in task.signals.get("action", ()) for name in signal.columns()]
+        for i, (name, signal) in enumerate(signals):
             scaled = actions[:, i] if signal.scale == 1 else actions[:, i].astype(np.float64) * signal.scale
-            found[f"action.{name} [{signal.unit}]"] = scaled
+            table[f"action.{name} [{signal.unit}]"] = scaled
     if episode.rewards.ndim == 1:
-        found["reward [1]"] = episode.rewards
+        table["reward [1]"] = episode.rewards
     else:
         goals = task.card.objectives
-        found |= {f"reward.{name} [1]": episode.rewards[:, i] for i, name in enumerate(goals)}
+        table |= {f"reward.{name} [1]": episode.rewards[:, i] for i, name in enumerate(goals)}
     if episode.costs is not None:
-        found["cost [1]"] = episode.costs
+        table["cost [1]"] = episode.costs
     units = {name: unit_of_measure(words) for name, words in task.measures.items()}
-    return found | {f"measure.{name} [{units[name]}]": values for name, values in episode.measures.items()}
+    return table | {f"measure.{name} [{units[name]}]": values for name, values in episode.measures.items()}

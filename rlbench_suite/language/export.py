@@ -6,8 +6,7 @@ import hashlib
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rlbench_suite.atomic_files import replacing
 from rlbench_suite.language.rows import METADATA, Row
 from rlbench_suite.task_card import unknown
 
@@ -61,7 +61,7 @@ def write(dataset: Dataset, path: Path, progress: Progress = lambda numbers: num
     if path.suffix not in SUFFIXES:
         raise ValueError(unknown("suffix of a file of rows", path.suffix, SUFFIXES))
     rows = (dataset[number] for number in progress(range(len(dataset))))
-    with _complete(path) as unfinished:
+    with replacing(path) as unfinished:
         if path.suffix == ".parquet":
             with pq.ParquetWriter(unfinished, SCHEMA, compression="zstd") as writer:
                 while group := [with_prompt(row) for row in islice(rows, _GROUP)]:
@@ -122,7 +122,7 @@ def write_folder(splits: Mapping[str, Dataset], folder: Path, progress: Progress
         raise ValueError("A folder needs at least one split.")
     for split, dataset in splits.items():
         write(dataset, folder / SHARD.format(split=split), progress)
-    with _complete(folder / "README.md") as unfinished:
+    with replacing(folder / "README.md") as unfinished:
         unfinished.write_text(card(folder, list(splits)), encoding="utf-8")
 
 
@@ -217,12 +217,3 @@ Please keep this text in every copy, so that corpora that hold these data can be
 
 {canary}
 """
-
-
-@contextmanager
-def _complete(path: Path) -> Iterator[Path]:
-    """Yield a path to write to, whose file takes the place of ``path`` when it is complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        yield (unfinished := Path(folder) / path.name)
-        unfinished.replace(path)

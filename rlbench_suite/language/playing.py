@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rlbench_suite.atomic_files import flush_names
 from rlbench_suite.language.chat import ChatClient, Endpoint, NoReply
 from rlbench_suite.language.session import Message, Session, begin
 
@@ -134,12 +135,8 @@ class TranscriptFile:
             file.write(transcript.to_json() + "\n")
             file.flush()
             os.fsync(file.fileno())
-        if new and os.name == "posix":  # flush the name of the file
-            folder = os.open(self.path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+        if new:
+            flush_names(self.path.parent)
         self.transcripts[transcript.game] = transcript
 
 

@@ -24,7 +24,7 @@ from rlbench_suite.baselines.ppo.agent import PPO, programs
 from rlbench_suite.baselines.ppo.ppo import Config, Networks, advantages
 from rlbench_suite.baselines.training import begin_episodes
 from rlbench_suite.episode import seed_key
-from rlbench_suite.evaluation.network import normalise
+from rlbench_suite.evaluation.deploy.network import normalise
 from rlbench_suite.evaluation.protocol import evaluation_seeds
 
 SMALL = {"num_envs": 16, "num_steps": 16, "minibatches": 2, "hidden": (16,), "reports": 2, "learning_rate": 1e-2}

@@ -301,7 +301,7 @@ def test_wrong_hyperparameters_are_refused() -> None:
 
 
 def test_a_run_of_both_leaves_out_what_each_cannot_play(tmp_path: Path) -> None:
-    from rlbench_suite.evaluation.runner import plan
+    from rlbench_suite.evaluation.runs.runner import plan
 
     manifest = plan("sac,dqn", "QuadcopterHover-v0,SAT-v0", 1, "smoke")
     assert {(cell.agent, cell.task) for cell in manifest.cells()} == {

@@ -159,7 +159,7 @@ def test_sb3_agents_take_the_settings_of_the_suites_own() -> None:
 
 
 def test_a_report_says_that_they_are_untuned_and_see_no_masks() -> None:
-    from rlbench_suite.evaluation.remarks import _other_libraries
+    from rlbench_suite.evaluation.report.report_remarks import _other_libraries
 
     rows = [SimpleNamespace(agent=name) for name in ("ppo", "sb3-ppo", "sb3-ppo", "sb3-dqn")]
     run = SimpleNamespace(manifest=SimpleNamespace(checkpoints={}))
@@ -170,7 +170,7 @@ def test_a_report_says_that_they_are_untuned_and_see_no_masks() -> None:
 
 
 def test_a_report_does_not_take_a_saved_policys_settings_for_the_suites() -> None:
-    from rlbench_suite.evaluation.remarks import _other_libraries
+    from rlbench_suite.evaluation.report.report_remarks import _other_libraries
 
     saved = {"sb3-ppo.0123abcd": SimpleNamespace(agent="sb3-ppo"), "ppo.89abcdef": SimpleNamespace(agent="ppo")}
     run = SimpleNamespace(manifest=SimpleNamespace(checkpoints=saved))

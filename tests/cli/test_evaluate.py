@@ -19,7 +19,7 @@ import pytest
 import safetensors.numpy
 
 from rlbench_suite.cli import evaluate, execution, report
-from rlbench_suite.evaluation.run import read_manifest
+from rlbench_suite.evaluation.runs.run import read_manifest
 
 PROGRAM = str(Path(sys.executable).with_name("rlsuite-eval"))
 BOTH_TASKS = ("--agent", "toy", "--suite", "ToyWalk-v0,ToyDrift-v0", "--seeds", "3")

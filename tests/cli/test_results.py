@@ -18,11 +18,11 @@ import yaml
 from made_runs import fail_cell, make_run, sitting
 
 from rlbench_suite.cli import evaluate, execution, export, finished
-from rlbench_suite.evaluation import exporting
-from rlbench_suite.evaluation.manifest import Cell
-from rlbench_suite.evaluation.power import seeds_needed
-from rlbench_suite.evaluation.run import read_manifest
-from rlbench_suite.evaluation.store import OpenRun
+from rlbench_suite.evaluation.cell import Cell
+from rlbench_suite.evaluation.deploy import policy_export
+from rlbench_suite.evaluation.runs.open_run import OpenRun
+from rlbench_suite.evaluation.runs.run import read_manifest
+from rlbench_suite.evaluation.statistics.power import seeds_needed
 
 PROGRAM = str(Path(sys.executable).with_name("rlsuite-eval"))
 
@@ -272,8 +272,8 @@ def test_an_exported_policy_is_named_with_its_seed(
     network = SimpleNamespace(choices=True)
     cell = Cell("ppo", "rlsuite/SAT-v0", 0)
     found = SimpleNamespace(cell=cell, episodes=[], network=network, difference=0.0, loss=None, broken_limit="")
-    monkeypatch.setattr(exporting, "read_export", lambda *_, **__: found)
-    monkeypatch.setattr(exporting, "onnx", lambda _: b"policy")
+    monkeypatch.setattr(policy_export, "read_export", lambda *_, **__: found)
+    monkeypatch.setattr(policy_export, "onnx", lambda _: b"policy")
     monkeypatch.setattr(export, "prepare_jax", lambda: None)
     file = tmp_path / "p.onnx"
     code, out, _ = call("deploy", str(tmp_path), "ppo", "--format", "onnx", "--out", str(file))

@@ -19,9 +19,9 @@ from folders import visible
 from killing import die, killed
 
 from rlbench_suite.adapters.rollout import play, replay
+from rlbench_suite.atomic_files import CannotWrite
 from rlbench_suite.datasets import access, building, recipe, storage
 from rlbench_suite.datasets.catalogue import Entry
-from rlbench_suite.evaluation.writing import CannotWrite
 
 
 @pytest.fixture

@@ -171,7 +171,7 @@ def test_hugging_faces_layout(
         code, _, err = call("download", "hover/random", "--remote", "hf://lab")
         assert (code, err) == (0, "")
     assert installed(root, entry)
-    assert remote.Place.of("hf://lab/name@v2").base.endswith("/datasets/lab/name/resolve/v2/")
+    assert remote.Location.of("hf://lab/name@v2").base.endswith("/datasets/lab/name/resolve/v2/")
 
 
 def test_what_is_published_lies_where_minaris_own_remote_looks(

@@ -14,8 +14,9 @@ from ten_minutes import DOCS, commands, data_sheet, with_files
 
 from rlbench_suite.baselines.ppo.agent import PPO
 from rlbench_suite.cli import evaluate, suite
-from rlbench_suite.evaluation import protocol, shared_library
-from rlbench_suite.evaluation.run import Run
+from rlbench_suite.evaluation import protocol
+from rlbench_suite.evaluation.policy_files import shared_library
+from rlbench_suite.evaluation.runs.run import Run
 
 pytestmark = pytest.mark.of_variants
 

@@ -12,7 +12,7 @@ from rlbench_suite.adapters.entry_points import make
 from rlbench_suite.adapters.rollout import Record, play, replay
 from rlbench_suite.agent import Progress
 from rlbench_suite.episode import scalar_return
-from rlbench_suite.evaluation.manifest import CellSpec
+from rlbench_suite.evaluation.cell import CellSpec
 from rlbench_suite.evaluation.protocol import (
     EPISODES,
     TRAINING_SEEDS,

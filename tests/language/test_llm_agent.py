@@ -23,14 +23,16 @@ from model_server import Answer, ModelServer, Request, completion, error, tool_c
 from rich.console import Console
 
 from rlbench_suite.cli import evaluate, execution
-from rlbench_suite.evaluation.language_model import LanguageModel, transcripts_path
-from rlbench_suite.evaluation.manifest import Cell
-from rlbench_suite.evaluation.passing import pass_at_k, pass_hat_k, passing
+from rlbench_suite.evaluation.cell import Cell
 from rlbench_suite.evaluation.protocol import evaluation_seeds
-from rlbench_suite.evaluation.report import Report, print_report, write_html
-from rlbench_suite.evaluation.run import read_manifest
-from rlbench_suite.evaluation.runner import in_process, plan
-from rlbench_suite.evaluation.store import OpenRun
+from rlbench_suite.evaluation.report.html_report import write_html
+from rlbench_suite.evaluation.report.pass_at_k import pass_at_k, pass_hat_k, passing
+from rlbench_suite.evaluation.report.report import Report
+from rlbench_suite.evaluation.report.terminal_report import print_report
+from rlbench_suite.evaluation.runs.language_model import LanguageModel, transcripts_path
+from rlbench_suite.evaluation.runs.open_run import OpenRun
+from rlbench_suite.evaluation.runs.run import read_manifest
+from rlbench_suite.evaluation.runs.runner import in_process, plan
 from rlbench_suite.language import chat
 from rlbench_suite.language.chat import ChatError, Endpoint
 from rlbench_suite.language.playing import Game, Transcript, TranscriptFile, play_all, rejudge

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 
 from rlbench_suite import registry
 from rlbench_suite.episode import scalar_return
-from rlbench_suite.evaluation.runner import in_process, plan
-from rlbench_suite.evaluation.statistics import iqm, mean
-from rlbench_suite.evaluation.store import OpenRun
+from rlbench_suite.evaluation.runs.open_run import OpenRun
+from rlbench_suite.evaluation.runs.runner import in_process, plan
+from rlbench_suite.evaluation.statistics.aggregates import iqm, mean
 from rlbench_suite.leaderboard.archive import write_archive, write_table
 from rlbench_suite.leaderboard.pack import fingerprint
 

@@ -26,7 +26,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def ranked(site: Site) -> list[str]:
     (board,) = [board for board in site.boards if board.suite == "toys"]
-    return [place.standing.title for place in board.places]
+    return [place.standing.title for place in board.ranking]
 
 
 def test_of_names_that_differ_in_capital_letters_the_first_in_the_log_wins(packed: Callable[..., Path], tmp_path: Path):

@@ -65,7 +65,7 @@ def test_a_judge_in_a_process_of_its_own_finds_what_one_here_finds(honest: Path,
     assert [getattr(there, name) for name in fields] == [getattr(here, name) for name in fields]
     contents = open_up(honest)
     assert contents is not None
-    assert contents.played == here.played
+    assert contents.actions_played == here.actions_played
 
 
 def stand_in(monkeypatch: pytest.MonkeyPatch, program: str) -> None:

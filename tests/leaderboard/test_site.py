@@ -17,8 +17,8 @@ from PIL import Image
 from scipy.stats import trim_mean
 
 from rlbench_suite import registry
-from rlbench_suite.evaluation.machine import Machine
-from rlbench_suite.evaluation.writing import CannotWrite
+from rlbench_suite.atomic_files import CannotWrite
+from rlbench_suite.evaluation.runs.machine import Machine
 from rlbench_suite.leaderboard import site as sites
 from rlbench_suite.leaderboard import submit as submitting
 from rlbench_suite.leaderboard.log import read_log
@@ -123,7 +123,7 @@ def test_who_arrives_first_has_the_claim_whatever_the_dates_say(
     built = build(folder, tmp_path / "site")
     assert {e.title: e.copy_of for e in built.entries} == {"toy-v1": None, "thief-v1": "toy-v1"}
     (board,) = [board for board in built.boards if board.suite == "toys"]
-    assert [place.standing.title for place in board.places] == ["toy-v1"]
+    assert [place.standing.title for place in board.ranking] == ["toy-v1"]
     assert "as toy-v1, which arrived earlier, at every step of 50" in board.unranked["thief-v1"]
     submit(packed("random"), folder)  # from now on the log has the thief too, behind its victim
     assert [a.archive for a in read_log(folder)] == ["toy-v1.zip", "thief-v1.zip", "random-v1.zip"]
@@ -141,7 +141,7 @@ def test_a_name_is_kept_by_its_authors(packed: Callable[..., Path], tmp_path: Pa
     shutil.copy(packed("random", name="toy", version=2, authors=("Mallory",)), folder)
     built = build(folder, tmp_path / "site")
     (board,) = [board for board in built.boards if board.suite == "toys"]
-    assert [place.standing.title for place in board.places] == ["toy-v1"]
+    assert [place.standing.title for place in board.ranking] == ["toy-v1"]
     reason = "has the name of toy-v1, and the board's maintainer has not confirmed that its authors sent it"
     assert board.unranked == {"toy-v2": reason}
 
@@ -155,7 +155,7 @@ def test_typing_an_owners_name_takes_nothing_over(packed: Callable[..., Path], t
         submit(forged, folder)
     shutil.copyfile(forged, folder / "Toy-v1000000.zip")
     (board,) = [board for board in build(folder, tmp_path / "site").boards if board.suite == "toys"]
-    assert [place.standing.title for place in board.places] == ["toy-v1"]
+    assert [place.standing.title for place in board.ranking] == ["toy-v1"]
     assert "has the name of toy-v1" in board.unranked["Toy-v1000000"]
     newer = Forgery(theft)
     newer.claims["entry"] |= {"name": "toy", "version": 2, "authors": authors}
@@ -279,8 +279,8 @@ def test_rankings_are_of_replayed_scores_on_whole_suites(built: tuple[Site, Path
     site, folder = built
     assert {entry.title for entry in site.entries} == {"toy-v1", "twin-v1", "dice-v1", "dice-v2", "part-v1"}
     (board,) = [board for board in site.boards if board.suite == "toys"]
-    assert [(place.rank, place.standing.title) for place in board.places] == [(1, "toy-v1"), (2, "dice-v2")]
-    for place in board.places:
+    assert [(place.rank, place.standing.title) for place in board.ranking] == [(1, "toy-v1"), (2, "dice-v2")]
+    for place in board.ranking:
         cells = [cell.score for cell in place.standing.verdict.cells]
         assert place.summary.iqm.point == pytest.approx(trim_mean(cells, 0.25), rel=1e-12)
         assert place.summary.iqm.low <= place.summary.iqm.point <= place.summary.iqm.high
@@ -292,7 +292,7 @@ def test_rankings_are_of_replayed_scores_on_whole_suites(built: tuple[Site, Path
     results = json.loads((folder / "results.json").read_text())
     (same,) = [b for b in results["boards"] if b["suite"] == "toys"]
     assert [row["entry"] for row in same["ranking"]] == ["toy-v1", "dice-v2"]
-    assert same["ranking"][0]["iqm"][0] == board.places[0].summary.iqm.point
+    assert same["ranking"][0]["iqm"][0] == board.ranking[0].summary.iqm.point
 
 
 def test_success_rates_have_bounds_over_seeds(built: tuple[Site, Path]):
@@ -324,8 +324,8 @@ def test_an_entry_that_violates_a_constraint_ranks_below_one_that_keeps_it(
     for most, order in ((10.0, ["toy-v1", "random-v1"]), (6.0, ["random-v1", "toy-v1"])):
         monkeypatch.setitem(vars(limit), "limit", most)
         (board,) = [board for board in build(folder, tmp_path / "site").boards if board.suite == "toys"]
-        assert [(place.rank, place.standing.title) for place in board.places] == [*enumerate(order, 1)]
-        toy = next(place for place in board.places if place.standing.title == "toy-v1")
+        assert [(place.rank, place.standing.title) for place in board.ranking] == [*enumerate(order, 1)]
+        toy = next(place for place in board.ranking if place.standing.title == "toy-v1")
         cells = [cell for cell in toy.standing.verdict.cells if cell.task == DRIFT]
         assert [card.id for card in toy.violated] == [DRIFT] * (most == 6.0)
         kept = [0 if cell.mean_cost > most else cell.score for cell in cells]
@@ -458,7 +458,7 @@ def test_a_rank_needs_five_seeds(honest: Path, packed: Callable[..., Path], tmp_
     assert reason in (tmp_path / "site" / "index.html").read_text()
     submit(packed("random"), folder)
     (board,) = [board for board in build(folder, tmp_path / "site").boards if board.suite == "toys"]
-    assert [place.standing.title for place in board.places] == ["random-v1"]
+    assert [place.standing.title for place in board.ranking] == ["random-v1"]
     assert board.unranked == {"toy-v1": reason}
     for page in ("index.html", "boards/toys-smoke.html", "entries/toy-v1.html"):
         assert reason in (tmp_path / "site" / page).read_text()

@@ -18,9 +18,9 @@ from forgery import DRIFT, Forgery, run_agents
 from scipy.stats import trim_mean
 
 from rlbench_suite import registry
-from rlbench_suite.evaluation.machine import Machine
 from rlbench_suite.evaluation.protocol import evaluation_seeds
-from rlbench_suite.evaluation.run import Run
+from rlbench_suite.evaluation.runs.machine import Machine
+from rlbench_suite.evaluation.runs.run import Run
 from rlbench_suite.leaderboard import verify as judge
 from rlbench_suite.leaderboard.pack import pack
 from rlbench_suite.leaderboard.schema import Entry, Rejected, Submission

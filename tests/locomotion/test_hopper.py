@@ -15,7 +15,7 @@ from rlbench_suite.adapters.host import HostVectorEnv
 from rlbench_suite.adapters.rollout import play, replay
 from rlbench_suite.baselines.ppo.agent import PPO
 from rlbench_suite.baselines.scripted import RandomAgent
-from rlbench_suite.evaluation import runner
+from rlbench_suite.evaluation.runs import runner
 from rlbench_suite.policy import reference_player
 
 pytest.importorskip("mujoco")

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from rlbench_suite.evaluation.pareto import hypervolume, non_dominated
+from rlbench_suite.evaluation.statistics.pareto import hypervolume, non_dominated
 
 
 def inclusion_exclusion(points: np.ndarray, reference: np.ndarray) -> float:

@@ -13,7 +13,7 @@ from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.baselines.ppo.agent import PPO
 from rlbench_suite.baselines.scripted import Constant, Uniform
 from rlbench_suite.envs.morl.treasure_maps import DIVES, BestTreasure, Map, Params, Place, State, TreasureMaps
-from rlbench_suite.evaluation.pareto import non_dominated
+from rlbench_suite.evaluation.statistics.pareto import non_dominated
 from rlbench_suite.registry import card, suites
 from rlbench_suite.task import Split
 from rlbench_suite.task_card import load

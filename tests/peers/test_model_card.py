@@ -6,8 +6,8 @@ import pytest
 import yaml
 from made_runs import make_run
 
-from rlbench_suite.evaluation.exports import huggingface
-from rlbench_suite.evaluation.run import read_run
+from rlbench_suite.evaluation.report.export_formats import huggingface
+from rlbench_suite.evaluation.runs.run import read_run
 
 hub = pytest.importorskip("huggingface_hub", reason="needs the extra huggingface")
 

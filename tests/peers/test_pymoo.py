@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rlbench_suite.evaluation.pareto import hypervolume
+from rlbench_suite.evaluation.statistics.pareto import hypervolume
 
 indicator = pytest.importorskip("pymoo.indicators.hv", reason="needs the extra peers")
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from rlbench_suite.evaluation import statistics
-from rlbench_suite.evaluation.intervals import Estimate
-from rlbench_suite.evaluation.shares import performance_profile, probability_of_improvement
+from rlbench_suite.evaluation.statistics import aggregates
+from rlbench_suite.evaluation.statistics.intervals import Estimate
+from rlbench_suite.evaluation.statistics.profiles import performance_profile, probability_of_improvement
 
 try:
     from rliable import library as rly
@@ -35,10 +35,10 @@ def scores(matrix: np.ndarray) -> dict[str, np.ndarray]:
 
 
 AGGREGATES = [
-    (statistics.iqm, metrics.aggregate_iqm),
-    (statistics.mean, metrics.aggregate_mean),
-    (statistics.median, metrics.aggregate_median),
-    (statistics.optimality_gap, metrics.aggregate_optimality_gap),
+    (aggregates.iqm, metrics.aggregate_iqm),
+    (aggregates.mean, metrics.aggregate_mean),
+    (aggregates.median, metrics.aggregate_median),
+    (aggregates.optimality_gap, metrics.aggregate_optimality_gap),
 ]
 TAUS = np.array([0.3, 0.6, 0.9, 1.2])
 
@@ -98,7 +98,7 @@ def test_sample_efficiency() -> None:
         np.random.seed(repeat)  # noqa: NPY002
         points, intervals = rly.get_interval_estimates({"x": curves}, iqm_at_each, reps=REPLICATES)
         their.append(np.ravel(intervals["x"]))
-        curve = statistics.sample_efficiency(
+        curve = aggregates.sample_efficiency(
             {f"task{j}": curves[:, j] for j in range(4)}, replicates=REPLICATES, seed=repeat, method="percentile"
         )
         np.testing.assert_allclose(curve.iqm, points["x"], rtol=0, atol=1e-12)

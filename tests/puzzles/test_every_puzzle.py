@@ -16,7 +16,8 @@ from hostile_replies import MAX_READING_SECONDS
 
 from rlbench_suite.bank import STOP, bank_of_both_splits, build_bank, load_bank
 from rlbench_suite.dice import Dice
-from rlbench_suite.evaluation.one_shot import best_constant, interval
+from rlbench_suite.evaluation.analysis.one_shot import best_constant
+from rlbench_suite.evaluation.statistics.wilson import wilson_interval
 from rlbench_suite.language.dataset import PuzzleDataset
 from rlbench_suite.language.lenient import judge_answer
 from rlbench_suite.language.rows import puzzle_of
@@ -146,7 +147,7 @@ def test_measured_scores_are_found_again(card: TaskCard, tier: str) -> None:
         ("guess", [puzzle.guess(instance, Dice(0, seed)) for seed, instance in enumerate(instances)]),
     ):
         verdicts = [puzzle.verify(instance, answer) for instance, answer in zip(instances, answers, strict=True)]
-        found = interval([verdict.score for verdict in verdicts])
+        found = wilson_interval([verdict.score for verdict in verdicts])
         wide = 1.6 * (found.high - found.low) / 2
         middle = (found.low + found.high) / 2
         assert middle - wide <= measured[name].high and measured[name].low <= middle + wide, (name, found)  # noqa: PT018

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tiers
 
-from rlbench_suite.evaluation import calibration
+from rlbench_suite.evaluation.analysis import calibration
 from rlbench_suite.language.dataset import PuzzleDataset
 from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.language.session import begin

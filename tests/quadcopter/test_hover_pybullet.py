@@ -31,11 +31,14 @@ from rlbench_suite.envs.quadcopter.physics import dynamics
 from rlbench_suite.envs.quadcopter.physics.dynamics import Quadcopter, Rotors
 from rlbench_suite.envs.quadcopter.physics.rigid_body import GRAVITY, RigidBody
 from rlbench_suite.envs.quadcopter.tasks import hover_pybullet
-from rlbench_suite.evaluation import protocol, runner
-from rlbench_suite.evaluation.manifest import Cell
-from rlbench_suite.evaluation.report import Report, print_report, write_html
-from rlbench_suite.evaluation.statistics import means
-from rlbench_suite.evaluation.store import OpenRun
+from rlbench_suite.evaluation import protocol
+from rlbench_suite.evaluation.cell import Cell
+from rlbench_suite.evaluation.report.html_report import write_html
+from rlbench_suite.evaluation.report.report import Report
+from rlbench_suite.evaluation.report.terminal_report import print_report
+from rlbench_suite.evaluation.runs import runner
+from rlbench_suite.evaluation.runs.open_run import OpenRun
+from rlbench_suite.evaluation.statistics.aggregates import means
 from rlbench_suite.leaderboard.pack import pack
 from rlbench_suite.leaderboard.schema import Entry
 from rlbench_suite.leaderboard.verify import verify

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlbench_suite.evaluation.manifest import CellResult, Manifest
+from rlbench_suite.evaluation.runs.manifest import CellResult, Manifest
 
 
 def make_run(

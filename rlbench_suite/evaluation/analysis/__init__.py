@@ -1,0 +1,1 @@
+"""Examine single policies, tasks and runs."""

@@ -1,0 +1,1 @@
+"""Export policies for other machines."""

@@ -1,0 +1,1 @@
+"""Read policies from files: checkpoints, ONNX and shared libraries."""

@@ -1,0 +1,1 @@
+"""Compare finished runs and write reports of them."""

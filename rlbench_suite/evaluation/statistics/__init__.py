@@ -1,0 +1,1 @@
+"""Aggregate scores with intervals and tests, on plain arrays."""
