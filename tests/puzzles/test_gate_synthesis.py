@@ -161,7 +161,7 @@ def test_how_many_puzzles_on_two_qubits_there_are(tier: int, puzzles: int) -> No
     ``space``.
     """
     puzzle = TwoQubitSynthesisPuzzle(tier)
-    products = [Instance(puzzle.reached(k), np.int32(100)) for k in range(*puzzle.known.begins[tier : tier + 2])]
+    products = [Instance(puzzle.reached(k), np.int32(100)) for k in range(*puzzle.circuits.begins[tier : tier + 2])]
     sizes = Counter(forms := [puzzle.canonical(instance) for instance in products])
     assert len(sizes) == puzzles
     splits = {form: puzzle.split_of(instance) for form, instance in dict(zip(forms, products, strict=True)).items()}

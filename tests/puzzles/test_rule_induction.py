@@ -344,7 +344,7 @@ def entry(number: int, part: jax.Array) -> np.ndarray:
 def test_the_task_keeps_the_rules(tier: str) -> None:
     """Random and right bodies, a literal at a time, against the plain evaluator and the verifier."""
     task, key, rng = game(tier), jax.random.key(0), np.random.default_rng(0)
-    puzzle, most = task.puzzle, task.puzzle.most
+    puzzle, most = task.puzzle, task.puzzle.num_literals
     count = len(task.literals)
     bodies = np.array([rng.permutation(count)[:most] for _ in range(48)])
     bodies[::2] = [rng.permutation(puzzle.plan(puzzle.generate(number))) for number in range(0, 48, 2)]
@@ -412,7 +412,7 @@ def test_the_plan_earns_the_best_return(tier: str) -> None:
     record = play(task, reference_player(task), range(200))
     assert record.info["success"].all()
     np.testing.assert_allclose(record.total, task.card.optimum, atol=1e-5)
-    assert (record.length == task.puzzle.most).all()
+    assert (record.length == task.puzzle.num_literals).all()
 
 
 def test_the_words_of_the_task() -> None:

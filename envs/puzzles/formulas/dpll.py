@@ -80,7 +80,7 @@ class DPLL(NamedTuple):
             variable = jnp.argmax(jnp.where(free, ups + downs, -1)).astype(jnp.uint32)
             bit = np.uint32(1) << variable
             up = ups[variable] > downs[variable]
-            other = jnp.stack([assigned | bit, jnp.where(up, assignment, assignment | bit)])
+            alternative = jnp.stack([assigned | bit, jnp.where(up, assignment, assignment | bit)])
 
             def choose(taken_back: jax.Array, implied: jax.Array, decided: jax.Array) -> jax.Array:
                 return jnp.where(failed, taken_back, jnp.where(forced, implied, decided))
@@ -91,12 +91,12 @@ class DPLL(NamedTuple):
                     alternatives[depth - 1, 1], assignment | to_true, jnp.where(up, assignment | bit, assignment)
                 ),
                 depth=choose(depth - 1, depth, depth + 1),
-                alternatives=jnp.where(failed | forced, alternatives, alternatives.at[depth].set(other)),
+                alternatives=jnp.where(failed | forced, alternatives, alternatives.at[depth].set(alternative)),
                 solved=solved,
             )
 
-        found = lax.while_loop(lambda search: ~search.solved & (search.depth >= 0), step, start)
-        return jnp.where(found.solved, found.assignment, 0)
+        end = lax.while_loop(lambda search: ~search.solved & (search.depth >= 0), step, start)
+        return jnp.where(end.solved, end.assignment, 0)
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Return the first legal variable that brings the assignment nearer to the model."""

@@ -91,8 +91,8 @@ def false_literals(formula: Formula, assignment: jax.Array) -> jax.Array:
 def tally(literals: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return the clauses with at least one, and with at least two, of the literals given ``(words, variables)``."""
 
-    def add(left: tuple[jax.Array, jax.Array], right: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        (some, several), (more, many_more) = left, right
+    def add(first: tuple[jax.Array, jax.Array], second: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        (some, several), (more, many_more) = first, second
         return some | more, several | many_more | (some & more)
 
     none = np.uint32(0)

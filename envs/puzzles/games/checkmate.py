@@ -31,9 +31,9 @@ from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Example, Malformed, Puzzle, Verdict, wrong
 from rlbench_suite.task_card import TaskCard
 
-from ..shared.board import FILLED, GIVEN, INK, PAPER, Board
+from ..shared.board import CLUE_PAPER, FILLED, INK, PAPER, Board
 from ..shared.puzzle_task import Params, PuzzleTask
-from ..shared.symmetry import least, square_symmetries
+from ..shared.symmetry import smallest_form, square_symmetries
 from .chess_moves import (
     BISHOP,
     BLACK,
@@ -105,7 +105,7 @@ class CheckmatePuzzle(Puzzle[Instance]):
         symmetries = square_symmetries(8)
         if (abs(instance.board) == PAWN).any():
             symmetries = tuple(order for order in symmetries if order[0] in (0, 7) and order[7] in (0, 7))
-        return least([board[i] for i in order] for order in symmetries)
+        return smallest_form([board[i] for i in order] for order in symmetries)
 
     def question(self, instance: Instance) -> str:
         """State the position and the format of the answer."""
@@ -328,7 +328,7 @@ class CheckmateInOne(PuzzleTask[State]):
         board = Board(8, 8, self.picture_shape)
         for square, piece in enumerate(np.asarray(params.instance.board).tolist()):
             row, column = 7 - square // 8, square % 8
-            board.cell(row, column, paper=PAPER if (row + column) % 2 == 0 else GIVEN)
+            board.cell(row, column, paper=PAPER if (row + column) % 2 == 0 else CLUE_PAPER)
             if piece:
                 board.text(row, column, _letter(piece).upper(), FILLED if piece > 0 else INK)
         if (action := int(state.action)) >= 0:

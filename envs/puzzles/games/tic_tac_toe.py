@@ -40,7 +40,7 @@ from rlbench_suite.task_card import TaskCard
 from ..shared import parsing
 from ..shared.board import FILLED, INK, Board
 from ..shared.puzzle_task import Params, PuzzleTask
-from ..shared.symmetry import least, square_symmetries
+from ..shared.symmetry import smallest_form, square_symmetries
 
 SIDE = 4
 CELLS = SIDE**2
@@ -107,7 +107,7 @@ class TicTacToePuzzle(Puzzle[Position]):
     def canonical(self, instance: Position) -> bytes:
         """Return the least of the eight rotations and reflections."""
         cells = instance.cells.tolist()
-        return least([cells[i] for i in order] for order in square_symmetries(SIDE))
+        return smallest_form([cells[i] for i in order] for order in square_symmetries(SIDE))
 
     def question(self, instance: Position) -> str:
         """State the rules, the position, and the format of the answer."""
@@ -126,7 +126,7 @@ class TicTacToePuzzle(Puzzle[Position]):
 
     def judge(self, instance: Position, answer: str) -> Verdict:
         """Check the format, then whether the cell is empty, then the value of the move."""
-        row, column = parsing.integers(answer, 1, SIDE, least=2, most=2, what="row or column")
+        row, column = parsing.integers(answer, 1, SIDE, min_count=2, max_count=2, what="row or column")
         values = self._values(instance)
         cell = (row - 1) * SIDE + column - 1
         if cell not in values:
@@ -429,7 +429,7 @@ class TicTacToe(PuzzleTask[State]):
         Raises:
             ValueError: anything else.
         """
-        row, column = parsing.integers(" ".join(text.split()), 1, SIDE, least=2, most=2, what="row or column")
+        row, column = parsing.integers(" ".join(text.split()), 1, SIDE, min_count=2, max_count=2, what="row or column")
         return np.asarray((row - 1) * SIDE + column - 1, self.action_space.dtype)
 
     def spell(self, action: np.ndarray, state: State, params: Params) -> str:

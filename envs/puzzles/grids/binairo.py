@@ -25,7 +25,7 @@ from rlbench_suite.dice import Dice
 from rlbench_suite.task_card import TaskCard
 
 from ..shared.grid_filling import FillTask, Grid, GridPuzzle, rows_as_bits
-from ..shared.symmetry import least, relabelled, square_symmetries
+from ..shared.symmetry import relabelled, smallest_form, square_symmetries
 from .line_solver import LineSolver, Options
 
 TO_FILL = {4: 6, 6: 22, 8: 40}
@@ -80,7 +80,7 @@ class BinairoPuzzle(GridPuzzle[Instance]):
     def canonical(self, instance: Instance) -> bytes:
         """Return the least of the eight rotations and reflections, each with its first symbol named 0."""
         cells = instance.givens.tolist()
-        return least(relabelled(cells[i] for i in order) for order in square_symmetries(self.rows))
+        return smallest_form(relabelled(cells[i] for i in order) for order in square_symmetries(self.rows))
 
     def rules(self) -> str:
         """State the rules."""
@@ -118,7 +118,7 @@ class BinairoPuzzle(GridPuzzle[Instance]):
     def heuristic(self, instance: Instance) -> str:
         """Put 0 into each cell in reading order, or 1 where a 0 would be one too many or the third in a row."""
         side, half = self.rows, self.rows // 2
-        grid = self.given(instance)
+        grid = self.clue_rows(instance)
         for r in range(side):
             for c in range(side):
                 if grid[r][c] == 0:

@@ -29,7 +29,7 @@ from rlbench_suite.task_card import TaskCard
 
 from ..shared.board import Board
 from ..shared.grid_filling import FillTask, Grid, GridPuzzle, rows_as_bits
-from ..shared.symmetry import least, square_symmetries
+from ..shared.symmetry import smallest_form, square_symmetries
 
 TENTS = {5: 5, 6: 7, 8: 12}
 """Side to the number of tents, and of trees."""
@@ -97,7 +97,7 @@ class CampsitePuzzle(GridPuzzle[Instance]):
             else:
                 lines = [i // side for i in rows] + [side + i % side for i in columns]
             forms.append([cells[i] for i in order] + [counts[i] for i in lines])
-        return least(forms)
+        return smallest_form(forms)
 
     def rules(self) -> str:
         """State the rules."""
@@ -138,7 +138,7 @@ class CampsitePuzzle(GridPuzzle[Instance]):
         rows = next(_Search(self, instance).arrangements(), None)
         if rows is None:
             raise ValueError("this campsite has no solution")
-        given = self.given(instance)
+        given = self.clue_rows(instance)
         return [
             [given[r][c] or (TENT if tents >> c & 1 else GRASS) for c in range(self.columns)]
             for r, tents in enumerate(rows)
@@ -199,7 +199,7 @@ class _Search:
     def __init__(self, puzzle: CampsitePuzzle, instance: Instance) -> None:
         self.tried = 0
         side, self._every = puzzle.rows, 2**puzzle.rows - 1
-        grid = puzzle.given(instance)
+        grid = puzzle.clue_rows(instance)
         self._counts = instance.counts.tolist()
         self._trees = [sum(1 << c for c, value in enumerate(row) if value == TREE) for row in grid]
         places = [self._beside(self._trees, r) & ~self._trees[r] for r in range(side)]

@@ -26,10 +26,10 @@ from rlbench_suite.dice import Dice
 from rlbench_suite.reductions import union
 from rlbench_suite.task_card import TaskCard
 
-from ..shared.board import FILLED, GIVEN, INK, LINE, PAPER, Board
+from ..shared.board import CLUE_PAPER, FILLED, INK, LINE, PAPER, Board
 from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle, GridState, either
 from ..shared.puzzle_task import Params
-from ..shared.symmetry import least, relabelled, square_symmetries
+from ..shared.symmetry import relabelled, smallest_form, square_symmetries
 
 BLACK, WHITE = 1, 2
 LARGEST_SIDE = 9
@@ -97,7 +97,7 @@ class HitoriPuzzle(GridPuzzle[Instance]):
     def canonical(self, instance: Instance) -> bytes:
         """Return the least of the eight rotations and reflections, numbers renamed in order of first occurrence."""
         numbers = instance.numbers.tolist()
-        return least(relabelled(numbers[i] for i in order) for order in square_symmetries(self.rows))
+        return smallest_form(relabelled(numbers[i] for i in order) for order in square_symmetries(self.rows))
 
     def rules(self) -> str:
         """State the rules."""
@@ -359,7 +359,7 @@ class Hitori(CellFillTask):
     def draw(self, state: GridState, params: Params) -> np.ndarray:
         """Draw the numbers; those not yet coloured on grey."""
         board = Board(self.side, self.side, self.picture_shape)
-        papers, inks = (GIVEN, INK, PAPER), (INK, LINE, FILLED)
+        papers, inks = (CLUE_PAPER, INK, PAPER), (INK, LINE, FILLED)
         for cell, value in enumerate(np.asarray(state.cells).tolist()):
             row, column = divmod(cell, self.side)
             board.cell(row, column, paper=papers[value])

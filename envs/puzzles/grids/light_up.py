@@ -29,7 +29,7 @@ from rlbench_suite.task_card import TaskCard
 from ..shared.board import INK, PAPER, Board
 from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle, GridState, either
 from ..shared.puzzle_task import Params
-from ..shared.symmetry import least, square_symmetries
+from ..shared.symmetry import smallest_form, square_symmetries
 from .neighbours import neighbours
 
 BULB, DARK, WALL, NUMBERED = 1, 2, 3, 4
@@ -90,7 +90,7 @@ class LightUpPuzzle(GridPuzzle[Instance]):
     def canonical(self, instance: Instance) -> bytes:
         """Return the least of the eight rotations and reflections."""
         cells = instance.givens.tolist()
-        return least([cells[i] for i in order] for order in square_symmetries(self.rows))
+        return smallest_form([cells[i] for i in order] for order in square_symmetries(self.rows))
 
     def rules(self) -> str:
         """State the rules."""
@@ -243,7 +243,7 @@ class LightUp(CellFillTask):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.side = self.puzzle.rows
         self.places = np.arange(self.side, dtype=np.uint16)
-        self.observation_space = self.box(0.0, 1.0, (self.cells * (self.shown + 1),))
+        self.observation_space = self.box(0.0, 1.0, (self.cells * (self.contents + 1),))
 
     def observation(self, state: GridState, key: jax.Array, params: Params) -> jax.Array:
         """Return the symbols one-hot, then which cells are lit."""

@@ -26,7 +26,7 @@ from rlbench_suite.bitset import unpack_bits
 from rlbench_suite.dice import Dice
 
 from ..shared.grid_filling import FillTask, Grid, GridPuzzle, at_least, rows_as_bits
-from ..shared.symmetry import least, square_symmetries
+from ..shared.symmetry import smallest_form, square_symmetries
 from .neighbours import neighbours
 
 MINE, SAFE, SHOWN = 1, 2, 3
@@ -85,7 +85,7 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
     def canonical(self, instance: Instance) -> bytes:
         """Return the least of the eight rotations and reflections."""
         cells = instance.givens.tolist()
-        return least([cells[i] for i in order] for order in square_symmetries(self.rows))
+        return smallest_form([cells[i] for i in order] for order in square_symmetries(self.rows))
 
     def rules(self) -> str:
         """State the rules."""

@@ -25,7 +25,7 @@ from rlbench_suite.task_card import TaskCard
 
 from ..shared.board import Board
 from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle
-from ..shared.symmetry import least, square_symmetries
+from ..shared.symmetry import smallest_form, square_symmetries
 from .line_solver import LineSolver, Options
 
 SHAPES = {4: (10, 4), 5: (0, 6), 6: (0, 8)}
@@ -103,7 +103,7 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
         for i in range(side):
             framed[i + 1], framed[(side + 1) * width + i + 1] = clues[i], clues[side + i]
             framed[(i + 1) * width], framed[(i + 2) * width - 1] = clues[2 * side + i], clues[3 * side + i]
-        return least([framed[i] for i in order] for order in square_symmetries(width))
+        return smallest_form([framed[i] for i in order] for order in square_symmetries(width))
 
     def rules(self) -> str:
         """State the rules."""
@@ -154,7 +154,7 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
 
     def heuristic(self, instance: Instance) -> str:
         """Put into each cell in reading order the least height that its row and column lack, or 1 if they lack none."""
-        grid = self.given(instance)
+        grid = self.clue_rows(instance)
         for row in grid:
             for c, value in enumerate(row):
                 if value == 0:

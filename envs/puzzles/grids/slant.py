@@ -30,7 +30,7 @@ from rlbench_suite.task_card import TaskCard
 from ..shared.board import FILLED, LINE, PAPER, Board
 from ..shared.grid_filling import FillTask, Grid, GridPuzzle, GridState, at_least, rows_as_bits
 from ..shared.puzzle_task import Params
-from ..shared.symmetry import least, square_symmetries
+from ..shared.symmetry import smallest_form, square_symmetries
 
 SLASH, BACKSLASH = 1, 2
 NO_CLUE = -1
@@ -103,7 +103,7 @@ class SlantPuzzle(GridPuzzle[Instance]):
     def canonical(self, instance: Instance) -> bytes:
         """Return the least of the eight rotations and reflections."""
         corners = (instance.corners - NO_CLUE).tolist()
-        return least([corners[i] for i in order] for order in square_symmetries(self.rows + 1))
+        return smallest_form([corners[i] for i in order] for order in square_symmetries(self.rows + 1))
 
     def rules(self) -> str:
         """State the rules."""

@@ -23,7 +23,7 @@ from rlbench_suite.task_card import TaskCard
 
 from ..shared.board import Board
 from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle, either
-from ..shared.symmetry import least, relabelled, square_symmetries
+from ..shared.symmetry import relabelled, smallest_form, square_symmetries
 
 SHOWN = {5: 12, 6: 0, 7: 0}
 """Number of given cells, by side."""
@@ -93,7 +93,7 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
     def canonical(self, instance: Instance) -> bytes:
         """Return the least of the eight rotations and reflections, regions renamed in order of first occurrence."""
         givens, regions = instance.givens.tolist(), instance.regions.tolist()
-        return least(
+        return smallest_form(
             relabelled(regions[i] + 1 for i in order) + [givens[i] for i in order]
             for order in square_symmetries(self.rows)
         )

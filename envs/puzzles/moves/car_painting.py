@@ -42,7 +42,7 @@ from rlbench_suite.task_card import TaskCard
 from ..shared import parsing
 from ..shared.board import Board
 from ..shared.puzzle_task import Params, PuzzleTask
-from ..shared.symmetry import least, relabelled
+from ..shared.symmetry import relabelled, smallest_form
 
 REACH = 3
 COLOURS = "ABC"
@@ -158,7 +158,7 @@ class CarPaintingPuzzle(Puzzle[Instance]):
     @staticmethod
     def _form(colours: Sequence[int]) -> bytes:
         marks = [colour + 1 for colour in colours]
-        return least([relabelled(marks), relabelled(marks[::-1])])
+        return smallest_form([relabelled(marks), relabelled(marks[::-1])])
 
     def question(self, instance: Instance) -> str:
         """State the rules, the line and the format."""
@@ -182,7 +182,7 @@ class CarPaintingPuzzle(Puzzle[Instance]):
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Check that every car occurs once and none has moved too far, then count the changes."""
         n = self.count
-        order = [car - 1 for car in parsing.integers(answer, 1, n, least=n, most=n, what="car")]
+        order = [car - 1 for car in parsing.integers(answer, 1, n, min_count=n, max_count=n, what="car")]
         if len(set(order)) < n:
             return wrong("a car stands in two places")
         for place, car in enumerate(order):

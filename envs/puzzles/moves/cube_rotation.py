@@ -167,7 +167,7 @@ class CubeRotationPuzzle(Puzzle[Instance]):
 
     def plan(self, instance: Instance) -> list[int]:
         """Return the quarter turns that lead back."""
-        return CUBE.way_back(int(instance.element))
+        return CUBE.moves_to_unit(int(instance.element))
 
     def difficulty(self, instance: Instance) -> float:
         """Follow the colour back from the side in question."""

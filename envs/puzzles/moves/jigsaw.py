@@ -45,7 +45,7 @@ from rlbench_suite.task_card import TaskCard
 
 from ..shared import parsing
 from ..shared.puzzle_task import Params, PuzzleTask
-from ..shared.symmetry import least, relabelled
+from ..shared.symmetry import relabelled, smallest_form
 from .random_pictures import CODES, NAMES, lit, painted
 
 SIDE = 12
@@ -113,7 +113,7 @@ class JigsawPuzzle(Puzzle[Instance]):
         on_line = np.arange(size) % step == 0
         shown = on_line[:, None] | on_line
         turned = [np.rot90(picture, k) for k in range(4)]
-        return least(relabelled((form[shown] + 1).tolist()) for turn in turned for form in (turn, turn.T))
+        return smallest_form(relabelled((form[shown] + 1).tolist()) for turn in turned for form in (turn, turn.T))
 
     def question(self, instance: Instance) -> str:
         """State what was done, the patches and the format."""
@@ -153,7 +153,7 @@ class JigsawPuzzle(Puzzle[Instance]):
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Check that every patch occurs once, then that borders agree where two patches meet."""
-        numbers = parsing.integers(answer, 1, self.cells, least=self.cells, most=self.cells, what="patch")
+        numbers = parsing.integers(answer, 1, self.cells, min_count=self.cells, max_count=self.cells, what="patch")
         for number in numbers:
             if numbers.count(number) > 1:
                 return wrong(f"patch {number} is used more than once")
@@ -407,7 +407,7 @@ class Jigsaw(PuzzleTask[PatchState]):
         Raises:
             ValueError: anything else.
         """
-        one, other = sorted(parsing.integers(text.strip(), 1, self.cells, least=2, most=2, what="place"))
+        one, other = sorted(parsing.integers(text.strip(), 1, self.cells, min_count=2, max_count=2, what="place"))
         if one == other:
             raise ValueError(f"expected two different places, got {one} twice")
         action = np.flatnonzero((self.pairs == (one - 1, other - 1)).all(axis=1))[0]

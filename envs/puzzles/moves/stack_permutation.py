@@ -37,7 +37,7 @@ from rlbench_suite.puzzle import RIGHT, Example, Malformed, Puzzle, Verdict, wro
 from rlbench_suite.task_card import TaskCard
 
 from ..shared import parsing
-from ..shared.board import FILLED, GIVEN, Board
+from ..shared.board import CLUE_PAPER, FILLED, Board
 from ..shared.puzzle_task import Params, PuzzleTask
 
 MOST = 24
@@ -394,7 +394,7 @@ class StackPermutation(PuzzleTask[StackState]):
         board = Board(2, self.count, self.picture_shape)
         popped, stack = int(state.popped), self._stack(state)
         for place, number in enumerate(params.instance.order.tolist()):
-            board.cell(0, place, paper=FILLED if place < popped else GIVEN)
+            board.cell(0, place, paper=FILLED if place < popped else CLUE_PAPER)
             board.text(0, place, str(number), "#ffffff" if place < popped else "#1d2733", 0.7)
             board.cell(1, place)
             if place < len(stack):

@@ -41,7 +41,7 @@ from ..shared import parsing
 from ..shared.board import Board
 from ..shared.puzzle_task import Params, PuzzleTask
 from ..shared.shortest_moves import MovesPuzzle
-from ..shared.symmetry import least, square_symmetries
+from ..shared.symmetry import smallest_form, square_symmetries
 
 PRICE = 0.1
 """Price of the moves of a shortest solution, all together."""
@@ -130,7 +130,7 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
     def canonical(self, instance: Instance) -> bytes:
         """Return the least form under the symmetries of the board; tiles are renumbered with their cells."""
         tiles = instance.cells.tolist()
-        return least([number[tiles[cell]] for cell in order] for order, number in _renumberings(type(self)))
+        return smallest_form([number[tiles[cell]] for cell in order] for order, number in _renumberings(type(self)))
 
     def question(self, instance: Instance) -> str:
         """State the rules, the goal, the board and the format."""
@@ -378,7 +378,7 @@ class RearrangementTask(PuzzleTask[BoardState]):
         board = Board(side, side, self.picture_shape)
         for cell, tile in enumerate(np.asarray(state.cells).tolist()):
             symbol = "" if tile == self.puzzle.blank else self.puzzle.label(tile)
-            board.cell(*divmod(cell, side), given=cell == tile and symbol != "")
+            board.cell(*divmod(cell, side), is_clue=cell == tile and symbol != "")
             board.text(*divmod(cell, side), symbol, scale=0.8)
         return board.picture()
 

@@ -24,7 +24,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Verdict, wrong
 
-from ..shared.symmetry import least, relabelled
+from ..shared.symmetry import relabelled, smallest_form
 from .ciphers import (
     Affine,
     Autokey,
@@ -187,7 +187,7 @@ class CipherKnownPlaintextPuzzle(TextPuzzle[Instance]):
                 forms.append(relabelled(plain) + relabelled(secret))
             else:
                 forms.append(relabelled(plain + secret) if isinstance(cipher, Transposition) else plain + secret)
-        return instance.cipher.tobytes() + least(forms)
+        return instance.cipher.tobytes() + smallest_form(forms)
 
     def told(self, instance: Instance) -> str:
         """State the alphabet, the cipher, the pairs and the text."""

@@ -39,7 +39,7 @@ from ..shared import parsing
 from ..shared.board import Board
 from ..shared.grid_filling import EMPTY, Grid, GridPuzzle
 from ..shared.puzzle_task import Params, PuzzleTask
-from ..shared.symmetry import least, relabelled
+from ..shared.symmetry import relabelled, smallest_form
 from .pseudo_words import VOWELS
 
 LETTERS = "ABDEIL"
@@ -53,7 +53,7 @@ class Tier(NamedTuple):
 
     blocks: int
     slots: int
-    given: int
+    num_givens: int
     """Least number of given letters."""
     most_given: int
 
@@ -155,7 +155,7 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
         if any(one == other for one, other in pairwise(words)):
             return None
         shown = [cell for cell, is_open in enumerate(pattern) if is_open]
-        given = dice.sample(shown, tier.given)
+        given = dice.sample(shown, tier.num_givens)
         while True:
             hidden = [0 if pattern[cell] and cell not in given else value for cell, value in enumerate(cells)]
             solutions = _Search(hidden, words, slots).solutions(2)
@@ -181,7 +181,7 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
         cells = [value for row in self.solution(instance) for value in row]
         open_cells = [value % len(self.symbols) for value in cells]
         given = [int(value > 0) for value in self._givens(instance)]
-        return least(relabelled(open_cells[i] for i in order) + [given[i] for i in order] for order in orders)
+        return smallest_form(relabelled(open_cells[i] for i in order) + [given[i] for i in order] for order in orders)
 
     def rules(self) -> str:
         """State the rules."""
@@ -470,7 +470,7 @@ class Crossword(PuzzleTask[CrosswordState]):
         for cell, value in enumerate(self._cells(state, params)):
             row, column = divmod(cell, side)
             symbol = (EMPTY, *puzzle.symbols)[value]
-            board.cell(row, column, "" if symbol == BLOCK else symbol, given=givens[cell] != 0,
+            board.cell(row, column, "" if symbol == BLOCK else symbol, is_clue=givens[cell] != 0,
                        paper="#1d2733" if symbol == BLOCK else "")  # fmt: skip
         half = self.count / 2
         for w, word in enumerate(puzzle.listed(params.instance)):

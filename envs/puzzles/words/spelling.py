@@ -269,5 +269,5 @@ class SpellingTask(PuzzleTask[SpellingState]):
         texts = self.puzzle.text(params.instance), np.asarray(state.letters).tolist()
         for row, text in enumerate(texts, _LINES - 2):
             for place, number in enumerate(text):
-                board.cell(row, place, self.puzzle.written([number]), given=row == _LINES - 2)
+                board.cell(row, place, self.puzzle.written([number]), is_clue=row == _LINES - 2)
         return board.picture()

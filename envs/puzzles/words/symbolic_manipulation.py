@@ -345,7 +345,7 @@ class SymbolicManipulation(WritingTask):
         """Return all symbols that operations make, and as many full stops."""
         return (instance.rows[1:] < self.puzzle.letters).sum(dtype=jnp.int32) + self.puzzle.operations
 
-    def wanted(self, written: jax.Array, instance: Instance) -> jax.Array:
+    def next_token(self, written: jax.Array, instance: Instance) -> jax.Array:
         """Return the next symbol of the row, or a full stop."""
         _, place, _, made = self._at(written, instance)
         here, end = np.arange(self.puzzle.width) == place, self.puzzle.letters
@@ -441,7 +441,7 @@ class SymbolicManipulation(WritingTask):
         width = self.puzzle.width
         board = Board(4, width, self.picture_shape)
         for place in range(width):
-            board.cell(0, place, ALPHABET[row[place]] if place < len(row) else "", given=place < len(row))
+            board.cell(0, place, ALPHABET[row[place]] if place < len(row) else "", is_clue=place < len(row))
             board.cell(3, place, ALPHABET[made[place]] if place < len(made) else "")
         words = self.puzzle.words(params.instance.program[number].tolist())
         for line, text in enumerate(wrap(words, 85)):
