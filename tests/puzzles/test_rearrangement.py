@@ -343,7 +343,7 @@ def test_people_can_play(name: str) -> None:
     params = Params(instance, np.zeros(1, np.int16))
     state = task.initial(jax.random.key(0), params)
     text = task.describe(state, params)
-    assert task.puzzle.shown(bytes(instance.cells)) in text
+    assert task.puzzle.board_text(bytes(instance.cells)) in text
     for action, move in enumerate(task.puzzle.moves):
         assert move in task.how_to_act()
         assert task.parse(f" {move}\n", state, params) == action

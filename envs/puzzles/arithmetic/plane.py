@@ -117,7 +117,7 @@ LAST_TWO: tuple[Order, ...] = ((0, 1, 2), (0, 2, 1))
 OUTER_TWO: tuple[Order, ...] = ((0, 1, 2), (2, 1, 0))
 ALL: tuple[Order, ...] = tuple(permutations(range(3)))
 AROUND: tuple[Order, ...] = tuple(
-    tuple((start + way * k) % 4 for k in range(4)) for start in range(4) for way in (1, -1)
+    tuple((start + direction * k) % 4 for k in range(4)) for start in range(4) for direction in (1, -1)
 )
 LINES: tuple[Order, ...] = tuple(order for order in permutations(range(4)) if {*order[:2]} in ({0, 1}, {2, 3}))
 

@@ -237,32 +237,35 @@ class SymbolicGrid(FillTask):
     def fact_components(self) -> tuple[Component, ...]:
         """Describe the entries in the order of :meth:`facts`."""
 
-        side, most = self.side, f"{9 * self.side}"
+        side, unit = self.side, f"{9 * self.side}"
         return (
             Component(
                 "letters", "[row, column, letter]: which letter stands there, one-hot", shape=(side, side, self.cells)
             ),
-            Component("row_sums", "sum of the digits of each row, 0 if hidden", most, (side,)),
-            Component("column_sums", "sum of the digits of each column, 0 if hidden", most, (side,)),
+            Component("row_sums", "sum of the digits of each row, 0 if hidden", unit, (side,)),
+            Component("column_sums", "sum of the digits of each column, 0 if hidden", unit, (side,)),
         )
 
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Allow digits that no letter has yet and that no sum rules out."""
-        places = self._letter_counts(instance)
+        letter_counts = self._letter_counts(instance)
         lines = []
-        for i, letters in enumerate(places):
-            left = instance.sums[i] - self._total(letters, cells)
+        for i, letters in enumerate(letter_counts):
+            sum_left = instance.sums[i] - self._total(letters, cells)
             unknown = reduce(operator.add, (count * (cells[letter] == 0) for letter, count in enumerate(letters)))
-            lines.append((letters, left, unknown, instance.sums[i] == 0))
+            lines.append((letters, sum_left, unknown, instance.sums[i] == 0))
         free = []
         for letter in range(self.cells):
             for digit in range(1, 10):
-                kept = [cells[letter] == 0, *(cells[other] != digit for other in range(self.cells) if other != letter)]
-                for letters, left, unknown, untold in lines:
-                    rest, others = left - letters[letter] * np.int8(digit), unknown - letters[letter]
-                    fits = jnp.where(others == 0, rest == 0, rest >= others)
-                    kept.append(fits | untold | (letters[letter] == 0))
-                free.append(reduce(operator.and_, kept))
+                conditions = [
+                    cells[letter] == 0,
+                    *(cells[other_letter] != digit for other_letter in range(self.cells) if other_letter != letter),
+                ]
+                for letters, sum_left, unknown, untold in lines:
+                    rest_of_sum, other_unknown = sum_left - letters[letter] * np.int8(digit), unknown - letters[letter]
+                    fits = jnp.where(other_unknown == 0, rest_of_sum == 0, rest_of_sum >= other_unknown)
+                    conditions.append(fits | untold | (letters[letter] == 0))
+                free.append(reduce(operator.and_, conditions))
         return unpack_bits(free, 1)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:

@@ -51,8 +51,8 @@ def clause_count(variables: int) -> int:
 
 def all_bits(clauses: int) -> np.ndarray:
     """Return the set of clauses 0 to ``clauses`` - 1, uint32 ``(words,)``."""
-    full, rest = divmod(clauses, WORD)
-    return np.array([2**WORD - 1] * full + [2**rest - 1] * (rest > 0), np.uint32)
+    full, remainder = divmod(clauses, WORD)
+    return np.array([2**WORD - 1] * full + [2**remainder - 1] * (remainder > 0), np.uint32)
 
 
 def values(assignment: jax.Array, variables: int) -> jax.Array:

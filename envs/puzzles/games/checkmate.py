@@ -96,8 +96,8 @@ class CheckmatePuzzle(Puzzle[Instance]):
                 board[square] = side * piece
         if attacked(board, board.index(BLACK * KING), WHITE):
             return None
-        found = mates(board, WHITE)
-        return Instance(np.array(board, np.int8)) if any(m.promotion in (0, QUEEN) for m in found) else None
+        mating_moves = mates(board, WHITE)
+        return Instance(np.array(board, np.int8)) if any(m.promotion in (0, QUEEN) for m in mating_moves) else None
 
     def canonical(self, instance: Instance) -> bytes:
         """Return the lesser of the position and its mirror image; without pawns, the least of all eight."""
@@ -201,8 +201,8 @@ def chances(boards: np.ndarray) -> PositionMoves:
     """Find the moves of some positions ``(count, 64)``."""
     flags = np.zeros((2, len(boards), MOVES), bool)
     for number, board in enumerate(boards.tolist()):
-        for which, found in enumerate((legal_moves(board, WHITE), mates(board, WHITE))):
-            flags[which, number, [_action(move) for move in found if move.promotion in (0, QUEEN)]] = True
+        for which, moves in enumerate((legal_moves(board, WHITE), mates(board, WHITE))):
+            flags[which, number, [_action(move) for move in moves if move.promotion in (0, QUEEN)]] = True
     words = np.packbits(flags, axis=2, bitorder="little").view("<u4").astype(np.uint32)
     return PositionMoves(boards, *words)
 
@@ -282,8 +282,8 @@ class CheckmateInOne(PuzzleTask[State]):
         return (params.instance.legal[:, None] >> np.arange(32, dtype=np.uint32) & 1 != 0).reshape(-1)
 
     def _success(self, state: State, params: Params) -> jax.Array:
-        played = jnp.maximum(state.action, 0)
-        bit = params.instance.mating[played // 32] >> (played % 32).astype(jnp.uint32) & 1
+        action = jnp.maximum(state.action, 0)
+        bit = params.instance.mating[action // 32] >> (action % 32).astype(jnp.uint32) & 1
         return (state.action >= 0) & (bit != 0)
 
     # -- host side ----------------------------------------------------------------------------------------------------
@@ -335,7 +335,7 @@ class CheckmateInOne(PuzzleTask[State]):
             start, end = divmod(action, 64)
             board.line(7.5 - start // 8, start % 8 + 0.5, 7.5 - end // 8, end % 8 + 0.5, FILLED)
         board.text(-0.8, 3.5, "White (blue) moves and checkmates", INK, 0.6)
-        for place in range(8):
-            board.text(8 - 0.2, place, "abcdefgh"[place], INK, 0.7)
-            board.text(7 - place, -0.8, str(place + 1), INK, 0.7)
+        for index in range(8):
+            board.text(8 - 0.2, index, "abcdefgh"[index], INK, 0.7)
+            board.text(7 - index, -0.8, str(index + 1), INK, 0.7)
         return board.picture()

@@ -25,7 +25,7 @@ from .composed_rules import InductionPuzzle, InductionTask, Instance, Step, in_o
 COLOURS = (1, 2, 3)
 """Colours other than 0, the colour of the ground."""
 
-_VIEWS = [(way, bytes((0, *names)).ljust(256)) for way in (1, -1) for names in permutations(COLOURS)]
+_VIEWS = [(direction, bytes((0, *names)).ljust(256)) for direction in (1, -1) for names in permutations(COLOURS)]
 """Directions, each with a table that renames colours."""
 
 Where = Callable[[Any, Any], Any]

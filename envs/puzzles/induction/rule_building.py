@@ -243,7 +243,8 @@ class RuleInduction(PuzzleTask[RuleState]):
         rule = written(body, VOCABULARIES[int(params.instance.kind)]) if body else "target(X,Y) always holds."
         return (
             f"{describe_examples(params.instance)}\n\nThe rule so far: {rule}\nIt covers "
-            f"{float(covers['covered']):.0%} of the positive examples and leaves out {float(covers['excluded']):.0%} of the negative ones. Literals left: "
+            f"{float(covers['covered']):.0%} of the positive examples and leaves out "
+            f"{float(covers['excluded']):.0%} of the negative ones. Literals left: "
             f"{self.puzzle.num_literals - len(body)}"
         )
 
@@ -296,19 +297,19 @@ class RuleInduction(PuzzleTask[RuleState]):
             pen.text((x, y), name, PAPER, font, anchor="mm")
         covered = np.bitwise_or.reduce(np.asarray(state.cases), axis=0)
         side = height // (SIDE + 2)
-        left = width - height + side
+        matrix_left = width - height + side
         for number in range(SIDE * SIDE):
             row, column = divmod(number, SIDE)
-            x, y = left + column * side, side * (row + 1)
+            x, y = matrix_left + column * side, side * (row + 1)
             paper = "#cfe3f1" if covered[number // 32] >> np.uint32(number % 32) & 1 else CLUE_PAPER
             pen.rectangle((x, y, x + side, y + side), fill=paper, outline=LINE)
         for first, second, holds in np.asarray(instance.examples).tolist():
             if holds != UNSHOWN:
-                point = left + (second + 0.5) * side, side * (first + 1.5)
+                point = matrix_left + (second + 0.5) * side, side * (first + 1.5)
                 pen.text(point, "+" if holds else "-", INK, ImageFont.load_default(20), anchor="mm")
         for number in range(SIDE):
-            pen.text((left - side / 2, side * (number + 1.5)), OBJECTS[number], INK, font, anchor="mm")
-            pen.text((left + (number + 0.5) * side, side / 2), OBJECTS[number], INK, font, anchor="mm")
+            pen.text((matrix_left - side / 2, side * (number + 1.5)), OBJECTS[number], INK, font, anchor="mm")
+            pen.text((matrix_left + (number + 0.5) * side, side / 2), OBJECTS[number], INK, font, anchor="mm")
         return np.asarray(image)
 
 

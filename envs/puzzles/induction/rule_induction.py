@@ -244,11 +244,11 @@ class RuleInductionPuzzle(Puzzle[Instance]):
         more = "one variable" if self.fresh == 1 else f"{self.fresh} variables"
         return (
             f"{describe_examples(instance)}\n\nFind the rule of the target. A rule says that target(X,Y) holds exactly "
-            "if there are objects for the other variables such that all literals to the right of ':-' are true. Different variables "
-            "may stand for the same object. If X or Y is not on the right, it may be any object. The hidden rule has "
-            f"at most {self.num_literals} literals, with the predicates {', '.join(vocabulary)}, and at most {more} besides "
-            "X and Y. Your rule must agree with it on every pair of objects in other worlds of this kind, some of them "
-            "larger; every rule of at most that size that fits the examples does.\n\n"
+            "if there are objects for the other variables such that all literals to the right of ':-' are true. "
+            "Different variables may stand for the same object. If X or Y is not on the right, it may be any object. "
+            f"The hidden rule has at most {self.num_literals} literals, with the predicates {', '.join(vocabulary)}, "
+            f"and at most {more} besides X and Y. Your rule must agree with it on every pair of objects in other "
+            "worlds of this kind, some of them larger; every rule of at most that size that fits the examples does.\n\n"
             f"Answer with one rule: 'target(X,Y) :-', 1 to {MOST_LITERALS} literals separated by commas, and a full "
             f"stop. Variables are capital letters, at most {MOST_FRESH} of them besides X and Y."
         )

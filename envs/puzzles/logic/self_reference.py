@@ -323,8 +323,8 @@ class SelfReference(FillTask):
         free = []
         for i in range(self.cells):
             here = np.uint16(1 << i)
-            rest = unknown & ~here
-            values = (self._possible(told, rest, instance) for told in (true | here, true & ~here))
+            still_unknown = unknown & ~here
+            values = (self._possible(true_set, still_unknown, instance) for true_set in (true | here, true & ~here))
             free += [(unknown & here != 0) & possible for possible in values]
         return unpack_bits(free, 1)
 
