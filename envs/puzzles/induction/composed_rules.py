@@ -364,7 +364,7 @@ class RewritingState(NamedTuple):
 
     rows: jax.Array
     """int8 ``(examples + 1, width)``: examples, then the query."""
-    results: jax.Array
+    steps_made: jax.Array
     """int32: steps applied so far."""
 
 
@@ -394,7 +394,7 @@ class InductionTask(PuzzleTask[RewritingState]):
         rows = state.rows
         for number, step in enumerate(self.puzzle.steps.values()):
             rows = jnp.where(action == number, step(state.rows, jnp), rows)
-        return RewritingState(rows, state.results + 1)
+        return RewritingState(rows, state.steps_made + 1)
 
     def observation(self, state: RewritingState, key: jax.Array, params: Params) -> jax.Array:
         """Return the entries one-hot, then which of them are equal."""
@@ -437,7 +437,7 @@ class InductionTask(PuzzleTask[RewritingState]):
 
     def terminal(self, state: RewritingState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether the rule fits, or has the largest allowed length."""
-        return (self._alike(state, params) == self.entries) | (state.results == int(self.puzzle.tier))
+        return (self._alike(state, params) == self.entries) | (state.steps_made == int(self.puzzle.tier))
 
     def info(self, state: RewritingState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: every example is its output, so the query is the answer."""
@@ -457,7 +457,7 @@ class InductionTask(PuzzleTask[RewritingState]):
         *rows, query = np.asarray(state.rows).tolist()
         pairs = zip(rows, np.asarray(params.instance.outputs).tolist(), strict=True)
         lines = "\n".join(f"{puzzle.written(row)} (to become {puzzle.written(output)})" for row, output in pairs)
-        steps_left = int(puzzle.tier) - int(state.results)
+        steps_left = int(puzzle.tier) - int(state.steps_made)
         return (
             f"{puzzle.rules()}\n\nThe steps:\n{steps}\n\nThe examples as they are:\n{lines}\n\n"
             f"The query as it is:\n{puzzle.written(query)}\n\nSteps left: {steps_left}"
