@@ -236,10 +236,18 @@ def scope(dice: Dice, variables: int, length: int) -> list[int]:
 
 
 def agreeing(variables: Sequence[int], pattern: int, model: int) -> Clause:
-    """Return the clause over these variables whose literal i is true in the model (a bit a variable) where bit i is
-    set.
+    """Return the clause over these variables whose literals agree with a model where the pattern says so.
+
+    Args:
+        variables: different variables 1, 2, ..., in the order of the literals.
+        pattern: bit i is set where literal i is true in the model.
+        model: a bit for each variable.
     """
-    return tuple(v if pattern >> i & 1 == model >> v - 1 & 1 else -v for i, v in enumerate(variables))
+    literals = []
+    for i, variable in enumerate(variables):
+        is_positive = pattern >> i & 1 == model >> variable - 1 & 1
+        literals.append(variable if is_positive else -variable)
+    return tuple(literals)
 
 
 def quiet_clause(dice: Dice, variables: int, model: int) -> Clause:
@@ -248,12 +256,14 @@ def quiet_clause(dice: Dice, variables: int, model: int) -> Clause:
     By this law the signs do not reveal the model.
     """
     word = dice.below(2**32)
-    return agreeing(scope(dice, variables, 3), 1 + sum(word >= limit for limit in _LIMITS), model)
+    pattern = 1 + sum(word >= limit for limit in _LIMITS)
+    return agreeing(scope(dice, variables, 3), pattern, model)
 
 
 def half_satisfiable(variables: int) -> int:
-    """Return the number of uniform clauses of three literals at which about half of all formulas have a model: 4.258 n
-    + 58.26 n**(-2/3) (Crawford & Auton 1996, doi:10.1016/0004-3702(95)00046-1).
+    """Return the number of uniform clauses of three literals at which about half of all formulas have a model.
+
+    It is 4.258 n + 58.26 n**(-2/3) (Crawford & Auton 1996, doi:10.1016/0004-3702(95)00046-1).
     """
     return round(4.258 * variables + 58.26 * variables ** (-2 / 3))
 

@@ -32,13 +32,11 @@ class Search(NamedTuple):
 
 @privileged_player
 class DPLL(NamedTuple):
-    """Player that runs Davis, Logemann & Loveland's search (1962) to a model before the first move.
+    """Player that searches for a model before the first move, as Davis, Logemann & Loveland (1962) do.
 
-    The search is
-    complete, so it solves every formula that has a model.
-
-    In play it flips the first legal variable in which the assignment differs from the model, so it needs at most n
-    flips (see :mod:`.sat`). It reads the formula, which is public, and nothing else.
+    The search is complete, so it finds a model of every formula that has one. In play it flips the first legal variable
+    in which the assignment differs from the model, so it needs at most n flips (see :mod:`.sat`). It reads the
+    formula, which is public, and nothing else.
     """
 
     @classmethod

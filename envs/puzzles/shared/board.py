@@ -5,7 +5,11 @@ from __future__ import annotations
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-PAPER, LINE, INK, CLUE_PAPER, FILLED = "#ffffff", "#b8bec7", "#1d2733", "#e9ecf0", "#0072b2"
+PAPER = "#ffffff"
+LINE = "#b8bec7"
+INK = "#1d2733"
+CLUE_PAPER = "#e9ecf0"
+FILLED = "#0072b2"
 
 
 class Board:
