@@ -181,7 +181,7 @@ def test_people_can_play() -> None:
     for car in ("2", " 3", "4"):
         state = task.transition(state, jnp.asarray(task.parse(car, state, params)), key, params)
     text = task.describe(state, params)
-    assert task.puzzle.shown(instance) in text
+    assert task.puzzle.coloured_line(instance) in text
     assert [word.split(":")[0] for word in text.splitlines()[-1].split()] == ["2", "3", "4"]
     assert task.why_illegal(np.int64(5 - 4 + 3), state, params) == "car 1 may not go any farther back than here"
     assert task.why_illegal(np.int64(2), state, params) == "car 3 has its place already"

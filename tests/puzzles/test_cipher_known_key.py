@@ -209,7 +209,7 @@ def test_what_is_told_is_observed(name: str) -> None:
     place = length // 2
 
     def look(context: Params) -> jax.Array:
-        state = task.initial(key, context)._replace(place=jnp.int32(place))
+        state = task.initial(key, context)._replace(position=jnp.int32(place))
         return task.observation(state, key, context)
 
     seen = np.asarray(jax.jit(jax.vmap(look))(context))
@@ -234,12 +234,15 @@ def test_people_can_play(name: str, tier: str) -> None:
     pictures = [task.draw(state, params)]
     for k, letter in enumerate(answer):
         text = task.describe(state, params)
-        assert text.startswith(task.puzzle.told(instance))
+        assert text.startswith(task.puzzle.statement(instance))
         assert text.endswith(f"Written so far: {answer[:k]}{'_' * (len(answer) - k)}")
         state = task.transition(state, jnp.asarray(task.parse(f" {letter}\n", state, params)), key, params)
         pictures.append(task.draw(state, params))
     assert task.why_over(state, params, {}) == "the text is right"
-    assert task.why_over(state._replace(right=state.right - 2), params, {}) == "2 letters of the text are wrong"
+    assert (
+        task.why_over(state._replace(num_correct=state.num_correct - 2), params, {})
+        == "2 letters of the text are wrong"
+    )
     assert pictures[0].shape == task.picture_shape
     assert all((one != other).any() for one, other in pairwise(pictures))
     for text in ("", "AB", "a", "1", "?"):

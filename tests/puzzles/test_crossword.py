@@ -127,7 +127,7 @@ def test_the_search_finds_all_solutions() -> None:
 
 
 def told_rows(puzzle: Any, instance: Instance) -> list[str]:
-    return puzzle.written(puzzle.given(instance)).split("\n")
+    return puzzle.written(puzzle.clue_rows(instance)).split("\n")
 
 
 def test_no_solution_is_an_error() -> None:

@@ -17,8 +17,8 @@ from pysat.solvers import Cadical153
 from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.logic.entailment import (
     ANSWERS,
-    NAMED,
     PROPERTIES,
+    SINGULAR,
     SOME,
     EntailmentPuzzle,
     Instance,
@@ -151,7 +151,7 @@ def test_six_premises_against_small_worlds() -> None:
     for seed in range(150):
         instance = puzzle.generate(seed)
         asked = sentences_of(instance)
-        witnesses = sum(form == SOME for form, *_ in asked[:-1]) + 1 + any(form == NAMED for form, *_ in asked)
+        witnesses = sum(form == SOME for form, *_ in asked[:-1]) + 1 + any(form == SINGULAR for form, *_ in asked)
         if witnesses <= 3:
             compared += 1
             assert by_worlds(puzzle.prompt(instance), 4, 3) == puzzle.solve(instance), puzzle.prompt(instance)
@@ -161,7 +161,7 @@ def test_six_premises_against_small_worlds() -> None:
 def random_sentence(properties: int, dice: Dice) -> Sentence:
     one, other, states = (x if dice.below(2) else -x for x in dice.sample(range(1, properties + 1), 3))
     form = dice.below(3)
-    return (form, 0, 0, states) if form == NAMED else (form, one, other * dice.below(2), states)
+    return (form, 0, 0, states) if form == SINGULAR else (form, one, other * dice.below(2), states)
 
 
 def test_random_sentences_against_all_worlds() -> None:
@@ -254,7 +254,7 @@ def test_no_two_sentences_read_alike() -> None:
     seen: dict[str, Sentence] = {}
     for form, one, other, states in itertools.product(range(3), [0, *signed], [0, *signed], signed):
         distinct = len({abs(x) for x in (one, other, states) if x}) == sum(x != 0 for x in (one, other, states))
-        if not distinct or (form == NAMED) != (one == 0) or (form == NAMED and other) or (other and other > one):
+        if not distinct or (form == SINGULAR) != (one == 0) or (form == SINGULAR and other) or (other and other > one):
             continue
         text = words((form, one, other, states))
         assert text not in seen, (text, seen[text])

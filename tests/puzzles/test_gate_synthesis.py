@@ -37,7 +37,7 @@ def bloch(unitary: np.ndarray) -> np.ndarray:
     return np.einsum("aij,jk,bkl,il->ab", PAULI, unitary, PAULI, unitary.conj()).real.ravel() / 2
 
 
-def parts(unitary: np.ndarray) -> np.ndarray:
+def real_and_imaginary(unitary: np.ndarray) -> np.ndarray:
     """Return the real and the imaginary parts."""
     return np.concatenate([unitary.real.ravel(), unitary.imag.ravel()])
 
@@ -66,9 +66,9 @@ def controlled(control: int, target: int) -> np.ndarray:
     return gate
 
 
-ONE = {"H": H, "T": T, "Tdg": T.conj(), "S": T @ T, "Sdg": (T @ T).conj()}
+ONE_QUBIT = {"H": H, "T": T, "Tdg": T.conj(), "S": T @ T, "Sdg": (T @ T).conj()}
 TWO = {
-    f"{name}{qubit}": np.kron(ONE[name], np.eye(2)) if qubit == 1 else np.kron(np.eye(2), ONE[name])
+    f"{name}{qubit}": np.kron(ONE_QUBIT[name], np.eye(2)) if qubit == 1 else np.kron(np.eye(2), ONE_QUBIT[name])
     for name in ("H", "T", "Tdg")
     for qubit in (1, 2)
 } | {"CNOT12": controlled(0, 1), "CNOT21": controlled(1, 0)}
@@ -82,8 +82,12 @@ def undone_by(names: Any) -> dict[str, str]:
 
 
 KINDS = {
-    "QuantumSynthesis": Kind(QuantumSynthesisPuzzle, quantum_synthesis.circuits, ONE, undone_by(ONE), bloch),
-    "TwoQubitSynthesis": Kind(TwoQubitSynthesisPuzzle, two_qubit_synthesis.circuits, TWO, undone_by(TWO), parts),
+    "QuantumSynthesis": Kind(
+        QuantumSynthesisPuzzle, quantum_synthesis.circuits, ONE_QUBIT, undone_by(ONE_QUBIT), bloch
+    ),
+    "TwoQubitSynthesis": Kind(
+        TwoQubitSynthesisPuzzle, two_qubit_synthesis.circuits, TWO, undone_by(TWO), real_and_imaginary
+    ),
 }
 every_kind = pytest.mark.parametrize("name", KINDS)
 
@@ -91,14 +95,14 @@ every_kind = pytest.mark.parametrize("name", KINDS)
 def circuit(name: str, gates: list[str]) -> np.ndarray:
     """Multiply the gates; the first gate acts first."""
     kind = KINDS[name]
-    return reduce(lambda whole, gate: kind.matrices[gate] @ whole, gates, np.eye(kind.dimension, dtype=complex))
+    return reduce(lambda product, gate: kind.matrices[gate] @ product, gates, np.eye(kind.dimension, dtype=complex))
 
 
-def distance(one: np.ndarray, other: np.ndarray) -> float:
-    return float(np.sqrt(max(0.0, 1 - abs(np.trace(one.conj().T @ other)) / len(one))))
+def distance(first: np.ndarray, second: np.ndarray) -> float:
+    return float(np.sqrt(max(0.0, 1 - abs(np.trace(first.conj().T @ second)) / len(first))))
 
 
-def told(puzzle: SynthesisPuzzle, instance: Instance) -> tuple[np.ndarray, float]:
+def read_question(puzzle: SynthesisPuzzle, instance: Instance) -> tuple[np.ndarray, float]:
     """Read the target and the wanted distance from the prompt."""
     text = puzzle.prompt(instance)
     entries = re.findall(r"^U\d\d = ([+-][\d.]+) ([+-][\d.]+) i$", text, re.MULTILINE)
@@ -115,28 +119,28 @@ def normal(unitary: np.ndarray) -> bytes:
 
 
 @cache
-def levels(name: str, most: int) -> list[np.ndarray]:
+def levels(name: str, max_gates: int) -> list[np.ndarray]:
     """Different unitaries by the least number of gates, by floating-point search: ``(n, d, d)`` each."""
     nothing = circuit(name, [])
-    known, found = {normal(nothing)}, [nothing[None]]
-    for _ in range(most):
+    keys, levels_so_far = {normal(nothing)}, [nothing[None]]
+    for _ in range(max_gates):
         level = []
-        for unitary in found[-1]:
+        for unitary in levels_so_far[-1]:
             for gate in KINDS[name].matrices.values():
                 key = normal(following := gate @ unitary)
-                if key not in known:
-                    known.add(key)
+                if key not in keys:
+                    keys.add(key)
                     level.append(following)
-        found.append(np.array(level))
-    return found
+        levels_so_far.append(np.array(level))
+    return levels_so_far
 
 
 @pytest.mark.parametrize(("name", "most"), [("QuantumSynthesis", 9), ("TwoQubitSynthesis", 5)])
 def test_every_unitary_is_found_once_by_a_shortest_circuit(name: str, most: int) -> None:
-    known, every = KINDS[name].circuits(most), levels(name, most)
-    assert np.diff(known.begins).tolist() == [len(level) for level in every]
+    circuits, every = KINDS[name].circuits(most), levels(name, most)
+    assert np.diff(circuits.begins).tolist() == [len(level) for level in every]
     keys = {normal(unitary): depth for depth, level in enumerate(every) for unitary in level}
-    for row, word in zip(known.unitaries, known.words, strict=True):
+    for row, word in zip(circuits.unitaries, circuits.words, strict=True):
         unitary = circuit(name, [KINDS[name].puzzle.names[gate] for gate in word])
         assert keys.pop(normal(unitary)) == len(word)
         if name == "QuantumSynthesis":
@@ -150,9 +154,9 @@ def test_every_unitary_is_found_once_by_a_shortest_circuit(name: str, most: int)
 
 
 def test_the_words_of_the_docs_on_two_qubits() -> None:
-    known = two_qubit_synthesis.circuits(7)
-    assert np.diff(known.begins)[[3, 5, 7]].tolist() == [197, 3059, 35347]
-    assert [known.begins[n + 1] for n in (3, 5, 7)] == [249, 4114, 50164]
+    circuits = two_qubit_synthesis.circuits(7)
+    assert np.diff(circuits.begins)[[3, 5, 7]].tolist() == [197, 3059, 35347]
+    assert [circuits.begins[n + 1] for n in (3, 5, 7)] == [249, 4114, 50164]
 
 
 @pytest.mark.parametrize(("tier", "puzzles"), [(3, 38), (5, 436), pytest.param(7, 4608, marks=pytest.mark.slow)])
@@ -161,7 +165,7 @@ def test_how_many_puzzles_on_two_qubits_there_are(tier: int, puzzles: int) -> No
     ``space``.
     """
     puzzle = TwoQubitSynthesisPuzzle(tier)
-    products = [Instance(puzzle.reached(k), np.int32(100)) for k in range(*puzzle.known.begins[tier : tier + 2])]
+    products = [Instance(puzzle.reached(k), np.int32(100)) for k in range(*puzzle.circuits.begins[tier : tier + 2])]
     sizes = Counter(forms := [puzzle.canonical(instance) for instance in products])
     assert len(sizes) == puzzles
     splits = {form: puzzle.split_of(instance) for form, instance in dict(zip(forms, products, strict=True)).items()}
@@ -192,19 +196,19 @@ def test_the_wanted_distance_needs_all_gates(name: str, tier: int, count: int, c
     products = 0
     for seed in range(count):
         instance = puzzle.generate(seed, ("train", "test")[seed // (count // 2)])
-        target, wanted = told(puzzle, instance)
+        target, tolerance = read_question(puzzle, instance)
         assert np.allclose(target @ target.conj().T, np.eye(d), atol=1e-5)
 
         gaps = [np.sqrt(1 - np.abs(level.reshape(-1, d * d) @ target.conj().ravel()).clip(0, d) / d) for level in
                 (np.concatenate(shorter), longest)]  # fmt: skip
-        assert gaps[0].min() > wanted + 5e-5
-        assert gaps[1].min() < wanted - 5e-5
-        assert np.abs(gaps[1] - wanted).min() > 5e-5
-        assert gaps[0][0] > wanted + 0.099, "doing nothing is far from enough"
-        near = (gaps[1] < wanted).sum()
+        assert gaps[0].min() > tolerance + 5e-5
+        assert gaps[1].min() < tolerance - 5e-5
+        assert np.abs(gaps[1] - tolerance).min() > 5e-5
+        assert gaps[0][0] > tolerance + 0.099, "doing nothing is far from enough"
+        near = (gaps[1] < tolerance).sum()
         assert 2 ** puzzle.difficulty(instance) == pytest.approx(sum(map(len, levels(name, tier))) / near)
-        assert distance(target, circuit(name, puzzle.solve(instance).split(" "))) <= wanted
-        products += gaps[1].min() < 2e-3 and wanted == 0.01
+        assert distance(target, circuit(name, puzzle.solve(instance).split(" "))) <= tolerance
+        products += gaps[1].min() < 2e-3 and tolerance == 0.01
         compared(puzzle, instance)
     assert abs(products - count / 8) <= 1 + (tier == 10)
 
@@ -227,29 +231,29 @@ def test_random_targets_follow_haars_measure() -> None:
     [("QuantumSynthesis", 3), ("QuantumSynthesis", 6), ("TwoQubitSynthesis", 3), ("TwoQubitSynthesis", 5)],
 )
 def test_the_verifier_measures(name: str, tier: int) -> None:
-    puzzle, rng, seen = KINDS[name].puzzle(tier), np.random.default_rng(tier), {True: 0, False: 0}
+    puzzle, rng, verdicts = KINDS[name].puzzle(tier), np.random.default_rng(tier), {True: 0, False: 0}
     names = puzzle.names
     for seed in range(200):
         instance = puzzle.generate(seed)
-        target, wanted = told(puzzle, instance)
-        right = puzzle.solve(instance).split(" ")
-        assert len(right) == tier
-        answers = [right, [names[k] for k in rng.integers(len(names), size=tier)], right[:-1], right[::-1]]
+        target, tolerance = read_question(puzzle, instance)
+        solution = puzzle.solve(instance).split(" ")
+        assert len(solution) == tier
+        answers = [solution, [names[k] for k in rng.integers(len(names), size=tier)], solution[:-1], solution[::-1]]
         for _ in range(6):
-            changed = right.copy()
+            changed = solution.copy()
             changed[rng.integers(tier)] = names[rng.integers(len(names))]
             answers.append(changed)
         for gates in answers:
             verdict = puzzle.verify(instance, " ".join(gates))
-            near = distance(target, circuit(name, gates)) <= wanted
+            near = distance(target, circuit(name, gates)) <= tolerance
             assert verdict.valid
             assert verdict.solved == verdict.optimal == (verdict.score == 1) == near
-            seen[near] += 1
-        longer = puzzle.verify(instance, " ".join([*right, names[1], KINDS[name].inverse[names[1]]]))
+            verdicts[near] += 1
+        longer = puzzle.verify(instance, " ".join([*solution, names[1], KINDS[name].inverse[names[1]]]))
         assert longer.valid
         assert longer.score == 0
         assert f"{tier + 2} gates, {tier} are allowed" in longer.reason
-    assert min(seen.values()) > 200
+    assert min(verdicts.values()) > 200
 
 
 NO_CIRCUITS = ["", "X", "h", "H,T", "H  T", "H\nT", "T^-1", "Tdag", "H T ", "S" + " S" * 2000]
@@ -270,24 +274,24 @@ def test_conjugation_and_inversion_do_not_matter() -> None:
     puzzle, forms = QuantumSynthesisPuzzle(6), set()
     inverse = KINDS["QuantumSynthesis"].inverse
     for seed in range(150):
-        one = puzzle.generate(seed)
-        target, _ = told(puzzle, one)
-        right = puzzle.solve(one).split(" ")
-        conjugated = [inverse[gate] for gate in right]
-        for other, gates in (
+        original = puzzle.generate(seed)
+        target, _ = read_question(puzzle, original)
+        solution = puzzle.solve(original).split(" ")
+        conjugated = [inverse[gate] for gate in solution]
+        for disguise, gates in (
             (target.conj(), conjugated),
             (target.conj().T, conjugated[::-1]),
-            (target.T, right[::-1]),
-            (-target, right),
+            (target.T, solution[::-1]),
+            (-target, solution),
         ):
-            w, z = other[0, 0].real, -other[0, 0].imag
-            y, x = -other[0, 1].real, -other[0, 1].imag
-            instance = one._replace(target=_rounded(np.array([w, x, y, z])))
-            assert puzzle.canonical(instance) == puzzle.canonical(one)
+            w, z = disguise[0, 0].real, -disguise[0, 0].imag
+            y, x = -disguise[0, 1].real, -disguise[0, 1].imag
+            instance = original._replace(target=_rounded(np.array([w, x, y, z])))
+            assert puzzle.canonical(instance) == puzzle.canonical(original)
             assert puzzle.verify(instance, " ".join(gates)).score == 1
-        assert puzzle.canonical(one._replace(wanted=one.wanted + 1)) != puzzle.canonical(one)
-        if one.wanted != 100:
-            forms.add(puzzle.canonical(one))
+        assert puzzle.canonical(original._replace(wanted=original.wanted + 1)) != puzzle.canonical(original)
+        if original.wanted != 100:
+            forms.add(puzzle.canonical(original))
     assert len(forms) >= 129, "random targets never meet"
 
 
@@ -296,26 +300,26 @@ def test_renumbering_conjugation_and_inversion_do_not_matter() -> None:
     inverse, swap = KINDS["TwoQubitSynthesis"].inverse, [0, 2, 1, 3]
     renumbered = {gate: gate.translate(str.maketrans("12", "21")) for gate in TWO}
     for seed in range(60):
-        one = puzzle.generate(seed)
-        target, _ = told(puzzle, one)
+        original = puzzle.generate(seed)
+        target, _ = read_question(puzzle, original)
         assert np.linalg.det(target) == pytest.approx(1, abs=1e-5)
-        right = puzzle.solve(one).split(" ")
-        conjugated = [inverse[gate] for gate in right]
-        for other, gates in (
+        solution = puzzle.solve(original).split(" ")
+        conjugated = [inverse[gate] for gate in solution]
+        for matrix, gates in (
             (target.conj(), conjugated),
             (target.conj().T, conjugated[::-1]),
-            (target.T, right[::-1]),
-            (target[swap][:, swap], [renumbered[gate] for gate in right]),
-            (-target, right),
-            (1j * target.T[swap][:, swap], [renumbered[gate] for gate in right[::-1]]),
+            (target.T, solution[::-1]),
+            (target[swap][:, swap], [renumbered[gate] for gate in solution]),
+            (-target, solution),
+            (1j * target.T[swap][:, swap], [renumbered[gate] for gate in solution[::-1]]),
         ):
-            disguise = np.rint(np.stack([other.real, other.imag]) * 10**6).astype(np.int32)
-            instance = one._replace(target=disguise)
-            assert puzzle.canonical(instance) == puzzle.canonical(one)
+            disguise = np.rint(np.stack([matrix.real, matrix.imag]) * 10**6).astype(np.int32)
+            instance = original._replace(target=disguise)
+            assert puzzle.canonical(instance) == puzzle.canonical(original)
             assert puzzle.verify(instance, " ".join(gates)).score == 1
-        assert puzzle.canonical(one._replace(wanted=one.wanted + 1)) != puzzle.canonical(one)
-        if one.wanted != 100:
-            forms.add(puzzle.canonical(one))
+        assert puzzle.canonical(original._replace(wanted=original.wanted + 1)) != puzzle.canonical(original)
+        if original.wanted != 100:
+            forms.add(puzzle.canonical(original))
     assert len(forms) >= 52, "targets that are no products never meet"
 
 
@@ -361,22 +365,24 @@ def test_the_task_keeps_the_rules(name: str, tier: str, count: int) -> None:
         looks.append(jax.tree.map(np.asarray, look(state, params)))
     solved = 0
     for number, instance in enumerate(instances):
-        target, wanted = told(puzzle, instance)
+        target, tolerance = read_question(puzzle, instance)
         target /= abs(np.linalg.det(target)) ** (1 / puzzle.dimension)
         first = distance(target, circuit(name, []))
         total = 0.0
         for k in range(n + 1):
             gates = [names[a] for a in actions[number, :k]]
-            left = target @ circuit(name, gates).conj().T
+            remaining = target @ circuit(name, gates).conj().T
             gap = distance(target, circuit(name, gates))
-            near = gap <= wanted
-            over, info, seen = looks[k]
+            near = gap <= tolerance
+            over, info, observations = looks[k]
             assert bool(info["success"][number]) == near
             assert bool(over[number]) == (near or k == n)
             assert float(info["distance"][number]) == pytest.approx(gap, abs=2e-3 if gap < 0.01 else 1e-4)
-            np.testing.assert_allclose(seen[number], [*KINDS[name].view(left), wanted, 1 - k / n], atol=1e-5)
-            assert task.observation_space.contains(seen[number])
-            excess = max(gap - wanted, 0) / (first - wanted)
+            np.testing.assert_allclose(
+                observations[number], [*KINDS[name].view(remaining), tolerance, 1 - k / n], atol=1e-5
+            )
+            assert task.observation_space.contains(observations[number])
+            excess = max(gap - tolerance, 0) / (first - tolerance)
             assert total == pytest.approx(1 - excess + near, abs=2e-3)
             if gates:
                 assert (puzzle.verify(instance, " ".join(gates)).score == 1) == near

@@ -282,7 +282,7 @@ def test_canonical_forgets_place_and_names(constructions: int) -> None:
         seen.add(form)
         other = moved(instance, dice.below(4), False, dice)
         assert puzzle.canonical(other) == form
-        assert puzzle.asked(other, puzzle.figure(other)) is not None
+        assert puzzle.answer_to(other, puzzle.figure(other)) is not None
         if TURN not in instance.steps[:, 0]:
             assert puzzle.canonical(moved(instance, dice.below(4), True, dice)) == form
             reflected += 1

@@ -41,28 +41,28 @@ def arrangements_by_sat(pieces: list[np.ndarray], side: int) -> list[list[int]]:
     """At most two."""
     count = side**2
 
-    def literal(place: int, piece: int) -> int:
-        return place * count + piece + 1
+    def literal(position: int, piece: int) -> int:
+        return position * count + piece + 1
 
     clauses: list[list[int]] = []
-    for one in range(count):
-        for literals in ([literal(one, k) for k in range(count)], [literal(k, one) for k in range(count)]):
+    for number in range(count):
+        for literals in ([literal(number, k) for k in range(count)], [literal(k, number) for k in range(count)]):
             clauses += CardEnc.equals(literals, 1, encoding=0).clauses
     for a, b in itertools.permutations(range(count), 2):
         beside = (pieces[a][:, -1] == pieces[b][:, 0]).all()
         above = (pieces[a][-1] == pieces[b][0]).all()
-        for place in range(count):
-            if not beside and (place + 1) % side:
-                clauses.append([-literal(place, a), -literal(place + 1, b)])
-            if not above and place + side < count:
-                clauses.append([-literal(place, a), -literal(place + side, b)])
-    found = []
+        for position in range(count):
+            if not beside and (position + 1) % side:
+                clauses.append([-literal(position, a), -literal(position + 1, b)])
+            if not above and position + side < count:
+                clauses.append([-literal(position, a), -literal(position + side, b)])
+    arrangements = []
     with Cadical153(bootstrap_with=clauses) as solver:
-        while len(found) < 2 and solver.solve():
+        while len(arrangements) < 2 and solver.solve():
             true = [x - 1 for x in solver.get_model() if x > 0]
-            found.append([x % count for x in true])
+            arrangements.append([x % count for x in true])
             solver.add_clause([-x - 1 for x in true])
-    return found
+    return arrangements
 
 
 @pytest.mark.engine("all permutations: one arrangement")
@@ -71,11 +71,11 @@ def test_one_arrangement_of_all_of_four_patches(compared: Compared) -> None:
     for seed in range(500):
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
         pieces = as_they_lie(instance)
-        right = [order for order in itertools.permutations(range(4)) if agrees(pieces, order, 2)]
-        assert right == [tuple(puzzle.solution(instance))]
+        arrangements = [order for order in itertools.permutations(range(4)) if agrees(pieces, order, 2)]
+        assert arrangements == [tuple(puzzle.solution(instance))]
         for order in itertools.permutations(range(4)):
             verdict = puzzle.verify(instance, " ".join(str(k + 1) for k in order))
-            assert verdict.solved == (order in right)
+            assert verdict.solved == (order in arrangements)
             assert verdict.valid
         compared(puzzle, instance)
 
@@ -111,19 +111,19 @@ def test_a_verdict_says_whether_the_picture_is_whole(tier: int) -> None:
         instance = puzzle.generate(seed)
         order = puzzle.solution(instance)
         if seed % 4 == 1:
-            one, other = dice.sample(range(tier**2), 2)
-            order[one], order[other] = order[other], order[one]
+            first, second = dice.sample(range(tier**2), 2)
+            order[first], order[second] = order[second], order[first]
         elif seed % 4 == 2:
-            one, other = dice.sample(range(tier**2), 2)
-            order[one] = order[other]
+            first, second = dice.sample(range(tier**2), 2)
+            order[first] = order[second]
         elif seed % 4 == 3:
             dice.shuffle(order)
-        right = len(set(order)) == len(order) and agrees(as_they_lie(instance), order, tier)
+        correct = len(set(order)) == len(order) and agrees(as_they_lie(instance), order, tier)
         verdict = puzzle.verify(instance, " ".join(str(k + 1) for k in order))
         assert verdict.valid
-        assert verdict.solved == right
-        assert bool(verdict.reason) != right
-        solved += right
+        assert verdict.solved == correct
+        assert bool(verdict.reason) != correct
+        solved += correct
     assert 50 <= solved < 70
 
 
@@ -142,9 +142,11 @@ def test_the_prompt_shows_the_borders() -> None:
     for number, (line, piece) in enumerate(zip(lines, as_they_lie(instance), strict=True), 1):
         words = line.replace(",", "").split()
         assert words[:2] == ["patch", f"{number}:"]
-        told = dict(zip(words[2::2], words[3::2], strict=True))
+        written_borders = dict(zip(words[2::2], words[3::2], strict=True))
         borders = {"top": piece[0], "bottom": piece[-1], "left": piece[:, 0], "right": piece[:, -1]}
-        assert told == {name: "".join(CODES[colour] for colour in border) for name, border in borders.items()}
+        assert written_borders == {
+            name: "".join(CODES[colour] for colour in border) for name, border in borders.items()
+        }
 
 
 # -- swaps --------------------------------------------------------------------------------------------------------
@@ -158,9 +160,9 @@ def test_no_fewer_swaps_restore_the_order(size: int) -> None:
     while rim:
         after = []
         for cells in rim:
-            for one, other in itertools.combinations(range(size), 2):
+            for first, second in itertools.combinations(range(size), 2):
                 swapped = list(cells)
-                swapped[one], swapped[other] = swapped[other], swapped[one]
+                swapped[first], swapped[second] = swapped[second], swapped[first]
                 if tuple(swapped) not in distance:
                     distance[tuple(swapped)] = distance[cells] + 1
                     after.append(tuple(swapped))
@@ -169,9 +171,9 @@ def test_no_fewer_swaps_restore_the_order(size: int) -> None:
         swaps = restoring_swaps(cells)
         assert len(swaps) == fewest
         lying = list(cells)
-        for one, other in swaps:
-            assert one < other
-            lying[one], lying[other] = lying[other], lying[one]
+        for first, second in swaps:
+            assert first < second
+            lying[first], lying[second] = lying[second], lying[first]
         assert lying == list(goal)
 
 
@@ -222,8 +224,8 @@ def test_disguises_have_one_canonical_form(tier: int) -> None:
 
 def test_pictures_do_not_repeat() -> None:
     puzzle = JigsawPuzzle(2)
-    made = [puzzle.compose(Dice(6, seed)) for seed in range(3000)]
-    forms = [puzzle.canonical(instance) for instance in made if instance is not None]
+    instances = [puzzle.compose(Dice(6, seed)) for seed in range(3000)]
+    forms = [puzzle.canonical(instance) for instance in instances if instance is not None]
     assert len(set(forms)) >= 0.99 * len(forms) > 2000
 
 
@@ -276,14 +278,14 @@ def test_the_task_swaps_by_the_same_rules(tier: str) -> None:
     rng = np.random.default_rng(3)
     for _ in range(20):
         actions = rng.integers(len(swaps), size=64)
-        before = [sum(k != place for place, k in enumerate(cells)) for cells in lying]
+        before = [sum(k != position for position, k in enumerate(cells)) for cells in lying]
         state, reward, over, info = step(state, jnp.asarray(actions), params)
         for cells, action in zip(lying, actions, strict=True):
-            one, other = swaps[action]
-            cells[one], cells[other] = cells[other], cells[one]
+            left_patch, right_patch = swaps[action]
+            cells[left_patch], cells[right_patch] = cells[right_patch], cells[left_patch]
         assert np.asarray(state.cells).tolist() == lying
-        wrong = [sum(k != place for place, k in enumerate(cells)) for cells in lying]
-        first = [sum(k != place for place, k in enumerate(i.cells.tolist())) for i in instances]
+        wrong = [sum(k != position for position, k in enumerate(cells)) for cells in lying]
+        first = [sum(k != position for position, k in enumerate(i.cells.tolist())) for i in instances]
         fewest = [int(i.shortest) for i in instances]
         expected = [
             (b - w) / f + (b > 0 and w == 0) - 0.1 / s for b, w, f, s in zip(before, wrong, first, fewest, strict=True)
@@ -295,14 +297,14 @@ def test_the_task_swaps_by_the_same_rules(tier: str) -> None:
 
     state = jax.vmap(lambda params: task.initial(key, params))(params)
     plans = [puzzle.plan(instance) for instance in instances]
-    total, done = np.zeros(64), np.zeros(64, bool)
+    total, finished = np.zeros(64), np.zeros(64, bool)
     for t in range(max(map(len, plans))):
-        assert not done[[len(plan) > t for plan in plans]].any()
+        assert not finished[[len(plan) > t for plan in plans]].any()
         actions = np.array([plan[t] if t < len(plan) else 0 for plan in plans])
         state, reward, over, _ = step(state, jnp.asarray(actions), params)
-        total += np.where(done, 0, reward)
-        done |= np.asarray(over)
-    assert done.all()
+        total += np.where(finished, 0, reward)
+        finished |= np.asarray(over)
+    assert finished.all()
     np.testing.assert_allclose(total, card(NAME).optimum, atol=1e-5)
 
 
@@ -314,11 +316,11 @@ def test_both_observations_show_what_lies_there(tier: str) -> None:
     n, count = puzzle.side, 20
     instances, params = batch(puzzle, count)
     cells = np.stack([np.random.default_rng(seed).permutation(n * n) for seed in range(count)]).astype(np.int8)
-    seen, picture = (
+    structured_view, picture = (
         np.asarray(jax.jit(jax.vmap(lambda c, p, task=task: task.observation(PatchState(c), key, p)))(cells, params))
         for task in (structured, pixels)
     )
-    assert seen.shape[1:] == structured.observation_space.shape
+    assert structured_view.shape[1:] == structured.observation_space.shape
     assert picture.dtype == np.uint8
     assert picture.shape[1:] == pixels.observation_space.shape == (12 * n, 12 * n, 3)
     for row in range(count):
@@ -332,7 +334,7 @@ def test_both_observations_show_what_lies_there(tier: str) -> None:
                 expected += [border[point] >> light & 1 for point in (1, 5, 10) for light in range(3)]
         for last, first in ((np.s_[:, -1], np.s_[:, 0]), (np.s_[-1], np.s_[0])):
             expected += [np.mean(a[last] == b[first]) for a in pieces for b in pieces]
-        np.testing.assert_allclose(seen[row], expected, atol=1e-6)
+        np.testing.assert_allclose(structured_view[row], expected, atol=1e-6)
 
 
 def test_colours_are_bits() -> None:
@@ -346,9 +348,9 @@ def test_words_name_the_actions() -> None:
     task: Any = card(NAME).build(difficulty="easy")
     instance = task.puzzle.generate(0)
     params, state = Params(instance, np.zeros(1, np.int16)), PatchState(instance.cells)
-    for action, (one, other) in enumerate(itertools.combinations(range(1, 5), 2)):
-        assert int(task.parse(f"{one} {other}", state, params)) == action
-        assert int(task.parse(f" {other} {one} ", state, params)) == action
+    for action, (first, second) in enumerate(itertools.combinations(range(1, 5), 2)):
+        assert int(task.parse(f"{first} {second}", state, params)) == action
+        assert int(task.parse(f" {second} {first} ", state, params)) == action
     for text, message in (("2 2", "two different places"), ("1", "expected 2 places"), ("0 1", "from 1 to 4")):
         with pytest.raises(ValueError, match=message):
             task.parse(text, state, params)

@@ -96,7 +96,7 @@ def test_solutions_are_counted_right() -> None:
             givens[open_cells] = values
             by_force += keeps_the_rules(givens.reshape(4, 4))
         givens[open_cells] = 0
-        found = list(puzzle._solutions(givens.tolist(), puzzle._seen_from(givens.tolist())))
+        found = list(puzzle._solutions(givens.tolist(), puzzle._lit_from(givens.tolist())))
         assert len(found) == len(set(found))
         assert min(2, len(found)) == number_of_solutions(givens.reshape(4, 4))
         if len(open_cells) <= 9:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from comparison import Compared
 
-from rlbench_suite.envs.puzzles.quantum.quantum_gates import GATES, Instance, QuantumGatesPuzzle, clifford, shown
+from rlbench_suite.envs.puzzles.quantum.quantum_gates import GATES, Instance, QuantumGatesPuzzle, clifford, tableau_text
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.registry import card
 
@@ -102,7 +102,7 @@ def test_distances_are_those_of_unitaries_up_to_phase() -> None:
     level = [np.eye(4)]
     for depth in range(5):
         texts = {made(unitary) for unitary in level}
-        assert texts == {shown(e) for e, away in zip(group.elements, group.away, strict=True) if away == depth}
+        assert texts == {tableau_text(e) for e, away in zip(group.elements, group.away, strict=True) if away == depth}
         assert len(texts) == len(level)
         found = {}
         for unitary in level if depth < 4 else ():
@@ -123,9 +123,9 @@ def test_a_gate_does_to_tableaus_what_its_matrix_does(gate: str) -> None:
         number = 0
         for name in gates:
             number = group.following[number][GATES.index(name)]
-        assert shown(group.elements[number]) == made(circuit(gates))
+        assert tableau_text(group.elements[number]) == made(circuit(gates))
         after = group.elements[group.following[number][GATES.index(gate)]]
-        assert shown(after) == made(UNITARY[gate] @ circuit(gates))
+        assert tableau_text(after) == made(UNITARY[gate] @ circuit(gates))
 
 
 @pytest.mark.parametrize("tier", [3, 6, 8])
@@ -199,7 +199,7 @@ def test_no_shorter_circuit_undoes_an_easy_one() -> None:
 def test_renumbered_qubits_and_conjugation_do_not_matter() -> None:
     """Made by matrices; and a puzzle's disguises are no more than these four."""
     puzzle, group = QuantumGatesPuzzle(6), clifford()
-    number = {shown(element): k for k, element in enumerate(group.elements)}
+    number = {tableau_text(element): k for k, element in enumerate(group.elements)}
     swap = np.eye(4)[[0, 2, 1, 3]]
     rng = np.random.default_rng(0)
     for seed in range(60):
@@ -243,9 +243,9 @@ def test_the_task_keeps_the_rules() -> None:
         total = 0.0
         for k in range(7):
             text = made(unitary)
-            assert shown(task.group.elements[int(states[k].element[number])]) == text
+            assert tableau_text(task.group.elements[int(states[k].element[number])]) == text
             bits = flags[k][number].reshape(5, 4).astype(int) @ (1 << np.arange(4))
-            assert shown(bits.tolist()) == text
+            assert tableau_text(bits.tolist()) == text
             goal = text == "\n".join(f"{name} -> {name}" for name in GENERATORS)
             assert bool(ends[k][number]) == bool(infos[k]["success"][number]) == goal
             if goal:
@@ -266,7 +266,7 @@ def test_the_words_of_the_task() -> None:
     params = Params(instance, np.array(task.puzzle.plan(instance), np.int16))
     key = jax.random.key(0)
     begin = state = task.initial(key, params)
-    assert shown(instance.tableau.tolist()) in task.describe(state, params)
+    assert tableau_text(instance.tableau.tolist()) in task.describe(state, params)
     for gate in task.puzzle.plan(instance):
         state = task.transition(state, task.parse(f" {GATES[gate]}\n", state, params), key, params)
     assert "X1 -> X1\nZ1 -> Z1\nX2 -> X2\nZ2 -> Z2" in task.describe(state, params)

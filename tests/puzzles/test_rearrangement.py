@@ -34,38 +34,38 @@ def slides(side: int) -> Moves:
         row, column = divmod(board.index(side**2 - 1), side)
         if not (0 <= row + down < side and 0 <= column + right < side):
             return None
-        one, other = row * side + column, (row + down) * side + column + right
+        hole, tile = row * side + column, (row + down) * side + column + right
         cells = list(board)
-        cells[one], cells[other] = cells[other], cells[one]
+        cells[hole], cells[tile] = cells[tile], cells[hole]
         return tuple(cells)
 
     ways = {"U": (-1, 0), "D": (1, 0), "L": (0, -1), "R": (0, 1)}
-    return {name: lambda board, way=way: slide(board, *way) for name, way in ways.items()}
+    return {name: lambda board, step=step: slide(board, *step) for name, step in ways.items()}
 
 
 def shifts(side: int) -> Moves:
     def along(board: Board, cells: list[int], by: int) -> Board:
         new = list(board)
-        for place, cell in enumerate(cells):
-            new[cells[(place + by) % side]] = board[cell]
+        for position, cell in enumerate(cells):
+            new[cells[(position + by) % side]] = board[cell]
         return tuple(new)
 
-    made: Moves = {}
+    moves: Moves = {}
     for line in range(side):
         row = [line * side + k for k in range(side)]
         column = [k * side + line for k in range(side)]
         for sign, by in (("+", 1), ("-", -1)):
-            made[f"R{line + 1}{sign}"] = lambda board, cells=row, by=by: along(board, cells, by)
-            made[f"C{line + 1}{sign}"] = lambda board, cells=column, by=by: along(board, cells, by)
-    return made
+            moves[f"R{line + 1}{sign}"] = lambda board, cells=row, by=by: along(board, cells, by)
+            moves[f"C{line + 1}{sign}"] = lambda board, cells=column, by=by: along(board, cells, by)
+    return moves
 
 
 def turns() -> Moves:
     def turn(board: Board, corner: int, clockwise: bool) -> Board:
         ring = [corner, corner + 1, corner + 4, corner + 3]  # clockwise
         new = list(board)
-        for place, cell in enumerate(ring):
-            new[ring[(place + (1 if clockwise else -1)) % 4]] = board[cell]
+        for position, cell in enumerate(ring):
+            new[ring[(position + (1 if clockwise else -1)) % 4]] = board[cell]
         return tuple(new)
 
     return {
@@ -91,29 +91,29 @@ def board_of(instance: Any) -> Board:
 
 
 def ball(board: Board, moves: Moves, radius: int) -> set[Board]:
-    seen, rim = {board}, {board}
+    visited, rim = {board}, {board}
     for _ in range(radius):
-        rim = {b for board in rim for move in moves.values() if (b := move(board)) is not None} - seen
-        seen |= rim
-    return seen
+        rim = {b for board in rim for move in moves.values() if (b := move(board)) is not None} - visited
+        visited |= rim
+    return visited
 
 
-def distances(name: str, most: int) -> dict[Board, int]:
+def distances(name: str, max_distance: int) -> dict[Board, int]:
     """Return the distance of every arrangement within so many moves of the goal."""
     rim = [tuple(range(puzzle_of(name).cells))]
-    far = dict.fromkeys(rim, 0)
-    for length in range(1, most + 1):
+    distance_of = dict.fromkeys(rim, 0)
+    for length in range(1, max_distance + 1):
         after = {b for board in rim for move in RULES[name].values() if (b := move(board)) is not None}
-        rim = [board for board in after if board not in far]
-        far |= dict.fromkeys(rim, length)
-    return far
+        rim = [board for board in after if board not in distance_of]
+        distance_of |= dict.fromkeys(rim, length)
+    return distance_of
 
 
 @pytest.mark.engine("breadth-first search from the goal: no shorter solution")
 @pytest.mark.parametrize(("name", "known"), [*zip(RULES, (31, 16, 8, 4, 11), strict=True)])
 def test_no_solution_is_shorter(name: str, known: int, compared: Compared) -> None:
     """Beyond what is known, what is as near to the start as is missing to a shorter solution is not within it."""
-    moves, far = RULES[name], distances(name, known)
+    moves, distance_of = RULES[name], distances(name, known)
     for tier, count in (("easy", 200), ("medium", 600), ("hard", 500)):
         puzzle = puzzle_of(name, tier)
         length = int(puzzle.tier)
@@ -127,9 +127,9 @@ def test_no_solution_is_shorter(name: str, known: int, compared: Compared) -> No
             assert board == tuple(range(puzzle.cells))
             assert len(answer) == length == instance.shortest
             if length <= known:
-                assert far[start] == length
+                assert distance_of[start] == length
             else:
-                assert far.keys().isdisjoint(ball(start, moves, length - 1 - known))
+                assert distance_of.keys().isdisjoint(ball(start, moves, length - 1 - known))
             compared(puzzle, instance)
 
 
@@ -143,12 +143,12 @@ def test_how_many_puzzles_there_are(name: str) -> None:
     assert len({puzzle.canonical(instance) for instance in instances}) == puzzle.space
 
 
-def sizes_of_levels(name: str, disguises: list[np.ndarray], most: int) -> list[int]:
+def sizes_of_levels(name: str, disguises: list[np.ndarray], max_distance: int) -> list[int]:
     """Count the puzzles at each distance, by breadth-first search over one arrangement of each.
 
     An arrangement of 16 tiles is a number of 64 bits; ``disguises`` say which cell comes to each cell.
     """
-    places = np.arange(0, 64, 4, dtype=np.uint64)
+    shifts_of_cells = np.arange(0, 64, 4, dtype=np.uint64)
     ways = []
     for hole in range(16) if name == "FifteenPuzzle-v0" else [15]:
         labels = list(range(16))
@@ -156,18 +156,22 @@ def sizes_of_levels(name: str, disguises: list[np.ndarray], most: int) -> list[i
         after = (move(tuple(labels)) for move in RULES[name].values())
         ways += [(hole, [labels.index(tile) for tile in board]) for board in after if board is not None]
 
-    def least(boards: np.ndarray) -> np.ndarray:
-        forms = ((np.argsort(cells).astype(np.uint64)[boards[:, cells]] << places).sum(1) for cells in disguises)
+    def smallest_forms(boards: np.ndarray) -> np.ndarray:
+        forms = (
+            (np.argsort(cells).astype(np.uint64)[boards[:, cells]] << shifts_of_cells).sum(1) for cells in disguises
+        )
         return np.unique(reduce(np.minimum, forms))
 
-    before, level = np.zeros(0, np.uint64), least(np.arange(16)[None])
+    before, level = np.zeros(0, np.uint64), smallest_forms(np.arange(16)[None])
     sizes = [1]
-    for _ in range(most):
-        boards = (level[:, None] >> places & np.uint64(15)).astype(np.int8)
+    for _ in range(max_distance):
+        boards = (level[:, None] >> shifts_of_cells & np.uint64(15)).astype(np.int8)
         holes = boards.argmax(1) if name == "FifteenPuzzle-v0" else np.full(len(boards), 15)
-        found = np.unique(np.concatenate([least(boards[holes == hole][:, cells]) for hole, cells in ways]))
-        found = found[~np.isin(found, before) & ~np.isin(found, level)]
-        before, level = level, found
+        next_level = np.unique(
+            np.concatenate([smallest_forms(boards[holes == hole][:, cells]) for hole, cells in ways])
+        )
+        next_level = next_level[~np.isin(next_level, before) & ~np.isin(next_level, level)]
+        before, level = level, next_level
         sizes.append(len(level))
     return sizes
 
@@ -176,7 +180,11 @@ def test_how_many_sixteen_puzzles_there_are() -> None:
     """Turned, mirrored and moved on around the rings they are the same."""
     board = np.arange(16).reshape(4, 4)
     turned = [np.rot90(side, quarters) for side in (board, board.T) for quarters in range(4)]
-    disguises = [np.roll(one, by, (0, 1)).ravel() for one in turned for by in itertools.product(range(4), repeat=2)]
+    disguises = [
+        np.roll(turned_board, by, (0, 1)).ravel()
+        for turned_board in turned
+        for by in itertools.product(range(4), repeat=2)
+    ]
     sizes = sizes_of_levels("SixteenPuzzle-v0", disguises, 7)
     assert sizes[2:] == [puzzle_of("SixteenPuzzle-v0", length).space for length in range(2, 8)]
 
@@ -193,15 +201,15 @@ def test_how_many_fifteen_puzzles_there_are() -> None:
 
 def test_the_eight_puzzle_is_known_completely() -> None:
     """Two facts from outside: half of all arrangements can be solved, and the farthest two need 31 moves."""
-    far = distances("EightPuzzle-v0", 32)
-    counts = Counter(far.values())
-    assert (len(far), max(counts), counts[31]) == (181440, 31, 2)
+    distance_of = distances("EightPuzzle-v0", 32)
+    counts = Counter(distance_of.values())
+    assert (len(distance_of), max(counts), counts[31]) == (181440, 31, 2)
     for length in (8, 20, 27):
         puzzle = puzzle_of("EightPuzzle-v0", length)
-        drawn = {board_of(puzzle.compose(Dice(7, seed))) for seed in range(600)}
-        assert {far[board] for board in drawn} == {length}
+        boards = {board_of(puzzle.compose(Dice(7, seed))) for seed in range(600)}
+        assert {distance_of[board] for board in boards} == {length}
         expected = counts[length] * (1 - (1 - 1 / counts[length]) ** 600)  # uniform draws, with repeats
-        assert abs(len(drawn) - expected) < 0.1 * expected
+        assert abs(len(boards) - expected) < 0.1 * expected
 
 
 @every_id
@@ -254,8 +262,8 @@ def test_symmetries_keep_moves_and_goal(name: str) -> None:
     """Each symmetry takes a solution's arrangement to one of the same canonical form and distance."""
     puzzle: RearrangementPuzzle = puzzle_of(name, "easy")
     moves = RULES[name]
-    known = {board_of(puzzle.generate(seed, split)): None for seed in range(40) for split in ("train", "test")}
-    for board in list(known)[:6]:
+    boards = {board_of(puzzle.generate(seed, split)): None for seed in range(40) for split in ("train", "test")}
+    for board in list(boards)[:6]:
         instance = Instance(np.array(board, np.int8), np.int16(puzzle.tier))
         before = {b for move in moves.values() if (b := move(board)) is not None}
         for order in puzzle.symmetries():
@@ -343,7 +351,7 @@ def test_people_can_play(name: str) -> None:
     params = Params(instance, np.zeros(1, np.int16))
     state = task.initial(jax.random.key(0), params)
     text = task.describe(state, params)
-    assert task.puzzle.shown(bytes(instance.cells)) in text
+    assert task.puzzle.board_text(bytes(instance.cells)) in text
     for action, move in enumerate(task.puzzle.moves):
         assert move in task.how_to_act()
         assert task.parse(f" {move}\n", state, params) == action

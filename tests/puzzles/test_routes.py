@@ -49,28 +49,30 @@ def read_maze(prompt: str) -> tuple[Map, str, str]:
 def read_roads(prompt: str) -> tuple[Map, str, str]:
     """Places by name, from the sentences."""
     roads: Map = {}
-    for place, rest in re.findall(r"From (\w+) (?:a road leads|roads lead) (.*)\.", prompt):
-        for length, other in re.findall(r"(\d+) km \w+ to (\w+)", rest):
-            assert other not in roads.get(place, {}), "a road is told once"
-            roads.setdefault(place, {})[other] = int(length)
-            roads.setdefault(other, {})[place] = int(length)
+    for place, roads_text in re.findall(r"From (\w+) (?:a road leads|roads lead) (.*)\.", prompt):
+        for length, neighbour in re.findall(r"(\d+) km \w+ to (\w+)", roads_text):
+            assert neighbour not in roads.get(place, {}), "a road is told once"
+            roads.setdefault(place, {})[neighbour] = int(length)
+            roads.setdefault(neighbour, {})[place] = int(length)
     start, goal = re.findall(r"route from (\w+) to (\w+)\.", prompt)[0]
     return roads, start, goal
 
 
-def told(name: str, puzzle: Any, instance: Any) -> tuple[Map, str, str]:
+def read_map(name: str, puzzle: Any, instance: Any) -> tuple[Map, str, str]:
     return (read_maze if name == "Maze-v0" else read_roads)(puzzle.prompt(instance))
 
 
 def distances(roads: Map, goal: str) -> dict[str, int]:
     """Relax every road until nothing gets shorter (Bellman and Ford)."""
-    far = dict.fromkeys(roads, 10**6) | {goal: 0}
+    to_goal = dict.fromkeys(roads, 10**6) | {goal: 0}
     before: dict[str, int] = {}
-    while far != before:
-        before = far.copy()
+    while to_goal != before:
+        before = to_goal.copy()
         for place, around in roads.items():
-            far[place] = min([far[place], *(length + far[other] for other, length in around.items())])
-    return far
+            to_goal[place] = min(
+                [to_goal[place], *(length + to_goal[neighbour] for neighbour, length in around.items())]
+            )
+    return to_goal
 
 
 def length_of(name: str, roads: Map, start: str, goal: str, words: list[str]) -> int | None:
@@ -96,14 +98,14 @@ def test_no_route_is_shorter(name: str, tier: str, compared: Compared) -> None:
     puzzle = puzzle_of(name, tier)
     for seed in range({"easy": 700, "medium": 200, "hard": 100}[tier]):
         instance = puzzle.generate(seed)
-        roads, start, goal = told(name, puzzle, instance)
-        far = distances(roads, goal)
+        roads, start, goal = read_map(name, puzzle, instance)
+        to_goal = distances(roads, goal)
         assert len(roads) == puzzle.places
-        assert max(far.values()) < 10**6, "every place can be reached"
-        assert far[start] == instance.shortest == puzzle.difficulty(instance)
-        assert 3 * far[start] >= 2 * max(far.values())
+        assert max(to_goal.values()) < 10**6, "every place can be reached"
+        assert to_goal[start] == instance.shortest == puzzle.difficulty(instance)
+        assert 3 * to_goal[start] >= 2 * max(to_goal.values())
         words = puzzle.solve(instance).split()
-        assert length_of(name, roads, start, goal, words) == far[start]
+        assert length_of(name, roads, start, goal, words) == to_goal[start]
         compared(puzzle, instance)
 
 
@@ -112,23 +114,23 @@ def test_any_shortest_route_is_right(name: str) -> None:
     """Walk down the distances at random where there are several routes."""
     puzzle = puzzle_of(name)
     rng = np.random.default_rng(0)
-    others = 0
+    other_routes = 0
     for seed in range(200):
         instance = puzzle.generate(seed)
-        roads, start, goal = told(name, puzzle, instance)
-        far = distances(roads, goal)
+        roads, start, goal = read_map(name, puzzle, instance)
+        to_goal = distances(roads, goal)
         places = [start]
         while places[-1] != goal:
             here = places[-1]
-            places.append(rng.choice([b for b, length in roads[here].items() if far[b] + length == far[here]]))
+            places.append(rng.choice([b for b, length in roads[here].items() if to_goal[b] + length == to_goal[here]]))
         if name == "Maze-v0":
             cells = [tuple(map(int, place.split(","))) for place in places]
             ways = {(-1, 0): "U", (1, 0): "D", (0, -1): "L", (0, 1): "R"}
             places = [ways[b[0] - a[0], b[1] - a[1]] for a, b in pairwise(cells)]
         answer = " ".join(places)
-        others += answer != puzzle.solve(instance)
+        other_routes += answer != puzzle.solve(instance)
         assert puzzle.verify(instance, answer) == (True, True, True, 1.0, "")
-    assert others > 5
+    assert other_routes > 5
 
 
 @every_id
@@ -138,7 +140,7 @@ def test_a_verdict_says_what_a_route_is_worth(name: str) -> None:
     scores = []
     for seed in range(1000):
         instance = puzzle.generate(seed)
-        roads, start, goal = told(name, puzzle, instance)
+        roads, start, goal = read_map(name, puzzle, instance)
         words = (puzzle.solve(instance), puzzle.guess(instance, Dice(1, seed)), puzzle.heuristic(instance))[
             seed % 3
         ].split()
@@ -226,41 +228,43 @@ def test_the_task_plays_by_the_same_rules(name: str) -> None:
     side = puzzle.side
     ways = [(-1, 0), (1, 0), (0, -1), (0, 1)]
 
-    def road(instance: Any, place: int, way: int) -> int:
+    def road(instance: Any, place: int, direction: int) -> int:
         row, column = divmod(place, side)
-        to_row, to_column = row + ways[way][0], column + ways[way][1]
+        to_row, to_column = row + ways[direction][0], column + ways[direction][1]
         if not (0 <= to_row < side and 0 <= to_column < side):
             return 0
-        table = instance.down if way < 2 else instance.right
+        table = instance.down if direction < 2 else instance.right
         return int(table[min(place, to_row * side + to_column)])
 
-    def named(place: int) -> str:
+    def place_name(place: int) -> str:
         return f"{place // side},{place % side}"
 
-    far = [distances(*told(name, puzzle, instance)[::2]) for instance in instances]
+    to_goal = [distances(*read_map(name, puzzle, instance)[::2]) for instance in instances]
 
-    def left(k: int, place: int) -> int:
+    def distance_left(k: int, place: int) -> int:
         """Moves of a shortest way through a maze; rows plus columns on a map."""
         if name == "Maze-v0":
-            return far[k][named(place)]
+            return to_goal[k][place_name(place)]
         goal = int(instances[k].goal)
         return abs(place // side - goal // side) + abs(place % side - goal % side)
 
     for _ in range(steps):
-        lengths = [[road(i, place, way) for way in range(4)] for i, place in zip(instances, places, strict=True)]
+        lengths = [
+            [road(i, place, direction) for direction in range(4)] for i, place in zip(instances, places, strict=True)
+        ]
         assert np.asarray(masks(state, context)).tolist() == [[length > 0 for length in row] for row in lengths]
         actions = [int(rng.choice(np.flatnonzero(row))) for row in lengths]
-        state, reward, over, seen = step(state, jnp.asarray(actions), context)
+        state, reward, over, observations = step(state, jnp.asarray(actions), context)
         for k, (instance, action) in enumerate(zip(instances, actions, strict=True)):
             before, place = places[k], places[k] + ways[action][0] * side + ways[action][1]
             places[k] = place
-            first = left(k, int(instance.start))
-            expected = (left(k, before) - left(k, place)) / first
+            first = distance_left(k, int(instance.start))
+            expected = (distance_left(k, before) - distance_left(k, place)) / first
             expected += place == int(instance.goal) != before
             expected -= 0.1 * lengths[k][action] / int(instance.shortest)
             assert reward[k] == pytest.approx(expected, abs=1e-5)
             assert over[k] == (place == int(instance.goal))
-            assert task.observation_space.contains(np.asarray(seen[k]))
+            assert task.observation_space.contains(np.asarray(observations[k]))
         assert np.asarray(state.place).tolist() == places
 
 
@@ -271,29 +275,29 @@ def test_passages_taken_are_marked() -> None:
     task: Any = card("Maze-v0").build(difficulty="easy")
     side, places = task.puzzle.side, task.places
     key, rng = jax.random.key(0), np.random.default_rng(0)
-    met: set[int] = set()
+    marks_met: set[int] = set()
     for seed in range(5):
         params = Params(task.puzzle.generate(seed), np.zeros(1, np.int16))
         state = task.initial(key, params)
-        taken: dict[frozenset[int], int] = {}
+        marks: dict[frozenset[int], int] = {}
         for _ in range(20):
             before = int(state.place)
             action = int(rng.choice(np.flatnonzero(task.action_mask(state, params))))
             state = task.transition(state, np.int32(action), key, params)
             here = int(state.place)
-            taken[frozenset((before, here))] = min(2, taken.get(frozenset((before, here)), 0) + 1)
-            seen = np.asarray(task.observation(state, key, params))[-2 * places - 4 :] * 2
+            marks[frozenset((before, here))] = min(2, marks.get(frozenset((before, here)), 0) + 1)
+            observed_marks = np.asarray(task.observation(state, key, params))[-2 * places - 4 :] * 2
             rows = task.describe(state, params).split("\n")[2:]
             for place in range(places):
                 row, column = divmod(place, side)
-                right, down = (taken.get(frozenset((place, place + step)), 0) for step in (1, side))
-                assert (seen[place], seen[places + place]) == (right, down)
+                right, down = (marks.get(frozenset((place, place + step)), 0) for step in (1, side))
+                assert (observed_marks[place], observed_marks[places + place]) == (right, down)
                 assert " .:".index(rows[2 * row + 1][4 * column + 4].replace("|", " ")) == right
                 assert " .:".index(rows[2 * row + 2][4 * column + 2].replace("-", " ")) == down
-            around = [taken.get(frozenset((here, here + step)), 0) for step in (-side, side, -1, 1)]
-            assert seen[-4:].tolist() == around
-        met |= set(taken.values())
-    assert met == {1, 2}
+            around = [marks.get(frozenset((here, here + step)), 0) for step in (-side, side, -1, 1)]
+            assert observed_marks[-4:].tolist() == around
+        marks_met |= set(marks.values())
+    assert marks_met == {1, 2}
 
 
 @every_id
@@ -328,9 +332,9 @@ def test_people_can_play(name: str) -> None:
     state = task.initial(key, params)
     legal = np.asarray(task.action_mask(state, params))
     assert "@" in task.describe(state, params) or "You are in" in task.describe(state, params)
-    for action, way in enumerate(task.ways):
-        assert way in task.how_to_act()
-        assert task.parse(f" {way} ", state, params) == action
+    for action, direction in enumerate(task.ways):
+        assert direction in task.how_to_act()
+        assert task.parse(f" {direction} ", state, params) == action
     blocked = int(np.argmin(legal))
     assert task.why_illegal(np.int64(blocked), state, params) == f"there is no way {task.ways[blocked]} from here"
     with pytest.raises(ValueError, match="expected one of"):

@@ -47,7 +47,7 @@ def holds(body: list[Atom], facts: Facts, things: list[str], bound: dict[str, st
     if not all((name, *(bound[v] for v in about)) in facts for name, *about in body if all(v in bound for v in about)):
         return False
     free = next((v for _, *about in body for v in about if v not in bound), None)
-    return free is None or any(holds(body, facts, things, {**bound, free: thing}) for thing in things)
+    return free is None or any(holds(body, facts, things, {**bound, free: item}) for item in things)
 
 
 def covers(rule: str | list[Atom], facts: Facts, things: list[str], x: str, y: str) -> bool:
@@ -57,9 +57,9 @@ def covers(rule: str | list[Atom], facts: Facts, things: list[str], x: str, y: s
 
 def facts_of(kind: int, relation: np.ndarray, marked: np.ndarray) -> tuple[Facts, list[str]]:
     things = [f"t{k}" for k in range(len(marked))]
-    link, mark, other = NAMES[kind]
+    link, mark, other_mark = NAMES[kind]
     facts: Facts = {(link, things[i], things[j]) for i, j in np.argwhere(relation)}
-    return facts | {(mark if m else other, things[k]) for k, m in enumerate(marked)}, things
+    return facts | {(mark if m else other_mark, things[k]) for k, m in enumerate(marked)}, things
 
 
 def unseen(instance: Instance) -> Iterator[tuple[Facts, list[str], np.ndarray]]:
@@ -72,15 +72,15 @@ def unseen(instance: Instance) -> Iterator[tuple[Facts, list[str], np.ndarray]]:
 def prompted(puzzle: RuleInductionPuzzle, instance: Instance) -> tuple[Facts, list[str], list[Atom], list[Atom]]:
     """Facts, things, positive and negative examples, read from the prompt."""
     text = puzzle.prompt(instance)
-    told = text.split("else is false:\n")[1].split("\n\n")[0]
+    facts_text = text.split("else is false:\n")[1].split("\n\n")[0]
     positive, negative = re.search(r"target holds: (.*)\n.*does not hold: (.*)", text).groups()  # type: ignore[union-attr]
-    facts = set(atoms(told))
-    things = sorted({thing for _, *about in facts for thing in about})
+    facts = set(atoms(facts_text))
+    things = sorted({item for _, *about in facts for item in about})
     return facts, things, atoms(positive), atoms(negative)
 
 
-def fits(body: list[Atom], told: tuple[Facts, list[str], list[Atom], list[Atom]]) -> bool:
-    facts, things, positive, negative = told
+def fits(body: list[Atom], prompt: tuple[Facts, list[str], list[Atom], list[Atom]]) -> bool:
+    facts, things, positive, negative = prompt
     return all(covers(body, facts, things, x, y) for _, x, y in positive) and not any(
         covers(body, facts, things, x, y) for _, x, y in negative
     )
@@ -98,10 +98,10 @@ def right_everywhere(body: list[Atom], instance: Instance) -> bool:
 @cache
 def language(kind: int, fresh: int) -> list[Atom]:
     """Return all atoms, those that relate a variable to itself among them."""
-    link, mark, other = NAMES[kind]
+    link, mark, other_mark = NAMES[kind]
     variables = "XYZW"[: 2 + fresh]
     links: list[Atom] = [(link, a, b) for a in variables for b in variables]
-    return links + [(name, v) for name in (mark, other) for v in variables]
+    return links + [(name, v) for name in (mark, other_mark) for v in variables]
 
 
 # -- the generator ---------------------------------------------------------------------------------------------------
@@ -113,9 +113,9 @@ def test_every_short_rule_that_fits_is_right_everywhere(tier: int, count: int, c
     puzzle = RuleInductionPuzzle(tier)
     for seed in range(count):
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
-        told = prompted(puzzle, instance)
+        prompt = prompted(puzzle, instance)
         every = language(int(instance.kind), 1 if tier < 4 else 2)
-        fitting = [body for n in range(1, tier + 1) for body in combinations(every, n) if fits(list(body), told)]
+        fitting = [body for n in range(1, tier + 1) for body in combinations(every, n) if fits(list(body), prompt)]
         assert fitting
         assert {len(body) for body in fitting} == {tier}, "no shorter rule fits"
         assert all(right_everywhere(list(body), instance) for body in fitting)
@@ -131,11 +131,11 @@ def test_a_thousand_instances_hold_what_they_claim(compared: Compared) -> None:
     puzzle = RuleInductionPuzzle(2)
     for seed in range(1000):
         instance = puzzle.generate(seed)
-        told = prompted(puzzle, instance)
-        assert min(len(told[2]), len(told[3])) >= 2
-        assert not any(fits([atom], told) for atom in language(int(instance.kind), 1))
+        prompt = prompted(puzzle, instance)
+        assert min(len(prompt[2]), len(prompt[3])) >= 2
+        assert not any(fits([atom], prompt) for atom in language(int(instance.kind), 1))
         body = atoms(puzzle.solve(instance).split(":-")[1])
-        assert fits(body, told)
+        assert fits(body, prompt)
         facts, things, target = next(unseen(instance))
         assert target.any()
         assert not target.all()
@@ -145,21 +145,21 @@ def test_a_thousand_instances_hold_what_they_claim(compared: Compared) -> None:
 
 def test_the_hardest_rules_too() -> None:
     """With two more variables: random rules of the language that fit are right, and no shorter one of many fits."""
-    puzzle, rng, found = RuleInductionPuzzle(4), random.Random(0), 0
+    puzzle, rng, other_rules = RuleInductionPuzzle(4), random.Random(0), 0
     for seed in range(12):
         instance = puzzle.generate(seed)
-        told = prompted(puzzle, instance)
+        prompt = prompted(puzzle, instance)
         every = language(int(instance.kind), 2)
-        assert not any(fits(list(body), told) for n in (1, 2) for body in combinations(every, n))
+        assert not any(fits(list(body), prompt) for n in (1, 2) for body in combinations(every, n))
         solution = atoms(puzzle.solve(instance).split(":-")[1])
         for _ in range(150):
             body = solution.copy()
-            for place in rng.sample(range(4), rng.choice([1, 2])):
-                body[place] = rng.choice(every)
-            if fits(body, told):
-                found += body != solution
+            for position in rng.sample(range(4), rng.choice([1, 2])):
+                body[position] = rng.choice(every)
+            if fits(body, prompt):
+                other_rules += body != solution
                 assert right_everywhere(body, instance)
-    assert found
+    assert other_rules
 
 
 def test_difficulty_is_the_place_of_the_first_rule_that_fits() -> None:
@@ -167,16 +167,16 @@ def test_difficulty_is_the_place_of_the_first_rule_that_fits() -> None:
     puzzle = RuleInductionPuzzle(2)
     for seed in range(30):
         instance = puzzle.generate(seed)
-        told = prompted(puzzle, instance)
-        link, mark, other = NAMES[int(instance.kind)]
-        every = [(link, *pair) for pair in permutations("XYZ", 2)] + [(m, v) for m in (mark, other) for v in "XYZ"]
+        prompt = prompted(puzzle, instance)
+        link, mark, other_mark = NAMES[int(instance.kind)]
+        every = [(link, *pair) for pair in permutations("XYZ", 2)] + [(m, v) for m in (mark, other_mark) for v in "XYZ"]
         tried = [
             body
             for n in (1, 2)
             for body in combinations(every, n)
-            if not any({(mark, v), (other, v)} <= set(body) for v in "XYZ")
+            if not any({(mark, v), (other_mark, v)} <= set(body) for v in "XYZ")
         ]
-        first = next(number for number, body in enumerate(tried, 1) if fits(list(body), told))
+        first = next(number for number, body in enumerate(tried, 1) if fits(list(body), prompt))
         assert 2 ** puzzle.difficulty(instance) == pytest.approx(first)
 
 
@@ -198,15 +198,15 @@ def test_a_family_is_one() -> None:
 # -- the verifier ----------------------------------------------------------------------------------------------------
 
 
-def random_rule(rng: random.Random, kind: int, most: int, fresh: int) -> list[Atom]:
-    link, mark, other = NAMES[kind]
+def random_rule(rng: random.Random, kind: int, max_literals: int, fresh: int) -> list[Atom]:
+    link, mark, other_mark = NAMES[kind]
     variables = "XYZWV"[: 2 + fresh]
     body: list[Atom] = []
-    for _ in range(rng.randint(1, most)):
+    for _ in range(rng.randint(1, max_literals)):
         if rng.random() < 0.6:
             body.append((link, rng.choice(variables), rng.choice(variables)))
         else:
-            body.append((rng.choice([mark, other]), rng.choice(variables)))
+            body.append((rng.choice([mark, other_mark]), rng.choice(variables)))
     return body
 
 
@@ -219,7 +219,7 @@ def test_the_verifier_evaluates_rules() -> None:
     puzzle, rng, ends = RuleInductionPuzzle(3), random.Random(0), {"": 0, "example": 0, "size": 0, "larger": 0}
     for seed in range(60):
         instance = puzzle.generate(seed)
-        kind, told = int(instance.kind), prompted(puzzle, instance)
+        kind, prompt = int(instance.kind), prompted(puzzle, instance)
         solution = atoms(puzzle.solve(instance).split(":-")[1])
         rules = [solution, [*solution, rng.choice(solution)], solution[::-1]]
         for _ in range(8):
@@ -229,12 +229,12 @@ def test_the_verifier_evaluates_rules() -> None:
         for body in rules:
             verdict = puzzle.verify(instance, text_of(body))
             assert verdict.valid
-            fitting = fits(body, told)
-            right = fitting and right_everywhere(body, instance)
-            assert verdict.solved == verdict.optimal == (verdict.score == 1) == right, (text_of(body), verdict)
-            if not right:
+            fitting = fits(body, prompt)
+            correct = fitting and right_everywhere(body, instance)
+            assert verdict.solved == verdict.optimal == (verdict.score == 1) == correct, (text_of(body), verdict)
+            if not correct:
                 assert ("example" in verdict.reason.split(",")[0]) != fitting or "it fits" in verdict.reason
-            end = "" if right else "example" if not fitting else "larger" if "larger" in verdict.reason else "size"
+            end = "" if correct else "example" if not fitting else "larger" if "larger" in verdict.reason else "size"
             ends[end] += 1
     assert min(ends.values()) >= 3, ends
 
@@ -290,24 +290,26 @@ def test_names_do_not_matter() -> None:
     puzzle, rng = RuleInductionPuzzle(3), np.random.default_rng(0)
     forms = set()
     for seed in range(150):
-        one = puzzle.generate(seed)
+        instance = puzzle.generate(seed)
         order = rng.permutation(8)
-        place = np.argsort(order)
-        shown = one.examples[:, 2] >= 0
-        examples = one.examples.copy()
-        examples[shown, :2] = place[one.examples[shown, :2]]
-        examples[: shown.sum()] = rng.permutation(examples[: shown.sum()])
-        other = one._replace(relation=one.relation[np.ix_(order, order)], marked=one.marked[order], examples=examples)
+        new_number = np.argsort(order)
+        is_shown = instance.examples[:, 2] >= 0
+        examples = instance.examples.copy()
+        examples[is_shown, :2] = new_number[instance.examples[is_shown, :2]]
+        examples[: is_shown.sum()] = rng.permutation(examples[: is_shown.sum()])
+        disguise = instance._replace(
+            relation=instance.relation[np.ix_(order, order)], marked=instance.marked[order], examples=examples
+        )
         turned = examples.copy()
-        turned[shown] = examples[shown][:, [1, 0, 2]]
-        disguises = [other, other._replace(marked=1 - other.marked), other._replace(examples=turned)]
-        if one.kind == GRAPH:
-            disguises.append(other._replace(relation=other.relation.T))
-        form = puzzle.canonical(one)
+        turned[is_shown] = examples[is_shown][:, [1, 0, 2]]
+        disguises = [disguise, disguise._replace(marked=1 - disguise.marked), disguise._replace(examples=turned)]
+        if instance.kind == GRAPH:
+            disguises.append(disguise._replace(relation=disguise.relation.T))
+        form = puzzle.canonical(instance)
         assert {puzzle.canonical(disguised) for disguised in disguises} == {form}
         flipped = examples.copy()
         flipped[0, 2] ^= 1
-        assert puzzle.canonical(other._replace(examples=flipped)) != form
+        assert puzzle.canonical(disguise._replace(examples=flipped)) != form
         forms.add(form)
     assert len(forms) == 150
 
@@ -318,8 +320,8 @@ def test_names_do_not_matter() -> None:
 @cache
 def game(tier: str) -> RuleInduction:
     """Return a task of its own, with a bank of 48 instances a split."""
-    found = card("RuleInduction-v0")
-    task = RuleInduction(found, difficulty=found.difficulties[tier], dtype="float32")
+    task_card = card("RuleInduction-v0")
+    task = RuleInduction(task_card, difficulty=task_card.difficulties[tier], dtype="float32")
     task.bank_size = 48
     assert len(task.bank.plans) == 96
     return task
@@ -329,31 +331,33 @@ def params_of(task: RuleInduction, numbers: np.ndarray) -> Params:
     return Params(*jax.tree.map(lambda column: jnp.asarray(column[numbers]), (task.bank.instances, task.bank.plans)))
 
 
-def shares(body: list[Atom], told: tuple[Facts, list[str], list[Atom], list[Atom]]) -> tuple[float, float]:
+def shares(body: list[Atom], prompt: tuple[Facts, list[str], list[Atom], list[Atom]]) -> tuple[float, float]:
     """Return the shares of the positive and of the negative examples that a body covers."""
-    facts, things, positive, negative = told
-    covered, kept = (fmean(covers(body, facts, things, x, y) for _, x, y in pairs) for pairs in (positive, negative))
-    return covered, kept
+    facts, things, positive, negative = prompt
+    covered, covered_negatives = (
+        fmean(covers(body, facts, things, x, y) for _, x, y in pairs) for pairs in (positive, negative)
+    )
+    return covered, covered_negatives
 
 
-def entry(number: int, part: jax.Array) -> np.ndarray:
-    return np.asarray(part[number])
+def entry(number: int, batch: jax.Array) -> np.ndarray:
+    return np.asarray(batch[number])
 
 
 @pytest.mark.parametrize("tier", ["easy", "medium", "hard"])
 def test_the_task_keeps_the_rules(tier: str) -> None:
     """Random and right bodies, a literal at a time, against the plain evaluator and the verifier."""
     task, key, rng = game(tier), jax.random.key(0), np.random.default_rng(0)
-    puzzle, most = task.puzzle, task.puzzle.most
+    puzzle, num_literals = task.puzzle, task.puzzle.num_literals
     count = len(task.literals)
-    bodies = np.array([rng.permutation(count)[:most] for _ in range(48)])
+    bodies = np.array([rng.permutation(count)[:num_literals] for _ in range(48)])
     bodies[::2] = [rng.permutation(puzzle.plan(puzzle.generate(number))) for number in range(0, 48, 2)]
 
     def episode(params: Params, actions: jax.Array) -> list[Any]:
         states = [task.initial(key, params)]
-        for k in range(most):
+        for k in range(num_literals):
             states.append(task.transition(states[-1], actions[k], key, params))
-        rewards = [task.reward(states[k], actions[k], states[k + 1], key, params) for k in range(most)]
+        rewards = [task.reward(states[k], actions[k], states[k + 1], key, params) for k in range(num_literals)]
         looks = [
             (
                 task.terminal(s, key, params),
@@ -369,8 +373,8 @@ def test_the_task_keeps_the_rules(tier: str) -> None:
     solved = 0
     for number in range(48):
         instance = puzzle.generate(number)
-        told = prompted(puzzle, instance)
-        _, things, positive, negative = told
+        prompt = prompted(puzzle, instance)
+        _, things, positive, negative = prompt
         every = [
             (NAMES[int(instance.kind)][p], *("XYZW"[v] for v in ((a, b) if p == 0 else (a,))))
             for p, a, b in task.literals
@@ -381,25 +385,29 @@ def test_the_task_keeps_the_rules(tier: str) -> None:
             for _, x, y in label:
                 signs[things.index(x), things.index(y)] = sign
         total = 0.0
-        for k in range(most + 1):
+        for k in range(num_literals + 1):
             body = [every[a] for a in bodies[number, :k]]
 
-            over, info, mask, seen = jax.tree.map(partial(entry, number), looks[k])
-            covered, kept = shares(body, told)
-            fit = bool(covered == 1 and kept == 0)
-            chosen = np.isin(np.arange(count), bodies[number, :k])
+            over, info, mask, observation = jax.tree.map(partial(entry, number), looks[k])
+            covered, covered_negatives = shares(body, prompt)
+            fit = bool(covered == 1 and covered_negatives == 0)
+            in_body = np.isin(np.arange(count), bodies[number, :k])
             assert bool(info["success"]) == fit
-            assert bool(over) == (fit or k == most)
-            assert (float(info["covered"]), float(info["excluded"])) == pytest.approx((covered, 1 - kept), abs=1e-6)
-            np.testing.assert_array_equal(mask, ~chosen)
-            assert total == pytest.approx(covered - kept + fit, abs=1e-5)
-            ahead = np.array([shares([*body, atom], told) for atom in every])
-            expected = np.concatenate([*world, signs.ravel(), chosen, *ahead.T, [covered, kept, 1 - k / most]])
-            np.testing.assert_allclose(seen, expected, atol=1e-6)
-            assert task.observation_space.contains(seen)
+            assert bool(over) == (fit or k == num_literals)
+            assert (float(info["covered"]), float(info["excluded"])) == pytest.approx(
+                (covered, 1 - covered_negatives), abs=1e-6
+            )
+            np.testing.assert_array_equal(mask, ~in_body)
+            assert total == pytest.approx(covered - covered_negatives + fit, abs=1e-5)
+            ahead = np.array([shares([*body, atom], prompt) for atom in every])
+            expected = np.concatenate(
+                [*world, signs.ravel(), in_body, *ahead.T, [covered, covered_negatives, 1 - k / num_literals]]
+            )
+            np.testing.assert_allclose(observation, expected, atol=1e-6)
+            assert task.observation_space.contains(observation)
             if body:
                 assert (puzzle.verify(instance, text_of(body)).score == 1) == fit, "who fits is right everywhere"
-            if fit or k == most:
+            if fit or k == num_literals:
                 solved += fit
                 break
             total += float(rewards[k][number])
@@ -412,7 +420,7 @@ def test_the_plan_earns_the_best_return(tier: str) -> None:
     record = play(task, reference_player(task), range(200))
     assert record.info["success"].all()
     np.testing.assert_allclose(record.total, task.card.optimum, atol=1e-5)
-    assert (record.length == task.puzzle.most).all()
+    assert (record.length == task.puzzle.num_literals).all()
 
 
 def test_the_words_of_the_task() -> None:

@@ -14,7 +14,7 @@ import pytest
 from comparison import Compared
 
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.puzzles.grids.star_battle import NOTHING, SHOWN, STAR, Instance, StarBattlePuzzle, _Search
+from rlbench_suite.envs.puzzles.grids.star_battle import NOTHING, NUM_GIVENS, STAR, Instance, StarBattlePuzzle, _Search
 from rlbench_suite.envs.puzzles.shared.symmetry import square_symmetries
 from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.registry import card
@@ -65,7 +65,7 @@ def test_there_is_one_solution_and_regions_hang_together(tier: str, count: int, 
         cells = np.array(puzzle.solution(instance)).ravel()
         assert np.flatnonzero(cells == STAR).tolist() == only
         assert keeps_the_rules(cells, instance.regions)
-        assert (instance.givens > 0).sum() == SHOWN[side]
+        assert (instance.givens > 0).sum() == NUM_GIVENS[side]
         for region in range(side):
             left = {divmod(int(i), side) for i in np.flatnonzero(instance.regions == region)}
             reached = [left.pop()]

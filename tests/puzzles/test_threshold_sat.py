@@ -161,8 +161,8 @@ def test_the_game_in_plain_python(tier: str) -> None:
         true = [bool(x) for x in np.asarray(task.observation(state, key, params))[:n] > 0]
         first = len(misses(clauses, true))
         assert first > 0
-        total, claim_at = 0.0, rng.choice([1, 5, 20, task.most + 1]) if number else task.most + 1
-        for step in range(1, task.most + 1):
+        total, claim_at = 0.0, rng.choice([1, 5, 20, task.max_flips + 1]) if number else task.max_flips + 1
+        for step in range(1, task.max_flips + 1):
             left = misses(clauses, true)
             legal = sorted({abs(x) - 1 for clause in left for x in clause})
             assert np.flatnonzero(mask).tolist() == [*legal, n]
@@ -175,8 +175,8 @@ def test_the_game_in_plain_python(tier: str) -> None:
             rightly = action == n and not satisfiable(clauses)
             assert bool(info["success"]) == (now == 0 or rightly)
             assert int(info["unsatisfied"]) == now
-            assert bool(over) == (now == 0 or action == n or step == task.most)
-            assert float(seen[-1]) == pytest.approx(1 - step / task.most)
+            assert bool(over) == (now == 0 or action == n or step == task.max_flips)
+            assert float(seen[-1]) == pytest.approx(1 - step / task.max_flips)
             assert task.observation_space.contains(np.asarray(seen))
             if over:
                 expected = (first - now) / m + (1 if now == 0 else 1 + now / m if rightly else 0)
@@ -216,7 +216,7 @@ def test_the_words_of_the_game() -> None:
         params = params_of(task, number)
         start = task.initial(key, params)
         assert "c You may also say: unsatisfiable" in task.describe(start, params)
-        assert f"c Flips left: {task.most}" in task.describe(start, params)
+        assert f"c Flips left: {task.max_flips}" in task.describe(start, params)
         claim = task.parse(" Unsatisfiable\n", start, params)
         assert int(claim) == 20
         said = task.transition(start, claim, key, params)

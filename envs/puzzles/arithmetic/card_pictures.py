@@ -72,7 +72,7 @@ def _bitmap(rows: str) -> np.ndarray:
 def _written(text: str) -> np.ndarray:
     """Return characters side by side, a pixel between them; bool ``(7, 6 n - 1)``."""
     space = np.zeros((7, 1), bool)
-    return np.hstack([part for character in text for part in (_bitmap(_GLYPHS[character]), space)][:-1])
+    return np.hstack([bitmap for character in text for bitmap in (_bitmap(_GLYPHS[character]), space)][:-1])
 
 
 def _card(rank: str, suit: str) -> np.ndarray:
@@ -83,8 +83,8 @@ def _card(rank: str, suit: str) -> np.ndarray:
     ink = _RED if suit in ("hearts", "diamonds") else _BLACK
     for top, small in ((4, _written(rank)), (21, _bitmap(_SYMBOLS[suit]))):
         large = small.repeat(2, axis=0).repeat(2, axis=1)
-        left = (CARD_WIDTH - large.shape[1]) // 2
-        card[top : top + large.shape[0], left : left + large.shape[1]][large] = ink
+        left_edge = (CARD_WIDTH - large.shape[1]) // 2
+        card[top : top + large.shape[0], left_edge : left_edge + large.shape[1]][large] = ink
     return card
 
 
@@ -114,6 +114,6 @@ def boxes(tokens: tuple[str, ...]) -> np.ndarray:
     table = np.full((1 + len(tokens), BOX_HEIGHT, BOX_WIDTH), _STRIP)
     for box, token in zip(table[1:], tokens, strict=True):
         glyphs = _written(token)
-        left = (BOX_WIDTH - glyphs.shape[1]) // 2
-        box[3:10, left : left + glyphs.shape[1]][glyphs] = _BLACK
+        left_edge = (BOX_WIDTH - glyphs.shape[1]) // 2
+        box[3:10, left_edge : left_edge + glyphs.shape[1]][glyphs] = _BLACK
     return _INKS[table]

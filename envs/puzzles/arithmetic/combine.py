@@ -36,7 +36,7 @@ from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Example, Puzzle, Verdict, wrong
 from rlbench_suite.task_card import TaskCard
 
-from ..shared.board import FILLED, GIVEN, INK, Board
+from ..shared.board import CLUE_PAPER, FILLED, INK, Board
 from ..shared.puzzle_task import Params, PuzzleTask
 from .expression import OPERATORS, Tree, combined, in_ascii, operations, read, value_of, written
 
@@ -67,7 +67,7 @@ class CombinePuzzle(Puzzle[Instance]):
         """State the target and how to make it."""
 
     @abc.abstractmethod
-    def allows(self, operator: str, left: Fraction, right: Fraction) -> bool:
+    def allows(self, operator: str, first: Fraction, second: Fraction) -> bool:
         """Return whether the rules allow an operation."""
 
     @abc.abstractmethod
@@ -77,7 +77,7 @@ class CombinePuzzle(Puzzle[Instance]):
     def question(self, instance: Instance) -> str:
         """State the rules, the numbers and the grammar of an expression."""
         return (
-            f"{self.rules(int(instance.target))}\n\n{self.given(instance)}\n\n"
+            f"{self.rules(int(instance.target))}\n\n{self.numbers_text(instance)}\n\n"
             f"Answer with one expression of {self.operands}, the operators + - * / and parentheses. The usual "
             "precedence holds. A minus sign always stands between two values, and there is no equals sign."
         )
@@ -86,7 +86,7 @@ class CombinePuzzle(Puzzle[Instance]):
         """Show an expression of other numbers."""
         return [Example("For example, the answer for making 20 from 3, 5 and 7 could be:", "(7 - 3) * 5")]
 
-    def given(self, instance: Instance) -> str:
+    def numbers_text(self, instance: Instance) -> str:
         """Return the numbers, in words."""
         return f"Numbers: {', '.join(map(str, instance.numbers.tolist()))}"
 
@@ -99,17 +99,17 @@ class CombinePuzzle(Puzzle[Instance]):
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Check the format, then the numbers, then the operations, then the value."""
         expression = read(answer, self.count)
-        given = Counter(instance.numbers.tolist())
+        numbers = Counter(instance.numbers.tolist())
         used = Counter(token for token in expression if isinstance(token, int))
-        if extra := used - given:
+        if extra := used - numbers:
             return wrong(f"{min(extra)} is used more often than it is given")
-        if self.uses_all and used != given:
-            return wrong(f"{min(given - used)} is used less often than it is given")
+        if self.uses_all and used != numbers:
+            return wrong(f"{min(numbers - used)} is used less often than it is given")
         value = Fraction(0)
-        for operator, left, right in operations(expression):
-            if not self.allows(operator, left, right):
-                return wrong(f"{left} {operator} {right} is not allowed")
-            value = combined(operator, left, right)
+        for operator, first, second in operations(expression):
+            if not self.allows(operator, first, second):
+                return wrong(f"{first} {operator} {second} is not allowed")
+            value = combined(operator, first, second)
         if value != int(instance.target):
             return wrong(f"the value is {value}, not {int(instance.target)}")
         return RIGHT
@@ -123,16 +123,16 @@ class CombinePuzzle(Puzzle[Instance]):
         actions: list[int] = []
         pairs = list(combinations(range(self.count), 2))
 
-        def place(tree: Tree) -> int:
+        def slot_of(tree: Tree) -> int:
             if isinstance(tree, int):
                 return tree
-            operator, left, right = tree
-            i, j = place(left), place(right)
+            operator, first, second = tree
+            i, j = slot_of(first), slot_of(second)
             turned = i > j and operator in "-/"
             actions.append(OPERATIONS.index((operator, turned)) * len(pairs) + pairs.index((min(i, j), max(i, j))))
             return min(i, j)
 
-        place(self.tree(instance))
+        slot_of(self.tree(instance))
         return actions
 
     def guess(self, instance: Instance, dice: Dice) -> str:
@@ -144,35 +144,35 @@ class CombinePuzzle(Puzzle[Instance]):
     def heuristic(self, instance: Instance) -> str:
         """Always choose the operation with the result nearest to the target."""
         target = int(instance.target)
-        nearest = self.combine(instance, lambda ways: min(ways, key=lambda way: abs(way.value - target)))
+        nearest = self.combine(instance, lambda ways: min(ways, key=lambda result: abs(result.value - target)))
         return written(nearest, instance.numbers.tolist())
 
-    def combine(self, instance: Instance, choose: Callable[[list[Part]], Part]) -> Tree:
+    def combine(self, instance: Instance, choose: Callable[[list[PartialResult]], PartialResult]) -> Tree:
         """Combine numbers by chosen operations until one is left or, if that is enough, the target is made.
 
         Args:
             instance: numbers and target.
             choose: picks a result among those of all allowed operations.
         """
-        parts = [Part(Fraction(number), place) for place, number in enumerate(instance.numbers.tolist())]
-        while len(parts) > 1 and (self.uses_all or parts[-1].value != int(instance.target)):
-            made = choose(self._ways(parts))
-            parts = [part for place, part in enumerate(parts) if place not in made.consumes] + [made]
-        return parts[-1].tree
+        terms = [PartialResult(Fraction(number), position) for position, number in enumerate(instance.numbers.tolist())]
+        while len(terms) > 1 and (self.uses_all or terms[-1].value != int(instance.target)):
+            result = choose(self._ways(terms))
+            terms = [term for position, term in enumerate(terms) if position not in result.consumes] + [result]
+        return terms[-1].tree
 
-    def _ways(self, parts: list[Part]) -> list[Part]:
+    def _ways(self, terms: list[PartialResult]) -> list[PartialResult]:
         """Return the result of every allowed operation on two parts."""
         ways = []
-        for i, j in combinations(range(len(parts)), 2):
+        for i, j in combinations(range(len(terms)), 2):
             for operator, turned in OPERATIONS:
-                left, right = (parts[j], parts[i]) if turned else (parts[i], parts[j])
-                if self.allows(operator, left.value, right.value):
-                    value = combined(operator, left.value, right.value)
-                    ways.append(Part(value, (operator, left.tree, right.tree), (i, j)))
+                first, second = (terms[j], terms[i]) if turned else (terms[i], terms[j])
+                if self.allows(operator, first.value, second.value):
+                    value = combined(operator, first.value, second.value)
+                    ways.append(PartialResult(value, (operator, first.tree, second.tree), (i, j)))
         return ways
 
 
-class Part(NamedTuple):
+class PartialResult(NamedTuple):
     """A given number, or a result."""
 
     value: Fraction
@@ -191,7 +191,7 @@ class NumbersState(NamedTuple):
 
 
 class CombineTask(PuzzleTask[NumbersState]):
-    """The interactive form. Subclasses define :meth:`settled`."""
+    """The interactive form. Subclasses define :meth:`normalise`."""
 
     puzzle: CombinePuzzle
     measures: ClassVar[dict[str, str]] = {"left": "how many numbers are left"}
@@ -207,7 +207,7 @@ class CombineTask(PuzzleTask[NumbersState]):
         self.reward_space = self.box(0.0, 1.0)
 
     @abc.abstractmethod
-    def settled(self, tops: jax.Array, bottoms: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def normalise(self, tops: jax.Array, bottoms: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Return quotients of whole numbers as they are kept, with positive denominators, and which of them are
         allowed.
         """
@@ -218,12 +218,12 @@ class CombineTask(PuzzleTask[NumbersState]):
 
     def _results(self, state: NumbersState) -> tuple[jax.Array, jax.Array, jax.Array]:
         first, second = ([pair[side] for pair in self.pairs] for side in (0, 1))
-        p, q = (jnp.stack([part[i] for i in first]) for part in state)
-        r, s = (jnp.stack([part[j] for j in second]) for part in state)
+        p, q = (jnp.stack([numbers[i] for i in first]) for numbers in state)
+        r, s = (jnp.stack([numbers[j] for j in second]) for numbers in state)
         ps, qr, qs = p * s, q * r, q * s
         tops = jnp.concatenate([ps + qr, p * r, ps - qr, qr - ps, ps, qr])
         bottoms = jnp.concatenate([qs, qs, qs, qs, qr, ps])
-        tops, bottoms, allowed = self.settled(tops, bottoms)
+        tops, bottoms, allowed = self.normalise(tops, bottoms)
         return tops, bottoms, allowed & jnp.tile(qs > 0, len(OPERATIONS))
 
     def initial(self, key: jax.Array, params: Params) -> NumbersState:
@@ -233,11 +233,11 @@ class CombineTask(PuzzleTask[NumbersState]):
     def transition(self, state: NumbersState, action: jax.Array, key: jax.Array, params: Params) -> NumbersState:
         """Replace two numbers by the result."""
         tops, bottoms, _ = self.results(state)
-        chosen = np.arange(len(OPERATIONS) * len(self.pairs)) == action
-        top, bottom = (jnp.where(chosen, part, 0).sum(dtype=jnp.int32) for part in (tops, bottoms))
+        is_action = np.arange(len(OPERATIONS) * len(self.pairs)) == action
+        top, bottom = (jnp.where(is_action, results, 0).sum(dtype=jnp.int32) for results in (tops, bottoms))
         pair = np.arange(len(self.pairs)) == action % len(self.pairs)
-        places = np.array(self.pairs)[:, :, None] == np.arange(self.count)
-        at, gone = ((pair[:, None] & places[:, side]).any(axis=0) for side in (0, 1))
+        is_place = np.array(self.pairs)[:, :, None] == np.arange(self.count)
+        at, gone = ((pair[:, None] & is_place[:, side]).any(axis=0) for side in (0, 1))
         return NumbersState(*(
             jnp.where(at, new, jnp.where(gone, 0, old)) for old, new in zip(state, (top, bottom), strict=True)
         ))  # fmt: skip
@@ -251,14 +251,14 @@ class CombineTask(PuzzleTask[NumbersState]):
             top = tops.astype(self.dtype)
             return top / (jnp.abs(top) + (target * bottoms).astype(self.dtype) + (bottoms == 0))
 
-        parts = (
+        blocks = (
             scaled(*state),
             state.bottoms > 0,
             target[None].astype(self.dtype) / 1000,
             jnp.where(legal, scaled(tops, bottoms), 0),
             legal & (tops == target * bottoms),
         )
-        return jnp.concatenate([part.astype(self.dtype) for part in parts])
+        return jnp.concatenate([block.astype(self.dtype) for block in blocks])
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the entries in the order of :meth:`observation`."""
@@ -291,11 +291,11 @@ class CombineTask(PuzzleTask[NumbersState]):
 
     def terminal(self, state: NumbersState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether the target is reached or nothing can be combined."""
-        return self._reached(state, params) | (self._left(state) == 1)
+        return self._reached(state, params) | (self._numbers_left(state) == 1)
 
     def info(self, state: NumbersState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: the target is reached."""
-        return {"success": self._reached(state, params), "left": self._left(state)}
+        return {"success": self._reached(state, params), "left": self._numbers_left(state)}
 
     def action_mask(self, state: NumbersState, params: Params) -> jax.Array:
         """Return the operations that the rules allow, bool ``(actions,)``."""
@@ -304,23 +304,23 @@ class CombineTask(PuzzleTask[NumbersState]):
     def _reached(self, state: NumbersState, params: Params) -> jax.Array:
         there = state.bottoms > 0
         is_target = (there & (state.tops == params.instance.target.astype(jnp.int32) * state.bottoms)).any()
-        return is_target & ((self._left(state) == 1) | (not self.puzzle.uses_all))
+        return is_target & ((self._numbers_left(state) == 1) | (not self.puzzle.uses_all))
 
     @staticmethod
-    def _left(state: NumbersState) -> jax.Array:
+    def _numbers_left(state: NumbersState) -> jax.Array:
         return (state.bottoms > 0).sum(dtype=jnp.int32)
 
     # -- host side ------------------------------------------------------------------------------------------------
 
     def values(self, state: NumbersState) -> list[Fraction | None]:
         """Return the number of each place."""
-        tops, bottoms = (np.asarray(part).tolist() for part in state)
+        tops, bottoms = (np.asarray(numbers).tolist() for numbers in state)
         return [Fraction(top, bottom) if bottom else None for top, bottom in zip(tops, bottoms, strict=True)]
 
     def describe(self, state: NumbersState, params: Params) -> str:
         """Show the rules and the numbers left."""
-        left = ", ".join(str(value) for value in self.values(state) if value is not None)
-        return f"{self.puzzle.rules(int(params.instance.target))}\n\nNumbers: {left}"
+        numbers = ", ".join(str(value) for value in self.values(state) if value is not None)
+        return f"{self.puzzle.rules(int(params.instance.target))}\n\nNumbers: {numbers}"
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer, in one line."""
@@ -336,14 +336,14 @@ class CombineTask(PuzzleTask[NumbersState]):
         if len(words) != 3 or words[1] not in OPERATORS:
             raise ValueError(f"expected 'A + B', with spaces, or -, * or / in place of +, got {text[:40]!r}")
         free = [str(value) for value in self.values(state)]
-        places = []
+        positions = []
         for number in (words[0], words[2]):
             if number not in free or number == str(None):
                 raise ValueError(f"{number[:20]!r} is not among the numbers that are left")
-            places.append(free.index(number))
-            free[places[-1]] = ""
-        turned = places[0] > places[1] and words[1] in "-/"
-        pair = self.pairs.index((min(places), max(places)))
+            positions.append(free.index(number))
+            free[positions[-1]] = ""
+        turned = positions[0] > positions[1] and words[1] in "-/"
+        pair = self.pairs.index((min(positions), max(positions)))
         action = OPERATIONS.index((words[1], turned)) * len(self.pairs) + pair
         return np.asarray(action, self.action_space.dtype)
 
@@ -351,18 +351,18 @@ class CombineTask(PuzzleTask[NumbersState]):
         """Return both numbers and the sign between them."""
         operation, pair = divmod(int(action), len(self.pairs))
         sign, turned = OPERATIONS[operation]
-        first, second = (self.values(state)[place] for place in self.pairs[pair])
+        first, second = (self.values(state)[position] for position in self.pairs[pair])
         return f"{second} {sign} {first}" if turned else f"{first} {sign} {second}"
 
     def why_illegal(self, action: np.ndarray, state: NumbersState, params: Params) -> str:
         """Say whether a number is gone or the rules forbid the operation."""
         operation, pair = divmod(int(action), len(self.pairs))
-        a, b = (self.values(state)[place] for place in self.pairs[pair])
+        a, b = (self.values(state)[position] for position in self.pairs[pair])
         if a is None or b is None:
             return f"places {self.pairs[pair][0] + 1} and {self.pairs[pair][1] + 1} do not both hold a number"
         operator, turned = OPERATIONS[operation]
-        left, right = (b, a) if turned else (a, b)
-        return f"{left} {operator} {right} is against the rules"
+        first, second = (b, a) if turned else (a, b)
+        return f"{first} {operator} {second} is against the rules"
 
     def why_over(self, state: NumbersState, params: Params, info: dict[str, Any]) -> str:
         """Say whether the target is reached or nothing is left to combine."""
@@ -375,10 +375,10 @@ class CombineTask(PuzzleTask[NumbersState]):
         """Draw the numbers in a row, the target above."""
         board = Board(1, self.count, self.picture_shape)
         board.text(-0.7, (self.count - 1) / 2, f"make {int(params.instance.target)}", INK, 0.7)
-        given = params.instance.numbers.tolist()
-        for place, value in enumerate(self.values(state)):
-            board.cell(0, place, paper="" if value is not None else GIVEN)
+        numbers = params.instance.numbers.tolist()
+        for position, value in enumerate(self.values(state)):
+            board.cell(0, position, paper="" if value is not None else CLUE_PAPER)
             if value is not None:
-                colour = INK if value == given[place] else FILLED
-                board.text(0, place, str(value), colour, min(1.0, 2.2 / len(str(value))))
+                colour = INK if value == numbers[position] else FILLED
+                board.text(0, position, str(value), colour, min(1.0, 2.2 / len(str(value))))
         return board.picture()

@@ -27,10 +27,10 @@ from .expression import Tree
 
 BOX = (*range(1, 11), *range(1, 11), 25, 50, 75, 100)
 TARGETS = range(101, 1000)
-MOST = 6
+MAX_NUMBERS = 6
 LISTED = 3
 """Number of numbers up to which every result is listed. For more numbers, a search begins at the target."""
-Made = dict[int, Tree]
+Results = dict[int, Tree]
 """Values and an expression for each."""
 
 
@@ -40,7 +40,7 @@ class CountdownPuzzle(CombinePuzzle):
     name = "Countdown"
     difficulty_is = "operations that are needed at least"
     tier_is = "how many numbers are given"
-    tiers = range(3, MOST + 1)
+    tiers = range(3, MAX_NUMBERS + 1)
     few: ClassVar[dict[float, float]] = {3: 2_979, 4: 106_319}
     uses_all = False
 
@@ -70,9 +70,9 @@ class CountdownPuzzle(CombinePuzzle):
             "division must not leave a remainder."
         )
 
-    def allows(self, operator: str, left: Fraction, right: Fraction) -> bool:
+    def allows(self, operator: str, first: Fraction, second: Fraction) -> bool:
         """Allow positive whole results only."""
-        return operator in "+*" or (left > right if operator == "-" else left % right == 0)
+        return operator in "+*" or (first > second if operator == "-" else first % second == 0)
 
     def tree(self, instance: Instance) -> Tree:
         """Find an expression with as few operations as possible."""
@@ -94,13 +94,13 @@ class CountdownPuzzle(CombinePuzzle):
 def shortest(numbers: tuple[int, ...], target: int) -> Tree | None:
     """Return a solution with as few operations as possible; None if there is none."""
     everything = range(len(numbers))
-    made: dict[int, Made] = {1 << place: {number: place} for place, number in enumerate(numbers)}
+    results: dict[int, Results] = {1 << index: {number: index} for index, number in enumerate(numbers)}
     for size in range(2, len(numbers) + 1):
-        for places in combinations(everything, size):
-            subset = sum([1 << place for place in places])
+        for indices in combinations(everything, size):
+            subset = sum([1 << index for index in indices])
             if size <= LISTED:
-                made[subset] = _listed(subset, made)
-            if (tree := _reach(subset, target, made)) is not None:
+                results[subset] = _listed(subset, results)
+            if (tree := _reach(subset, target, results)) is not None:
                 return tree
     return None
 
@@ -113,7 +113,7 @@ def _operations(tree: Tree) -> int:
 def _halves(subset: int) -> tuple[tuple[int, int], ...]:
     """Return the ways to split a set in two, each once."""
     low = subset & -subset
-    return tuple((part, subset ^ part) for part in range(1, subset) if part & subset == part and part & low)
+    return tuple((half, subset ^ half) for half in range(1, subset) if half & subset == half and half & low)
 
 
 @cache
@@ -122,59 +122,59 @@ def _by_size(subset: int) -> tuple[tuple[int, int], ...]:
     return tuple((a, b) if a.bit_count() <= b.bit_count() else (b, a) for a, b in _halves(subset))
 
 
-def _listed(subset: int, made: dict[int, Made]) -> Made:
+def _listed(subset: int, results_of: dict[int, Results]) -> Results:
     """Return all results that use exactly the numbers of a subset."""
-    found: Made = {}
-    for one, other in _halves(subset):
-        others = made[other].items()
-        for a, tree_a in made[one].items():
-            for b, tree_b in others:
-                if (value := a + b) not in found:
-                    found[value] = ("+", tree_a, tree_b)
-                if (value := a * b) not in found:
-                    found[value] = ("*", tree_a, tree_b)
+    results: Results = {}
+    for half, other_half in _halves(subset):
+        other_results = results_of[other_half].items()
+        for a, tree_a in results_of[half].items():
+            for b, tree_b in other_results:
+                if (value := a + b) not in results:
+                    results[value] = ("+", tree_a, tree_b)
+                if (value := a * b) not in results:
+                    results[value] = ("*", tree_a, tree_b)
                 low, high, tree_low, tree_high = (a, b, tree_a, tree_b) if a < b else (b, a, tree_b, tree_a)
-                if high > low and (value := high - low) not in found:
-                    found[value] = ("-", tree_high, tree_low)
-                if high % low == 0 and (value := high // low) not in found:
-                    found[value] = ("/", tree_high, tree_low)
-    return found
+                if high > low and (value := high - low) not in results:
+                    results[value] = ("-", tree_high, tree_low)
+                if high % low == 0 and (value := high // low) not in results:
+                    results[value] = ("/", tree_high, tree_low)
+    return results
 
 
-def _reach(subset: int, target: int, made: dict[int, Made]) -> Tree | None:
+def _reach(subset: int, target: int, results: dict[int, Results]) -> Tree | None:
     """Find an expression for the target that uses exactly the numbers of a subset; None if there is none."""
-    if subset in made:
-        return made[subset].get(target)
+    if subset in results:
+        return results[subset].get(target)
     if subset.bit_count() == LISTED + 1:
-        return _first(subset, target, made) if _reachable(subset, target, made) else None
+        return _first(subset, target, results) if _reachable(subset, target, results) else None
     for few, many in _by_size(subset):
-        for a, tree in made[few].items():
+        for a, tree in results[few].items():
             for b, operator, turned in _partners(a, target):
-                if (rest := _reach(many, b, made)) is not None:
-                    return (operator, rest, tree) if turned else (operator, tree, rest)
+                if (partner_tree := _reach(many, b, results)) is not None:
+                    return (operator, partner_tree, tree) if turned else (operator, tree, partner_tree)
     return None
 
 
-def _reachable(subset: int, target: int, made: dict[int, Made]) -> bool:
+def _reachable(subset: int, target: int, results: dict[int, Results]) -> bool:
     """Return whether one operation on two listed parts of a subset makes the target."""
     for few, many in _by_size(subset):
-        others = made[many]
-        for a in made[few]:
-            if target + a in others or target * a in others or abs(target - a) in others:
+        other_results = results[many]
+        for a in results[few]:
+            if target + a in other_results or target * a in other_results or abs(target - a) in other_results:
                 return True
-            if (target % a == 0 and target // a in others) or (a % target == 0 and a // target in others):
+            if (target % a == 0 and target // a in other_results) or (a % target == 0 and a // target in other_results):
                 return True
     return False
 
 
-def _first(subset: int, target: int, made: dict[int, Made]) -> Tree | None:
+def _first(subset: int, target: int, results: dict[int, Results]) -> Tree | None:
     """Return the first of those ways, in the order in which :func:`_listed` would meet them."""
-    for one, other in _halves(subset):
-        others = made[other]
-        for a, tree_a in made[one].items():
-            if partners := {b for b, _, _ in _partners(a, target) if b in others}:
-                b = next(b for b in others if b in partners)
-                return _listed(3, {1: {a: tree_a}, 2: {b: others[b]}})[target]
+    for half, other_half in _halves(subset):
+        other_results = results[other_half]
+        for a, tree_a in results[half].items():
+            if partners := {b for b, _, _ in _partners(a, target) if b in other_results}:
+                b = next(b for b in other_results if b in partners)
+                return _listed(3, {1: {a: tree_a}, 2: {b: other_results[b]}})[target]
     return None
 
 
@@ -197,7 +197,7 @@ class Countdown(CombineTask):
 
     puzzle_class = CountdownPuzzle
 
-    def settled(self, tops: jax.Array, bottoms: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def normalise(self, tops: jax.Array, bottoms: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Allow positive whole numbers; the product of six, 937,500,000, fits int32."""
-        whole = tops // bottoms
-        return whole, bottoms * 0 + 1, (tops > 0) & (whole * bottoms == tops)
+        quotient = tops // bottoms
+        return quotient, bottoms * 0 + 1, (tops > 0) & (quotient * bottoms == tops)

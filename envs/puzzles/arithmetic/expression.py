@@ -29,8 +29,8 @@ def in_ascii(text: str) -> str:
     return text.translate(_ASCII)
 
 
-def read(text: str, most: int) -> list[int | str]:
-    """Return an expression of at most ``most`` numbers, in reverse Polish order. There are no signs: ``-`` only
+def read(text: str, max_numbers: int) -> list[int | str]:
+    """Return an expression of at most ``max_numbers`` numbers, in reverse Polish order. There are no signs: ``-`` only
     subtracts.
 
     Raises:
@@ -63,8 +63,8 @@ def read(text: str, most: int) -> list[int | str]:
             output.append(int(word))
             value_next = False
             numbers += 1
-            if numbers > most:
-                raise Malformed(f"there are more than {most} numbers")
+            if numbers > max_numbers:
+                raise Malformed(f"there are more than {max_numbers} numbers")
     if value_next:
         raise Malformed("the expression ends where a number is due" if text else "there is no expression")
     if "(" in waiting:
@@ -88,33 +88,33 @@ def operations(expression: list[int | str]) -> Iterator[tuple[str, Fraction, Fra
         if isinstance(token, int):
             values.append(Fraction(token))
         else:
-            right, left = values.pop(), values.pop()
-            yield token, left, right
-            values.append(combined(token, left, right))
+            second, first = values.pop(), values.pop()
+            yield token, first, second
+            values.append(combined(token, first, second))
 
 
-def value_of(text: str, most: int) -> Fraction | None:
-    """Return the value of an expression of at most ``most`` numbers; None if it has none."""
+def value_of(text: str, max_numbers: int) -> Fraction | None:
+    """Return the value of an expression of at most ``max_numbers`` numbers; None if it has none."""
     try:
-        *_, last = operations(read(text, most))
+        *_, last = operations(read(text, max_numbers))
         return combined(*last)
     except (ValueError, ZeroDivisionError):  # malformed, a number alone, or a division by zero
         return None
 
 
-def combined(operator: str, left: Fraction, right: Fraction) -> Fraction:
+def combined(operator: str, first: Fraction, second: Fraction) -> Fraction:
     """Return the result of one operation."""
     if operator == "+":
-        return left + right
+        return first + second
     if operator == "-":
-        return left - right
-    return left * right if operator == "*" else left / right
+        return first - second
+    return first * second if operator == "*" else first / second
 
 
 def written(tree: Tree, numbers: list[int], *, inner: bool = False) -> str:
     """Return a tree as text, every operation but the outermost in parentheses."""
     if isinstance(tree, int):
         return str(numbers[tree])
-    operator, left, right = tree
-    text = f"{written(left, numbers, inner=True)} {operator} {written(right, numbers, inner=True)}"
+    operator, first, second = tree
+    text = f"{written(first, numbers, inner=True)} {operator} {written(second, numbers, inner=True)}"
     return f"({text})" if inner else text

@@ -59,17 +59,17 @@ class Game24Puzzle(CombinePuzzle):
         """State the rules."""
         return f"Make {target} from the numbers below, using each exactly once. Intermediate results may be fractions."
 
-    def allows(self, operator: str, left: Fraction, right: Fraction) -> bool:
+    def allows(self, operator: str, first: Fraction, second: Fraction) -> bool:
         """Allow everything but division by zero."""
-        return operator != "/" or right != 0
+        return operator != "/" or second != 0
 
     def tree(self, instance: Instance) -> Tree:
         """Find an expression by trying everything."""
         numbers = tuple((number, 1) for number in instance.numbers.tolist())
-        found = _solve(numbers, list(range(len(numbers))), int(instance.target))
-        if found is None:
+        tree = _solve(numbers, list(range(len(numbers))), int(instance.target))
+        if tree is None:
             raise ValueError(f"these cards do not make {int(instance.target)}")
-        return found
+        return tree
 
     def difficulty(self, instance: Instance) -> float:
         """Return -log2 of the chance that a player of random legal actions makes the target."""
@@ -101,14 +101,14 @@ def _chance(numbers: tuple[Quotient, ...], target: int) -> float:
         return _chance_of_two(*numbers, target)
     total = ways = 0.0
     for i, j in combinations(range(len(numbers)), 2):
-        rest = numbers[:i] + numbers[i + 1 : j] + numbers[j + 1 :]
-        for made in _results(numbers[i], numbers[j]):
-            if made is not None:
+        other_numbers = numbers[:i] + numbers[i + 1 : j] + numbers[j + 1 :]
+        for result in _results(numbers[i], numbers[j]):
+            if result is not None:
                 ways += 1
-                if len(rest) == 1:
-                    total += _chance_of_two(rest[0], made, target)
+                if len(other_numbers) == 1:
+                    total += _chance_of_two(other_numbers[0], result, target)
                 else:
-                    total += _chance_of_three((*rest, _reduced(made)), target)
+                    total += _chance_of_three((*other_numbers, _reduced(result)), target)
     return total / ways
 
 
@@ -127,10 +127,12 @@ def _chance_of_two(a: Quotient, b: Quotient, target: int) -> float:
     """Return the fraction of the operations on two numbers that give the target."""
     (p, q), (r, s) = a, b
     ps, qr = p * s, q * r
-    wanted = target * q * s
-    right = (ps + qr == wanted) + (p * r == wanted) + (ps - qr == wanted) + (qr - ps == wanted)
-    right += (r != 0 and ps == target * qr) + (p != 0 and qr == target * ps)
-    return right / (4 + (r != 0) + (p != 0))
+    scaled_target = target * q * s
+    hits = (
+        (ps + qr == scaled_target) + (p * r == scaled_target) + (ps - qr == scaled_target) + (qr - ps == scaled_target)
+    )
+    hits += (r != 0 and ps == target * qr) + (p != 0 and qr == target * ps)
+    return hits / (4 + (r != 0) + (p != 0))
 
 
 def _solve(numbers: tuple[Quotient, ...], trees: list[Tree], target: int) -> Tree | None:
@@ -138,15 +140,17 @@ def _solve(numbers: tuple[Quotient, ...], trees: list[Tree], target: int) -> Tre
     if len(numbers) == 1:
         return trees[0] if numbers[0][0] == target * numbers[0][1] else None
     for i, j in combinations(range(len(numbers)), 2):
-        rest = numbers[:i] + numbers[i + 1 : j] + numbers[j + 1 :]
-        for (operator, turned), made in zip(OPERATIONS, _results(numbers[i], numbers[j]), strict=True):
-            if made is None or (len(rest) == 2 and not _chance_of_three((*rest, _reduced(made)), target)):
+        other_numbers = numbers[:i] + numbers[i + 1 : j] + numbers[j + 1 :]
+        for (operator, turned), result in zip(OPERATIONS, _results(numbers[i], numbers[j]), strict=True):
+            if result is None or (
+                len(other_numbers) == 2 and not _chance_of_three((*other_numbers, _reduced(result)), target)
+            ):
                 continue
             tree = (operator, trees[j], trees[i]) if turned else (operator, trees[i], trees[j])
-            others = trees[:i] + trees[i + 1 : j] + trees[j + 1 :]
-            found = _solve((*rest, made), [*others, tree], target)
-            if found is not None:
-                return found
+            other_trees = trees[:i] + trees[i + 1 : j] + trees[j + 1 :]
+            solution = _solve((*other_numbers, result), [*other_trees, tree], target)
+            if solution is not None:
+                return solution
     return None
 
 
@@ -155,7 +159,7 @@ class Game24(CombineTask):
 
     puzzle_class = Game24Puzzle
 
-    def settled(self, tops: jax.Array, bottoms: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def normalise(self, tops: jax.Array, bottoms: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Allow any fraction; four cards make none that int32 could not hold."""
         sign = jnp.sign(bottoms)
         return tops * sign, bottoms * sign, bottoms != 0

@@ -101,9 +101,9 @@ class Game24CardsPuzzle(Game24Puzzle):
             "as 11, Q as 12 and K as 13; suits do not matter. Intermediate results may be fractions."
         )
 
-    def given(self, instance: Instance) -> str:
+    def numbers_text(self, instance: Instance) -> str:
         """Return the cards, each of another suit."""
-        return f"Cards: {named(instance.numbers.tolist(), SUITS)}"
+        return f"Cards: {card_names(instance.numbers.tolist(), SUITS)}"
 
     def plan(self, instance: Instance) -> list[int]:
         """Return the tokens of a solution."""
@@ -117,12 +117,12 @@ class Game24CardsPuzzle(Game24Puzzle):
 def _of_two(dice: Dice) -> Instance:
     """Return two cards and one of the targets that they can make."""
     low, high = sorted(dice.between(1, HIGHEST) for _ in range(EASY_CARDS))
-    quotient, rest = divmod(high, low)
-    targets = {low + high, low * high, high - low, 0 if rest else quotient} & set(range(1, TARGET + 1))
+    quotient, remainder = divmod(high, low)
+    targets = {low + high, low * high, high - low, 0 if remainder else quotient} & set(range(1, TARGET + 1))
     return Instance(np.array([low, high], np.int16), np.array(dice.choice(sorted(targets)), np.int16))
 
 
-def named(numbers: Sequence[int], suits: Sequence[str]) -> str:
+def card_names(numbers: Sequence[int], suits: Sequence[str]) -> str:
     """Name the cards in words."""
     return ", ".join(f"{RANKS[number - 1]} of {suit}" for number, suit in zip(numbers, suits, strict=False))
 
@@ -149,7 +149,7 @@ class FormulaState(NamedTuple):
     """int8 ``(12,)``: tokens, counted from 1; 0 where none is written yet."""
     length: jax.Array
     """int32: number of tokens written."""
-    due: jax.Array
+    value_due: jax.Array
     """bool: a value is due."""
     pairs: jax.Array
     """int32: parentheses opened so far."""
@@ -179,8 +179,8 @@ class Game24Cards(PuzzleTask[FormulaState]):
             self.observation_space = spaces.Box(0, 255, shape, np.uint8)
         else:
             worth = 1 + len(OPERATORS) * CARDS
-            shown = 1 + CARDS * HIGHEST + LENGTH * len(TOKENS) + 2 * worth
-            self.observation_space = self.box(-1.0, 1.0, (shown,))
+            num_entries = 1 + CARDS * HIGHEST + LENGTH * len(TOKENS) + 2 * worth
+            self.observation_space = self.box(-1.0, 1.0, (num_entries,))
         self.reward_space = self.box(0.0, 1.0)
 
     def initial(self, key: jax.Array, params: Params) -> FormulaState:
@@ -200,7 +200,7 @@ class Game24Cards(PuzzleTask[FormulaState]):
         is_number, is_operator = action < HIGHEST, (action >= PLUS) & (action < OPEN)
         opens, closes = action == OPEN, action == CLOSE
         of_rank = state.unused & (state.numbers == action + 1)
-        played = of_rank & (jnp.cumsum(of_rank) == 1)  # one of equal cards
+        is_played = of_rank & (jnp.cumsum(of_rank) == 1)  # one of equal cards
         number = (action + 1).astype(jnp.int32), jnp.int32(1)
         levels = state.levels
         cases = (
@@ -213,10 +213,10 @@ class Game24Cards(PuzzleTask[FormulaState]):
             levels = jax.tree.map(lambda new, old, case=case: jnp.where(case, new, old), after, levels)
         token = (action + 1).astype(jnp.int8)
         return state._replace(
-            unused=state.unused & ~played,
+            unused=state.unused & ~is_played,
             formula=jnp.where(np.arange(LENGTH) == state.length, token, state.formula),
             length=state.length + 1,
-            due=is_operator | opens,
+            value_due=is_operator | opens,
             pairs=state.pairs + opens,
             open=state.open + opens - closes,
             levels=levels,
@@ -267,14 +267,14 @@ class Game24Cards(PuzzleTask[FormulaState]):
         """Return the tokens that may follow, bool ``(20,)``."""
         cards_left = state.unused.any()
         ranks = (state.unused & (state.numbers == np.arange(1, HIGHEST + 1)[:, None])).any(axis=1)
-        after_value = ~state.due & ~self._over(state)
-        others = jnp.stack([
-            state.due & (state.pairs < self.most_pairs),
+        after_value = ~state.value_due & ~self._over(state)
+        other_tokens = jnp.stack([
+            state.value_due & (state.pairs < self.most_pairs),
             after_value & (state.open > 0),
             after_value & (state.open == 0) & ~cards_left,
         ])  # fmt: skip
         operators = jnp.broadcast_to(after_value & cards_left, len(OPERATORS))
-        return jnp.concatenate([ranks & state.due, operators, others])
+        return jnp.concatenate([ranks & state.value_due, operators, other_tokens])
 
     def _over(self, state: FormulaState) -> jax.Array:
         return (state.formula == EQUALS + 1).any()
@@ -289,27 +289,27 @@ class Game24Cards(PuzzleTask[FormulaState]):
         tokens = state.formula[:, None] == np.arange(1, len(TOKENS) + 1, dtype=np.int8)
         operators = jnp.arange(len(OPERATORS), dtype=jnp.int8)[:, None]
         more = running_value.value_with(levels, operators, (state.numbers.astype(jnp.int32), jnp.int32(1)))
-        can_be = state.unused & (~state.due | (operators == levels.operator[0])) & ~self._over(state)
+        can_be = state.unused & (~state.value_due | (operators == levels.operator[0])) & ~self._over(state)
         worth = running_value.value_of(levels)
-        tops, bottoms = (jnp.append(every, one) for every, one in zip(more, worth, strict=True))
-        shown = jnp.append(can_be, ~state.due) & (bottoms != 0)
+        tops, bottoms = (jnp.append(every, last) for every, last in zip(more, worth, strict=True))
+        is_possible = jnp.append(can_be, ~state.value_due) & (bottoms != 0)
         top = (tops * jnp.sign(bottoms)).astype(self.dtype)
         scaled = top / (jnp.abs(top) + (target * jnp.abs(bottoms)).astype(self.dtype) + (bottoms == 0))
-        parts = (
+        blocks = (
             target.astype(self.dtype) / TARGET,
             lying,
             tokens,
-            jnp.where(shown, scaled, 0),
-            shown & _worth((tops, bottoms), params),
+            jnp.where(is_possible, scaled, 0),
+            is_possible & _worth((tops, bottoms), params),
         )
-        return jnp.concatenate([part.reshape(-1).astype(self.dtype) for part in parts])
+        return jnp.concatenate([block.reshape(-1).astype(self.dtype) for block in blocks])
 
     def _picture(self, state: FormulaState, params: Params) -> jax.Array:
         """Draw the cards, the formula and the target, uint8 ``(64, 156, 3)``."""
         table = jnp.asarray(cards())
         empty = len(table) - 1
         pictures = jnp.where(state.numbers > 0, (state.numbers.astype(jnp.int32) - 1) * 4 + state.suits, empty)
-        tops, lefts = (PLAY - part.astype(jnp.int32) for part in (state.down, state.right))
+        tops, lefts = (PLAY - offsets.astype(jnp.int32) for offsets in (state.down, state.right))
         slots = [
             lax.dynamic_slice(
                 table,
@@ -332,7 +332,7 @@ class Game24Cards(PuzzleTask[FormulaState]):
         numbers = params.instance.numbers.tolist()
         suits = [SUITS[suit] for suit in np.asarray(state.suits).tolist()]
         rules = self.puzzle.rules(int(params.instance.target))
-        return f"{rules}\n\nCards: {named(numbers, suits)}\n\nFormula: {self.text(state)}"
+        return f"{rules}\n\nCards: {card_names(numbers, suits)}\n\nFormula: {self.text(state)}"
 
     def text(self, state: FormulaState) -> str:
         """Return the formula as it is."""
@@ -357,12 +357,16 @@ class Game24Cards(PuzzleTask[FormulaState]):
     def why_illegal(self, action: np.ndarray, state: FormulaState, params: Params) -> str:
         """Say where the token may stand."""
         token = int(action)
-        due = bool(state.due)
+        value_due = bool(state.value_due)
         if token < HIGHEST:
-            return "no card left has that number" if due else "a number cannot follow a value"
+            return "no card left has that number" if value_due else "a number cannot follow a value"
         if token == OPEN:
-            return f"a formula has at most {self.most_pairs} pairs of parentheses" if due else "( cannot follow a value"
-        if due:
+            return (
+                f"a formula has at most {self.most_pairs} pairs of parentheses"
+                if value_due
+                else "( cannot follow a value"
+            )
+        if value_due:
             return f"{TOKENS[token]} cannot stand where a value is due"
         if token == CLOSE:
             return "no parenthesis is open"

@@ -85,7 +85,7 @@ class GeometryPuzzle(Puzzle[Instance]):
 
     # -- which instances there are --------------------------------------------------------------------------------
 
-    def given(self, dice: Dice) -> tuple[int, int]:
+    def random_point(self, dice: Dice) -> tuple[int, int]:
         """Return a random point to be given."""
         return dice.between(-FARTHEST, FARTHEST), dice.between(-FARTHEST, FARTHEST)
 
@@ -99,8 +99,8 @@ class GeometryPuzzle(Puzzle[Instance]):
 
     def compose(self, dice: Dice) -> Instance | None:
         """Draw random points, constructions and question; each uses what was made before it."""
-        places = [self.given(dice) for _ in range(FREE)]
-        points: list[Point] = [(Fraction(x), Fraction(y)) for x, y in places]
+        free_points = [self.random_point(dice) for _ in range(FREE)]
+        points: list[Point] = [(Fraction(x), Fraction(y)) for x, y in free_points]
         steps = []
         for _ in range(self.constructions):
             for _ in range(_TRIES):
@@ -114,15 +114,15 @@ class GeometryPuzzle(Puzzle[Instance]):
             steps.append((kind, *used))
             points.append(point)
         for _ in range(_TRIES):
-            asked = self.kind_of_question(dice)
-            used = self._used(QUESTIONS[asked].uses, len(points), dice)
-            answer = QUESTIONS[asked].answer(*(points[k] for k in used)) if self._apart(points, used) else None
+            question_kind = self.kind_of_question(dice)
+            used = self._used(QUESTIONS[question_kind].uses, len(points), dice)
+            answer = QUESTIONS[question_kind].answer(*(points[k] for k in used)) if self._apart(points, used) else None
             if answer is not None and all(
                 abs(value.numerator) <= LARGEST_ANSWER and value.denominator <= LARGEST_ANSWER
                 for value in _numbers(answer)
             ):
-                made = [[[value.numerator, value.denominator] for value in point] for point in points[FREE:]]
-                return self._named(places, steps, (asked, *used), made)
+                constructed = [[[value.numerator, value.denominator] for value in point] for point in points[FREE:]]
+                return self._instance(free_points, steps, (question_kind, *used), constructed)
         return None
 
     @staticmethod
@@ -138,8 +138,11 @@ class GeometryPuzzle(Puzzle[Instance]):
         return len({points[k] for k in used}) == len(used)
 
     @staticmethod
-    def _named(
-        places: Sequence[Sequence[int]], steps: Sequence[Sequence[int]], question: Sequence[int], made: object
+    def _instance(
+        free_points: Sequence[Sequence[int]],
+        steps: Sequence[Sequence[int]],
+        question: Sequence[int],
+        constructed: object,
     ) -> Instance:
         """Return the instance, with given points in the order in which they are used, and without those that are
         not.
@@ -147,13 +150,13 @@ class GeometryPuzzle(Puzzle[Instance]):
         lines = [*steps, question]
         order = list(dict.fromkeys(k for _, *used in lines for k in used if 0 <= k < FREE))
         number = {k: k for k in range(NONE, FREE + len(steps))} | {old: new for new, old in enumerate(order)}
-        named = [[kind, *(number[k] for k in used)] + [NONE] * (4 - len(used)) for kind, *used in lines]
-        points = [places[k] for k in order] + [(0, 0)] * (FREE - len(order))
+        renumbered = [[kind, *(number[k] for k in used)] + [NONE] * (4 - len(used)) for kind, *used in lines]
+        points = [free_points[k] for k in order] + [(0, 0)] * (FREE - len(order))
         return Instance(
             np.array(points, np.int8),
-            np.array(named[:-1], np.int8),
-            np.array(named[-1], np.int8),
-            np.array(made, np.int16),
+            np.array(renumbered[:-1], np.int8),
+            np.array(renumbered[-1], np.int8),
+            np.array(constructed, np.int16),
         )
 
     def canonical(self, instance: Instance) -> bytes:
@@ -170,10 +173,10 @@ class GeometryPuzzle(Puzzle[Instance]):
         lines.append((kind, QUESTIONS[kind].orders, used))
         return min(self._form(list(zip(x.tolist(), y.tolist(), strict=True)), lines) for x, y in views)
 
-    def _form(self, places: list[tuple[int, int]], lines: list[tuple[int, tuple[Order, ...], list[int]]]) -> bytes:
+    def _form(self, free_points: list[tuple[int, int]], lines: list[tuple[int, tuple[Order, ...], list[int]]]) -> bytes:
         """Write constructions and question by the places of given points relative to the least used point."""
-        left, low = min(places[k] for _, _, used in lines for k in used if 0 <= k < FREE)
-        points = [(0, x - left, y - low) for x, y in places]
+        leftmost, low = min(free_points[k] for _, _, used in lines for k in used if 0 <= k < FREE)
+        points = [(0, x - leftmost, y - low) for x, y in free_points]
         points += [(number, 0, 0) for number in range(1, self.constructions + 1)]
         form = [(kind, min([points[used[k]] for k in order] for order in orders)) for kind, orders, used in lines]
         return repr(form).encode()
@@ -181,8 +184,8 @@ class GeometryPuzzle(Puzzle[Instance]):
     # -- figures --------------------------------------------------------------------------------------------------
 
     @staticmethod
-    def points_of(instance: Instance, made: Callable[[int, list[Point]], Point | None]) -> list[Point]:
-        """Return all points, given and constructed, those by ``made`` from the construction and the points that it
+    def points_of(instance: Instance, construct: Callable[[int, list[Point]], Point | None]) -> list[Point]:
+        """Return all points, given and constructed, those by ``construct`` from the construction and the points that it
         uses.
 
         Raises:
@@ -190,7 +193,7 @@ class GeometryPuzzle(Puzzle[Instance]):
         """
         points: list[Point] = [(Fraction(x), Fraction(y)) for x, y in instance.points.tolist()]
         for kind, *used in instance.steps.tolist():
-            point = made(kind, [points[k] for k in used if k != NONE])
+            point = construct(kind, [points[k] for k in used if k != NONE])
             if point is None:
                 raise ValueError(f"there is no such point: {CONSTRUCTIONS[kind].words}")
             points.append(point)
@@ -202,7 +205,7 @@ class GeometryPuzzle(Puzzle[Instance]):
         return cls.points_of(instance, lambda kind, used: CONSTRUCTIONS[kind].made(*used))
 
     @staticmethod
-    def asked(instance: Instance, points: Sequence[Point]) -> Point | Fraction | None:
+    def answer_to(instance: Instance, points: Sequence[Point]) -> Point | Fraction | None:
         """Compute the answer to the question about these points."""
         kind, *used = instance.question.tolist()
         if len({points[k] for k in used if k != NONE}) < QUESTIONS[kind].uses:
@@ -216,8 +219,8 @@ class GeometryPuzzle(Puzzle[Instance]):
         kind, *used = instance.question.tolist()
         number = "a whole number or a fraction of whole numbers"
         ask = f"Answer with a point; each coordinate is {number}." if kind == COORDINATES else f"Answer with {number}."
-        asked = QUESTIONS[kind].words.format(*(NAMES[k] for k in used if k != NONE))
-        return f"{self.words(instance, len(instance.steps))}\n\n{asked} The answer is exact. {ask}"
+        question_words = QUESTIONS[kind].words.format(*(NAMES[k] for k in used if k != NONE))
+        return f"{self.words(instance, len(instance.steps))}\n\n{question_words} The answer is exact. {ask}"
 
     def example_answers(self, instance: Instance) -> Sequence[Example]:
         """Show a point or a number, as is asked for."""
@@ -227,15 +230,15 @@ class GeometryPuzzle(Puzzle[Instance]):
     @staticmethod
     def words(instance: Instance, constructions: int) -> str:
         """Return the points that are given and used, and the first constructions."""
-        points = instance.points[: _given(instance)].tolist()
-        given = (f"{NAMES[k]} = ({x}, {y})" for k, (x, y) in enumerate(points))
-        made = (
+        points = instance.points[: _num_given(instance)].tolist()
+        given_points = (f"{NAMES[k]} = ({x}, {y})" for k, (x, y) in enumerate(points))
+        constructions_text = (
             f"{NAMES[FREE + k]} is {CONSTRUCTIONS[kind].words.format(*(NAMES[p] for p in those if p != NONE))}."
             for k, (kind, *those) in enumerate(instance.steps[:constructions].tolist())
         )
         return "\n".join([
             "Points in the plane are given by Cartesian coordinates, x to the right and y upwards:",
-            ", ".join(given), *made,
+            ", ".join(given_points), *constructions_text,
         ])  # fmt: skip
 
     @staticmethod
@@ -256,43 +259,45 @@ class GeometryPuzzle(Puzzle[Instance]):
         if match is None:
             what = "a point such as (2, -7/3)" if of_point else "a whole number or a fraction such as -7/3"
             raise Malformed(f"expected {what}, of numbers of at most 9 digits")
-        parts = [int(part or 1) for part in match.groups()]
-        if not all(parts[1::2]):
+        digits = [int(digits_or_none or 1) for digits_or_none in match.groups()]
+        if not all(digits[1::2]):
             raise Malformed("a fraction has the denominator 0")
-        given = [Fraction(*parts[k : k + 2]) for k in range(0, len(parts), 2)]
-        right = self.asked(instance, self.figure(instance))
-        return RIGHT if given == _numbers(right) else wrong("another value comes out")
+        values = [Fraction(*digits[k : k + 2]) for k in range(0, len(digits), 2)]
+        answer_value = self.answer_to(instance, self.figure(instance))
+        return RIGHT if values == _numbers(answer_value) else wrong("another value comes out")
 
     def solve(self, instance: Instance) -> str:
         """Construct all points."""
-        answer = self.asked(instance, self.figure(instance))
+        answer = self.answer_to(instance, self.figure(instance))
         if answer is None:
             raise ValueError("the question has no answer")
         return self.written(answer)
 
     def plan(self, instance: Instance) -> list[int]:
         """Return the coordinates of the constructed points if all are whole; other figures cannot be played."""
-        made = [value for point in self.figure(instance)[FREE:] for value in point]
-        return [value.numerator for value in made] if all(value.denominator == 1 for value in made) else []
+        coordinates = [value for point in self.figure(instance)[FREE:] for value in point]
+        return (
+            [value.numerator for value in coordinates] if all(value.denominator == 1 for value in coordinates) else []
+        )
 
     def difficulty(self, instance: Instance) -> float:
         """Count the digits of numerators, and of denominators other than 1."""
         points = self.figure(instance)
         computed = [value for point in points[FREE:] for value in point]
         if int(instance.question[0]) != COORDINATES:
-            computed += _numbers(self.asked(instance, points))
+            computed += _numbers(self.answer_to(instance, points))
         return float(sum(character.isdigit() for value in computed for character in str(value)))
 
     def guess(self, instance: Instance, dice: Dice) -> str:
         """Return the answer to the same question about another figure."""
         while True:
-            other = self.compose(dice)
-            if other is not None and other.question[0] == instance.question[0]:
-                return self.solve(other)
+            other_figure = self.compose(dice)
+            if other_figure is not None and other_figure.question[0] == instance.question[0]:
+                return self.solve(other_figure)
 
     def heuristic(self, instance: Instance) -> str:
         """Answer as if each construction made the mean of its points; answer 1 if that gives no answer."""
-        answer = self.asked(instance, self.points_of(instance, lambda kind, used: mean(*used)))
+        answer = self.answer_to(instance, self.points_of(instance, lambda kind, used: mean(*used)))
         return "1" if answer is None else self.written(answer)
 
     def constants(self) -> Sequence[str]:
@@ -300,7 +305,7 @@ class GeometryPuzzle(Puzzle[Instance]):
         return ["(0, 0)", *map(str, range(11)), "1/2"]
 
 
-def _given(instance: Instance) -> int:
+def _num_given(instance: Instance) -> int:
     """Return how many points are given."""
     used = np.concatenate([instance.steps[:, 1:].ravel(), instance.question[1:]])
     return 1 + int(used[used < FREE].max())
@@ -323,7 +328,7 @@ class BoardGeometryPuzzle(GeometryPuzzle):
         self.side = 7 + 2 * self.constructions
         """Lines each way; coordinates are 0 to ``side`` - 1."""
 
-    def given(self, dice: Dice) -> tuple[int, int]:
+    def random_point(self, dice: Dice) -> tuple[int, int]:
         """Draw a point anywhere on the board."""
         return dice.below(self.side), dice.below(self.side)
 
@@ -358,7 +363,7 @@ class Geometry(WritingTask):
         """Return the number of tokens: two coordinates a construction."""
         return 2 * self.puzzle.constructions
 
-    def wanted(self, written: jax.Array, instance: Instance) -> jax.Array:
+    def next_token(self, written: jax.Array, instance: Instance) -> jax.Array:
         """Return the coordinate that is due."""
         here = np.arange(2 * self.puzzle.constructions) == written
         return jnp.where(here, instance.made[..., 0].reshape(-1), 0).sum(dtype=jnp.int32)
@@ -368,18 +373,20 @@ class Geometry(WritingTask):
         puzzle = self.puzzle
         now = np.arange(puzzle.constructions) == jnp.minimum(written // 2, puzzle.constructions - 1)
         kind, *used = jnp.where(now[:, None], instance.steps, 0).sum(axis=0, dtype=jnp.int8)
-        made = instance.made[..., 0].astype(jnp.int8)
-        points = jnp.concatenate([instance.points, made])
-        chosen = jnp.stack(used)[:, None] == np.arange(len(points), dtype=np.int8)
-        places = jnp.where(chosen[..., None], points + np.int8(1), 0).sum(axis=1, dtype=jnp.int8)  # 0 for none
+        constructed = instance.made[..., 0].astype(jnp.int8)
+        points = jnp.concatenate([instance.points, constructed])
+        is_used = jnp.stack(used)[:, None] == np.arange(len(points), dtype=np.int8)
+        coordinates_used = jnp.where(is_used[..., None], points + np.int8(1), 0).sum(
+            axis=1, dtype=jnp.int8
+        )  # 0 for none
         y_is_due = written % 2 == 1
-        places = jnp.where(y_is_due, places[:, ::-1], places)
-        x = jnp.where(now & y_is_due, made[:, 0] + np.int8(1), 0).sum(dtype=jnp.int8)
+        coordinates_used = jnp.where(y_is_due, coordinates_used[:, ::-1], coordinates_used)
+        x = jnp.where(now & y_is_due, constructed[:, 0] + np.int8(1), 0).sum(dtype=jnp.int8)
         coordinates = np.arange(1, puzzle.side + 1, dtype=np.int8)
         return (
             kind == np.arange(len(CONSTRUCTIONS), dtype=np.int8),
-            places[..., None] == coordinates,
-            places / self.puzzle.side,
+            coordinates_used[..., None] == coordinates,
+            coordinates_used / self.puzzle.side,
             x == coordinates,
             y_is_due,
             now,
@@ -411,17 +418,19 @@ class Geometry(WritingTask):
 
     def describe(self, state: WritingState, params: Params) -> str:
         """Show the figure up to the next point, and the known coordinates of that point."""
-        instance, done, half = self._shown(state, params)
-        lines = [self.puzzle.words(instance, done + 1)]
-        lines += [f"{NAMES[FREE + k]} = ({x}, {y})" for k, (x, y) in enumerate(instance.made[:done, :, 0].tolist())]
-        due = (
-            f"y of {NAMES[FREE + done]}; its x is {int(instance.made[done, 0, 0])}"
+        instance, num_constructed, half = self._progress(state, params)
+        lines = [self.puzzle.words(instance, num_constructed + 1)]
+        lines += [
+            f"{NAMES[FREE + k]} = ({x}, {y})" for k, (x, y) in enumerate(instance.made[:num_constructed, :, 0].tolist())
+        ]
+        next_coordinate = (
+            f"y of {NAMES[FREE + num_constructed]}; its x is {int(instance.made[num_constructed, 0, 0])}"
             if half
-            else f"x of {NAMES[FREE + done]}"
+            else f"x of {NAMES[FREE + num_constructed]}"
         )
-        return "\n".join([*lines, f"Next is {due}."])
+        return "\n".join([*lines, f"Next is {next_coordinate}."])
 
-    def _shown(self, state: WritingState, params: Params) -> tuple[Instance, int, bool]:
+    def _progress(self, state: WritingState, params: Params) -> tuple[Instance, int, bool]:
         """Return the instance, how many points are constructed (at most all but one), and whether x of the next is
         written.
         """
@@ -438,7 +447,7 @@ class Geometry(WritingTask):
 
     def draw(self, state: WritingState, params: Params) -> np.ndarray:
         """Draw given points in black, constructed ones in blue; the figure in words beside it."""
-        instance, _, _ = self._shown(state, params)
+        instance, _, _ = self._progress(state, params)
         side = self.puzzle.side
         board = Board(side, side, (480, 480, 3))
         for line in range(side):
@@ -446,8 +455,8 @@ class Geometry(WritingTask):
             board.text(side - 1 - line, -0.9, str(line), INK, 0.7)
             board.line(line + 0.5, 0.5, line + 0.5, side - 0.5, "#b8bec7", 1)
             board.line(0.5, line + 0.5, side - 0.5, line + 0.5, "#b8bec7", 1)
-        given = instance.points[: _given(instance)].tolist()
-        made = instance.made[: int(state.written) // 2, :, 0].tolist()
-        for k, (x, y) in [*enumerate(given), *enumerate(made, FREE)]:
+        given_points = instance.points[: _num_given(instance)].tolist()
+        constructed = instance.made[: int(state.written) // 2, :, 0].tolist()
+        for k, (x, y) in [*enumerate(given_points), *enumerate(constructed, FREE)]:
             board.text(side - 1 - y, x, NAMES[k], FILLED if k >= FREE else INK, 0.8)
         return with_caption(board.picture(), self.describe(state, params), self.picture_shape)

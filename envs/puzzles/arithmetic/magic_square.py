@@ -26,7 +26,7 @@ from rlbench_suite.task_card import TaskCard
 
 from ..shared import parsing
 from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle
-from ..shared.symmetry import least
+from ..shared.symmetry import smallest_form
 
 TO_FILL = {3: (4, 7), 4: (10, 10), 5: (14, 14)}
 """Least and greatest number of cells to fill, by side."""
@@ -85,7 +85,9 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
         """
         cells = instance.givens.tolist()
         turned = [self.fillable + 1 - value if value else 0 for value in cells]
-        return least([form[i] for i in order] for form in (cells, turned) for order in magic_symmetries(self.rows))
+        return smallest_form(
+            [form[i] for i in order] for form in (cells, turned) for order in magic_symmetries(self.rows)
+        )
 
     def read(self, answer: str) -> bytes:
         """Return a line of numbers for each row."""
@@ -93,7 +95,7 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
         if len(lines) != self.rows:
             raise Malformed(f"expected {self.rows} lines, got {len(lines)}")
         side = self.rows
-        read = (parsing.integers(line.rstrip(" "), 1, self.fillable, least=side, most=side) for line in lines)
+        read = (parsing.integers(line.rstrip(" "), 1, self.fillable, min_count=side, max_count=side) for line in lines)
         return b"".join(map(bytes, read))
 
     def likeness(self, instance: Instance, answer: str, best: str) -> float:
@@ -102,8 +104,8 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
         Return 0 if a given was changed.
         """
         cells = self.read(answer)
-        kept = all(given in (0, cell) for given, cell in zip(self._givens(instance), cells, strict=True))
-        sums = sum(sum(cells[i] for i in line) == self.sum for line in self.lines) if kept else 0
+        keeps_givens = all(clue in (0, cell) for clue, cell in zip(self._givens(instance), cells, strict=True))
+        sums = sum(sum(cells[i] for i in line) == self.sum for line in self.lines) if keeps_givens else 0
         return sums / len(self.lines) * len(set(cells)) / len(cells)
 
     def effortless(self, instance: Instance, best: str) -> float:
@@ -123,19 +125,19 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
         if len(set(cells)) < len(cells):
             return f"{next(v for v in cells if cells.count(v) > 1)} is there more than once"
         for k, line in enumerate(self.lines):
-            if (found := sum(cells[i] for i in line)) != self.sum:
+            if (line_sum := sum(cells[i] for i in line)) != self.sum:
                 side = self.rows
                 names = ("the diagonal from the upper left", "the diagonal from the upper right")
                 where = f"{('row', 'column')[k // side]} {k % side + 1}" if k < 2 * side else names[k - 2 * side]
-                return f"{where} has the sum {found}, not {self.sum}"
+                return f"{where} has the sum {line_sum}, not {self.sum}"
         return ""
 
     def solution(self, instance: Instance) -> Grid:
         """Return the first completion that a search finds."""
-        found = next(_Search(self, instance.givens.tolist()).completions(), None)
-        if found is None:
+        completion = next(_Search(self, instance.givens.tolist()).completions(), None)
+        if completion is None:
             raise ValueError("this square cannot be completed")
-        return self.as_rows(found)
+        return self.as_rows(completion)
 
     def difficulty(self, instance: Instance) -> float:
         """Count the numbers tried by a search for all completions."""
@@ -150,8 +152,8 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
         while forced := [line for line in self.lines if sum(cells[i] == 0 for i in line) == 1]:
             cell = next(i for i in forced[0] if cells[i] == 0)
             cells[cell] = min(max(self.sum - sum(cells[i] for i in forced[0]), 1), self.fillable)
-        left = iter(sorted(set(range(1, self.fillable + 1)).difference(cells)))
-        return self.written(self.as_rows([value or next(left) for value in cells]))
+        unused = iter(sorted(set(range(1, self.fillable + 1)).difference(cells)))
+        return self.written(self.as_rows([value or next(unused) for value in cells]))
 
 
 class _Search:
@@ -161,29 +163,29 @@ class _Search:
         puzzle: holds the lines.
         cells: numbers; 0 for a cell to fill.
         dice: source of a random order of trials; without it, the least number is tried first.
-        most: number of trials after which the search gives up.
+        max_tries: number of trials after which the search gives up.
     """
 
     def __init__(
-        self, puzzle: MagicSquarePuzzle, cells: list[int], dice: Dice | None = None, most: int | None = None
+        self, puzzle: MagicSquarePuzzle, cells: list[int], dice: Dice | None = None, max_tries: int | None = None
     ) -> None:
         self.tried = 0
-        self._puzzle, self._cells, self._dice, self._most = puzzle, list(cells), dice, most
+        self._puzzle, self._cells, self._dice, self._max_tries = puzzle, list(cells), dice, max_tries
         self._free = sum(1 << v for v in range(1, puzzle.fillable + 1) if v not in cells)
-        self._rest = [puzzle.sum - sum(cells[i] for i in line) for line in puzzle.lines]
+        self._sums_left = [puzzle.sum - sum(cells[i] for i in line) for line in puzzle.lines]
         self._gaps = [sum(cells[i] == 0 for i in line) for line in puzzle.lines]
 
     def completions(self) -> Iterator[list[int]]:
         """Return every completion, as a list of its own."""
-        place = self._next()
-        if place is None:
-            if not any(self._rest):
+        next_cell = self._next()
+        if next_cell is None:
+            if not any(self._sums_left):
                 yield list(self._cells)
             return
-        cell, fitting = place
+        cell, fitting = next_cell
         numbers = [v for v in range(1, self._puzzle.fillable + 1) if fitting >> v & 1]
         for number in self._dice.shuffled(numbers) if self._dice else numbers:
-            if self._most is not None and self.tried >= self._most:
+            if self._max_tries is not None and self.tried >= self._max_tries:
                 return
             self.tried += 1
             self._put(cell, number, 1)
@@ -194,7 +196,7 @@ class _Search:
         self._cells[cell] = number if sign > 0 else 0
         self._free ^= 1 << number
         for k in self._puzzle.through[cell]:
-            self._rest[k] -= sign * number
+            self._sums_left[k] -= sign * number
             self._gaps[k] -= sign
 
     def _next(self) -> tuple[int, int] | None:
@@ -207,8 +209,8 @@ class _Search:
                 continue
             low, high = lowest, highest
             for k in self._puzzle.through[cell]:
-                others, rest = self._gaps[k] - 1, self._rest[k]
-                low, high = max(low, rest - others * highest), min(high, rest - others * lowest)
+                other_gaps, sum_left = self._gaps[k] - 1, self._sums_left[k]
+                low, high = max(low, sum_left - other_gaps * highest), min(high, sum_left - other_gaps * lowest)
             fitting = self._free >> low << low & (1 << high + 1) - 1 if low <= high else 0
             if (count := fitting.bit_count()) < fewest:
                 best, fewest = (cell, fitting), count
@@ -263,10 +265,10 @@ class MagicSquare(CellFillTask):
         used = (grid.reshape(-1, 1) == self.numbers).any(0)
         return (low.reshape(-1, 1) <= self.numbers) & (high.reshape(-1, 1) >= self.numbers) & ~used
 
-    def _bounds(self, held: jax.Array, gaps: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def _bounds(self, line_sums: jax.Array, gaps: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Return the least and the greatest number that may be added to lines that hold a sum and have gaps."""
-        rest = np.int16(self.puzzle.sum) - held.astype(jnp.int16)
-        return jnp.where(gaps == 1, rest, np.int16(1)), jnp.where(gaps == 1, rest, rest - 1)
+        sums_left = np.int16(self.puzzle.sum) - line_sums.astype(jnp.int16)
+        return jnp.where(gaps == 1, sums_left, np.int16(1)), jnp.where(gaps == 1, sums_left, sums_left - 1)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether every number is there and every line has the sum."""

@@ -27,8 +27,8 @@ def _cross(p: Point, q: Point) -> Fraction:
     return p[0] * q[1] - p[1] * q[0]
 
 
-def _along(p: Point, direction: Point, part: Fraction) -> Point:
-    return p[0] + part * direction[0], p[1] + part * direction[1]
+def _along(p: Point, direction: Point, share: Fraction) -> Point:
+    return p[0] + share * direction[0], p[1] + share * direction[1]
 
 
 def _squared(p: Point, q: Point) -> Fraction:
@@ -76,10 +76,10 @@ def _line_reflection(p: Point, q: Point, r: Point) -> Point:
 
 
 def _intersection(p: Point, q: Point, r: Point, s: Point) -> Point | None:
-    one, other = _minus(q, p), _minus(s, r)
-    if not (sine := _cross(one, other)):
+    first, second = _minus(q, p), _minus(s, r)
+    if not (sine := _cross(first, second)):
         return None
-    return _along(p, one, _cross(_minus(r, p), other) / sine)
+    return _along(p, first, _cross(_minus(r, p), second) / sine)
 
 
 def _circumcentre(p: Point, q: Point, r: Point) -> Point | None:
@@ -104,7 +104,7 @@ class Construction(NamedTuple):
     """Orders of its points that do not change the result."""
     level: int
     """Least difficulty at which it is used."""
-    made: Callable[..., Point | None]
+    construct: Callable[..., Point | None]
 
     @property
     def uses(self) -> int:
@@ -117,7 +117,7 @@ LAST_TWO: tuple[Order, ...] = ((0, 1, 2), (0, 2, 1))
 OUTER_TWO: tuple[Order, ...] = ((0, 1, 2), (2, 1, 0))
 ALL: tuple[Order, ...] = tuple(permutations(range(3)))
 AROUND: tuple[Order, ...] = tuple(
-    tuple((start + way * k) % 4 for k in range(4)) for start in range(4) for way in (1, -1)
+    tuple((start + direction * k) % 4 for k in range(4)) for start in range(4) for direction in (1, -1)
 )
 LINES: tuple[Order, ...] = tuple(order for order in permutations(range(4)) if {*order[:2]} in ({0, 1}, {2, 3}))
 
@@ -143,8 +143,8 @@ TURN = 4
 
 
 def _tangent_of_angle(p: Point, q: Point, r: Point) -> Fraction | None:
-    one, other = _minus(p, q), _minus(r, q)
-    sine, cosine = abs(_cross(one, other)), _dot(one, other)
+    first, second = _minus(p, q), _minus(r, q)
+    sine, cosine = abs(_cross(first, second)), _dot(first, second)
     return sine / cosine if sine and cosine else None
 
 

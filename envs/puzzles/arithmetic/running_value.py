@@ -37,8 +37,8 @@ class Levels(NamedTuple):
 
 def nothing() -> Levels:
     """Return the levels before the first token: every level is 0 + 0 + the next value."""
-    zero, one = jnp.zeros(LEVELS, jnp.int32), jnp.ones(LEVELS, jnp.int32)
-    return Levels(zero, one, zero, one, jnp.zeros(LEVELS, jnp.int8))
+    zeros, unit = jnp.zeros(LEVELS, jnp.int32), jnp.ones(LEVELS, jnp.int32)
+    return Levels(zeros, unit, zeros, unit, jnp.zeros(LEVELS, jnp.int8))
 
 
 def with_value(levels: Levels, value: Quotient) -> Levels:

@@ -28,7 +28,7 @@ from rlbench_suite.task_card import TaskCard
 
 from ..shared.board import Board
 from ..shared.grid_filling import FillTask, Grid, GridPuzzle
-from ..shared.symmetry import least
+from ..shared.symmetry import smallest_form
 
 SHAPES = {3: (3, 2), 4: (5, 3), 5: (6, 4)}
 """Number of letters, and number of hidden sums, by side."""
@@ -75,19 +75,21 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
             return None
         every = _assignments(count)
         sums = every @ np.array(self._weights(letters), np.float32).T  # small whole numbers: exact
-        chosen = sums[dice.below(len(every))]
-        kept = ((sums == chosen) @ (1 << np.arange(2 * side)).astype(np.float32)).astype(np.int16)
-        alike = np.bincount(kept, minlength=4**side)  # for each set of sums, how many assignments keep just those
-        sets, shown = np.arange(4**side), 4**side - 1
-        if alike[shown] > 1:
+        true_sums = sums[dice.below(len(every))]
+        agreements = ((sums == true_sums) @ (1 << np.arange(2 * side)).astype(np.float32)).astype(np.int16)
+        alike = np.bincount(agreements, minlength=4**side)  # for each set of sums, how many assignments keep just those
+        sets, shown_sums = np.arange(4**side), 4**side - 1
+        if alike[shown_sums] > 1:
             return None
         for line in dice.shuffled(range(2 * side)):
-            rest = shown & ~(1 << line)
-            if alike[sets & rest == rest].sum() == 1:
-                shown = rest
-                if shown.bit_count() == 2 * side - self.hidden:
-                    given = [int(total) if shown >> k & 1 else 0 for k, total in enumerate(chosen)]
-                    return Instance(np.zeros(count, np.int8), np.array(letters, np.int8), np.array(given, np.int8))
+            fewer_sums = shown_sums & ~(1 << line)
+            if alike[sets & fewer_sums == fewer_sums].sum() == 1:
+                shown_sums = fewer_sums
+                if shown_sums.bit_count() == 2 * side - self.hidden:
+                    shown_totals = [int(total) if shown_sums >> k & 1 else 0 for k, total in enumerate(true_sums)]
+                    return Instance(
+                        np.zeros(count, np.int8), np.array(letters, np.int8), np.array(shown_totals, np.int8)
+                    )
         return None
 
     def canonical(self, instance: Instance) -> bytes:
@@ -98,7 +100,7 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
             sorted([*(weights[i] for i in order), total] for weights, total in equations)
             for order in permutations(range(self.columns))
         )
-        return least([number for equation in form for number in equation] for form in forms)
+        return smallest_form([number for equation in form for number in equation] for form in forms)
 
     def rules(self) -> str:
         """State the rules."""
@@ -135,17 +137,17 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
         for k, (weights, total) in enumerate(
             zip(self._weights(instance.letters.tolist()), instance.sums.tolist(), strict=True)
         ):
-            found = sum(weight * digit for weight, digit in zip(weights, digits, strict=True))
-            if total and found != total:
-                return f"{('row', 'column')[k // self.side]} {k % self.side + 1} has the sum {found}, not {total}"
+            line_sum = sum(weight * digit for weight, digit in zip(weights, digits, strict=True))
+            if total and line_sum != total:
+                return f"{('row', 'column')[k // self.side]} {k % self.side + 1} has the sum {line_sum}, not {total}"
         return ""
 
     def solution(self, instance: Instance) -> Grid:
         """Return the first solution that a search finds; it is the only one."""
-        found = _Search(self, instance).solutions(1)
-        if not found:
+        solutions = _Search(self, instance).solutions(1)
+        if not solutions:
             raise ValueError("these sums have no solution")
-        return found
+        return solutions
 
     def difficulty(self, instance: Instance) -> float:
         """Count the digits tried by a search for all solutions."""
@@ -179,28 +181,28 @@ class _Search:
     def __init__(self, puzzle: SymbolicGridPuzzle, instance: Instance) -> None:
         self.tried = 0
         lines = zip(puzzle._weights(instance.letters.tolist()), instance.sums.tolist(), strict=True)
-        told = [(weights, total) for weights, total in lines if total]
-        self._sums = [total for _, total in told]
-        self._weights = list(zip(*(weights for weights, _ in told), strict=True))
-        self._later = [[sum(weights[i + 1 :]) for weights, _ in told] for i in range(puzzle.columns)]
+        shown_lines = [(weights, total) for weights, total in lines if total]
+        self._sums = [total for _, total in shown_lines]
+        self._weights = list(zip(*(weights for weights, _ in shown_lines), strict=True))
+        self._later = [[sum(weights[i + 1 :]) for weights, _ in shown_lines] for i in range(puzzle.columns)]
 
-    def solutions(self, most: int) -> Grid:
-        """Return the digits of at most ``most`` solutions."""
-        return self._extend([], self._sums, most)
+    def solutions(self, max_solutions: int) -> Grid:
+        """Return the digits of at most ``max_solutions`` solutions."""
+        return self._extend([], self._sums, max_solutions)
 
-    def _extend(self, digits: list[int], left: list[int], most: int) -> Grid:
+    def _extend(self, digits: list[int], totals_left: list[int], max_solutions: int) -> Grid:
         if len(digits) == len(self._weights):
             return [digits]
         weights, later = self._weights[len(digits)], self._later[len(digits)]
-        found: Grid = []
+        solutions: Grid = []
         for digit in range(1, 10):
-            if digit in digits or len(found) == most:
+            if digit in digits or len(solutions) == max_solutions:
                 continue
             self.tried += 1
-            rest = [total - weight * digit for total, weight in zip(left, weights, strict=True)]
-            if all(count <= total <= 9 * count for total, count in zip(rest, later, strict=True)):
-                found += self._extend([*digits, digit], rest, most - len(found))
-        return found
+            next_totals = [total - weight * digit for total, weight in zip(totals_left, weights, strict=True)]
+            if all(count <= total <= 9 * count for total, count in zip(next_totals, later, strict=True)):
+                solutions += self._extend([*digits, digit], next_totals, max_solutions - len(solutions))
+        return solutions
 
 
 @cache
@@ -235,42 +237,47 @@ class SymbolicGrid(FillTask):
     def fact_components(self) -> tuple[Component, ...]:
         """Describe the entries in the order of :meth:`facts`."""
 
-        side, most = self.side, f"{9 * self.side}"
+        side, unit = self.side, f"{9 * self.side}"
         return (
             Component(
                 "letters", "[row, column, letter]: which letter stands there, one-hot", shape=(side, side, self.cells)
             ),
-            Component("row_sums", "sum of the digits of each row, 0 if hidden", most, (side,)),
-            Component("column_sums", "sum of the digits of each column, 0 if hidden", most, (side,)),
+            Component("row_sums", "sum of the digits of each row, 0 if hidden", unit, (side,)),
+            Component("column_sums", "sum of the digits of each column, 0 if hidden", unit, (side,)),
         )
 
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Allow digits that no letter has yet and that no sum rules out."""
-        places = self._places(instance)
+        letter_counts = self._letter_counts(instance)
         lines = []
-        for i, letters in enumerate(places):
-            left = instance.sums[i] - self._total(letters, cells)
+        for i, letters in enumerate(letter_counts):
+            sum_left = instance.sums[i] - self._total(letters, cells)
             unknown = reduce(operator.add, (count * (cells[letter] == 0) for letter, count in enumerate(letters)))
-            lines.append((letters, left, unknown, instance.sums[i] == 0))
+            lines.append((letters, sum_left, unknown, instance.sums[i] == 0))
         free = []
         for letter in range(self.cells):
             for digit in range(1, 10):
-                kept = [cells[letter] == 0, *(cells[other] != digit for other in range(self.cells) if other != letter)]
-                for letters, left, unknown, untold in lines:
-                    rest, others = left - letters[letter] * np.int8(digit), unknown - letters[letter]
-                    fits = jnp.where(others == 0, rest == 0, rest >= others)
-                    kept.append(fits | untold | (letters[letter] == 0))
-                free.append(reduce(operator.and_, kept))
+                conditions = [
+                    cells[letter] == 0,
+                    *(cells[other_letter] != digit for other_letter in range(self.cells) if other_letter != letter),
+                ]
+                for letters, sum_left, unknown, untold in lines:
+                    rest_of_sum, other_unknown = sum_left - letters[letter] * np.int8(digit), unknown - letters[letter]
+                    fits = jnp.where(other_unknown == 0, rest_of_sum == 0, rest_of_sum >= other_unknown)
+                    conditions.append(fits | untold | (letters[letter] == 0))
+                free.append(reduce(operator.and_, conditions))
         return unpack_bits(free, 1)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether the digits differ and every shown sum is right."""
-        kept = [cells[one] != cells[other] for one, other in combinations(range(self.cells), 2)]
-        for i, letters in enumerate(self._places(instance)):
-            kept.append((instance.sums[i] == 0) | (self._total(letters, cells) == instance.sums[i]))
-        return reduce(operator.and_, kept)
+        conditions = [
+            cells[letter] != cells[other_letter] for letter, other_letter in combinations(range(self.cells), 2)
+        ]
+        for i, letters in enumerate(self._letter_counts(instance)):
+            conditions.append((instance.sums[i] == 0) | (self._total(letters, cells) == instance.sums[i]))
+        return reduce(operator.and_, conditions)
 
-    def _places(self, instance: Any) -> list[list[jax.Array]]:
+    def _letter_counts(self, instance: Any) -> list[list[jax.Array]]:
         """Count for each row, then for each column, how often each letter stands there, int8."""
         side = self.side
         grid = np.arange(side**2).reshape(side, side)
@@ -297,7 +304,7 @@ class SymbolicGrid(FillTask):
         digits, sums = np.asarray(state.cells).tolist(), np.asarray(params.instance.sums).tolist()
         for cell, letter in enumerate(np.asarray(params.instance.letters).tolist()):
             digit = digits[letter]
-            board.cell(*divmod(cell, self.side), str(digit) if digit else self.puzzle.names[letter], given=not digit)
+            board.cell(*divmod(cell, self.side), str(digit) if digit else self.puzzle.names[letter], is_clue=not digit)
         for k, total in enumerate(sums):
             row, column = (k, self.side) if k < self.side else (self.side, k - self.side)
             board.text(row, column, str(total or "?"), scale=0.8)

@@ -31,16 +31,16 @@ def picture_of(clauses: Sequence[Clause], values: Mapping[int, bool | None], sha
     """
     height, width, _ = shape
     digits = len(str(len(values)))
-    boxes, most = len(clauses), max(map(len, clauses))
-    size, columns = layout(boxes, most, len(values), (height, width))
+    boxes, longest = len(clauses), max(map(len, clauses))
+    size, columns = layout(boxes, longest, len(values), (height, width))
     wide, high, font = _letter(size) * (digits + 1.5), size * 1.35, ImageFont.load_default(size)
     image = Image.new("RGB", (width, height), PAPER)
     pen = ImageDraw.Draw(image)
     across = int((width - 2 * MARGIN) / (_letter(size) * (digits + 4)))
     for k, (variable, value) in enumerate(values.items()):
         x = MARGIN + k % across * _letter(size) * (digits + 4)
-        shown = "?" if value is None else str(int(value))
-        pen.text((x, MARGIN + k // across * high), f"{variable}:{shown}", _colour(value), font)
+        digit = "?" if value is None else str(int(value))
+        pen.text((x, MARGIN + k // across * high), f"{variable}:{digit}", _colour(value), font)
     top = MARGIN + ceil(len(values) / across) * high + size / 2
     down = ceil(boxes / columns)
     step = (width - 2 * MARGIN) / columns
@@ -49,8 +49,8 @@ def picture_of(clauses: Sequence[Clause], values: Mapping[int, bool | None], sha
         truth = [None if values[abs(literal)] is None else values[abs(literal)] == (literal > 0) for literal in clause]
         lost = all(value is False for value in truth)
         pen.rectangle((x, y, x + step - 4, y + high - 2), fill=ALARM if lost else PAPER, outline=RULE)
-        for place, (literal, value) in enumerate(zip(clause, truth, strict=True)):
-            end = x + (place + 1) * min(wide, (step - 8) / most)
+        for column, (literal, value) in enumerate(zip(clause, truth, strict=True)):
+            end = x + (column + 1) * min(wide, (step - 8) / longest)
             pen.text((end, y + high / 2 - 1), str(literal), UNSATISFIED if lost else _colour(value), font, anchor="rm")
     return np.asarray(image)
 
@@ -65,14 +65,14 @@ def _letter(size: float) -> float:
 
 
 @cache
-def layout(clauses: int, most: int, variables: int, room: tuple[int, int]) -> tuple[float, int]:
+def layout(clauses: int, longest: int, variables: int, room: tuple[int, int]) -> tuple[float, int]:
     """Return the largest size of letters at which everything has room, and the number of columns of clauses."""
     height, width = room
     digits = len(str(variables))
     for size in range(LARGEST, 5, -1):
         across = int((width - 2 * MARGIN) / (_letter(size) * (digits + 4)))
-        left = height - 2 * MARGIN - ceil(variables / across) * size * 1.35 - size / 2
-        columns = int((width - 2 * MARGIN) / (_letter(size) * (digits + 1.5) * most + 10))
-        if columns and ceil(clauses / columns) * size * 1.35 <= left:
+        height_left = height - 2 * MARGIN - ceil(variables / across) * size * 1.35 - size / 2
+        columns = int((width - 2 * MARGIN) / (_letter(size) * (digits + 1.5) * longest + 10))
+        if columns and ceil(clauses / columns) * size * 1.35 <= height_left:
             return float(size), columns
     return 6.0, max(1, columns)

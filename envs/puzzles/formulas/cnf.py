@@ -126,7 +126,7 @@ class CNFPuzzle(Puzzle[AnyCNF]):
             Malformed: not in the format of :meth:`assignment_format`.
         """
         n = int(instance.variables)
-        literals = parsing.integers(text, -n, n, least=n, most=n)
+        literals = parsing.integers(text, -n, n, min_count=n, max_count=n)
         for variable, literal in enumerate(literals, 1):
             if abs(literal) != variable:
                 raise Malformed(f"number {variable} of the line is {variable} or -{variable}, got {literal}")
@@ -166,12 +166,12 @@ class CNFPuzzle(Puzzle[AnyCNF]):
         Each flip is in a clause that is unsatisfied at that step. The plan ends early if an equally good assignment
         lies on the way.
         """
-        least = int(instance.least) if isinstance(instance, MaxCNF) else 0
+        min_unsatisfied = int(instance.least) if isinstance(instance, MaxCNF) else 0
         flips = set(np.flatnonzero(self.assignment(instance, self.solve(instance))).tolist())
         true = np.zeros(int(instance.variables), bool)
         plan: list[int] = []
-        while len(left := unsatisfied(instance, true)) > least:
-            variable = min(flips & set((np.abs(instance.clauses[left]) - 1).ravel().tolist()))
+        while len(unsatisfied_clauses := unsatisfied(instance, true)) > min_unsatisfied:
+            variable = min(flips & set((np.abs(instance.clauses[unsatisfied_clauses]) - 1).ravel().tolist()))
             flips.remove(variable)
             true[variable] = True
             plan.append(variable)
@@ -208,11 +208,12 @@ def satisfied(instance: SomeCNF, true: np.ndarray) -> float:
 
 def judge_model(instance: CNF | DecidedCNF, true: np.ndarray) -> Verdict:
     """Accept an assignment, bool ``(variables,)``, that satisfies every clause."""
-    left = unsatisfied(instance, true)
-    if not len(left):
+    unsatisfied_clauses = unsatisfied(instance, true)
+    if not len(unsatisfied_clauses):
         return RIGHT
-    first = " ".join(map(str, clause_list(instance)[left[0]]))
-    return wrong(f"{len(left)} clause(s) are not satisfied, the first is clause {left[0] + 1}: {first}")
+    first = int(unsatisfied_clauses[0])
+    clause = " ".join(map(str, clause_list(instance)[first]))
+    return wrong(f"{len(unsatisfied_clauses)} clause(s) are not satisfied, the first is clause {first + 1}: {clause}")
 
 
 def as_answer(true: Sequence[bool] | np.ndarray) -> str:
@@ -228,17 +229,25 @@ _LIMITS = [round(limit * 2**32) for limit in np.cumsum(agreement_law())[:-1].tol
 
 def scope(dice: Dice, variables: int, length: int) -> list[int]:
     """Draw different variables 1, 2, ..., uniformly, in increasing order."""
-    chosen: set[int] = set()
-    while len(chosen) < length:
-        chosen.add(dice.below(variables) + 1)
-    return sorted(chosen)
+    variables_in_scope: set[int] = set()
+    while len(variables_in_scope) < length:
+        variables_in_scope.add(dice.below(variables) + 1)
+    return sorted(variables_in_scope)
 
 
 def agreeing(variables: Sequence[int], pattern: int, model: int) -> Clause:
-    """Return the clause over these variables whose literal i is true in the model (a bit a variable) where bit i is
-    set.
+    """Return the clause over these variables whose literals agree with a model where the pattern says so.
+
+    Args:
+        variables: different variables 1, 2, ..., in the order of the literals.
+        pattern: bit i is set where literal i is true in the model.
+        model: a bit for each variable.
     """
-    return tuple(v if pattern >> i & 1 == model >> v - 1 & 1 else -v for i, v in enumerate(variables))
+    literals = []
+    for i, variable in enumerate(variables):
+        is_positive = pattern >> i & 1 == model >> variable - 1 & 1
+        literals.append(variable if is_positive else -variable)
+    return tuple(literals)
 
 
 def quiet_clause(dice: Dice, variables: int, model: int) -> Clause:
@@ -247,12 +256,14 @@ def quiet_clause(dice: Dice, variables: int, model: int) -> Clause:
     By this law the signs do not reveal the model.
     """
     word = dice.below(2**32)
-    return agreeing(scope(dice, variables, 3), 1 + sum(word >= limit for limit in _LIMITS), model)
+    pattern = 1 + sum(word >= limit for limit in _LIMITS)
+    return agreeing(scope(dice, variables, 3), pattern, model)
 
 
 def half_satisfiable(variables: int) -> int:
-    """Return the number of uniform clauses of three literals at which about half of all formulas have a model: 4.258 n
-    + 58.26 n**(-2/3) (Crawford & Auton 1996, doi:10.1016/0004-3702(95)00046-1).
+    """Return the number of uniform clauses of three literals at which about half of all formulas have a model.
+
+    It is 4.258 n + 58.26 n**(-2/3) (Crawford & Auton 1996, doi:10.1016/0004-3702(95)00046-1).
     """
     return round(4.258 * variables + 58.26 * variables ** (-2 / 3))
 
@@ -274,17 +285,17 @@ def invariant(instance: SomeCNF) -> bytes:
     some rounds long (Weisfeiler & Leman 1968): no true normal form, since formulas that look alike everywhere share it.
     """
     variables, clauses = int(instance.variables), instance.clauses.astype(np.int64)
-    place = np.where(clauses > 0, 2 * clauses - 2, np.where(clauses < 0, -2 * clauses - 1, 2 * variables))
+    literal_at = np.where(clauses > 0, 2 * clauses - 2, np.where(clauses < 0, -2 * clauses - 1, 2 * variables))
     negation = np.arange(2 * variables) ^ 1
     colours = np.zeros(2 * variables, np.uint64)
     of_clauses = np.zeros(len(clauses), np.uint64)
     for _ in range(_ROUNDS):
-        of_clauses = _mixed(np.append(_mixed(colours), np.uint64(0))[place].sum(1, dtype=np.uint64))
+        of_clauses = _mixed(np.append(_mixed(colours), np.uint64(0))[literal_at].sum(1, dtype=np.uint64))
         around = np.zeros(2 * variables + 1, np.uint64)
-        np.add.at(around, place, of_clauses[:, None])
+        np.add.at(around, literal_at, of_clauses[:, None])
         colours = _mixed(colours + np.uint64(3) * _mixed(colours[negation]) + np.uint64(5) * around[:-1])
-    parts = np.array([variables, *place.shape]), np.sort(colours), np.sort(of_clauses)
-    return hashlib.blake2b(b"".join(part.astype("<u8").tobytes() for part in parts), digest_size=16).digest()
+    blocks = np.array([variables, *literal_at.shape]), np.sort(colours), np.sort(of_clauses)
+    return hashlib.blake2b(b"".join(block.astype("<u8").tobytes() for block in blocks), digest_size=16).digest()
 
 
 def _mixed(words: np.ndarray) -> np.ndarray:

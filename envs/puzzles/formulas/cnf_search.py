@@ -24,7 +24,7 @@ class Node(NamedTuple):
     """Variables that are true."""
     open: int
     """Clauses without a true literal."""
-    left: tuple[int, ...]
+    longer_than: tuple[int, ...]
     """Sets of clauses: entry j holds the clauses with more than j literals that are not false."""
 
 
@@ -52,18 +52,20 @@ class Search:
     def __init__(self, clauses: Sequence[Clause], variables: int, *, most_models: int = 1) -> None:
         self._clauses = clauses
         self._variables = variables
-        self._most = most_models
+        self._max_models = most_models
         self._holds = {literal: 0 for v in range(1, variables + 1) for literal in (v, -v)}
         """The clauses that hold a literal."""
         for number, clause in enumerate(clauses):
             for literal in clause:
                 self._holds[literal] |= 1 << number
         longest = max(map(len, clauses), default=0)
-        left = tuple(sum(1 << i for i, clause in enumerate(clauses) if len(clause) > j) for j in range(longest + 1))
+        clauses_longer_than = tuple(
+            sum(1 << i for i, clause in enumerate(clauses) if len(clause) > j) for j in range(longest + 1)
+        )
         self.models = self.decisions = 0
         self.model: int | None = None
         self.branches: list[int] = []
-        self.refutation = self._below(Node((1 << variables) - 1, 0, (1 << len(clauses)) - 1, left))
+        self.refutation = self._below(Node((1 << variables) - 1, 0, (1 << len(clauses)) - 1, clauses_longer_than))
 
     def _below(self, node: Node) -> list[str]:
         """Search below a node; the tree there, as tokens."""
@@ -75,9 +77,9 @@ class Search:
                 if self.model is None:
                     self.model = node.true
                 return []
-            if failed := node.open & ~node.left[0]:
+            if failed := node.open & ~node.longer_than[0]:
                 return [*before, f"#{_lowest(failed) + 1}", *reversed(behind)]
-            unit = node.open & ~node.left[1]
+            unit = node.open & ~node.longer_than[1]
             if not unit:
                 break
             number = _lowest(unit)
@@ -90,31 +92,31 @@ class Search:
         self.branches.append(literal)
         self.decisions += 1
         first = self._below(self._with(node, literal))
-        second = [] if self.models >= self._most else self._below(self._with(node, -literal))
+        second = [] if self.models >= self._max_models else self._below(self._with(node, -literal))
         true, false = (first, second) if literal > 0 else (second, first)
         return [*before, str(abs(literal)), *true, *false, *reversed(behind)]
 
     def _with(self, node: Node, literal: int) -> Node:
         """Return the node after a literal has become true."""
         bit = 1 << abs(literal) - 1
-        fewer, left = self._holds[-literal], node.left
+        fewer, longer_than = self._holds[-literal], node.longer_than
         return Node(
             node.free ^ bit,
             node.true | bit if literal > 0 else node.true,
             node.open & ~self._holds[literal],
-            (*(more & ~fewer | more & most for more, most in itertools.pairwise(left)), 0),
+            (*(more & ~fewer | more & all_fewer for more, all_fewer in itertools.pairwise(longer_than)), 0),
         )
 
     def _choice(self, node: Node) -> int:
         """Return the literal to branch on, from the shortest open clauses."""
-        shortest = next(some for some in (node.open & ~longer for longer in node.left) if some)
-        best = chosen = -1
+        shortest = next(some for some in (node.open & ~longer for longer in node.longer_than) if some)
+        best = best_literal = -1
         for v in members(node.free):
             up, down = (shortest & self._holds[v + 1]).bit_count(), (shortest & self._holds[-v - 1]).bit_count()
             score = up * down << 10 | up + down
             if score > best:
-                best, chosen = score, v + 1 if up > down else -v - 1
-        return chosen
+                best, best_literal = score, v + 1 if up > down else -v - 1
+        return best_literal
 
 
 def members(numbers: int) -> Iterator[int]:

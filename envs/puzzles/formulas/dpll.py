@@ -32,13 +32,11 @@ class Search(NamedTuple):
 
 @privileged_player
 class DPLL(NamedTuple):
-    """Player that runs Davis, Logemann & Loveland's search (1962) to a model before the first move.
+    """Player that searches for a model before the first move, as Davis, Logemann & Loveland (1962) do.
 
-    The search is
-    complete, so it solves every formula that has a model.
-
-    In play it flips the first legal variable in which the assignment differs from the model, so it needs at most n
-    flips (see :mod:`.sat`). It reads the formula, which is public, and nothing else.
+    The search is complete, so it finds a model of every formula that has one. In play it flips the first legal variable
+    in which the assignment differs from the model, so it needs at most n flips (see :mod:`.sat`). It reads the
+    formula, which is public, and nothing else.
     """
 
     @classmethod
@@ -80,7 +78,7 @@ class DPLL(NamedTuple):
             variable = jnp.argmax(jnp.where(free, ups + downs, -1)).astype(jnp.uint32)
             bit = np.uint32(1) << variable
             up = ups[variable] > downs[variable]
-            other = jnp.stack([assigned | bit, jnp.where(up, assignment, assignment | bit)])
+            alternative = jnp.stack([assigned | bit, jnp.where(up, assignment, assignment | bit)])
 
             def choose(taken_back: jax.Array, implied: jax.Array, decided: jax.Array) -> jax.Array:
                 return jnp.where(failed, taken_back, jnp.where(forced, implied, decided))
@@ -91,12 +89,12 @@ class DPLL(NamedTuple):
                     alternatives[depth - 1, 1], assignment | to_true, jnp.where(up, assignment | bit, assignment)
                 ),
                 depth=choose(depth - 1, depth, depth + 1),
-                alternatives=jnp.where(failed | forced, alternatives, alternatives.at[depth].set(other)),
+                alternatives=jnp.where(failed | forced, alternatives, alternatives.at[depth].set(alternative)),
                 solved=solved,
             )
 
-        found = lax.while_loop(lambda search: ~search.solved & (search.depth >= 0), step, start)
-        return jnp.where(found.solved, found.assignment, 0)
+        end = lax.while_loop(lambda search: ~search.solved & (search.depth >= 0), step, start)
+        return jnp.where(end.solved, end.assignment, 0)
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Return the first legal variable that brings the assignment nearer to the model."""

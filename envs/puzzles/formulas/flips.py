@@ -84,7 +84,7 @@ class FlipTask(Task[Context, State], Generic[Context]):
     def formula(self, params: Context) -> Formula:
         """Return the formula of an episode."""
 
-    def least(self, params: Context) -> jax.Array | int:
+    def min_unsatisfied(self, params: Context) -> jax.Array | int:
         """Return the number of clauses that must stay unsatisfied."""
         return 0
 
@@ -101,8 +101,8 @@ class FlipTask(Task[Context, State], Generic[Context]):
         value = 2 * values(state.assignment, self.variables).astype(self.dtype) - 1
         breaks = size(state.verdict.critical[:, None] & true_literals(self.formula(params), state.assignment))
         unsatisfied = self._fraction(size(state.verdict.unsatisfied))
-        parts = value, squash(self._makes(state, params), self.dtype), squash(breaks, self.dtype), unsatisfied[None]
-        return jnp.concatenate(parts)
+        blocks = value, squash(self._makes(state, params), self.dtype), squash(breaks, self.dtype), unsatisfied[None]
+        return jnp.concatenate(blocks)
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the entries in the order of :meth:`observation`."""
@@ -126,17 +126,17 @@ class FlipTask(Task[Context, State], Generic[Context]):
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Context) -> jax.Array:
         """Return the fraction of clauses won, plus 1 for the goal."""
         before, after = size(state.verdict.unsatisfied), size(next_state.verdict.unsatisfied)
-        least = self.least(params)
-        return self._fraction(before - after) + ((after == least) & (before > least))
+        min_unsatisfied = self.min_unsatisfied(params)
+        return self._fraction(before - after) + ((after == min_unsatisfied) & (before > min_unsatisfied))
 
     def terminal(self, state: State, key: jax.Array, params: Context) -> jax.Array:
         """Return whether the goal is reached."""
-        return size(state.verdict.unsatisfied) == self.least(params)
+        return size(state.verdict.unsatisfied) == self.min_unsatisfied(params)
 
     def info(self, state: State, params: Context) -> dict[str, jax.Array]:
         """Report ``success``: no more clauses are unsatisfied than must be, none of a satisfiable formula."""
         unsatisfied = size(state.verdict.unsatisfied)
-        return {"success": unsatisfied == self.least(params), "unsatisfied": unsatisfied}
+        return {"success": unsatisfied == self.min_unsatisfied(params), "unsatisfied": unsatisfied}
 
     def action_mask(self, state: State, params: Context) -> jax.Array:
         """Return the variables of unsatisfied clauses, bool ``(n,)``."""
@@ -195,8 +195,8 @@ class FlipTask(Task[Context, State], Generic[Context]):
 
     def why_over(self, state: State, params: Context, info: dict[str, Any]) -> str:
         """Return the only end there is."""
-        if least := int(self.least(params)):
-            return f"{least} clauses are unsatisfied, and no assignment leaves fewer"
+        if min_unsatisfied := int(self.min_unsatisfied(params)):
+            return f"{min_unsatisfied} clauses are unsatisfied, and no assignment leaves fewer"
         return "every clause is satisfied"
 
     def _signed(self, state: State) -> list[int]:
@@ -219,14 +219,14 @@ def squash(count: jax.Array, dtype: np.dtype[Any]) -> jax.Array:
 # -- formulas from a bank --------------------------------------------------------------------------------------------
 
 
-class Given(NamedTuple):
+class InstanceBits(NamedTuple):
     """A formula of a bank, in the form of :class:`.formula.Formula`, and two facts about it."""
 
     positive: np.ndarray
     """uint32 ``(words of clauses, variables)``."""
     negative: np.ndarray
     """uint32 ``(words, variables)``."""
-    least: np.ndarray
+    min_unsatisfied: np.ndarray
     """int32: clauses that must stay unsatisfied."""
     elsewhere: np.ndarray
     """uint32 ``(words of variables,)``: an assignment that leaves more clauses unsatisfied than the goal."""
@@ -246,47 +246,47 @@ class PuzzleFlips(PuzzleTask[State], FlipTask[Params]):
 
     @cached_property
     def bank(self) -> Bank:
-        """Instances as :class:`Given`."""
+        """Instances as :class:`InstanceBits`."""
         bank = bank_of_both_splits(self.puzzle, self.bank_size)
         each = [type(bank.instances)(*fields) for fields in zip(*bank.instances, strict=True)]
-        columns = zip(*(_given(instance) for instance in each), strict=True)
-        return Bank(Given(*map(np.stack, columns)), bank.plans)
+        columns = zip(*(_instance_bits(instance) for instance in each), strict=True)
+        return Bank(InstanceBits(*map(np.stack, columns)), bank.plans)
 
     def formula(self, params: Params) -> Formula:
         """Return the formula as the bank has it."""
         return Formula(params.instance.positive, params.instance.negative)
 
-    def least(self, params: Params) -> jax.Array:
+    def min_unsatisfied(self, params: Params) -> jax.Array:
         """Return the least count as the bank has it."""
-        least: jax.Array = params.instance.least
-        return least
+        count: jax.Array = params.instance.min_unsatisfied
+        return count
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Draw a uniform assignment; if it is the goal already, use the instance's other start instead."""
         every_variable = all_bits(self.variables)
-        drawn = jax.random.key_data(key)  # random bits enough for two words
-        if len(every_variable) > len(drawn):
-            drawn = jax.random.bits(key, every_variable.shape, jnp.uint32)
-        bits = drawn[: len(every_variable)] & every_variable
+        random_words = jax.random.key_data(key)  # random bits enough for two words
+        if len(every_variable) > len(random_words):
+            random_words = jax.random.bits(key, every_variable.shape, jnp.uint32)
+        bits = random_words[: len(every_variable)] & every_variable
         solved = self.terminal(self.judged(bits, params), key, params)
         return self.judged(jnp.where(solved, params.instance.elsewhere, bits), params)
 
 
-def _given(instance: SomeCNF) -> Given:
+def _instance_bits(instance: SomeCNF) -> InstanceBits:
     """Return an instance as bits."""
     clauses, variables = clause_list(instance), int(instance.variables)
-    least = int(instance.least) if isinstance(instance, MaxCNF) else 0
+    min_unsatisfied = int(instance.least) if isinstance(instance, MaxCNF) else 0
 
     def misses(true: set[int]) -> int:
         return sum(not any((abs(x) in true) == (x > 0) for x in clause) for clause in clauses)
 
     falsified = ({-x for x in clause if x < 0} for clause in clauses)
-    elsewhere = next(true for true in falsified if misses(true) > least)
+    elsewhere = next(true for true in falsified if misses(true) > min_unsatisfied)
     words = np.zeros(len(all_bits(variables)), np.uint32)
     for v in elsewhere:
         words[(v - 1) // WORD] |= np.uint32(1 << (v - 1) % WORD)
     positive, negative = occurrences(clauses, variables)
-    return Given(positive, negative, np.asarray(least, np.int32), words)
+    return InstanceBits(positive, negative, np.asarray(min_unsatisfied, np.int32), words)
 
 
 @privileged_player

@@ -51,8 +51,8 @@ def clause_count(variables: int) -> int:
 
 def all_bits(clauses: int) -> np.ndarray:
     """Return the set of clauses 0 to ``clauses`` - 1, uint32 ``(words,)``."""
-    full, rest = divmod(clauses, WORD)
-    return np.array([2**WORD - 1] * full + [2**rest - 1] * (rest > 0), np.uint32)
+    full, remainder = divmod(clauses, WORD)
+    return np.array([2**WORD - 1] * full + [2**remainder - 1] * (remainder > 0), np.uint32)
 
 
 def values(assignment: jax.Array, variables: int) -> jax.Array:
@@ -91,8 +91,8 @@ def false_literals(formula: Formula, assignment: jax.Array) -> jax.Array:
 def tally(literals: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return the clauses with at least one, and with at least two, of the literals given ``(words, variables)``."""
 
-    def add(left: tuple[jax.Array, jax.Array], right: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        (some, several), (more, many_more) = left, right
+    def add(first: tuple[jax.Array, jax.Array], second: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        (some, several), (more, many_more) = first, second
         return some | more, several | many_more | (some & more)
 
     none = np.uint32(0)

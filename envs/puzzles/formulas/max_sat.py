@@ -36,8 +36,8 @@ class MaxSATPuzzle(CNFPuzzle[MaxCNF]):
         """Draw uniform clauses. Return None if all of them can be satisfied."""
         n = self.variables
         clauses = [uniform_clause(dice, n) for _ in range(self.clauses_a_variable * n)]
-        least, _ = least_unsatisfied(clauses, n)
-        return MaxCNF(*cnf(clauses, n), np.int32(least)) if least else None
+        min_unsatisfied, _ = least_unsatisfied(clauses, n)
+        return MaxCNF(*cnf(clauses, n), np.int32(min_unsatisfied)) if min_unsatisfied else None
 
     def question(self, instance: MaxCNF) -> str:
         """State the formula, in DIMACS CNF."""
@@ -49,17 +49,17 @@ class MaxSATPuzzle(CNFPuzzle[MaxCNF]):
 
     def judge(self, instance: MaxCNF, answer: str) -> Verdict:
         """Accept any best assignment."""
-        left = len(unsatisfied(instance, self.assignment(instance, answer)))
-        if left == instance.least:
+        num_unsatisfied = len(unsatisfied(instance, self.assignment(instance, answer)))
+        if num_unsatisfied == instance.least:
             return RIGHT
-        reason = f"{left} clauses are not satisfied; it can be fewer"
+        reason = f"{num_unsatisfied} clauses are not satisfied; it can be fewer"
         return Verdict(valid=True, solved=True, optimal=False, score=0.0, reason=reason)
 
     def likeness(self, instance: MaxCNF, answer: str, best: str) -> float:
         """Return the number of satisfied clauses, as a share of the greatest possible number."""
         count = len(instance.clauses)
-        left = len(unsatisfied(instance, self.assignment(instance, answer)))
-        return (count - left) / (count - int(instance.least))
+        num_unsatisfied = len(unsatisfied(instance, self.assignment(instance, answer)))
+        return (count - num_unsatisfied) / (count - int(instance.least))
 
     def solve(self, instance: MaxCNF) -> str:
         """Return the first of the best assignments."""

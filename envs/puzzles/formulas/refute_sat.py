@@ -119,7 +119,7 @@ class RefuteSATPuzzle(CNFPuzzle[CNF]):
             Malformed: it is not one whole tree.
         """
         clauses = clause_list(instance)
-        named = [
+        numbers = [
             parsing.integer(token[1:], 1, len(clauses), "clause")
             if token.startswith("#")
             else parsing.integer(token, 1, int(instance.variables), "variable")
@@ -127,22 +127,22 @@ class RefuteSATPuzzle(CNFPuzzle[CNF]):
         ]
         case: dict[int, bool] = {}
         """Values of the current case, in the order in which they were given."""
-        for number, (token, name) in enumerate(zip(proof, named, strict=True), 1):
+        for position, (token, name) in enumerate(zip(proof, numbers, strict=True), 1):
             if token.startswith("#"):
                 clause = clauses[name - 1]
                 if any(case.get(abs(x), x > 0) == (x > 0) for x in clause):
-                    shown = " ".join(str(v if true else -v) for v, true in case.items())
-                    return f"token {number}, {token}: not every literal is false in the case {shown or 'of no values'}"
+                    literals = " ".join(str(v if true else -v) for v, true in case.items()) or "of no values"
+                    return f"token {position}, {token}: not every literal is false in the case {literals}"
                 while case and not case[last := next(reversed(case))]:
                     del case[last]
                 if not case:
-                    if number < len(proof):
-                        raise Malformed(f"the proof ends at token {number}, but there are {len(proof)}")
+                    if position < len(proof):
+                        raise Malformed(f"the proof ends at token {position}, but there are {len(proof)}")
                     return ""
                 case[last] = False
             else:
                 if name in case:
-                    return f"token {number}: variable {name} has a value already"
+                    return f"token {position}: variable {name} has a value already"
                 case[name] = True
         raise Malformed("the proof is not whole: some case has no proof")
 
@@ -164,7 +164,7 @@ class RefuteSATPuzzle(CNFPuzzle[CNF]):
         return [2 * abs(literal) - 2 + (literal < 0) for literal in branches]
 
 
-class Given(NamedTuple):
+class InstanceBits(NamedTuple):
     """A formula of the bank, in the form of :class:`.formula.Formula`."""
 
     positive: np.ndarray
@@ -214,13 +214,13 @@ class RefuteSAT(PuzzleTask[State]):
 
     @cached_property
     def bank(self) -> Bank:
-        """Instances as :class:`Given`."""
+        """Instances as :class:`InstanceBits`."""
         bank = bank_of_both_splits(self.puzzle, self.bank_size)
         formulas = (CNF(*fields) for fields in zip(*bank.instances, strict=True))
         sides = [occurrences(clause_list(formula), self.variables) for formula in formulas]
         positive, negative = np.stack(sides, axis=1)
         budget = (bank.plans != STOP).sum(1) * 3 // 2
-        return Bank(Given(positive, negative, budget.astype(np.int32)), bank.plans)
+        return Bank(InstanceBits(positive, negative, budget.astype(np.int32)), bank.plans)
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Begin with no values."""
@@ -232,7 +232,7 @@ class RefuteSAT(PuzzleTask[State]):
         variable, negated = action // 2, action % 2 == 1
         bit = np.uint32(1) << variable.astype(jnp.uint32)
         depth = lax.population_count(state.assigned).astype(jnp.int8)
-        given = state._replace(
+        branched = state._replace(
             assigned=state.assigned | bit,
             true=jnp.where(negated, state.true, state.true | bit),
             level=jnp.where(np.arange(self.variables) == variable, depth, state.level),
@@ -240,7 +240,7 @@ class RefuteSAT(PuzzleTask[State]):
         )
 
         def falsified(case: State) -> jax.Array:
-            some, _, _ = self._left(case, params)
+            some, _, _ = self._open_by_length(case, params)
             return (~some & self.every_clause != 0).any()
 
         def close(case: State) -> State:
@@ -248,16 +248,16 @@ class RefuteSAT(PuzzleTask[State]):
             untried = values(case.assigned & ~case.second, self.variables)
             last = jnp.where(untried, case.level, np.int8(-1)).max()
             bits = np.uint32(1) << np.arange(self.variables, dtype=np.uint32)
-            kept = jnp.where(case.level <= last, bits, 0).sum(dtype=jnp.uint32) & case.assigned
+            still_assigned = jnp.where(case.level <= last, bits, 0).sum(dtype=jnp.uint32) & case.assigned
             turned = jnp.where(untried & (case.level == last), bits, 0).sum(dtype=jnp.uint32)
             return case._replace(
-                assigned=kept,
-                true=(case.true ^ turned) & kept,
-                second=(case.second | turned) & kept,
+                assigned=still_assigned,
+                true=(case.true ^ turned) & still_assigned,
+                second=(case.second | turned) & still_assigned,
                 outcome=jnp.where(last < 0, np.int8(REFUTED), case.outcome),
             )
 
-        closed = lax.while_loop(lambda case: falsified(case) & (case.outcome == OPEN), close, given)
+        closed = lax.while_loop(lambda case: falsified(case) & (case.outcome == OPEN), close, branched)
         model = (self._unmet(closed, params) == 0).all()
         return closed._replace(outcome=jnp.where(model, np.int8(MODEL), closed.outcome))
 
@@ -265,28 +265,30 @@ class RefuteSAT(PuzzleTask[State]):
         """Return which variables have a value, and which are true: bool ``(n,)`` each."""
         return values(state.assigned, self.variables), values(state.true, self.variables)
 
-    def _left(self, state: State, params: Params) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def _open_by_length(self, state: State, params: Params) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Return the clauses with at least one, two, three literals that are not false: uint32 ``(words,)`` each."""
-        given, true = self._values(state)
+        assigned, true = self._values(state)
         positive, negative = params.instance.positive, params.instance.negative
-        literals = jnp.where(given & ~true, 0, positive) | jnp.where(true, 0, negative)
+        literals = jnp.where(assigned & ~true, 0, positive) | jnp.where(true, 0, negative)
 
-        def add(left: tuple[jax.Array, ...], right: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-            (a, b, c), (x, y, z) = left, right
+        def add(a_counts: tuple[jax.Array, ...], b_counts: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+            (a, b, c), (x, y, z) = a_counts, b_counts
             return a | x, b | y | a & x, c | z | b & x | a & y
 
         none = np.uint32(0)
         nothing = jnp.zeros_like(literals)
-        one, two, three = lax.reduce((literals, nothing, nothing), (none, none, none), add, (1,))
-        return one, two, three
+        at_least_one, at_least_two, at_least_three = lax.reduce(
+            (literals, nothing, nothing), (none, none, none), add, (1,)
+        )
+        return at_least_one, at_least_two, at_least_three
 
     def _unmet(self, state: State, params: Params) -> jax.Array:
         """Return the clauses without a true literal, uint32 ``(words,)``."""
-        given, true = self._values(state)
-        literals = jnp.where(true, params.instance.positive, jnp.where(given, params.instance.negative, 0))
+        assigned, true = self._values(state)
+        literals = jnp.where(true, params.instance.positive, jnp.where(assigned, params.instance.negative, 0))
         return ~lax.reduce(literals, np.uint32(0), lax.bitwise_or, (1,)) & self.every_clause
 
-    def _settled(self, state: State) -> jax.Array:
+    def _closed_fraction(self, state: State) -> jax.Array:
         """Return the fraction of assignments settled."""
         second = values(state.second, self.variables)
         shares = jnp.where(second, np.float32(0.5) ** (state.level.astype(jnp.float32) + 1), 0).sum()
@@ -294,31 +296,31 @@ class RefuteSAT(PuzzleTask[State]):
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the values, the second values, the occurrences by length, and the two fractions: ``(8 n + 2,)``."""
-        given, true = self._values(state)
+        assigned, true = self._values(state)
         unmet = self._unmet(state, params)
-        one, two, three = self._left(state, params)
+        at_least_one, at_least_two, at_least_three = self._open_by_length(state, params)
         counts = [
-            squash(size((unmet & clauses)[:, None] & jnp.where(given, 0, side)), self.dtype)
-            for clauses in (one & ~two, two & ~three, three)
+            squash(size((unmet & clauses)[:, None] & jnp.where(assigned, 0, side)), self.dtype)
+            for clauses in (at_least_one & ~at_least_two, at_least_two & ~at_least_three, at_least_three)
             for side in (params.instance.positive, params.instance.negative)
         ]
-        value = jnp.where(given, 2 * true.astype(self.dtype) - 1, 0)
+        value = jnp.where(assigned, 2 * true.astype(self.dtype) - 1, 0)
         second = values(state.second, self.variables).astype(self.dtype)
         budget = params.instance.budget.astype(self.dtype)
-        left = (budget - state.used.astype(self.dtype)) / budget
-        return jnp.concatenate([value, second, *counts, self.stack(self._settled(state), left)])
+        budget_left = (budget - state.used.astype(self.dtype)) / budget
+        return jnp.concatenate([value, second, *counts, self.stack(self._closed_fraction(state), budget_left)])
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the entries in the order of :meth:`observation`."""
         each = (self.variables,)
         counts = (
             Component(
-                f"{sign}_in_{left}",
-                f"c / (1 + c) of the open clauses c with {left} literal{'s' * (left > 1)} left that hold the {sign} "
-                "literal of each variable",
+                f"{sign}_in_{length}",
+                f"c / (1 + c) of the open clauses c with {length} literal{'s' * (length > 1)} left that hold the "
+                f"{sign} literal of each variable",
                 shape=each,
             )
-            for left in (1, 2, 3)
+            for length in (1, 2, 3)
             for sign in ("positive", "negative")
         )
         return (
@@ -337,7 +339,7 @@ class RefuteSAT(PuzzleTask[State]):
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the fraction that the step settles, plus 1 for the decision."""
         decided = (state.outcome == OPEN) & (next_state.outcome != OPEN)
-        return self._settled(next_state) - self._settled(state) + decided.astype(self.dtype)
+        return self._closed_fraction(next_state) - self._closed_fraction(state) + decided.astype(self.dtype)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return whether the formula is decided, or the branchings are used up."""
@@ -345,7 +347,7 @@ class RefuteSAT(PuzzleTask[State]):
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: the formula is decided."""
-        return {"success": state.outcome != OPEN, "settled": self._settled(state), "branchings": state.used}
+        return {"success": state.outcome != OPEN, "settled": self._closed_fraction(state), "branchings": state.used}
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
         """Return both values of the variables without one, bool ``(2 n,)``."""
@@ -355,8 +357,8 @@ class RefuteSAT(PuzzleTask[State]):
 
     def _case(self, state: State) -> dict[int, bool | None]:
         """Return the value of each variable; None if it has none."""
-        given, true = (np.asarray(part).tolist() for part in self._values(state))
-        return {v: (t if g else None) for v, (g, t) in enumerate(zip(given, true, strict=True), 1)}
+        assigned, true = (np.asarray(flags).tolist() for flags in self._values(state))
+        return {v: (t if g else None) for v, (g, t) in enumerate(zip(assigned, true, strict=True), 1)}
 
     def describe(self, state: State, params: Params) -> str:
         """Show the formula in DIMACS CNF, and the current case."""
@@ -364,11 +366,11 @@ class RefuteSAT(PuzzleTask[State]):
             (v for v, value in self._case(state).items() if value is not None), key=lambda v: state.level[v - 1]
         )
         case, second = self._case(state), int(state.second)
-        shown = [f"{v if case[v] else -v}{'*' if second >> v - 1 & 1 else ''}" for v in order]
+        marked_literals = [f"{v if case[v] else -v}{'*' if second >> v - 1 & 1 else ''}" for v in order]
         return "\n".join([
             to_dimacs(self._formula(params)),
-            f"c The case at hand (* marks second values): {' '.join(shown) or 'no variable has a value'}",
-            f"c Settled: {float(self._settled(state)):.6g} of all assignments. "
+            f"c The case at hand (* marks second values): {' '.join(marked_literals) or 'no variable has a value'}",
+            f"c Settled: {float(self._closed_fraction(state)):.6g} of all assignments. "
             f"Branchings used: {int(state.used)} of {int(params.instance.budget)}.",
         ])  # fmt: skip
 

@@ -150,10 +150,10 @@ class _Flips(flips.PuzzleFlips):
     picture_shape = (520, 1300, 3)
 
 
-class Given(NamedTuple):
+class InstanceBits(NamedTuple):
     """A formula of the bank."""
 
-    formula: flips.Given
+    formula: flips.InstanceBits
     satisfiable: np.ndarray
     """int8: 1 if it has a model, 0 if not."""
 
@@ -183,17 +183,19 @@ class ThresholdSAT(PuzzleTask[DecisionState]):
         if card.settings["answers"] == "solvable":
             self.puzzle = self._flips.puzzle = SolvableThresholdSATPuzzle(self.puzzle.tier)
         n = self.puzzle.variables
-        self.most = _FLIPS_A_VARIABLE * n
+        self.max_flips = _FLIPS_A_VARIABLE * n
         self.action_space = spaces.Discrete(n + 1)
-        seen: Any = self._flips.observation_space
-        self.observation_space = self.box([*seen.low, 0.0], [*seen.high, 1.0])
+        flips_space: Any = self._flips.observation_space
+        self.observation_space = self.box([*flips_space.low, 0.0], [*flips_space.high, 1.0])
         self.reward_space = self.box(-1.0, 2.0)
 
     @cached_property
     def bank(self) -> Bank:
-        """Instances as :class:`Given`. If a plan begins with the last action, its formula has no model."""
+        """Instances as :class:`InstanceBits`. If a plan begins with the last action, its formula has no model."""
         bank = self._flips.bank
-        return Bank(Given(bank.instances, (bank.plans[:, 0] != self.puzzle.variables).astype(np.int8)), bank.plans)
+        return Bank(
+            InstanceBits(bank.instances, (bank.plans[:, 0] != self.puzzle.variables).astype(np.int8)), bank.plans
+        )
 
     @staticmethod
     def _formula(params: Params) -> Params:
@@ -213,8 +215,8 @@ class ThresholdSAT(PuzzleTask[DecisionState]):
 
     def observation(self, state: DecisionState, key: jax.Array, params: Params) -> jax.Array:
         """Return the game's observation, and the fraction of the flips left."""
-        left = (self.most - state.used).astype(self.dtype) / self.most
-        return jnp.concatenate([self._flips.observation(state.game, key, self._formula(params)), left[None]])
+        flips_left = (self.max_flips - state.used).astype(self.dtype) / self.max_flips
+        return jnp.concatenate([self._flips.observation(state.game, key, self._formula(params)), flips_left[None]])
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the game's entries, then the fraction of the flips left."""
@@ -230,13 +232,13 @@ class ThresholdSAT(PuzzleTask[DecisionState]):
     ) -> jax.Array:
         """Return the fraction of clauses won, plus 1 for the right end."""
         won = self._flips.reward(state.game, action, next_state.game, key, self._formula(params))
-        left = self._unsatisfied(state, params).astype(self.dtype) / self.puzzle.clauses
-        right = ~state.claimed & self._rightly(next_state, params)
-        return won + jnp.where(right, 1 + left, 0)
+        unsatisfied_share = self._unsatisfied(state, params).astype(self.dtype) / self.puzzle.clauses
+        ends_correctly = ~state.claimed & self._rightly(next_state, params)
+        return won + jnp.where(ends_correctly, 1 + unsatisfied_share, 0)
 
     def terminal(self, state: DecisionState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether there is a model, the player has claimed that there is none, or no flip is left."""
-        return (self._unsatisfied(state, params) == 0) | state.claimed | (state.used >= self.most)
+        return (self._unsatisfied(state, params) == 0) | state.claimed | (state.used >= self.max_flips)
 
     def info(self, state: DecisionState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: a model is found, or the player said rightly that there is none."""
@@ -259,9 +261,9 @@ class ThresholdSAT(PuzzleTask[DecisionState]):
 
     def describe(self, state: DecisionState, params: Params) -> str:
         """Show the game, and the last action."""
-        said = "c Said: unsatisfiable." if bool(state.claimed) else "c You may also say: unsatisfiable"
-        left = f"c Flips left: {self.most - int(state.used)}"
-        return "\n".join([self._flips.describe(state.game, self._formula(params)), said, left])
+        claim_line = "c Said: unsatisfiable." if bool(state.claimed) else "c You may also say: unsatisfiable"
+        flips_line = f"c Flips left: {self.max_flips - int(state.used)}"
+        return "\n".join([self._flips.describe(state.game, self._formula(params)), claim_line, flips_line])
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer, in one line."""
@@ -289,8 +291,8 @@ class ThresholdSAT(PuzzleTask[DecisionState]):
         """Say whether a model, a claim or the limit of flips ended it."""
         if bool(state.claimed):
             return "the formula has a model" if int(params.instance.satisfiable) else "there is no model indeed"
-        found = not info["unsatisfied"]
-        return "every clause is satisfied" if found else f"the {self.most} flips are used up"
+        has_model = not info["unsatisfied"]
+        return "every clause is satisfied" if has_model else f"the {self.max_flips} flips are used up"
 
     def draw(self, state: DecisionState, params: Params) -> np.ndarray:
         """Draw as the game does."""

@@ -26,11 +26,11 @@ def value_table(variable: int, variables: int) -> int:
 
 def satisfying(clause: Iterable[int], variables: int) -> int:
     """Return the assignments that satisfy a clause."""
-    every, found = (1 << (1 << variables)) - 1, 0
+    every, assignments = (1 << (1 << variables)) - 1, 0
     for literal in clause:
         table = value_table(abs(literal) - 1, variables)
-        found |= table if literal > 0 else every ^ table
-    return found
+        assignments |= table if literal > 0 else every ^ table
+    return assignments
 
 
 def models_of(clauses: Iterable[Iterable[int]], variables: int) -> int:
@@ -50,16 +50,16 @@ def least_unsatisfied(clauses: Sequence[Iterable[int]], variables: int) -> tuple
     every = (1 << (1 << variables)) - 1
     digits: list[int] = []
     for clause in clauses:
-        carry, place = every ^ satisfying(clause, variables), 0
+        carry, digit = every ^ satisfying(clause, variables), 0
         while carry:
-            if place == len(digits):
+            if digit == len(digits):
                 digits.append(0)
-            digits[place], carry = digits[place] ^ carry, digits[place] & carry
-            place += 1
-    least, best = 0, every
-    for place in reversed(range(len(digits))):
-        if lower := best & ~digits[place]:
+            digits[digit], carry = digits[digit] ^ carry, digits[digit] & carry
+            digit += 1
+    min_unsatisfied, best = 0, every
+    for digit in reversed(range(len(digits))):
+        if lower := best & ~digits[digit]:
             best = lower
         else:
-            least += 1 << place
-    return least, best
+            min_unsatisfied += 1 << digit
+    return min_unsatisfied, best

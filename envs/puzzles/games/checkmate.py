@@ -31,9 +31,9 @@ from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Example, Malformed, Puzzle, Verdict, wrong
 from rlbench_suite.task_card import TaskCard
 
-from ..shared.board import FILLED, GIVEN, INK, PAPER, Board
+from ..shared.board import CLUE_PAPER, FILLED, INK, PAPER, Board
 from ..shared.puzzle_task import Params, PuzzleTask
-from ..shared.symmetry import least, square_symmetries
+from ..shared.symmetry import smallest_form, square_symmetries
 from .chess_moves import (
     BISHOP,
     BLACK,
@@ -96,8 +96,8 @@ class CheckmatePuzzle(Puzzle[Instance]):
                 board[square] = side * piece
         if attacked(board, board.index(BLACK * KING), WHITE):
             return None
-        found = mates(board, WHITE)
-        return Instance(np.array(board, np.int8)) if any(m.promotion in (0, QUEEN) for m in found) else None
+        mating_moves = mates(board, WHITE)
+        return Instance(np.array(board, np.int8)) if any(m.promotion in (0, QUEEN) for m in mating_moves) else None
 
     def canonical(self, instance: Instance) -> bytes:
         """Return the lesser of the position and its mirror image; without pawns, the least of all eight."""
@@ -105,7 +105,7 @@ class CheckmatePuzzle(Puzzle[Instance]):
         symmetries = square_symmetries(8)
         if (abs(instance.board) == PAWN).any():
             symmetries = tuple(order for order in symmetries if order[0] in (0, 7) and order[7] in (0, 7))
-        return least([board[i] for i in order] for order in symmetries)
+        return smallest_form([board[i] for i in order] for order in symmetries)
 
     def question(self, instance: Instance) -> str:
         """State the position and the format of the answer."""
@@ -201,8 +201,8 @@ def chances(boards: np.ndarray) -> PositionMoves:
     """Find the moves of some positions ``(count, 64)``."""
     flags = np.zeros((2, len(boards), MOVES), bool)
     for number, board in enumerate(boards.tolist()):
-        for which, found in enumerate((legal_moves(board, WHITE), mates(board, WHITE))):
-            flags[which, number, [_action(move) for move in found if move.promotion in (0, QUEEN)]] = True
+        for which, moves in enumerate((legal_moves(board, WHITE), mates(board, WHITE))):
+            flags[which, number, [_action(move) for move in moves if move.promotion in (0, QUEEN)]] = True
     words = np.packbits(flags, axis=2, bitorder="little").view("<u4").astype(np.uint32)
     return PositionMoves(boards, *words)
 
@@ -282,8 +282,8 @@ class CheckmateInOne(PuzzleTask[State]):
         return (params.instance.legal[:, None] >> np.arange(32, dtype=np.uint32) & 1 != 0).reshape(-1)
 
     def _success(self, state: State, params: Params) -> jax.Array:
-        played = jnp.maximum(state.action, 0)
-        bit = params.instance.mating[played // 32] >> (played % 32).astype(jnp.uint32) & 1
+        action = jnp.maximum(state.action, 0)
+        bit = params.instance.mating[action // 32] >> (action % 32).astype(jnp.uint32) & 1
         return (state.action >= 0) & (bit != 0)
 
     # -- host side ----------------------------------------------------------------------------------------------------
@@ -328,14 +328,14 @@ class CheckmateInOne(PuzzleTask[State]):
         board = Board(8, 8, self.picture_shape)
         for square, piece in enumerate(np.asarray(params.instance.board).tolist()):
             row, column = 7 - square // 8, square % 8
-            board.cell(row, column, paper=PAPER if (row + column) % 2 == 0 else GIVEN)
+            board.cell(row, column, paper=PAPER if (row + column) % 2 == 0 else CLUE_PAPER)
             if piece:
                 board.text(row, column, _letter(piece).upper(), FILLED if piece > 0 else INK)
         if (action := int(state.action)) >= 0:
             start, end = divmod(action, 64)
             board.line(7.5 - start // 8, start % 8 + 0.5, 7.5 - end // 8, end % 8 + 0.5, FILLED)
         board.text(-0.8, 3.5, "White (blue) moves and checkmates", INK, 0.6)
-        for place in range(8):
-            board.text(8 - 0.2, place, "abcdefgh"[place], INK, 0.7)
-            board.text(7 - place, -0.8, str(place + 1), INK, 0.7)
+        for index in range(8):
+            board.text(8 - 0.2, index, "abcdefgh"[index], INK, 0.7)
+            board.text(7 - index, -0.8, str(index + 1), INK, 0.7)
         return board.picture()

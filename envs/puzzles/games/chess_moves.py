@@ -58,17 +58,17 @@ _REACH = (
 def attacked(board: Sequence[int], square: int, side: int) -> bool:
     """Return whether a piece of the side could capture on a square."""
     for piece, near in ((KNIGHT, _KNIGHT[square]), (KING, _KING[square]), (PAWN, _CAPTURES[-side][square])):
-        wanted = side * piece
-        for other in near:
-            if board[other] == wanted:
+        attacker = side * piece
+        for origin in near:
+            if board[origin] == attacker:
                 return True
     queen = side * QUEEN
     for piece in (ROOK, BISHOP):
-        wanted = side * piece
+        attacker = side * piece
         for ray in _RAYS[piece][square]:
-            for other in ray:
-                if found := board[other]:
-                    if found in (wanted, queen):
+            for origin in ray:
+                if piece_there := board[origin]:
+                    if piece_there in (attacker, queen):
                         return True
                     break
     return False
@@ -141,7 +141,7 @@ def mates(board: Sequence[int], side: int) -> list[Move]:
     """Return the moves of a side that checkmate the other, which is not in check."""
     king, own_king = board.index(-side * KING), board.index(side * KING)
     near, opening = _checks(board, king, side)
-    found = []
+    mating_moves = []
     for start, owned in enumerate(board):
         piece, opens = owned * side, start in opening
         if piece <= 0 or not (opens or piece == PAWN or _REACH[piece][start] & near[piece]):
@@ -155,8 +155,8 @@ def mates(board: Sequence[int], side: int) -> list[Move]:
                 continue
             safe = not attacked(after, move.end if start == own_king else own_king, -side)
             if safe and not _may_move(after, king, -side, passing):
-                found.append(move)
-    return found
+                mating_moves.append(move)
+    return mating_moves
 
 
 def _checks(board: Sequence[int], king: int, side: int) -> tuple[list[int], set[int]]:
@@ -174,13 +174,13 @@ def _checks(board: Sequence[int], king: int, side: int) -> tuple[list[int], set[
             for square in ray:
                 if blocked == NOWHERE:
                     near[piece] |= 1 << square
-                if not (found := board[square]):
+                if not (piece_there := board[square]):
                     continue
                 if blocked != NOWHERE:
-                    if found in sliders:
+                    if piece_there in sliders:
                         opening.add(blocked)
                     break
-                if found * side < 0:
+                if piece_there * side < 0:
                     break
                 blocked = square
     near[QUEEN] = near[BISHOP] | near[ROOK]

@@ -40,7 +40,7 @@ from rlbench_suite.task_card import TaskCard
 from ..shared import parsing
 from ..shared.board import FILLED, INK, Board
 from ..shared.puzzle_task import Params, PuzzleTask
-from ..shared.symmetry import least, square_symmetries
+from ..shared.symmetry import smallest_form, square_symmetries
 
 SIDE = 4
 CELLS = SIDE**2
@@ -82,11 +82,11 @@ class TicTacToePuzzle(Puzzle[Position]):
         cells = [0] * CELLS
         for number, cell in enumerate(dice.sample(range(CELLS), stones)):
             cells[cell] = O if number < (stones + 1) // 2 else X
-        mine, theirs = (_bits(cells, player) for player in (X, O))
-        for player, other in ((mine, theirs), (theirs, mine)):
-            if any((line & player).bit_count() >= 3 and not line & other for line in LINES):
+        x_cells, o_cells = (_bits(cells, player) for player in (X, O))
+        for player, opponent in ((x_cells, o_cells), (o_cells, x_cells)):
+            if any((line & player).bit_count() >= 3 and not line & opponent for line in LINES):
                 return None
-        values = values_of_moves(mine, theirs)
+        values = values_of_moves(x_cells, o_cells)
         return Position(np.array(cells, np.int8)) if len(set(values.values())) > 1 else None
 
     def from_plain(self, plain: dict[str, Any]) -> Position:
@@ -107,7 +107,7 @@ class TicTacToePuzzle(Puzzle[Position]):
     def canonical(self, instance: Position) -> bytes:
         """Return the least of the eight rotations and reflections."""
         cells = instance.cells.tolist()
-        return least([cells[i] for i in order] for order in square_symmetries(SIDE))
+        return smallest_form([cells[i] for i in order] for order in square_symmetries(SIDE))
 
     def question(self, instance: Position) -> str:
         """State the rules, the position, and the format of the answer."""
@@ -126,7 +126,7 @@ class TicTacToePuzzle(Puzzle[Position]):
 
     def judge(self, instance: Position, answer: str) -> Verdict:
         """Check the format, then whether the cell is empty, then the value of the move."""
-        row, column = parsing.integers(answer, 1, SIDE, least=2, most=2, what="row or column")
+        row, column = parsing.integers(answer, 1, SIDE, min_count=2, max_count=2, what="row or column")
         values = self._values(instance)
         cell = (row - 1) * SIDE + column - 1
         if cell not in values:
@@ -141,7 +141,7 @@ class TicTacToePuzzle(Puzzle[Position]):
         """Return one of the best moves, which the position decides, so that no cell is the answer too often."""
         values = self._values(instance)
         moves = [cell for cell, value in values.items() if value == max(values.values())]
-        return _named(moves[blake2b(instance.cells.tobytes(), digest_size=1).digest()[0] % len(moves)])
+        return _cell_name(moves[blake2b(instance.cells.tobytes(), digest_size=1).digest()[0] % len(moves)])
 
     def plan(self, instance: Position) -> list[int]:
         """Return only the first of the best moves, because later ones depend on the opponent's choices."""
@@ -152,11 +152,11 @@ class TicTacToePuzzle(Puzzle[Position]):
         """Return the size of the search's table."""
         solver = Solver()
         solver.values_of_moves(*(_bits(instance.cells.tolist(), player) for player in (X, O)))
-        return float(len(solver.known))
+        return float(len(solver.value_of_position))
 
     def guess(self, instance: Position, dice: Dice) -> str:
         """Play any empty cell."""
-        return _named(dice.choice(np.flatnonzero(instance.cells == 0).tolist()))
+        return _cell_name(dice.choice(np.flatnonzero(instance.cells == 0).tolist()))
 
     def heuristic(self, instance: Position) -> str:
         """Look one move ahead: take the cell that prepares or stops most rows of four.
@@ -164,31 +164,31 @@ class TicTacToePuzzle(Puzzle[Position]):
         A line counts for a player who can still complete it in the moves left. One with two marks or more is worth 10
         if X can complete it, 5 if O can. Every line without an O is worth 1.
         """
-        mine, theirs = (_bits(instance.cells.tolist(), player) for player in (X, O))
+        x_cells, o_cells = (_bits(instance.cells.tolist(), player) for player in (X, O))
         empty = np.flatnonzero(instance.cells == 0).tolist()
 
         def strong(line: int, player: int, moves: int) -> bool:
             return (line & player).bit_count() >= max(2, SIDE - moves)
 
         def merit(cell: int) -> int:
-            own = [line for line in _LINES_OF[cell] if not line & theirs]
-            other = [line for line in _LINES_OF[cell] if not line & mine]
-            made = sum(strong(line, mine, (self.empty + 1) // 2) for line in own)
-            stopped = sum(strong(line, theirs, self.empty // 2) for line in other)
-            return 10 * made + 5 * stopped + len(own)
+            open_to_x = [line for line in _LINES_OF[cell] if not line & o_cells]
+            open_to_o = [line for line in _LINES_OF[cell] if not line & x_cells]
+            prepared = sum(strong(line, x_cells, (self.empty + 1) // 2) for line in open_to_x)
+            stopped = sum(strong(line, o_cells, self.empty // 2) for line in open_to_o)
+            return 10 * prepared + 5 * stopped + len(open_to_x)
 
-        return _named(max(empty, key=merit))
+        return _cell_name(max(empty, key=merit))
 
     def constants(self) -> Sequence[str]:
         """Return every cell."""
-        return [_named(cell) for cell in range(CELLS)]
+        return [_cell_name(cell) for cell in range(CELLS)]
 
     @staticmethod
     def _values(instance: Position) -> dict[int, int]:
         return values_of_moves(*(_bits(instance.cells.tolist(), player) for player in (X, O)))
 
 
-def values_of_moves(mine: int, theirs: int) -> dict[int, int]:
+def values_of_moves(player_cells: int, rival_cells: int) -> dict[int, int]:
     """Return the value of each move, by cell, for the player to move: 1 for a win, 0 for a draw, -1 for a loss.
 
     Nobody has won yet.
@@ -197,23 +197,27 @@ def values_of_moves(mine: int, theirs: int) -> dict[int, int]:
     in the moves that are left; cells on none of them are all alike; where a line can be completed at once, or must be
     stopped, nothing else is tried.
     """
-    known: dict[tuple[int, int], int] = {}
+    value_of_position: dict[tuple[int, int], int] = {}
 
-    def value_of_move(mine: int, theirs: int, cell: int, my_lines: list[int], their_lines: list[int]) -> int:
-        mine |= 1 << cell
-        key = (theirs, mine)
-        if key not in known:
-            known[key] = value(theirs, mine, [line for line in their_lines if not line >> cell & 1], my_lines)
-        return -known[key]
+    def value_of_move(
+        own_cells: int, opponent_cells: int, cell: int, my_lines: list[int], their_lines: list[int]
+    ) -> int:
+        own_cells |= 1 << cell
+        key = (opponent_cells, own_cells)
+        if key not in value_of_position:
+            value_of_position[key] = value(
+                opponent_cells, own_cells, [line for line in their_lines if not line >> cell & 1], my_lines
+            )
+        return -value_of_position[key]
 
-    def value(mine: int, theirs: int, my_lines: list[int], their_lines: list[int]) -> int:
-        empty = ~(mine | theirs) & 2**CELLS - 1
-        left = empty.bit_count()
-        my_lines = [line for line in my_lines if (line & mine).bit_count() >= SIDE - (left + 1) // 2]
-        their_lines = [line for line in their_lines if (line & theirs).bit_count() >= SIDE - left // 2]
-        if any((line & mine).bit_count() == SIDE - 1 for line in my_lines):
+    def value(own_cells: int, opponent_cells: int, my_lines: list[int], their_lines: list[int]) -> int:
+        empty = ~(own_cells | opponent_cells) & 2**CELLS - 1
+        moves_left = empty.bit_count()
+        my_lines = [line for line in my_lines if (line & own_cells).bit_count() >= SIDE - (moves_left + 1) // 2]
+        their_lines = [line for line in their_lines if (line & opponent_cells).bit_count() >= SIDE - moves_left // 2]
+        if any((line & own_cells).bit_count() == SIDE - 1 for line in my_lines):
             return 1
-        threats = {line & ~theirs for line in their_lines if (line & theirs).bit_count() == SIDE - 1}
+        threats = {line & ~opponent_cells for line in their_lines if (line & opponent_cells).bit_count() == SIDE - 1}
         if len(threats) > 1:
             return -1
         live = 0
@@ -221,18 +225,22 @@ def values_of_moves(mine: int, theirs: int) -> dict[int, int]:
             live |= line
         elsewhere = empty & ~live
         moves = threats.pop() if threats else empty & live | elsewhere & -elsewhere
-        best, most = -1 if their_lines else 0, 1 if my_lines else 0
-        while best < most and moves:
+        best, best_possible = -1 if their_lines else 0, 1 if my_lines else 0
+        while best < best_possible and moves:
             cell = (moves & -moves).bit_length() - 1
             moves &= moves - 1
-            best = max(best, value_of_move(mine, theirs, cell, my_lines, their_lines))
+            best = max(best, value_of_move(own_cells, opponent_cells, cell, my_lines, their_lines))
         return best
 
-    my_lines, their_lines = ([line for line in LINES if not line & other] for other in (theirs, mine))
+    my_lines, their_lines = (
+        [line for line in LINES if not line & opponent] for opponent in (rival_cells, player_cells)
+    )
     return {
-        cell: 1 if _completes(mine | 1 << cell, cell) else value_of_move(mine, theirs, cell, my_lines, their_lines)
+        cell: 1
+        if _completes(player_cells | 1 << cell, cell)
+        else value_of_move(player_cells, rival_cells, cell, my_lines, their_lines)
         for cell in range(CELLS)
-        if not (mine | theirs) >> cell & 1
+        if not (player_cells | rival_cells) >> cell & 1
     }
 
 
@@ -240,31 +248,31 @@ class Solver:
     """Solver of positions by full search: 1 if the player to move wins, 0 for a draw, -1 for a loss."""
 
     def __init__(self) -> None:
-        self.known: dict[tuple[int, int], int] = {}
+        self.value_of_position: dict[tuple[int, int], int] = {}
 
-    def values_of_moves(self, mine: int, theirs: int) -> dict[int, int]:
+    def values_of_moves(self, own_cells: int, opponent_cells: int) -> dict[int, int]:
         """Return the value of each move for the player to move, by cell."""
-        empty = [cell for cell in range(CELLS) if not (mine | theirs) >> cell & 1]
-        return {cell: self._value_of_move(mine, theirs, cell) for cell in empty}
+        empty = [cell for cell in range(CELLS) if not (own_cells | opponent_cells) >> cell & 1]
+        return {cell: self._value_of_move(own_cells, opponent_cells, cell) for cell in empty}
 
-    def _value_of_move(self, mine: int, theirs: int, cell: int) -> int:
-        mine |= 1 << cell
-        return 1 if _completes(mine, cell) else -self.value(theirs, mine)
+    def _value_of_move(self, own_cells: int, opponent_cells: int, cell: int) -> int:
+        own_cells |= 1 << cell
+        return 1 if _completes(own_cells, cell) else -self.value(opponent_cells, own_cells)
 
-    def value(self, mine: int, theirs: int) -> int:
+    def value(self, own_cells: int, opponent_cells: int) -> int:
         """Return the value of a position in which nobody has won, for the player to move."""
-        key = (mine, theirs)
-        if key not in self.known:
+        key = (own_cells, opponent_cells)
+        if key not in self.value_of_position:
             best = -1
-            empty = ~(mine | theirs) & 2**CELLS - 1
+            empty = ~(own_cells | opponent_cells) & 2**CELLS - 1
             if not empty:
                 best = 0
             while empty and best < 1:
                 cell = (empty & -empty).bit_length() - 1
                 empty &= empty - 1
-                best = max(best, self._value_of_move(mine, theirs, cell))
-            self.known[key] = best
-        return self.known[key]
+                best = max(best, self._value_of_move(own_cells, opponent_cells, cell))
+            self.value_of_position[key] = best
+        return self.value_of_position[key]
 
 
 def _completes(player: int, cell: int) -> bool:
@@ -276,7 +284,7 @@ def _bits(cells: Sequence[int], player: int) -> int:
     return sum(1 << cell for cell, owner in enumerate(cells) if owner == player)
 
 
-def _named(cell: int) -> str:
+def _cell_name(cell: int) -> str:
     return f"{cell // SIDE + 1} {cell % SIDE + 1}"
 
 
@@ -429,7 +437,7 @@ class TicTacToe(PuzzleTask[State]):
         Raises:
             ValueError: anything else.
         """
-        row, column = parsing.integers(" ".join(text.split()), 1, SIDE, least=2, most=2, what="row or column")
+        row, column = parsing.integers(" ".join(text.split()), 1, SIDE, min_count=2, max_count=2, what="row or column")
         return np.asarray((row - 1) * SIDE + column - 1, self.action_space.dtype)
 
     def spell(self, action: np.ndarray, state: State, params: Params) -> str:

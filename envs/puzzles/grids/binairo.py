@@ -25,13 +25,13 @@ from rlbench_suite.dice import Dice
 from rlbench_suite.task_card import TaskCard
 
 from ..shared.grid_filling import FillTask, Grid, GridPuzzle, rows_as_bits
-from ..shared.symmetry import least, relabelled, square_symmetries
+from ..shared.symmetry import relabelled, smallest_form, square_symmetries
 from .line_solver import LineSolver, Options
 
 TO_FILL = {4: 6, 6: 22, 8: 40}
 """Cells to fill, by side."""
 
-_NONE, _ZEROS, _ONES = np.uint16(0), np.uint16(0x5555), np.uint16(0xAAAA)
+_NONE, _LOW_BITS, _HIGH_BITS = np.uint16(0), np.uint16(0x5555), np.uint16(0xAAAA)
 """Bits of a row, two a cell: no symbol, zeros, ones."""
 
 
@@ -65,22 +65,22 @@ class BinairoPuzzle(GridPuzzle[Instance]):
         solver = LineSolver(self.rows, 2)
         (full,) = solver.solutions([self._lines] * self.rows, [self._lines] * self.rows, 1, dice)
         cells = solver.cells(full)
-        left = TO_FILL[self.rows]
+        cells_to_empty = TO_FILL[self.rows]
         for cell in dice.shuffled(range(len(cells))):
             value = cells[cell]
             cells[cell] = 3 - value
-            other = self._options(cells)
+            options_without_value = self._options(cells)
             cells[cell] = 0
-            if solver.solutions(*other, 1):
+            if solver.solutions(*options_without_value, 1):
                 cells[cell] = value
-            elif (left := left - 1) == 0:
+            elif (cells_to_empty := cells_to_empty - 1) == 0:
                 return Instance(np.array(cells, np.int8))
         return None
 
     def canonical(self, instance: Instance) -> bytes:
         """Return the least of the eight rotations and reflections, each with its first symbol named 0."""
         cells = instance.givens.tolist()
-        return least(relabelled(cells[i] for i in order) for order in square_symmetries(self.rows))
+        return smallest_form(relabelled(cells[i] for i in order) for order in square_symmetries(self.rows))
 
     def rules(self) -> str:
         """State the rules."""
@@ -104,10 +104,10 @@ class BinairoPuzzle(GridPuzzle[Instance]):
     def solution(self, instance: Instance) -> Grid:
         """Return the first solution that a search finds; it is the only one."""
         solver = LineSolver(self.rows, 2)
-        found = solver.solutions(*self._options(instance.givens.tolist()), 1)
-        if not found:
+        solutions = solver.solutions(*self._options(instance.givens.tolist()), 1)
+        if not solutions:
             raise ValueError("this grid has no solution")
-        return self.as_rows(solver.cells(found[0]))
+        return self.as_rows(solver.cells(solutions[0]))
 
     def difficulty(self, instance: Instance) -> float:
         """Count the lines that a search for a second solution reads."""
@@ -118,7 +118,7 @@ class BinairoPuzzle(GridPuzzle[Instance]):
     def heuristic(self, instance: Instance) -> str:
         """Put 0 into each cell in reading order, or 1 where a 0 would be one too many or the third in a row."""
         side, half = self.rows, self.rows // 2
-        grid = self.given(instance)
+        grid = self.clue_rows(instance)
         for r in range(side):
             for c in range(side):
                 if grid[r][c] == 0:
@@ -170,23 +170,23 @@ class Binairo(FillTask):
         for r, row in enumerate(rows):
             thirds = (row << 2 & row << 4) | (row >> 2 & row >> 4) | (row << 2 & row >> 2)
             thirds |= (above[r] & above[r + 1]) | (below[r + 1] & below[r + 2]) | (above[r + 1] & below[r + 1])
-            closed = thirds | enough | self._enough(row, _ZEROS) | self._enough(row, _ONES)
-            empty = ~(row | row >> 1) & _ZEROS
+            closed = thirds | enough | self._enough(row, _LOW_BITS) | self._enough(row, _HIGH_BITS)
+            empty = ~(row | row >> 1) & _LOW_BITS
             free.append((empty | empty << 1) & ~closed & self._lowest(self.side))
         return unpack_bits(free, 2 * self.side)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether every line is balanced, without three in a row, and unlike the others."""
         side, rows = self.side, self._rows(cells)
-        kept = [lax.population_count(row & _ONES) == side // 2 for row in rows]
-        kept.append(self._balanced(rows) == self._lowest(side))
-        kept += [row & row >> 2 & row >> 4 == 0 for row in rows]
-        kept += [rows[r] & rows[r + 1] & rows[r + 2] == 0 for r in range(side - 2)]
-        kept += [one != other for one, other in combinations(rows, 2)]
+        conditions = [lax.population_count(row & _HIGH_BITS) == side // 2 for row in rows]
+        conditions.append(self._balanced(rows) == self._lowest(side))
+        conditions += [row & row >> 2 & row >> 4 == 0 for row in rows]
+        conditions += [rows[r] & rows[r + 1] & rows[r + 2] == 0 for r in range(side - 2)]
+        conditions += [row_above != row_below for row_above, row_below in combinations(rows, 2)]
         for apart in range(1, side):
             different = reduce(operator.or_, (row ^ row >> 2 * apart for row in rows))
-            kept.append(~different & _ONES & self._lowest(side - apart) == 0)
-        return reduce(operator.and_, kept)
+            conditions.append(~different & _HIGH_BITS & self._lowest(side - apart) == 0)
+        return reduce(operator.and_, conditions)
 
     def _rows(self, cells: jax.Array) -> list[jax.Array]:
         """Return each row as a uint16 with two bits for each cell: one for each symbol, in the order of actions."""

@@ -29,7 +29,7 @@ from rlbench_suite.task_card import TaskCard
 
 from ..shared.board import Board
 from ..shared.grid_filling import FillTask, Grid, GridPuzzle, rows_as_bits
-from ..shared.symmetry import least, square_symmetries
+from ..shared.symmetry import smallest_form, square_symmetries
 
 TENTS = {5: 5, 6: 7, 8: 12}
 """Side to the number of tents, and of trees."""
@@ -63,21 +63,23 @@ class CampsitePuzzle(GridPuzzle[Instance]):
 
     def compose(self, dice: Dice) -> Instance | None:
         """Draw random tents that do not touch and a random tree beside each. Return None if that gives no instance."""
-        side, most = self.rows, TENTS[self.rows]
+        side, num_tents = self.rows, TENTS[self.rows]
         tents: set[int] = set()
-        taken: set[int] = set()
+        trees: set[int] = set()
         for cell in dice.shuffled(range(side * side)):
-            if len(tents) < most and not any(other in tents for other in self._around(cell, diagonally=True)):
+            if len(tents) < num_tents and not any(
+                neighbour in tents for neighbour in self._around(cell, diagonally=True)
+            ):
                 tents.add(cell)
         for tent in sorted(tents):
-            places = [cell for cell in self._around(tent) if cell not in tents and cell not in taken]
-            if not places:
+            free_cells = [cell for cell in self._around(tent) if cell not in tents and cell not in trees]
+            if not free_cells:
                 return None
-            taken.add(dice.choice(places))
-        if len(tents) < most:
+            trees.add(dice.choice(free_cells))
+        if len(tents) < num_tents:
             return None
         cells = np.zeros(side * side, np.int8)
-        cells[sorted(taken)] = TREE
+        cells[sorted(trees)] = TREE
         rows = [sum(tent // side == i for tent in tents) for i in range(side)]
         columns = [sum(tent % side == i for tent in tents) for i in range(side)]
         instance = Instance(cells, np.array(rows + columns, np.int8))
@@ -97,7 +99,7 @@ class CampsitePuzzle(GridPuzzle[Instance]):
             else:
                 lines = [i // side for i in rows] + [side + i % side for i in columns]
             forms.append([cells[i] for i in order] + [counts[i] for i in lines])
-        return least(forms)
+        return smallest_form(forms)
 
     def rules(self) -> str:
         """State the rules."""
@@ -119,17 +121,17 @@ class CampsitePuzzle(GridPuzzle[Instance]):
     def broken(self, instance: Instance, grid: Grid) -> str:
         """Name a wrong count, tents that touch, or the impossibility of a pairing."""
         counts, side = instance.counts.tolist(), self.rows
-        for kind, lines, wanted in (
+        for kind, lines, line_counts in (
             ("row", grid, counts[:side]),
             ("column", list(zip(*grid, strict=True)), counts[side:]),
         ):
-            for i, (line, count) in enumerate(zip(lines, wanted, strict=True)):
+            for i, (line, count) in enumerate(zip(lines, line_counts, strict=True)):
                 if line.count(TENT) != count:
                     return f"{kind} {i + 1} has {line.count(TENT)} tents, not {count}"
         cells = [value for row in grid for value in row]
         tents = [cell for cell, value in enumerate(cells) if value == TENT]
         for tent in tents:
-            if any(cells[other] == TENT for other in self._around(tent, diagonally=True)):
+            if any(cells[neighbour] == TENT for neighbour in self._around(tent, diagonally=True)):
                 return f"the tent in row {tent // side + 1}, column {tent % side + 1} touches another"
         return "" if self._paired(cells, tents) else "trees and tents cannot be paired off"
 
@@ -138,9 +140,9 @@ class CampsitePuzzle(GridPuzzle[Instance]):
         rows = next(_Search(self, instance).arrangements(), None)
         if rows is None:
             raise ValueError("this campsite has no solution")
-        given = self.given(instance)
+        clues = self.clue_rows(instance)
         return [
-            [given[r][c] or (TENT if tents >> c & 1 else GRASS) for c in range(self.columns)]
+            [clues[r][c] or (TENT if tents >> c & 1 else GRASS) for c in range(self.columns)]
             for r, tents in enumerate(rows)
         ]
 
@@ -153,17 +155,17 @@ class CampsitePuzzle(GridPuzzle[Instance]):
 
     def heuristic(self, instance: Instance) -> str:
         """Pitch a tent in reading order wherever the counts leave room, a tree is beside it and no tent touches it."""
-        side, left = self.rows, instance.counts.tolist()
+        side, tents_left = self.rows, instance.counts.tolist()
         cells = instance.givens.tolist()
         for cell, value in enumerate(instance.givens.tolist()):
             row, column = cell // side, side + cell % side
             if value == 0:
-                lonely = not any(cells[other] == TENT for other in self._around(cell, diagonally=True))
-                beside = any(cells[other] == TREE for other in self._around(cell))
-                fits = lonely and beside and left[row] > 0 and left[column] > 0
+                lonely = not any(cells[neighbour] == TENT for neighbour in self._around(cell, diagonally=True))
+                beside = any(cells[neighbour] == TREE for neighbour in self._around(cell))
+                fits = lonely and beside and tents_left[row] > 0 and tents_left[column] > 0
                 cells[cell] = TENT if fits else GRASS
-                left[row] -= fits
-                left[column] -= fits
+                tents_left[row] -= fits
+                tents_left[column] -= fits
         return self.written(self.as_rows(cells))
 
     def _around(self, cell: int, *, diagonally: bool = False) -> list[int]:
@@ -181,11 +183,11 @@ class CampsitePuzzle(GridPuzzle[Instance]):
         """Return whether trees and tents can be paired off, by augmenting paths."""
         tent_of: dict[int, int] = {}
 
-        def find(tent: int, asked: set[int]) -> bool:
+        def find(tent: int, tried_trees: set[int]) -> bool:
             for tree in self._around(tent):
-                if cells[tree] == TREE and tree not in asked:
-                    asked.add(tree)
-                    if tree not in tent_of or find(tent_of[tree], asked):
+                if cells[tree] == TREE and tree not in tried_trees:
+                    tried_trees.add(tree)
+                    if tree not in tent_of or find(tent_of[tree], tried_trees):
                         tent_of[tree] = tent
                         return True
             return False
@@ -199,23 +201,23 @@ class _Search:
     def __init__(self, puzzle: CampsitePuzzle, instance: Instance) -> None:
         self.tried = 0
         side, self._every = puzzle.rows, 2**puzzle.rows - 1
-        grid = puzzle.given(instance)
+        grid = puzzle.clue_rows(instance)
         self._counts = instance.counts.tolist()
         self._trees = [sum(1 << c for c, value in enumerate(row) if value == TREE) for row in grid]
-        places = [self._beside(self._trees, r) & ~self._trees[r] for r in range(side)]
+        fields = [self._beside(self._trees, r) & ~self._trees[r] for r in range(side)]
         apart = [tents for tents in range(2**side) if not tents & tents >> 1]
         self._options = [
-            [tents for tents in apart if not tents & ~place and tents.bit_count() == count]
-            for place, count in zip(places, self._counts[:side], strict=True)
+            [tents for tents in apart if not tents & ~field and tents.bit_count() == count]
+            for field, count in zip(fields, self._counts[:side], strict=True)
         ]
 
     def arrangements(self) -> Iterator[list[int]]:
         """Return the tents of each row, for every arrangement with a tent beside each tree and the other way round."""
         yield from self._extend([], self._counts[len(self._options) :])
 
-    def _extend(self, rows: list[int], left: list[int]) -> Iterator[list[int]]:
+    def _extend(self, rows: list[int], counts_left: list[int]) -> Iterator[list[int]]:
         if len(rows) == len(self._options):
-            if not any(left) and not self._alone(rows, len(rows) - 1):
+            if not any(counts_left) and not self._alone(rows, len(rows) - 1):
                 yield rows
             return
         above = rows[-1] if rows else 0
@@ -224,7 +226,7 @@ class _Search:
             if tents & near:
                 continue
             self.tried += 1
-            after = [count - (tents >> c & 1) for c, count in enumerate(left)]
+            after = [count - (tents >> c & 1) for c, count in enumerate(counts_left)]
             longer = [*rows, tents]
             if min(after) >= 0 and not (rows and self._alone(longer, len(rows) - 1)):
                 yield from self._extend(longer, after)
@@ -265,19 +267,19 @@ class Campsite(FillTask):
     def fact_components(self) -> tuple[Component, ...]:
         """Describe the entries in the order of :meth:`facts`."""
 
-        most = f"{(self.side + 1) // 2} tents"
+        unit = f"{(self.side + 1) // 2} tents"
         return tuple(
-            Component(f"{line}_counts", f"how many tents stand in each {line}", most, (self.side,))
+            Component(f"{line}_counts", f"how many tents stand in each {line}", unit, (self.side,))
             for line in ("row", "column")
         )
 
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Allow grass that leaves its lines room for tents, and tents beside a tree, apart and within the counts."""
         gaps, tents, trees = self._rows(cells)
-        held, free = self._tally(tents), self._tally(gaps)
-        left = [instance.counts[i] - count for i, count in enumerate(held)]
-        lacking = self._cross([count > 0 for count in left])
-        spare = self._cross([count > needed for count, needed in zip(free, left, strict=True)])
+        pitched, free = self._tally(tents), self._tally(gaps)
+        tents_left = [instance.counts[i] - count for i, count in enumerate(pitched)]
+        lacking = self._cross([count > 0 for count in tents_left])
+        spare = self._cross([count > needed for count, needed in zip(free, tents_left, strict=True)])
         fits, wide = self._beside(trees), [row | row << 2 | row >> 2 for row in tents]
         rows = []
         for r, gap in enumerate(gaps):
@@ -289,12 +291,12 @@ class Campsite(FillTask):
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether counts are right, no tents touch, each tree is beside a tent, and each tent beside a tree."""
         _, tents, trees = self._rows(cells)
-        kept = [count == instance.counts[i] for i, count in enumerate(self._tally(tents))]
-        kept += [row & row << 2 == 0 for row in tents]
-        kept += [row & (near | near << 2 | near >> 2) == 0 for near, row in pairwise(tents)]
-        for some, others in ((tents, trees), (trees, tents)):
-            kept += [row & ~near == 0 for row, near in zip(some, self._beside(others), strict=True)]
-        return reduce(operator.and_, kept)
+        conditions = [count == instance.counts[i] for i, count in enumerate(self._tally(tents))]
+        conditions += [row & row << 2 == 0 for row in tents]
+        conditions += [row & (near | near << 2 | near >> 2) == 0 for near, row in pairwise(tents)]
+        for some, counterparts in ((tents, trees), (trees, tents)):
+            conditions += [row & ~near == 0 for row, near in zip(some, self._beside(counterparts), strict=True)]
+        return reduce(operator.and_, conditions)
 
     def _rows(self, cells: jax.Array) -> tuple[list[jax.Array], list[jax.Array], list[jax.Array]]:
         """Return the empty cells, the tents and the trees of each row: two bits a cell, the lower one set."""

@@ -26,10 +26,10 @@ from rlbench_suite.dice import Dice
 from rlbench_suite.reductions import union
 from rlbench_suite.task_card import TaskCard
 
-from ..shared.board import FILLED, GIVEN, INK, LINE, PAPER, Board
+from ..shared.board import CLUE_PAPER, FILLED, INK, LINE, PAPER, Board
 from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle, GridState, either
 from ..shared.puzzle_task import Params
-from ..shared.symmetry import least, relabelled, square_symmetries
+from ..shared.symmetry import relabelled, smallest_form, square_symmetries
 
 BLACK, WHITE = 1, 2
 LARGEST_SIDE = 9
@@ -69,9 +69,9 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         """The neighbours of each cell."""
         self._in_line = [
             sum(
-                1 << other
-                for other in range(side * side)
-                if other != cell and (other // side == cell // side or other % side == cell % side)
+                1 << other_cell
+                for other_cell in range(side * side)
+                if other_cell != cell and (other_cell // side == cell // side or other_cell % side == cell % side)
             )
             for cell in range(side * side)
         ]
@@ -87,17 +87,17 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         for cell in black_cells:
             numbers[cell] = self._number_in_line(cell, black, numbers, dice)
         for _ in range(_MOST_REDRAWN):
-            others = [found for found in islice(self._solutions(numbers), 2) if found != black]
-            if not others:
+            other_solutions = [solution for solution in islice(self._solutions(numbers), 2) if solution != black]
+            if not other_solutions:
                 return Instance(np.zeros(len(numbers), np.int8), np.array(numbers, np.int8))
-            cell = dice.choice([c for c in black_cells if not others[0] >> c & 1] or black_cells)
+            cell = dice.choice([c for c in black_cells if not other_solutions[0] >> c & 1] or black_cells)
             numbers[cell] = self._number_in_line(cell, black, numbers, dice)
         return None
 
     def canonical(self, instance: Instance) -> bytes:
         """Return the least of the eight rotations and reflections, numbers renamed in order of first occurrence."""
         numbers = instance.numbers.tolist()
-        return least(relabelled(numbers[i] for i in order) for order in square_symmetries(self.rows))
+        return smallest_form(relabelled(numbers[i] for i in order) for order in square_symmetries(self.rows))
 
     def rules(self) -> str:
         """State the rules."""
@@ -116,9 +116,9 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         """Name the first repeated number, the first black neighbours, or unconnected white cells."""
         numbers = instance.numbers.tolist()
         black = sum(1 << c for c, value in enumerate(v for row in grid for v in row) if value == BLACK)
-        for cell, same in enumerate(self._repeats(numbers)):
+        for cell, equal_cells in enumerate(self._repeats(numbers)):
             where = f"row {cell // self.rows + 1}, column {cell % self.rows + 1}"
-            if not black >> cell & 1 and same & ~black:
+            if not black >> cell & 1 and equal_cells & ~black:
                 return f"the white {numbers[cell]} in {where} comes again in its row or column"
             if black >> cell & 1 and self._beside[cell] & black:
                 return f"the black cell in {where} has a black neighbour"
@@ -144,8 +144,8 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         is black.
         """
         black = 0
-        for cell, same in enumerate(self._repeats(instance.numbers.tolist())):
-            if same & ~black and not self._beside[cell] & black:
+        for cell, equal_cells in enumerate(self._repeats(instance.numbers.tolist())):
+            if equal_cells & ~black and not self._beside[cell] & black:
                 black |= 1 << cell
         return self.written(self._coloured(black))
 
@@ -185,7 +185,7 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         side = self.rows
         row, column = divmod(cell, side)
         across, down = (
-            {numbers[other] for other in line if not black >> other & 1}
+            {numbers[line_cell] for line_cell in line if not black >> line_cell & 1}
             for line in (range(row * side, (row + 1) * side), range(column, side * side, side))
         )
         return dice.choice(sorted(across & down or across | down))
@@ -245,8 +245,8 @@ class HitoriPuzzle(GridPuzzle[Instance]):
     def _spread(self, cells: int) -> int:
         """Return the neighbours of some cells."""
         side = self.rows
-        left, right = (cells & self._not_first) >> 1, cells << 1 & self._not_first
-        return (left | right | cells << side | cells >> side) & self._every
+        to_left, to_right = (cells & self._not_first) >> 1, cells << 1 & self._not_first
+        return (to_left | to_right | cells << side | cells >> side) & self._every
 
     def _reached(self, start: int, ground: int) -> int:
         """Return the cells of the ground that are connected with the start."""
@@ -272,7 +272,7 @@ class Hitori(CellFillTask):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.side = self.puzzle.rows
-        self.places = np.arange(self.side, dtype=np.uint16)
+        self.shifts = np.arange(self.side, dtype=np.uint16)
 
     @property
     def fact_count(self) -> int:
@@ -304,8 +304,8 @@ class Hitori(CellFillTask):
         beside = padded[:-2, 1:-1] | padded[2:, 1:-1] | padded[1:-1, :-2] | padded[1:-1, 2:]
         number = self._numbers(instance)
         white = jnp.where(grid == WHITE, number, 0)
-        taken = self._union(white, 1)[:, None] | self._union(white, 0)
-        return either(~beside, taken & number == 0)
+        used_numbers = self._union(white, 1)[:, None] | self._union(white, 0)
+        return either(~beside, used_numbers & number == 0)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether no black cells touch, the white cells are connected, and no line repeats a white number."""
@@ -334,7 +334,7 @@ class Hitori(CellFillTask):
         A flood starts from the first cell. It fills rows (as words) in both directions over distances that double, then
         the neighbouring rows, until nothing changes.
         """
-        ground = self._union(cells.astype(jnp.uint16) << self.places, 1)
+        ground = self._union(cells.astype(jnp.uint16) << self.shifts, 1)
         first = jnp.argmax(ground != 0)
         start = jnp.where(np.arange(self.side) == first, ground & -ground, 0)
 
@@ -359,7 +359,7 @@ class Hitori(CellFillTask):
     def draw(self, state: GridState, params: Params) -> np.ndarray:
         """Draw the numbers; those not yet coloured on grey."""
         board = Board(self.side, self.side, self.picture_shape)
-        papers, inks = (GIVEN, INK, PAPER), (INK, LINE, FILLED)
+        papers, inks = (CLUE_PAPER, INK, PAPER), (INK, LINE, FILLED)
         for cell, value in enumerate(np.asarray(state.cells).tolist()):
             row, column = divmod(cell, self.side)
             board.cell(row, column, paper=papers[value])

@@ -57,11 +57,11 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         side = self.square()
         self._sum = [sum(c + 1 for c in range(side) if row >> c & 1) for row in range(2**side)]
         """Sum of each filling of a row; bit c of a filling is column c + 1."""
-        self._ones = [sum(1 << 8 * c for c in range(side) if row >> c & 1) for row in range(2**side)]
+        self._row_ones = [sum(1 << 8 * c for c in range(side) if row >> c & 1) for row in range(2**side)]
         """A row with a byte for each cell."""
-        tops = 128 * self._ones[-1]
+        tops = 128 * self._row_ones[-1]
         self._limits = [
-            (tops - r * self._ones[-1], tops - (r * (r - 1) // 2 + 1) * self._ones[-1]) for r in range(side + 1)
+            (tops - r * self._row_ones[-1], tops - (r * (r - 1) // 2 + 1) * self._row_ones[-1]) for r in range(side + 1)
         ]
         """Numbers to add for each r: the first sets the top bit of bytes that are at least r, the second that of bytes
         that the rows before r cannot make.
@@ -72,16 +72,20 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         """Fillings for each row and sum: top bits, their contribution to the column sums, and ones."""
         for r, by_sum in enumerate(self._fitting):
             for row, total in enumerate(self._sum):
-                by_sum[total].append((128 * self._ones[row], r * self._ones[row], self._ones[row]))
-        self._sum_of = dict(zip(self._ones, self._sum, strict=True))
+                by_sum[total].append((128 * self._row_ones[row], r * self._row_ones[row], self._row_ones[row]))
+        self._sum_of = dict(zip(self._row_ones, self._sum, strict=True))
         self._cells = {
-            ones: bytes(FILLED if row >> c & 1 else BLANK for c in range(side)) for row, ones in enumerate(self._ones)
+            row_ones: bytes(FILLED if row >> c & 1 else BLANK for c in range(side))
+            for row, row_ones in enumerate(self._row_ones)
         }
         """The cells of such a row."""
-        self._lines = {ones: self.written([list(cells)]) for ones, cells in self._cells.items()}
+        self._lines = {row_ones: self.written([list(cells)]) for row_ones, cells in self._cells.items()}
         """The same row in the format of an answer."""
         self._counted = [
-            [r * ones + (total << 8 * (side + r - 1)) for ones, total in zip(self._ones, self._sum, strict=True)]
+            [
+                r * row_ones + (total << 8 * (side + r - 1))
+                for row_ones, total in zip(self._row_ones, self._sum, strict=True)
+            ]
             for r in range(1, side + 1)
         ]
         """Contribution of each filling to the sums, by row: bytes of the columns, then of the rows."""
@@ -102,9 +106,9 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
     def admits(self, instance: Instance) -> bool:
         """Return whether there is no second solution."""
         sums = self._sums(instance)
-        found, _ = self._solutions(*sums, 2)
-        self._searched = sums, found[0]
-        return len(found) == 1
+        solutions, _ = self._solutions(*sums, 2)
+        self._searched = sums, solutions[0]
+        return len(solutions) == 1
 
     def canonical(self, instance: Instance) -> bytes:
         """Return the lesser of the two forms in which rows and columns are exchanged."""
@@ -135,10 +139,10 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         """Name the first line that misses its clue."""
         across = list(zip(*grid, strict=True))
         for kind, lines, sums in (("row", grid, instance.row_sums), ("column", across, instance.column_sums)):
-            for number, (line, wanted) in enumerate(zip(lines, sums.tolist(), strict=True), 1):
-                total = sum(place for place, value in enumerate(line, 1) if value == FILLED)
-                if total != wanted:
-                    return f"{kind} {number} adds up to {total}, its clue is {wanted}"
+            for number, (line, clue) in enumerate(zip(lines, sums.tolist(), strict=True), 1):
+                total = sum(position for position, value in enumerate(line, 1) if value == FILLED)
+                if total != clue:
+                    return f"{kind} {number} adds up to {total}, its clue is {clue}"
         return ""
 
     def solution(self, instance: Instance) -> Grid:
@@ -151,13 +155,13 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
 
     def _first(self, instance: Instance) -> tuple[int, ...]:
         sums = self._sums(instance)
-        known, solution = self._searched
-        if known == sums:
+        searched_sums, solution = self._searched
+        if searched_sums == sums:
             return solution
-        found, _ = self._solutions(*sums, 1)
-        if not found:
+        solutions, _ = self._solutions(*sums, 1)
+        if not solutions:
             raise ValueError("these clues have no solution")
-        return found[0]
+        return solutions[0]
 
     def difficulty(self, instance: Instance) -> float:
         """Count the rows tried by a search for all solutions."""
@@ -167,12 +171,12 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         """Fill each row from its last cell wherever neither its row nor its column would exceed its clue."""
         lacking = instance.column_sums.tolist()
         grid = []
-        for r, wanted in enumerate(instance.row_sums.tolist(), 1):
-            rest = wanted
+        for r, clue in enumerate(instance.row_sums.tolist(), 1):
+            clue_left = clue
             line = [BLANK] * self.columns
             for c in reversed(range(self.columns)):
-                if c + 1 <= rest and r <= lacking[c]:
-                    rest -= c + 1
+                if c + 1 <= clue_left and r <= lacking[c]:
+                    clue_left -= c + 1
                     lacking[c] -= r
                     line[c] = FILLED
             grid.append(line)
@@ -183,17 +187,20 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         """Return the sums of the rows, and those of the columns as bytes of a number."""
         return instance.row_sums.tobytes(), int.from_bytes(instance.column_sums.tobytes(), "little")
 
-    def _solutions(self, row_sums: bytes, lacking: int, most: float = math.inf) -> tuple[list[tuple[int, ...]], int]:
-        """Return all fillings, or ``most`` of them, a number for each row with a byte for each cell; and the rows
-        tried.
+    def _solutions(
+        self, row_sums: bytes, lacking: int, max_solutions: float = math.inf
+    ) -> tuple[list[tuple[int, ...]], int]:
+        """Return all fillings, or ``max_solutions`` of them, and the number of rows tried.
+
+        A filling has a number for each row, with a byte for each cell.
 
         Rows are placed from the last one. The numbers 1 to r make every sum up to r (r + 1) / 2. So with r rows left,
         the missing part of a column's sum decides exactly whether the sum is still possible. In the first two rows it
         decides which cells are filled.
         """
-        ones, limits, fitting = self._ones[-1], self._limits, self._fitting
-        tops = ones << 7
-        found: list[tuple[int, ...]] = []
+        all_ones, limits, fitting = self._row_ones[-1], self._limits, self._fitting
+        tops = all_ones << 7
+        solutions: list[tuple[int, ...]] = []
         tried = 0
         waiting: list[tuple[int, int, tuple[int, ...]]] = [(self.rows, lacking, ())]
         while waiting:
@@ -202,8 +209,8 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
                 at_least, beyond = limits[r]
                 never = tops & ~(lacking + at_least)  # a sum is below 128, so no byte carries into the next
                 must = lacking + beyond & tops
-                settled = must | never  # what must be filled can be
-                rows = [row for row in fitting[r][row_sums[r - 1]] if row[0] & settled == must]
+                decided = must | never  # what must be filled can be
+                rows = [row for row in fitting[r][row_sums[r - 1]] if row[0] & decided == must]
                 tried += len(rows)
                 if not rows:
                     break
@@ -215,15 +222,15 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
                 lacking -= count
                 below = (row, *below)
             else:
-                first, second = lacking & ones, lacking >> 1 & ones
+                first, second = lacking & all_ones, lacking >> 1 & all_ones
                 if self._sum_of[second] == row_sums[1]:
                     tried += 1
                     if self._sum_of[first] == row_sums[0]:
                         tried += 1
-                        found.append((first, second, *below))
-                        if len(found) == most:
+                        solutions.append((first, second, *below))
+                        if len(solutions) == max_solutions:
                             break
-        return found, tried
+        return solutions, tried
 
 
 class Kakurasu(CellFillTask):
@@ -262,16 +269,16 @@ class Kakurasu(CellFillTask):
 
     def facts(self, instance: Any) -> jax.Array:
         """Return row clues, then column clues, as fractions of the largest sum."""
-        most = self.dtype.type(2 / (self.side * (self.side + 1)))
-        return jnp.concatenate([instance.row_sums, instance.column_sums]).astype(self.dtype) * most
+        scale = self.dtype.type(2 / (self.side * (self.side + 1)))
+        return jnp.concatenate([instance.row_sums, instance.column_sums]).astype(self.dtype) * scale
 
     @property
     def fact_components(self) -> tuple[Component, ...]:
         """Describe the entries in the order of :meth:`facts`."""
 
-        most = f"{self.side * (self.side + 1) // 2}"
+        unit = f"{self.side * (self.side + 1) // 2}"
         return tuple(
-            Component(f"{line}_sums", f"clue of each {line}: the sum of its filled cells", most, (self.side,))
+            Component(f"{line}_sums", f"clue of each {line}: the sum of its filled cells", unit, (self.side,))
             for line in ("row", "column")
         )
 

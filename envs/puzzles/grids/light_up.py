@@ -29,7 +29,7 @@ from rlbench_suite.task_card import TaskCard
 from ..shared.board import INK, PAPER, Board
 from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle, GridState, either
 from ..shared.puzzle_task import Params
-from ..shared.symmetry import least, square_symmetries
+from ..shared.symmetry import smallest_form, square_symmetries
 from .neighbours import neighbours
 
 BULB, DARK, WALL, NUMBERED = 1, 2, 3, 4
@@ -69,28 +69,28 @@ class LightUpPuzzle(GridPuzzle[Instance]):
         givens = [0] * cells
         for wall in dice.sample(range(cells), self.walls):
             givens[wall] = WALL
-        seen = self._seen_from(givens)
+        lit_from = self._lit_from(givens)
         bulbs, unlit = 0, [cell for cell in range(cells) if not givens[cell]]
         dice.shuffle(unlit)
         for cell in unlit:
-            if not seen[cell] & bulbs:
+            if not lit_from[cell] & bulbs:
                 bulbs |= 1 << cell
         walls = [cell for cell in range(cells) if givens[cell]]
         for wall in walls:
             givens[wall] = NUMBERED + (self._beside[wall] & bulbs).bit_count()
-        if not self._has_one_solution(givens, seen):
+        if not self._has_one_solution(givens, lit_from):
             return None
         dice.shuffle(walls)
         for wall in walls:
             number, givens[wall] = givens[wall], WALL
-            if not self._has_one_solution(givens, seen):
+            if not self._has_one_solution(givens, lit_from):
                 givens[wall] = number
         return Instance(np.array(givens, np.int8))
 
     def canonical(self, instance: Instance) -> bytes:
         """Return the least of the eight rotations and reflections."""
         cells = instance.givens.tolist()
-        return least([cells[i] for i in order] for order in square_symmetries(self.rows))
+        return smallest_form([cells[i] for i in order] for order in square_symmetries(self.rows))
 
     def rules(self) -> str:
         """State the rules."""
@@ -104,57 +104,57 @@ class LightUpPuzzle(GridPuzzle[Instance]):
     def broken(self, instance: Instance, grid: Grid) -> str:
         """Name the first unlit cell, bulb lit by another, or wall with a wrong number of bulbs."""
         cells = [value for row in grid for value in row]
-        seen = self._seen_from(cells)
+        lit_from = self._lit_from(cells)
         bulbs = sum(1 << cell for cell, value in enumerate(cells) if value == BULB)
         for cell, value in enumerate(cells):
             where = f"row {cell // self.rows + 1}, column {cell % self.rows + 1}"
-            if value == BULB and seen[cell] & bulbs != 1 << cell:
+            if value == BULB and lit_from[cell] & bulbs != 1 << cell:
                 return f"the bulb in {where} is lit by another"
-            if value == DARK and not seen[cell] & bulbs:
+            if value == DARK and not lit_from[cell] & bulbs:
                 return f"the cell in {where} is not lit"
-            if value >= NUMBERED and (found := (self._beside[cell] & bulbs).bit_count()) != value - NUMBERED:
-                return f"the wall in {where} has {found} bulbs beside it, not {value - NUMBERED}"
+            if value >= NUMBERED and (count := (self._beside[cell] & bulbs).bit_count()) != value - NUMBERED:
+                return f"the wall in {where} has {count} bulbs beside it, not {value - NUMBERED}"
         return ""
 
     def solution(self, instance: Instance) -> Grid:
         """Return the first solution that a search finds; it is the only one."""
         givens = instance.givens.tolist()
-        for bulbs in self._solutions(givens, self._seen_from(givens)):
+        for bulbs in self._solutions(givens, self._lit_from(givens)):
             return self._with_bulbs(givens, bulbs)
         raise ValueError("these walls have no solution")
 
     def difficulty(self, instance: Instance) -> float:
         """Count the bulbs tried by a search for all solutions."""
         givens, tried = instance.givens.tolist(), [0]
-        for _ in self._solutions(givens, self._seen_from(givens), tried):
+        for _ in self._solutions(givens, self._lit_from(givens), tried):
             pass
         return float(tried[0])
 
     def heuristic(self, instance: Instance) -> str:
         """Put bulbs beside each wall up to its number, then into unlit cells, in reading order and never beside a 0."""
         givens = instance.givens.tolist()
-        seen = self._seen_from(givens)
+        lit_from = self._lit_from(givens)
         bulbs = barred = 0
         for cell, value in enumerate(givens):
             if value == NUMBERED:
                 barred |= self._beside[cell]
         for cell, value in enumerate(givens):
             if value > NUMBERED:
-                for other in self._bits(self._beside[cell] & ~barred):
+                for neighbour in self._bits(self._beside[cell] & ~barred):
                     few = (self._beside[cell] & bulbs).bit_count() < value - NUMBERED
-                    if few and not givens[other] and not seen[other] & bulbs:
-                        bulbs |= 1 << other
+                    if few and not givens[neighbour] and not lit_from[neighbour] & bulbs:
+                        bulbs |= 1 << neighbour
         for cell, value in enumerate(givens):
-            if not value and not seen[cell] & bulbs and not barred >> cell & 1:
+            if not value and not lit_from[cell] & bulbs and not barred >> cell & 1:
                 bulbs |= 1 << cell
         return self.written(self._with_bulbs(givens, bulbs))
 
     # -- search: a bit for every cell --------------------------------------------------------------------------------
 
-    def _seen_from(self, cells: Sequence[int]) -> list[int]:
+    def _lit_from(self, cells: Sequence[int]) -> list[int]:
         """Return the cells that a bulb in each cell would light, its own included; 0 for walls."""
         side = self.rows
-        seen = [0] * side * side
+        lit_from = [0] * side * side
         for line in range(side):
             for run in (range(line * side, (line + 1) * side), range(line, side * side, side)):
                 start = 0
@@ -162,44 +162,46 @@ class LightUpPuzzle(GridPuzzle[Instance]):
                     if end == side or cells[run[end]] >= WALL:
                         together = sum(1 << cell for cell in run[start:end])
                         for cell in run[start:end]:
-                            seen[cell] |= together
+                            lit_from[cell] |= together
                         start = end + 1
-        return seen
+        return lit_from
 
-    def _has_one_solution(self, givens: Sequence[int], seen: Sequence[int]) -> bool:
-        return len(list(islice(self._solutions(givens, seen), 2))) == 1
+    def _has_one_solution(self, givens: Sequence[int], lit_from: Sequence[int]) -> bool:
+        return len(list(islice(self._solutions(givens, lit_from), 2))) == 1
 
-    def _solutions(self, givens: Sequence[int], seen: Sequence[int], tried: list[int] | None = None) -> Iterator[int]:
+    def _solutions(
+        self, givens: Sequence[int], lit_from: Sequence[int], tried: list[int] | None = None
+    ) -> Iterator[int]:
         """Return all arrangements of bulbs as bits. Each appears once, because a place is barred after it was tried."""
         numbered = [(self._beside[w], value - NUMBERED) for w, value in enumerate(givens) if value >= NUMBERED]
         every = sum(1 << cell for cell, value in enumerate(givens) if not value)
 
         def search(bulbs: int, free: int, unlit: int) -> Iterator[int]:
             """Continue the search; ``free`` holds the unlit cells that may still get a bulb."""
-            settled = self._settled(numbered, seen, bulbs, free, unlit)
-            if settled is None:
+            forced = self._forced(numbered, lit_from, bulbs, free, unlit)
+            if forced is None:
                 return
-            bulbs, free, unlit = settled
+            bulbs, free, unlit = forced
             if not unlit:
                 yield bulbs
                 return
             fewest, best = 99, 0
             for cell in self._bits(unlit):
-                places = seen[cell] & free
-                if (count := places.bit_count()) < fewest:
-                    fewest, best = count, places
+                options = lit_from[cell] & free
+                if (count := options.bit_count()) < fewest:
+                    fewest, best = count, options
                     if count < 2:
                         break
             for cell in self._bits(best):
                 if tried:
                     tried[0] += 1
-                yield from search(bulbs | 1 << cell, free & ~seen[cell], unlit & ~seen[cell])
+                yield from search(bulbs | 1 << cell, free & ~lit_from[cell], unlit & ~lit_from[cell])
                 free &= ~(1 << cell)
 
         return search(0, every, every)
 
-    def _settled(
-        self, numbered: Sequence[tuple[int, int]], seen: Sequence[int], bulbs: int, free: int, unlit: int
+    def _forced(
+        self, numbered: Sequence[tuple[int, int]], lit_from: Sequence[int], bulbs: int, free: int, unlit: int
     ) -> tuple[int, int, int] | None:
         """Return the free cells after numbers took their last places or barred others; None if one is impossible."""
         changed = True
@@ -218,8 +220,8 @@ class LightUpPuzzle(GridPuzzle[Instance]):
                         if not free >> cell & 1:  # lit by the one just put
                             return None
                         bulbs |= 1 << cell
-                        unlit &= ~seen[cell]
-                        free &= ~seen[cell]
+                        unlit &= ~lit_from[cell]
+                        free &= ~lit_from[cell]
                     changed = True
         return bulbs, free, unlit
 
@@ -242,8 +244,8 @@ class LightUp(CellFillTask):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.side = self.puzzle.rows
-        self.places = np.arange(self.side, dtype=np.uint16)
-        self.observation_space = self.box(0.0, 1.0, (self.cells * (self.shown + 1),))
+        self.shifts = np.arange(self.side, dtype=np.uint16)
+        self.observation_space = self.box(0.0, 1.0, (self.cells * (self.contents + 1),))
 
     def observation(self, state: GridState, key: jax.Array, params: Params) -> jax.Array:
         """Return the symbols one-hot, then which cells are lit."""
@@ -276,8 +278,8 @@ class LightUp(CellFillTask):
         grid = cells.reshape(self.side, self.side)
         bulbs, walls = grid == BULB, grid >= WALL
         lit = self._reached(bulbs, walls)
-        kept = (grid < NUMBERED) | (self._beside(bulbs) == grid - NUMBERED)
-        return (kept & (walls | (lit != bulbs))).all()
+        number_fits = (grid < NUMBERED) | (self._beside(bulbs) == grid - NUMBERED)
+        return (number_fits & (walls | (lit != bulbs))).all()
 
     def _reached(self, sources: jax.Array, walls: jax.Array) -> jax.Array:
         """Return the cells lit by a source other than themselves, bool ``(side, side)``. Every line is a word whose
@@ -291,13 +293,13 @@ class LightUp(CellFillTask):
             down |= downward & down >> step
             upward &= upward << step
             downward &= downward >> step
-        lines = ((up << 1 | down >> 1) & free)[:, :, None] >> self.places & 1 != 0
+        lines = ((up << 1 | down >> 1) & free)[:, :, None] >> self.shifts & 1 != 0
         return lines[0] | lines[1].T
 
     def _words(self, cells: jax.Array) -> jax.Array:
         """Return rows, then columns, as uint16 ``(2, side)``."""
         bits = cells.astype(jnp.uint16)
-        across, down = bits << self.places, bits << self.places[:, None]
+        across, down = bits << self.shifts, bits << self.shifts[:, None]
         return jnp.stack([union(across, 1), union(down)])
 
     @staticmethod

@@ -37,11 +37,13 @@ class LineSolver:
 
     def cells(self, rows: Iterable[int]) -> list[int]:
         """Return the symbols of a grid in reading order, from the arrangements of its rows."""
-        places = range(0, self.side * self.symbols, self.symbols)
-        return [(row >> place & self._any).bit_length() for row in rows for place in places]
+        offsets = range(0, self.side * self.symbols, self.symbols)
+        return [(row >> offset & self._any).bit_length() for row in rows for offset in offsets]
 
-    def solutions(self, rows: Options, columns: Options, most: int, dice: Dice | None = None) -> list[list[int]]:
-        """Return the rows' arrangements in at most ``most`` solutions; with dice, try them in random order."""
+    def solutions(
+        self, rows: Options, columns: Options, max_solutions: int, dice: Dice | None = None
+    ) -> list[list[int]]:
+        """Return the rows' arrangements in at most ``max_solutions`` solutions; with dice, try them in random order."""
         rows, columns = list(rows), list(columns)
         if not self._narrow(rows, columns):
             return []
@@ -55,13 +57,13 @@ class LineSolver:
             return [[options[0] for options in rows]]
         _, across, i = min(open_lines)
         lines = columns if across else rows
-        found: list[list[int]] = []
+        solutions: list[list[int]] = []
         for option in dice.shuffled(lines[i]) if dice else lines[i]:
             lines[i] = (option,)
-            found += self.solutions(rows, columns, most - len(found), dice)
-            if len(found) == most:
+            solutions += self.solutions(rows, columns, max_solutions - len(solutions), dice)
+            if len(solutions) == max_solutions:
                 break
-        return found
+        return solutions
 
     def _narrow(self, rows: Options, columns: Options) -> bool:
         """Drop arrangements that do not fit, in place, until all fit. Return False if a line has none left."""
@@ -70,23 +72,23 @@ class LineSolver:
         while quiet < 2:
             quiet += 1
             unions = [reduce(or_, options, 0) for options in lines]
-            settled = {options[0] for options in across if len(options) == 1}
-            if len(settled) < sum(len(options) == 1 for options in across):
+            fixed_lines = {options[0] for options in across if len(options) == 1}
+            if len(fixed_lines) < sum(len(options) == 1 for options in across):
                 return False
             for i, options in enumerate(across):
-                place = i * self.symbols
-                left = reduce(or_, [(u >> place & self._any) << j * self.symbols for j, u in enumerate(unions)])
+                offset = i * self.symbols
+                possible = reduce(or_, [(u >> offset & self._any) << j * self.symbols for j, u in enumerate(unions)])
                 if len(options) == 1:
-                    kept = options if not options[0] & ~left else ()
-                elif settled or left < self._every:
-                    kept = [option for option in options if not option & ~left and option not in settled]
+                    fitting = options if not options[0] & ~possible else ()
+                elif fixed_lines or possible < self._every:
+                    fitting = [option for option in options if not option & ~possible and option not in fixed_lines]
                 else:
-                    kept = options
+                    fitting = options
                 self.read += 1
-                if not kept:
+                if not fitting:
                     return False
-                if len(kept) < len(options):
-                    across[i] = kept
+                if len(fitting) < len(options):
+                    across[i] = fitting
                     quiet = 0
             lines, across = across, lines
         return True

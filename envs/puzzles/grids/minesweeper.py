@@ -26,11 +26,11 @@ from rlbench_suite.bitset import unpack_bits
 from rlbench_suite.dice import Dice
 
 from ..shared.grid_filling import FillTask, Grid, GridPuzzle, at_least, rows_as_bits
-from ..shared.symmetry import least, square_symmetries
+from ..shared.symmetry import smallest_form, square_symmetries
 from .neighbours import neighbours
 
-MINE, SAFE, SHOWN = 1, 2, 3
-"""Symbols; ``SHOWN + k`` is a safe cell that shows the number k."""
+MINED, SAFE, NUMBERED = 1, 2, 3
+"""Symbols; ``NUMBERED + k`` is a safe cell that shows the number k."""
 LARGEST_SIDE = 9
 MINE_SHARE = 0.22
 
@@ -73,19 +73,19 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
         safe = [cell for cell in range(cells) if not mines >> cell & 1]
         givens = [0] * cells
         for cell in safe:
-            givens[cell] = SHOWN + (self._around[cell] & mines).bit_count()
+            givens[cell] = NUMBERED + (self._around[cell] & mines).bit_count()
         if not self._has_one_solution(givens):
             return None
         for cell in dice.shuffled(safe):
-            shown, givens[cell] = givens[cell], 0
+            symbol, givens[cell] = givens[cell], 0
             if not self._has_one_solution(givens):
-                givens[cell] = shown
+                givens[cell] = symbol
         return Instance(np.array(givens, np.int8))
 
     def canonical(self, instance: Instance) -> bytes:
         """Return the least of the eight rotations and reflections."""
         cells = instance.givens.tolist()
-        return least([cells[i] for i in order] for order in square_symmetries(self.rows))
+        return smallest_form([cells[i] for i in order] for order in square_symmetries(self.rows))
 
     def rules(self) -> str:
         """State the rules."""
@@ -98,13 +98,13 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
     def broken(self, instance: Instance, grid: Grid) -> str:
         """Name a wrong count of mines, or the first number with a wrong count around it."""
         cells = [value for row in grid for value in row]
-        mines = sum(1 << cell for cell, value in enumerate(cells) if value == MINE)
+        mines = sum(1 << cell for cell, value in enumerate(cells) if value == MINED)
         if (count := mines.bit_count()) != self.mines:
             return f"there are {count} mines, not {self.mines}"
         for cell, value in enumerate(cells):
-            if value >= SHOWN and (count := (self._around[cell] & mines).bit_count()) != value - SHOWN:
+            if value >= NUMBERED and (count := (self._around[cell] & mines).bit_count()) != value - NUMBERED:
                 where = f"row {cell // self.rows + 1}, column {cell % self.rows + 1}"
-                return f"the number in {where} has {count} mines around it, not {value - SHOWN}"
+                return f"the number in {where} has {count} mines around it, not {value - NUMBERED}"
         return ""
 
     def solution(self, instance: Instance) -> Grid:
@@ -127,7 +127,7 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
         hidden = sum(1 << cell for cell, value in enumerate(givens) if not value)
         for cell, value in enumerate(givens):
             around = self._around[cell] & hidden
-            if value and around.bit_count() == value - SHOWN:
+            if value and around.bit_count() == value - NUMBERED:
                 mines |= around
         return self.written(self._marked(givens, mines))
 
@@ -139,14 +139,14 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
     def _solutions(self, givens: Sequence[int], guessed: list[int] | None = None) -> Iterator[int]:
         """Return all arrangements of mines, each as bits."""
         hidden = sum(1 << cell for cell, value in enumerate(givens) if not value)
-        counts = [(self._around[c] & hidden, value - SHOWN) for c, value in enumerate(givens) if value]
+        counts = [(self._around[c] & hidden, value - NUMBERED) for c, value in enumerate(givens) if value]
         counts.append((hidden, self.mines))
 
         def search(mines: int, unknown: int) -> Iterator[int]:
-            settled = self._settled(counts, mines, unknown)
-            if settled is None:
+            forced = self._forced(counts, mines, unknown)
+            if forced is None:
                 return
-            mines, unknown = settled
+            mines, unknown = forced
             if not unknown:
                 yield mines
                 return
@@ -161,27 +161,27 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
         return search(0, hidden)
 
     @staticmethod
-    def _settled(counts: Sequence[tuple[int, int]], mines: int, unknown: int) -> tuple[int, int] | None:
+    def _forced(counts: Sequence[tuple[int, int]], mines: int, unknown: int) -> tuple[int, int] | None:
         """Return the mines and the unknown cells after all that single counts force; None if a count is impossible."""
         before = -1
         while before != unknown:
             before = unknown
             for cells, count in counts:
-                if places := cells & unknown:
+                if open_cells := cells & unknown:
                     lacking = count - (cells & mines).bit_count()
                     if lacking == 0:
-                        unknown ^= places
-                    elif lacking == places.bit_count():
-                        mines |= places
-                        unknown ^= places
-                    elif not 0 < lacking < places.bit_count():
+                        unknown ^= open_cells
+                    elif lacking == open_cells.bit_count():
+                        mines |= open_cells
+                        unknown ^= open_cells
+                    elif not 0 < lacking < open_cells.bit_count():
                         return None
                 elif (cells & mines).bit_count() != count:
                     return None
         return mines, unknown
 
     def _marked(self, givens: Sequence[int], mines: int) -> Grid:
-        return self.as_rows([value or (MINE if mines >> cell & 1 else SAFE) for cell, value in enumerate(givens)])
+        return self.as_rows([value or (MINED if mines >> cell & 1 else SAFE) for cell, value in enumerate(givens)])
 
 
 class Minesweeper(FillTask):
@@ -193,22 +193,22 @@ class Minesweeper(FillTask):
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return the marks that every number around the cell and the count of all mines still allow."""
         rows = self._rows(cells)
-        more, left = self.puzzle.mines - _count(rows.mines), _count(rows.unknown)
+        more, num_unknown = self.puzzle.mines - _count(rows.mines), _count(rows.unknown)
         near_full, near_tight = _beside(rows.full()), _beside(rows.tight())
         free = [
             jnp.where(spare, unknown & ~near[r], 0) >> c & 1
             for r, unknown in enumerate(rows.unknown)
             for c in range(self.puzzle.columns)
-            for near, spare in ((near_full, more > 0), (near_tight, more < left))
+            for near, spare in ((near_full, more > 0), (near_tight, more < num_unknown))
         ]
         return unpack_bits(free, 1)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether every number and the count of all mines are right."""
         rows = self._rows(cells)
-        found = zip(rows.full(), rows.tight(), rows.shown, strict=True)
-        kept = (full & tight == shown for full, tight, shown in found)
-        return reduce(operator.and_, kept) & (_count(rows.mines) == self.puzzle.mines)
+        rows_of_flags = zip(rows.full(), rows.tight(), rows.numbered, strict=True)
+        conditions = (full & tight == numbered for full, tight, numbered in rows_of_flags)
+        return reduce(operator.and_, conditions) & (_count(rows.mines) == self.puzzle.mines)
 
     def _rows(self, cells: jax.Array) -> Rows:
         """Return the marks and numbers of the rows."""
@@ -216,7 +216,7 @@ class Minesweeper(FillTask):
         digits = (cells >> 2 * k & 1 | (cells >> 2 * k + 1 & 1).astype(jnp.uint32) << _HALF for k in range(2))
         words = [rows_as_bits(pair.astype(jnp.uint32), columns, 1) for pair in digits]
         symbols = [
-            [part for word in pair for part in (word & np.uint32(2**_HALF - 1), word >> _HALF)]
+            [half for word in pair for half in (word & np.uint32(2**_HALF - 1), word >> _HALF)]
             for pair in zip(*words, strict=True)
         ]
         every = np.uint32(2**columns - 1)
@@ -224,7 +224,7 @@ class Minesweeper(FillTask):
             symbols,
             mines=[a & ~(b | c | d) for a, b, c, d in symbols],
             unknown=[~(a | b | c | d) & every for a, b, c, d in symbols],
-            shown=[a & b | c | d for a, b, c, d in symbols],
+            numbered=[a & b | c | d for a, b, c, d in symbols],
         )
 
 
@@ -234,24 +234,24 @@ class Rows(NamedTuple):
     symbols: list[Number]
     mines: list[jax.Array]
     unknown: list[jax.Array]
-    shown: list[jax.Array]
+    numbered: list[jax.Array]
 
     def full(self) -> list[jax.Array]:
         """Return the cells with a number that have all their mines."""
-        showing = zip(self.shown, self.symbols, _symbols(self.mines), strict=True)
-        return [shown & at_least(count, symbol) for shown, symbol, count in showing]
+        showing = zip(self.numbered, self.symbols, _symbols(self.mines), strict=True)
+        return [numbered & at_least(count, symbol) for numbered, symbol, count in showing]
 
     def tight(self) -> list[jax.Array]:
         """Return the numbered cells around which all unknown cells must be mines."""
-        possible = [one | other for one, other in zip(self.mines, self.unknown, strict=True)]
-        showing = zip(self.shown, self.symbols, _symbols(possible), strict=True)
-        return [shown & at_least(symbol, count) for shown, symbol, count in showing]
+        possible = [mines | unknown for mines, unknown in zip(self.mines, self.unknown, strict=True)]
+        showing = zip(self.numbered, self.symbols, _symbols(possible), strict=True)
+        return [numbered & at_least(symbol, count) for numbered, symbol, count in showing]
 
 
 def _symbols(rows: list[jax.Array]) -> list[Number]:
     """Return the symbol of the number around each cell."""
-    least = [np.uint32(2**32 - 1) if SHOWN >> k & 1 else _NONE for k in range(_DIGITS)]
-    return [_plus(count, least) for count in _around(rows)]
+    offset = [np.uint32(2**32 - 1) if NUMBERED >> k & 1 else _NONE for k in range(_DIGITS)]
+    return [_plus(count, offset) for count in _around(rows)]
 
 
 def _around(rows: list[jax.Array]) -> list[Number]:
@@ -261,10 +261,10 @@ def _around(rows: list[jax.Array]) -> list[Number]:
     return [reduce(_plus, (line, [d << 1 for d in line], [d >> 1 for d in line])) for line in lines]
 
 
-def _plus(one: Number, other: Number) -> Number:
+def _plus(first: Number, second: Number) -> Number:
     """Return the sums, cell by cell."""
     carried, total = _NONE, []
-    for a, b in zip(one, other, strict=True):
+    for a, b in zip(first, second, strict=True):
         total.append(a ^ b ^ carried)
         carried = a & b | carried & (a ^ b)
     return total

@@ -25,7 +25,7 @@ from rlbench_suite.task_card import TaskCard
 
 from ..shared.board import Board
 from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle
-from ..shared.symmetry import least, square_symmetries
+from ..shared.symmetry import smallest_form, square_symmetries
 from .line_solver import LineSolver, Options
 
 SHAPES = {4: (10, 4), 5: (0, 6), 6: (0, 8)}
@@ -55,17 +55,17 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
         super().__init__(tier)
         self.rows = self.columns = self.fillable = side = int(tier)
         self.symbols = "123456"[:side]
-        self.greatest = self.seen(range(1, side + 1))
+        self.greatest = self.line_clue(range(1, side + 1))
         """The greatest clue there is."""
         solver = LineSolver(side, side)
         self._fitting: dict[tuple[int, int], list[int]] = {}
         """Arrangements of a line with these clues at its ends; 0 stands for any clue."""
         for heights in permutations(range(1, side + 1)):
-            for first in (0, self.seen(heights)):
-                for last in (0, self.seen(heights[::-1])):
+            for first in (0, self.line_clue(heights)):
+                for last in (0, self.line_clue(heights[::-1])):
                     self._fitting.setdefault((first, last), []).append(solver.arrangement(heights))
 
-    def seen(self, heights: Sequence[int]) -> int:
+    def line_clue(self, heights: Sequence[int]) -> int:
         """Return the clue of a line, from its beginning."""
         return sum(height > max(heights[:i], default=0) for i, height in enumerate(heights))
 
@@ -79,16 +79,16 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
         (full,) = solver.solutions([self._fitting[0, 0]] * side, [self._fitting[0, 0]] * side, 1, dice)
         cells = solver.cells(full)
         clues = self._clues(self.as_rows(cells))
-        shown = set(dice.sample(range(side * side), towers))
-        givens = [value if cell in shown else 0 for cell, value in enumerate(cells)]
-        while len(found := solver.solutions(*self._options(givens, clues), 2)) > 1:
-            one, other = map(solver.cells, found)
-            cell = dice.choice([cell for cell in range(side * side) if one[cell] != other[cell]])
+        shown_cells = set(dice.sample(range(side * side), towers))
+        givens = [value if cell in shown_cells else 0 for cell, value in enumerate(cells)]
+        while len(solutions := solver.solutions(*self._options(givens, clues), 2)) > 1:
+            first, second = map(solver.cells, solutions)
+            cell = dice.choice([cell for cell in range(side * side) if first[cell] != second[cell]])
             givens[cell] = cells[cell]
-        for place in dice.shuffled(range(4 * side)):
-            clue, clues[place] = clues[place], 0
-            if solver.solutions(*self._options(givens, clues, unlike=(place, clue)), 1):
-                clues[place] = clue
+        for position in dice.shuffled(range(4 * side)):
+            clue, clues[position] = clues[position], 0
+            if solver.solutions(*self._options(givens, clues, unlike=(position, clue)), 1):
+                clues[position] = clue
             elif (hidden := hidden - 1) == 0:
                 return Instance(np.array(givens, np.int8), np.array(clues, np.int8))
         return None
@@ -103,7 +103,7 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
         for i in range(side):
             framed[i + 1], framed[(side + 1) * width + i + 1] = clues[i], clues[side + i]
             framed[(i + 1) * width], framed[(i + 2) * width - 1] = clues[2 * side + i], clues[3 * side + i]
-        return least([framed[i] for i in order] for order in square_symmetries(width))
+        return smallest_form([framed[i] for i in order] for order in square_symmetries(width))
 
     def rules(self) -> str:
         """State the rules."""
@@ -132,19 +132,19 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
             for i, line in enumerate(lines):
                 if len(set(line)) < self.rows:
                     return f"{kind} {i + 1} does not hold every height"
-        for place, (clue, found) in enumerate(zip(instance.clues.tolist(), self._clues(grid), strict=True)):
-            if clue not in (0, found):
-                edge, number = divmod(place, self.rows)
-                return f"from {EDGES[edge]} {number + 1}: the clue is {clue}, and {found} is seen"
+        for position, (clue, line_clue) in enumerate(zip(instance.clues.tolist(), self._clues(grid), strict=True)):
+            if clue not in (0, line_clue):
+                edge, number = divmod(position, self.rows)
+                return f"from {EDGES[edge]} {number + 1}: the clue is {clue}, and {line_clue} is seen"
         return ""
 
     def solution(self, instance: Instance) -> Grid:
         """Return the first solution that a search finds; it is the only one."""
         solver = LineSolver(self.rows, self.rows)
-        found = solver.solutions(*self._options(instance.givens.tolist(), instance.clues.tolist()), 1)
-        if not found:
+        solutions = solver.solutions(*self._options(instance.givens.tolist(), instance.clues.tolist()), 1)
+        if not solutions:
             raise ValueError("this grid has no solution")
-        return self.as_rows(solver.cells(found[0]))
+        return self.as_rows(solver.cells(solutions[0]))
 
     def difficulty(self, instance: Instance) -> float:
         """Count the lines that a search for a second solution reads."""
@@ -154,7 +154,7 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
 
     def heuristic(self, instance: Instance) -> str:
         """Put into each cell in reading order the least height that its row and column lack, or 1 if they lack none."""
-        grid = self.given(instance)
+        grid = self.clue_rows(instance)
         for row in grid:
             for c, value in enumerate(row):
                 if value == 0:
@@ -166,7 +166,7 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
         """Return all clues of a full grid, in the order of an instance."""
         columns = list(zip(*grid, strict=True))
         lines = (*columns, *(column[::-1] for column in columns), *grid, *(row[::-1] for row in grid))
-        return [self.seen(line) for line in lines]
+        return [self.line_clue(line) for line in lines]
 
     def _options(
         self, givens: list[int], clues: list[int], unlike: tuple[int, int] | None = None
@@ -184,8 +184,8 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
             closed = sum((every ^ 1 << value - 1) << side * j for j, value in enumerate(line) if value)
             options = self._fitting[ends]
             if unlike and unlike[0] in (first, first + side):
-                known = (unlike[1], ends[1]) if unlike[0] == first else (ends[0], unlike[1])
-                unwanted = set(self._fitting[known])
+                excluded_clues = (unlike[1], ends[1]) if unlike[0] == first else (ends[0], unlike[1])
+                unwanted = set(self._fitting[excluded_clues])
                 options = [option for option in options if option not in unwanted]
             lines.append([option for option in options if not option & closed] if closed else options)
         return lines[side:], lines[:side]
@@ -197,7 +197,7 @@ class SumSkyscraperPuzzle(SkyscraperPuzzle):
     name = "SumSkyscraper"
     tells = "the sum of the heights of the towers that are seen"
 
-    def seen(self, heights: Sequence[int]) -> int:
+    def line_clue(self, heights: Sequence[int]) -> int:
         """Return the clue of a line, from its beginning."""
         return sum(height for i, height in enumerate(heights) if height > max(heights[:i], default=0))
 
@@ -248,27 +248,27 @@ class Skyscraper(CellFillTask):
         grid = cells.reshape(self.side, self.side)
         edges = instance.clues.reshape(2, 2, self.side)
         every = np.uint8(2**self.side - 1)
-        kept = [
+        conditions = [
             (self._heights(lines) == every) & self._agrees(lines, ends)
             for lines, ends in ((grid.T, edges[0]), (grid, edges[1]))
         ]
-        return jnp.stack(kept).all()
+        return jnp.stack(conditions).all()
 
     def _heights(self, lines: jax.Array) -> jax.Array:
         """Return the heights in each line as a set of bits, uint8 ``(side,)``."""
-        found = jnp.zeros(self.side, jnp.uint8)
+        heights = jnp.zeros(self.side, jnp.uint8)
         for i in range(self.side):
-            found |= jnp.uint8(1) << lines[:, i].astype(jnp.uint8) >> 1
-        return found
+            heights |= jnp.uint8(1) << lines[:, i].astype(jnp.uint8) >> 1
+        return heights
 
     def _closed(self, lines: jax.Array, ends: jax.Array) -> jax.Array:
         """Return the heights that must not be added to each line, as a set of bits."""
-        held = jnp.zeros(self.side, jnp.int8)
+        line_sums = jnp.zeros(self.side, jnp.int8)
         gaps = jnp.zeros(self.side, jnp.int8)
         for i in range(self.side):
-            held += lines[:, i]
+            line_sums += lines[:, i]
             gaps += (lines[:, i] == 0).astype(jnp.int8)
-        lacking = np.int8(self.side * (self.side + 1) // 2) - held  # the height of the last tower of a line
+        lacking = np.int8(self.side * (self.side + 1) // 2) - line_sums  # the height of the last tower of a line
         full = jnp.where(lines == 0, lacking[:, None], lines)
         wrong = (gaps == 1) & ~self._agrees(full, ends)
         return jnp.where(wrong, np.uint8(2**self.side - 1), self._heights(lines))
@@ -277,18 +277,18 @@ class Skyscraper(CellFillTask):
         """Return whether full lines have the clues at their ends, ``(2, side)``."""
         agrees = jnp.ones(self.side, bool)
         for clues, order in ((ends[0], range(self.side)), (ends[1], range(self.side - 1, -1, -1))):
-            seen = highest = jnp.zeros(self.side, jnp.int8)
+            visible = highest = jnp.zeros(self.side, jnp.int8)
             for i in order:
                 height = lines[:, i]
-                seen += jnp.where(height > highest, self.worth(height), np.int8(0))
+                visible += jnp.where(height > highest, self.worth(height), np.int8(0))
                 highest = jnp.maximum(highest, height)
-            agrees &= (clues == 0) | (clues == seen)
+            agrees &= (clues == 0) | (clues == visible)
         return agrees
 
     def decorate(self, board: Board, instance: Any) -> None:
         """Draw the clues around the grid."""
-        for place, clue in enumerate(np.asarray(instance.clues).tolist()):
-            edge, i = divmod(place, self.side)
+        for position, clue in enumerate(np.asarray(instance.clues).tolist()):
+            edge, i = divmod(position, self.side)
             row, column = ((-1, i), (self.side, i), (i, -1), (i, self.side))[edge]
             if clue:
                 board.text(row, column, str(clue), scale=0.8)

@@ -30,7 +30,7 @@ from rlbench_suite.task_card import TaskCard
 from ..shared.board import FILLED, LINE, PAPER, Board
 from ..shared.grid_filling import FillTask, Grid, GridPuzzle, GridState, at_least, rows_as_bits
 from ..shared.puzzle_task import Params
-from ..shared.symmetry import least, square_symmetries
+from ..shared.symmetry import smallest_form, square_symmetries
 
 SLASH, BACKSLASH = 1, 2
 NO_CLUE = -1
@@ -103,7 +103,7 @@ class SlantPuzzle(GridPuzzle[Instance]):
     def canonical(self, instance: Instance) -> bytes:
         """Return the least of the eight rotations and reflections."""
         corners = (instance.corners - NO_CLUE).tolist()
-        return least([corners[i] for i in order] for order in square_symmetries(self.rows + 1))
+        return smallest_form([corners[i] for i in order] for order in square_symmetries(self.rows + 1))
 
     def rules(self) -> str:
         """State the rules."""
@@ -115,9 +115,9 @@ class SlantPuzzle(GridPuzzle[Instance]):
 
     def clues(self, instance: Instance) -> str:
         """State the numbers."""
-        shown = ["." if number == NO_CLUE else str(number) for number in instance.corners.tolist()]
+        corner_texts = ["." if number == NO_CLUE else str(number) for number in instance.corners.tolist()]
         count = self.columns + 1
-        lines = [" ".join(shown[start : start + count]) for start in range(0, len(shown), count)]
+        lines = [" ".join(corner_texts[start : start + count]) for start in range(0, len(corner_texts), count)]
         return (
             f"The numbers at the corners, {count} lines of {count}; a dot is a corner without a number:\n"
             + "\n".join(lines)
@@ -125,16 +125,16 @@ class SlantPuzzle(GridPuzzle[Instance]):
 
     def broken(self, instance: Instance, grid: Grid) -> str:
         """Name the first number that is missed, or a loop."""
-        found = [0] * (self.rows + 1) ** 2
-        state: _State | None = (0, 0, [1 << corner for corner in range(len(found))])
+        counts = [0] * (self.rows + 1) ** 2
+        state: _State | None = (0, 0, [1 << corner for corner in range(len(counts))])
         for cell, symbol in enumerate(value for row in grid for value in row):
             for corner in self._ends[cell][:2] if symbol == SLASH else self._ends[cell][2:]:
-                found[corner] += 1
+                counts[corner] += 1
             state = state and self._with(state, cell, symbol)
-        for corner, (number, wanted) in enumerate(zip(found, instance.corners.tolist(), strict=True)):
-            if wanted not in (NO_CLUE, number):
+        for corner, (number, clue) in enumerate(zip(counts, instance.corners.tolist(), strict=True)):
+            if clue not in (NO_CLUE, number):
                 where = f"line {corner // (self.rows + 1) + 1}, place {corner % (self.rows + 1) + 1} of the corners"
-                return f"at {where} {number} diagonals end, not {wanted}"
+                return f"at {where} {number} diagonals end, not {clue}"
         return "" if state else "the diagonals form a loop"
 
     def solution(self, instance: Instance) -> Grid:
@@ -176,7 +176,7 @@ class SlantPuzzle(GridPuzzle[Instance]):
         ]
 
         def search(state: _State | None) -> Iterator[int]:
-            state = state and self._settled(counts, state)
+            state = state and self._forced(counts, state)
             if state is None:
                 return
             unknown = every & ~(state[0] | state[1])
@@ -193,11 +193,11 @@ class SlantPuzzle(GridPuzzle[Instance]):
 
         return search((0, 0, [1 << corner for corner in range(len(corners))]))
 
-    def _settled(self, counts: Sequence[tuple[int, int, int]], state: _State) -> _State | None:
+    def _forced(self, counts: Sequence[tuple[int, int, int]], state: _State) -> _State | None:
         """Return the grid after filling in all that single corners and loops force; None if that breaks a rule."""
         before = -1
-        while before != (known := state[0] | state[1]):
-            before = known
+        while before != (known_cells := state[0] | state[1]):
+            before = known_cells
             for slashes_at, backslashes_at, number in counts:
                 slashes, backslashes, _ = state
                 unknown = (slashes_at | backslashes_at) & ~(slashes | backslashes)
@@ -238,10 +238,10 @@ class SlantPuzzle(GridPuzzle[Instance]):
             return None
         joined = together[a] | together[b]
         together = together.copy()
-        left = joined
-        while left:
-            together[(left & -left).bit_length() - 1] = joined
-            left &= left - 1
+        members_left = joined
+        while members_left:
+            together[(members_left & -members_left).bit_length() - 1] = joined
+            members_left &= members_left - 1
         if symbol == SLASH:
             return slashes | 1 << cell, backslashes, together
         return slashes, backslashes | 1 << cell, together
@@ -276,11 +276,11 @@ class Slant(FillTask):
 
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Allow a diagonal if its ends have room for one more and the ends of the other diagonal can do without."""
-        (slashes, backslashes), told = self._rows(cells), self._numbers(instance)
+        (slashes, backslashes), numbers = self._rows(cells), self._numbers(instance)
         unknown = [self._first(self.side) & ~(s | b) for s, b in zip(slashes, backslashes, strict=True)]
-        full = self._full(self._ending(slashes, backslashes), told)
+        full = self._full(self._ending(slashes, backslashes), numbers)
         slashes, backslashes = ([a | b for a, b in zip(rows, unknown, strict=True)] for rows in (slashes, backslashes))
-        tight = self._tight(self._ending(slashes, backslashes), told)
+        tight = self._tight(self._ending(slashes, backslashes), numbers)
         rows = []
         for r, free in enumerate(unknown):
             slash = full[r] >> 2 | full[r + 1] | tight[r] | tight[r + 1] >> 2
@@ -290,11 +290,11 @@ class Slant(FillTask):
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether every number is kept and there is no loop."""
-        (slashes, backslashes), told = self._rows(cells), self._numbers(instance)
+        (slashes, backslashes), numbers = self._rows(cells), self._numbers(instance)
         counts = self._ending(slashes, backslashes)
-        found = zip(self._full(counts, told), self._tight(counts, told), told, strict=True)
-        right = (full & tight == reduce(operator.or_, number) for full, tight, number in found)
-        return reduce(operator.and_, right) & self._is_forest(jnp.stack(slashes), jnp.stack(backslashes))
+        rows_of_flags = zip(self._full(counts, numbers), self._tight(counts, numbers), numbers, strict=True)
+        conditions = (full & tight == reduce(operator.or_, number) for full, tight, number in rows_of_flags)
+        return reduce(operator.and_, conditions) & self._is_forest(jnp.stack(slashes), jnp.stack(backslashes))
 
     @staticmethod
     def _first(count: int) -> np.uint32:
@@ -312,22 +312,22 @@ class Slant(FillTask):
         Each number is increased by one; 0 stands for no number.
         """
         numbers, corners = (instance.corners + 1).astype(jnp.uint32), self.side + 1
-        words = (rows_as_bits(part, corners, 2) for part in (numbers & 3, numbers >> 2))
+        words = (rows_as_bits(bits, corners, 2) for bits in (numbers & 3, numbers >> 2))
         return [
             [low & self._first(corners), low >> 1 & self._first(corners), high]
             for low, high in zip(*words, strict=True)
         ]
 
     @staticmethod
-    def _full(counts: list[list[jax.Array]], told: list[list[jax.Array]]) -> list[jax.Array]:
+    def _full(counts: list[list[jax.Array]], numbers: list[list[jax.Array]]) -> list[jax.Array]:
         """Return the corners of each row that have as many diagonals as their numbers say."""
-        pairs = zip(counts, told, strict=True)
+        pairs = zip(counts, numbers, strict=True)
         return [at_least(count, number) & reduce(operator.or_, number) for count, number in pairs]
 
     @staticmethod
-    def _tight(counts: list[list[jax.Array]], told: list[list[jax.Array]]) -> list[jax.Array]:
+    def _tight(counts: list[list[jax.Array]], numbers: list[list[jax.Array]]) -> list[jax.Array]:
         """Return the corners of each row that need all of the counted diagonals."""
-        return [at_least(number, count) for count, number in zip(counts, told, strict=True)]
+        return [at_least(number, count) for count, number in zip(counts, numbers, strict=True)]
 
     @staticmethod
     def _ending(slashes: list[jax.Array], backslashes: list[jax.Array]) -> list[list[jax.Array]]:
@@ -380,8 +380,8 @@ class Slant(FillTask):
         for corner, number in enumerate(np.asarray(params.instance.corners).tolist()):
             row, column = divmod(corner, side + 1)
             if number != NO_CLUE:
-                left, top, right, _ = board.box(row, column)
-                reach = (right - left) // 5
-                board.pen.ellipse((left - reach, top - reach, left + reach, top + reach), PAPER, LINE)
+                left_edge, top, right_edge, _ = board.box(row, column)
+                reach = (right_edge - left_edge) // 5
+                board.pen.ellipse((left_edge - reach, top - reach, left_edge + reach, top + reach), PAPER, LINE)
                 board.text(row - 0.5, column - 0.5, str(number), scale=0.5)
         return board.picture()

@@ -23,9 +23,9 @@ from rlbench_suite.task_card import TaskCard
 
 from ..shared.board import Board
 from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle, either
-from ..shared.symmetry import least, relabelled, square_symmetries
+from ..shared.symmetry import relabelled, smallest_form, square_symmetries
 
-SHOWN = {5: 12, 6: 0, 7: 0}
+NUM_GIVENS = {5: 12, 6: 0, 7: 0}
 """Number of given cells, by side."""
 NOTHING, STAR = 1, 2
 REPAIRS = 60
@@ -47,7 +47,7 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
     name = "StarBattle"
     difficulty_is = "stars that a depth-first search, row after row, tries until it has proven uniqueness"
     tier_is = "the side of the grid"
-    tiers = tuple(SHOWN)
+    tiers = tuple(NUM_GIVENS)
     symbols = ".*"
     fillable = 2
     meanings: ClassVar[dict[str, str]] = {".": "empty", "*": "star"}
@@ -65,24 +65,24 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
         """Draw stars at random, grow regions around them, and repair these to leave one solution; None on failure."""
         side = self.rows
         columns = dice.shuffled(range(side))
-        if any(abs(one - other) < 2 for one, other in pairwise(columns)):
+        if any(abs(column - next_column) < 2 for column, next_column in pairwise(columns)):
             return None
         stars = [r * side + c for r, c in enumerate(columns)]
         regions = self._grown(stars, dice)
         empty = [0] * side**2
         for _ in range(REPAIRS):
-            others = [s for s in _Search(self, empty, regions).solutions(2) if s != stars]
-            if not others:
+            other_solutions = [s for s in _Search(self, empty, regions).solutions(2) if s != stars]
+            if not other_solutions:
                 givens = empty
-                for cell in dice.sample(range(side * side), SHOWN[side]):
+                for cell in dice.sample(range(side * side), NUM_GIVENS[side]):
                     givens[cell] = STAR if cell in stars else NOTHING
                 return Instance(np.array(givens, np.int8), np.array(regions, np.int8))
             moves = [
-                (cell, regions[other])
-                for cell in others[0]
+                (cell, regions[neighbour])
+                for cell in other_solutions[0]
                 if cell not in stars and self._dispensable(cell, regions)
-                for other in self._beside[cell]
-                if regions[other] != regions[cell]
+                for neighbour in self._beside[cell]
+                if regions[neighbour] != regions[cell]
             ]
             if not moves:
                 return None
@@ -93,7 +93,7 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
     def canonical(self, instance: Instance) -> bytes:
         """Return the least of the eight rotations and reflections, regions renamed in order of first occurrence."""
         givens, regions = instance.givens.tolist(), instance.regions.tolist()
-        return least(
+        return smallest_form(
             relabelled(regions[i] + 1 for i in order) + [givens[i] for i in order]
             for order in square_symmetries(self.rows)
         )
@@ -124,17 +124,17 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
             for i in range(side):
                 if (count := unit_of.count(i)) != 1:
                     return f"{kind} {'ABCDEFG'[i] if kind == 'region' else i + 1} holds {count} stars, not one"
-        for row, (one, other) in enumerate(pairwise(stars), 1):
-            if abs(one % side - other % side) == 1:
+        for row, (upper, next_star) in enumerate(pairwise(stars), 1):
+            if abs(upper % side - next_star % side) == 1:
                 return f"the stars in rows {row} and {row + 1} touch"
         return ""
 
     def solution(self, instance: Instance) -> Grid:
         """Return the first solution that a search finds; it is the only one."""
-        found = _Search(self, instance.givens.tolist(), instance.regions.tolist()).solutions(1)
-        if not found:
+        solutions = _Search(self, instance.givens.tolist(), instance.regions.tolist()).solutions(1)
+        if not solutions:
             raise ValueError("this grid has no solution")
-        return self.as_rows([STAR if cell in found[0] else NOTHING for cell in range(self.rows**2)])
+        return self.as_rows([STAR if cell in solutions[0] else NOTHING for cell in range(self.rows**2)])
 
     def difficulty(self, instance: Instance) -> float:
         """Count the stars tried by a search for a second solution."""
@@ -172,19 +172,21 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
             cell, parent = border.pop()
             if regions[cell] < 0:
                 regions[cell] = regions[parent]
-                border += [(other, cell) for other in self._beside[cell] if regions[other] < 0]
+                border += [(neighbour, cell) for neighbour in self._beside[cell] if regions[neighbour] < 0]
         return regions
 
     def _dispensable(self, cell: int, regions: list[int]) -> bool:
         """Return whether the region of a cell stays connected without it."""
-        rest = {other for other, region in enumerate(regions) if region == regions[cell] and other != cell}
-        reached = [next(iter(rest))] if rest else []
-        seen = set(reached)
-        for place in reached:  # grows as it is gone through
-            new = rest.intersection(self._beside[place]) - seen
-            seen |= new
+        other_cells = {
+            other_cell for other_cell, region in enumerate(regions) if region == regions[cell] and other_cell != cell
+        }
+        reached = [next(iter(other_cells))] if other_cells else []
+        connected = set(reached)
+        for member in reached:  # grows as it is gone through
+            new = other_cells.intersection(self._beside[member]) - connected
+            connected |= new
             reached += new
-        return len(seen) == len(rest) > 0
+        return len(connected) == len(other_cells) > 0
 
 
 class _Search:
@@ -197,29 +199,31 @@ class _Search:
         self._open = []
         for r in range(side):
             row = givens[r * side : (r + 1) * side]
-            wanted = STAR if STAR in row else 0
-            self._open.append(sum(1 << c for c, value in enumerate(row) if value == wanted))
+            open_value = STAR if STAR in row else 0
+            self._open.append(sum(1 << c for c, value in enumerate(row) if value == open_value))
 
-    def solutions(self, most: int) -> list[list[int]]:
-        """Return the cells with stars, row by row, of at most ``most`` solutions."""
-        return self._extend([], 0, 0, 0, most)
+    def solutions(self, max_solutions: int) -> list[list[int]]:
+        """Return the cells with stars, row by row, of at most ``max_solutions`` solutions."""
+        return self._extend([], 0, 0, 0, max_solutions)
 
-    def _extend(self, stars: list[int], columns: int, regions: int, above: int, most: int) -> list[list[int]]:
+    def _extend(self, stars: list[int], columns: int, regions: int, above: int, max_solutions: int) -> list[list[int]]:
         row = len(stars)
         if row == self._side:
             return [stars]
-        found: list[list[int]] = []
+        solutions: list[list[int]] = []
         free = self._open[row] & ~(columns | above << 1 | above >> 1)
-        while free and len(found) < most:
+        while free and len(solutions) < max_solutions:
             column = free & -free
             free ^= column
-            place = column.bit_length() - 1
-            region = self._regions[row][place]
+            column_number = column.bit_length() - 1
+            region = self._regions[row][column_number]
             if not region & regions:
                 self.tried += 1
-                longer = [*stars, row * self._side + place]
-                found += self._extend(longer, columns | column, regions | region, column, most - len(found))
-        return found
+                longer = [*stars, row * self._side + column_number]
+                solutions += self._extend(
+                    longer, columns | column, regions | region, column, max_solutions - len(solutions)
+                )
+        return solutions
 
 
 class StarBattle(CellFillTask):
@@ -253,27 +257,27 @@ class StarBattle(CellFillTask):
         """Allow stars that are the first of their units and touch none, and empty cells that leave every unit a
         place.
         """
-        side, places = self.side, np.arange(self.side, dtype=np.uint8)
+        side, shifts = self.side, np.arange(self.side, dtype=np.uint8)
         members = self._members(instance)
         stars, gaps = (cells == value for value in (STAR, 0))
-        rows = self._places(stars)
+        rows = self._columns_of(stars)
         near = rows | rows << 1 | rows >> 1
         near |= jnp.concatenate([near[1:], near[:1] & 0]) | jnp.concatenate([near[:1] & 0, near[:-1]])
         columns = union(rows)
         closed = jnp.where(rows > 0, self.every, near | columns)
         second = (members & (members & stars[:, None]).any(0)).any(1)
-        star = ((closed[:, None] >> places) & 1 == 0).reshape(-1) & ~second
+        star = ((closed[:, None] >> shifts) & 1 == 0).reshape(-1) & ~second
         last = (members & (~(members & stars[:, None]).any(0) & ((members & gaps[:, None]).sum(0) == 1))).any(1)
         grid = gaps.reshape(side, side)
         last_of_row = (rows == 0) & (grid.sum(1) == 1)
-        last_of_column = ((columns >> places) & 1 == 0) & (grid.sum(0) == 1)
+        last_of_column = ((columns >> shifts) & 1 == 0) & (grid.sum(0) == 1)
         nothing = ~(last | (last_of_row[:, None] | last_of_column[None, :]).reshape(-1))
         return either(nothing, star)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether every unit has one star and no two touch."""
         stars = cells == STAR
-        rows = self._places(stars)
+        rows = self._columns_of(stars)
         touching = rows[1:] & (rows[:-1] << 1 | rows[:-1] >> 1)
         columns = union(rows)
         single = (lax.population_count(rows) == 1).all() & (columns == self.every) & (touching == 0).all()
@@ -284,13 +288,13 @@ class StarBattle(CellFillTask):
         members: jax.Array = instance.regions[:, None] == np.arange(self.side, dtype=np.int8)
         return members
 
-    def _places(self, marked: jax.Array) -> jax.Array:
+    def _columns_of(self, marked: jax.Array) -> jax.Array:
         """Return the marked columns of each row as a set, uint8 ``(side,)``."""
         grid = marked.reshape(self.side, self.side).astype(jnp.uint8)
-        found = jnp.zeros(self.side, jnp.uint8)
+        columns = jnp.zeros(self.side, jnp.uint8)
         for i in range(self.side):
-            found |= grid[:, i] << i
-        return found
+            columns |= grid[:, i] << i
+        return columns
 
     def decorate(self, board: Board, instance: Any) -> None:
         """Draw the borders of the regions."""

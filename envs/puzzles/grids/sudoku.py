@@ -51,8 +51,12 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         cells = range(side**2)
         units = [(i // side, i % side, i // side // self.box * self.box + i % side // self.box) for i in cells]
         self._every = 2**side**2 - 1
-        self._others = [
-            sum(1 << j for j in cells if all(one != other for one, other in zip(units[i], units[j], strict=True)))
+        self._outside = [
+            sum(
+                1 << j
+                for j in cells
+                if all(unit != other_unit for unit, other_unit in zip(units[i], units[j], strict=True))
+            )
             for i in cells
         ]
         """Set of the cells outside each cell's row, column and box."""
@@ -64,7 +68,7 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         cells = bytearray(side**2)
         if not self._fill([self._every] * side, self._every, cells, dice):
             return None
-        left = int(self.tier)
+        cells_to_empty = int(self.tier)
         fits, empty = [0] * side, 0
         for cell in dice.shuffled(range(side**2)):
             digit = cells[cell] - 1
@@ -75,8 +79,8 @@ class SudokuPuzzle(GridPuzzle[Instance]):
                 cells[cell] = digit + 1
                 continue
             empty |= 1 << cell
-            left -= 1
-            if left == 0:
+            cells_to_empty -= 1
+            if cells_to_empty == 0:
                 return Instance(np.frombuffer(cells, np.int8))
         return None
 
@@ -125,8 +129,8 @@ class SudokuPuzzle(GridPuzzle[Instance]):
             if not empty:
                 return
             cell = self._fewest(fits, empty)
-            for digit, places in enumerate(fits):
-                if places >> cell & 1:
+            for digit, cells in enumerate(fits):
+                if cells >> cell & 1:
                     tried += 1
                     search(self._with(fits, cell, digit), empty ^ 1 << cell)
 
@@ -139,9 +143,9 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         fits, _ = self._opened(cells)
         for cell in range(len(cells)):
             if not cells[cell]:
-                digit = next((digit for digit, places in enumerate(fits) if places >> cell & 1), 0)
+                digit = next((digit for digit, fitting in enumerate(fits) if fitting >> cell & 1), 0)
                 cells[cell] = digit + 1
-                fits[digit] &= self._others[cell]
+                fits[digit] &= self._outside[cell]
         return self.written(self.as_rows(cells))
 
     # -- search: for each digit the set of the cells that it fits, a bit each; filled cells do not matter in it -------
@@ -153,42 +157,42 @@ class SudokuPuzzle(GridPuzzle[Instance]):
 
     def _fitting(self, cells: bytes | bytearray, digit: int) -> int:
         """Return the cells whose units lack the digit."""
-        found, at = self._every, cells.find(digit + 1)
+        fitting, at = self._every, cells.find(digit + 1)
         while at >= 0:
-            found &= self._others[at]
+            fitting &= self._outside[at]
             at = cells.find(digit + 1, at + 1)
-        return found
+        return fitting
 
     def _with(self, fits: list[int], cell: int, digit: int) -> list[int]:
         """Return the cells that each digit fits after this digit is put into this cell."""
         narrowed = fits.copy()
-        narrowed[digit] &= self._others[cell]
+        narrowed[digit] &= self._outside[cell]
         return narrowed
 
     @staticmethod
     def _fewest(fits: list[int], empty: int) -> int:
         """Return the first empty cell that at most one digit fits, or else the first that the fewest digits fit."""
-        ones = twos = fours = eights = 0  # counts all cells at once: a bit of their number of digits in each
-        for places in fits:
-            carry = ones & places
-            ones ^= places
+        odd = twos = fours = eights = 0  # counts all cells at once: a bit of their number of digits in each
+        for cells in fits:
+            carry = odd & cells
+            odd ^= cells
             carried = twos & carry
             twos ^= carry
             eights |= fours & carried
             fours ^= carried
-        if found := empty & ~(twos | fours | eights):
-            return (found & -found).bit_length() - 1
-        found = empty
-        for plane in (eights, fours, twos, ones):
-            found = found & ~plane or found
-        return (found & -found).bit_length() - 1
+        if candidates := empty & ~(twos | fours | eights):
+            return (candidates & -candidates).bit_length() - 1
+        candidates = empty
+        for plane in (eights, fours, twos, odd):
+            candidates = candidates & ~plane or candidates
+        return (candidates & -candidates).bit_length() - 1
 
     def _fill(self, fits: list[int], empty: int, cells: bytearray, dice: Dice) -> bool:
         """Fill the empty cells in place, digits in random order; return True if it worked. ``fits`` is consumed."""
         while empty:
             cell = self._fewest(fits, empty)
             empty ^= 1 << cell
-            digits = [digit for digit, places in enumerate(fits) if places >> cell & 1]
+            digits = [digit for digit, fitting in enumerate(fits) if fitting >> cell & 1]
             if len(digits) != 1:
                 for digit in dice.shuffled(digits):
                     cells[cell] = digit + 1
@@ -196,39 +200,39 @@ class SudokuPuzzle(GridPuzzle[Instance]):
                         return True
                 return False
             cells[cell] = digits[0] + 1
-            fits[digits[0]] &= self._others[cell]
+            fits[digits[0]] &= self._outside[cell]
         return True
 
     def _complete(self, fits: list[int], empty: int, cells: bytearray) -> bool:
         """Fill the empty cells in place, first all those that one digit fits, and return whether it can be done."""
         while empty:
             once = twice = 0
-            for places in fits:
-                twice |= once & places
-                once |= places
+            for fitting in fits:
+                twice |= once & fitting
+                once |= fitting
             if empty & ~once:
                 return False
             forced = empty & ~twice
             if not forced:
                 return self._branch(fits, empty, cells)
             empty ^= forced
-            for digit, places in enumerate(fits):
-                left, here = places, places & forced
+            for digit, fitting in enumerate(fits):
+                still_fitting, here = fitting, fitting & forced
                 while here:
                     cell = here.bit_length() - 1
                     here ^= 1 << cell
-                    if not left >> cell & 1:  # another of these cells, in one unit with this, has the digit
+                    if not still_fitting >> cell & 1:  # another of these cells, in one unit with this, has the digit
                         return False
-                    left &= self._others[cell]
+                    still_fitting &= self._outside[cell]
                     cells[cell] = digit + 1
-                fits[digit] = left
+                fits[digit] = still_fitting
         return True
 
     def _branch(self, fits: list[int], empty: int, cells: bytearray) -> bool:
         """Try every digit in the cell that the fewest fit."""
         cell = self._fewest(fits, empty)
-        for digit, places in enumerate(fits):
-            if places >> cell & 1:
+        for digit, fitting in enumerate(fits):
+            if fitting >> cell & 1:
                 cells[cell] = digit + 1
                 if self._complete(self._with(fits, cell, digit), empty ^ 1 << cell, cells):
                     return True
@@ -237,9 +241,9 @@ class SudokuPuzzle(GridPuzzle[Instance]):
     def _other_solution(self, fits: list[int], empty: int, cell: int, digit: int) -> bool:
         """Return whether the grid can be completed with another digit in the cell just emptied."""
         scratch = bytearray(self.rows**2)
-        for other, places in enumerate(fits):
-            fitting = places >> cell & 1 and other != digit
-            if fitting and self._complete(self._with(fits, cell, other), empty, scratch):
+        for other_digit, fitting_cells in enumerate(fits):
+            fitting = fitting_cells >> cell & 1 and other_digit != digit
+            if fitting and self._complete(self._with(fits, cell, other_digit), empty, scratch):
                 return True
         return False
 

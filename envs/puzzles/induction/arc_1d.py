@@ -25,7 +25,7 @@ from .composed_rules import InductionPuzzle, InductionTask, Instance, Step, in_o
 COLOURS = (1, 2, 3)
 """Colours other than 0, the colour of the ground."""
 
-_VIEWS = [(way, bytes((0, *names)).ljust(256)) for way in (1, -1) for names in permutations(COLOURS)]
+_VIEWS = [(direction, bytes((0, *names)).ljust(256)) for direction in (1, -1) for names in permutations(COLOURS)]
 """Directions, each with a table that renames colours."""
 
 Where = Callable[[Any, Any], Any]
@@ -41,12 +41,12 @@ def _mirrored(step: Step) -> Step:
     return lambda rows, of: step(rows[:, ::-1], of)[:, ::-1]
 
 
-def _left(rows: Any, of: Any) -> Any:
+def _left_neighbour(rows: Any, of: Any) -> Any:
     """Return the left neighbour of each cell; ground beyond the end."""
     return of.pad(rows[:, :-1], ((0, 0), (1, 0)))
 
 
-def _right(rows: Any, of: Any) -> Any:
+def _right_neighbour(rows: Any, of: Any) -> Any:
     return of.pad(rows[:, 1:], ((0, 0), (0, 1)))
 
 
@@ -54,13 +54,13 @@ def _nearest_left(rows: Any, of: Any) -> Any:
     """Return the colour of the nearest coloured cell at or to the left of each; ground where there is none."""
     width = rows.shape[1]
     at_or_left = np.tril(np.ones((width, width), bool))
-    places = of.where((rows != 0)[:, None, :] & at_or_left, np.arange(width), -1).max(axis=2)
-    return picked(rows, places, 0, of)
+    nearest = of.where((rows != 0)[:, None, :] & at_or_left, np.arange(width), -1).max(axis=2)
+    return picked(rows, nearest, 0, of)
 
 
 def _gaps_filled(rows: Any, of: Any) -> Any:
-    left, right = _nearest_left(rows, of), _mirrored(_nearest_left)(rows, of)
-    return of.where(left == right, left, rows)
+    left_colour, right_colour = _nearest_left(rows, of), _mirrored(_nearest_left)(rows, of)
+    return of.where(left_colour == right_colour, left_colour, rows)
 
 
 def _painted(where: Where, colour: int) -> Step:
@@ -69,16 +69,16 @@ def _painted(where: Where, colour: int) -> Step:
 
 
 def _alone(rows: Any, of: Any) -> Any:
-    return (rows != _left(rows, of)) & (rows != _right(rows, of))
+    return (rows != _left_neighbour(rows, of)) & (rows != _right_neighbour(rows, of))
 
 
 def _inside(rows: Any, of: Any) -> Any:
-    return (rows == _left(rows, of)) & (rows == _right(rows, of))
+    return (rows == _left_neighbour(rows, of)) & (rows == _right_neighbour(rows, of))
 
 
 def _block_lengths(rows: Any, of: Any) -> Any:
     """Return the length of the block of each coloured cell, 0 for ground."""
-    number = of.cumsum(rows != _left(rows, of), axis=1)
+    number = of.cumsum(rows != _left_neighbour(rows, of), axis=1)
     together = (number[:, :, None] == number[:, None, :]).sum(axis=2)
     return of.where(rows != 0, together, 0)
 
@@ -88,10 +88,10 @@ def _longest(rows: Any, of: Any) -> Any:
     return (lengths == lengths.max(axis=1, keepdims=True)) & (rows != 0)
 
 
-def _swapped(one: int, other: int) -> Step:
+def _swap_colours(first: int, second: int) -> Step:
     """Exchange two colours."""
     names = np.arange(4, dtype=np.int8)
-    names[[one, other]] = other, one
+    names[[first, second]] = second, first
     return lambda rows, of: sum(of.where(rows == old, np.int8(new), np.int8(0)) for old, new in enumerate(names))
 
 
@@ -105,13 +105,13 @@ def _of_colour(colour: int) -> Where:
 
 def _grown(rows: Any, of: Any) -> Any:
     """Make blocks one cell longer to the right."""
-    return of.where(rows == 0, _left(rows, of), rows)
+    return of.where(rows == 0, _left_neighbour(rows, of), rows)
 
 
 @cache
-def _least(strip: bytes) -> tuple[bytes, list[tuple[int, bytes]]]:
+def _smallest_view(strip: bytes) -> tuple[bytes, list[tuple[int, bytes]]]:
     """Return the least form of a strip over all views, and the views that give it."""
-    forms = [strip[::way].translate(names) for way, names in _VIEWS]
+    forms = [strip[::direction].translate(names) for direction, names in _VIEWS]
     return min(forms), [view for form, view in zip(forms, _VIEWS, strict=True) if form == min(forms)]
 
 
@@ -124,8 +124,8 @@ class Arc1DPuzzle(InductionPuzzle):
     tiers = tuple(sizes)
     steps: ClassVar = {
         "reflect the strip": _mirror,
-        "shift everything one cell to the right; what leaves the strip is lost, 0 comes in": _left,
-        "shift everything one cell to the left; what leaves the strip is lost, 0 comes in": _right,
+        "shift everything one cell to the right; what leaves the strip is lost, 0 comes in": _left_neighbour,
+        "shift everything one cell to the left; what leaves the strip is lost, 0 comes in": _right_neighbour,
         "push the coloured cells to the left end, in their order": lambda rows, of: packed(rows, rows != 0, 0, of),
         "push the coloured cells to the right end, in their order": _mirrored(
             lambda rows, of: packed(rows, rows != 0, 0, of)
@@ -140,7 +140,7 @@ class Arc1DPuzzle(InductionPuzzle):
         "remove each block that is shorter than the longest": _painted(
             lambda rows, of: (rows != 0) & ~_longest(rows, of), 0
         ),
-        **{f"swap the colours {a} and {b}": _swapped(a, b) for a, b in ((1, 2), (1, 3), (2, 3))},
+        **{f"swap the colours {a} and {b}": _swap_colours(a, b) for a, b in ((1, 2), (1, 3), (2, 3))},
         **{f"give every coloured cell the colour {c}": _painted(_coloured, c) for c in COLOURS},
         **{f"remove every cell of colour {c}": _painted(_of_colour(c), 0) for c in COLOURS},
         **{
@@ -155,14 +155,14 @@ class Arc1DPuzzle(InductionPuzzle):
 
         Mostly a cell equals the one to its left. Otherwise it is more often ground than another colour.
         """
-        left, cells = rows[:, :-1], rows[:, 1:]
-        return np.where(cells == left, 3, np.where(cells == 0, 2, 1)).prod(axis=1)
+        left_cells, cells = rows[:, :-1], rows[:, 1:]
+        return np.where(cells == left_cells, 3, np.where(cells == 0, 2, 1)).prod(axis=1)
 
     @staticmethod
     def worth_showing(rows: np.ndarray) -> np.ndarray:
         """Leave out empty strips."""
-        shown: np.ndarray = (rows != 0).any(axis=1)
-        return shown
+        has_colour: np.ndarray = (rows != 0).any(axis=1)
+        return has_colour
 
     def rules(self) -> str:
         """State what a strip is."""
@@ -188,18 +188,18 @@ class Arc1DPuzzle(InductionPuzzle):
         return parsing.grid(answer, 1, self.width, self.symbols)[0]
 
     @staticmethod
-    def least(row: bytes) -> bytes:
+    def smallest_form(row: bytes) -> bytes:
         """Return the least form over all names of colours and both directions."""
-        return _least(row)[0]
+        return _smallest_view(row)[0]
 
     def canonical(self, instance: Instance) -> bytes:
         """Return the query in its least form over colour names and directions; if several, with the least examples."""
         inputs, outputs = instance.inputs.tobytes(), instance.outputs.tobytes()
-        query, views = _least(instance.query.tobytes())
+        query, views = _smallest_view(instance.query.tobytes())
         return query + min(
             [
-                in_order(self.width, inputs[::way].translate(names), outputs[::way].translate(names))
-                for way, names in views
+                in_order(self.width, inputs[::direction].translate(names), outputs[::direction].translate(names))
+                for direction, names in views
             ]
         )
 

@@ -75,15 +75,15 @@ class Instance(NamedTuple):
 
 def picked(rows: Any, source: Any, blank: int, of: Any) -> Any:
     """Take each entry from the place that ``source`` ``(n, width)`` names; blank where there is no such place."""
-    chosen = source[:, :, None] == np.arange(rows.shape[1])
-    return of.where(chosen, rows[:, None, :] - np.int8(blank), 0).sum(axis=2, dtype=np.int8) + np.int8(blank)
+    is_source = source[:, :, None] == np.arange(rows.shape[1])
+    return of.where(is_source, rows[:, None, :] - np.int8(blank), 0).sum(axis=2, dtype=np.int8) + np.int8(blank)
 
 
 def packed(rows: Any, keep: Any, blank: int, of: Any) -> Any:
     """Return the entries to keep, from the left on in their order; blanks behind them."""
-    place = of.cumsum(keep, axis=1) - 1
-    chosen = keep[:, :, None] & (place[:, :, None] == np.arange(rows.shape[1]))
-    return of.where(chosen, rows[:, :, None] - np.int8(blank), 0).sum(axis=1, dtype=np.int8) + np.int8(blank)
+    target = of.cumsum(keep, axis=1) - 1
+    goes_to = keep[:, :, None] & (target[:, :, None] == np.arange(rows.shape[1]))
+    return of.where(goes_to, rows[:, :, None] - np.int8(blank), 0).sum(axis=1, dtype=np.int8) + np.int8(blank)
 
 
 class RuleTables(NamedTuple):
@@ -99,21 +99,21 @@ class RuleTables(NamedTuple):
     """int32 ``(rows, 1 + steps)``: each row, then its result under each step."""
     pool: list[int]
     """Rows that instances are made of."""
-    made: np.ndarray
+    results: np.ndarray
     """int32 ``(pool, rules)``: result of each rule on each row of the pool."""
     sides: list[str]
     """Split of each row of the pool, as a query."""
-    shown: dict[int, ShownRows]
+    shown_rows: dict[int, ShownRows]
     """Results of :meth:`shown_by` for the rules met so far."""
 
     def shown_by(self, rule: int) -> ShownRows:
         """Return the rows of the pool that show what a rule does."""
-        if rule not in self.shown:
-            made = self.made[:, rule]
-            rows = ((made != self.pool) & self.worth_showing[made]).nonzero()[0].tolist()
+        if rule not in self.shown_rows:
+            results = self.results[:, rule]
+            rows = ((results != self.pool) & self.worth_showing[results]).nonzero()[0].tolist()
             queries = {split: [row for row in rows if self.sides[row] == split] for split in SPLITS}
-            self.shown[rule] = ShownRows(rows, queries)
-        return self.shown[rule]
+            self.shown_rows[rule] = ShownRows(rows, queries)
+        return self.shown_rows[rule]
 
 
 class ShownRows(NamedTuple):
@@ -149,7 +149,7 @@ class InductionPuzzle(Puzzle[Instance]):
         """
 
     @cached_property
-    def _known(self) -> RuleTables:
+    def _tables(self) -> RuleTables:
         return _all(type(self), self.width, self.tier)
 
     # -- what a puzzle defines ------------------------------------------------------------------------------------
@@ -205,45 +205,45 @@ class InductionPuzzle(Puzzle[Instance]):
 
         Return None if a shorter rule fits, or too few rows show what the rule does.
         """
-        known, shorter = self._known, self._shorter
-        item, count = known.made.item, known.made.shape[1]
+        tables, shorter = self._tables, self._shorter
+        item, count = tables.results.item, tables.results.shape[1]
         rule = shorter + dice.below(count - shorter)
-        shown, queries = known.shown_by(rule)
-        size, asked = len(shown), queries[split]
-        if size <= self.examples or not asked:
+        rows_to_show, queries = tables.shown_by(rule)
+        size, query_rows = len(rows_to_show), queries[split]
+        if size <= self.examples or not query_rows:
             return None
-        chosen = [shown[word * size >> 64] for word in dice.words(self.examples)]
-        made = [item(row, rule) for row in chosen]
-        fitting = _fitting(known.made, chosen, made)
-        if fitting[0] < shorter or len({*chosen}) < len(chosen):
+        example_rows = [rows_to_show[word * size >> 64] for word in dice.words(self.examples)]
+        outputs = [item(row, rule) for row in example_rows]
+        fitting = _fitting(tables.results, example_rows, outputs)
+        if fitting[0] < shorter or len({*example_rows}) < len(example_rows):
             return None
-        others = [other for other in fitting if other != rule]
+        other_rules = [other_rule for other_rule in fitting if other_rule != rule]
         for _ in range(_QUERIES):
-            row = dice.choice(asked)
+            row = dice.choice(query_rows)
             target = item(row, rule)
-            if row not in chosen and all([item(row, other) == target for other in others]):
-                rows = known.entries.take([known.pool[row] for row in chosen] + made, 0)
+            if row not in example_rows and all([item(row, other_rule) == target for other_rule in other_rules]):
+                rows = tables.entries.take([tables.pool[row] for row in example_rows] + outputs, 0)
                 self._searched = rows.tobytes(), fitting
-                query, answer = known.entries[known.pool[row]], known.entries[target]
+                query, answer = tables.entries[tables.pool[row]], tables.entries[target]
                 return Instance(rows[: self.examples], rows[self.examples :], query, answer)
         return None
 
     @staticmethod
-    def least(row: bytes) -> bytes:
+    def smallest_form(row: bytes) -> bytes:
         """Return the same row for equivalent rows."""
         return row
 
     def split_of(self, instance: Instance) -> str:
         """Return the split of the query alone. A query of one split never occurs in the other, whatever the rule."""
-        return split_by(self.least(instance.query.tobytes()))
+        return split_by(self.smallest_form(instance.query.tobytes()))
 
     def _fitting(self, instance: Instance) -> list[int]:
         """Return every rule that fits, the shortest first."""
         examples = instance.inputs.tobytes() + instance.outputs.tobytes()
         searched, fitting = self._searched
         if examples != searched:
-            made = _by_all(self._known.following, self._numbers(instance.inputs), self.tier)
-            fitting = _fitting(made, range(self.examples), self._numbers(instance.outputs))
+            results = _by_all(self._tables.following, self._numbers(instance.inputs), self.tier)
+            fitting = _fitting(results, range(self.examples), self._numbers(instance.outputs))
             self._searched = examples, fitting
         return fitting
 
@@ -262,12 +262,12 @@ class InductionPuzzle(Puzzle[Instance]):
         pairs = _LINE.join([inputs[these] + _ARROW + outputs[these] for these in self._each])
         examples = self.written(pairs).replace(">", "->").replace(" \n ", "\n")
         return (
-            f"{self._told}\n\nWhat the rule makes of some examples:\n{examples}\n\n"
+            f"{self._rules_and_steps}\n\nWhat the rule makes of some examples:\n{examples}\n\n"
             f"What does it make of this?\n{self.written(instance.query.tobytes())}\n\n{self.how_to_answer()}"
         )
 
     @cached_property
-    def _told(self) -> str:
+    def _rules_and_steps(self) -> str:
         """Rows and rules in words."""
         steps = "\n".join(f"{number}. {step}" for number, step in enumerate(self.steps, 1))
         numbers = {1: "one", 2: "1 or 2"}.get(int(self.tier), f"1 to {self.tier:g}")
@@ -276,8 +276,8 @@ class InductionPuzzle(Puzzle[Instance]):
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Compare with the result of the rules that fit, which all agree on the query."""
-        right = self.read(answer) == instance.target.tolist()
-        return RIGHT if right else wrong("no rule that fits the examples makes this of the query")
+        correct = self.read(answer) == instance.target.tolist()
+        return RIGHT if correct else wrong("no rule that fits the examples makes this of the query")
 
     def likeness(self, instance: Instance, answer: str, best: str) -> float:
         """Return the share of the places that hold the right entry."""
@@ -291,10 +291,10 @@ class InductionPuzzle(Puzzle[Instance]):
 
     def solve(self, instance: Instance) -> str:
         """Apply every rule to every example."""
-        known, row = self._known, int(instance.query.tobytes().translate(_DIGITS), len(self.symbols))
+        tables, row = self._tables, int(instance.query.tobytes().translate(_DIGITS), len(self.symbols))
         for step in self.plan(instance):
-            row = known.following.item(row, step + 1)
-        return self.written(known.entries[row].tobytes())
+            row = tables.following.item(row, step + 1)
+        return self.written(tables.entries[row].tobytes())
 
     def plan(self, instance: Instance) -> list[int]:
         """Return the steps of the first rule that fits."""
@@ -311,21 +311,21 @@ class InductionPuzzle(Puzzle[Instance]):
 
     def heuristic(self, instance: Instance) -> str:
         """Copy each place from the source that the examples suggest most often."""
-        same = (instance.outputs[:, :, None] == instance.inputs[:, None, :]).sum(axis=0)
-        return self.written(instance.query[same.argmax(axis=1)].tolist())
+        agreements = (instance.outputs[:, :, None] == instance.inputs[:, None, :]).sum(axis=0)
+        return self.written(instance.query[agreements.argmax(axis=1)].tolist())
 
 
 def _by_all(following: np.ndarray, rows: Sequence[int], tier: float) -> np.ndarray:
     """Return the result of each rule for some rows, int32 ``(n, rules)``."""
-    made = following.take(rows, 0)
+    results = following.take(rows, 0)
     for _ in range(int(tier) - 1):
-        made = following.take(made, 0)
-    return made.reshape(len(rows), -1)
+        results = following.take(results, 0)
+    return results.reshape(len(rows), -1)
 
 
-def _fitting(made: np.ndarray, rows: Sequence[int], outputs: Sequence[int]) -> list[int]:
+def _fitting(results: np.ndarray, rows: Sequence[int], outputs: Sequence[int]) -> list[int]:
     """Return, in order, the rules with these outputs in a result of :func:`_by_all`."""
-    item, rules = made.item, (made[rows[0]] == outputs[0]).nonzero()[0].tolist()
+    item, rules = results.item, (results[rows[0]] == outputs[0]).nonzero()[0].tolist()
     for row, output in zip(rows[1:], outputs[1:], strict=True):
         rules = [rule for rule in rules if item(row, rule) == output]
     return rules
@@ -347,11 +347,13 @@ def _all(puzzle: type[InductionPuzzle], width: int, tier: float) -> RuleTables:
     entries = np.indices((base,) * width, np.int8).reshape(width, -1).T.copy()
     numbers = np.arange(len(entries), dtype=np.int32)
     digits = base ** np.arange(width - 1, -1, -1, dtype=np.int64)
-    made = [(step(entries, np) @ digits).astype(np.int32) for step in puzzle.steps.values()]
-    following = np.stack([numbers, *made], axis=1)
-    drawn, dice = numbers.repeat(puzzle.weights(entries)), Dice(stream_of(puzzle.name), width)
-    pool = list(dict.fromkeys(drawn.item(dice.below(len(drawn))) for _ in range(4 * _POOL)))[:_POOL]
-    sides = [split_by(puzzle.least(entries[row].tobytes())) for row in pool]
+    results = [(step(entries, np) @ digits).astype(np.int32) for step in puzzle.steps.values()]
+    following = np.stack([numbers, *results], axis=1)
+    weighted_numbers, dice = numbers.repeat(puzzle.weights(entries)), Dice(stream_of(puzzle.name), width)
+    pool = list(dict.fromkeys(weighted_numbers.item(dice.below(len(weighted_numbers))) for _ in range(4 * _POOL)))[
+        :_POOL
+    ]
+    sides = [split_by(puzzle.smallest_form(entries[row].tobytes())) for row in pool]
     return RuleTables(
         entries, puzzle.worth_showing(entries), following, pool, _by_all(following, pool, tier), sides, {}
     )
@@ -362,7 +364,7 @@ class RewritingState(NamedTuple):
 
     rows: jax.Array
     """int8 ``(examples + 1, width)``: examples, then the query."""
-    made: jax.Array
+    steps_made: jax.Array
     """int32: steps applied so far."""
 
 
@@ -392,7 +394,7 @@ class InductionTask(PuzzleTask[RewritingState]):
         rows = state.rows
         for number, step in enumerate(self.puzzle.steps.values()):
             rows = jnp.where(action == number, step(state.rows, jnp), rows)
-        return RewritingState(rows, state.made + 1)
+        return RewritingState(rows, state.steps_made + 1)
 
     def observation(self, state: RewritingState, key: jax.Array, params: Params) -> jax.Array:
         """Return the entries one-hot, then which of them are equal."""
@@ -435,7 +437,7 @@ class InductionTask(PuzzleTask[RewritingState]):
 
     def terminal(self, state: RewritingState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether the rule fits, or has the largest allowed length."""
-        return (self._alike(state, params) == self.entries) | (state.made == int(self.puzzle.tier))
+        return (self._alike(state, params) == self.entries) | (state.steps_made == int(self.puzzle.tier))
 
     def info(self, state: RewritingState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: every example is its output, so the query is the answer."""
@@ -455,10 +457,10 @@ class InductionTask(PuzzleTask[RewritingState]):
         *rows, query = np.asarray(state.rows).tolist()
         pairs = zip(rows, np.asarray(params.instance.outputs).tolist(), strict=True)
         lines = "\n".join(f"{puzzle.written(row)} (to become {puzzle.written(output)})" for row, output in pairs)
-        left = int(puzzle.tier) - int(state.made)
+        steps_left = int(puzzle.tier) - int(state.steps_made)
         return (
             f"{puzzle.rules()}\n\nThe steps:\n{steps}\n\nThe examples as they are:\n{lines}\n\n"
-            f"The query as it is:\n{puzzle.written(query)}\n\nSteps left: {left}"
+            f"The query as it is:\n{puzzle.written(query)}\n\nSteps left: {steps_left}"
         )
 
     def how_to_act(self) -> str:
@@ -496,5 +498,5 @@ class InductionTask(PuzzleTask[RewritingState]):
                 if self.papers:
                     board.cell(number, column, paper=self.papers[value])
                 else:
-                    board.cell(number, column, self.puzzle.written([value]), given=number % 3 == 1)
+                    board.cell(number, column, self.puzzle.written([value]), is_clue=number % 3 == 1)
         return board.picture()

@@ -54,8 +54,8 @@ def written(body: Sequence[Literal], vocabulary: Vocabulary) -> str:
 
 def literal_text(literal: Literal, vocabulary: Vocabulary) -> str:
     """Return a literal as text."""
-    predicate, one, other = literal
-    about = (one, other) if predicate == RELATION else (one,)
+    predicate, first, second = literal
+    about = (first, second) if predicate == RELATION else (first,)
     return f"{vocabulary[predicate]}({','.join(VARIABLES[variable] for variable in about)})"
 
 
@@ -74,24 +74,24 @@ def read(text: str, vocabulary: Vocabulary, most_literals: int, most_fresh: int)
         raise Malformed("a rule begins with 'target(X,Y) :-'")
     variables = {"X": X, "Y": Y}
     body: list[Literal] = []
-    place = len(_HEAD)
+    position = len(_HEAD)
     while True:
-        name, opening = _at(tokens, place), _at(tokens, place + 1)
+        name, opening = _token_at(tokens, position), _token_at(tokens, position + 1)
         if name not in vocabulary or opening != "(":
             raise Malformed(f"literal {len(body) + 1}: expected one of {', '.join(vocabulary)} and '(', got {name!r}")
         predicate = vocabulary.index(name)
         count = 2 if predicate == RELATION else 1
-        inside = tokens[place + 2 : place + 2 * count + 2]
+        inside = tokens[position + 2 : position + 2 * count + 2]
         names = inside[::2]
         if inside[1::2] != [","] * (count - 1) + [")"] or not all(name.isupper() for name in names):
             raise Malformed(f"literal {len(body) + 1}: {name} is about {count} variable(s), each a capital letter")
         numbers = [variables.setdefault(name, len(variables)) for name in names]
         body.append((predicate, numbers[0], numbers[-1]))
-        place += 2 * count + 2
-        if _at(tokens, place) != ",":
+        position += 2 * count + 2
+        if _token_at(tokens, position) != ",":
             break
-        place += 1
-    if tokens[place:] != ["."]:
+        position += 1
+    if tokens[position:] != ["."]:
         raise Malformed(f"expected ',' and a literal or '.' and the end after literal {len(body)}")
     if len(body) > most_literals or len(variables) > 2 + most_fresh:
         raise Malformed(
@@ -103,21 +103,21 @@ def read(text: str, vocabulary: Vocabulary, most_literals: int, most_fresh: int)
 
 def _tokens(text: str) -> list[str]:
     """Return the tokens of a text; spaces and line breaks between them mean nothing."""
-    tokens, place = [], 0
-    while place < len(text):
-        if text[place] in " \n":
-            place += 1
-        elif match := _TOKEN.match(text, place):
+    tokens, position = [], 0
+    while position < len(text):
+        if text[position] in " \n":
+            position += 1
+        elif match := _TOKEN.match(text, position):
             tokens.append(match[0])
-            place = match.end()
+            position = match.end()
         else:
-            raise Malformed(f"character {place + 1}: {text[place]!r} has no place in a rule")
+            raise Malformed(f"character {position + 1}: {text[position]!r} has no place in a rule")
     return tokens
 
 
-def _at(tokens: list[str], place: int) -> str:
+def _token_at(tokens: list[str], position: int) -> str:
     """Return the token at a place; nothing after the last."""
-    return tokens[place] if place < len(tokens) else ""
+    return tokens[position] if position < len(tokens) else ""
 
 
 # -- evaluation --------------------------------------------------------------------------------------------------------
@@ -137,14 +137,14 @@ def extension(body: Sequence[Literal], world: World) -> np.ndarray:
 
 def _truth(literal: Literal, world: World, variables: int) -> np.ndarray:
     """Return where a literal is true: bool, with one axis for each variable, of length 1 if it does not occur."""
-    predicate, one, other = literal
+    predicate, first, second = literal
     if predicate != RELATION:
         holds = world.marked == (predicate == MARKED)
-    elif one == other:
+    elif first == second:
         holds = world.relation.diagonal()
     else:
-        holds = world.relation if one < other else world.relation.T
-    return holds.reshape([len(world.marked) if axis in (one, other) else 1 for axis in range(variables)])
+        holds = world.relation if first < second else world.relation.T
+    return holds.reshape([len(world.marked) if axis in (first, second) else 1 for axis in range(variables)])
 
 
 # -- all rules up to a size --------------------------------------------------------------------------------------------
@@ -157,59 +157,59 @@ def literals(fresh: int) -> tuple[Literal, ...]:
     No literal relates a variable to itself, because no object is related to itself.
     """
     variables = range(2 + fresh)
-    pairs = ((RELATION, one, other) for one, other in permutations(variables, 2))
+    pairs = ((RELATION, first, second) for first, second in permutations(variables, 2))
     marks = ((mark, variable, variable) for mark in (MARKED, UNMARKED) for variable in variables)
     return (*pairs, *marks)
 
 
 @cache
-def bodies(most: int, fresh: int) -> tuple[tuple[int, ...], ...]:
-    """Return the sets of 1 to ``most`` literals, small sets first, as increasing places in :func:`literals`.
+def bodies(max_literals: int, fresh: int) -> tuple[tuple[int, ...], ...]:
+    """Return the sets of 1 to ``max_literals`` literals, small sets first, as increasing places in :func:`literals`.
 
     The list leaves out sets that can never hold (an object both marked and unmarked). Of sets that differ only by the
     names of fresh variables it keeps the first.
     """
     every = literals(fresh)
-    place = {literal: number for number, literal in enumerate(every)}
+    number_of = {literal: number for number, literal in enumerate(every)}
     renamings = []
     for names in permutations(range(2, 2 + fresh)):
         name = (X, Y, *names)
-        renamings.append([place[predicate, name[one], name[other]] for predicate, one, other in every])
-    found = []
-    for size in range(1, most + 1):
+        renamings.append([number_of[predicate, name[variable], name[second]] for predicate, variable, second in every])
+    kept_bodies = []
+    for size in range(1, max_literals + 1):
         for body in combinations(range(len(every)), size):
             some = {every[number] for number in body}
-            if any(mark == MARKED and (UNMARKED, one, one) in some for mark, one, _ in some):
+            if any(mark == MARKED and (UNMARKED, variable, variable) in some for mark, variable, _ in some):
                 continue
             if all(body <= tuple(sorted(renamed[number] for number in body)) for renamed in renamings[1:]):
-                found.append(body)
-    return tuple(found)
+                kept_bodies.append(body)
+    return tuple(kept_bodies)
 
 
 @cache
-def by_size(most: int, fresh: int) -> tuple[np.ndarray, ...]:
-    """Return :func:`bodies` as arrays ``(rules, size)`` for sizes 1 to ``most``."""
-    every = bodies(most, fresh)
-    return tuple(np.array([body for body in every if len(body) == size]) for size in range(1, most + 1))
+def by_size(max_literals: int, fresh: int) -> tuple[np.ndarray, ...]:
+    """Return :func:`bodies` as arrays ``(rules, size)`` for sizes 1 to ``max_literals``."""
+    every = bodies(max_literals, fresh)
+    return tuple(np.array([body for body in every if len(body) == size]) for size in range(1, max_literals + 1))
 
 
 @cache
-def connected(most: int, fresh: int) -> tuple[int, ...]:
-    """Return the places in :func:`bodies` of the bodies with ``most`` literals that link their variables.
+def connected(num_literals: int, fresh: int) -> tuple[int, ...]:
+    """Return the places in :func:`bodies` of the bodies with ``num_literals`` literals that link their variables.
 
     X and Y occur in them, and relations link every fresh variable that occurs to X or Y.
     """
     every = literals(fresh)
-    found = []
-    for number, body in enumerate(bodies(most, fresh)):
-        some = [every[place] for place in body]
+    numbers = []
+    for number, body in enumerate(bodies(num_literals, fresh)):
+        some = [every[literal_number] for literal_number in body]
         occur = {variable for _, *about in some for variable in about}
         linked = {X, Y}
         for _ in range(fresh):
             linked |= {v for p, *about in some if p == RELATION and linked & set(about) for v in about}
-        if len(body) == most and {X, Y} <= occur <= linked:
-            found.append(number)
-    return tuple(found)
+        if len(body) == num_literals and {X, Y} <= occur <= linked:
+            numbers.append(number)
+    return tuple(numbers)
 
 
 def truths(world: World, fresh: int) -> np.ndarray:
@@ -224,12 +224,12 @@ def truths(world: World, fresh: int) -> np.ndarray:
     return words
 
 
-def extensions(tables: np.ndarray, most: int, fresh: int) -> np.ndarray:
+def extensions(tables: np.ndarray, max_literals: int, fresh: int) -> np.ndarray:
     """Return the pairs for which each of :func:`bodies` makes the target hold, from the tables of :func:`truths`:
     uint64.
     """
-    found = []
-    for places in by_size(most, fresh):
-        cases = reduce(np.bitwise_and, (tables[column] for column in places.T))
-        found.append(np.bitwise_or.reduce(cases, axis=1))
-    return np.concatenate(found)
+    pairs_by_size = []
+    for literal_numbers in by_size(max_literals, fresh):
+        cases = reduce(np.bitwise_and, (tables[column] for column in literal_numbers.T))
+        pairs_by_size.append(np.bitwise_or.reduce(cases, axis=1))
+    return np.concatenate(pairs_by_size)

@@ -29,14 +29,14 @@ def _turned(by: int, direction: int = 1) -> Step:
 
     def step(rows: Any, of: Any) -> Any:
         count = (rows != END).sum(axis=1, keepdims=True)
-        place = np.arange(rows.shape[1])
-        source = (direction * place + by) % of.maximum(count, 1)
-        return picked(rows, of.where(place < count, source, -1), END, of)
+        column = np.arange(rows.shape[1])
+        source = (direction * column + by) % of.maximum(count, 1)
+        return picked(rows, of.where(column < count, source, -1), END, of)
 
     return step
 
 
-def _kept(keep: Callable[[Any], Any]) -> Step:
+def _keep_only(keep: Callable[[Any], Any]) -> Step:
     """Drop the digits for which ``keep`` does not hold."""
     return lambda rows, of: packed(rows, keep(rows) & (rows != END), END, of)
 
@@ -60,9 +60,9 @@ def _without_last(rows: Any, of: Any) -> Any:
 
 
 def _without_repeats(rows: Any, of: Any) -> Any:
-    same = rows[:, :, None] == rows[:, None, :]
-    met = (same & np.triu(np.ones(same.shape[1:], bool), 1)).any(axis=1)
-    return packed(rows, ~met & (rows != END), END, of)
+    equal = rows[:, :, None] == rows[:, None, :]
+    occurred_before = (equal & np.triu(np.ones(equal.shape[1:], bool), 1)).any(axis=1)
+    return packed(rows, ~occurred_before & (rows != END), END, of)
 
 
 class ListFunctionsPuzzle(InductionPuzzle):
@@ -80,10 +80,10 @@ class ListFunctionsPuzzle(InductionPuzzle):
         "move the last entry to the front": _turned(-1),
         "drop the first entry": _without_first,
         "drop the last entry": _without_last,
-        "keep the even digits only": _kept(lambda rows: rows % 2 == 0),
-        "keep the odd digits only": _kept(lambda rows: rows % 2 == 1),
-        "keep the digits above 4 only": _kept(lambda rows: rows > 4),
-        "keep the digits below 5 only": _kept(lambda rows: rows < 5),
+        "keep the even digits only": _keep_only(lambda rows: rows % 2 == 0),
+        "keep the odd digits only": _keep_only(lambda rows: rows % 2 == 1),
+        "keep the digits above 4 only": _keep_only(lambda rows: rows > 4),
+        "keep the digits below 5 only": _keep_only(lambda rows: rows < 5),
         "keep only the first of equal digits": _without_repeats,
         "add 1 to each digit": _mapped(lambda rows, of: rows + 1),
         "add 2 to each digit": _mapped(lambda rows, of: rows + 2),
@@ -111,8 +111,8 @@ class ListFunctionsPuzzle(InductionPuzzle):
     @staticmethod
     def worth_showing(rows: np.ndarray) -> np.ndarray:
         """Leave out empty lists."""
-        shown: np.ndarray = rows[:, 0] != END
-        return shown
+        not_empty: np.ndarray = rows[:, 0] != END
+        return not_empty
 
     def rules(self) -> str:
         """State what a list is."""
@@ -131,7 +131,7 @@ class ListFunctionsPuzzle(InductionPuzzle):
 
     def read(self, answer: str) -> list[int]:
         """Read digits, then add what fills the row."""
-        row = parsing.integers(answer, 0, 9, least=1, most=self.width, what="digit")
+        row = parsing.integers(answer, 0, 9, min_count=1, max_count=self.width, what="digit")
         return row + [END] * (self.width - len(row))
 
     def guess(self, instance: Instance, dice: Dice) -> str:

@@ -35,16 +35,24 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.task_card import TaskCard
 
 from ..shared import parsing
-from ..shared.board import FILLED, GIVEN, INK, LINE, PAPER
+from ..shared.board import CLUE_PAPER, FILLED, INK, LINE, PAPER
 from ..shared.puzzle_task import Params, PuzzleTask
 from .horn_rules import OBJECTS, SIDE, VARIABLES, Literal, Vocabulary, literal_text, literals, truths, written
-from .rule_induction import UNSHOWN, VOCABULARIES, Instance, RuleInductionPuzzle, example_words, shown_world, told
+from .rule_induction import (
+    UNSHOWN,
+    VOCABULARIES,
+    Instance,
+    RuleInductionPuzzle,
+    describe_examples,
+    example_words,
+    shown_world,
+)
 
 GENERAL = Vocabulary("relation", "marked", "unmarked")
 """Names of predicates in every kind of world."""
 
 
-class Given(NamedTuple):
+class InstanceBits(NamedTuple):
     """The shown parts of an instance, and the cases in which literals are true.
 
     Pairs of objects are the bits 8 x + y of two words.
@@ -57,7 +65,7 @@ class Given(NamedTuple):
     marked: np.ndarray
     """int8 ``(8,)``: the marks."""
     examples: np.ndarray
-    """int8 ``(most, 3)``: the examples."""
+    """int8 ``(num_literals, 3)``: the examples."""
     tables: np.ndarray
     """uint32 ``(literals, cases, 2)``: :func:`.horn_rules.truths`."""
     positive: np.ndarray
@@ -69,7 +77,7 @@ class Given(NamedTuple):
 class RuleState(NamedTuple):
     """A body, and the pairs for which it is true."""
 
-    chosen: jax.Array
+    body: jax.Array
     """uint32: literals of the body, as bits."""
     cases: jax.Array
     """uint32 ``(cases, 2)``: the pairs for which it is true, for each choice of objects for the other variables."""
@@ -98,14 +106,14 @@ class RuleInduction(PuzzleTask[RuleState]):
 
     @cached_property
     def bank(self) -> Bank:
-        """Instances as :class:`Given`."""
+        """Instances as :class:`InstanceBits`."""
         bank = bank_of_both_splits(self.puzzle, self.bank_size)
         fields = bank.instances
         words = [example_words(examples) for examples in fields.examples]
         each = (Instance(*values) for values in zip(*fields, strict=True))
         tables = np.stack([truths(shown_world(instance), self.puzzle.fresh) for instance in each])
         halves = np.array(words, "<u8").view("<u4").reshape(-1, 2, 2)
-        given = Given(
+        instances = InstanceBits(
             kind=fields.kind,
             relation=fields.relation,
             marked=fields.marked,
@@ -114,7 +122,7 @@ class RuleInduction(PuzzleTask[RuleState]):
             positive=halves[:, 0].astype(np.uint32),
             negative=halves[:, 1].astype(np.uint32),
         )
-        return Bank(given, bank.plans)
+        return Bank(instances, bank.plans)
 
     def initial(self, key: jax.Array, params: Params) -> RuleState:
         """Begin with no literal: the rule covers everything."""
@@ -125,29 +133,30 @@ class RuleInduction(PuzzleTask[RuleState]):
         """Add a literal."""
         one_hot = (np.arange(len(self.literals)) == action)[:, None, None]
         added = lax.reduce(jnp.where(one_hot, params.instance.tables, 0), np.uint32(0), lax.bitwise_or, (0,))
-        return RuleState(state.chosen | np.uint32(1) << action.astype(jnp.uint32), state.cases & added)
+        return RuleState(state.body | np.uint32(1) << action.astype(jnp.uint32), state.cases & added)
 
     def observation(self, state: RuleState, key: jax.Array, params: Params) -> jax.Array:
         """Return the world, the examples, the body, the effect of each literal, and the number of literals left."""
-        given = params.instance
+        instance = params.instance
         bits = np.arange(32, dtype=np.uint32)
         labels = (
-            (word[:, None] >> bits & 1).reshape(-1).astype(self.dtype) for word in (given.positive, given.negative)
+            (word[:, None] >> bits & 1).reshape(-1).astype(self.dtype)
+            for word in (instance.positive, instance.negative)
         )
         positive, negative = labels
-        chosen = self._chosen(state).astype(self.dtype)
-        kept = self._kept(state.cases[None] & given.tables, params)
-        now = self._kept(state.cases[None], params)
-        left = (self.puzzle.most - chosen.sum()) / self.puzzle.most
-        parts = (
-            *(field.astype(self.dtype).reshape(-1) for field in (given.relation, given.marked, given.kind)),
+        in_body = self._literals_in_body(state).astype(self.dtype)
+        coverage_with_each = self._coverage(state.cases[None] & instance.tables, params)
+        now = self._coverage(state.cases[None], params)
+        literals_left = (self.puzzle.num_literals - in_body.sum()) / self.puzzle.num_literals
+        blocks = (
+            *(field.astype(self.dtype).reshape(-1) for field in (instance.relation, instance.marked, instance.kind)),
             positive - negative,
-            chosen,
-            *kept,
+            in_body,
+            *coverage_with_each,
             *now,
-            left[None],
+            literals_left[None],
         )
-        return jnp.concatenate(parts)
+        return jnp.concatenate(blocks)
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the entries in the order of :meth:`observation`."""
@@ -185,22 +194,22 @@ class RuleInduction(PuzzleTask[RuleState]):
 
     def terminal(self, state: RuleState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether the rule fits, or has the largest allowed length."""
-        return self._fits(state, params) | (lax.population_count(state.chosen) >= self.puzzle.most)
+        return self._fits(state, params) | (lax.population_count(state.body) >= self.puzzle.num_literals)
 
     def info(self, state: RuleState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: the rule fits, so it is right in all worlds."""
-        covered, kept = (shares[0] for shares in self._kept(state.cases[None], params))
-        return {"success": self._fits(state, params), "covered": covered, "excluded": 1 - kept}
+        covered, covered_negatives = (shares[0] for shares in self._coverage(state.cases[None], params))
+        return {"success": self._fits(state, params), "covered": covered, "excluded": 1 - covered_negatives}
 
     def action_mask(self, state: RuleState, params: Params) -> jax.Array:
         """Return the literals that are not in the body."""
-        return ~self._chosen(state)
+        return ~self._literals_in_body(state)
 
-    def _chosen(self, state: RuleState) -> jax.Array:
+    def _literals_in_body(self, state: RuleState) -> jax.Array:
         """Return the literals of the body, bool ``(literals,)``."""
-        return state.chosen >> np.arange(len(self.literals), dtype=np.uint32) & 1 != 0
+        return state.body >> np.arange(len(self.literals), dtype=np.uint32) & 1 != 0
 
-    def _kept(self, cases: jax.Array, params: Params) -> tuple[jax.Array, jax.Array]:
+    def _coverage(self, cases: jax.Array, params: Params) -> tuple[jax.Array, jax.Array]:
         """Return the shares of positive and negative examples that bodies with these cases ``(k, cases, 2)`` cover."""
         pairs = lax.reduce(cases, np.uint32(0), lax.bitwise_or, (1,))
         positive, negative = params.instance.positive, params.instance.negative
@@ -213,29 +222,30 @@ class RuleInduction(PuzzleTask[RuleState]):
 
     def _index(self, state: RuleState, params: Params) -> jax.Array:
         """Return Youden's index of the body."""
-        covered, kept = self._kept(state.cases[None], params)
-        return (covered - kept)[0]
+        covered, covered_negatives = self._coverage(state.cases[None], params)
+        return (covered - covered_negatives)[0]
 
     @staticmethod
     def _fits(state: RuleState, params: Params) -> jax.Array:
         pairs = lax.reduce(state.cases, np.uint32(0), lax.bitwise_or, (0,))
-        given = params.instance
-        return ((~pairs & given.positive == 0) & (pairs & given.negative == 0)).all()
+        instance = params.instance
+        return ((~pairs & instance.positive == 0) & (pairs & instance.negative == 0)).all()
 
     # -- host side ------------------------------------------------------------------------------------------------
 
     def _body(self, state: RuleState) -> list[Literal]:
         """Return the literals, in the order of their numbers."""
-        return [literal for place, literal in enumerate(self.literals) if int(state.chosen) >> place & 1]
+        return [literal for number, literal in enumerate(self.literals) if int(state.body) >> number & 1]
 
     def describe(self, state: RuleState, params: Params) -> str:
         """Show the world, the examples and the rule so far."""
         body, covers = self._body(state), self.info(state, params)
         rule = written(body, VOCABULARIES[int(params.instance.kind)]) if body else "target(X,Y) always holds."
         return (
-            f"{told(params.instance)}\n\nThe rule so far: {rule}\nIt covers {float(covers['covered']):.0%} of the "
-            f"positive examples and leaves out {float(covers['excluded']):.0%} of the negative ones. Literals left: "
-            f"{self.puzzle.most - len(body)}"
+            f"{describe_examples(params.instance)}\n\nThe rule so far: {rule}\nIt covers "
+            f"{float(covers['covered']):.0%} of the positive examples and leaves out "
+            f"{float(covers['excluded']):.0%} of the negative ones. Literals left: "
+            f"{self.puzzle.num_literals - len(body)}"
         )
 
     def how_to_act(self) -> str:
@@ -250,8 +260,8 @@ class RuleInduction(PuzzleTask[RuleState]):
             ValueError: anything else.
         """
         vocabulary = VOCABULARIES[int(params.instance.kind)]
-        place = parsing.word(text.strip(), [literal_text(literal, vocabulary) for literal in self.literals])
-        return np.asarray(place, self.action_space.dtype)
+        number = parsing.word(text.strip(), [literal_text(literal, vocabulary) for literal in self.literals])
+        return np.asarray(number, self.action_space.dtype)
 
     def spell(self, action: np.ndarray, state: RuleState, params: Params) -> str:
         """Return the literal."""
@@ -266,19 +276,19 @@ class RuleInduction(PuzzleTask[RuleState]):
         """Say whether the rule fits or has the largest allowed length."""
         if info["success"]:
             return "the rule fits all examples, and is right in other worlds too"
-        return f"the rule has {self.puzzle.most} literals, and does not fit all examples"
+        return f"the rule has {self.puzzle.num_literals} literals, and does not fit all examples"
 
     def draw(self, state: RuleState, params: Params) -> np.ndarray:
         """Draw the world on a circle; beside it the pairs, examples as signs, those that the rule covers on blue."""
         height, width, _ = self.picture_shape
         image = Image.new("RGB", (width, height), PAPER)
         pen, font = ImageDraw.Draw(image), ImageFont.load_default(14)
-        world, given = shown_world(params.instance), params.instance
+        world, instance = shown_world(params.instance), params.instance
         middle = height / 2
         angles = 2 * np.pi * np.arange(SIDE) / SIDE
         points = [(middle + 120 * math.sin(angle), middle - 120 * math.cos(angle)) for angle in angles]
-        for one, other in np.argwhere(world.relation):
-            (x, y), (to_x, to_y) = points[one], points[other]
+        for first, second in np.argwhere(world.relation):
+            (x, y), (to_x, to_y) = points[first], points[second]
             pen.line((x, y, to_x, to_y), LINE, 2)
             near_x, near_y = x + 0.8 * (to_x - x), y + 0.8 * (to_y - y)
             pen.ellipse((near_x - 4, near_y - 4, near_x + 4, near_y + 4), fill=INK)
@@ -287,19 +297,19 @@ class RuleInduction(PuzzleTask[RuleState]):
             pen.text((x, y), name, PAPER, font, anchor="mm")
         covered = np.bitwise_or.reduce(np.asarray(state.cases), axis=0)
         side = height // (SIDE + 2)
-        left = width - height + side
+        matrix_left = width - height + side
         for number in range(SIDE * SIDE):
             row, column = divmod(number, SIDE)
-            x, y = left + column * side, side * (row + 1)
-            paper = "#cfe3f1" if covered[number // 32] >> np.uint32(number % 32) & 1 else GIVEN
+            x, y = matrix_left + column * side, side * (row + 1)
+            paper = "#cfe3f1" if covered[number // 32] >> np.uint32(number % 32) & 1 else CLUE_PAPER
             pen.rectangle((x, y, x + side, y + side), fill=paper, outline=LINE)
-        for one, other, holds in np.asarray(given.examples).tolist():
+        for first, second, holds in np.asarray(instance.examples).tolist():
             if holds != UNSHOWN:
-                place = left + (other + 0.5) * side, side * (one + 1.5)
-                pen.text(place, "+" if holds else "-", INK, ImageFont.load_default(20), anchor="mm")
+                point = matrix_left + (second + 0.5) * side, side * (first + 1.5)
+                pen.text(point, "+" if holds else "-", INK, ImageFont.load_default(20), anchor="mm")
         for number in range(SIDE):
-            pen.text((left - side / 2, side * (number + 1.5)), OBJECTS[number], INK, font, anchor="mm")
-            pen.text((left + (number + 0.5) * side, side / 2), OBJECTS[number], INK, font, anchor="mm")
+            pen.text((matrix_left - side / 2, side * (number + 1.5)), OBJECTS[number], INK, font, anchor="mm")
+            pen.text((matrix_left + (number + 0.5) * side, side / 2), OBJECTS[number], INK, font, anchor="mm")
         return np.asarray(image)
 
 

@@ -68,7 +68,7 @@ class Instance(NamedTuple):
     marked: np.ndarray
     """int8 ``(8,)``: 1 for the women, and for the red nodes."""
     examples: np.ndarray
-    """int8 ``(most, 3)``: two objects, and 1 if the target holds for them; rows of -1 behind the last."""
+    """int8 ``(num_literals, 3)``: two objects, and 1 if the target holds for them; rows of -1 behind the last."""
     same_relation: np.ndarray
     """int8 ``(2, 8, 8)``: unseen worlds of the same size."""
     same_marked: np.ndarray
@@ -94,7 +94,7 @@ def family(dice: Dice, people: int) -> World:
         if dice.below(4) == 0:
             generation.append(None)
             continue
-        parent = dice.choice([other for other in range(person) if generation[other] is not None])
+        parent = dice.choice([member for member in range(person) if generation[member] is not None])
         suitors = [s for s in range(person) if generation[s] is None and female[s] != female[parent]]
         if parent not in spouse and suitors:
             suitor = dice.choice(suitors)
@@ -112,7 +112,7 @@ def graph(dice: Dice, nodes: int) -> World:
     """Return a random directed graph without loops, a quarter of all edges; half of the nodes are marked, on
     average.
     """
-    related = [[one != other and dice.below(4) == 0 for other in range(nodes)] for one in range(nodes)]
+    related = [[source != target and dice.below(4) == 0 for target in range(nodes)] for source in range(nodes)]
     return World(np.array(related), np.array([dice.below(2) == 1 for _ in range(nodes)]))
 
 
@@ -127,16 +127,16 @@ def pairs_as_bits(pairs: np.ndarray) -> np.uint64:
     return word
 
 
-def told(instance: Any) -> str:
+def describe_examples(instance: Any) -> str:
     """State the facts and examples of an instance, in words."""
     kind, world = int(instance.kind), shown_world(instance)
     vocabulary, names = VOCABULARIES[kind], OBJECTS[:SIDE]
-    facts = [f"{vocabulary.relation}({names[one]},{names[other]})." for one, other in np.argwhere(world.relation)]
+    facts = [f"{vocabulary.relation}({names[first]},{names[second]})." for first, second in np.argwhere(world.relation)]
     marks = [f"{vocabulary[1 if mark else 2]}({name})." for name, mark in zip(names, world.marked, strict=True)]
-    shown: list[list[str]] = [[], []]
-    for one, other, holds in np.asarray(instance.examples).tolist():
+    pairs_by_label: list[list[str]] = [[], []]
+    for first, second, holds in np.asarray(instance.examples).tolist():
         if holds != UNSHOWN:
-            shown[holds].append(f"target({names[one]},{names[other]})")
+            pairs_by_label[holds].append(f"target({names[first]},{names[second]})")
     things = (
         f"The people {names[0]} to {names[-1]} are a family. parent(A,B): A is a parent of B. female(A), male(A): A is "
         "female, male."
@@ -146,8 +146,8 @@ def told(instance: Any) -> str:
     )
     return (
         f"{things} These are all the facts; everything else is false:\n{' '.join(facts)}\n{' '.join(marks)}\n\n"
-        f"Some of which the target holds: {', '.join(shown[1])}\n"
-        f"Some of which it does not hold: {', '.join(shown[0])}"
+        f"Some of which the target holds: {', '.join(pairs_by_label[1])}\n"
+        f"Some of which it does not hold: {', '.join(pairs_by_label[0])}"
     )
 
 
@@ -161,8 +161,8 @@ class RuleInductionPuzzle(Puzzle[Instance]):
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        self.most = int(tier)
-        self.fresh, self.most_examples = _SIZES[self.most]
+        self.num_literals = int(tier)
+        self.fresh, self.most_examples = _SIZES[self.num_literals]
 
     # -- the generator --------------------------------------------------------------------------------------------
 
@@ -170,69 +170,69 @@ class RuleInductionPuzzle(Puzzle[Instance]):
         """Draw a random rule in random worlds. Return None if few examples cannot single it out."""
         kind = dice.below(2)
         worlds = [(family, graph)[kind](dice, n) for n in (SIDE, *[SIDE] * UNSEEN, *[LARGER] * UNSEEN)]
-        shown, *unseen = worlds
-        found = extensions(truths(shown, self.fresh), self.most, self.fresh)
-        shorter = len(bodies(self.most - 1, self.fresh))
+        first_world, *unseen = worlds
+        pairs_by_rule = extensions(truths(first_world, self.fresh), self.num_literals, self.fresh)
+        shorter = len(bodies(self.num_literals - 1, self.fresh))
         for _ in range(_TRIES):
-            rule = dice.choice(connected(self.most, self.fresh))
-            same = np.flatnonzero(found == found[rule])
-            if not 3 <= int(found[rule]).bit_count() <= SIDE * SIDE // 2 or same[0] < shorter:
+            rule = dice.choice(connected(self.num_literals, self.fresh))
+            equal_rules = np.flatnonzero(pairs_by_rule == pairs_by_rule[rule])
+            if not 3 <= int(pairs_by_rule[rule]).bit_count() <= SIDE * SIDE // 2 or equal_rules[0] < shorter:
                 continue
-            targets = self._targets(same.tolist(), unseen)
+            targets = self._targets(equal_rules.tolist(), unseen)
             if targets is None or any(target.all() or not target.any() for target in targets):
                 continue
-            examples = self._examples(dice, found, rule)
+            examples = self._examples(dice, pairs_by_rule, rule)
             if examples is not None:
                 return _instance(kind, worlds, targets, examples)
         return None
 
     def _targets(self, rules: Sequence[int], worlds: Sequence[World]) -> list[np.ndarray] | None:
         """Return the pairs for which the rules hold in each world; None unless all rules agree."""
-        first, *others = (self.body(bodies(self.most, self.fresh)[rule]) for rule in rules)
+        first, *other_bodies = (self.body(bodies(self.num_literals, self.fresh)[rule]) for rule in rules)
         targets = [extension(first, world) for world in worlds]
         for target, world in zip(targets[::-1], worlds[::-1], strict=True):
-            if any((extension(other, world) != target).any() for other in others):
+            if any((extension(body, world) != target).any() for body in other_bodies):
                 return None
         return targets
 
-    def _examples(self, dice: Dice, found: np.ndarray, rule: int) -> np.ndarray | None:
+    def _examples(self, dice: Dice, pairs_by_rule: np.ndarray, rule: int) -> np.ndarray | None:
         """Draw two pairs of either kind, then one for each rule that fits all earlier pairs but is wrong on another.
 
         Return None if there are too many.
         """
-        target = int(found[rule])
+        target = int(pairs_by_rule[rule])
         order = dice.shuffled(range(SIDE * SIDE))
         pairs = [*[p for p in order if target >> p & 1][:2], *[p for p in order if not target >> p & 1][:2]]
-        others = found[found != found[rule]]
+        wrong_rules = pairs_by_rule[pairs_by_rule != pairs_by_rule[rule]]
         for pair in pairs:
-            others = _agreeing(others, pair, target)
-        while len(others):
-            pair = next(p for p in order if (int(others[0]) ^ target) >> p & 1)
+            wrong_rules = _agreeing(wrong_rules, pair, target)
+        while len(wrong_rules):
+            pair = next(p for p in order if (int(wrong_rules[0]) ^ target) >> p & 1)
             pairs.append(pair)
-            others = _agreeing(others, pair, target)
+            wrong_rules = _agreeing(wrong_rules, pair, target)
         if len(pairs) > self.most_examples:
             return None
         rows = np.full((self.most_examples, 3), UNSHOWN, np.int8)
         rows[: len(pairs)] = [(*divmod(pair, SIDE), target >> pair & 1) for pair in dice.shuffled(pairs)]
         return rows
 
-    def body(self, places: Sequence[int]) -> list[Literal]:
+    def body(self, numbers: Sequence[int]) -> list[Literal]:
         """Return the literals at some places in :func:`.horn_rules.literals`."""
-        return [literals(self.fresh)[place] for place in places]
+        return [literals(self.fresh)[number] for number in numbers]
 
     def canonical(self, instance: Instance) -> bytes:
         """Return the least form: objects renamed, marks exchanged, X and Y exchanged; in graphs, edges reversed."""
         world = shown_world(instance)
         labels = np.full((SIDE, SIDE), 2, np.int8)
-        for one, other, holds in instance.examples.tolist():
+        for first, second, holds in instance.examples.tolist():
             if holds != UNSHOWN:
-                labels[one, other] = holds
+                labels[first, second] = holds
         relations = (world.relation,) if instance.kind == FAMILY else (world.relation, world.relation.T)
         forms = (
-            _least(relation.tolist(), (world.marked ^ mark).tolist(), shown.tolist())
+            _smallest_naming(relation.tolist(), (world.marked ^ mark).tolist(), turned_labels.tolist())
             for relation in relations
             for mark in (False, True)
-            for shown in (labels, labels.T)
+            for turned_labels in (labels, labels.T)
         )
         return bytes([int(instance.kind)]) + min(forms)
 
@@ -243,12 +243,12 @@ class RuleInductionPuzzle(Puzzle[Instance]):
         vocabulary = VOCABULARIES[int(instance.kind)]
         more = "one variable" if self.fresh == 1 else f"{self.fresh} variables"
         return (
-            f"{told(instance)}\n\nFind the rule of the target. A rule says that target(X,Y) holds exactly if there are "
-            "objects for the other variables such that all literals to the right of ':-' are true. Different variables "
-            "may stand for the same object. If X or Y is not on the right, it may be any object. The hidden rule has "
-            f"at most {self.most} literals, with the predicates {', '.join(vocabulary)}, and at most {more} besides X "
-            "and Y. Your rule must agree with it on every pair of objects in other worlds of this kind, some of them "
-            "larger; every rule of at most that size that fits the examples does.\n\n"
+            f"{describe_examples(instance)}\n\nFind the rule of the target. A rule says that target(X,Y) holds exactly "
+            "if there are objects for the other variables such that all literals to the right of ':-' are true. "
+            "Different variables may stand for the same object. If X or Y is not on the right, it may be any object. "
+            f"The hidden rule has at most {self.num_literals} literals, with the predicates {', '.join(vocabulary)}, "
+            f"and at most {more} besides X and Y. Your rule must agree with it on every pair of objects in other "
+            "worlds of this kind, some of them larger; every rule of at most that size that fits the examples does.\n\n"
             f"Answer with one rule: 'target(X,Y) :-', 1 to {MOST_LITERALS} literals separated by commas, and a full "
             f"stop. Variables are capital letters, at most {MOST_FRESH} of them besides X and Y."
         )
@@ -266,9 +266,9 @@ class RuleInductionPuzzle(Puzzle[Instance]):
         """Check the rule on the examples, then on the unseen worlds."""
         body = read(answer, VOCABULARIES[int(instance.kind)], MOST_LITERALS, MOST_FRESH)
         says = extension(body, shown_world(instance))
-        for one, other, holds in instance.examples.tolist():
-            if holds != UNSHOWN and says[one, other] != holds:
-                pair = f"target({OBJECTS[one]},{OBJECTS[other]})"
+        for first, second, holds in instance.examples.tolist():
+            if holds != UNSHOWN and says[first, second] != holds:
+                pair = f"target({OBJECTS[first]},{OBJECTS[second]})"
                 return wrong(f"the example {pair} {'is not covered' if holds else 'must not hold, and it does'}")
         for what, relations, marks, targets in (
             ("of the same size", instance.same_relation, instance.same_marked, instance.same_target),
@@ -281,13 +281,13 @@ class RuleInductionPuzzle(Puzzle[Instance]):
 
     def _fitting(self, instance: Instance) -> np.ndarray:
         """Return the places in :func:`.horn_rules.bodies` of the rules that fit the examples."""
-        found = extensions(truths(shown_world(instance), self.fresh), self.most, self.fresh)
+        pairs_by_rule = extensions(truths(shown_world(instance), self.fresh), self.num_literals, self.fresh)
         positive, negative = example_words(instance.examples)
-        return np.flatnonzero((found & positive == positive) & (found & negative == 0))
+        return np.flatnonzero((pairs_by_rule & positive == positive) & (pairs_by_rule & negative == 0))
 
     def plan(self, instance: Instance) -> list[int]:
         """Return the literals of the first rule that fits."""
-        return list(bodies(self.most, self.fresh)[self._fitting(instance)[0]])
+        return list(bodies(self.num_literals, self.fresh)[self._fitting(instance)[0]])
 
     def solve(self, instance: Instance) -> str:
         """Return the first rule that fits, by trying all of them."""
@@ -299,28 +299,28 @@ class RuleInductionPuzzle(Puzzle[Instance]):
 
     def guess(self, instance: Instance, dice: Dice) -> str:
         """Draw any rule of the hidden one's size that links its variables."""
-        rule = dice.choice(connected(self.most, self.fresh))
-        return written(self.body(bodies(self.most, self.fresh)[rule]), VOCABULARIES[int(instance.kind)])
+        rule = dice.choice(connected(self.num_literals, self.fresh))
+        return written(self.body(bodies(self.num_literals, self.fresh)[rule]), VOCABULARIES[int(instance.kind)])
 
     def heuristic(self, instance: Instance) -> str:
         """Add literal by literal the one that tells the examples apart best."""
         tables = truths(shown_world(instance), self.fresh)
         positive, negative = (int(word) for word in example_words(instance.examples))
         cases = np.full(tables.shape[1], ~np.uint64(0))
-        chosen: list[int] = []
-        while len(chosen) < self.most:
+        body: list[int] = []
+        while len(body) < self.num_literals:
             covered = np.bitwise_or.reduce(tables & cases, axis=1).tolist()
             index = [
                 (some & positive).bit_count() / positive.bit_count()
                 - (some & negative).bit_count() / negative.bit_count()
                 for some in covered
             ]
-            best = max((place for place in range(len(tables)) if place not in chosen), key=index.__getitem__)
-            chosen.append(best)
+            best = max((number for number in range(len(tables)) if number not in body), key=index.__getitem__)
+            body.append(best)
             cases &= tables[best]
             if index[best] == 1:
                 break
-        return written(self.body(chosen), VOCABULARIES[int(instance.kind)])
+        return written(self.body(body), VOCABULARIES[int(instance.kind)])
 
     def constants(self) -> Sequence[str]:
         """Return each relation as it is."""
@@ -334,7 +334,7 @@ def _agreeing(rules: np.ndarray, pair: int, target: int) -> np.ndarray:
 
 def _instance(kind: int, worlds: Sequence[World], targets: Sequence[np.ndarray], examples: np.ndarray) -> Instance:
     """Stack the shown world, then the other worlds of the same size, then the larger ones."""
-    same, larger = slice(1, 1 + UNSEEN), slice(1 + UNSEEN, None)
+    same_size, larger = slice(1, 1 + UNSEEN), slice(1 + UNSEEN, None)
 
     def stacked(arrays: Sequence[np.ndarray]) -> np.ndarray:
         return np.stack(arrays).astype(np.int8)
@@ -344,8 +344,8 @@ def _instance(kind: int, worlds: Sequence[World], targets: Sequence[np.ndarray],
         worlds[0].relation.astype(np.int8),
         worlds[0].marked.astype(np.int8),
         examples,
-        stacked([world.relation for world in worlds[same]]),
-        stacked([world.marked for world in worlds[same]]),
+        stacked([world.relation for world in worlds[same_size]]),
+        stacked([world.marked for world in worlds[same_size]]),
         stacked(targets[:UNSEEN]),
         stacked([world.relation for world in worlds[larger]]),
         stacked([world.marked for world in worlds[larger]]),
@@ -358,25 +358,34 @@ def example_words(examples: np.ndarray) -> tuple[np.uint64, np.uint64]:
     :func:`pairs_as_bits`.
     """
     positive, negative = (np.zeros((SIDE, SIDE), bool) for _ in range(2))
-    for one, other, holds in examples.tolist():
+    for first, second, holds in examples.tolist():
         if holds != UNSHOWN:
-            (positive if holds else negative)[one, other] = True
+            (positive if holds else negative)[first, second] = True
     return pairs_as_bits(positive), pairs_as_bits(negative)
 
 
-def _least(relation: list[list[bool]], marked: list[bool], labels: list[list[int]]) -> bytes:
+def _smallest_naming(relation: list[list[bool]], marked: list[bool], labels: list[list[int]]) -> bytes:
     """Return the least form of a world with examples over all names of its objects."""
     every = range(SIDE)
 
     def look(colours: Sequence[int]) -> list[Any]:
-        def seen(one: int, other: int) -> tuple[int, ...]:
-            return (relation[one][other], relation[other][one], labels[one][other], labels[other][one], colours[other])
+        def look_from(item: int, neighbour: int) -> tuple[int, ...]:
+            return (
+                relation[item][neighbour],
+                relation[neighbour][item],
+                labels[item][neighbour],
+                labels[neighbour][item],
+                colours[neighbour],
+            )
 
-        return [(marked[one], labels[one][one], tuple(sorted(seen(one, other) for other in every))) for one in every]
+        return [
+            (marked[centre], labels[centre][centre], tuple(sorted(look_from(centre, rim) for rim in every)))
+            for centre in every
+        ]
 
     def form(names: Sequence[int]) -> bytes:
         order = sorted(every, key=names.__getitem__)
-        matrix = bytes(2 * labels[one][other] + relation[one][other] for one in order for other in order)
-        return bytes(marked[one] for one in order) + matrix
+        matrix = bytes(2 * labels[first][second] + relation[first][second] for first in order for second in order)
+        return bytes(marked[first] for first in order) + matrix
 
     return least_naming(SIDE, look, form)

@@ -45,10 +45,10 @@ from ..shared.naming import least_naming
 from ..shared.puzzle_task import Params, PuzzleTask
 
 ANSWERS = ("entailed", "contradicted", "neither")
-ALL, SOME, NAMED = range(3)
+ALL, SOME, SINGULAR = range(3)
 NAME = "Odo"
 PROPERTIES = ("blue", "round", "heavy", "soft", "old", "sweet")
-MOST = 9
+MAX_STEPS = 9
 Sentence = tuple[int, int, int, int]
 """Form, up to two literals of its subject (0: none), and the literal that it states. Literal p + 1 is
 property p, -(p + 1) its absence."""
@@ -58,7 +58,7 @@ class Instance(NamedTuple):
     """Premises, with the conclusion in the last row."""
 
     forms: np.ndarray
-    """int8 ``(premises + 1,)``: ``ALL``, ``SOME`` or ``NAMED``."""
+    """int8 ``(premises + 1,)``: ``ALL``, ``SOME`` or ``SINGULAR``."""
     literals: np.ndarray
     """int8 ``(premises + 1, 3)``: the literals of each :data:`Sentence`."""
 
@@ -71,7 +71,7 @@ class EntailmentPuzzle(Puzzle[Instance]):
     name = "Entailment"
     difficulty_is = "fewest premises that give the answer alone; all of them for 'neither'"
     tier_is = "the number of premises"
-    tiers = range(2, MOST + 1)
+    tiers = range(2, MAX_STEPS + 1)
     few: ClassVar[dict[float, float]] = {3: 5_600}
 
     def __init__(self, tier: float) -> None:
@@ -92,17 +92,17 @@ class EntailmentPuzzle(Puzzle[Instance]):
         The sentence says that no thing is of these kinds, that some thing is, or
         that the named thing is.
         """
-        form, one, other, states = sentence
-        found = self._every
-        for literal in (one, other, -states if form == ALL else states):
+        form, first, second, states = sentence
+        kinds = self._every
+        for literal in (first, second, -states if form == ALL else states):
             if literal:
                 having = self._having[abs(literal) - 1]
-                found &= having if literal > 0 else ~having
-        return found
+                kinds &= having if literal > 0 else ~having
+        return kinds
 
     def consistent(self, sentences: Sequence[Sentence]) -> bool:
         """Return whether sentences can be true together, in a world that is not empty."""
-        possible, named, some = self._every, self._every, []
+        possible, named_kinds, some = self._every, self._every, []
         for sentence in sentences:
             kinds = self.about(sentence)
             if sentence[0] == ALL:
@@ -110,8 +110,8 @@ class EntailmentPuzzle(Puzzle[Instance]):
             elif sentence[0] == SOME:
                 some.append(kinds)
             else:
-                named &= kinds
-        return bool(possible & named) and all(kinds & possible for kinds in some)
+                named_kinds &= kinds
+        return bool(possible & named_kinds) and all(kinds & possible for kinds in some)
 
     def decide(self, premises: Sequence[Sentence], conclusion: Sentence) -> int:
         """Return the answer, a place in ``ANSWERS``; the premises are consistent."""
@@ -123,24 +123,24 @@ class EntailmentPuzzle(Puzzle[Instance]):
 
     def compose(self, dice: Dice) -> Instance:
         """Draw an instance with the answer that is due for this seed."""
-        asked = dice.share(3)
-        while (instance := self._attempt(asked, dice)) is None:
+        answer = dice.share(3)
+        while (instance := self._attempt(answer, dice)) is None:
             pass
         return instance
 
-    def _attempt(self, asked: int, dice: Dice) -> Instance | None:
+    def _attempt(self, answer: int, dice: Dice) -> Instance | None:
         """Return a derivation with the conclusion or its denial; for "neither", change a premise.
 
         Return None if that gives another answer.
         """
         premises, conclusion = self._derivation(dice)
-        if asked == 2:
-            place = dice.below(len(premises))
-            premises[place] = self._spoiled(premises[place], dice)
-        if asked == 1 or (asked == 2 and dice.below(2)):
+        if answer == 2:
+            number = dice.below(len(premises))
+            premises[number] = self._spoiled(premises[number], dice)
+        if answer == 1 or (answer == 2 and dice.below(2)):
             conclusion = _denied(conclusion)
         premises += [self._sentence(dice) for _ in range(self.premises - self.steps)]
-        if not self.consistent(premises) or self.decide(premises, conclusion) != asked:
+        if not self.consistent(premises) or self.decide(premises, conclusion) != answer:
             return None
         sentences = [*dice.shuffled(premises), conclusion]
         forms, literals = [form for form, *_ in sentences], [sentence[1:] for sentence in sentences]
@@ -150,7 +150,7 @@ class EntailmentPuzzle(Puzzle[Instance]):
         """Draw any sentence."""
         form = dice.below(3)
         literals = [literal if dice.below(2) else -literal for literal in dice.sample(range(1, self.properties + 1), 3)]
-        if form == NAMED:
+        if form == SINGULAR:
             return form, 0, 0, literals[0]
         return form, literals[0], literals[1] * dice.below(2), literals[2]
 
@@ -160,52 +160,52 @@ class EntailmentPuzzle(Puzzle[Instance]):
         form = dice.below(3)
         start = fresh.pop()
         premises: list[Sentence] = []
-        known, subject = [start], start
+        proved, subject = [start], start
         if form == SOME:
             subject = fresh.pop()
             premises.append((SOME, start, 0, subject) if dice.below(2) else (SOME, subject, 0, start))
-            known = [subject, start]
-        elif form == NAMED:
-            premises.append((NAMED, 0, 0, start))
+            proved = [subject, start]
+        elif form == SINGULAR:
+            premises.append((SINGULAR, 0, 0, start))
             subject = 0
         while len(premises) < self.steps:
-            new, last = fresh.pop(), known[-1]
-            if len(known) > 1 and dice.below(3) == 0:
-                one, other = dice.shuffled((last, dice.choice(known[:-1])))
-                premises.append((ALL, one, other, new))
+            new, last = fresh.pop(), proved[-1]
+            if len(proved) > 1 and dice.below(3) == 0:
+                first, second = dice.shuffled((last, dice.choice(proved[:-1])))
+                premises.append((ALL, first, second, new))
             else:
                 premises.append((ALL, last, 0, new) if dice.below(2) else (ALL, -new, 0, -last))
-            known.append(new)
-        return premises, (form, subject, 0, known[-1])
+            proved.append(new)
+        return premises, (form, subject, 0, proved[-1])
 
     def _spoiled(self, sentence: Sentence, dice: Dice) -> Sentence:
         """Return a changed sentence: its converse, or one with a denied literal."""
-        form, one, other, states = sentence
-        if form == ALL and not other and dice.below(2):
-            return form, states, 0, one
-        if one and dice.below(2):
-            return form, -one, other, states
-        return form, one, other, -states
+        form, first, second, states = sentence
+        if form == ALL and not second and dice.below(2):
+            return form, states, 0, first
+        if first and dice.below(2):
+            return form, -first, second, states
+        return form, first, second, -states
 
     # -- the one-shot form ------------------------------------------------------------------------------------------
 
     def canonical(self, instance: Instance) -> bytes:
         """Return the least form: properties renamed, premises reordered, and equivalent sentences written alike."""
-        said = [self._conjunction(sentence) for sentence in sentences_of(instance)]
-        last = len(said) - 1
+        conjunctions = [self._conjunction(sentence) for sentence in sentences_of(instance)]
+        last = len(conjunctions) - 1
 
         def look(colours: Sequence[int]) -> list[Any]:
-            seen: list[list[Any]] = [[] for _ in range(self.properties)]
-            for place, (form, literals) in enumerate(said):
-                for mine in literals:
-                    others = sorted((x > 0, colours[abs(x) - 1]) for x in literals if x != mine)
-                    seen[abs(mine) - 1].append((place == last, form, mine > 0, tuple(others)))
-            return [tuple(sorted(each)) for each in seen]
+            occurrences: list[list[Any]] = [[] for _ in range(self.properties)]
+            for number, (form, literals) in enumerate(conjunctions):
+                for literal in literals:
+                    other_literals = sorted((x > 0, colours[abs(x) - 1]) for x in literals if x != literal)
+                    occurrences[abs(literal) - 1].append((number == last, form, literal > 0, tuple(other_literals)))
+            return [tuple(sorted(each)) for each in occurrences]
 
         def form(names: Sequence[int]) -> bytes:
             rows = [
                 (form, *sorted((names[abs(x) - 1] + 1) * (2 if x > 0 else 3) + 30 * (x > 0) for x in literals))
-                for form, literals in said
+                for form, literals in conjunctions
             ]
             return bytes(x for row in (*sorted(rows[:-1]), rows[-1]) for x in (*row, 255))
 
@@ -214,19 +214,19 @@ class EntailmentPuzzle(Puzzle[Instance]):
     @staticmethod
     def _conjunction(sentence: Sentence) -> tuple[int, tuple[int, ...]]:
         """Return the form of a sentence, and the common properties of the things that it is about."""
-        form, one, other, states = sentence
-        return form, tuple({literal for literal in (one, other, -states if form == ALL else states) if literal})
+        form, first, second, states = sentence
+        return form, tuple({literal for literal in (first, second, -states if form == ALL else states) if literal})
 
     def question(self, instance: Instance) -> str:
         """State the premises, the conclusion, and the meanings of the answers."""
         sentences = sentences_of(instance)
-        named = f" {NAME} is one of the things." if NAMED in instance.forms else ""
+        about_name = f" {NAME} is one of the things." if SINGULAR in instance.forms else ""
         return (
             "Premises:\n"
             + "\n".join(f"{number}. {words(s)}." for number, s in enumerate(sentences[:-1], 1))
             + f"\n\nConclusion: {words(sentences[-1])}.\n\n"
             "Go by the premises alone. At least one thing exists. 'Every A thing is B' and 'No A thing is B' are both "
-            f"true if there is no A thing. 'Some' and 'something' mean at least one.{named}\n"
+            f"true if there is no A thing. 'Some' and 'something' mean at least one.{about_name}\n"
             "Answer 'entailed' if the conclusion is true whenever the premises are, 'contradicted' if it is false "
             "whenever they are, and 'neither' otherwise."
         )
@@ -243,10 +243,10 @@ class EntailmentPuzzle(Puzzle[Instance]):
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Compare the answer with the decision."""
-        given = parsing.word(answer, ANSWERS)
+        number = parsing.word(answer, ANSWERS)
         *premises, conclusion = sentences_of(instance)
-        right = self.decide(premises, conclusion)
-        return RIGHT if given == right else wrong(f"the conclusion is {ANSWERS[right]}")
+        correct_number = self.decide(premises, conclusion)
+        return RIGHT if number == correct_number else wrong(f"the conclusion is {ANSWERS[correct_number]}")
 
     def solve(self, instance: Instance) -> str:
         """Decide by the decision procedure."""
@@ -291,8 +291,8 @@ def sentences_of(instance: Instance) -> list[Sentence]:
 
 def _denied(sentence: Sentence) -> Sentence:
     """Return the sentence that is true exactly where this one is false."""
-    form, one, other, states = sentence
-    return {ALL: SOME, SOME: ALL, NAMED: NAMED}[form], one, other, -states
+    form, first, second, states = sentence
+    return {ALL: SOME, SOME: ALL, SINGULAR: SINGULAR}[form], first, second, -states
 
 
 def _has(literal: int) -> str:
@@ -301,19 +301,19 @@ def _has(literal: int) -> str:
 
 def words(sentence: Sentence) -> str:
     """Return a sentence in English."""
-    form, one, other, states = sentence
-    if form == NAMED:
+    form, subject, second_subject, states = sentence
+    if form == SINGULAR:
         return f"{NAME} is {_has(states)}"
-    if other or one < 0:
-        first, second = sorted((one, other), reverse=True)  # properties it has come before those it lacks
+    if second_subject or subject < 0:
+        first, second = sorted((subject, second_subject), reverse=True)  # properties it has come before those it lacks
         if first < 0 and second < 0:
             which = f"neither {PROPERTIES[-first - 1]} nor {PROPERTIES[-second - 1]}"
         else:
             which = " and ".join(_has(literal) for literal in (first, second) if literal)
         return f"{'Everything' if form == ALL else 'Something'} that is {which} is {_has(states)}"
     if form == SOME:
-        return f"Some {_has(one)} thing is {_has(states)}"
-    return f"{'Every' if states > 0 else 'No'} {_has(one)} thing is {PROPERTIES[abs(states) - 1]}"
+        return f"Some {_has(subject)} thing is {_has(states)}"
+    return f"{'Every' if states > 0 else 'No'} {_has(subject)} thing is {PROPERTIES[abs(states) - 1]}"
 
 
 class AnswerState(NamedTuple):
@@ -358,9 +358,9 @@ class Entailment(PuzzleTask[AnswerState]):
         form = "what it is about, one-hot: all things, something, the named thing"
         kinds = "which kinds of things it says there is none of, one of, or the named thing is of; bit p is property p"
         return tuple(
-            part
+            component
             for name in sentences
-            for part in (
+            for component in (
                 Component(f"{name}_form", form, shape=(3,)),
                 Component(f"{name}_kinds", kinds, shape=(self.kinds,)),
             )
@@ -375,7 +375,7 @@ class Entailment(PuzzleTask[AnswerState]):
         self, state: AnswerState, action: jax.Array, next_state: AnswerState, key: jax.Array, params: Params
     ) -> jax.Array:
         """Return 1 for the right answer."""
-        return ((state.answer == 0) & self._right(next_state, params)).astype(self.dtype)
+        return ((state.answer == 0) & self._answered_correctly(next_state, params)).astype(self.dtype)
 
     def terminal(self, state: AnswerState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether there is an answer."""
@@ -383,9 +383,9 @@ class Entailment(PuzzleTask[AnswerState]):
 
     def info(self, state: AnswerState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: the answer is right."""
-        return {"success": self._right(state, params), "answer": state.answer}
+        return {"success": self._answered_correctly(state, params), "answer": state.answer}
 
-    def _right(self, state: AnswerState, params: Params) -> jax.Array:
+    def _answered_correctly(self, state: AnswerState, params: Params) -> jax.Array:
         return state.answer == self.decision(params.instance) + 1
 
     def decision(self, instance: Any) -> jax.Array:
@@ -396,19 +396,19 @@ class Entailment(PuzzleTask[AnswerState]):
 
         def consistent(last: jax.Array, form: jax.Array) -> jax.Array:
             possible = ~((forms == ALL) & premises).any(axis=0) & ((form != ALL) | ~last)
-            named = ((forms != NAMED) | premises).all(axis=0) & ((form != NAMED) | last)
+            named_kinds = ((forms != SINGULAR) | premises).all(axis=0) & ((form != SINGULAR) | last)
             witnessed = (forms[:, 0] != SOME) | (premises & possible).any(axis=1)
-            return (possible & named).any() & witnessed.all() & ((form != SOME) | (possible & last).any())
+            return (possible & named_kinds).any() & witnessed.all() & ((form != SOME) | (possible & last).any())
 
         # "All are" and "some is not" speak of the same kinds: there are none of them, or there are.
-        is_named = form == NAMED
-        false = consistent(conclusion ^ is_named, jnp.where(is_named, NAMED, SOME + ALL - form))
+        is_named = form == SINGULAR
+        false = consistent(conclusion ^ is_named, jnp.where(is_named, SINGULAR, SOME + ALL - form))
         return jnp.where(~false, 0, jnp.where(~consistent(conclusion, form), 1, 2))
 
     def _about(self, instance: Any) -> jax.Array:
         """Return the kinds that each sentence is about: bool ``(premises + 1, kinds)``."""
-        one, other, states = (self._has(instance.literals[:, place, None]) for place in range(3))
-        return one & other & (states != (instance.forms[:, None] == ALL))
+        first, second, states = (self._has(instance.literals[:, column, None]) for column in range(3))
+        return first & second & (states != (instance.forms[:, None] == ALL))
 
     def _has(self, literal: jax.Array) -> jax.Array:
         """Return the kinds for which a literal is true; all kinds for 0."""
@@ -440,9 +440,13 @@ class Entailment(PuzzleTask[AnswerState]):
 
     def why_over(self, state: AnswerState, params: Params, info: dict[str, Any]) -> str:
         """Say whether the answer was right."""
-        right = ANSWERS[int(self.decision(params.instance))]
-        given = ANSWERS[int(state.answer) - 1]
-        return f"the answer '{given}' is right" if given == right else f"the conclusion is {right}, not {given}"
+        correct_answer = ANSWERS[int(self.decision(params.instance))]
+        answer = ANSWERS[int(state.answer) - 1]
+        return (
+            f"the answer '{answer}' is right"
+            if answer == correct_answer
+            else f"the conclusion is {correct_answer}, not {answer}"
+        )
 
     def draw(self, state: AnswerState, params: Params) -> np.ndarray:
         """Draw the sentences, and the answer below."""

@@ -106,17 +106,17 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
     def _said_by(self, case: int, dice: Dice) -> Instance | None:
         """Draw a random sentence of each person that fits an assignment. Return None if another one fits them all."""
         every, knight, _ = self._cases
-        left, said = every, []
+        cases_left, sentences = every, []
         for speaker in range(self.columns):
             lies, fits = every ^ knight[speaker], 0
             while not fits & case:
                 sentence, true = self._sentence(speaker, dice)
                 fits = lies ^ true
-            left &= fits
-            said.append(sentence)
-        if left.bit_count() > 1:
+            cases_left &= fits
+            sentences.append(sentence)
+        if cases_left.bit_count() > 1:
             return None
-        about, truth = [sentence[:2] for sentence in said], [sentence[2] for sentence in said]
+        about, truth = [sentence[:2] for sentence in sentences], [sentence[2] for sentence in sentences]
         return Instance(np.zeros(self.columns, np.int8), np.array(about, np.int8), np.array(truth, np.int16))
 
     def _sentence(self, speaker: int, dice: Dice) -> tuple[Sentence, int]:
@@ -159,13 +159,13 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
         elif b == NOBODY:
             cases = [every ^ knight[a], knight[a]]
         else:
-            both, one, other = knight[a] & knight[b], knight[a] & ~knight[b], knight[b] & ~knight[a]
-            cases = [every ^ both ^ one ^ other, one, other, both]
+            both_knights, only_a, only_b = knight[a] & knight[b], knight[a] & ~knight[b], knight[b] & ~knight[a]
+            cases = [every ^ both_knights ^ only_a ^ only_b, only_a, only_b, both_knights]
         return sum(case for bit, case in enumerate(cases) if table >> bit & 1)  # the cases exclude each other
 
     def canonical(self, instance: Instance) -> bytes:
         """Return the least form: people renamed, each sentence about two in either order."""
-        said = _said(instance)
+        sentences = _sentences(instance)
 
         def oriented(sentence: Sentence, colours: Sequence[int]) -> tuple[int, int, int]:
             a, b, table = sentence
@@ -175,19 +175,19 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
             return min((first, second, table), (second, first, SWAPPED[table]))
 
         def look(colours: Sequence[int]) -> list[Any]:
-            mentioned: list[list[Any]] = [[] for _ in said]
-            for speaker, (a, b, table) in enumerate(said):
+            mentioned: list[list[Any]] = [[] for _ in sentences]
+            for speaker, (a, b, table) in enumerate(sentences):
                 if a != NOBODY:
                     mentioned[a].append((colours[speaker], table, colours[b] if b != NOBODY else NOBODY, speaker == a))
                 if b != NOBODY:
                     mentioned[b].append((colours[speaker], SWAPPED[table], colours[a], speaker == b))
-            return [(oriented(s, colours), tuple(sorted(m))) for s, m in zip(said, mentioned, strict=True)]
+            return [(oriented(s, colours), tuple(sorted(m))) for s, m in zip(sentences, mentioned, strict=True)]
 
         def form(names: Sequence[int]) -> bytes:
-            rows = sorted((names[speaker], *oriented(sentence, names)) for speaker, sentence in enumerate(said))
+            rows = sorted((names[speaker], *oriented(sentence, names)) for speaker, sentence in enumerate(sentences))
             return np.array(rows, np.int16).tobytes()
 
-        return least_naming(len(said), look, form)
+        return least_naming(len(sentences), look, form)
 
     def rules(self) -> str:
         """State the rules."""
@@ -198,8 +198,8 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
 
     def clues(self, instance: Instance) -> str:
         """State what everybody says."""
-        said = enumerate(_said(instance))
-        return "\n".join(f"{NAMES[speaker]} says: {self.words(speaker, sentence)}." for speaker, sentence in said)
+        sentences = enumerate(_sentences(instance))
+        return "\n".join(f"{NAMES[speaker]} says: {self.words(speaker, sentence)}." for speaker, sentence in sentences)
 
     def words(self, speaker: int, sentence: Sentence) -> str:
         """Return a speaker's sentence in English."""
@@ -212,12 +212,14 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
             if table & 1:
                 how, count = "at most", table.bit_length() - 1
             return f"{how} {count} of us {'is a knight' if count == 1 else 'are knights'}"
-        one, other = ("I am" if person == speaker else f"{NAMES[person]} is" for person in (a, b))
+        a_is, b_is = ("I am" if person == speaker else f"{NAMES[person]} is" for person in (a, b))
         if b == NOBODY:
-            return ABOUT_ONE[table].format(a=one)
+            return ABOUT_ONE[table].format(a=a_is)
         first, second = (b, a) if a == speaker else (a, b)  # the speaker comes last
-        they, them = (f"{NAMES[first]} and {own if second == speaker else NAMES[second]}" for own in ("I", "me"))
-        return ABOUT_TWO[table].format(a=one, b=other, they=f"{they} are", them=them)
+        they, them = (
+            f"{NAMES[first]} and {speaker_word if second == speaker else NAMES[second]}" for speaker_word in ("I", "me")
+        )
+        return ABOUT_TWO[table].format(a=a_is, b=b_is, they=f"{they} are", them=them)
 
     def question(self, instance: Instance) -> str:
         """State the rules, the sentences, and the order of the answer."""
@@ -234,7 +236,7 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
     def broken(self, instance: Instance, grid: Grid) -> str:
         """Name the first person whose sentence does not fit the kind."""
         kinds = grid[0]
-        for speaker, sentence in enumerate(_said(instance)):
+        for speaker, sentence in enumerate(_sentences(instance)):
             if _holds(sentence, kinds) != (kinds[speaker] == KNIGHT):
                 kind, value = ("knight", "false") if kinds[speaker] == KNIGHT else ("knave", "true")
                 return f"{NAMES[speaker]} would be a {kind} and says something {value}"
@@ -243,26 +245,26 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
     def solution(self, instance: Instance) -> Grid:
         """Search the truth table."""
         every, knight, _ = self._cases
-        left = every
-        for speaker, sentence in enumerate(_said(instance)):
-            left &= every ^ knight[speaker] ^ self._true_in(sentence)
-        if not left:
+        cases_left = every
+        for speaker, sentence in enumerate(_sentences(instance)):
+            cases_left &= every ^ knight[speaker] ^ self._true_in(sentence)
+        if not cases_left:
             raise ValueError("these sentences contradict each other")
-        case = left.bit_length() - 1
+        case = cases_left.bit_length() - 1
         return [[KNIGHT if case >> person & 1 else KNAVE for person in range(self.columns)]]
 
     def difficulty(self, instance: Instance) -> float:
         """Count the kinds that a search tries, person by person. It drops kinds that make a settled sentence wrong."""
-        said = _said(instance)
+        sentences = _sentences(instance)
         tried = 0
 
         def search(kinds: list[int]) -> None:
             nonlocal tried
-            if len(kinds) == len(said):
+            if len(kinds) == len(sentences):
                 return
             for kind in (KNIGHT, KNAVE):
                 tried += 1
-                if self._settled_well(said, [*kinds, kind]):
+                if self._no_contradiction(sentences, [*kinds, kind]):
                     search([*kinds, kind])
 
         search([])
@@ -270,24 +272,24 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
 
     def heuristic(self, instance: Instance) -> str:
         """Make everybody in turn a knight, unless that makes a settled sentence wrong."""
-        said = _said(instance)
+        sentences = _sentences(instance)
         kinds: list[int] = []
-        for _ in said:
-            kinds.append(KNIGHT if self._settled_well(said, [*kinds, KNIGHT]) else KNAVE)
+        for _ in sentences:
+            kinds.append(KNIGHT if self._no_contradiction(sentences, [*kinds, KNIGHT]) else KNAVE)
         return self.written([kinds])
 
     @staticmethod
-    def _settled_well(said: list[Sentence], kinds: list[int]) -> bool:
+    def _no_contradiction(sentences: list[Sentence], kinds: list[int]) -> bool:
         """Return whether the first people, of these kinds, fit all their sentences about each other."""
-        for speaker, sentence in enumerate(said):
+        for speaker, sentence in enumerate(sentences):
             a, b, _ = sentence
-            last = len(said) - 1 if a == NOBODY else max(speaker, a, b)
+            last = len(sentences) - 1 if a == NOBODY else max(speaker, a, b)
             if last < len(kinds) and _holds(sentence, kinds) != (kinds[speaker] == KNIGHT):
                 return False
         return True
 
 
-def _said(instance: Instance) -> list[Sentence]:
+def _sentences(instance: Instance) -> list[Sentence]:
     return [(a, b, table) for (a, b), table in zip(instance.about.tolist(), instance.truth.tolist(), strict=True)]
 
 
@@ -319,11 +321,11 @@ class KnightsAndKnaves(CellFillTask):
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Allow kinds that make no sentence wrong, among sentences about people with known kinds."""
         here = np.uint16(1) << np.arange(self.people, dtype=np.uint16)
-        known = jnp.where(cells > 0, here, 0).sum(dtype=jnp.uint16) | here[:, None]
+        known_people = jnp.where(cells > 0, here, 0).sum(dtype=jnp.uint16) | here[:, None]
         knights = jnp.where(cells == KNIGHT, here, 0).sum(dtype=jnp.uint16)
         knights = jnp.stack([knights | here, knights & ~here], axis=1)
-        settled = self._concerned(instance) & ~known[..., None] == 0
-        return ~(settled & ~self._fits(knights, instance)).any(axis=-1)
+        is_decided = self._concerned(instance) & ~known_people[..., None] == 0
+        return ~(is_decided & ~self._fits(knights, instance)).any(axis=-1)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether every sentence fits its speaker."""
@@ -355,8 +357,8 @@ class KnightsAndKnaves(CellFillTask):
         """Return the people that the sentences are about, and the truth tables."""
         about = instance.about[..., None] == np.arange(self.people)
         truth = instance.truth[:, None] >> np.arange(max(4, self.people + 1), dtype=np.int16) & 1
-        parts = (about.reshape(self.people, -1), truth)
-        return jnp.concatenate([part.astype(self.dtype) for part in parts], axis=1).reshape(-1)
+        blocks = (about.reshape(self.people, -1), truth)
+        return jnp.concatenate([block.astype(self.dtype) for block in blocks], axis=1).reshape(-1)
 
     @property
     def fact_components(self) -> tuple[Component, ...]:

@@ -38,7 +38,7 @@ from ..shared.naming import least_naming
 from ..shared.puzzle_task import Params
 
 TRUE, FALSE = 1, 2
-FEWEST, MOST = 3, 12
+MIN_STATEMENTS, MAX_STATEMENTS = 3, 12
 _TRIES = 200
 
 Statement = tuple[int, int]
@@ -68,24 +68,24 @@ def forms(size: int) -> tuple[dict[int, str], ...]:
     if size == 1:
         return ({0b10: "statement {a} is true", 0b01: "statement {a} is false"},)
     if size == 2:
-        both = "statements {a} and {b}"
+        the_two = "statements {a} and {b}"
         return (
-            {0b101: f"{both} are both true or both false", 0b010: f"one of {both} is true and the other false"},
-            {0b100: f"{both} are both true", 0b001: f"{both} are both false"},
-            {0b110: f"at least one of {both} is true", 0b011: f"at least one of {both} is false"},
+            {0b101: f"{the_two} are both true or both false", 0b010: f"one of {the_two} is true and the other false"},
+            {0b100: f"{the_two} are both true", 0b001: f"{the_two} are both false"},
+            {0b110: f"at least one of {the_two} is true", 0b011: f"at least one of {the_two} is false"},
         )
     every, inner = (1 << size + 1) - 1, range(1, size)
 
-    def said(how: str, count: int) -> str:
+    def count_sentence(how: str, count: int) -> str:
         return (
             f"{how} {count} of {{group}} {'is' if count == 1 else 'are'} true" if count else "none of {group} is true"
         )
 
     parity = {sum(1 << k for k in range(odd, size + 1, 2)): word for odd, word in enumerate(("even", "odd"))}
     return (
-        {1 << k: said("exactly", k) for k in range(size + 1)},
-        {every & -(1 << k): said("at least", k) for k in inner},
-        {(2 << k) - 1: said("at most", k) for k in inner},
+        {1 << k: count_sentence("exactly", k) for k in range(size + 1)},
+        {every & -(1 << k): count_sentence("at least", k) for k in inner},
+        {(2 << k) - 1: count_sentence("at most", k) for k in inner},
         {table: f"the number of true ones among {{group}} is {word}" for table, word in parity.items()},
     )
 
@@ -97,7 +97,7 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
     meanings: ClassVar[dict[str, str]] = {"T": "true", "F": "false"}
     difficulty_is = "values that a depth-first search, statement by statement, tries until it has proven uniqueness"
     tier_is = "the number of statements"
-    tiers = range(FEWEST, MOST + 1)
+    tiers = range(MIN_STATEMENTS, MAX_STATEMENTS + 1)
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
@@ -113,7 +113,7 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
             numbered = sum(1 << k for k in range(first, count, 2))
             if numbered.bit_count() > 2:
                 self._groups[numbered] = f"the {word}-numbered statements"
-        self._pairs = [1 << one | 1 << other for one, other in combinations(range(count), 2)]
+        self._pairs = [1 << statement | 1 << second for statement, second in combinations(range(count), 2)]
         self._every = (1 << 2**count) - 1
         self._true = [sum(1 << case for case in range(2**count) if case >> k & 1) for k in range(count)]
         self._by_count: dict[int, list[int]] = {}
@@ -121,7 +121,7 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
     @property
     def space(self) -> float:
         """Number of instances, measured for three statements; with more statements seeds hardly ever repeat one."""
-        return 2_000 if self.columns == FEWEST else super().space
+        return 2_000 if self.columns == MIN_STATEMENTS else super().space
 
     # -- assignments: a set of them is a number of 2**statements bits, one for each ------------------------------
 
@@ -141,10 +141,10 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
 
     def _consistent(self, statements: Sequence[Statement]) -> int:
         """Return the assignments that make every true statement right and every false one wrong."""
-        left = self._every
+        cases = self._every
         for true, statement in zip(self._true, statements, strict=True):
-            left &= self._every ^ true ^ self._right_in(statement)
-        return left
+            cases &= self._every ^ true ^ self._right_in(statement)
+        return cases
 
     def compose(self, dice: Dice) -> Instance | None:
         """Draw statements that fit a random assignment, until they fit no other.
@@ -175,8 +175,8 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
                 if pairs:
                     return dice.choice(pairs), counts
                 continue
-            other = (number + dice.between(1, self.columns - 1)) % self.columns
-            about = 1 << other if kind == 1 else dice.choice(tuple(self._groups))
+            other_number = (number + dice.between(1, self.columns - 1)) % self.columns
+            about = 1 << other_number if kind == 1 else dice.choice(tuple(self._groups))
             true = (values & about).bit_count()
             form = dice.choice(forms(about.bit_count()))
             if fitting := [counts for counts in form if counts >> true & 1 == value]:
@@ -193,8 +193,8 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
         def look(colours: Sequence[int]) -> list[Any]:
             about = [sorted(colours[k] for k in inside) for inside in members]
             by = [sorted(colours[k] for k in those) for those in mentions]
-            own = [(counts, number in members[number]) for number, (_, counts) in enumerate(statements)]
-            return [(*facts, tuple(a), tuple(b)) for facts, a, b in zip(own, about, by, strict=True)]
+            own_facts = [(counts, number in members[number]) for number, (_, counts) in enumerate(statements)]
+            return [(*facts, tuple(a), tuple(b)) for facts, a, b in zip(own_facts, about, by, strict=True)]
 
         def form(names: Sequence[int]) -> bytes:
             rows = sorted(
@@ -214,7 +214,9 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
 
     def clues(self, instance: Instance) -> str:
         """State the statements."""
-        return "\n".join(f"{k}. {self.words(said).capitalize()}." for k, said in enumerate(_statements(instance), 1))
+        return "\n".join(
+            f"{k}. {self.words(statement).capitalize()}." for k, statement in enumerate(_statements(instance), 1)
+        )
 
     def words(self, statement: Statement) -> str:
         """Return a statement in English."""
@@ -239,18 +241,18 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
         """Name the first statement with a value that does not fit its content."""
         true = sum(1 << k for k, value in enumerate(grid[0]) if value == TRUE)
         for number, (about, counts) in enumerate(_statements(instance)):
-            right = counts >> (true & about).bit_count() & 1
-            if right != true >> number & 1:
-                called, what = ("false", "is") if right else ("true", "is not")
-                return f"statement {number + 1} is called {called}, and what it says {what} the case"
+            holds = counts >> (true & about).bit_count() & 1
+            if holds != true >> number & 1:
+                declared, what = ("false", "is") if holds else ("true", "is not")
+                return f"statement {number + 1} is called {declared}, and what it says {what} the case"
         return ""
 
     def solution(self, instance: Instance) -> Grid:
         """Try all assignments."""
-        left = self._consistent(_statements(instance))
-        if not left:
+        cases = self._consistent(_statements(instance))
+        if not cases:
             raise ValueError("these statements contradict each other")
-        values = left.bit_length() - 1
+        values = cases.bit_length() - 1
         return [[TRUE if values >> k & 1 else FALSE for k in range(self.columns)]]
 
     def difficulty(self, instance: Instance) -> float:
@@ -258,14 +260,14 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
         statements = _statements(instance)
         tried = 0
 
-        def search(known: int, true: int) -> None:
+        def search(num_known: int, true: int) -> None:
             nonlocal tried
-            if known == self.columns:
+            if num_known == self.columns:
                 return
             for value in (1, 0):
                 tried += 1
-                if _settled_well(statements, known + 1, true | value << known):
-                    search(known + 1, true | value << known)
+                if _no_contradiction(statements, num_known + 1, true | value << num_known):
+                    search(num_known + 1, true | value << num_known)
 
         search(0, 0)
         return float(tried)
@@ -275,7 +277,7 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
         statements = _statements(instance)
         true = 0
         for number in range(self.columns):
-            if _settled_well(statements, number + 1, true | 1 << number):
+            if _no_contradiction(statements, number + 1, true | 1 << number):
                 true |= 1 << number
         return self.written([[TRUE if true >> k & 1 else FALSE for k in range(self.columns)]])
 
@@ -284,13 +286,13 @@ def _statements(instance: Instance) -> list[Statement]:
     return list(zip(instance.about.tolist(), instance.counts.tolist(), strict=True))
 
 
-def _settled_well(statements: Sequence[Statement], known: int, true: int) -> bool:
-    """Return False if the values of the first ``known`` statements settle that one of these values is wrong.
+def _no_contradiction(statements: Sequence[Statement], num_known: int, true: int) -> bool:
+    """Return False if the values of the first ``num_known`` statements settle that one of these values is wrong.
 
     The values are given as the set of true statements.
     """
-    for number, (about, counts) in enumerate(statements[:known]):
-        open_ones = (about >> known).bit_count()
+    for number, (about, counts) in enumerate(statements[:num_known]):
+        open_ones = (about >> num_known).bit_count()
         possible = ((2 << open_ones) - 1) << (true & about).bit_count()
         if not possible & (counts if true >> number & 1 else ~counts):
             return False
@@ -307,7 +309,7 @@ class SelfReference(FillTask):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        size = self.cells * self.shown + self.fact_count + 2 * self.cells
+        size = self.cells * self.contents + self.fact_count + 2 * self.cells
         self.observation_space = self.box(0.0, 1.0, (size,))
 
     @property
@@ -321,8 +323,8 @@ class SelfReference(FillTask):
         free = []
         for i in range(self.cells):
             here = np.uint16(1 << i)
-            rest = unknown & ~here
-            values = (self._possible(told, rest, instance) for told in (true | here, true & ~here))
+            still_unknown = unknown & ~here
+            values = (self._possible(true_set, still_unknown, instance) for true_set in (true | here, true & ~here))
             free += [(unknown & here != 0) & possible for possible in values]
         return unpack_bits(free, 1)
 
@@ -341,27 +343,27 @@ class SelfReference(FillTask):
             true, unknown: sets of statements, uint16.
             instance: the statements.
         """
-        kept = []
+        conditions = []
         for i in range(self.cells):
             here = np.uint16(1 << i)
             about, counts = instance.about[i].astype(jnp.uint16), instance.counts[i].astype(jnp.uint16)
-            least = lax.population_count(true & about)
-            possible = ((np.uint16(2) << lax.population_count(unknown & about)) - np.uint16(1)) << least
-            right = jnp.where(true & here != 0, counts, ~counts)
-            kept.append((unknown & here != 0) | (possible & right != 0))
-        return reduce(operator.and_, kept)
+            min_true = lax.population_count(true & about)
+            possible = ((np.uint16(2) << lax.population_count(unknown & about)) - np.uint16(1)) << min_true
+            fitting_counts = jnp.where(true & here != 0, counts, ~counts)
+            conditions.append((unknown & here != 0) | (possible & fitting_counts != 0))
+        return reduce(operator.and_, conditions)
 
     def facts(self, instance: Any) -> jax.Array:
         """Return the statements that each one is about, and the numbers of true ones with which it is right."""
         numbers = np.arange(self.puzzle.columns + 1, dtype=np.int16)
 
-        def shown(about: jax.Array, counts: jax.Array) -> jax.Array:
-            parts = about[:, None] >> numbers[:-1] & 1, counts[:, None] >> numbers & 1
-            return jnp.concatenate(parts, axis=1).reshape(-1).astype(self.dtype)
+        def statement_facts(about: jax.Array, counts: jax.Array) -> jax.Array:
+            blocks = about[:, None] >> numbers[:-1] & 1, counts[:, None] >> numbers & 1
+            return jnp.concatenate(blocks, axis=1).reshape(-1).astype(self.dtype)
 
         # This is a separate call. If it were joined with cells and values at once, each entry would be looked up among
         # all parts.
-        return computed_once(shown)(instance.about, instance.counts)
+        return computed_once(statement_facts)(instance.about, instance.counts)
 
     @property
     def fact_components(self) -> tuple[Component, ...]:

@@ -30,13 +30,13 @@ from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle, GridState
 from ..shared.naming import least_naming
 from ..shared.puzzle_task import Params
 
-NONE, SAME, APART, BESIDE, NEXT, LEFT, AT = range(7)
+NONE, TOGETHER, APART, BESIDE, NEXT, LEFT, AT = range(7)
 """Kinds of clues. SAME, APART and BESIDE are symmetric in their values; in AT the second value is a house.
 
 The second value of SAME and APART is of a later attribute than the first, so it is never a name.
 """
 WORDS = {
-    SAME: "{0} {verb}s {what}",
+    TOGETHER: "{0} {verb}s {what}",
     APART: "{0} does not {verb} {what}",
     BESIDE: "{0} lives directly beside {1}",
     NEXT: "{0} lives directly to the left of {1}",
@@ -95,15 +95,15 @@ class ZebraPuzzle(GridPuzzle[Instance]):
         n = self.columns
         truth = [dice.choice(self._orders) for _ in range(n)]
         clues: list[Clue] = []
-        while (other := self._search(clues, truth)) is not None:
+        while (wrong_solution := self._search(clues, truth)) is not None:
             clue = self._clue(truth, dice)
-            while self._true(clue, other):
+            while self._true(clue, wrong_solution):
                 clue = self._clue(truth, dice)
             clues.append(clue)
         for clue in dice.shuffled(clues):
-            rest = [kept for kept in clues if kept is not clue]
-            if self._search(rest, truth) is None:
-                clues = rest
+            remaining = [remaining_clue for remaining_clue in clues if remaining_clue is not clue]
+            if self._search(remaining, truth) is None:
+                clues = remaining
         if len(clues) > n * n:
             return None
         rows = [*sorted(clues), *[(NONE, 0, 0)] * (n * n - len(clues))]
@@ -113,17 +113,21 @@ class ZebraPuzzle(GridPuzzle[Instance]):
         """Return a random clue that is true."""
         n = self.columns
         while True:
-            kind, a, b = dice.between(SAME, AT), dice.below(n), dice.below(n)
+            kind, a, b = dice.between(TOGETHER, AT), dice.below(n), dice.below(n)
             first = dice.below(n)
             house = truth[a][first]
             if kind == AT:
                 return AT, a * n + first, house
-            others = [x for x in range(n) if _compatible(kind, house, x)]
-            if not others or (a == b and kind in (SAME, APART)):
+            compatible_houses = [x for x in range(n) if _compatible(kind, house, x)]
+            if not compatible_houses or (a == b and kind in (TOGETHER, APART)):
                 continue
-            second = truth[b].index(dice.choice(others))
-            one, other = a * n + first, b * n + second
-            return (kind, min(one, other), max(one, other)) if kind in (SAME, APART, BESIDE) else (kind, one, other)
+            second = truth[b].index(dice.choice(compatible_houses))
+            first_value, second_value = a * n + first, b * n + second
+            return (
+                (kind, min(first_value, second_value), max(first_value, second_value))
+                if kind in (TOGETHER, APART, BESIDE)
+                else (kind, first_value, second_value)
+            )
 
     def _true(self, clue: Clue, truth: Sequence[Sequence[int]]) -> bool:
         """Return whether a clue holds; ``truth`` gives the house of each value of each attribute."""
@@ -153,11 +157,13 @@ class ZebraPuzzle(GridPuzzle[Instance]):
                 between[b][a].append((w, back))
         order: list[tuple[int, ...] | None] = [None] * n
 
-        def descend(free: list[int], left: list[int]) -> bool:
-            if not left:
-                return but is None or any(mine != theirs for mine, theirs in zip(order, but, strict=True))
-            a = min(left, key=lambda row: free[row].bit_count())
-            rest = [row for row in left if row != a]
+        def descend(free: list[int], open_rows: list[int]) -> bool:
+            if not open_rows:
+                return but is None or any(
+                    order_of_row != excluded_order for order_of_row, excluded_order in zip(order, but, strict=True)
+                )
+            a = min(open_rows, key=lambda row: free[row].bit_count())
+            other_rows = [row for row in open_rows if row != a]
             choices = free[a]
             while choices:
                 choice = choices & -choices
@@ -166,22 +172,26 @@ class ZebraPuzzle(GridPuzzle[Instance]):
                 if tried is not None:
                     tried.append(a)
                 narrowed = free.copy()
-                for b in rest:
+                for b in other_rows:
                     for value, allowed in between[a][b]:
                         narrowed[b] &= allowed[houses[value]]
                     if not narrowed[b]:
                         break
                 else:
-                    if descend(narrowed, rest):
+                    if descend(narrowed, other_rows):
                         return True
             return False
 
-        return [found for found in order if found is not None] if descend(free, list(range(n))) else None
+        return (
+            [houses_of_row for houses_of_row in order if houses_of_row is not None]
+            if descend(free, list(range(n)))
+            else None
+        )
 
     def canonical(self, instance: Instance) -> bytes:
         """Return the least form: values and attributes renamed, the street seen from either side."""
         clues = _clues(instance)
-        return min(self._named(clues), self._named([self._mirrored(clue) for clue in clues]))
+        return min(self._canonical_clues(clues), self._canonical_clues([self._mirrored(clue) for clue in clues]))
 
     def _mirrored(self, clue: Clue) -> Clue:
         """Return the clue as seen from the other side of the street."""
@@ -190,7 +200,7 @@ class ZebraPuzzle(GridPuzzle[Instance]):
             return AT, first, self.columns - 1 - second
         return (kind, second, first) if kind in (NEXT, LEFT) else clue
 
-    def _named(self, clues: list[Clue]) -> bytes:
+    def _canonical_clues(self, clues: list[Clue]) -> bytes:
         n = self.columns
 
         def look(colours: Sequence[int]) -> list[Any]:
@@ -201,15 +211,19 @@ class ZebraPuzzle(GridPuzzle[Instance]):
                 if kind != AT:
                     mentioned[second].append((kind, int(directed), colours[first]))
             rows = [tuple(sorted(colours[row * n : (row + 1) * n])) for row in range(n)]
-            return [(rows[value // n], tuple(sorted(seen))) for value, seen in enumerate(mentioned)]
+            return [(rows[value // n], tuple(sorted(mentions))) for value, mentions in enumerate(mentioned)]
 
         def form(names: Sequence[int]) -> bytes:
             rows = sorted(sorted(names[row * n : (row + 1) * n]) for row in range(n))
-            said = []
+            renamed_clues = []
             for kind, first, second in clues:
-                one, other = names[first], second if kind == AT else names[second]
-                said.append((kind, min(one, other), max(one, other)) if kind <= BESIDE else (kind, one, other))
-            return bytes(x for row in (*rows, *sorted(said)) for x in row)
+                first_name, second_name = names[first], second if kind == AT else names[second]
+                renamed_clues.append(
+                    (kind, min(first_name, second_name), max(first_name, second_name))
+                    if kind <= BESIDE
+                    else (kind, first_name, second_name)
+                )
+            return bytes(x for row in (*rows, *sorted(renamed_clues)) for x in row)
 
         return least_naming(n * n, look, form)
 
@@ -235,8 +249,8 @@ class ZebraPuzzle(GridPuzzle[Instance]):
         """Return a clue in English."""
         kind, first, second = clue
         who, *_ = self._phrases(first)
-        other, verb, what = self._phrases(0 if kind == AT else second)
-        text = WORDS[kind].format(who, other, verb=verb, what=what, house=second + 1)
+        object_phrase, verb, what = self._phrases(0 if kind == AT else second)
+        text = WORDS[kind].format(who, object_phrase, verb=verb, what=what, house=second + 1)
         return text[0].upper() + text[1:]
 
     def _phrases(self, value: int) -> tuple[str, str, str]:
@@ -258,10 +272,10 @@ class ZebraPuzzle(GridPuzzle[Instance]):
 
     def solution(self, instance: Instance) -> Grid:
         """Search."""
-        found = self._search(_clues(instance))
-        if found is None:
+        orders = self._search(_clues(instance))
+        if orders is None:
             raise ValueError("these clues contradict each other")
-        return [[order.index(house) + 1 for house in range(self.columns)] for order in found]
+        return [[order.index(house) + 1 for house in range(self.columns)] for order in orders]
 
     def difficulty(self, instance: Instance) -> float:
         """Count the orders tried by a search for a second solution."""
@@ -279,8 +293,8 @@ class ZebraPuzzle(GridPuzzle[Instance]):
         placed: dict[int, int] = {}
         for cell in range(n * n):
             row, house = divmod(cell, n)
-            left = [value for value in range(row * n, row * n + n) if value not in placed]
-            value = next((value for value in left if self._fits(clues, placed | {value: house})), left[0])
+            unplaced = [value for value in range(row * n, row * n + n) if value not in placed]
+            value = next((value for value in unplaced if self._fits(clues, placed | {value: house})), unplaced[0])
             placed[value] = house
         return self.written(
             [[next(v for v in range(n) if placed[row * n + v] == house) + 1 for house in range(n)] for row in range(n)]
@@ -289,8 +303,8 @@ class ZebraPuzzle(GridPuzzle[Instance]):
     @staticmethod
     def _fits(clues: list[Clue], placed: dict[int, int]) -> bool:
         for kind, first, second in clues:
-            other = second if kind == AT else placed.get(second)
-            if first in placed and other is not None and not _compatible(kind, placed[first], other):
+            second_house = second if kind == AT else placed.get(second)
+            if first in placed and second_house is not None and not _compatible(kind, placed[first], second_house):
                 return False
         return True
 
@@ -306,7 +320,7 @@ def _bits(flags: Any) -> int:
 
 def _compatible(kind: int, x: int, y: int) -> bool:
     """Return whether a clue allows its first value in house x and its second in house y; for AT, y is its house."""
-    if kind in (SAME, AT):
+    if kind in (TOGETHER, AT):
         return x == y
     if kind == APART:
         return x != y
@@ -335,20 +349,23 @@ class Zebra(CellFillTask):
         """Allow values that are not in the row yet, in houses that every clue about them leaves open."""
         n, every = self.houses, np.uint8(2**self.houses - 1)
         placed = self._placed(cells)
-        first, second, (kind, one, other) = self._sides(placed, instance)
-        for_first, for_second = self._open(kind, first, second, other)
+        first, second, (kind, first_value, second_value) = self._sides(placed, instance)
+        for_first, for_second = self._open(kind, first, second, second_value)
         values = np.arange(n * n, dtype=np.int8)[:, None]
-        is_first, is_second = (one == values) & (kind != NONE), (other == values) & (kind != NONE) & (kind != AT)
-        left = jnp.where(is_first, for_first, every) & jnp.where(is_second, for_second, every)
-        houses = lax.reduce(left, every, lax.bitwise_and, (1,)) * (placed == 0)
+        is_first, is_second = (
+            (first_value == values) & (kind != NONE),
+            (second_value == values) & (kind != NONE) & (kind != AT),
+        )
+        houses_left = jnp.where(is_first, for_first, every) & jnp.where(is_second, for_second, every)
+        houses = lax.reduce(houses_left, every, lax.bitwise_and, (1,)) * (placed == 0)
         fits = houses.reshape(n, 1, n) >> np.arange(n, dtype=np.uint8)[:, None] & 1 != 0
         return fits.reshape(n * n, n)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether every value has a house and every clue is true."""
         placed = self._placed(cells)
-        first, second, (kind, _, other) = self._sides(placed, instance)
-        for_first, _ = self._open(kind, first, second, other)
+        first, second, (kind, _, second_value) = self._sides(placed, instance)
+        for_first, _ = self._open(kind, first, second, second_value)
         return (placed != 0).all() & ((kind == NONE) | (first & for_first != 0)).all()
 
     def _placed(self, cells: jax.Array) -> jax.Array:
@@ -362,35 +379,39 @@ class Zebra(CellFillTask):
         """Return for each clue the houses of its first and second value as sets (0: not placed), and its three
         numbers.
         """
-        kind, one, other = (instance.clues[:, column] for column in range(3))
+        kind, first_value, second_value = (instance.clues[:, column] for column in range(3))
         values = np.arange(self.houses**2, dtype=np.int8)
         first, second = (
             jnp.where(side[:, None] == values, placed, np.uint8(0)).sum(axis=1, dtype=jnp.uint8)
-            for side in (one, other)
+            for side in (first_value, second_value)
         )
-        return first, second, (kind, one, other)
+        return first, second, (kind, first_value, second_value)
 
     def _open(
-        self, kind: jax.Array, first: jax.Array, second: jax.Array, other: jax.Array
+        self, kind: jax.Array, first: jax.Array, second: jax.Array, second_value: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
         """Return the houses that each clue leaves to its first and to its second value, given the other one's house."""
         every = np.uint8(2**self.houses - 1)
         x, y = (jnp.where(side == 0, every, side) for side in (first, second))
         below = jnp.where(second == 0, np.uint8(every >> 1), second - np.uint8(1))
         above = jnp.where(first == 0, np.uint8(every - 1), every & ~(first | (first - np.uint8(1))))
-        named = np.uint8(1) << jnp.minimum(other, 7).astype(jnp.uint8)
-        kinds = [kind == which for which in (SAME, APART, BESIDE, NEXT, LEFT, AT)]
-        for_first = [y, every & ~second, every & (y >> 1 | y << 1), y >> 1, below, named]
+        fixed_house = np.uint8(1) << jnp.minimum(second_value, 7).astype(jnp.uint8)
+        kinds = [kind == which for which in (TOGETHER, APART, BESIDE, NEXT, LEFT, AT)]
+        for_first = [y, every & ~second, every & (y >> 1 | y << 1), y >> 1, below, fixed_house]
         for_second = [x, every & ~first, every & (x >> 1 | x << 1), every & (x << 1), above, y]
         return jnp.select(kinds, for_first, every), jnp.select(kinds, for_second, every)
 
     def facts(self, instance: Any) -> jax.Array:
         """Return the clues, one-hot."""
-        kind, one, other = (instance.clues[:, column, None] for column in range(3))
+        kind, first_value, second_value = (instance.clues[:, column, None] for column in range(3))
         values = np.arange(self.houses**2, dtype=np.int8)
         there = kind != NONE
-        parts = kind == np.arange(1, AT + 1, dtype=np.int8), there & (one == values), there & (other == values)
-        return jnp.concatenate(parts, axis=1).astype(self.dtype).reshape(-1)
+        blocks = (
+            kind == np.arange(1, AT + 1, dtype=np.int8),
+            there & (first_value == values),
+            there & (second_value == values),
+        )
+        return jnp.concatenate(blocks, axis=1).astype(self.dtype).reshape(-1)
 
     @property
     def fact_components(self) -> tuple[Component, ...]:
@@ -407,7 +428,7 @@ class Zebra(CellFillTask):
     def draw(self, state: GridState, params: Params) -> np.ndarray:
         """Draw the grid, with the rules and the clues beside it."""
         text = f"{self.puzzle.rules()}\n\n{self.puzzle.clues(params.instance)}"
-        return with_caption(self.drawn(state, params, (560, 360, 3)), text, self.picture_shape)
+        return with_caption(self.draw_shape(state, params, (560, 360, 3)), text, self.picture_shape)
 
     def decorate(self, board: Board, instance: Any) -> None:
         """Draw houses above, attributes at the left."""

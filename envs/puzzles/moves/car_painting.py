@@ -42,11 +42,11 @@ from rlbench_suite.task_card import TaskCard
 from ..shared import parsing
 from ..shared.board import Board
 from ..shared.puzzle_task import Params, PuzzleTask
-from ..shared.symmetry import least, relabelled
+from ..shared.symmetry import relabelled, smallest_form
 
 REACH = 3
 COLOURS = "ABC"
-MOST = 28
+MAX_CARS = 28
 _PAINTS = ("#56b4e9", "#e69f00", "#009e73")
 _WINDOW = 2 * REACH + 1
 Chooser = Callable[[list[int], int], int]
@@ -66,7 +66,7 @@ class Instance(NamedTuple):
 
 def changes(colours: Sequence[int]) -> int:
     """Count the colour changes along a line."""
-    return sum(one != other for one, other in pairwise(colours))
+    return sum(colour != next_colour for colour, next_colour in pairwise(colours))
 
 
 def best_order(colours: Sequence[int]) -> list[int]:
@@ -77,14 +77,14 @@ def best_order(colours: Sequence[int]) -> list[int]:
     count = len(colours)
     layer: dict[tuple[int, int], int] = {(2**REACH - 1, -1): 0}
     behind: list[dict[tuple[int, int], tuple[tuple[int, int], int]]] = []
-    for place in range(count):
+    for position in range(count):
         following: dict[tuple[int, int], int] = {}
         came: dict[tuple[int, int], tuple[tuple[int, int], int]] = {}
         for state, cost in layer.items():
             used, last = state
             tried = set()
             for offset in range(_WINDOW if used & 1 else 1):
-                car = place - REACH + offset
+                car = position - REACH + offset
                 if used >> offset & 1 or car >= count or colours[car] in tried:
                     continue
                 colour = colours[car]
@@ -109,7 +109,7 @@ class CarPaintingPuzzle(Puzzle[Instance]):
     name = "CarPainting"
     difficulty_is = "colour changes of the best order"
     tier_is = "the number of cars"
-    tiers = range(6, MOST + 1)
+    tiers = range(6, MAX_CARS + 1)
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
@@ -123,15 +123,15 @@ class CarPaintingPuzzle(Puzzle[Instance]):
 
         Return None if no order is better than the original line, or the rule of thumb comes too near to the best.
         """
-        return self._of(self._drawn(dice))
+        return self._of(self._random_colours(dice))
 
     def draws(self, dice: Dice, split: str) -> Iterator[Instance | None]:
         """Drop lines of the other split before the search for the best order."""
         while True:
-            colours = self._drawn(dice)
+            colours = self._random_colours(dice)
             yield self._of(colours) if split_by(self._form(colours)) == split else None
 
-    def _drawn(self, dice: Dice) -> list[int]:
+    def _random_colours(self, dice: Dice) -> list[int]:
         return [dice.below(len(COLOURS)) for _ in range(self.count)]
 
     def _of(self, colours: list[int]) -> Instance | None:
@@ -158,12 +158,12 @@ class CarPaintingPuzzle(Puzzle[Instance]):
     @staticmethod
     def _form(colours: Sequence[int]) -> bytes:
         marks = [colour + 1 for colour in colours]
-        return least([relabelled(marks), relabelled(marks[::-1])])
+        return smallest_form([relabelled(marks), relabelled(marks[::-1])])
 
     def question(self, instance: Instance) -> str:
         """State the rules, the line and the format."""
         return (
-            f"{self.rules()}\n\nThe line, each car with its colour:\n\n{self.shown(instance)}\n\n"
+            f"{self.rules()}\n\nThe line, each car with its colour:\n\n{self.coloured_line(instance)}\n\n"
             "Reorder the cars so that the colour changes as rarely as possible from one car to the next. Answer with "
             f"the numbers of all {self.count} cars in their new order, without colours, separated by single spaces."
         )
@@ -182,18 +182,18 @@ class CarPaintingPuzzle(Puzzle[Instance]):
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Check that every car occurs once and none has moved too far, then count the changes."""
         n = self.count
-        order = [car - 1 for car in parsing.integers(answer, 1, n, least=n, most=n, what="car")]
+        order = [car - 1 for car in parsing.integers(answer, 1, n, min_count=n, max_count=n, what="car")]
         if len(set(order)) < n:
             return wrong("a car stands in two places")
-        for place, car in enumerate(order):
-            if abs(place - car) > REACH:
-                return wrong(f"car {car + 1} may not go to place {place + 1}, more than {REACH} places away")
+        for position, car in enumerate(order):
+            if abs(position - car) > REACH:
+                return wrong(f"car {car + 1} may not go to place {position + 1}, more than {REACH} places away")
         colours = instance.colours.tolist()
-        made, fewest = changes([colours[car] for car in order]), int(instance.fewest)
-        if made == fewest:
+        num_changes, fewest = changes([colours[car] for car in order]), int(instance.fewest)
+        if num_changes == fewest:
             return RIGHT
-        saved = (changes(colours) - made) / (changes(colours) - fewest)
-        reason = f"the colour changes {made} times, {fewest} are enough"
+        saved = (changes(colours) - num_changes) / (changes(colours) - fewest)
+        reason = f"the colour changes {num_changes} times, {fewest} are enough"
         return Verdict(valid=True, solved=True, optimal=False, score=max(0.0, saved), reason=reason)
 
     def solve(self, instance: Instance) -> str:
@@ -202,7 +202,7 @@ class CarPaintingPuzzle(Puzzle[Instance]):
 
     def plan(self, instance: Instance) -> list[int]:
         """Return for each car how far it stood behind its new place."""
-        return [car - place + REACH for place, car in enumerate(best_order(instance.colours.tolist()))]
+        return [car - position + REACH for position, car in enumerate(best_order(instance.colours.tolist()))]
 
     def difficulty(self, instance: Instance) -> float:
         """Count the changes of the best order."""
@@ -218,8 +218,8 @@ class CarPaintingPuzzle(Puzzle[Instance]):
 
     def _greedy(self, colours: Sequence[int]) -> list[int]:
         def choose(options: list[int], last: int) -> int:
-            same = [car for car in options if last >= 0 and colours[car] == colours[last]]
-            return (same or options)[0]
+            same_colour = [car for car in options if last >= 0 and colours[car] == colours[last]]
+            return (same_colour or options)[0]
 
         return self._placed(choose)
 
@@ -229,12 +229,12 @@ class CarPaintingPuzzle(Puzzle[Instance]):
 
     def _placed(self, choose: Chooser) -> list[int]:
         """Return an order made place by place."""
-        left = list(range(self.count))
+        cars_left = list(range(self.count))
         order: list[int] = []
-        for place in range(self.count):
-            options = [car for car in left if car <= place + REACH]
-            car = left[0] if left[0] == place - REACH else choose(options, order[-1] if order else -1)
-            left.remove(car)
+        for position in range(self.count):
+            options = [car for car in cars_left if car <= position + REACH]
+            car = cars_left[0] if cars_left[0] == position - REACH else choose(options, order[-1] if order else -1)
+            cars_left.remove(car)
             order.append(car)
         return order
 
@@ -244,7 +244,7 @@ class CarPaintingPuzzle(Puzzle[Instance]):
         return " ".join(str(car + 1) for car in order)
 
     @staticmethod
-    def shown(instance: Instance) -> str:
+    def coloured_line(instance: Instance) -> str:
         """Return each car with its colour."""
         return " ".join(f"{car}:{COLOURS[colour]}" for car, colour in enumerate(instance.colours.tolist(), 1))
 
@@ -254,9 +254,9 @@ class LineState(NamedTuple):
 
     order: jax.Array
     """int8 ``(cars,)``: the car at each place, counted from 0; -1 where there is none yet."""
-    left: jax.Array
+    cars_left: jax.Array
     """uint32: bit i is set if car i is left."""
-    place: jax.Array
+    position: jax.Array
     """int32: the next place."""
     last: jax.Array
     """int32: colour of the last car; -1 at the start."""
@@ -288,24 +288,24 @@ class CarPainting(PuzzleTask[LineState]):
     def transition(self, state: LineState, action: jax.Array, key: jax.Array, params: Params) -> LineState:
         """Return the next car."""
         every = np.arange(self.count)
-        car = state.place + action - REACH
+        car = state.position + action - REACH
         colour = jnp.where(every == car, params.instance.colours, 0).sum(dtype=jnp.int32)
         return LineState(
-            order=jnp.where(every == state.place, car.astype(jnp.int8), state.order),
-            left=state.left & ~(np.uint32(1) << car.astype(jnp.uint32)),
-            place=state.place + 1,
+            order=jnp.where(every == state.position, car.astype(jnp.int8), state.order),
+            cars_left=state.cars_left & ~(np.uint32(1) << car.astype(jnp.uint32)),
+            position=state.position + 1,
             last=colour,
-            changes=state.changes + ((state.place > 0) & (colour != state.last)),
+            changes=state.changes + ((state.position > 0) & (colour != state.last)),
         )
 
     def observation(self, state: LineState, key: jax.Array, params: Params) -> jax.Array:
         """Return the cars left, as seen from the next place; the last colour; the places filled."""
-        places = np.arange(self.count + REACH, dtype=np.uint32)
+        positions = np.arange(self.count + REACH, dtype=np.uint32)
         names = np.arange(len(COLOURS))
-        ahead = (self._of_colours(params) & state.left) << REACH >> state.place.astype(jnp.uint32)
-        seen = (ahead[:, None] >> places) & 1
-        parts = seen.reshape(-1), state.last == names, (state.place / self.count)[None]
-        return jnp.concatenate([part.astype(self.dtype) for part in parts])
+        ahead = (self._of_colours(params) & state.cars_left) << REACH >> state.position.astype(jnp.uint32)
+        cars_ahead = (ahead[:, None] >> positions) & 1
+        blocks = cars_ahead.reshape(-1), state.last == names, (state.position / self.count)[None]
+        return jnp.concatenate([block.astype(self.dtype) for block in blocks])
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the entries in the order of :meth:`observation`."""
@@ -329,7 +329,7 @@ class CarPainting(PuzzleTask[LineState]):
         """Return the changes saved at this place, as a share of all changes that can be saved."""
         colours = params.instance.colours
         differs = colours[1:] != colours[:-1]
-        here = (np.arange(1, self.count) == state.place) & (next_state.place > state.place)
+        here = (np.arange(1, self.count) == state.position) & (next_state.position > state.position)
         before = (differs & here).sum(dtype=jnp.int32)
         saved = before - (next_state.changes - state.changes)
         possible = differs.sum(dtype=jnp.int32) - params.instance.fewest
@@ -337,35 +337,35 @@ class CarPainting(PuzzleTask[LineState]):
 
     def terminal(self, state: LineState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether every place is filled."""
-        return state.place == self.count
+        return state.position == self.count
 
     def info(self, state: LineState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: every place is filled, with the fewest changes."""
-        done = (state.place == self.count) & (state.changes == params.instance.fewest)
-        return {"success": done, "changes": state.changes}
+        success = (state.position == self.count) & (state.changes == params.instance.fewest)
+        return {"success": success, "changes": state.changes}
 
     def action_mask(self, state: LineState, params: Params) -> jax.Array:
         """Return the remaining cars that are near enough, bool ``(7,)``; only the foremost one if it must go now."""
-        window = state.left << REACH >> state.place.astype(jnp.uint32)
+        window = state.cars_left << REACH >> state.position.astype(jnp.uint32)
         window = jnp.where(window & 1 == 1, np.uint32(1), window)
         return (window >> np.arange(_WINDOW, dtype=np.uint32)) & 1 == 1
 
     def _of_colours(self, params: Params) -> jax.Array:
         """Return the cars of each colour, uint32 ``(colours,)``: bit i for car i."""
         bits = np.uint32(1) << np.arange(self.count, dtype=np.uint32)
-        mine = params.instance.colours == np.arange(len(COLOURS), dtype=np.int8)[:, None]
-        return lax.reduce(jnp.where(mine, bits, np.uint32(0)), np.uint32(0), lax.bitwise_or, (1,))
+        has_colour = params.instance.colours == np.arange(len(COLOURS), dtype=np.int8)[:, None]
+        return lax.reduce(jnp.where(has_colour, bits, np.uint32(0)), np.uint32(0), lax.bitwise_or, (1,))
 
     # -- host side ------------------------------------------------------------------------------------------------
 
     def describe(self, state: LineState, params: Params) -> str:
         """Show the rules, the line and the new order so far."""
-        made = [car for car in np.asarray(state.order).tolist() if car >= 0]
+        new_order = [car for car in np.asarray(state.order).tolist() if car >= 0]
         paints = params.instance.colours.tolist()
-        new = " ".join(f"{car + 1}:{COLOURS[paints[car]]}" for car in made) or "nothing yet"
+        new = " ".join(f"{car + 1}:{COLOURS[paints[car]]}" for car in new_order) or "nothing yet"
         return (
             f"{self.puzzle.rules()} The colour should change as rarely as possible.\n\n"
-            f"The line:\n\n{self.puzzle.shown(params.instance)}\n\nThe new order so far:\n\n{new}"
+            f"The line:\n\n{self.puzzle.coloured_line(params.instance)}\n\nThe new order so far:\n\n{new}"
         )
 
     def how_to_act(self) -> str:
@@ -378,21 +378,21 @@ class CarPainting(PuzzleTask[LineState]):
         Raises:
             ValueError: anything else, or a car that is more than three places away.
         """
-        place = int(state.place)
-        low, high = max(1, place + 1 - REACH), min(self.count, place + 1 + REACH)
+        position = int(state.position)
+        low, high = max(1, position + 1 - REACH), min(self.count, position + 1 + REACH)
         car = parsing.integer(text.strip(), low, high, "car")
-        return np.asarray(car - 1 - place + REACH, self.action_space.dtype)
+        return np.asarray(car - 1 - position + REACH, self.action_space.dtype)
 
     def spell(self, action: np.ndarray, state: LineState, params: Params) -> str:
         """Return the number of the car."""
-        return str(int(state.place) + 1 + int(action) - REACH)
+        return str(int(state.position) + 1 + int(action) - REACH)
 
     def why_illegal(self, action: np.ndarray, state: LineState, params: Params) -> str:
         """Say that there is no such car, that it has its place, or that another one must go now."""
-        car, first = int(state.place) + int(action) - REACH, int(state.place) - REACH
+        car, first = int(state.position) + int(action) - REACH, int(state.position) - REACH
         if not 0 <= car < self.count:
             return f"there is no car {car + 1}"
-        if not int(state.left) >> car & 1:
+        if not int(state.cars_left) >> car & 1:
             return f"car {car + 1} has its place already"
         return f"car {first + 1} may not go any farther back than here"
 
@@ -403,11 +403,11 @@ class CarPainting(PuzzleTask[LineState]):
     def draw(self, state: LineState, params: Params) -> np.ndarray:
         """Draw the line above, the new order below."""
         board = Board(2, self.count, self.picture_shape)
-        paints, left = params.instance.colours.tolist(), int(state.left)
-        for place, car in enumerate(np.asarray(state.order).tolist()):
-            board.cell(0, place, paper=_PAINTS[paints[place]] if left >> place & 1 else "")
-            board.text(0, place, str(place + 1), scale=0.7)
-            board.cell(1, place, paper=_PAINTS[paints[car]] if car >= 0 else "")
+        paints, cars_left = params.instance.colours.tolist(), int(state.cars_left)
+        for position, car in enumerate(np.asarray(state.order).tolist()):
+            board.cell(0, position, paper=_PAINTS[paints[position]] if cars_left >> position & 1 else "")
+            board.text(0, position, str(position + 1), scale=0.7)
+            board.cell(1, position, paper=_PAINTS[paints[car]] if car >= 0 else "")
             if car >= 0:
-                board.text(1, place, str(car + 1), scale=0.7)
+                board.text(1, position, str(car + 1), scale=0.7)
         return board.picture()

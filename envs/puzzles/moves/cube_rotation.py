@@ -48,8 +48,8 @@ _START: Orientation = tuple(range(6))
 def _sources(cycle: Sequence[str]) -> Orientation:
     """Return the permutation that moves each side of the cycle to the place of the next one."""
     sources = list(_START)
-    for place, side in enumerate(cycle):
-        sources[SIDES.index(side)] = SIDES.index(cycle[place - 1])
+    for index, side in enumerate(cycle):
+        sources[SIDES.index(side)] = SIDES.index(cycle[index - 1])
     return tuple(sources)
 
 
@@ -71,16 +71,16 @@ def _views() -> list[list[bytes]]:
     There are 24 views. The tables of a turn hold the four views in which that turn has the number 0, because the least
     form begins with 0.
     """
-    found: list[list[bytes]] = [[] for _ in TURNS]
+    tables: list[list[bytes]] = [[] for _ in TURNS]
     for sides in CUBE.elements:
         renamed = []
         for sources in _SOURCES:
-            seen = list(_START)
+            conjugate = list(_START)
             for side, source in enumerate(sources):
-                seen[sides[side]] = sides[source]
-            renamed.append(_SOURCES.index(tuple(seen)))
-        found[renamed.index(0)].append(bytes([*renamed, *sides]).ljust(256))
-    return found
+                conjugate[sides[side]] = sides[source]
+            renamed.append(_SOURCES.index(tuple(conjugate)))
+        tables[renamed.index(0)].append(bytes([*renamed, *sides]).ljust(256))
+    return tables
 
 
 _VIEWS = _views()
@@ -125,8 +125,8 @@ class CubeRotationPuzzle(Puzzle[Instance]):
         element = self._after(turns)
         if element == 0:
             return None
-        asked = np.int8(dice.below(6))
-        return Instance(np.frombuffer(colours, np.int8), np.frombuffer(turns, np.int8), asked, np.int8(element))
+        side = np.int8(dice.below(6))
+        return Instance(np.frombuffer(colours, np.int8), np.frombuffer(turns, np.int8), side, np.int8(element))
 
     def canonical(self, instance: Instance) -> bytes:
         """Return the least form of the turns and the side under all views; colours are only names."""
@@ -158,8 +158,8 @@ class CubeRotationPuzzle(Puzzle[Instance]):
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Make the turns."""
-        given = parsing.word(answer, COLOURS)
-        return RIGHT if given == self._colour(instance) else wrong("another colour is there")
+        colour = parsing.word(answer, COLOURS)
+        return RIGHT if colour == self._colour(instance) else wrong("another colour is there")
 
     def solve(self, instance: Instance) -> str:
         """Make the turns."""
@@ -167,7 +167,7 @@ class CubeRotationPuzzle(Puzzle[Instance]):
 
     def plan(self, instance: Instance) -> list[int]:
         """Return the quarter turns that lead back."""
-        return CUBE.way_back(int(instance.element))
+        return CUBE.moves_to_unit(int(instance.element))
 
     def difficulty(self, instance: Instance) -> float:
         """Follow the colour back from the side in question."""
@@ -224,7 +224,7 @@ class CubeRotation(UndoTask):
     def action_components(self) -> tuple[Component, ...]:
         """Describe the quarter turns."""
         ways = {turn: " to the ".join((*cycle, cycle[0])) for turn, cycle in _CYCLES.items()}
-        return singles({turn: f"a quarter turn: {way}" for turn, way in ways.items()})
+        return singles({turn: f"a quarter turn: {path}" for turn, path in ways.items()})
 
     # -- host side ------------------------------------------------------------------------------------------------
 
@@ -244,8 +244,8 @@ class CubeRotation(UndoTask):
         """Draw the cube unfolded, above how it is to lie."""
         board = Board(7, 4, self.picture_shape)
         colours = np.asarray(params.instance.colours).tolist()
-        places = ((0, 1), (1, 1), (2, 1), (1, 3), (1, 0), (1, 2))
+        squares = ((0, 1), (1, 1), (2, 1), (1, 3), (1, 0), (1, 2))
         for begin, sources in ((0, CUBE.elements[int(state.element)]), (4, _START)):
-            for (row, column), source in zip(places, sources, strict=True):
+            for (row, column), source in zip(squares, sources, strict=True):
                 board.cell(begin + row, column, paper=PAPERS[colours[source]])
         return board.picture()

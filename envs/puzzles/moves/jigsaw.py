@@ -45,7 +45,7 @@ from rlbench_suite.task_card import TaskCard
 
 from ..shared import parsing
 from ..shared.puzzle_task import Params, PuzzleTask
-from ..shared.symmetry import least, relabelled
+from ..shared.symmetry import relabelled, smallest_form
 from .random_pictures import CODES, NAMES, lit, painted
 
 SIDE = 12
@@ -84,7 +84,7 @@ class JigsawPuzzle(Puzzle[Instance]):
         super().__init__(tier)
         self.side = int(tier)
         self.cells = self.side**2
-        self._corners = [divmod(place, self.side) for place in range(self.cells)]
+        self._corners = [divmod(position, self.side) for position in range(self.cells)]
 
     def compose(self, dice: Dice) -> Instance | None:
         """Paint, cut and shuffle. Return None if the patches also fit together in another way."""
@@ -111,9 +111,9 @@ class JigsawPuzzle(Puzzle[Instance]):
         for patch, (r, c) in zip(instance.patches, self._corners, strict=True):
             picture[r * step : r * step + SIDE, c * step : c * step + SIDE] = patch
         on_line = np.arange(size) % step == 0
-        shown = on_line[:, None] | on_line
+        on_cut = on_line[:, None] | on_line
         turned = [np.rot90(picture, k) for k in range(4)]
-        return least(relabelled((form[shown] + 1).tolist()) for turn in turned for form in (turn, turn.T))
+        return smallest_form(relabelled((form[on_cut] + 1).tolist()) for turn in turned for form in (turn, turn.T))
 
     def question(self, instance: Instance) -> str:
         """State what was done, the patches and the format."""
@@ -153,16 +153,16 @@ class JigsawPuzzle(Puzzle[Instance]):
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Check that every patch occurs once, then that borders agree where two patches meet."""
-        numbers = parsing.integers(answer, 1, self.cells, least=self.cells, most=self.cells, what="patch")
+        numbers = parsing.integers(answer, 1, self.cells, min_count=self.cells, max_count=self.cells, what="patch")
         for number in numbers:
             if numbers.count(number) > 1:
                 return wrong(f"patch {number} is used more than once")
-        borders = self._shown(instance)
-        for place, number in enumerate(numbers):
+        borders = self._lying_borders(instance)
+        for position, number in enumerate(numbers):
             _, bottom, _, right = borders[number - 1]
-            if (place + 1) % self.side and right != borders[numbers[place + 1] - 1][2]:
-                return wrong(f"patch {number} does not agree with patch {numbers[place + 1]} to the right of it")
-            below = place + self.side
+            if (position + 1) % self.side and right != borders[numbers[position + 1] - 1][2]:
+                return wrong(f"patch {number} does not agree with patch {numbers[position + 1]} to the right of it")
+            below = position + self.side
             if below < self.cells and bottom != borders[numbers[below] - 1][0]:
                 return wrong(f"patch {number} does not agree with patch {numbers[below]} below it")
         return RIGHT
@@ -173,7 +173,7 @@ class JigsawPuzzle(Puzzle[Instance]):
 
     def solution(self, instance: Instance) -> list[int]:
         """Return for each place the place in which its patch lies, by exact search."""
-        arrangements, _ = self._arrangements(self._shown(instance))
+        arrangements, _ = self._arrangements(self._lying_borders(instance))
         return arrangements[0]
 
     def solve(self, instance: Instance) -> str:
@@ -187,7 +187,7 @@ class JigsawPuzzle(Puzzle[Instance]):
 
     def difficulty(self, instance: Instance) -> float:
         """Count the patches tried by the search for a second arrangement."""
-        return float(self._arrangements(self._shown(instance))[1])
+        return float(self._arrangements(self._lying_borders(instance))[1])
 
     def guess(self, instance: Instance, dice: Dice) -> str:
         """Return any order."""
@@ -198,13 +198,13 @@ class JigsawPuzzle(Puzzle[Instance]):
 
         A patch fits on the outside if it agrees with no other patch there.
         """
-        borders = self._shown(instance)
+        borders = self._lying_borders(instance)
         top, bottom, left, right = (set(lines) for lines in zip(*borders, strict=True))
         first_tops, first_lefts = top - bottom, left - right
         left_over = list(range(self.cells))
         order: list[int] = []
-        for place, (row, column) in enumerate(self._corners):
-            tops = {borders[order[place - self.side]][1]} if row else first_tops
+        for position, (row, column) in enumerate(self._corners):
+            tops = {borders[order[position - self.side]][1]} if row else first_tops
             lefts = {borders[order[-1]][3]} if column else first_lefts
             fitting = (patch for patch in left_over if borders[patch][0] in tops and borders[patch][2] in lefts)
             order.append(next(fitting, left_over[0]))
@@ -215,7 +215,7 @@ class JigsawPuzzle(Puzzle[Instance]):
         """Return the patches as they lie, and backwards."""
         return [_written(range(self.cells)), _written(range(self.cells - 1, -1, -1))]
 
-    def _shown(self, instance: Instance) -> list[Borders]:
+    def _lying_borders(self, instance: Instance) -> list[Borders]:
         """Return the borders of the patches in the order in which they lie."""
         return [_borders(patch) for patch in instance.patches[instance.cells]]
 
@@ -232,29 +232,29 @@ class JigsawPuzzle(Puzzle[Instance]):
             with_left[left] = with_left.get(left, 0) | 1 << patch
         below = [with_top.get(bottom, 0) for _, bottom, _, _ in borders]
         beside = [with_left.get(right, 0) for _, _, _, right in borders]
-        found: list[list[int]] = []
+        arrangements: list[list[int]] = []
         order = [0] * cells
         tried = 0
 
-        def place_from(place: int, unused: int) -> None:
+        def fill_from(position: int, unused: int) -> None:
             nonlocal tried
-            if place == cells:
-                found.append(order.copy())
+            if position == cells:
+                arrangements.append(order.copy())
                 return
             fitting = unused
-            if place % n:
-                fitting &= beside[order[place - 1]]
-            if place >= n:
-                fitting &= below[order[place - n]]
-            while fitting and len(found) < 2 and tried <= _MOST_TRIED:
+            if position % n:
+                fitting &= beside[order[position - 1]]
+            if position >= n:
+                fitting &= below[order[position - n]]
+            while fitting and len(arrangements) < 2 and tried <= _MOST_TRIED:
                 patch = fitting & -fitting
                 fitting ^= patch
                 tried += 1
-                order[place] = patch.bit_length() - 1
-                place_from(place + 1, unused ^ patch)
+                order[position] = patch.bit_length() - 1
+                fill_from(position + 1, unused ^ patch)
 
-        place_from(0, (1 << cells) - 1)
-        return found, tried
+        fill_from(0, (1 << cells) - 1)
+        return arrangements, tried
 
 
 def _borders(patch: np.ndarray) -> Borders:
@@ -277,10 +277,10 @@ def restoring_swaps(cells: Sequence[int]) -> list[tuple[int, int]]:
     """
     lying = list(cells)
     swaps = []
-    for place in range(len(lying)):
-        while (other := lying[place]) != place:
-            lying[place], lying[other] = lying[other], lying[place]
-            swaps.append((min(place, other), max(place, other)))
+    for position in range(len(lying)):
+        while (patch := lying[position]) != position:
+            lying[position], lying[patch] = lying[patch], lying[position]
+            swaps.append((min(position, patch), max(position, patch)))
     return swaps
 
 
@@ -309,8 +309,8 @@ class Jigsaw(PuzzleTask[PatchState]):
         if self.in_pixels:
             self.observation_space = spaces.Box(0, 255, (self.side * SIDE, self.side * SIDE, 3), np.uint8)
         else:
-            shown = self.cells * 4 * len(POINTS) * 3 + 2 * self.cells**2
-            self.observation_space = self.box(0.0, 1.0, (shown,))
+            num_entries = self.cells * 4 * len(POINTS) * 3 + 2 * self.cells**2
+            self.observation_space = self.box(0.0, 1.0, (num_entries,))
         # A swap puts at most two patches into place or out of it, of at least two.
         self.reward_space = self.box(-1.0 - PRICE, 2.0)
 
@@ -320,9 +320,9 @@ class Jigsaw(PuzzleTask[PatchState]):
 
     def transition(self, state: PatchState, action: jax.Array, key: jax.Array, params: Params) -> PatchState:
         """Swap two patches."""
-        one, other = jnp.asarray(self.pairs)[action]
-        place = np.arange(self.cells, dtype=np.int8)
-        here, there = place == one, place == other
+        first, second = jnp.asarray(self.pairs)[action]
+        positions = np.arange(self.cells, dtype=np.int8)
+        here, there = positions == first, positions == second
         patch, other_patch = (jnp.where(at, state.cells, 0).sum(dtype=jnp.int8) for at in (here, there))
         return PatchState(jnp.where(here, other_patch, jnp.where(there, patch, state.cells)))
 
@@ -334,12 +334,12 @@ class Jigsaw(PuzzleTask[PatchState]):
         borders = jnp.stack([patches[:, 0], patches[:, :, -1], patches[:, -1], patches[:, :, 0]], 1)[state.cells]
         top, right, bottom, left = (borders[:, side] for side in range(4))
         agree = [
-            (one[:, None] == other[None, :]).sum(-1, dtype=jnp.int8).astype(self.dtype) / SIDE
-            for one, other in ((right, left), (bottom, top))
+            (edge[:, None] == facing_edge[None, :]).sum(-1, dtype=jnp.int8).astype(self.dtype) / SIDE
+            for edge, facing_edge in ((right, left), (bottom, top))
         ]
         colours = borders[:, :, np.array(POINTS)]
         lights = colours[..., None] >> np.arange(3, dtype=np.int8) & np.int8(1)
-        return jnp.concatenate([part.reshape(-1).astype(self.dtype) for part in (lights, *agree)])
+        return jnp.concatenate([block.reshape(-1).astype(self.dtype) for block in (lights, *agree)])
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the entries in the order of :meth:`observation`."""
@@ -407,16 +407,16 @@ class Jigsaw(PuzzleTask[PatchState]):
         Raises:
             ValueError: anything else.
         """
-        one, other = sorted(parsing.integers(text.strip(), 1, self.cells, least=2, most=2, what="place"))
-        if one == other:
-            raise ValueError(f"expected two different places, got {one} twice")
-        action = np.flatnonzero((self.pairs == (one - 1, other - 1)).all(axis=1))[0]
+        first, second = sorted(parsing.integers(text.strip(), 1, self.cells, min_count=2, max_count=2, what="place"))
+        if first == second:
+            raise ValueError(f"expected two different places, got {first} twice")
+        action = np.flatnonzero((self.pairs == (first - 1, second - 1)).all(axis=1))[0]
         return np.asarray(action, self.action_space.dtype)
 
     def spell(self, action: np.ndarray, state: PatchState, params: Params) -> str:
         """Return both places."""
-        one, other = self.pairs[int(action)].tolist()
-        return f"{one + 1} {other + 1}"
+        first, second = self.pairs[int(action)].tolist()
+        return f"{first + 1} {second + 1}"
 
     def why_over(self, state: PatchState, params: Params, info: dict[str, Any]) -> str:
         """Return the only end there is."""
@@ -429,9 +429,9 @@ class Jigsaw(PuzzleTask[PatchState]):
         room = height // n
         large = (room - 6) // SIDE * SIDE
         patches = np.asarray(params.instance.patches)[np.asarray(state.cells)]
-        for place, patch in enumerate(lit(patches, np.where)):
-            row, column = divmod(place, n)
-            shown = Image.fromarray(patch).resize((large, large), Image.Resampling.NEAREST)
+        for position, patch in enumerate(lit(patches, np.where)):
+            row, column = divmod(position, n)
+            enlarged = Image.fromarray(patch).resize((large, large), Image.Resampling.NEAREST)
             margin = (room - large) // 2
-            board.paste(shown, (column * room + margin, row * room + margin))
+            board.paste(enlarged, (column * room + margin, row * room + margin))
         return np.asarray(board)

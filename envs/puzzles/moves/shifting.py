@@ -57,8 +57,8 @@ class ShiftingPuzzle(PermutingPuzzle):
 
     def meaning(self, move: str) -> str:
         """Describe the direction of a line."""
-        way = {"R+": "right", "R-": "left", "C+": "down", "C-": "up"}[move[0] + move[-1]]
-        return f"shift {'row' if move[0] == 'R' else 'column'} {move[1:-1]} {way} by one cell"
+        direction = {"R+": "right", "R-": "left", "C+": "down", "C-": "up"}[move[0] + move[-1]]
+        return f"shift {'row' if move[0] == 'R' else 'column'} {move[1:-1]} {direction} by one cell"
 
 
 class NinePuzzle(ShiftingPuzzle):

@@ -55,15 +55,15 @@ class SlidingPuzzle(RearrangementPuzzle):
     def expanded(self, boards: np.ndarray) -> np.ndarray:
         """Make every move that can be made."""
         holes = np.argmax(boards == self.blank, axis=1)
-        made = []
+        moved_boards = []
         for move in range(4):
             targets = np.array([-1 if row[move] is None else row[move] for row in self._target])[holes]
-            new, hole, target = (part[targets >= 0] for part in (boards, holes, targets))
+            new, hole, target = (array[targets >= 0] for array in (boards, holes, targets))
             rows = np.arange(len(new))
             new[rows, hole] = new[rows, target]
             new[rows, target] = self.blank
-            made.append(new)
-        return np.concatenate(made)
+            moved_boards.append(new)
+        return np.concatenate(moved_boards)
 
     def symmetries(self) -> Iterable[Sequence[int]]:
         """Return the two symmetries that keep the hole's corner: identity, and reflection in the falling diagonal."""
@@ -109,8 +109,8 @@ class Sliding(RearrangementTask):
     def moved(self, grid: jax.Array, action: jax.Array) -> jax.Array:
         """Swap the hole with the tile that lies in the direction."""
         hole = grid == self.puzzle.blank
-        places = [jnp.roll(hole, way, (0, 1)) for way in _WAYS]
-        target = jnp.select([action == move for move in range(3)], places[:3], places[3])
+        targets = [jnp.roll(hole, offset, (0, 1)) for offset in _WAYS]
+        target = jnp.select([action == move for move in range(3)], targets[:3], targets[3])
         tile = jnp.where(target, grid, 0).sum(dtype=jnp.int8)
         return jnp.where(hole, tile, jnp.where(target, np.int8(self.puzzle.blank), grid))
 

@@ -37,10 +37,10 @@ from rlbench_suite.puzzle import RIGHT, Example, Malformed, Puzzle, Verdict, wro
 from rlbench_suite.task_card import TaskCard
 
 from ..shared import parsing
-from ..shared.board import FILLED, GIVEN, Board
+from ..shared.board import CLUE_PAPER, FILLED, Board
 from ..shared.puzzle_task import Params, PuzzleTask
 
-MOST = 24
+MAX_COUNT = 24
 OPERATIONS = ("push", "pop")
 IMPOSSIBLE = "impossible"
 HIDDEN = 10
@@ -64,18 +64,18 @@ def operations(order: Sequence[int]) -> tuple[list[int], bool]:
         The operations until everything is out or nothing more can be pushed, and whether everything is out.
     """
     stack: list[int] = []
-    made: list[int] = []
+    steps: list[int] = []
     pushed = 0
-    for wanted in order:
-        while not stack or stack[-1] != wanted:
+    for number in order:
+        while not stack or stack[-1] != number:
             if pushed == len(order):
-                return made, False
+                return steps, False
             pushed += 1
             stack.append(pushed)
-            made.append(PUSH)
+            steps.append(PUSH)
         stack.pop()
-        made.append(POP)
-    return made, True
+        steps.append(POP)
+    return steps, True
 
 
 def plainly_impossible(order: Sequence[int]) -> bool:
@@ -89,7 +89,7 @@ class StackPermutationPuzzle(Puzzle[Instance]):
     name = "StackPermutation"
     difficulty_is = "pushes and pops until the order is reached, or cannot be"
     tier_is = "how many numbers there are"
-    tiers = range(4, MOST + 1)
+    tiers = range(4, MAX_COUNT + 1)
     few: ClassVar[dict[float, float]] = {4: 24, 5: 119, 6: 628}
     #: True if every order is possible.
     all_possible: ClassVar[bool] = False
@@ -105,8 +105,8 @@ class StackPermutationPuzzle(Puzzle[Instance]):
     def _of_kind(self, dice: Dice, *, possible: bool) -> Instance:
         while True:
             order = self._possible(dice)
-            one, other = dice.sample(range(self.count), 2)
-            order[one], order[other] = order[other], order[one]
+            first, second = dice.sample(range(self.count), 2)
+            order[first], order[second] = order[second], order[first]
             if operations(order)[1] == possible and not (self.count >= HIDDEN and plainly_impossible(order)):
                 return Instance(np.array(order, np.int8))
 
@@ -144,15 +144,18 @@ class StackPermutationPuzzle(Puzzle[Instance]):
         return (
             f"The numbers 1 to {n} arrive in this order. 'push' puts the next number on top of a stack; 'pop' removes "
             "the top of the stack and writes it down. In the end, all numbers must be written down in this order:\n\n"
-            f"{self.shown(instance)}\n\n"
+            f"{self.order_text(instance)}\n\n"
             f"Answer with the {2 * n} operations in order, each push or pop, separated by single spaces{none}."
         )
 
     def example_answers(self, instance: Instance) -> Sequence[Example]:
         """Show the operations for two numbers, and the word."""
         lead = "For example, if there were two numbers, to be written in the order 2 1:"
-        made, word = Example(lead, "push push pop pop"), Example("If no operations do this:", IMPOSSIBLE)
-        return [made] if self.all_possible else [made, word]
+        operations_example, word_example = (
+            Example(lead, "push push pop pop"),
+            Example("If no operations do this:", IMPOSSIBLE),
+        )
+        return [operations_example] if self.all_possible else [operations_example, word_example]
 
     @property
     def caseless(self) -> Sequence[str]:
@@ -167,10 +170,10 @@ class StackPermutationPuzzle(Puzzle[Instance]):
         words = answer.split(" ")
         if len(words) != 2 * self.count:
             raise Malformed(f"expected {2 * self.count} operations or {IMPOSSIBLE}, got {len(words)} words")
-        named = [parsing.word(word, OPERATIONS) for word in words]
+        steps = [parsing.word(word, OPERATIONS) for word in words]
         stack: list[int] = []
         pushed = popped = 0
-        for number, operation in enumerate(named, 1):
+        for number, operation in enumerate(steps, 1):
             if operation == PUSH:
                 if pushed == self.count:
                     return wrong(f"operation {number}: nothing is left to push")
@@ -186,8 +189,8 @@ class StackPermutationPuzzle(Puzzle[Instance]):
 
     def solve(self, instance: Instance) -> str:
         """Return :func:`operations` as text."""
-        made, possible = operations(instance.order.tolist())
-        return self.written(made) if possible else IMPOSSIBLE
+        steps, possible = operations(instance.order.tolist())
+        return self.written(steps) if possible else IMPOSSIBLE
 
     def plan(self, instance: Instance) -> list[int]:
         """Return the operations, which are the actions."""
@@ -201,13 +204,13 @@ class StackPermutationPuzzle(Puzzle[Instance]):
         """Answer ``impossible`` half of the time, otherwise operations at random that can be made."""
         if dice.below(2):
             return IMPOSSIBLE
-        made: list[int] = []
+        steps: list[int] = []
         pushes = 0
-        while len(made) < 2 * self.count:
-            push = pushes < self.count and (2 * pushes == len(made) or dice.below(2) == 1)
+        while len(steps) < 2 * self.count:
+            push = pushes < self.count and (2 * pushes == len(steps) or dice.below(2) == 1)
             pushes += push
-            made.append(PUSH if push else POP)
-        return self.written(made)
+            steps.append(PUSH if push else POP)
+        return self.written(steps)
 
     def heuristic(self, instance: Instance) -> str:
         """Answer ``impossible`` if three adjacent numbers go high, low, middle.
@@ -217,8 +220,8 @@ class StackPermutationPuzzle(Puzzle[Instance]):
         order = instance.order.tolist()
         if plainly_impossible(order):
             return IMPOSSIBLE
-        made = operations(order)[0]
-        return self.written(made + [POP] * (2 * self.count - len(made)))
+        steps = operations(order)[0]
+        return self.written(steps + [POP] * (2 * self.count - len(steps)))
 
     def constants(self) -> Sequence[str]:
         """Return ``impossible``, all pushes before all pops, and the two in turn."""
@@ -226,12 +229,12 @@ class StackPermutationPuzzle(Puzzle[Instance]):
         return [IMPOSSIBLE, " ".join([push] * self.count + [pop] * self.count), " ".join([push, pop] * self.count)]
 
     @staticmethod
-    def written(made: Sequence[int]) -> str:
+    def written(steps: Sequence[int]) -> str:
         """Write operations as an answer."""
-        return " ".join(OPERATIONS[operation] for operation in made)
+        return " ".join(OPERATIONS[operation] for operation in steps)
 
     @staticmethod
-    def shown(instance: Instance) -> str:
+    def order_text(instance: Instance) -> str:
         """Return the order as text."""
         return " ".join(map(str, instance.order.tolist()))
 
@@ -283,12 +286,15 @@ class StackPermutation(PuzzleTask[StackState]):
     def transition(self, state: StackState, action: jax.Array, key: jax.Array, params: Params) -> StackState:
         """Push or pop."""
         push = action == PUSH
-        one = np.uint32(1)
+        bit = np.uint32(1)
         top = self._top(state)
-        right = ~push & (top == self._wanted(state, params))
-        moved = one << jnp.where(push, state.pushed, top).astype(jnp.uint32)
+        pops_correctly = ~push & (top == self._next_number(state, params))
+        moved = bit << jnp.where(push, state.pushed, top).astype(jnp.uint32)
         return StackState(
-            state.stack ^ moved, state.pushed + push, state.popped + right, state.failed | (~push & ~right)
+            state.stack ^ moved,
+            state.pushed + push,
+            state.popped + pops_correctly,
+            state.failed | (~push & ~pops_correctly),
         )
 
     def observation(self, state: StackState, key: jax.Array, params: Params) -> jax.Array:
@@ -298,16 +304,16 @@ class StackPermutation(PuzzleTask[StackState]):
         turn = jnp.where(here, every, 0).sum(axis=1)
         inside = (state.stack >> every.astype(np.uint32)) & 1
         top = (state.stack != 0) & (every == self._top(state))
-        wanted = every == self._wanted(state, params)
-        parts = (turn - state.popped) / self.count, inside, top, wanted, (state.pushed / self.count)[None]
-        return jnp.concatenate([part.astype(self.dtype) for part in parts])
+        is_next = every == self._next_number(state, params)
+        blocks = (turn - state.popped) / self.count, inside, top, is_next, (state.pushed / self.count)[None]
+        return jnp.concatenate([block.astype(self.dtype) for block in blocks])
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the entries in the order of :meth:`observation`."""
         each = (self.count,)
-        due = "how many numbers come out before each number from now on; negative once it is out"
+        turn_meaning = "how many numbers come out before each number from now on; negative once it is out"
         return (
-            Component("due", due, f"{self.count}", each),
+            Component("due", turn_meaning, f"{self.count}", each),
             Component("inside", "whether each number is in the stack", shape=each),
             Component("top", "whether each number is the top of the stack", shape=each),
             Component("wanted", "whether each number is to come out next", shape=each),
@@ -324,21 +330,21 @@ class StackPermutation(PuzzleTask[StackState]):
     ) -> jax.Array:
         """Return a share for each number, plus 1 for the last one."""
         out = next_state.popped - state.popped
-        return out.astype(self.dtype) / self.count + ((out > 0) & self._done(next_state)).astype(self.dtype)
+        return out.astype(self.dtype) / self.count + ((out > 0) & self._complete(next_state)).astype(self.dtype)
 
     def terminal(self, state: StackState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether all numbers are out, or a number came out that was not wanted."""
-        return state.failed | self._done(state)
+        return state.failed | self._complete(state)
 
     def info(self, state: StackState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: everything came out in its turn."""
-        return {"success": self._done(state), "out": state.popped.astype(self.dtype) / self.count}
+        return {"success": self._complete(state), "out": state.popped.astype(self.dtype) / self.count}
 
     def action_mask(self, state: StackState, params: Params) -> jax.Array:
         """Push while numbers are left, pop while the stack is not empty."""
         return jnp.stack([state.pushed < self.count, state.stack != 0])
 
-    def _done(self, state: StackState) -> jax.Array:
+    def _complete(self, state: StackState) -> jax.Array:
         return state.popped == self.count
 
     @staticmethod
@@ -346,7 +352,7 @@ class StackPermutation(PuzzleTask[StackState]):
         """Return the top of the stack, counted from 0; -1 if it is empty."""
         return 31 - lax.clz(state.stack).astype(jnp.int32)
 
-    def _wanted(self, state: StackState, params: Params) -> jax.Array:
+    def _next_number(self, state: StackState, params: Params) -> jax.Array:
         """Return the number that is to come out next, counted from 0; -1 at the end."""
         here = np.arange(self.count) == state.popped
         return jnp.where(here, params.instance.order, 0).sum(dtype=jnp.int32) - 1
@@ -359,7 +365,7 @@ class StackPermutation(PuzzleTask[StackState]):
         stack = self._stack(state)
         return "\n".join([
             f"The numbers 1 to {n} pass through a stack. They must come out in this order:",
-            self.puzzle.shown(params.instance),
+            self.puzzle.order_text(params.instance),
             f"Out so far: {popped} of {n}.",
             f"In the stack, the top last: {' '.join(map(str, stack)) or 'nothing'}.",
             f"To be pushed next: {pushed + 1 if pushed < n else 'nothing'}.",
@@ -393,14 +399,14 @@ class StackPermutation(PuzzleTask[StackState]):
         """Draw the order above, with the part that came out in blue, and the stack below, with its top on the right."""
         board = Board(2, self.count, self.picture_shape)
         popped, stack = int(state.popped), self._stack(state)
-        for place, number in enumerate(params.instance.order.tolist()):
-            board.cell(0, place, paper=FILLED if place < popped else GIVEN)
-            board.text(0, place, str(number), "#ffffff" if place < popped else "#1d2733", 0.7)
-            board.cell(1, place)
-            if place < len(stack):
-                board.text(1, place, str(stack[place]), scale=0.7)
+        for position, number in enumerate(params.instance.order.tolist()):
+            board.cell(0, position, paper=FILLED if position < popped else CLUE_PAPER)
+            board.text(0, position, str(number), "#ffffff" if position < popped else "#1d2733", 0.7)
+            board.cell(1, position)
+            if position < len(stack):
+                board.text(1, position, str(stack[position]), scale=0.7)
         return board.picture()
 
     @staticmethod
     def _stack(state: StackState) -> list[int]:
-        return [v + 1 for v in range(MOST) if int(state.stack) >> v & 1]
+        return [v + 1 for v in range(MAX_COUNT) if int(state.stack) >> v & 1]

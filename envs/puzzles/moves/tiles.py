@@ -41,7 +41,7 @@ from ..shared import parsing
 from ..shared.board import Board
 from ..shared.puzzle_task import Params, PuzzleTask
 from ..shared.shortest_moves import MovesPuzzle
-from ..shared.symmetry import least, square_symmetries
+from ..shared.symmetry import smallest_form, square_symmetries
 
 PRICE = 0.1
 """Price of the moves of a shortest solution, all together."""
@@ -109,8 +109,8 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
         if self.tier >= len(levels):
             return super().space
         level = levels[int(self.tier)]
-        kept = [(np.array(number)[level[:, order]] == level).all(axis=1).sum() for order, number in symmetries]
-        return float(np.mean(kept))
+        num_unchanged = [(np.array(number)[level[:, order]] == level).all(axis=1).sum() for order, number in symmetries]
+        return float(np.mean(num_unchanged))
 
     def compose(self, dice: Dice) -> Instance | None:
         """Draw an arrangement at distance ``tier``. Return None if a walk was not a shortest way."""
@@ -121,7 +121,7 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
         position = level[dice.below(len(level))].tobytes()
         last = None
         for _ in range(length - inside):
-            options = [place for _, place in self.options_of(position) if place != last]
+            options = [new_position for _, new_position in self.options_of(position) if new_position != last]
             last, position = position, dice.choice(options)
         if length > inside and self._search(position, length - 1) is not None:
             return None
@@ -130,13 +130,13 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
     def canonical(self, instance: Instance) -> bytes:
         """Return the least form under the symmetries of the board; tiles are renumbered with their cells."""
         tiles = instance.cells.tolist()
-        return least([number[tiles[cell]] for cell in order] for order, number in _renumberings(type(self)))
+        return smallest_form([number[tiles[cell]] for cell in order] for order, number in _renumberings(type(self)))
 
     def question(self, instance: Instance) -> str:
         """State the rules, the goal, the board and the format."""
-        board = self.shown(self.start(instance))
+        board = self.board_text(self.start(instance))
         return (
-            f"{self.rules()}\n\nThe goal:\n\n{self.shown(self.goal)}\n\nThe board:\n\n{board}\n\n"
+            f"{self.rules()}\n\nThe goal:\n\n{self.board_text(self.goal)}\n\nThe board:\n\n{board}\n\n"
             "Reach the goal with as few moves as possible. Answer with the moves in order, separated by single spaces."
         )
 
@@ -164,7 +164,7 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
     def options_of(self, position: bytes) -> list[tuple[int, bytes]]:
         """Return the moves that can be made, and where they lead."""
         tried = ((move, self.after_of(position, move)) for move in range(len(self.moves)))
-        return [(move, place) for move, place in tried if place is not None]
+        return [(move, new_position) for move, new_position in tried if new_position is not None]
 
     def shortest(self, instance: Instance) -> list[int]:
         """Search by iterative deepening, then go down the levels of the breadth-first search."""
@@ -174,7 +174,7 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
             limit += 1
         return moves
 
-    def shown(self, position: bytes) -> str:
+    def board_text(self, position: bytes) -> str:
         """Return the board as text, tiles counted from 1, the blank as ``_``."""
         width = len(str(self.cells))
         rows = (position[r * self.side : (r + 1) * self.side] for r in range(self.side))
@@ -186,28 +186,28 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
 
     def _search(self, position: bytes, limit: int) -> list[int] | None:
         """Find at most ``limit`` moves from a position to the goal; None if there are none."""
-        known = _depths(type(self))
+        depth_of = _depths(type(self))
         reach = len(_levels(type(self))) - 1
 
-        def search(position: bytes, last: bytes | None, left: int) -> list[int] | None:
-            depth = known.get(position)
+        def search(position: bytes, last: bytes | None, moves_left: int) -> list[int] | None:
+            depth = depth_of.get(position)
             if depth is not None:
-                return self._descent(position, depth) if depth <= left else None
-            if left <= reach or self.apart_of(position) > left * self.stride:
+                return self._descent(position, depth) if depth <= moves_left else None
+            if moves_left <= reach or self.apart_of(position) > moves_left * self.stride:
                 return None  # what is not known is farther than the reach
-            for move, place in self.options_of(position):
-                if place != last and (rest := search(place, position, left - 1)) is not None:
-                    return [move, *rest]
+            for move, new_position in self.options_of(position):
+                if new_position != last and (later_moves := search(new_position, position, moves_left - 1)) is not None:
+                    return [move, *later_moves]
             return None
 
         return search(position, None, limit)
 
     def _descent(self, position: bytes, depth: int) -> list[int]:
         """Return moves to the goal from a position that the breadth-first search has seen."""
-        known = _depths(type(self))
+        depth_of = _depths(type(self))
         moves = []
-        for left in range(depth - 1, -1, -1):
-            move, position = next(o for o in self.options_of(position) if known.get(o[1]) == left)
+        for moves_left in range(depth - 1, -1, -1):
+            move, position = next(o for o in self.options_of(position) if depth_of.get(o[1]) == moves_left)
             moves.append(move)
         return moves
 
@@ -232,13 +232,13 @@ def _levels(puzzle_class: type[RearrangementPuzzle]) -> list[np.ndarray]:
     levels = [level]
     while len(levels) <= puzzle.reach:
         boards = puzzle.expanded(level)
-        found, first = np.unique(boards @ weights, return_index=True)
-        new = ~np.isin(found, codes) & ~np.isin(
-            found, before
+        new_codes, first = np.unique(boards @ weights, return_index=True)
+        new = ~np.isin(new_codes, codes) & ~np.isin(
+            new_codes, before
         )  # a move can be undone, so no other level is next to this one
         if not new.any():
             break
-        before, codes, level = codes, found[new], boards[first[new]]
+        before, codes, level = codes, new_codes[new], boards[first[new]]
         levels.append(level)
     return levels
 
@@ -349,8 +349,8 @@ class RearrangementTask(PuzzleTask[BoardState]):
     def describe(self, state: BoardState, params: Params) -> str:
         """Show the rules, the goal and the board as it is."""
         puzzle = self.puzzle
-        board = puzzle.shown(np.asarray(state.cells).tobytes())
-        return f"{puzzle.rules()}\n\nThe goal:\n\n{puzzle.shown(puzzle.goal)}\n\nThe board:\n\n{board}"
+        board = puzzle.board_text(np.asarray(state.cells).tobytes())
+        return f"{puzzle.rules()}\n\nThe goal:\n\n{puzzle.board_text(puzzle.goal)}\n\nThe board:\n\n{board}"
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer, in one line."""
@@ -378,7 +378,7 @@ class RearrangementTask(PuzzleTask[BoardState]):
         board = Board(side, side, self.picture_shape)
         for cell, tile in enumerate(np.asarray(state.cells).tolist()):
             symbol = "" if tile == self.puzzle.blank else self.puzzle.label(tile)
-            board.cell(*divmod(cell, side), given=cell == tile and symbol != "")
+            board.cell(*divmod(cell, side), is_clue=cell == tile and symbol != "")
             board.text(*divmod(cell, side), symbol, scale=0.8)
         return board.picture()
 
@@ -426,8 +426,8 @@ class PermutingTask(RearrangementTask):
     def moved(self, grid: jax.Array, action: jax.Array) -> jax.Array:
         """Take every tile from the side that the move names."""
         side = jnp.asarray(self._from)[action].reshape(grid.shape)
-        stay, *others = _beside(grid, jnp)
-        return jnp.select([side == number for number in range(1, 5)], others, stay)
+        stay, *sides = _beside(grid, jnp)
+        return jnp.select([side == number for number in range(1, 5)], sides, stay)
 
 
 def _beside(grid: Any, of: Any) -> list[Any]:

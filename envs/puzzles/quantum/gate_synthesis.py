@@ -90,20 +90,20 @@ class SynthesisPuzzle(Puzzle[Instance]):
 
     @property
     @abc.abstractmethod
-    def known(self) -> Circuits:
+    def circuits(self) -> Circuits:
         """All circuits of the allowed number of gates or fewer."""
 
     @abc.abstractmethod
     def reached(self, number: int) -> np.ndarray:
-        """Return the unitary of a circuit of :attr:`known`, as a target."""
+        """Return the unitary of a circuit of :attr:`circuits`, as a target."""
 
     @abc.abstractmethod
-    def drawn(self, dice: Dice) -> np.ndarray:
+    def random_target(self, dice: Dice) -> np.ndarray:
         """Return a random target that need not be a product of so few gates."""
 
     @abc.abstractmethod
     def distances(self, target: np.ndarray) -> np.ndarray:
-        """Return the distance of each of :attr:`known` from a target, float64; the same to the bit on every machine."""
+        """Return the distance of each circuit from a target, float64; the same to the bit on every machine."""
 
     @abc.abstractmethod
     def distance(self, instance: Instance, gates: Sequence[int]) -> float:
@@ -111,18 +111,18 @@ class SynthesisPuzzle(Puzzle[Instance]):
 
     def compose(self, dice: Dice) -> Instance | None:
         """Draw a random target, or a product of gates. Return None if the product is not a valid question."""
-        longest, count = self.known.begins[-2:]
+        longest, count = self.circuits.begins[-2:]
         hit = dice.share(8) == 0
-        target = self.reached(dice.between(longest, count - 1)) if hit else self.drawn(dice)
+        target = self.reached(dice.between(longest, count - 1)) if hit else self.random_target(dice)
         distances = self.distances(target)
         middle = (distances[:longest].min() + distances[longest:].min()) / 2
-        wanted = HIT if hit else round(middle * FINE) / FINE
-        near = distances <= wanted
-        if near[:longest].any() or not near.any() or np.abs(distances - wanted).min() < MARGIN:
+        tolerance = HIT if hit else round(middle * FINE) / FINE
+        near = distances <= tolerance
+        if near[:longest].any() or not near.any() or np.abs(distances - tolerance).min() < MARGIN:
             return None
-        if distances[0] < wanted + _LEAST_EXCESS:
+        if distances[0] < tolerance + _LEAST_EXCESS:
             return None
-        return Instance(target, np.int32(round(wanted * FINE)))
+        return Instance(target, np.int32(round(tolerance * FINE)))
 
     def task_text(self, instance: Instance) -> str:
         """Return the end of the question: the task and the format of the answer."""
@@ -148,8 +148,8 @@ class SynthesisPuzzle(Puzzle[Instance]):
         gates = [parsing.word(word, self.names) for word in words]
         if len(gates) > self.gates:
             return wrong(f"the circuit has {len(gates)} gates, {self.gates} are allowed")
-        gap, wanted = self.distance(instance, gates), instance.wanted / FINE
-        return RIGHT if gap <= wanted else wrong(f"the distance is {gap:.6f}, more than {wanted:.4f}")
+        gap, tolerance = self.distance(instance, gates), instance.wanted / FINE
+        return RIGHT if gap <= tolerance else wrong(f"the distance is {gap:.6f}, more than {tolerance:.4f}")
 
     def _near(self, instance: Instance) -> np.ndarray:
         """Return the circuits that are near enough."""
@@ -157,7 +157,7 @@ class SynthesisPuzzle(Puzzle[Instance]):
 
     def plan(self, instance: Instance) -> Sequence[int]:
         """Return the first circuit that is near enough."""
-        return self.known.words[self._near(instance)[0]]
+        return self.circuits.words[self._near(instance)[0]]
 
     def solve(self, instance: Instance) -> str:
         """Try all circuits, the short ones first."""
@@ -165,7 +165,7 @@ class SynthesisPuzzle(Puzzle[Instance]):
 
     def difficulty(self, instance: Instance) -> float:
         """Return log2 of the number of known unitaries divided by the number of those near enough."""
-        return math.log2(len(self.known.words) / len(self._near(instance)))
+        return math.log2(len(self.circuits.words) / len(self._near(instance)))
 
     def guess(self, instance: Instance, dice: Dice) -> str:
         """Return the allowed number of gates. No gate undoes the one before."""
@@ -203,8 +203,8 @@ def entries_as_text(unitary: np.ndarray) -> str:
     """Return a unitary U, ``(2, n, n)`` for the real and the imaginary parts, as text."""
     return "\n".join(
         f"U{row}{column} = {real:+.6f} {imaginary:+.6f} i"
-        for row, parts in enumerate(zip(*unitary, strict=True), 1)
-        for column, (real, imaginary) in enumerate(zip(*parts, strict=True), 1)
+        for row, row_parts in enumerate(zip(*unitary, strict=True), 1)
+        for column, (real, imaginary) in enumerate(zip(*row_parts, strict=True), 1)
     )
 
 
@@ -251,13 +251,13 @@ class SynthesisTask(PuzzleTask[State]):
         """Return the distance of the remaining unitary from the identity."""
 
     @abc.abstractmethod
-    def shown(self, state: State) -> str:
+    def unitary_text(self, state: State) -> str:
         """Return the unitary that is left as text."""
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the unitary that is left, the wanted distance and the gates left."""
-        left = (self.puzzle.gates - state.used).astype(self.dtype) / self.puzzle.gates
-        return jnp.concatenate([self.view(state).clip(-1, 1), self.stack(self._wanted(params), left)])
+        gates_left = (self.puzzle.gates - state.used).astype(self.dtype) / self.puzzle.gates
+        return jnp.concatenate([self.view(state).clip(-1, 1), self.stack(self._tolerance(params), gates_left)])
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the entries in the order of :meth:`observation`."""
@@ -285,13 +285,13 @@ class SynthesisTask(PuzzleTask[State]):
         """Report ``success``: the target is near enough."""
         return {"success": self._excess(state, params) == 0, "distance": self.gap(state)}
 
-    def _wanted(self, params: Params) -> jax.Array:
-        wanted: jax.Array = params.instance.wanted.astype(self.dtype) / FINE
-        return wanted
+    def _tolerance(self, params: Params) -> jax.Array:
+        tolerance: jax.Array = params.instance.wanted.astype(self.dtype) / FINE
+        return tolerance
 
     def _excess(self, state: State, params: Params) -> jax.Array:
         """Return the excess of the distance over the required one; 0 if there is none."""
-        return jnp.maximum(self.gap(state) - self._wanted(params), 0)
+        return jnp.maximum(self.gap(state) - self._tolerance(params), 0)
 
     # -- host side ------------------------------------------------------------------------------------------------
 
@@ -299,9 +299,9 @@ class SynthesisTask(PuzzleTask[State]):
         """Show the unitary that is left to make."""
         return (
             f"The gates {', '.join(self.puzzle.names)} must still make this unitary U, up to a global phase:\n"
-            f"{self.shown(state)}\n"
+            f"{self.unitary_text(state)}\n"
             f"Its distance from the identity is {float(self.gap(state)):.6f}; at most "
-            f"{float(self._wanted(params)):.4f} is wanted. A gate G turns U into U G^-1. Gates left: "
+            f"{float(self._tolerance(params)):.4f} is wanted. A gate G turns U into U G^-1. Gates left: "
             f"{self.puzzle.gates - int(state.used)}"
         )
 

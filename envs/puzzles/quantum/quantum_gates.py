@@ -26,7 +26,7 @@ from ..shared.board import Board
 from ..shared.group import Group, GroupState, UndoTask
 from ..shared.puzzle_task import Params
 from ..shared.shortest_moves import MovesPuzzle
-from ..shared.symmetry import least
+from ..shared.symmetry import smallest_form
 from .gate_names import gates_named
 
 GATES = ("H1", "H2", "S1", "S2", "Sdg1", "Sdg2", "CNOT12", "CNOT21")
@@ -109,7 +109,7 @@ class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
         """Return the least form over both numberings of the qubits and both signs of the imaginary unit."""
         x1, z1, x2, z2, minus = instance.tableau.tolist()
         conjugated = minus ^ (x1 & z1) ^ (x2 & z2)
-        return least(
+        return smallest_form(
             form
             for sign in (minus, conjugated)
             for form in ((x1, z1, x2, z2, sign), [_renumbered(column) for column in (x2, z2, x1, z1, sign)])
@@ -118,7 +118,7 @@ class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
     def question(self, instance: Instance) -> str:
         """State the effects of the gates, the effect of the circuit, and the format."""
         return (
-            f"{self.rules()}\n\nA circuit has turned\n{shown(self.start(instance))}\n\n"
+            f"{self.rules()}\n\nA circuit has turned\n{tableau_text(self.start(instance))}\n\n"
             "Undo it with as few gates as possible: after your gates, X1, Z1, X2 and Z2 must be X1, Z1, X2 and Z2 "
             f"again, without minus signs. Answer with gates in the order in which they are applied, among "
             f"{' '.join(GATES)}, separated by single spaces."
@@ -156,7 +156,7 @@ class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
     def shortest(self, instance: Instance) -> list[int]:
         """Go down the levels of the breadth-first search."""
         group = clifford()
-        return group.way_back(group.number[self.start(instance)])
+        return group.moves_to_unit(group.number[self.start(instance)])
 
 
 def _renumbered(column: int) -> int:
@@ -164,7 +164,7 @@ def _renumbered(column: int) -> int:
     return column >> 2 | (column & 3) << 2
 
 
-def shown(tableau: Sequence[int]) -> str:
+def tableau_text(tableau: Sequence[int]) -> str:
     """Return a tableau as text: the images of X1, Z1, X2 and Z2."""
     x1, z1, x2, z2, minus = tableau
     lines = []
@@ -208,7 +208,7 @@ class QuantumGates(UndoTask):
 
     def describe(self, state: GroupState, params: Params) -> str:
         """Show the effects of the gates, and the state of the tableau."""
-        now = shown(self.group.elements[int(state.element)])
+        now = tableau_text(self.group.elements[int(state.element)])
         return f"{self.puzzle.rules()}\n\nSo far\n{now}\n\nThe goal: X1, Z1, X2 and Z2 as they were, without a minus."
 
     def why_over(self, state: GroupState, params: Params, info: dict[str, Any]) -> str:
@@ -218,13 +218,13 @@ class QuantumGates(UndoTask):
     def draw(self, state: GroupState, params: Params) -> np.ndarray:
         """Draw a row for each of X1, Z1, X2, Z2: its sign and its letter on each qubit; grey marks unchanged ones."""
         board = Board(4, 4, self.picture_shape)
-        lines = shown(self.group.elements[int(state.element)]).split("\n")
+        lines = tableau_text(self.group.elements[int(state.element)]).split("\n")
         for row, (line, name) in enumerate(zip(lines, _NAMES, strict=True)):
-            made = line.split("> ")[1]
-            letters = {word[-1]: word[-2] for word in made.lstrip("-").split(" ")}
+            image = line.split("> ")[1]
+            letters = {word[-1]: word[-2] for word in image.lstrip("-").split(" ")}
             board.text(row, -1, name)
             for column, symbol in enumerate(
-                ("-" * made.startswith("-"), letters.get("1", ""), letters.get("2", "")), 1
+                ("-" * image.startswith("-"), letters.get("1", ""), letters.get("2", "")), 1
             ):
-                board.cell(row, column, symbol, given=made == name)
+                board.cell(row, column, symbol, is_clue=image == name)
         return board.picture()

@@ -44,11 +44,11 @@ _QUATERNIONS: tuple[Quaternion, ...] = (
 
 
 def product(
-    one: tuple[Scalar, Scalar, Scalar, Scalar], other: tuple[Scalar, Scalar, Scalar, Scalar]
+    first: tuple[Scalar, Scalar, Scalar, Scalar], second: tuple[Scalar, Scalar, Scalar, Scalar]
 ) -> tuple[Scalar, Scalar, Scalar, Scalar]:
     """Return the quaternion of the product of two unitaries."""
-    a, b, c, d = one
-    w, x, y, z = other
+    a, b, c, d = first
+    w, x, y, z = second
     return (
         a * w - b * x - c * y - d * z,
         a * x + b * w + c * z - d * y,
@@ -65,7 +65,7 @@ sqrt(2)**k, and k is as small as can be.
 _IDENTITY: Rotation = (0, *(value for row in range(3) for column in range(3) for value in (int(row == column), 0)))
 
 
-def rotated(rotation: Rotation, gate: int) -> Rotation:
+def rotate(rotation: Rotation, gate: int) -> Rotation:
     """Return the rotation followed by the rotation of a gate."""
     k = rotation[0]
     x, y, z = (rotation[1 + 6 * row : 7 + 6 * row] for row in range(3))
@@ -76,8 +76,8 @@ def rotated(rotation: Rotation, gate: int) -> Rotation:
         return (k, *(-value for value in y), *x, *z)
     if name == "Sdg":
         return (k, *y, *(-value for value in x), *z)
-    less = tuple(one - other for one, other in zip(x, y, strict=True))
-    more = tuple(one + other for one, other in zip(x, y, strict=True))
+    less = tuple(x_value - y_value for x_value, y_value in zip(x, y, strict=True))
+    more = tuple(x_value + y_value for x_value, y_value in zip(x, y, strict=True))
     times_root = [value for a, b in zip(z[::2], z[1::2], strict=True) for value in (2 * b, a)]
     rows = (*less, *more) if name == "T" else (*more, *(-value for value in less))
     return _reduced(k + 1, (*rows, *times_root))
@@ -93,18 +93,18 @@ def _reduced(k: int, entries: tuple[int, ...]) -> Rotation:
 
 
 @cache
-def circuits(most: int) -> Circuits:
-    """Return all circuits of up to ``most`` gates, by breadth-first search; float64 quaternions ``(circuits, 4)``."""
-    known = {_IDENTITY}
+def circuits(max_gates: int) -> Circuits:
+    """Return all circuits of up to so many gates, by breadth-first search; float64 quaternions ``(circuits, 4)``."""
+    rotations = {_IDENTITY}
     level: list[tuple[Rotation, Quaternion, tuple[int, ...]]] = [(_IDENTITY, (1.0, 0.0, 0.0, 0.0), ())]
     every, begins = list(level), [0, 1]
-    for _ in range(most):
+    for _ in range(max_gates):
         longer = []
         for rotation, quaternion, word in level:
             for gate, turn in enumerate(_QUATERNIONS):
-                following = rotated(rotation, gate)
-                if following not in known:
-                    known.add(following)
+                following = rotate(rotation, gate)
+                if following not in rotations:
+                    rotations.add(following)
                     longer.append((following, product(turn, quaternion), (*word, gate)))
         level = longer
         every += level
@@ -124,15 +124,15 @@ class QuantumSynthesisPuzzle(SynthesisPuzzle):
     few: ClassVar[dict[float, float]] = {3: 73_000, 6: 74_000, 10: 53_000}
 
     @property
-    def known(self) -> Circuits:
+    def circuits(self) -> Circuits:
         """Circuits, by rotations."""
         return circuits(self.gates)
 
     def reached(self, number: int) -> np.ndarray:
         """Return the rounded quaternion of a circuit."""
-        return _rounded(self.known.unitaries[number])
+        return _rounded(self.circuits.unitaries[number])
 
-    def drawn(self, dice: Dice) -> np.ndarray:
+    def random_target(self, dice: Dice) -> np.ndarray:
         """Draw a unitary by Haar's measure."""
         return _rounded(_haar(dice))
 
@@ -140,7 +140,7 @@ class QuantumSynthesisPuzzle(SynthesisPuzzle):
         """Compute the distances term by term, because products of matrices are rounded in an order that depends on the
         machine.
         """
-        terms = self.known.unitaries * target
+        terms = self.circuits.unitaries * target
         overlaps = np.abs(terms[:, 0] + terms[:, 1] + terms[:, 2] + terms[:, 3]) / math.hypot(*target.tolist())
         gaps: np.ndarray = np.sqrt(np.maximum(1 - overlaps, 0))
         return gaps
@@ -148,7 +148,12 @@ class QuantumSynthesisPuzzle(SynthesisPuzzle):
     def distance(self, instance: Instance, gates: Sequence[int]) -> float:
         """Return the distance by quaternions."""
         target = instance.target.tolist()
-        overlap = abs(sum(one * other for one, other in zip(target, made(gates), strict=True))) / math.hypot(*target)
+        overlap = abs(
+            sum(
+                target_value * circuit_value
+                for target_value, circuit_value in zip(target, circuit_quaternion(gates), strict=True)
+            )
+        ) / math.hypot(*target)
         return math.sqrt(max(1 - overlap, 0.0))
 
     def canonical(self, instance: Instance) -> bytes:
@@ -163,7 +168,7 @@ class QuantumSynthesisPuzzle(SynthesisPuzzle):
         return (
             "Approximate a unitary U on one qubit by a circuit of the gates H, T, Tdg, S and Sdg:\n"
             "H = [[1, 1], [1, -1]] / sqrt(2), T = diag(1, exp(i pi/4)), S = diag(1, i) = T T, and Tdg and Sdg are the "
-            f"inverses of T and S.\n\n{shown(np.asarray(instance.target) / UNIT)}\n\n"
+            f"inverses of T and S.\n\n{quaternion_text(np.asarray(instance.target) / UNIT)}\n\n"
             f"{self.task_text(instance)}"
         )
 
@@ -181,15 +186,15 @@ def _rounded(quaternion: np.ndarray) -> np.ndarray:
     return np.rint(quaternion * UNIT).astype(np.int32)
 
 
-def made(gates: Iterable[int]) -> Quaternion:
+def circuit_quaternion(gates: Iterable[int]) -> Quaternion:
     """Return the quaternion of a circuit."""
-    whole: Quaternion = (1.0, 0.0, 0.0, 0.0)
+    result: Quaternion = (1.0, 0.0, 0.0, 0.0)
     for gate in gates:
-        whole = product(_QUATERNIONS[gate], whole)
-    return whole
+        result = product(_QUATERNIONS[gate], result)
+    return result
 
 
-def shown(quaternion: Sequence[float] | np.ndarray) -> str:
+def quaternion_text(quaternion: Sequence[float] | np.ndarray) -> str:
     """Return a unitary as text."""
     w, x, y, z = (float(value) for value in quaternion)
     return entries_as_text(np.array([[[w, -y], [y, w]], [[-z, -x], [-x, z]]]))
@@ -245,9 +250,9 @@ class QuantumSynthesis(SynthesisTask[QuaternionLeft]):
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def shown(self, state: QuaternionLeft) -> str:
+    def unitary_text(self, state: QuaternionLeft) -> str:
         """Show it as the target of the question."""
-        return shown([float(value) for value in state[:4]])
+        return quaternion_text([float(value) for value in state[:4]])
 
     def draw(self, state: QuaternionLeft, params: Params) -> np.ndarray:
         """Draw the remaining rotation: the images of X, Y and Z."""
@@ -257,7 +262,7 @@ class QuantumSynthesis(SynthesisTask[QuaternionLeft]):
             board.text(row, -1, axis)
             board.text(-1, row, axis)
             for column, value in enumerate(entries[row]):
-                board.cell(row, column, given=abs(value) < 0.5)
+                board.cell(row, column, is_clue=abs(value) < 0.5)
                 board.text(row, column, f"{value:.2f}", FILLED, 0.5)
         board.text(3, 1, f"{self.puzzle.gates - int(state.used)} left", scale=0.6)
         return board.picture()

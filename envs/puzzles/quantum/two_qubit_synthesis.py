@@ -44,7 +44,7 @@ _OMEGAS = np.stack(
     [np.linalg.matrix_power(np.eye(4, k=1, dtype=int) - np.eye(4, k=-3, dtype=int), power) for power in range(8)]
 )
 """Matrices that multiply by w**n: each acts from the right on a row of coefficients of 1, w, w**2 and w**3."""
-_PARTS = np.array([[1, 0], [0, 1 + 1j], [1j, 0], [0, 1j - 1]])
+_HALVES = np.array([[1, 0], [0, 1 + 1j], [1j, 0], [0, 1j - 1]])
 """Matrix that turns an entry's coefficients into two Gaussian integers p and q: the entry is p + q sqrt(1/2)."""
 _HALF = math.sqrt(0.5)
 
@@ -61,14 +61,14 @@ def _turn(name: str) -> np.ndarray:
     """Return the matrix by which a gate, multiplied from the right, changes a row's columns and coefficients, int64
     ``(16, 16)``.
     """
-    one = _OMEGAS[0]
+    identity_2 = _OMEGAS[0]
     if name.startswith("CNOT"):
-        return np.kron(np.eye(4, dtype=int)[[0, 1, 3, 2] if name == "CNOT12" else [0, 3, 2, 1]], one)
+        return np.kron(np.eye(4, dtype=int)[[0, 1, 3, 2] if name == "CNOT12" else [0, 3, 2, 1]], identity_2)
     qubit = int(name[-1]) - 1
     if name.startswith("T"):
-        return _diagonal(one, _OMEGAS[7 if "dg" in name else 1], qubit)
-    hadamard, same = np.array([[1, 1], [1, -1]]), np.eye(2, dtype=int)
-    return np.kron(np.kron(same, hadamard) if qubit else np.kron(hadamard, same), one)
+        return _diagonal(identity_2, _OMEGAS[7 if "dg" in name else 1], qubit)
+    hadamard, identity = np.array([[1, 1], [1, -1]]), np.eye(2, dtype=int)
+    return np.kron(np.kron(identity, hadamard) if qubit else np.kron(hadamard, identity), identity_2)
 
 
 _TURNS = np.stack([_turn(name) for name in GATES])
@@ -78,7 +78,7 @@ _NOTHING = np.kron(np.eye(4, dtype=int), [1, 0, 0, 0])
 _QUARTERS = (0, 0, 1, 1, -1, -1, 2, 2)
 """Exponent of each gate: its determinant is i to this power."""
 _INVERSES = [
-    np.conj(turn.reshape(4, 4, 4, 4)[:, 0] @ _PARTS @ [1, _HALF]).T * (_HALF if name.startswith("H") else 1)
+    np.conj(turn.reshape(4, 4, 4, 4)[:, 0] @ _HALVES @ [1, _HALF]).T * (_HALF if name.startswith("H") else 1)
     for name, turn in zip(GATES, _TURNS, strict=True)
 ]
 _BACK = np.stack([(inverse.real, inverse.imag) for inverse in _INVERSES])
@@ -101,20 +101,20 @@ def normal(unitaries: np.ndarray) -> np.ndarray:
 
     In the chosen phase the first entry other than 0 has the greatest coefficients, compared one by one.
     """
-    made = unitaries.reshape(-1, 16, 4).copy()
-    while (even := ~((made[..., :2] ^ made[..., 2:]) & 1).any(axis=(1, 2))).any():
-        a, b, c, d = np.moveaxis(made[even], -1, 0)
-        made[even] = np.stack([b - d, a + c, b + d, c - a], axis=-1) // 2
-    first = made[np.arange(len(made)), made.any(axis=2).argmax(axis=1)]
+    result = unitaries.reshape(-1, 16, 4).copy()
+    while (even := ~((result[..., :2] ^ result[..., 2:]) & 1).any(axis=(1, 2))).any():
+        a, b, c, d = np.moveaxis(result[even], -1, 0)
+        result[even] = np.stack([b - d, a + c, b + d, c - a], axis=-1) // 2
+    first = result[np.arange(len(result)), result.any(axis=2).argmax(axis=1)]
     phase = (first @ _OMEGAS @ (1 << np.arange(48, -1, -16))).argmax(axis=0)
-    return np.asarray(made @ _OMEGAS[phase].astype(made.dtype)).reshape(-1, 4, 16)
+    return np.asarray(result @ _OMEGAS[phase].astype(result.dtype)).reshape(-1, 4, 16)
 
 
 @cache
-def circuits(most: int) -> Circuits:
+def circuits(max_gates: int) -> Circuits:
     """Return all circuits of at most this many gates, by breadth-first search.
 
-    Their unitaries are normal integers after ``_PARTS``, complex128 ``(circuits, 2, 16)``. Entries of targets are
+    Their unitaries are normal integers after ``_HALVES``, complex128 ``(circuits, 2, 16)``. Entries of targets are
     integers too, so sums of their products are exact.
     """
     level = _NOTHING[None].astype(np.int8)
@@ -123,45 +123,45 @@ def circuits(most: int) -> Circuits:
     begins = [0, 1]
     before: set[bytes] = set()
     now = {level.tobytes()}
-    for _ in range(most):
-        found, longer = [], dict[bytes, tuple[int, ...]]()
+    for _ in range(max_gates):
+        new_levels, longer = [], dict[bytes, tuple[int, ...]]()
         for gate, turn in enumerate(_TURNS.astype(np.int8)):
-            made, new = normal(level @ turn), []
-            for number, one in enumerate(made):
-                if (key := one.tobytes()) not in before and key not in now and key not in longer:
+            products, new = normal(level @ turn), []
+            for number, unitary in enumerate(products):
+                if (key := unitary.tobytes()) not in before and key not in now and key not in longer:
                     longer[key] = (gate, *words[begins[-2] + number])
                     new.append(number)
-            found.append(made[new])
-        level = np.concatenate(found)
+            new_levels.append(products[new])
+        level = np.concatenate(new_levels)
         levels.append(level)
         words += longer.values()
         begins.append(len(words))
         before, now = now, set(longer)
-    return Circuits(_parts(np.concatenate(levels)), words, begins)
+    return Circuits(_halves(np.concatenate(levels)), words, begins)
 
 
-def _parts(unitaries: np.ndarray) -> np.ndarray:
+def _halves(unitaries: np.ndarray) -> np.ndarray:
     """Return the parts of integers ``(n, 4, 16)``, in the shape of :func:`circuits`."""
-    return np.ascontiguousarray((unitaries.reshape(-1, 16, 4) @ _PARTS).swapaxes(1, 2))
+    return np.ascontiguousarray((unitaries.reshape(-1, 16, 4) @ _HALVES).swapaxes(1, 2))
 
 
 @cache
-def _sizes(most: int) -> np.ndarray:
+def _sizes(max_gates: int) -> np.ndarray:
     """Return the number by which the integers of each circuit are divided, float64 ``(circuits,)``."""
-    return _size(circuits(most).unitaries)
+    return _size(circuits(max_gates).unitaries)
 
 
-def _size(parts: np.ndarray) -> np.ndarray:
+def _size(halves: np.ndarray) -> np.ndarray:
     """Return the length of the first row; its p and q are orthogonal."""
-    row = parts[:, :, :4]
+    row = halves[:, :, :4]
     lengths: np.ndarray = np.sqrt((row.real**2 + row.imag**2).sum(axis=2) @ [1, 0.5])
     return lengths
 
 
-def _gaps(parts: np.ndarray, sizes: np.ndarray, target: np.ndarray) -> np.ndarray:
+def _gaps(halves: np.ndarray, sizes: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Return the distances of circuits from a target."""
     real, imaginary = target.reshape(2, 16)
-    p, q = (parts.reshape(-1, 16) @ (real - 1j * imaginary)).reshape(-1, 2).T
+    p, q = (halves.reshape(-1, 16) @ (real - 1j * imaginary)).reshape(-1, 2).T
     trace = p + _HALF * q
     overlaps = np.sqrt(trace.real**2 + trace.imag**2) / (4 * UNIT * sizes)
     gaps: np.ndarray = np.sqrt(np.maximum(1 - overlaps, 0))
@@ -182,18 +182,18 @@ class TwoQubitSynthesisPuzzle(SynthesisPuzzle):
     few: ClassVar[dict[float, float]] = {3: 74_000, 5: 89_000, 7: 340_000}
 
     @property
-    def known(self) -> Circuits:
+    def circuits(self) -> Circuits:
         """Circuits, by integers."""
         return circuits(self.gates)
 
     def reached(self, number: int) -> np.ndarray:
         """Return the unitary of a circuit with determinant 1, rounded."""
-        return self._target(self.known.words[number])
+        return self._target(self.circuits.words[number])
 
-    def drawn(self, dice: Dice) -> np.ndarray:
+    def random_target(self, dice: Dice) -> np.ndarray:
         """Return a circuit that needs all gates, and rotations among them."""
-        longest, count = self.known.begins[-2:]
-        word = self.known.words[dice.between(longest, count - 1)]
+        longest, count = self.circuits.begins[-2:]
+        word = self.circuits.words[dice.between(longest, count - 1)]
         rotations = [
             (dice.below(len(word) + 1), dice.below(2), dice.between(-_MOST_STEPS, _MOST_STEPS)) for _ in range(_STREWN)
         ]
@@ -204,12 +204,12 @@ class TwoQubitSynthesisPuzzle(SynthesisPuzzle):
         """Return the unitary of a circuit with rotations. Each has the gate that it precedes, a qubit and its steps."""
         turns = [_TURNS[gate] for gate in word]
         size = math.sqrt(2 ** sum(GATES[gate].startswith("H") for gate in word))
-        for place, qubit, steps in rotations:
+        for gate_number, qubit, steps in rotations:
             along, across = _STEPS**2 - steps**2, 2 * _STEPS * steps
             size *= _STEPS**2 + steps**2
             back, forth = (along * _OMEGAS[0] + across * _OMEGAS[power] for power in (6, 2))
-            turns.insert(place, _diagonal(back, forth, qubit))
-        p, q = (product(reversed(turns)).reshape(4, 4, 4) @ _PARTS).transpose(2, 0, 1)
+            turns.insert(gate_number, _diagonal(back, forth, qubit))
+        p, q = (product(reversed(turns)).reshape(4, 4, 4) @ _HALVES).transpose(2, 0, 1)
         entries = (p + _HALF * q) / size
         angle = -math.pi / 8 * (sum(_QUARTERS[gate] for gate in word) % 4)
         c, s = math.cos(angle), math.sin(angle)
@@ -218,12 +218,12 @@ class TwoQubitSynthesisPuzzle(SynthesisPuzzle):
 
     def distances(self, target: np.ndarray) -> np.ndarray:
         """Compute the distances by traces of integers."""
-        return _gaps(self.known.unitaries, _sizes(self.gates), target)
+        return _gaps(self.circuits.unitaries, _sizes(self.gates), target)
 
     def distance(self, instance: Instance, gates: Sequence[int]) -> float:
         """Return the distance by the trace of integers."""
-        parts = _parts(product(_TURNS[gate] for gate in reversed(gates)))
-        return float(_gaps(parts, _size(parts), instance.target)[0])
+        halves = _halves(product(_TURNS[gate] for gate in reversed(gates)))
+        return float(_gaps(halves, _size(halves), instance.target)[0])
 
     def canonical(self, instance: Instance) -> bytes:
         """Return the least form up to the four phases that leave the determinant 1; renumbered qubits, complex
@@ -233,8 +233,8 @@ class TwoQubitSynthesisPuzzle(SynthesisPuzzle):
         forms = [(real, sign * imaginary) for real, imaginary in (target, target.swapaxes(1, 2)) for sign in (1, -1)]
         forms += [(real[swap][:, swap], imaginary[swap][:, swap]) for real, imaginary in forms]
         forms += [(-imaginary, real) for real, imaginary in forms]
-        least = min((sign * np.stack(form)).tobytes() for form in forms for sign in (1, -1))
-        return least + instance.wanted.astype("<i4").tobytes()
+        smallest = min((sign * np.stack(form)).tobytes() for form in forms for sign in (1, -1))
+        return smallest + instance.wanted.astype("<i4").tobytes()
 
     def question(self, instance: Instance) -> str:
         """State the gates, the target, the distance and the format."""
@@ -284,16 +284,18 @@ class TwoQubitSynthesis(SynthesisTask[UnitaryLeft]):
     def view_components(self) -> tuple[Component, ...]:
         """The unitary."""
         meaning = "[row, column]: {} parts of the unitary that is left to do"
-        return tuple(Component(part, meaning.format(part), shape=(4, 4)) for part in ("real", "imaginary"))
+        return tuple(Component(kind, meaning.format(kind), shape=(4, 4)) for kind in ("real", "imaginary"))
 
     def gap(self, state: UnitaryLeft) -> jax.Array:
         """Return the distance by the trace."""
-        real, imaginary = (part[0, 0] + part[1, 1] + part[2, 2] + part[3, 3] for part in (state.real, state.imaginary))
+        real, imaginary = (
+            matrix[0, 0] + matrix[1, 1] + matrix[2, 2] + matrix[3, 3] for matrix in (state.real, state.imaginary)
+        )
         return jnp.sqrt(jnp.maximum(1 - jnp.sqrt(real * real + imaginary * imaginary) / 4, 0))
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def shown(self, state: UnitaryLeft) -> str:
+    def unitary_text(self, state: UnitaryLeft) -> str:
         """Show it as the target of the question."""
         return entries_as_text(np.stack([state.real, state.imaginary]))
 
@@ -305,7 +307,7 @@ class TwoQubitSynthesis(SynthesisTask[UnitaryLeft]):
             board.text(row, -1, f"{row:02b}", scale=0.6)
             board.text(-1, row, f"{row:02b}", scale=0.6)
             for column, entry in enumerate(entries[row]):
-                board.cell(row, column, given=abs(entry) < 0.5)
+                board.cell(row, column, is_clue=abs(entry) < 0.5)
                 if abs(entry) >= 0.005:
                     board.text(row - 0.15, column, f"{abs(entry):.2f}", FILLED, 0.5)
                     board.text(row + 0.25, column, f"{np.degrees(np.angle(entry)):.0f}", scale=0.4)

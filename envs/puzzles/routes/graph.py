@@ -13,25 +13,25 @@ Graph = Sequence[int]
 def random_graph(dice: Dice, vertices: int, edges: int) -> list[int]:
     """Draw a graph. Every set of this number of edges is equally likely."""
     graph = [0] * vertices
-    pairs = [(one, other) for other in range(vertices) for one in range(other)]
-    for one, other in dice.sample(pairs, edges):
-        graph[one] |= 1 << other
-        graph[other] |= 1 << one
+    pairs = [(vertex, neighbour) for neighbour in range(vertices) for vertex in range(neighbour)]
+    for vertex, neighbour in dice.sample(pairs, edges):
+        graph[vertex] |= 1 << neighbour
+        graph[neighbour] |= 1 << vertex
     return graph
 
 
-def swapped(graph: Graph, dice: Dice) -> list[int]:
+def swap_edges(graph: Graph, dice: Dice) -> list[int]:
     """Return the graph after two of its edges, a-b and c-d, have become a-d and c-b; every degree stays.
 
     The pair is drawn at random. If the new edges are loops or not new, the graph stays as it is.
     """
-    edges = [(one, other) for one, bits in enumerate(graph) for other in members(bits)]
+    edges = [(vertex, neighbour) for vertex, bits in enumerate(graph) for neighbour in members(bits)]
     (a, b), (c, d) = dice.choice(edges), dice.choice(edges)
     new = list(graph)
     if a not in (c, d) and b not in (c, d) and not graph[a] >> d & 1 and not graph[c] >> b & 1:
-        for one, other in ((a, b), (c, d), (a, d), (c, b)):
-            new[one] ^= 1 << other
-            new[other] ^= 1 << one
+        for vertex, neighbour in ((a, b), (c, d), (a, d), (c, b)):
+            new[vertex] ^= 1 << neighbour
+            new[neighbour] ^= 1 << vertex
     return new
 
 
@@ -43,16 +43,16 @@ def members(bits: int) -> Iterator[int]:
         bits ^= lowest
 
 
-def reached(graph: Graph, start: int, within: int) -> int:
+def reachable(graph: Graph, start: int, within: int) -> int:
     """Return the vertices that can be reached from those of ``start`` through those of ``within``; both are sets."""
-    found = rim = start & within
+    visited = rim = start & within
     while rim:
         around = 0
         for vertex in members(rim):
             around |= graph[vertex]
-        rim = around & within & ~found
-        found |= rim
-    return found
+        rim = around & within & ~visited
+        visited |= rim
+    return visited
 
 
 def hamiltonian_cycle(graph: Graph) -> tuple[list[int] | None, int]:
@@ -67,24 +67,24 @@ def hamiltonian_cycle(graph: Graph) -> tuple[list[int] | None, int]:
     """
     entered = 0
 
-    def search(path: list[int], left: int) -> list[int] | None:
+    def search(path: list[int], unvisited: int) -> list[int] | None:
         nonlocal entered
         entered += 1
         here = path[-1]
-        if not left:
+        if not unvisited:
             return path if graph[here] & 1 else None
-        open_to, last = left | 1 << here, -1
-        for vertex in members(left):
+        open_to, last = unvisited | 1 << here, -1
+        for vertex in members(unvisited):
             if (graph[vertex] & open_to).bit_count() < 2:
                 if last >= 0 or not graph[vertex] & 1:
                     return None
                 last = vertex
-        ahead = graph[here] & left
-        if reached(graph, ahead & -ahead, left) != left:
+        ahead = graph[here] & unvisited
+        if reachable(graph, ahead & -ahead, unvisited) != unvisited:
             return None
-        for vertex in sorted(members(ahead), key=lambda v: (graph[v] & left).bit_count()):
-            if (found := search([*path, vertex], left & ~(1 << vertex))) is not None:
-                return found
+        for vertex in sorted(members(ahead), key=lambda v: (graph[v] & unvisited).bit_count()):
+            if (cycle := search([*path, vertex], unvisited & ~(1 << vertex))) is not None:
+                return cycle
         return None
 
     return search([0], 2 ** len(graph) - 2), entered
@@ -117,16 +117,16 @@ def canonical_graph(graph: Graph) -> bytes:
                 return new
             kinds = new
 
-    def least(kinds: list[int]) -> list[int]:
+    def smallest_rows(kinds: list[int]) -> list[int]:
         kinds = refined(kinds)
         alike = next((kind for kind in sorted(set(kinds)) if kinds.count(kind) > 1), None)
         if alike is None:
-            place = {vertex: rank for rank, vertex in enumerate(sorted(range(count), key=kinds.__getitem__))}
+            rank_of = {vertex: rank for rank, vertex in enumerate(sorted(range(count), key=kinds.__getitem__))}
             rows = [0] * count
             for vertex, bits in enumerate(graph):
-                rows[place[vertex]] = sum(1 << place[other] for other in members(bits))
+                rows[rank_of[vertex]] = sum(1 << rank_of[neighbour] for neighbour in members(bits))
             return rows
         trials = (v for v in range(count) if kinds[v] == alike)
-        return min(least([2 * kind + (w != v) for w, kind in enumerate(kinds)]) for v in trials)
+        return min(smallest_rows([2 * kind + (w != v) for w, kind in enumerate(kinds)]) for v in trials)
 
-    return b"".join(row.to_bytes(2, "big") for row in least([0] * count))
+    return b"".join(row.to_bytes(2, "big") for row in smallest_rows([0] * count))

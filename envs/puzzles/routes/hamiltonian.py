@@ -39,12 +39,12 @@ from rlbench_suite.puzzle import RIGHT, Example, Puzzle, Verdict, wrong
 from rlbench_suite.task_card import TaskCard
 
 from ..shared import parsing
-from ..shared.board import FILLED, GIVEN, INK, LINE, PAPER
+from ..shared.board import CLUE_PAPER, FILLED, INK, LINE, PAPER
 from ..shared.puzzle_task import Params, PuzzleTask
-from .graph import canonical_graph, hamiltonian_cycle, hamiltonian_path, members, random_graph, reached, swapped
+from .graph import canonical_graph, hamiltonian_cycle, hamiltonian_path, members, random_graph, reachable, swap_edges
 
 NONE = "none"
-MOST = 16
+MAX_VERTICES = 16
 _TRIALS = 30
 """Number of swaps of ends of edges that may lead from a graph to one of the other kind."""
 
@@ -63,7 +63,7 @@ class HamiltonianPuzzle(Puzzle[Instance]):
 
     difficulty_is = "vertices that a depth-first search enters until it has a solution or has proven that there is none"
     tier_is = "the number of vertices"
-    tiers = range(5, MOST + 1)
+    tiers = range(5, MAX_VERTICES + 1)
     #: True if an edge has to lead from the last vertex back to the first.
     closed: ClassVar[bool]
     #: Edges per vertex, in eighths.
@@ -92,7 +92,7 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         if min(degrees) == 0 or degrees.count(1) > (0 if self.closed else 2):
             return False
         everything = 2**self.count - 1
-        return reached(graph, 1, everything) == everything
+        return reachable(graph, 1, everything) == everything
 
     def search(self, graph: Sequence[int]) -> tuple[list[int] | None, int]:
         """Return a solution, if there is one, and the number of vertices that the search entered."""
@@ -120,8 +120,8 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         again = " (the first is not repeated at the end)" if self.closed else ""
         none = "" if self.all_solvable else f"; or with the single word {NONE} if there is no Hamiltonian {kind}"
         return (
-            f"{self.rules()}\n\n{self.shown(instance)}\n\nFind a Hamiltonian {kind}. Answer with the {self.count} "
-            f"vertices in order, separated by single spaces{again}{none}."
+            f"{self.rules()}\n\n{self.describe_graph(instance)}\n\nFind a Hamiltonian {kind}. Answer with the "
+            f"{self.count} vertices in order, separated by single spaces{again}{none}."
         )
 
     def example_answers(self, instance: Instance) -> Sequence[Example]:
@@ -130,7 +130,7 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         word = Example(f"If there is no Hamiltonian {'cycle' if self.closed else 'path'}:", NONE)
         return [order] if self.all_solvable else [order, word]
 
-    def shown(self, instance: Instance) -> str:
+    def describe_graph(self, instance: Instance) -> str:
         """Return the vertices and edges in words."""
         graph = instance.neighbours.tolist()
         edges = (f"{v + 1}-{w + 1}" for v, bits in enumerate(graph) for w in members(bits) if v < w)
@@ -146,13 +146,15 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         graph, n = instance.neighbours.tolist(), self.count
         if answer == NONE:
             return wrong("there is one") if instance.solvable else RIGHT
-        path = [vertex - 1 for vertex in parsing.integers(answer, 1, n, least=n, most=n, what="vertice")]
+        path = [vertex - 1 for vertex in parsing.integers(answer, 1, n, min_count=n, max_count=n, what="vertice")]
         if len(set(path)) < n:
             return wrong("a vertex is visited twice")
         steps = list(zip(path, path[1:] + path[:1], strict=True))
-        for one, other in steps if self.closed else steps[:-1]:
-            if not graph[one] >> other & 1:
-                return wrong(f"there is no edge between {one + 1} and {other + 1}")
+        if not self.closed:
+            steps.pop()
+        for tail, head in steps:
+            if not graph[tail] >> head & 1:
+                return wrong(f"there is no edge between {tail + 1} and {head + 1}")
         return RIGHT
 
     def solve(self, instance: Instance) -> str:
@@ -179,12 +181,12 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         """
         graph = instance.neighbours.tolist()
         path = [min(range(self.count), key=lambda v: graph[v].bit_count())]
-        left = 2**self.count - 1 & ~(1 << path[0])
-        while ahead := graph[path[-1]] & left:
-            path.append(min(members(ahead), key=lambda v: (graph[v] & left).bit_count()))
-            left &= ~(1 << path[-1])
+        unvisited = 2**self.count - 1 & ~(1 << path[0])
+        while ahead := graph[path[-1]] & unvisited:
+            path.append(min(members(ahead), key=lambda v: (graph[v] & unvisited).bit_count()))
+            unvisited &= ~(1 << path[-1])
         unclosed = self.closed and not graph[path[-1]] >> path[0] & 1
-        return NONE if left or unclosed else self.written(path)
+        return NONE if unvisited or unclosed else self.written(path)
 
     def constants(self) -> Sequence[str]:
         """Return ``none``, and the vertices in order of their numbers."""
@@ -220,13 +222,13 @@ class HamiltonianCyclePuzzle(HamiltonianPuzzle):
             graph = random_graph(dice, self.count, self.edges)
             if not self._plausible(graph):
                 continue
-            met: dict[bool, list[int]] = {}
+            graphs: dict[bool, list[int]] = {}
             for _ in range(_TRIALS):
                 if self._plausible(graph):
-                    met.setdefault(self.search(graph)[0] is not None, graph)
-                    if len(met) == 2:
-                        return Instance(np.array(met[solvable], np.int32), np.int8(solvable))
-                graph = swapped(graph, dice)
+                    graphs.setdefault(self.search(graph)[0] is not None, graph)
+                    if len(graphs) == 2:
+                        return Instance(np.array(graphs[solvable], np.int32), np.int8(solvable))
+                graph = swap_edges(graph, dice)
 
     def _plausible(self, graph: Sequence[int]) -> bool:
         """Return whether degrees allow a cycle, no vertex has three neighbours of degree two, and it is connected."""
@@ -261,7 +263,7 @@ class PathState(NamedTuple):
 
     path: jax.Array
     """int8 ``(n,)``: vertices in order; -1 where there is none yet."""
-    left: jax.Array
+    unvisited: jax.Array
     """int32: bit v is set if vertex v is unvisited."""
     visited: jax.Array
     """int32: number of visited vertices."""
@@ -295,23 +297,23 @@ class HamiltonianPath(PuzzleTask[PathState]):
     def transition(self, state: PathState, action: jax.Array, key: jax.Array, params: Params) -> PathState:
         """Visit a vertex."""
         here = self._vertices == action
-        left = state.left & ~(np.int32(1) << action.astype(np.int32))
+        unvisited = state.unvisited & ~(np.int32(1) << action.astype(np.int32))
         return PathState(
             path=jnp.where(self._vertices == state.visited, action.astype(jnp.int8), state.path),
-            left=left,
+            unvisited=unvisited,
             visited=state.visited + 1,
             last=action.astype(jnp.int32),
-            ahead=jnp.where(here, params.instance.neighbours, 0).sum(dtype=jnp.int32) & left,
+            ahead=jnp.where(here, params.instance.neighbours, 0).sum(dtype=jnp.int32) & unvisited,
         )
 
     def observation(self, state: PathState, key: jax.Array, params: Params) -> jax.Array:
         """Return the graph and the status of each vertex."""
         rows = params.instance.neighbours
         matrix = (rows[:, None] >> self._vertices) & 1
-        free = lax.population_count(rows & state.left) / self.count
+        free = lax.population_count(rows & state.unvisited) / self.count
         first = self._vertices == state.path[0]
-        parts = matrix.reshape(-1), (state.left >> self._vertices) & 1, self._vertices == state.last, first, free
-        return jnp.concatenate([part.astype(self.dtype) for part in parts])
+        blocks = matrix.reshape(-1), (state.unvisited >> self._vertices) & 1, self._vertices == state.last, first, free
+        return jnp.concatenate([block.astype(self.dtype) for block in blocks])
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the entries in the order of :meth:`observation`."""
@@ -333,8 +335,8 @@ class HamiltonianPath(PuzzleTask[PathState]):
     ) -> jax.Array:
         """Return a share for each vertex, plus 1 for a solution."""
         more = next_state.visited - state.visited
-        done = (more > 0) & self._solved(next_state, params)
-        return more.astype(self.dtype) / self.count + done.astype(self.dtype)
+        solved_now = (more > 0) & self._solved(next_state, params)
+        return more.astype(self.dtype) / self.count + solved_now.astype(self.dtype)
 
     def terminal(self, state: PathState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether there is nowhere to go."""
@@ -350,7 +352,7 @@ class HamiltonianPath(PuzzleTask[PathState]):
         return (state.ahead >> self._vertices) & 1 == 1
 
     def _solved(self, state: PathState, params: Params) -> jax.Array:
-        complete = state.left == 0
+        complete = state.unvisited == 0
         if not self.puzzle.closed:
             return complete
         closing = jnp.where(self._vertices == state.last, params.instance.neighbours, 0).sum(dtype=jnp.int32)
@@ -361,7 +363,9 @@ class HamiltonianPath(PuzzleTask[PathState]):
     def describe(self, state: PathState, params: Params) -> str:
         """Show the rules, the graph and the path."""
         path = self.puzzle.written(self._path(state)) or "none"
-        return f"{self.puzzle.rules()}\n\n{self.puzzle.shown(params.instance)}\nVisited so far, in order: {path}"
+        return (
+            f"{self.puzzle.rules()}\n\n{self.puzzle.describe_graph(params.instance)}\nVisited so far, in order: {path}"
+        )
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer, in one line."""
@@ -381,7 +385,7 @@ class HamiltonianPath(PuzzleTask[PathState]):
 
     def why_illegal(self, action: np.ndarray, state: PathState, params: Params) -> str:
         """Say that the vertex is visited or no neighbour."""
-        if not int(state.left) >> int(action) & 1:
+        if not int(state.unvisited) >> int(action) & 1:
             return f"vertex {int(action) + 1} is visited already"
         return f"there is no edge between {int(state.last) + 1} and {int(action) + 1}"
 
@@ -391,7 +395,7 @@ class HamiltonianPath(PuzzleTask[PathState]):
             return "every vertex is visited"
         return (
             "the last vertex has no unvisited neighbour"
-            if int(state.left)
+            if int(state.unvisited)
             else "no edge leads back to the first vertex"
         )
 
@@ -404,15 +408,15 @@ class HamiltonianPath(PuzzleTask[PathState]):
         points = [(width / 2 + 140 * np.sin(a), height / 2 - 140 * np.cos(a)) for a in angles]
         path = self._path(state)
         for vertex, bits in enumerate(params.instance.neighbours.tolist()):
-            for other in members(bits):
-                pen.line((*points[vertex], *points[other]), LINE, 2)
+            for neighbour in members(bits):
+                pen.line((*points[vertex], *points[neighbour]), LINE, 2)
         closing = path[:1] if self.puzzle.closed and bool(self._solved(state, params)) else []
         route = path + closing
-        for one, other in pairwise(route):
-            pen.line((*points[one], *points[other]), FILLED, 4)
+        for vertex, neighbour in pairwise(route):
+            pen.line((*points[vertex], *points[neighbour]), FILLED, 4)
         font = ImageFont.load_default(14)
         for vertex, (x, y) in enumerate(points):
-            pen.ellipse((x - 13, y - 13, x + 13, y + 13), fill=FILLED if vertex in path else GIVEN, outline=INK)
+            pen.ellipse((x - 13, y - 13, x + 13, y + 13), fill=FILLED if vertex in path else CLUE_PAPER, outline=INK)
             pen.text((x, y), str(vertex + 1), PAPER if vertex in path else INK, font, anchor="mm")
         return np.asarray(image)
 

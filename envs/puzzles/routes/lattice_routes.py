@@ -16,9 +16,7 @@ The first part telescopes to 1 at the goal, whatever the way. The best return is
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import reduce
-from itertools import compress, product
-from operator import itemgetter, or_
+from heapq import heappop, heappush
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import jax
@@ -35,13 +33,10 @@ from ..shared import parsing
 from ..shared.puzzle_task import Params, PuzzleTask
 from ..shared.shortest_moves import MovesPuzzle
 from ..shared.symmetry import square_symmetries
-from .graph import members
 
 PRICE = 0.1
 """Price of a shortest route in all."""
 UP, DOWN, LEFT, RIGHT = range(4)
-_INT16 = [np.int16(number) for number in range(1000)]
-"""Places and lengths as int16. They are made once, because making one takes five times as long."""
 
 
 class Roads(NamedTuple):
@@ -57,6 +52,15 @@ class Roads(NamedTuple):
     """A place."""
     shortest: np.int16
     """Length of a shortest route."""
+
+
+class Exit(NamedTuple):
+    """A neighbour of a place on the lattice, whether a road leads there or not."""
+
+    direction: int
+    neighbour: int
+    road: int
+    """Index of the road's length among those of all roads to the right, then down."""
 
 
 class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
@@ -75,30 +79,16 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        self.side = side = int(tier)
-        self.places = side**2
+        self.side = int(tier)
+        self.places = self.side**2
         self._beside = [self._neighbours(place) for place in range(self.places)]
-        self._ways = [
-            [(way, other, self._slot(place, other)) for way, other in enumerate(beside) if other is not None]
-            for place, beside in enumerate(self._beside)
-        ]
-        """Roads of each place: direction, neighbour, and index of the road's length."""
-        self._onward = [_subsets([(other, slot) for _, other, slot in ways]) for ways in self._ways]
-        """Neighbours of each place, and an entry for each subset of them.
-
-        An entry has the neighbours, the indices of the roads' lengths, and the masks that remove the neighbours from a
-        set.
-        """
-        self._slots = [slot for ways in self._ways for way, _, slot in ways if way in (DOWN, RIGHT)]
-        self._slots.sort(key=lambda slot: (slot % self.places, slot))
-        orders = square_symmetries(side)
-        self._renumbered = [np.argsort(order).tolist() for order in orders]
-        """New number of each place, for each symmetry."""
-        self._turned = [itemgetter(*self._turned_roads(order)) for order in orders]
-        """Function for each symmetry that reorders the roads: those to the right, then those down, then a 0."""
-        self._views: dict[tuple[int, int], tuple[bytes, list[itemgetter[Any]]]] = {}
-        """Least numbers for each start and goal met so far, with ``_turned`` of the symmetries that give these numbers.
-        """
+        self._exits = [self._exits_of(place) for place in range(self.places)]
+        right_and_down = [road for exits in self._exits for direction, _, road in exits if direction in (DOWN, RIGHT)]
+        self._roads = sorted(right_and_down, key=lambda road: (road % self.places, road))
+        """Indices of all roads that the lattice has room for, by the place where they begin."""
+        symmetries = [np.array(order) for order in square_symmetries(self.side)]
+        self._symmetries = [(np.argsort(order).tolist(), self._turned_roads(order)) for order in symmetries]
+        """New number of each place, and the indices from which the turned map takes its roads, for each symmetry."""
 
     def _neighbours(self, place: int) -> list[int | None]:
         """Return the place that each direction leads to on the lattice; None beyond the border."""
@@ -111,100 +101,102 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
             place + 1 if column < last else None,
         ]
 
-    def _slot(self, place: int, other: int) -> int:
+    def _exits_of(self, place: int) -> list[Exit]:
+        """Return the exits of a place, in the order of their directions."""
+        exits = []
+        for direction, neighbour in enumerate(self._beside[place]):
+            if neighbour is not None:
+                exits.append(Exit(direction, neighbour, self._road(place, neighbour)))
+        return exits
+
+    def _road(self, place: int, neighbour: int) -> int:
         """Return the index of the road between neighbours: first all roads to the right, then all roads down."""
-        return min(place, other) + (0 if abs(place - other) == 1 else self.places)
+        first = min(place, neighbour)
+        is_vertical = abs(place - neighbour) != 1
+        return first + self.places if is_vertical else first
 
-    def _turned_roads(self, order: Sequence[int]) -> list[int]:
-        """Return the indices from which ``_turned`` takes roads; ``order`` has the old place for each new place."""
-        found = []
-        for way in (RIGHT, DOWN):
-            for place, beside in enumerate(self._beside):
-                if (other := beside[way]) is None:
-                    found.append(2 * self.places)
-                else:
-                    found.append(self._slot(order[place], order[other]))
-        return found
-
-    def roads(self, dice: Dice) -> Iterator[tuple[Roads, list[int]]]:
-        """Return a random map and goal with its :meth:`rings`, from one start after another in random order."""
-        lengths, longest = bytearray(2 * self.places), self.longest
-        words = dice.words(2 * self.places - 1)
-        drawn = [1 + (word * longest >> 64) for word in words[2::2]] if longest > 1 else [1] * (self.places - 1)
-        place = words[0] * self.places >> 64
-        trail: list[int] = []
-        unmet = 2**self.places - 1 ^ 1 << place
-        onward = self._onward
-        for word, length in zip(words[1::2], drawn, strict=True):
-            around, options = onward[place]
-            while not (beside := unmet & around):
-                place = trail.pop()
-                around, options = onward[place]
-            trail.append(place)
-            ways = options[beside]
-            place, slot, others = ways[word * len(ways) >> 64] if len(ways) > 1 else ways[0]
-            lengths[slot] = length
-            unmet &= others
-        draw, rare = dice.word, self.eighths << 61
-        for slot in self._slots:
-            if not lengths[slot] and draw() < rare:
-                lengths[slot] = 1 + dice.below(longest)
-        goal = dice.below(self.places)
-        rings = self.rings(lengths, goal)
-        far = reduce(or_, rings[-(-2 * (len(rings) - 1) // 3) :])
-        right, down = np.frombuffer(lengths, np.int8).reshape(2, -1)
-        while far:
-            start = far
-            for _ in range(dice.below(far.bit_count())):
-                start &= start - 1
-            start &= -start
-            far ^= start
-            shortest = [ring & start != 0 for ring in rings].index(True)
-            yield Roads(right, down, _INT16[start.bit_length() - 1], _INT16[goal], _INT16[shortest]), rings
-
-    def exits(self, right: Sequence[int], down: Sequence[int], place: int) -> Iterator[tuple[int, int, int]]:
-        """Return the roads from a place: direction, neighbour, length."""
-        for way, other, slot in self._ways[place]:
-            if length := (right[slot] if slot < self.places else down[slot - self.places]):
-                yield way, other, length
-
-    def rings(self, lengths: bytes | bytearray, goal: int, until: int = 0) -> list[int]:
-        """Return for each length, from 0 on, the set of places at this distance from the goal (Dijkstra 1959).
+    def _turned_roads(self, order: np.ndarray) -> np.ndarray:
+        """Return the indices from which a turned map takes its roads, int ``(2 * places,)``.
 
         Args:
-            lengths: of roads to the right and then down, from each place.
-            goal: a place.
-            until: a set of places; the last ring is the first that has one of them.
+            order: the old place for each new place.
         """
-        rings = [1 << goal]
-        unmet = 2**self.places - 1
-        for length, met in enumerate(rings):
-            rings[length] = ring = met & unmet
-            unmet ^= ring
-            if ring & until:
-                return rings[: length + 1]
-            for place in members(ring):
-                for _, other, slot in self._ways[place]:
-                    if (road := lengths[slot]) and unmet >> other & 1:
-                        while len(rings) <= length + road:
-                            rings.append(0)
-                        rings[length + road] |= 1 << other
-        while not rings[-1]:
-            rings.pop()
-        return rings
+        roads = []
+        for direction in (RIGHT, DOWN):
+            for place, beside in enumerate(self._beside):
+                neighbour = beside[direction]
+                if neighbour is None:
+                    roads.append(2 * self.places)  # behind the last road, where there is none
+                else:
+                    roads.append(self._road(int(order[place]), int(order[neighbour])))
+        return np.array(roads)
+
+    def random_maps(self, dice: Dice) -> Iterator[tuple[Roads, list[int]]]:
+        """Yield a random map and goal with one start after another, in random order, and all distances to the goal."""
+        lengths = self._spanning_tree(dice)
+        for road in self._roads:
+            if not lengths[road] and dice.below(8) < self.eighths:
+                lengths[road] = 1 + dice.below(self.longest)
+        goal = dice.below(self.places)
+        distances = self.distances(lengths, goal)
+        farthest = max(distances)
+        starts = [place for place, distance in enumerate(distances) if 3 * distance >= 2 * farthest]
+        right, down = np.array(lengths, np.int8).reshape(2, -1)
+        while starts:
+            start = starts.pop(dice.below(len(starts)))
+            yield Roads(right, down, np.int16(start), np.int16(goal), np.int16(distances[start])), distances
+
+    def _spanning_tree(self, dice: Dice) -> list[int]:
+        """Return the length of every road of a random tree that joins all places, 0 for none."""
+        lengths = [0] * (2 * self.places)
+        place = dice.below(self.places)
+        unvisited = set(range(self.places)) - {place}
+        trail: list[int] = []
+        while unvisited:
+            exits = [option for option in self._exits[place] if option.neighbour in unvisited]
+            if not exits:
+                place = trail.pop()
+                continue
+            trail.append(place)
+            _, place, road = dice.choice(exits)
+            lengths[road] = 1 + dice.below(self.longest)
+            unvisited.remove(place)
+        return lengths
+
+    def exits(self, right: Sequence[int], down: Sequence[int], place: int) -> Iterator[tuple[int, int, int]]:
+        """Yield the roads from a place: direction, neighbour, length."""
+        lengths = [*right, *down]
+        for direction, neighbour, road in self._exits[place]:
+            if lengths[road]:
+                yield direction, neighbour, lengths[road]
+
+    def distances(self, lengths: Sequence[int], goal: int) -> list[int]:
+        """Return the length of a shortest route to the goal from each place (Dijkstra 1959).
+
+        Args:
+            lengths: of the roads to the right and then down, from each place; 0 for none.
+            goal: a place that all others can reach.
+        """
+        distances = [-1] * self.places
+        queue = [(0, goal)]
+        while queue:
+            distance, place = heappop(queue)
+            if distances[place] >= 0:
+                continue
+            distances[place] = distance
+            for _, neighbour, road in self._exits[place]:
+                if lengths[road] and distances[neighbour] < 0:
+                    heappush(queue, (distance + lengths[road], neighbour))
+        return distances
 
     def canonical(self, instance: AnyInstance) -> bytes:
         """Return the least of the eight rotations and reflections of the map, start and goal with it."""
         roads: Any = instance
-        lengths = roads.right.tobytes() + roads.down.tobytes() + b"\0"
-        ends = int(roads.start), int(roads.goal)
-        if ends not in self._views:
-            seen = [tuple([number[end] for end in ends]) for number in self._renumbered]
-            least = min(seen)
-            turns = [turn for turn, view in zip(self._turned, seen, strict=True) if view == least]
-            self._views[ends] = bytes(least), turns
-        first, turns = self._views[ends]
-        return first + min([bytes(turn(lengths)) for turn in turns])
+        start, goal = self.start(instance), self.goal(instance)
+        lengths = np.concatenate([roads.right, roads.down, np.zeros(1, np.int8)])
+        return min(
+            bytes([number[start], number[goal]]) + lengths[order].tobytes() for number, order in self._symmetries
+        )
 
     def start(self, instance: AnyInstance) -> int:
         """Return a place."""
@@ -216,15 +208,15 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
 
     def after(self, instance: AnyInstance, position: int, move: int) -> int | None:
         """Follow a road; return None if there is none."""
-        other = self._beside[position][move]
-        return other if other is not None and self.length(instance, position, other) else None
+        neighbour = self._beside[position][move]
+        return neighbour if neighbour is not None and self.length(instance, position, neighbour) else None
 
-    def length(self, instance: AnyInstance, place: int, other: int) -> int:
+    def length(self, instance: AnyInstance, place: int, neighbour: int) -> int:
         """Return the length of the road between two places; 0 if there is none."""
         roads: Any = instance
-        for way, beside in enumerate(self._beside[place]):
-            if beside == other:
-                return int((roads.right if way in (LEFT, RIGHT) else roads.down)[min(place, other)])
+        for direction, beside in enumerate(self._beside[place]):
+            if beside == neighbour:
+                return int((roads.right if direction in (LEFT, RIGHT) else roads.down)[min(place, neighbour)])
         return 0
 
     def apart(self, instance: AnyInstance, position: int) -> int:
@@ -234,30 +226,19 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
         return abs(row - to_row) + abs(column - to_column)
 
     def shortest(self, instance: AnyInstance) -> list[int]:
-        """Go from ring to ring."""
+        """Take a road that brings the goal nearer by its whole length, again and again."""
         roads: Any = instance
-        lengths = roads.right.tobytes() + roads.down.tobytes()
-        place, moves = self.start(instance), []
-        rings = self.rings(lengths, self.goal(instance), 1 << place)
-        left = len(rings) - 1
-        while left:
-            for way, other, slot in self._ways[place]:
-                if 0 < (road := lengths[slot]) <= left and rings[left - road] >> other & 1:
-                    place = other
-                    left -= road
-                    moves.append(way)
+        lengths = roads.right.tolist() + roads.down.tolist()
+        distances = self.distances(lengths, self.goal(instance))
+        place = self.start(instance)
+        moves = []
+        while distances[place]:
+            for direction, neighbour, road in self._exits[place]:
+                if lengths[road] and distances[neighbour] + lengths[road] == distances[place]:
+                    moves.append(direction)
+                    place = neighbour
                     break
         return moves
-
-
-def _subsets(ways: list[tuple[int, int]]) -> tuple[int, dict[int, list[tuple[int, int, int]]]]:
-    """Return the greatest set of places; and for each set of them its places, with the masks that take them out of a
-    set.
-    """
-    chosen = (list(compress(ways, which)) for which in product((0, 1), repeat=len(ways)))
-    each = [[(other, slot, ~(1 << other)) for other, slot in some] for some in chosen]
-    by_set = {sum(1 << other for other, _, _ in some): some for some in each}
-    return max(by_set), by_set
 
 
 class RouteState(Protocol):
@@ -294,7 +275,7 @@ class RouteTask(PuzzleTask[State], Generic[State]):
         side = self.puzzle.side
         return place + jnp.select([action == UP, action == DOWN, action == LEFT], [-side, side, -1], 1)
 
-    def left(self, place: jax.Array, params: Params) -> jax.Array:
+    def distance_left(self, place: jax.Array, params: Params) -> jax.Array:
         """Return the remaining distance to the goal, int32. Its decrease is rewarded."""
         return self._apart(place, params)
 
@@ -326,12 +307,12 @@ class RouteTask(PuzzleTask[State], Generic[State]):
 
     def action_components(self) -> tuple[Component, ...]:
         """Describe the four directions."""
-        return singles({way: f"take the road {way}" for way in self.ways})
+        return singles({direction: f"take the road {direction}" for direction in self.ways})
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return progress, plus 1 on arrival, minus the price of the road (of a shortest one if none is taken)."""
-        before, after = self.left(state.place, params), self.left(next_state.place, params)
-        first = self.left(params.instance.start.astype(jnp.int32), params)
+        before, after = self.distance_left(state.place, params), self.distance_left(next_state.place, params)
+        first = self.distance_left(params.instance.start.astype(jnp.int32), params)
         roads = self._exits(state, params)
         road = jnp.maximum(jnp.where(np.arange(4) == action, roads, 0).sum(), 1)
         price = PRICE * road.astype(self.dtype) / params.instance.shortest.astype(self.dtype)

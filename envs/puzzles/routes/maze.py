@@ -66,48 +66,26 @@ class MazePuzzle(RoutePuzzle[Instance]):
 
     def draws(self, dice: Dice, split: str) -> Iterator[Instance]:
         """Yield random mazes, each from several starts."""
-        width = -(-self.places // 8)
         while True:
-            far = None
-            for roads, rings in self.roads(dice):
-                if far is None:
-                    sets = np.frombuffer(b"".join([ring.to_bytes(width, "little") for ring in rings]), np.uint8)
-                    member = np.unpackbits(sets.reshape(-1, width), axis=1, count=self.places, bitorder="little")
-                    far = member.argmax(0).astype(np.int16)
-                yield Instance(*roads, far)
-
-    def rings(self, lengths: bytes | bytearray, goal: int, until: int = 0) -> list[int]:
-        """Return the rings as on any map. In a maze one step leads from all places of a ring at once."""
-        side = self.side
-        roads = int(lengths[::-1].translate(_BINARY), 2)
-        right, down = roads, roads >> self.places
-        ring = 1 << goal
-        unmet = 2**self.places - 1 ^ ring
-        rings = [ring]
-        while not ring & until:
-            ring = ((ring & right) << 1 | ring >> 1 & right | (ring & down) << side | ring >> side & down) & unmet
-            if not ring:
-                break
-            unmet ^= ring
-            rings.append(ring)
-        return rings
+            for roads, distances in self.random_maps(dice):
+                yield Instance(*roads, np.array(distances, np.int16))
 
     def question(self, instance: Instance) -> str:
         """State the rules, the map and the format."""
         return (
             f"A maze of {self.side} x {self.side} rooms: S marks the start, G the goal. A move goes to the room above "
             "(U), below (D), to the left (L) or to the right (R), if there is no wall between: --- is a wall between a "
-            f"room and the one below, | a wall between two rooms side by side.\n\n{self.shown(instance)}"
+            f"room and the one below, | a wall between two rooms side by side.\n\n{self.map_of(instance)}"
             "\n\nGo from S to G with as few moves as possible. Answer with the moves in order, separated by single "
             "spaces."
         )
 
-    def shown(self, instance: Instance) -> str:
+    def map_of(self, instance: Instance) -> str:
         """Return the map."""
         walls = instance.right.tobytes() + instance.down.tobytes()
-        return self.drawn(walls, {self.start(instance): "S", self.goal(instance): "G"})
+        return self.write_map(walls, {self.start(instance): "S", self.goal(instance): "G"})
 
-    def drawn(self, passages: bytes, names: dict[int, str]) -> str:
+    def write_map(self, passages: bytes, names: dict[int, str]) -> str:
         """Return a map with names of rooms, then the passages right and down: 0 for a wall, 1 for none, then marks."""
         side, lines = self.side, ["+" + "---+" * self.side]
         right, down = passages[: self.places], passages[self.places :]
@@ -130,10 +108,6 @@ def _rooms(right: bytes) -> str:
 def _floor(down: bytes) -> str:
     """Return the text below a row of rooms."""
     return "+" + "".join([("---+", "   +", " . +", " : +")[passage] for passage in down])
-
-
-_BINARY = b"01".ljust(256, b"1")
-"""Table that turns lengths of roads to digits of a binary number."""
 
 
 class MazeState(NamedTuple):
@@ -173,10 +147,10 @@ class Maze(RouteTask[MazeState]):
 
     def observation(self, state: MazeState, key: jax.Array, params: Params) -> jax.Array:
         """Return the maze, the player's room, the view from there, and the marks."""
-        seen = super().observation(state, key, params)
+        lattice_view = super().observation(state, key, params)
         from_here = self.around(state.marks[: self.places], state.marks[self.places :], state.place)
         marks = jnp.concatenate([state.marks, from_here]).astype(self.dtype)
-        return jnp.concatenate([seen, marks / MARKS])
+        return jnp.concatenate([lattice_view, marks / MARKS])
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the entries of any route, then the marks."""
@@ -188,7 +162,7 @@ class Maze(RouteTask[MazeState]):
             Component("marks_here", f"marks of the passages {', '.join(self.ways)} from here", unit, (4,)),
         )
 
-    def left(self, place: jax.Array, params: Params) -> jax.Array:
+    def distance_left(self, place: jax.Array, params: Params) -> jax.Array:
         """Return the moves of a shortest way."""
         return params.instance.far[place].astype(jnp.int32)
 
@@ -199,7 +173,7 @@ class Maze(RouteTask[MazeState]):
         names = {int(maze.start): "S", int(maze.goal): "G", int(state.place): "@"}
         return (
             "A maze: you are at @, the goal is G. --- and | are walls; you went once where a . is, more often where a "
-            f": is.\n\n{self.puzzle.drawn(passages.astype(np.uint8).tobytes(), names)}"
+            f": is.\n\n{self.puzzle.write_map(passages.astype(np.uint8).tobytes(), names)}"
         )
 
     def draw(self, state: MazeState, params: Params) -> np.ndarray:

@@ -20,7 +20,7 @@ from rlbench_suite.puzzle import Example, Malformed, Verdict, wrong
 
 from ..shared.board import FILLED, INK, Board
 from ..shared.puzzle_task import Params
-from ..shared.shortest_moves import MOST_MOVES, rated
+from ..shared.shortest_moves import MAX_MOVES, rated
 from .lattice_routes import DOWN, RIGHT, RoutePuzzle, RouteTask
 
 WAYS = ("north", "south", "west", "east")
@@ -60,17 +60,17 @@ class NavigationPuzzle(RoutePuzzle[Instance]):
 
     def compose(self, dice: Dice) -> Instance:
         """Draw a random map with random names."""
-        roads, _ = next(self.roads(dice))
+        roads, _ = next(self.random_maps(dice))
         return Instance(*roads, np.array(dice.sample(range(len(NAMES)), self.places), np.int8))
 
     def question(self, instance: Instance) -> str:
         """State the roads, the start, the goal and the format."""
-        names = self.named(instance)
+        names = self.place_names(instance)
         start, goal = names[self.start(instance)], names[self.goal(instance)]
         return (
-            f"{self.described(instance)}\n\nAll roads can be travelled in both directions. Find a shortest route from "
-            f"{start} to {goal}. Answer with the names of the places on it in order, from {start} to {goal}, separated "
-            "by single spaces."
+            f"{self.road_sentences(instance)}\n\nAll roads can be travelled in both directions. Find a shortest route "
+            f"from {start} to {goal}. Answer with the names of the places on it in order, from {start} to {goal}, "
+            "separated by single spaces."
         )
 
     def example_answers(self, instance: Instance) -> Sequence[Example]:
@@ -79,24 +79,24 @@ class NavigationPuzzle(RoutePuzzle[Instance]):
             Example("For example, the answer for a route from Aston over Bray to Clun would be:", "Aston Bray Clun")
         ]
 
-    def described(self, instance: Instance) -> str:
+    def road_sentences(self, instance: Instance) -> str:
         """Return a sentence for each place from which the text lists roads."""
-        names = self.named(instance)
+        names = self.place_names(instance)
         right, down = instance.right.tolist(), instance.down.tolist()
         sentences = []
         for place in sorted(range(self.places), key=lambda place: names[place]):
             roads = [
-                f"{length} km {WAYS[way]} to {names[other]}"
-                for way, other, length in self.exits(right, down, place)
-                if names[other] > names[place]
+                f"{length} km {WAYS[direction]} to {names[neighbour]}"
+                for direction, neighbour, length in self.exits(right, down, place)
+                if names[neighbour] > names[place]
             ]
             if roads:
-                *most, last = roads
-                listed = f"{', '.join(most)} and {last}" if most else last
-                sentences.append(f"From {names[place]} {'roads lead' if most else 'a road leads'} {listed}.")
+                *all_but_last, last = roads
+                listed = f"{', '.join(all_but_last)} and {last}" if all_but_last else last
+                sentences.append(f"From {names[place]} {'roads lead' if all_but_last else 'a road leads'} {listed}.")
         return "\n".join(sentences)
 
-    def named(self, instance: Instance) -> list[str]:
+    def place_names(self, instance: Instance) -> list[str]:
         """Return the name of each place."""
         return [NAMES[name] for name in instance.names.tolist()]
 
@@ -108,9 +108,9 @@ class NavigationPuzzle(RoutePuzzle[Instance]):
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Follow the names."""
         words = answer.split(" ")
-        if len(words) > MOST_MOVES:
-            raise Malformed(f"expected at most {MOST_MOVES} places, got {len(words)}")
-        places = {name: place for place, name in enumerate(self.named(instance))}
+        if len(words) > MAX_MOVES:
+            raise Malformed(f"expected at most {MAX_MOVES} places, got {len(words)}")
+        places = {name: place for place, name in enumerate(self.place_names(instance))}
         for number, word in enumerate(words, 1):
             if word not in places:
                 raise Malformed(f"name {number}: expected a place of the map, got {word[:20]!r}")
@@ -118,15 +118,15 @@ class NavigationPuzzle(RoutePuzzle[Instance]):
         if (route[0], route[-1]) != (self.start(instance), self.goal(instance)):
             return wrong("the route does not go from the start to the goal")
         length = 0
-        for place, other, name in zip(route, route[1:], words[1:], strict=False):
-            if not (road := self.length(instance, place, other)):
+        for place, next_place, name in zip(route, route[1:], words[1:], strict=False):
+            if not (road := self.length(instance, place, next_place)):
                 return wrong(f"no road leads to {name} from the place before it")
             length += road
         return rated(length, int(instance.shortest), "km")
 
     def written(self, instance: Instance, moves: Sequence[int]) -> str:
         """Return the places that moves pass."""
-        names = self.named(instance)
+        names = self.place_names(instance)
         place = self.start(instance)
         words = [names[place]]
         for move in moves:
@@ -170,15 +170,15 @@ class Navigation(RouteTask[TravelState]):
 
     def info(self, state: TravelState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: the player is at the goal, by a shortest route."""
-        known = super().info(state, params)
+        measures = super().info(state, params)
         shortest = state.travelled <= params.instance.shortest
-        return known | {"success": known["success"] & shortest, "travelled": state.travelled}
+        return measures | {"success": measures["success"] & shortest, "travelled": state.travelled}
 
     def describe(self, state: TravelState, params: Params) -> str:
         """Show the roads, the goal and the player's place."""
-        names = self.puzzle.named(params.instance)
+        names = self.puzzle.place_names(params.instance)
         here, goal = names[int(state.place)], names[int(params.instance.goal)]
-        return f"{self.puzzle.described(params.instance)}\n\nYou are in {here} and want to get to {goal}."
+        return f"{self.puzzle.road_sentences(params.instance)}\n\nYou are in {here} and want to get to {goal}."
 
     def draw(self, state: TravelState, params: Params) -> np.ndarray:
         """Draw places as dots and roads as lines with their lengths; the goal is green, the player's place blue."""
@@ -187,11 +187,11 @@ class Navigation(RouteTask[TravelState]):
         right, down = roads.right.tolist(), roads.down.tolist()
         for place in range(self.places):
             row, column = divmod(place, side)
-            for way, other, length in self.puzzle.exits(right, down, place):
-                if way in (RIGHT, DOWN):
-                    to_row, to_column = divmod(other, side)
+            for direction, neighbour, length in self.puzzle.exits(right, down, place):
+                if direction in (RIGHT, DOWN):
+                    to_row, to_column = divmod(neighbour, side)
                     board.line(row + 0.5, column + 0.5, to_row + 0.5, to_column + 0.5, "#b8bec7")
-                    above, beside = (0.2, 0.0) if way == RIGHT else (0.0, 0.2)
+                    above, beside = (0.2, 0.0) if direction == RIGHT else (0.0, 0.2)
                     board.text((row + to_row) / 2 - above, (column + to_column) / 2 + beside, str(length), INK, 0.5)
         for place in range(self.places):
             x0, y0, x1, y1 = board.box(*divmod(place, side))

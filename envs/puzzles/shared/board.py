@@ -5,7 +5,11 @@ from __future__ import annotations
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-PAPER, LINE, INK, GIVEN, FILLED = "#ffffff", "#b8bec7", "#1d2733", "#e9ecf0", "#0072b2"
+PAPER = "#ffffff"
+LINE = "#b8bec7"
+INK = "#1d2733"
+CLUE_PAPER = "#e9ecf0"
+FILLED = "#0072b2"
 
 
 class Board:
@@ -31,11 +35,11 @@ class Board:
         x, y = self.left + column * self.side, self.top + row * self.side
         return x, y, x + self.side, y + self.side
 
-    def cell(self, row: int, column: int, symbol: str = "_", *, given: bool = False, paper: str = "") -> None:
+    def cell(self, row: int, column: int, symbol: str = "_", *, is_clue: bool = False, paper: str = "") -> None:
         """Draw a cell and its symbol; ``_`` and the empty string leave it empty."""
-        self.pen.rectangle(self.box(row, column), fill=paper or (GIVEN if given else PAPER), outline=LINE)
+        self.pen.rectangle(self.box(row, column), fill=paper or (CLUE_PAPER if is_clue else PAPER), outline=LINE)
         if symbol not in ("_", ""):
-            self.text(row, column, symbol, INK if given else FILLED)
+            self.text(row, column, symbol, INK if is_clue else FILLED)
 
     def text(self, row: float, column: float, text: str, colour: str = INK, scale: float = 1.0) -> None:
         """Write text in the middle of a cell, or in the margin."""

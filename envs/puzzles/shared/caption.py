@@ -35,7 +35,7 @@ def _fitted(text: str, height: int, width: int) -> tuple[float, str]:
     """Return the size of the letters, and the text in lines of that width."""
     for size in range(_LARGEST, _SMALLEST - 1, -1):
         across = int(width / (size * 0.53))  # a letter is about half as wide as high
-        lines = [part for line in text.splitlines() for part in textwrap.wrap(line, across) or [""]]
+        lines = [wrapped_line for line in text.splitlines() for wrapped_line in textwrap.wrap(line, across) or [""]]
         if len(lines) * size * 1.5 <= height:
             break
     return float(size), "\n".join(lines)

@@ -43,13 +43,13 @@ EMPTY = "_"
 Grid = list[list[int]]
 """Rows of symbol numbers: 0 for empty, ``v`` for ``symbols[v - 1]``."""
 
-_GIVEN = b"\0" + b"\xff" * 255
+_CLUE_MASK = b"\0" + b"\xff" * 255
 """Table that turns given symbols to bytes of all ones."""
 
 
 def _agree(givens: bytes, cells: bytes) -> bool:
     """Return whether all given symbols stand in their cells."""
-    at_givens = int.from_bytes(cells, "little") & int.from_bytes(givens.translate(_GIVEN), "little")
+    at_givens = int.from_bytes(cells, "little") & int.from_bytes(givens.translate(_CLUE_MASK), "little")
     return at_givens == int.from_bytes(givens, "little")
 
 
@@ -73,7 +73,7 @@ class GridPuzzle(Puzzle[Instance]):
         self.rows = self.columns = int(self.tier)
         return self.rows
 
-    def named(self, count: int) -> str:
+    def symbol_list(self, count: int) -> str:
         """Return the first symbols, with their meanings if these are not obvious."""
         return ", ".join(
             f"{symbol} ({self.meanings[symbol]})" if symbol in self.meanings else symbol
@@ -99,9 +99,9 @@ class GridPuzzle(Puzzle[Instance]):
     def question(self, instance: Instance) -> str:
         """State the rules, the clues and the grid."""
         givens: bytes = instance.givens.tobytes()  # type: ignore[attr-defined]
-        shown = self.written(self.as_rows(givens)) if any(givens) else self._blank
-        parts = (self.rules(), self.clues(instance), shown, self._task)
-        return "\n\n".join([part for part in parts if part]) + (
+        grid = self.written(self.as_rows(givens)) if any(givens) else self._blank
+        paragraphs = (self.rules(), self.clues(instance), grid, self._task)
+        return "\n\n".join([paragraph for paragraph in paragraphs if paragraph]) + (
             ", the given symbols unchanged." if any(givens) else "."
         )
 
@@ -141,7 +141,7 @@ class GridPuzzle(Puzzle[Instance]):
         """Check the format, then the givens, then the rules."""
         cells = self.read(answer)
         givens: bytes = instance.givens.tobytes()  # type: ignore[attr-defined]
-        if not self._kept(givens, cells) and (reason := self._changed(givens, cells)):
+        if not self._keeps_clues(givens, cells) and (reason := self._changed(givens, cells)):
             return wrong(reason)
         if self.sound(instance, cells):
             return RIGHT
@@ -176,7 +176,7 @@ class GridPuzzle(Puzzle[Instance]):
     def _letters(self) -> str:
         return "".join(self.symbols)
 
-    def _kept(self, givens: bytes, cells: bytes) -> bool:
+    def _keeps_clues(self, givens: bytes, cells: bytes) -> bool:
         """Return whether a quick check shows that givens are kept and other cells hold fillable symbols."""
         return self.fillable == len(self.symbols) and _agree(givens, cells)
 
@@ -186,10 +186,10 @@ class GridPuzzle(Puzzle[Instance]):
         Raises:
             Malformed: another cell holds a symbol that is not fillable.
         """
-        for cell, (value, given) in enumerate(zip(cells, givens, strict=True)):
-            if value != given and (given or value > self.fillable):
+        for cell, (value, clue) in enumerate(zip(cells, givens, strict=True)):
+            if value != clue and (clue or value > self.fillable):
                 where = f"row {cell // self.columns + 1}, column {cell % self.columns + 1}"
-                if given:
+                if clue:
                     return f"the symbol in {where} was given and is not to be changed"
                 raise Malformed(f"{where}: {self.symbols[value - 1]} is not to be filled in")
         return ""
@@ -206,7 +206,7 @@ class GridPuzzle(Puzzle[Instance]):
 
     def guess(self, instance: Instance, dice: Dice) -> str:
         """Keep the givens and fill everything else at random."""
-        fixed = self.given(instance)
+        fixed = self.clue_rows(instance)
         return self.written([[value or 1 + dice.below(self.fillable) for value in row] for row in fixed])
 
     def constants(self) -> Sequence[str]:
@@ -220,15 +220,15 @@ class GridPuzzle(Puzzle[Instance]):
         cells, solution = self.read(answer), self.read(best)
         if not _agree(givens, cells):
             return 0.0
-        asked = givens.count(0)
-        return (sum(map(operator.eq, cells, solution)) - len(cells) + asked) / asked
+        cells_to_fill = givens.count(0)
+        return (sum(map(operator.eq, cells, solution)) - len(cells) + cells_to_fill) / cells_to_fill
 
     def effortless(self, instance: Instance, best: str) -> float:
         """Return the share of the commonest symbol in the cells to fill."""
-        filled = [b for given, b in zip(self._givens(instance), self.read(best), strict=True) if not given]
+        filled = [b for clue, b in zip(self._givens(instance), self.read(best), strict=True) if not clue]
         return max(map(filled.count, set(filled))) / len(filled)
 
-    def given(self, instance: Instance) -> Grid:
+    def clue_rows(self, instance: Instance) -> Grid:
         """Return the givens as rows."""
         return self.as_rows(self._givens(instance))
 
@@ -238,8 +238,8 @@ class GridPuzzle(Puzzle[Instance]):
 
     def written(self, grid: Grid) -> str:
         """Return a grid in the format of an answer, with ``_`` for empty cells."""
-        shown = (EMPTY, *self.symbols).__getitem__
-        return "\n".join([" ".join(map(shown, row)) for row in grid])
+        symbol_of = (EMPTY, *self.symbols).__getitem__
+        return "\n".join([" ".join(map(symbol_of, row)) for row in grid])
 
     @staticmethod
     def _givens(instance: Instance) -> list[int]:
@@ -285,15 +285,15 @@ def rows_as_bits(values: jax.Array, columns: int, bits: int) -> list[jax.Array]:
     return computed_once(words)(values)
 
 
-def at_least(numbers: Sequence[jax.Array], others: Sequence[jax.Array]) -> jax.Array:
+def at_least(numbers: Sequence[jax.Array], thresholds: Sequence[jax.Array]) -> jax.Array:
     """Return the cells of a row whose number is at least the other number, as a word.
 
     Args:
         numbers: binary digits from the lowest on, each a word with a bit for each cell.
-        others: as many.
+        thresholds: as many.
     """
     borrowed = jnp.zeros_like(numbers[0])
-    for a, b in zip(numbers, others, strict=True):
+    for a, b in zip(numbers, thresholds, strict=True):
         borrowed = ~a & b | ~(a ^ b) & borrowed
     return ~borrowed
 
@@ -312,9 +312,9 @@ class FillTask(PuzzleTask[GridState]):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         puzzle = self.puzzle
         self.cells = puzzle.rows * puzzle.columns
-        self.shown = len(puzzle.symbols) + 1
+        self.contents = len(puzzle.symbols) + 1
         self.action_space = spaces.Discrete(self.cells * puzzle.fillable)
-        self.observation_space = self.box(0.0, 1.0, (self.cells * self.shown + self.fact_count,))
+        self.observation_space = self.box(0.0, 1.0, (self.cells * self.contents + self.fact_count,))
         self.reward_space = self.box(0.0, 2.0)
 
     # -- what a puzzle defines ------------------------------------------------------------------------------------
@@ -361,19 +361,21 @@ class FillTask(PuzzleTask[GridState]):
 
     def observation(self, state: GridState, key: jax.Array, params: Params) -> jax.Array:
         """Return the symbols one-hot, then the facts."""
-        one_hot = state.cells[:, None] == np.arange(self.shown, dtype=np.int8)
+        one_hot = state.cells[:, None] == np.arange(self.contents, dtype=np.int8)
         return jnp.concatenate([one_hot.astype(self.dtype).reshape(-1), self.facts(params.instance)])
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the cells, then the facts."""
         puzzle = self.puzzle
-        meaning = f"[row, column, content]: what the cell holds, one-hot: nothing, {puzzle.named(len(puzzle.symbols))}"
-        return Component("cells", meaning, shape=(puzzle.rows, puzzle.columns, self.shown)), *self.fact_components
+        meaning = (
+            f"[row, column, content]: what the cell holds, one-hot: nothing, {puzzle.symbol_list(len(puzzle.symbols))}"
+        )
+        return Component("cells", meaning, shape=(puzzle.rows, puzzle.columns, self.contents)), *self.fact_components
 
     def action_components(self) -> tuple[Component, ...]:
         """Describe each action: a cell and a symbol."""
         puzzle = self.puzzle
-        meaning = f"[row, column, symbol]: put the symbol into the cell, of {puzzle.named(puzzle.fillable)}"
+        meaning = f"[row, column, symbol]: put the symbol into the cell, of {puzzle.symbol_list(puzzle.fillable)}"
         return (Component("fill", meaning, shape=(puzzle.rows, puzzle.columns, puzzle.fillable)),)
 
     def reward(
@@ -404,8 +406,8 @@ class FillTask(PuzzleTask[GridState]):
     def describe(self, state: GridState, params: Params) -> str:
         """Show the rules, the clues and the grid as it is."""
         grid = self.puzzle.written(self.puzzle.as_rows(np.asarray(state.cells).tolist()))
-        parts = (self.puzzle.rules(), self.puzzle.clues(params.instance), grid)
-        return "\n\n".join(part for part in parts if part)
+        paragraphs = (self.puzzle.rules(), self.puzzle.clues(params.instance), grid)
+        return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer, in one line."""
@@ -453,16 +455,16 @@ class FillTask(PuzzleTask[GridState]):
 
     def draw(self, state: GridState, params: Params) -> np.ndarray:
         """Draw the grid: givens on grey, the player's symbols in blue."""
-        return self.drawn(state, params, self.picture_shape)
+        return self.draw_shape(state, params, self.picture_shape)
 
-    def drawn(self, state: GridState, params: Params, shape: tuple[int, int, int]) -> np.ndarray:
+    def draw_shape(self, state: GridState, params: Params, shape: tuple[int, int, int]) -> np.ndarray:
         """Draw the grid in a picture of any shape."""
         puzzle = self.puzzle
         board = Board(puzzle.rows, puzzle.columns, shape)
         givens, cells = (puzzle.as_rows(np.asarray(c).tolist()) for c in (params.instance.givens, state.cells))
         for r in range(puzzle.rows):
             for c in range(puzzle.columns):
-                board.cell(r, c, (EMPTY, *puzzle.symbols)[cells[r][c]], given=givens[r][c] != 0)
+                board.cell(r, c, (EMPTY, *puzzle.symbols)[cells[r][c]], is_clue=givens[r][c] != 0)
         self.decorate(board, params.instance)
         return board.picture()
 

@@ -56,22 +56,22 @@ class Group(Generic[Element]):
         for element in self.elements:
             row = []
             for generator in range(len(self.generators)):
-                made = after(element, generator)
-                if made not in self.number:
-                    self.number[made] = len(self.elements)
-                    self.elements.append(made)
+                product = after(element, generator)
+                if product not in self.number:
+                    self.number[product] = len(self.elements)
+                    self.elements.append(product)
                     self.away.append(self.away[len(self.following)] + 1)
-                row.append(self.number[made])
+                row.append(self.number[product])
             self.following.append(row)
 
-    def way_back(self, number: int) -> list[int]:
+    def moves_to_unit(self, number: int) -> list[int]:
         """Return the fewest generators that bring an element to the unit."""
-        way = []
-        while left := self.away[number]:
-            generator = next(g for g, made in enumerate(self.following[number]) if self.away[made] < left)
+        moves = []
+        while steps_left := self.away[number]:
+            generator = next(g for g, product in enumerate(self.following[number]) if self.away[product] < steps_left)
             number = self.following[number][generator]
-            way.append(generator)
-        return way
+            moves.append(generator)
+        return moves
 
 
 class GroupState(NamedTuple):

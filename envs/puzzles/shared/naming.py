@@ -28,15 +28,15 @@ def _search(
     kinds = 0
     while kinds != (kinds := len(set(colours))):
         looks = list(zip(colours, look(colours), strict=True))
-        order = {seen: number for number, seen in enumerate(sorted(set(looks)))}
-        colours = [order[seen] for seen in looks]
+        order = {look_of_colour: number for number, look_of_colour in enumerate(sorted(set(looks)))}
+        colours = [order[look_of_colour] for look_of_colour in looks]
     if kinds == len(colours):
         return form(colours)
     shared = min(colour for colour in colours if colours.count(colour) > 1)
     forms = []
-    for thing, colour in enumerate(colours):
+    for item, colour in enumerate(colours):
         if colour == shared:
-            apart = [2 * other + 1 for other in colours]
-            apart[thing] -= 1
+            apart = [2 * old_colour + 1 for old_colour in colours]
+            apart[item] -= 1
             forms.append(_search(apart, look, form))
     return min(forms)

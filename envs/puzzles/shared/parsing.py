@@ -32,15 +32,17 @@ def integer(text: str, low: int, high: int, what: str = "number") -> int:
     return number
 
 
-def integers(text: str, low: int, high: int, *, least: int = 0, most: int = 1000, what: str = "number") -> list[int]:
+def integers(
+    text: str, low: int, high: int, *, min_count: int = 0, max_count: int = 1000, what: str = "number"
+) -> list[int]:
     """Read whole numbers separated by single spaces.
 
     Raises:
-        Malformed: fewer than ``least`` or more than ``most`` of them, or one out of range.
+        Malformed: fewer than ``min_count`` or more than ``max_count`` of them, or one out of range.
     """
     words = text.split(" ") if text else []
-    if not least <= len(words) <= most:
-        count = f"{least}" if least == most else f"{least} to {most}"
+    if not min_count <= len(words) <= max_count:
+        count = f"{min_count}" if min_count == max_count else f"{min_count} to {max_count}"
         raise Malformed(f"expected {count} {what}s separated by single spaces, got {len(words)}")
     return [integer(word, low, high, what) for word in words]
 
@@ -59,8 +61,8 @@ def word(text: str, allowed: Sequence[str]) -> int:
 
 def grid(text: str, rows: int, columns: int, symbols: str) -> list[list[int]]:
     """Read a grid as :func:`cells` does, counted from 0, in rows."""
-    found = cells(text, rows, columns, symbols, 0)
-    return [list(found[at : at + columns]) for at in range(0, rows * columns, columns)]
+    numbers = cells(text, rows, columns, symbols, 0)
+    return [list(numbers[at : at + columns]) for at in range(0, rows * columns, columns)]
 
 
 def cells(text: str, rows: int, columns: int, symbols: str, first: int = 1) -> bytes:
@@ -76,10 +78,10 @@ def cells(text: str, rows: int, columns: int, symbols: str, first: int = 1) -> b
         Malformed: another shape, or another symbol.
     """
     gaps, numbers = _layout(rows, columns, symbols, first)
-    found = text[::2]
-    if text[1::2] != gaps or len(found) != rows * columns or found.strip(symbols):
-        found = "".join(_symbols(text, rows, columns, symbols))  # some lines end with spaces, or it is malformed
-    return found.encode().translate(numbers)
+    symbol_text = text[::2]
+    if text[1::2] != gaps or len(symbol_text) != rows * columns or symbol_text.strip(symbols):
+        symbol_text = "".join(_symbols(text, rows, columns, symbols))  # some lines end with spaces, or it is malformed
+    return symbol_text.encode().translate(numbers)
 
 
 _RULE = re.compile(r"\|(?:\s*:?-{3,}:?\s*\|)+")
@@ -127,12 +129,12 @@ def _symbols(text: str, rows: int, columns: int, symbols: str) -> Iterator[str]:
     if len(lines) != rows:
         raise Malformed(f"expected {rows} lines, got {len(lines)}")
     for number, line in enumerate((line.rstrip(" ") for line in lines), 1):
-        found = line[::2]
+        symbol_text = line[::2]
         if len(line) != 2 * columns - 1 or line[1::2].strip(" "):
             raise Malformed(f"line {number}: expected {columns} symbols separated by single spaces, got {_short(line)}")
-        if found.strip(symbols):  # the rest begins and ends with another symbol
+        if symbol_text.strip(symbols):  # the rest begins and ends with another symbol
             raise Malformed(f"line {number}: expected symbols among {' '.join(symbols)}, got {_short(line)}")
-        yield found
+        yield symbol_text
 
 
 @cache

@@ -72,5 +72,5 @@ class SolverPlayer(NamedTuple):
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Return the next action; after the end of the plan, the first legal one."""
         action = view.params.plan[jnp.minimum(memory, view.params.plan.shape[0] - 1)].astype(jnp.int32)
-        other = jnp.int32(0) if view.action_mask is None else jnp.argmax(view.action_mask).astype(jnp.int32)
-        return jnp.where(action == STOP, other, action), memory + 1
+        legal_action = jnp.int32(0) if view.action_mask is None else jnp.argmax(view.action_mask).astype(jnp.int32)
+        return jnp.where(action == STOP, legal_action, action), memory + 1

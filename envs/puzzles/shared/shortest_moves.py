@@ -16,7 +16,7 @@ from rlbench_suite.puzzle import RIGHT, Example, Instance, Malformed, Puzzle, Ve
 
 Position = TypeVar("Position")
 
-MOST_MOVES = 1000
+MAX_MOVES = 1000
 _GREEDY_MOVES = 100
 
 
@@ -64,11 +64,11 @@ class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
         """Return the moves of an answer.
 
         Raises:
-            Malformed: not 1 to ``MOST_MOVES`` names of moves separated by single spaces.
+            Malformed: not 1 to ``MAX_MOVES`` names of moves separated by single spaces.
         """
         words = answer.split(" ")
-        if len(words) > MOST_MOVES:
-            raise Malformed(f"expected at most {MOST_MOVES} moves, got {len(words)}")
+        if len(words) > MAX_MOVES:
+            raise Malformed(f"expected at most {MAX_MOVES} moves, got {len(words)}")
         for number, word in enumerate(words, 1):
             if word not in self._numbers:
                 raise Malformed(f"move {number}: expected one of {', '.join(self.moves)}, got {word[:20]!r}")
@@ -109,30 +109,32 @@ class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
     def guess(self, instance: Instance, dice: Dice) -> str:
         """Walk at random to the goal or the length of a shortest solution. Turn back only if no other move is left."""
         position, last = self.start(instance), None
-        made: list[int] = []
-        most = len(self.shortest(instance))
-        while len(made) < most and self.apart(instance, position):
-            options = [(move, place) for move, place in self.options(instance, position) if place != last]
-            move, place = dice.choice(options or list(self.options(instance, position)))
-            last, position = position, place
-            made.append(move)
-        return self.written(instance, made)
+        walk: list[int] = []
+        max_length = len(self.shortest(instance))
+        while len(walk) < max_length and self.apart(instance, position):
+            options = [
+                (move, new_position) for move, new_position in self.options(instance, position) if new_position != last
+            ]
+            move, new_position = dice.choice(options or list(self.options(instance, position)))
+            last, position = position, new_position
+            walk.append(move)
+        return self.written(instance, walk)
 
     def heuristic(self, instance: Instance) -> str:
         """Move to the new position that looks nearest to the goal, again and again."""
         position = self.start(instance)
-        met = {position}
-        made: list[int] = []
-        while len(made) < _GREEDY_MOVES and self.apart(instance, position):
+        visited = {position}
+        walk: list[int] = []
+        while len(walk) < _GREEDY_MOVES and self.apart(instance, position):
             options = [
-                (self.apart(instance, p), move, p) for move, p in self.options(instance, position) if p not in met
+                (self.apart(instance, p), move, p) for move, p in self.options(instance, position) if p not in visited
             ]
             if not options:
                 break  # never at the start, where some move is possible
             _, move, position = min(options, key=lambda option: option[:2])
-            met.add(position)
-            made.append(move)
-        return self.written(instance, made)
+            visited.add(position)
+            walk.append(move)
+        return self.written(instance, walk)
 
     def constants(self) -> Sequence[str]:
         """Return each move alone."""
@@ -141,8 +143,8 @@ class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
     def options(self, instance: Instance, position: Position) -> Iterator[tuple[int, Position]]:
         """Return the possible moves and the positions to which they lead."""
         for move in range(len(self.moves)):
-            if (place := self.after(instance, position, move)) is not None:
-                yield move, place
+            if (new_position := self.after(instance, position, move)) is not None:
+                yield move, new_position
 
     @staticmethod
     def _length(instance: Instance) -> int:

@@ -41,6 +41,6 @@ def relabelled(values: Iterable[int]) -> list[int]:
     return list(renamed(bytes(values)))
 
 
-def least(forms: Iterable[Sequence[int]]) -> bytes:
+def smallest_form(forms: Iterable[Sequence[int]]) -> bytes:
     """Return the smallest of some forms of an instance, as bytes; entries from 0 to 255."""
     return min(bytes(form) for form in forms)

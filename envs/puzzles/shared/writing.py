@@ -65,7 +65,7 @@ class WritingTask(PuzzleTask[WritingState]):
         """Return the number of tokens to write, int32."""
 
     @abc.abstractmethod
-    def wanted(self, written: jax.Array, instance: Any) -> jax.Array:
+    def next_token(self, written: jax.Array, instance: Any) -> jax.Array:
         """Return the token that follows this many tokens, int32. After the last one it may be anything."""
 
     @abc.abstractmethod
@@ -84,8 +84,8 @@ class WritingTask(PuzzleTask[WritingState]):
 
     def transition(self, state: WritingState, action: jax.Array, key: jax.Array, params: Params) -> WritingState:
         """Write a token, or fail."""
-        right = action == self.wanted(state.written, params.instance)
-        return WritingState(state.written + right, ~right)
+        correct = action == self.next_token(state.written, params.instance)
+        return WritingState(state.written + correct, ~correct)
 
     def observation(self, state: WritingState, key: jax.Array, params: Params) -> jax.Array:
         """Return the puzzle's flags."""
@@ -96,9 +96,9 @@ class WritingTask(PuzzleTask[WritingState]):
         self, state: WritingState, action: jax.Array, next_state: WritingState, key: jax.Array, params: Params
     ) -> jax.Array:
         """Return a share for a right token, plus 1 for the last one."""
-        right, length = next_state.written - state.written, self.length(params.instance)
-        last = (right > 0) & (next_state.written == length)
-        return right.astype(self.dtype) / length + last.astype(self.dtype)
+        correct, length = next_state.written - state.written, self.length(params.instance)
+        last = (correct > 0) & (next_state.written == length)
+        return correct.astype(self.dtype) / length + last.astype(self.dtype)
 
     def terminal(self, state: WritingState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether all tokens are written, or a token was wrong."""
@@ -127,5 +127,5 @@ class WritingTask(PuzzleTask[WritingState]):
         """Say whether it is done or failed."""
         if not bool(state.failed):
             return "everything is written"
-        wanted = self.tokens[int(self.wanted(state.written, params.instance))]
-        return f"that was wrong: {wanted} comes next"
+        token = self.tokens[int(self.next_token(state.written, params.instance))]
+        return f"that was wrong: {token} comes next"

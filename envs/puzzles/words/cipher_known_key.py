@@ -112,12 +112,12 @@ class CipherKnownKeyPuzzle(TextPuzzle[Instance]):
         """Number of texts times number of keys; both directions of an instance count once."""
         return pseudo_words(self.length, self.alphabet) * sum(cipher.keys for cipher in self.ciphers) / 2
 
-    def told(self, instance: Instance) -> str:
+    def statement(self, instance: Instance) -> str:
         """State the alphabet, the cipher, the key and the text."""
         cipher, key = self._cipher(instance)
         ask = "Decrypt this ciphertext" if instance.decrypt else "Encrypt this plaintext"
         return (
-            f"{self.numbering()}\n\n{cipher.method()}\nKey: {cipher.shown(key)}\n\n"
+            f"{self.numbering()}\n\n{cipher.method()}\nKey: {cipher.key_text(key)}\n\n"
             f"{ask}:\n{self.written(self.text(instance))}"
         )
 
@@ -174,7 +174,7 @@ class CipherKnownKey(SpellingTask):
             instance.cipher == np.arange(len(self.puzzle.ciphers)),
             direction,
             direction[:, None, None] & self.one_hot(instance.key),
-            self.one_hot(self.given(instance)),
+            self.one_hot(self.shown_text(instance)),
         ]
 
     @property
@@ -189,7 +189,7 @@ class CipherKnownKey(SpellingTask):
             Component("text", "[place, letter]: the text to encrypt or decrypt, one-hot", shape=(self.length, count)),
         )
 
-    def given(self, instance: Any) -> jax.Array:
+    def shown_text(self, instance: Any) -> jax.Array:
         """Return the text that is shown, plaintext or ciphertext."""
         return jnp.where(instance.decrypt == 1, instance.ciphertext, instance.plaintext)
 

@@ -24,7 +24,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Verdict, wrong
 
-from ..shared.symmetry import least, relabelled
+from ..shared.symmetry import relabelled, smallest_form
 from .ciphers import (
     Affine,
     Autokey,
@@ -109,7 +109,7 @@ def _candidates(cipher: Cipher, pairs: Pairs) -> Iterable[Numbers]:
             (plain, text), *_ = pairs
             keys = [[(y - x) % cipher.count for x, y in zip(plain, text, strict=True)][: cipher.width]]
         case Hill():
-            first, second = (_rows(cipher.count, pairs, place) for place in range(2))
+            first, second = (_rows(cipher.count, pairs, position) for position in range(2))
             keys = (key for a, b in product(first, second) if cipher.invertible(key := (*a, *b)))
         case Substitution():
             keys = _substitutions(cipher.count, pairs)
@@ -118,11 +118,11 @@ def _candidates(cipher: Cipher, pairs: Pairs) -> Iterable[Numbers]:
     return keys
 
 
-def _rows(count: int, pairs: Pairs, place: int) -> list[tuple[int, ...]]:
+def _rows(count: int, pairs: Pairs, position: int) -> list[tuple[int, ...]]:
     """Return rows of a matrix that give the letters at one place of the pairs of letters."""
     rows = list(product(range(count), repeat=2))
     for plain, text in pairs:
-        for x, y, z in zip(plain[::2], plain[1::2], text[place::2], strict=True):
+        for x, y, z in zip(plain[::2], plain[1::2], text[position::2], strict=True):
             rows = [row for row in rows if (row[0] * x + row[1] * y) % count == z]
     return rows
 
@@ -133,10 +133,10 @@ def _substitutions(count: int, pairs: Pairs) -> list[list[int]]:
     """
     table = {x: y for plain, text in pairs for x, y in zip(plain, text, strict=True)}
     open_letters = [x for x in range(count) if x not in table]
-    left = [y for y in range(count) if y not in table.values()]
-    orders = [left, left[1:] + left[:1]] if len(left) > 1 else [left]
+    unused_letters = [y for y in range(count) if y not in table.values()]
+    orders = [unused_letters, unused_letters[1:] + unused_letters[:1]] if len(unused_letters) > 1 else [unused_letters]
     tables = (table | dict(zip(open_letters, order, strict=True)) for order in orders)
-    return [[found[x] for x in range(count)] for found in tables]
+    return [[table_of_key[x] for x in range(count)] for table_of_key in tables]
 
 
 class CipherKnownPlaintextPuzzle(TextPuzzle[Instance]):
@@ -178,20 +178,20 @@ class CipherKnownPlaintextPuzzle(TextPuzzle[Instance]):
         """Return the least form. The order of the pairs does not matter. Nor do the names of letters: for a
         transposition those of all texts at once, for a substitution those of plaintexts and those of ciphertexts.
         """
-        cipher, pairs, text = self._parts(instance)
+        cipher, pairs, text = self._cipher_and_texts(instance)
         forms = []
         for order in permutations(pairs):
-            plain = [x + 1 for one, _ in order for x in one]
-            secret = [y + 1 for _, other in order for y in other] + [y + 1 for y in text]
+            plain = [x + 1 for plaintext, _ in order for x in plaintext]
+            secret = [y + 1 for _, ciphertext in order for y in ciphertext] + [y + 1 for y in text]
             if isinstance(cipher, Substitution):
                 forms.append(relabelled(plain) + relabelled(secret))
             else:
                 forms.append(relabelled(plain + secret) if isinstance(cipher, Transposition) else plain + secret)
-        return instance.cipher.tobytes() + least(forms)
+        return instance.cipher.tobytes() + smallest_form(forms)
 
-    def told(self, instance: Instance) -> str:
+    def statement(self, instance: Instance) -> str:
         """State the alphabet, the cipher, the pairs and the text."""
-        cipher, pairs, text = self._parts(instance)
+        cipher, pairs, text = self._cipher_and_texts(instance)
         lines = "\n".join(f"{self.written(plain)} becomes {self.written(secret)}" for plain, secret in pairs)
         return (
             f"{self.numbering()}\n\n{cipher.method()}\n\nThe key is unknown. With it,\n{lines}\n\n"
@@ -200,8 +200,8 @@ class CipherKnownPlaintextPuzzle(TextPuzzle[Instance]):
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Return whether a key that fits the pairs decrypts the text to this answer."""
-        right = tuple(self.read(answer)) in self._answers(*self._parts(instance))
-        return RIGHT if right else wrong("no key that fits the pairs decrypts the text to this")
+        fits = tuple(self.read(answer)) in self._answers(*self._cipher_and_texts(instance))
+        return RIGHT if fits else wrong("no key that fits the pairs decrypts the text to this")
 
     def text(self, instance: Instance) -> list[int]:
         """Return the one to decrypt."""
@@ -210,20 +210,20 @@ class CipherKnownPlaintextPuzzle(TextPuzzle[Instance]):
 
     def solution(self, instance: Instance) -> list[int]:
         """Decrypt with the first key that fits."""
-        cipher, pairs, text = self._parts(instance)
+        cipher, pairs, text = self._cipher_and_texts(instance)
         return cipher.decrypt(text, fitting(cipher, pairs)[0])
 
     def difficulty(self, instance: Instance) -> float:
         """Return the difficulty of the cipher."""
-        return math.log2(self._parts(instance)[0].keys)
+        return math.log2(self._cipher_and_texts(instance)[0].keys)
 
     def heuristic(self, instance: Instance) -> str:
         """Replace each letter by the plaintext letter that last stood against it; keep it if there is none."""
-        _, pairs, text = self._parts(instance)
+        _, pairs, text = self._cipher_and_texts(instance)
         faced = dict(chain.from_iterable(zip(secret, plain, strict=True) for plain, secret in pairs))
         return self.written([faced.get(y, y) for y in text])
 
-    def _parts(self, instance: Instance) -> tuple[Cipher, Pairs, list[int]]:
+    def _cipher_and_texts(self, instance: Instance) -> tuple[Cipher, Pairs, list[int]]:
         """Return cipher, pairs and text."""
         pairs = list(zip(instance.plaintexts.tolist(), instance.ciphertexts.tolist(), strict=True))
         return self.ciphers[int(instance.cipher)], pairs, self.text(instance)
@@ -263,7 +263,7 @@ class CipherKnownPlaintext(SpellingTask):
             ),
         )
 
-    def given(self, instance: Any) -> jax.Array:
+    def shown_text(self, instance: Any) -> jax.Array:
         """Return the text to decrypt."""
         return instance.text
 

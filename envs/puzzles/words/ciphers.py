@@ -56,7 +56,7 @@ class Cipher(abc.ABC):
         """Explain what a key is and how it encrypts texts."""
 
     @abc.abstractmethod
-    def shown(self, key: Numbers) -> str:
+    def key_text(self, key: Numbers) -> str:
         """Return the key in words."""
 
     def takes(self, text: Numbers) -> bool:
@@ -112,7 +112,7 @@ class Caesar(LetterCipher):
             f"one whose number is greater by k, modulo {self.count}."
         )
 
-    def shown(self, key: Numbers) -> str:
+    def key_text(self, key: Numbers) -> str:
         """Return the number."""
         return f"k = {key[0]}"
 
@@ -140,7 +140,7 @@ class Atbash(LetterCipher):
         """Explain the method in words."""
         return f"{self.name}. To encrypt, replace the letter of number x by that of number {self.count - 1} - x."
 
-    def shown(self, key: Numbers) -> str:
+    def key_text(self, key: Numbers) -> str:
         """Say that there is none."""
         return "none"
 
@@ -176,7 +176,7 @@ class Affine(LetterCipher):
             f"{self.count}."
         )
 
-    def shown(self, key: Numbers) -> str:
+    def key_text(self, key: Numbers) -> str:
         """Name both numbers."""
         return f"a = {key[0]}, b = {key[1]}"
 
@@ -207,7 +207,7 @@ class Substitution(LetterCipher):
             "by the letter at the same place of the key."
         )
 
-    def shown(self, key: Numbers) -> str:
+    def key_text(self, key: Numbers) -> str:
         """Return the letters."""
         return self.letters(key)
 
@@ -244,7 +244,7 @@ class Vigenere(Cipher):
             f"{self.count}."
         )
 
-    def shown(self, key: Numbers) -> str:
+    def key_text(self, key: Numbers) -> str:
         """Return the word."""
         return self.letters(key)
 
@@ -262,8 +262,8 @@ class Autokey(Vigenere):
     def decrypt(self, text: Numbers, key: Numbers) -> list[int]:
         """Find letter by letter; each letter found extends the key."""
         stream = list(key)
-        for place, x in enumerate(text):
-            stream.append((x - stream[place]) % self.count)
+        for position, x in enumerate(text):
+            stream.append((x - stream[position]) % self.count)
         return stream[len(key) :]
 
     def method(self) -> str:
@@ -322,7 +322,7 @@ class Hill(Cipher):
             f"{self.count}."
         )
 
-    def shown(self, key: Numbers) -> str:
+    def key_text(self, key: Numbers) -> str:
         """Name all four numbers."""
         return ", ".join(f"{name} = {number}" for name, number in zip("abcd", key, strict=True))
 
@@ -361,10 +361,10 @@ class Playfair(Cipher):
         return self._moved(text, key, -1)
 
     def _moved(self, text: Numbers, key: Numbers, step: int) -> list[int]:
-        side, places = self.side, _inverse(key)
+        side, positions = self.side, _inverse(key)
         moved: list[int] = []
         for x, y in _pairs(text):
-            (r, c), (q, d) = divmod(places[x], side), divmod(places[y], side)
+            (r, c), (q, d) = divmod(positions[x], side), divmod(positions[y], side)
             if r == q:
                 c, d = (c + step) % side, (d + step) % side
             elif c == d:
@@ -384,7 +384,7 @@ class Playfair(Cipher):
             "column). Otherwise replace each by the letter in its own row and in the column of the other."
         )
 
-    def shown(self, key: Numbers) -> str:
+    def key_text(self, key: Numbers) -> str:
         """Return the rows of the square."""
         return "".join(f"\n{self.letters(key[r : r + self.side])}" for r in range(0, self.count, self.side))
 
@@ -398,11 +398,11 @@ class Transposition(Cipher):
 
     def encrypt(self, text: Numbers, key: Numbers) -> list[int]:
         """Return each letter to its new place."""
-        return [text[place] for place in self.order(len(text), key)]
+        return [text[position] for position in self.order(len(text), key)]
 
     def decrypt(self, text: Numbers, key: Numbers) -> list[int]:
         """Put each letter back to its place."""
-        return [text[place] for place in _inverse(self.order(len(text), key))]
+        return [text[position] for position in _inverse(self.order(len(text), key))]
 
 
 class RailFence(Transposition):
@@ -423,7 +423,7 @@ class RailFence(Transposition):
     def order(self, length: int, key: Numbers) -> list[int]:
         """Go rail after rail."""
         last = key[0] - 1
-        return sorted(range(length), key=lambda place: last - abs(last - place % (2 * last)))
+        return sorted(range(length), key=lambda position: last - abs(last - position % (2 * last)))
 
     def method(self) -> str:
         """Explain the method in words."""
@@ -433,7 +433,7 @@ class RailFence(Transposition):
             "read rail 1 from left to right, then rail 2, and so on."
         )
 
-    def shown(self, key: Numbers) -> str:
+    def key_text(self, key: Numbers) -> str:
         """Return the number."""
         return f"r = {key[0]}"
 
@@ -455,7 +455,7 @@ class Columnar(Transposition):
 
     def order(self, length: int, key: Numbers) -> list[int]:
         """Go column after column."""
-        return [place for column in key for place in range(column, length, self.width)]
+        return [position for column in key for position in range(column, length, self.width)]
 
     def method(self) -> str:
         """Explain the method in words."""
@@ -465,7 +465,7 @@ class Columnar(Transposition):
             "after the other in the order of the key."
         )
 
-    def shown(self, key: Numbers) -> str:
+    def key_text(self, key: Numbers) -> str:
         """Name the columns, the first to be read first."""
         return " ".join(str(column + 1) for column in key)
 
@@ -473,8 +473,8 @@ class Columnar(Transposition):
 def _inverse(order: Numbers) -> list[int]:
     """Return the permutation that undoes another."""
     inverse = [0] * len(order)
-    for place, number in enumerate(order):
-        inverse[number] = place
+    for position, number in enumerate(order):
+        inverse[number] = position
     return inverse
 
 

@@ -39,7 +39,7 @@ from ..shared import parsing
 from ..shared.board import Board
 from ..shared.grid_filling import EMPTY, Grid, GridPuzzle
 from ..shared.puzzle_task import Params, PuzzleTask
-from ..shared.symmetry import least, relabelled
+from ..shared.symmetry import relabelled, smallest_form
 from .pseudo_words import VOWELS
 
 LETTERS = "ABDEIL"
@@ -53,7 +53,7 @@ class Tier(NamedTuple):
 
     blocks: int
     slots: int
-    given: int
+    num_givens: int
     """Least number of given letters."""
     most_given: int
 
@@ -96,7 +96,7 @@ def patterns(side: int) -> list[tuple[bool, ...]]:
     """
     tier = TIERS[side]
     rows = [row for row in product((False, True), repeat=side) if _runs_are_long(row)]
-    found = []
+    allowed_patterns = []
     for half in product(rows, repeat=(side + 1) // 2):
         grid = [*half, *(row[::-1] for row in half[: side // 2][::-1])]
         if sum(row.count(False) for row in grid) != tier.blocks or (side % 2 and half[-1] != half[-1][::-1]):
@@ -105,8 +105,8 @@ def patterns(side: int) -> list[tuple[bool, ...]]:
             cells = [cell for row in grid for cell in row]
             slots = slots_of(cells, side)
             if len(slots) == tier.slots and _joined(slots) == sum(cells):
-                found.append(tuple(cells))
-    return found
+                allowed_patterns.append(tuple(cells))
+    return allowed_patterns
 
 
 def _runs_are_long(line: tuple[bool, ...]) -> bool:
@@ -152,18 +152,18 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
         ]
         slots = slots_of(list(pattern), side)
         words = sorted([cells[cell] for cell in slot] for slot in slots)
-        if any(one == other for one, other in pairwise(words)):
+        if any(word == next_word for word, next_word in pairwise(words)):
             return None
-        shown = [cell for cell, is_open in enumerate(pattern) if is_open]
-        given = dice.sample(shown, tier.given)
+        open_cells = [cell for cell, is_open in enumerate(pattern) if is_open]
+        given_cells = dice.sample(open_cells, tier.num_givens)
         while True:
-            hidden = [0 if pattern[cell] and cell not in given else value for cell, value in enumerate(cells)]
+            hidden = [0 if pattern[cell] and cell not in given_cells else value for cell, value in enumerate(cells)]
             solutions = _Search(hidden, words, slots).solutions(2)
             if len(solutions) == 1:
                 return self._instance(hidden, words, slots)
-            if len(given) == tier.most_given:
+            if len(given_cells) == tier.most_given:
                 return None
-            given.append(dice.choice([i for i in shown if solutions[0][i] != solutions[1][i]]))
+            given_cells.append(dice.choice([i for i in open_cells if solutions[0][i] != solutions[1][i]]))
 
     def _instance(self, givens: list[int], words: list[list[int]], slots: list[list[int]]) -> Instance:
         starts = [[givens[cell] for cell in slot] for slot in slots]
@@ -180,8 +180,10 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
         orders = [order.ravel().tolist() for turn in (board, board[::-1, ::-1]) for order in (turn, turn.T)]
         cells = [value for row in self.solution(instance) for value in row]
         open_cells = [value % len(self.symbols) for value in cells]
-        given = [int(value > 0) for value in self._givens(instance)]
-        return least(relabelled(open_cells[i] for i in order) + [given[i] for i in order] for order in orders)
+        is_given = [int(value > 0) for value in self._givens(instance)]
+        return smallest_form(
+            relabelled(open_cells[i] for i in order) + [is_given[i] for i in order] for order in orders
+        )
 
     def rules(self) -> str:
         """State the rules."""
@@ -203,21 +205,21 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
     def broken(self, instance: Instance, grid: Grid) -> str:
         """Name the first slot with a word that is not in the list, or is also in another slot."""
         cells = [value for row in grid for value in row]
-        left = self.listed(instance)
+        unused_words = self.listed(instance)
         for slot in slots_of([value < len(self.symbols) for value in cells], self.side):
             word = "".join(self.symbols[cells[cell] - 1] for cell in slot)
-            if word not in left:
-                known = word in self.listed(instance)
-                return f"{word} stands in two slots" if known else f"{word} is no word of the list"
-            left.remove(word)
+            if word not in unused_words:
+                is_listed = word in self.listed(instance)
+                return f"{word} stands in two slots" if is_listed else f"{word} is no word of the list"
+            unused_words.remove(word)
         return ""
 
     def solution(self, instance: Instance) -> Grid:
         """Return the first solution that a search finds; it is the only one."""
-        found = self._search(instance).solutions(1)
-        if not found:
+        solutions = self._search(instance).solutions(1)
+        if not solutions:
             raise ValueError("these words have no place in the grid")
-        return self.as_rows(found[0])
+        return self.as_rows(solutions[0])
 
     def plan(self, instance: Instance) -> list[int]:
         """Return the words of the slots, in turn."""
@@ -235,11 +237,11 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
     def heuristic(self, instance: Instance) -> str:
         """Put into each slot in turn the first unused word of the list that fits. Other cells get the first letter."""
         cells = self._givens(instance)
-        left = self._listed(instance.words)
+        unused_words = self._listed(instance.words)
         for slot in self._listed(instance.slots):
-            for word in left:
+            for word in unused_words:
                 if len(word) == len(slot) and all(cells[i] in (0, v) for i, v in zip(slot, word, strict=True)):
-                    left.remove(word)
+                    unused_words.remove(word)
                     for cell, value in zip(slot, word, strict=True):
                         cells[cell] = value
                     break
@@ -263,50 +265,59 @@ class _Search:
         self._cells, self._words, self._slots = cells, words, slots
         self._with: list[dict[int, int]] = [{} for _ in cells]
         for w, word in enumerate(words):
-            for place, letter in enumerate(word):
-                self._with[place][letter] = self._with[place].get(letter, 0) | 1 << w
-        self._crossings = [
-            [(place, t, other.index(cell)) for place, cell in enumerate(slot) for t, other in enumerate(slots)
-             if t != s and cell in other]
-            for s, slot in enumerate(slots)
-        ]  # fmt: skip
+            for position, letter in enumerate(word):
+                self._with[position][letter] = self._with[position].get(letter, 0) | 1 << w
+        self._crossings: list[list[tuple[int, int, int]]] = []
+        """For each slot: a position in it, the number of a slot that crosses it there, and the position in that one."""
+        for s, slot in enumerate(slots):
+            crossings = []
+            for position, cell in enumerate(slot):
+                for t, crossing_slot in enumerate(slots):
+                    if t != s and cell in crossing_slot:
+                        crossings.append((position, t, crossing_slot.index(cell)))
+            self._crossings.append(crossings)
 
-    def solutions(self, most: int) -> list[list[int]]:
-        """Return the cells of at most ``most`` solutions."""
+    def solutions(self, max_solutions: int) -> list[list[int]]:
+        """Return the cells of at most ``max_solutions`` solutions."""
         fits = []
         for slot in self._slots:
             words = sum(1 << w for w, word in enumerate(self._words) if len(word) == len(slot))
-            for place, cell in enumerate(slot):
+            for position, cell in enumerate(slot):
                 if self._cells[cell]:
-                    words &= self._with[place].get(self._cells[cell], 0)
+                    words &= self._with[position].get(self._cells[cell], 0)
             fits.append(words)
-        found: list[list[int]] = []
-        self._extend(fits, list(range(len(fits))), [], found, most)
-        return found
+        solutions: list[list[int]] = []
+        self._extend(fits, list(range(len(fits))), [], solutions, max_solutions)
+        return solutions
 
     def _extend(
-        self, fits: list[int], left: list[int], placed: list[tuple[int, int]], found: list[list[int]], most: int
+        self,
+        fits: list[int],
+        open_slots: list[int],
+        placed: list[tuple[int, int]],
+        solutions: list[list[int]],
+        max_solutions: int,
     ) -> None:
-        if not left:
+        if not open_slots:
             cells = self._cells.copy()
             for s, w in placed:
                 for cell, letter in zip(self._slots[s], self._words[w], strict=True):
                     cells[cell] = letter
-            found.append(cells)
+            solutions.append(cells)
             return
-        slot = min(left, key=lambda s: fits[s].bit_count())
-        rest = [s for s in left if s != slot]
+        slot = min(open_slots, key=lambda s: fits[s].bit_count())
+        other_slots = [s for s in open_slots if s != slot]
         words = fits[slot]
-        while words and len(found) < most:
+        while words and len(solutions) < max_solutions:
             bit = words & -words
             words ^= bit
             self.tried += 1
             word = self._words[w := bit.bit_length() - 1]
             narrowed = [mask & ~bit for mask in fits]
-            for place, other, there in self._crossings[slot]:
-                narrowed[other] &= self._with[there].get(word[place], 0)
-            if all(narrowed[s] for s in rest):
-                self._extend(narrowed, rest, [*placed, (slot, w)], found, most)
+            for position, crossing_slot, there in self._crossings[slot]:
+                narrowed[crossing_slot] &= self._with[there].get(word[position], 0)
+            if all(narrowed[s] for s in other_slots):
+                self._extend(narrowed, other_slots, [*placed, (slot, w)], solutions, max_solutions)
 
 
 class CrosswordState(NamedTuple):
@@ -350,11 +361,11 @@ class Crossword(PuzzleTask[CrosswordState]):
         )
         shared = (params.instance.slots[:, :, None] == cells) & (cells != END)
         letters = jnp.where(shared, word, 0).sum(axis=2, dtype=jnp.int8)
-        one = np.uint32(1)
+        bit = np.uint32(1)
         return CrosswordState(
             jnp.where(shared.any(axis=2), letters, state.letters),
-            state.filled | one << slot.astype(jnp.uint32),
-            state.used | one << number.astype(jnp.uint32),
+            state.filled | bit << slot.astype(jnp.uint32),
+            state.used | bit << number.astype(jnp.uint32),
         )
 
     def observation(self, state: CrosswordState, key: jax.Array, params: Params) -> jax.Array:
@@ -392,7 +403,7 @@ class Crossword(PuzzleTask[CrosswordState]):
     ) -> jax.Array:
         """Return a share for each word, plus 1 for the last one."""
         placed = next_state.used != state.used
-        return placed.astype(self.dtype) / self.count + (placed & self._done(next_state)).astype(self.dtype)
+        return placed.astype(self.dtype) / self.count + (placed & self._complete(next_state)).astype(self.dtype)
 
     def terminal(self, state: CrosswordState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether every word is placed, or no word can be placed."""
@@ -401,7 +412,7 @@ class Crossword(PuzzleTask[CrosswordState]):
     def info(self, state: CrosswordState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: every word is placed."""
         placed = jax.lax.population_count(state.used).astype(self.dtype) / self.count
-        return {"success": self._done(state), "placed": placed}
+        return {"success": self._complete(state), "placed": placed}
 
     def action_mask(self, state: CrosswordState, params: Params) -> jax.Array:
         """Return the unused words for each open slot of their length whose letters agree, bool ``(slots**2,)``."""
@@ -410,17 +421,19 @@ class Crossword(PuzzleTask[CrosswordState]):
         free = (state.filled >> self._bits & 1 == 0)[:, None] & (state.used >> self._bits & 1 == 0)
         return (agree & free).reshape(-1)
 
-    def _done(self, state: CrosswordState) -> jax.Array:
+    def _complete(self, state: CrosswordState) -> jax.Array:
         return state.used == np.uint32(2**self.count - 1)
 
     # -- host side ------------------------------------------------------------------------------------------------
 
     def describe(self, state: CrosswordState, params: Params) -> str:
         """Show the rules, the grid and the words that are left."""
-        left = [word for w, word in enumerate(self.puzzle.listed(params.instance)) if not int(state.used) >> w & 1]
+        unused_words = [
+            word for w, word in enumerate(self.puzzle.listed(params.instance)) if not int(state.used) >> w & 1
+        ]
         filled = [str(s + 1) for s in range(self.count) if int(state.filled) >> s & 1]
         return (
-            f"{self.puzzle.rules()}\n\nWords left: {' '.join(left) or 'none'}\n\n"
+            f"{self.puzzle.rules()}\n\nWords left: {' '.join(unused_words) or 'none'}\n\n"
             f"{self.puzzle.written(self.puzzle.as_rows(self._cells(state, params)))}\n\n"
             "Slots are numbered from 1: those across from top to bottom and left to right, then those down from top to "
             f"bottom and left to right.\nSlots that have got a word: {', '.join(filled) or 'none'}"
@@ -436,11 +449,11 @@ class Crossword(PuzzleTask[CrosswordState]):
         Raises:
             ValueError: anything else.
         """
-        parts = text.split()
-        if len(parts) != 2:
+        tokens = text.split()
+        if len(tokens) != 2:
             raise ValueError(f"expected 'SLOT WORD', got {text[:40]!r}")
-        slot = parsing.integer(parts[0], 1, self.count, "slot")
-        word = parsing.word(parts[1], self.puzzle.listed(params.instance))
+        slot = parsing.integer(tokens[0], 1, self.count, "slot")
+        word = parsing.word(tokens[1], self.puzzle.listed(params.instance))
         return np.asarray((slot - 1) * self.count + word, self.action_space.dtype)
 
     def spell(self, action: np.ndarray, state: CrosswordState, params: Params) -> str:
@@ -470,13 +483,13 @@ class Crossword(PuzzleTask[CrosswordState]):
         for cell, value in enumerate(self._cells(state, params)):
             row, column = divmod(cell, side)
             symbol = (EMPTY, *puzzle.symbols)[value]
-            board.cell(row, column, "" if symbol == BLOCK else symbol, given=givens[cell] != 0,
+            board.cell(row, column, "" if symbol == BLOCK else symbol, is_clue=givens[cell] != 0,
                        paper="#1d2733" if symbol == BLOCK else "")  # fmt: skip
         half = self.count / 2
         for w, word in enumerate(puzzle.listed(params.instance)):
             used = int(state.used) >> w & 1
-            place = w % half * side / half - 0.3, -1.4 if w < half else side + 0.4
-            board.text(*place, word, "#b8bec7" if used else "#1d2733", 0.5)
+            point = w % half * side / half - 0.3, -1.4 if w < half else side + 0.4
+            board.text(*point, word, "#b8bec7" if used else "#1d2733", 0.5)
         return board.picture()
 
     def _cells(self, state: CrosswordState, params: Params) -> list[int]:

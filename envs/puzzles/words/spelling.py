@@ -50,7 +50,7 @@ class TextPuzzle(Puzzle[Instance]):
     """Number of letters of the answer."""
 
     @abc.abstractmethod
-    def told(self, instance: Instance) -> str:
+    def statement(self, instance: Instance) -> str:
         """State the rules and the instance in words."""
 
     @abc.abstractmethod
@@ -71,7 +71,7 @@ class TextPuzzle(Puzzle[Instance]):
 
     def question(self, instance: Instance) -> str:
         """State the rules, the instance and the format."""
-        return f"{self.told(instance)}\n\nAnswer with the {self.length} letters, in capitals, without spaces."
+        return f"{self.statement(instance)}\n\nAnswer with the {self.length} letters, in capitals, without spaces."
 
     def example_answers(self, instance: Instance) -> Sequence[Example]:
         """Show a short text."""
@@ -94,9 +94,9 @@ class TextPuzzle(Puzzle[Instance]):
         """
         if len(answer) != self.length:
             raise Malformed(f"expected {self.length} letters, got {len(answer)} characters")
-        for place, letter in enumerate(answer, 1):
+        for position, letter in enumerate(answer, 1):
             if letter not in self.alphabet:
-                raise Malformed(f"character {place}: expected a letter of {self.alphabet}, got {letter!r}")
+                raise Malformed(f"character {position}: expected a letter of {self.alphabet}, got {letter!r}")
         return [self.alphabet.index(letter) for letter in answer]
 
     def written(self, text: Sequence[int]) -> str:
@@ -129,9 +129,9 @@ class SpellingState(NamedTuple):
 
     letters: jax.Array
     """int8 ``(length,)``: ``NOTHING`` where none is written yet."""
-    place: jax.Array
+    position: jax.Array
     """int32: number of letters written."""
-    right: jax.Array
+    num_correct: jax.Array
     """int32: number of right letters."""
 
 
@@ -146,8 +146,8 @@ class SpellingTask(PuzzleTask[SpellingState]):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.count, self.length = len(self.puzzle.alphabet), self.puzzle.length
         self.action_space = spaces.Discrete(self.count)
-        shown = self.fact_count + self.length + self.count + self.length * self.count
-        self.observation_space = self.box(0.0, 1.0, (shown,))
+        num_entries = self.fact_count + self.length + self.count + self.length * self.count
+        self.observation_space = self.box(0.0, 1.0, (num_entries,))
         self.reward_space = self.box(0.0, 1.0 / self.length)
 
     # -- what a puzzle defines ------------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ class SpellingTask(PuzzleTask[SpellingState]):
         """Return the text to write, int8 ``(length,)``."""
 
     @abc.abstractmethod
-    def given(self, instance: Any) -> jax.Array:
+    def shown_text(self, instance: Any) -> jax.Array:
         """Return the text that is to be encrypted or decrypted, int8 ``(length,)``."""
 
     @property
@@ -186,13 +186,13 @@ class SpellingTask(PuzzleTask[SpellingState]):
     def transition(self, state: SpellingState, action: jax.Array, key: jax.Array, params: Params) -> SpellingState:
         """Write a letter."""
         here, letter = self._here(state), action.astype(jnp.int8)
-        right = (here & (self.answer(params.instance) == letter)).any()
-        return SpellingState(jnp.where(here, letter, state.letters), state.place + 1, state.right + right)
+        correct = (here & (self.answer(params.instance) == letter)).any()
+        return SpellingState(jnp.where(here, letter, state.letters), state.position + 1, state.num_correct + correct)
 
     def observation(self, state: SpellingState, key: jax.Array, params: Params) -> jax.Array:
         """Return the facts, the place, the letter at that place and the text so far."""
         here = self._here(state)
-        letter = (here[:, None] & self.one_hot(self.given(params.instance))).any(axis=0)
+        letter = (here[:, None] & self.one_hot(self.shown_text(params.instance))).any(axis=0)
         flags = (*self.facts(params.instance, letter), here, letter, self.one_hot(state.letters))
         return jnp.concatenate([flag.astype(self.dtype).reshape(-1) for flag in flags])
 
@@ -220,25 +220,28 @@ class SpellingTask(PuzzleTask[SpellingState]):
         self, state: SpellingState, action: jax.Array, next_state: SpellingState, key: jax.Array, params: Params
     ) -> jax.Array:
         """Return a share for each right letter."""
-        return (next_state.right - state.right).astype(self.dtype) / self.length
+        return (next_state.num_correct - state.num_correct).astype(self.dtype) / self.length
 
     def terminal(self, state: SpellingState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether the text is written."""
-        return state.place == self.length
+        return state.position == self.length
 
     def info(self, state: SpellingState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: the text is written and right."""
-        return {"success": state.right == self.length, "right": state.right.astype(self.dtype) / self.length}
+        return {
+            "success": state.num_correct == self.length,
+            "right": state.num_correct.astype(self.dtype) / self.length,
+        }
 
     def _here(self, state: SpellingState) -> jax.Array:
-        return np.arange(self.length) == state.place
+        return np.arange(self.length) == state.position
 
     # -- host side ------------------------------------------------------------------------------------------------
 
     def describe(self, state: SpellingState, params: Params) -> str:
         """Show the rules, the instance and the text so far."""
         written = self.puzzle.written(np.asarray(state.letters).tolist())
-        return f"{self.puzzle.told(params.instance)}\n\nWritten so far: {written}"
+        return f"{self.puzzle.statement(params.instance)}\n\nWritten so far: {written}"
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer, in one line."""
@@ -258,16 +261,24 @@ class SpellingTask(PuzzleTask[SpellingState]):
 
     def why_over(self, state: SpellingState, params: Params, info: dict[str, Any]) -> str:
         """Say whether the text is right."""
-        right = int(state.right)
-        return "the text is right" if right == self.length else f"{self.length - right} letters of the text are wrong"
+        num_correct = int(state.num_correct)
+        return (
+            "the text is right"
+            if num_correct == self.length
+            else f"{self.length - num_correct} letters of the text are wrong"
+        )
 
     def draw(self, state: SpellingState, params: Params) -> np.ndarray:
         """Draw the facts, and at the foot the given text and the written one."""
         board = Board(_LINES, self.length, self.picture_shape)
-        lines = [part for line in self.puzzle.told(params.instance).split("\n") for part in textwrap.wrap(line, 100)]
+        lines = [
+            wrapped_line
+            for line in self.puzzle.statement(params.instance).split("\n")
+            for wrapped_line in textwrap.wrap(line, 100)
+        ]
         board.pen.multiline_text((12, 8), "\n".join(lines), "#1d2733", ImageFont.load_default(12))
         texts = self.puzzle.text(params.instance), np.asarray(state.letters).tolist()
         for row, text in enumerate(texts, _LINES - 2):
-            for place, number in enumerate(text):
-                board.cell(row, place, self.puzzle.written([number]), given=row == _LINES - 2)
+            for column, number in enumerate(text):
+                board.cell(row, column, self.puzzle.written([number]), is_clue=row == _LINES - 2)
         return board.picture()

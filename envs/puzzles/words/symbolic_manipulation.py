@@ -53,7 +53,7 @@ class Operation(NamedTuple):
     """Kinds of the arguments, a character each: ``n`` a number, ``p`` a position (in ascending order, counted from 1),
     ``i`` a letter that is in the sequence, ``l`` another letter, ``r`` a letter or nothing.
     """
-    made: Callable[[Row, Row, int], Row]
+    apply: Callable[[Row, Row, int], Row]
     """Function that returns the new sequence, given the sequence, the arguments and the number of letters."""
     ordered: bool = False
     """True if it matters which letter comes after which in the alphabet."""
@@ -68,14 +68,14 @@ def _swapped(row: Row, at: Row, letters: int) -> Row:
 
 def _interleaved(row: Row, at: Row, letters: int) -> Row:
     half = (len(row) + 1) // 2
-    made = row.copy()
-    made[::2], made[1::2] = row[:half], row[half:]
-    return made
+    result = row.copy()
+    result[::2], result[1::2] = row[:half], row[half:]
+    return result
 
 
 def _exchanged(row: Row, at: Row, letters: int) -> Row:
-    other = {at[0]: at[1], at[1]: at[0]}
-    return [other.get(x, x) for x in row]
+    partner = {at[0]: at[1], at[1]: at[0]}
+    return [partner.get(x, x) for x in row]
 
 
 def _rewritten(row: Row, at: Row, letters: int) -> Row:
@@ -86,8 +86,8 @@ def _rewritten(row: Row, at: Row, letters: int) -> Row:
         fitting = next((rule for rule in rules if rule[:2] in pairs), None)
         if fitting is None:
             return row
-        place = pairs.index(fitting[:2])
-        row[place : place + 2] = [x for x in fitting[2:] if x < letters]
+        position = pairs.index(fitting[:2])
+        row[position : position + 2] = [x for x in fitting[2:] if x < letters]
 
 
 OPERATIONS = (
@@ -189,8 +189,8 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
             kind = dice.below(len(OPERATIONS))
             arguments = self._rules(row, dice) if kind == REWRITE else self._arguments(kind, row, dice)
             operation = [kind, *arguments] + [0] * (ARGUMENTS - len(arguments))
-            made = self.applied(row, operation)
-            if made != row and SHORTEST <= len(made) <= self.width:
+            result = self.applied(row, operation)
+            if result != row and SHORTEST <= len(result) <= self.width:
                 return operation
         return None
 
@@ -201,16 +201,18 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
             return [dice.between(2, 4)]
         if takes == "pp":
             return sorted(dice.sample(range(1, len(row) + 1), 2))
-        drawn: Row = []
+        arguments: Row = []
         for take in takes:
-            there = dice.choice(row) if take == "i" else (drawn[0] + dice.between(1, self.letters - 1)) % self.letters
-            drawn.append(there)
-        return drawn
+            there = (
+                dice.choice(row) if take == "i" else (arguments[0] + dice.between(1, self.letters - 1)) % self.letters
+            )
+            arguments.append(there)
+        return arguments
 
     def _rules(self, row: Row, dice: Dice) -> Row:
         """Return two rules with different left sides, the first of which can be applied."""
-        place = dice.below(len(row) - 1)
-        first = row[place : place + 2]
+        position = dice.below(len(row) - 1)
+        first = row[position : position + 2]
         second = first
         while second == first:
             second = [dice.below(self.letters), dice.below(self.letters)]
@@ -218,7 +220,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
 
     def applied(self, row: Row, operation: Row) -> Row:
         """Apply an operation, given as its line of the program, to a sequence."""
-        return OPERATIONS[operation[0]].made(row, operation[1:], self.letters)
+        return OPERATIONS[operation[0]].apply(row, operation[1:], self.letters)
 
     def result(self, instance: Instance) -> Row:
         """Return the result of the program."""
@@ -237,14 +239,14 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         ordered = any(OPERATIONS[kind].ordered for kind, *_ in program)
         names = {x: x for x in range(0 if ordered else self.letters, self.letters + 1)}
 
-        def named(letter: int) -> int:
+        def new_name(letter: int) -> int:
             return names.setdefault(letter, len(names) - 1)
 
-        form = [*(named(x) for x in row), self.letters]
+        form = [*(new_name(x) for x in row), self.letters]
         for kind, *arguments in program:
             takes = OPERATIONS[kind].takes
             form.append(kind)
-            form += [named(x) if take in "ilr" else x for take, x in zip(takes, arguments, strict=False)]
+            form += [new_name(x) if take in "ilr" else x for take, x in zip(takes, arguments, strict=False)]
         return bytes(form)
 
     def question(self, instance: Instance) -> str:
@@ -267,9 +269,13 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         kind, *arguments = operation
         letters = ALPHABET[: self.letters]
         names = [*letters, "nothing"]
-        shown = [names[x] if take in "ilr" else x for take, x in zip(OPERATIONS[kind].takes, arguments, strict=False)]
-        removed = "; nothing means that they are removed" if "nothing" in shown else ""
-        return OPERATIONS[kind].words.format(*shown, letters=" ".join(letters), last=letters[-1], removed=removed)
+        argument_names = [
+            names[x] if take in "ilr" else x for take, x in zip(OPERATIONS[kind].takes, arguments, strict=False)
+        ]
+        removed = "; nothing means that they are removed" if "nothing" in argument_names else ""
+        return OPERATIONS[kind].words.format(
+            *argument_names, letters=" ".join(letters), last=letters[-1], removed=removed
+        )
 
     @property
     def caseless(self) -> Sequence[str]:
@@ -281,8 +287,8 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         words = answer.split(" ")
         if len(words) > self.width:
             raise Malformed(f"expected at most {self.width} symbols separated by single spaces, got {len(words)}")
-        given = [parsing.word(word, ALPHABET[: self.letters]) for word in words]
-        return RIGHT if given == self.result(instance) else wrong("the program makes another sequence")
+        symbols = [parsing.word(word, ALPHABET[: self.letters]) for word in words]
+        return RIGHT if symbols == self.result(instance) else wrong("the program makes another sequence")
 
     def solve(self, instance: Instance) -> str:
         """Carry the program out."""
@@ -345,22 +351,22 @@ class SymbolicManipulation(WritingTask):
         """Return all symbols that operations make, and as many full stops."""
         return (instance.rows[1:] < self.puzzle.letters).sum(dtype=jnp.int32) + self.puzzle.operations
 
-    def wanted(self, written: jax.Array, instance: Instance) -> jax.Array:
+    def next_token(self, written: jax.Array, instance: Instance) -> jax.Array:
         """Return the next symbol of the row, or a full stop."""
-        _, place, _, made = self._at(written, instance)
-        here, end = np.arange(self.puzzle.width) == place, self.puzzle.letters
-        return end + jnp.where(here, made - np.int8(end), 0).sum(dtype=jnp.int32)
+        _, position, _, result = self._at(written, instance)
+        here, end = np.arange(self.puzzle.width) == position, self.puzzle.letters
+        return end + jnp.where(here, result - np.int8(end), 0).sum(dtype=jnp.int32)
 
     def flags(self, written: jax.Array, instance: Instance) -> Sequence[jax.Array]:
         """Return the sequence, the symbols written, their number, the operation, its arguments and its number."""
-        now, place, row, made = self._at(written, instance)
+        now, position, row, result = self._at(written, instance)
         width, letters = self.puzzle.width, np.arange(self.puzzle.letters, dtype=np.int8)
-        before = np.arange(width) < place
+        before = np.arange(width) < position
         program = jnp.where(now[:, None], instance.program, 0).sum(axis=0, dtype=jnp.int8)
         return (
             row[:, None] == letters,
-            (made[:, None] == letters) & before[:, None],
-            np.arange(width + 1) == place,
+            (result[:, None] == letters) & before[:, None],
+            np.arange(width + 1) == position,
             program[0] == np.arange(len(OPERATIONS), dtype=np.int8),
             program[1:, None] == np.arange(width + 1, dtype=np.int8),
             now,
@@ -403,31 +409,31 @@ class SymbolicManipulation(WritingTask):
         ends = jnp.cumsum((instance.rows[1:] < self.puzzle.letters).sum(axis=1, dtype=jnp.int32) + 1)
         number = jnp.minimum((ends <= written).sum(dtype=jnp.int32), operations[-1])
         now = operations == number
-        begun = jnp.where(operations == number - 1, ends, 0).sum(dtype=jnp.int32)
-        row, made = (
+        num_before = jnp.where(operations == number - 1, ends, 0).sum(dtype=jnp.int32)
+        row, result = (
             jnp.where(now[:, None], rows, 0).sum(axis=0, dtype=jnp.int8)
             for rows in (instance.rows[:-1], instance.rows[1:])
         )
-        return now, written - begun, row, made
+        return now, written - num_before, row, result
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def _shown(self, state: WritingState, params: Params) -> tuple[int, list[int], list[int]]:
+    def _progress(self, state: WritingState, params: Params) -> tuple[int, list[int], list[int]]:
         """Return the number of the current operation, the sequence that it is applied to, and the written part of its
         result.
         """
-        now, place, row, made = self._at(state.written, params.instance)
+        now, position, row, result = self._at(state.written, params.instance)
         puzzle = self.puzzle
-        shown = puzzle.symbols_of(np.asarray(row)), puzzle.symbols_of(np.asarray(made))[: int(place)]
-        return int(np.argmax(now)), *shown
+        sequences = puzzle.symbols_of(np.asarray(row)), puzzle.symbols_of(np.asarray(result))[: int(position)]
+        return int(np.argmax(now)), *sequences
 
     def describe(self, state: WritingState, params: Params) -> str:
         """Show the operation, what it is applied to, and what is written."""
-        number, row, made = self._shown(state, params)
+        number, row, result = self._progress(state, params)
         puzzle = self.puzzle
         return (
             f"Operation {number + 1} of {puzzle.operations}: {puzzle.words(params.instance.program[number].tolist())}\n"
-            f"The sequence: {puzzle.written(row)}\nWritten of the result: {puzzle.written(made) or 'nothing'}"
+            f"The sequence: {puzzle.written(row)}\nWritten of the result: {puzzle.written(result) or 'nothing'}"
         )
 
     def how_to_act(self) -> str:
@@ -437,12 +443,12 @@ class SymbolicManipulation(WritingTask):
 
     def draw(self, state: WritingState, params: Params) -> np.ndarray:
         """Draw the sequence above, what is written of the result below, the operation between them."""
-        number, row, made = self._shown(state, params)
+        number, row, result = self._progress(state, params)
         width = self.puzzle.width
         board = Board(4, width, self.picture_shape)
-        for place in range(width):
-            board.cell(0, place, ALPHABET[row[place]] if place < len(row) else "", given=place < len(row))
-            board.cell(3, place, ALPHABET[made[place]] if place < len(made) else "")
+        for column in range(width):
+            board.cell(0, column, ALPHABET[row[column]] if column < len(row) else "", is_clue=column < len(row))
+            board.cell(3, column, ALPHABET[result[column]] if column < len(result) else "")
         words = self.puzzle.words(params.instance.program[number].tolist())
         for line, text in enumerate(wrap(words, 85)):
             board.text(0.6 + (line + 0.5) * 14 / board.side, (width - 1) / 2, text, scale=18 / board.side)
