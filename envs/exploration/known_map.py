@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw
 
-from ..bit_cells import SIDE
+from ..shared.grid_bits import SIDE
 from .terrain import RANGE
 
 SAND, ROCK, FRONTIER, UNKNOWN = (214, 158, 108), (112, 62, 40), (255, 232, 170), (40, 37, 42)

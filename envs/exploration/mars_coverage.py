@@ -44,8 +44,8 @@ from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 
-from .. import bit_cells
-from ..bit_cells import SIDE
+from ..shared import grid_bits
+from ..shared.grid_bits import SIDE
 from . import terrain
 from .compass import MOVES, read_move
 from .known_map import as_grid, drawn, lettered
@@ -102,13 +102,13 @@ class MarsCoverage(Task[Params, State]):
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a terrain of the split."""
         ground = terrain.random_ground(jax.random.bits(key, (4, SIDE), jnp.uint32), self.density, split == 1)
-        return Params(ground, bit_cells.count(ground))
+        return Params(ground, grid_bits.count(ground))
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start on a random cell of ground, after a first look around."""
         (u,) = self.uniform(key, 1)
         n = jnp.minimum(jnp.floor(u * params.size.astype(self.dtype)).astype(jnp.int32), params.size - 1)
-        x, y = bit_cells.nth(params.ground, n)
+        x, y = grid_bits.nth(params.ground, n)
         return State(x, y, terrain.seen_from(params.ground, x, y))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
@@ -128,7 +128,7 @@ class MarsCoverage(Task[Params, State]):
             for cells in (known_ground, known_rock)
         ]
         coarse = jnp.minimum(blocks(frontier(known_ground, state.known), state.x, state.y), MANY)
-        coverage = self._fraction(bit_cells.count(known_ground), params)
+        coverage = self._fraction(grid_bits.count(known_ground), params)
         place = (position.astype(self.dtype) * self.dtype.type(1 / (SIDE - 1)) for position in (state.x, state.y))
         return jnp.concatenate([
             *(part.astype(self.dtype) for part in near),
@@ -160,17 +160,17 @@ class MarsCoverage(Task[Params, State]):
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return newly covered ground, the cost of a step, and the prize of the goal; see the table."""
-        before, after = (bit_cells.count(known & params.ground) for known in (state.known, next_state.known))
+        before, after = (grid_bits.count(known & params.ground) for known in (state.known, next_state.known))
         at_goal = self._covered(after, params) & ~self._covered(before, params)
         return self._fraction(after - before, params) - self.dtype.type(STEP_COST) + at_goal
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether the goal is reached."""
-        return self._covered(bit_cells.count(state.known & params.ground), params)
+        return self._covered(grid_bits.count(state.known & params.ground), params)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the coverage."""
-        seen = bit_cells.count(state.known & params.ground)
+        seen = grid_bits.count(state.known & params.ground)
         return {"success": self._covered(seen, params), "coverage": self._fraction(seen, params)}
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
@@ -231,7 +231,7 @@ class MarsCoverage(Task[Params, State]):
 
 def frontier(known_ground: jax.Array, known: jax.Array) -> jax.Array:
     """Return known ground with an unknown cell beside it (Yamauchi 1997, doi:10.1109/CIRA.1997.613851)."""
-    return known_ground & bit_cells.grown(~known)
+    return known_ground & grid_bits.grown(~known)
 
 
 def blocks(cells: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
@@ -309,7 +309,7 @@ class FrontierUtility(NamedTuple):
             farther = jnp.maximum(EARLIEST - time, 0).astype(jnp.float32)
             least = jnp.ceil((farther / self.weight) ** (1 / self.power)).astype(jnp.int32)
             joining = edge & terrain.at_least(gain, least)
-            return bit_cells.grown(cells) & known_ground | joining, time + 1
+            return grid_bits.grown(cells) & known_ground | joining, time + 1
 
         cells, _ = lax.while_loop(coming, spread, (jnp.zeros_like(edge), jnp.int32(0)))
         return jnp.argmax(beside(cells, state)).astype(jnp.int32), memory

@@ -51,8 +51,8 @@ from rlbench_suite.reductions import union
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 
-from .. import bit_cells
-from ..bit_cells import SIDE
+from ..shared import grid_bits
+from ..shared.grid_bits import SIDE
 from . import mars_coverage
 from .compass import MOVES, read_move
 from .known_map import as_grid, drawn, lettered
@@ -77,7 +77,7 @@ class Params(NamedTuple):
     """The context."""
 
     ground: jax.Array
-    """uint32 ``(32,)``, see :mod:`rlbench_suite.envs.bit_cells`: free cells of the map."""
+    """uint32 ``(32,)``, see :mod:`rlbench_suite.envs.shared.grid_bits`: free cells of the map."""
 
 
 class State(NamedTuple):
@@ -125,7 +125,7 @@ class MarsExplorer(Task[Params, State]):
 
         def other_split(drawn: tuple[jax.Array, jax.Array]) -> jax.Array:
             _, rock = drawn
-            return bit_cells.count(rock & FIRST_COUNTED) % 2 != split
+            return grid_bits.count(rock & FIRST_COUNTED) % 2 != split
 
         def again(drawn: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
             return drawn[0] + 1, draw(drawn[0] + 1)
@@ -171,7 +171,7 @@ class MarsExplorer(Task[Params, State]):
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the cells newly seen, the cost of a step, the prize of the goal and the price of a crash."""
-        before, after = bit_cells.count(state.known), bit_cells.count(next_state.known)
+        before, after = grid_bits.count(state.known), grid_bits.count(next_state.known)
         prize = PRIZE * (_covered(after) & ~_covered(before)) - PRIZE * next_state.crashed
         new = (after - before).astype(self.dtype)
         if self.bugs:
@@ -180,11 +180,11 @@ class MarsExplorer(Task[Params, State]):
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether the goal is reached or the rover has crashed."""
-        return _covered(bit_cells.count(state.known)) | state.crashed
+        return _covered(grid_bits.count(state.known)) | state.crashed
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success``, the coverage, and whether the rover has crashed."""
-        seen = bit_cells.count(state.known)
+        seen = grid_bits.count(state.known)
         coverage = seen.astype(self.dtype) / self.dtype.type(MAP**2)
         return {"success": _covered(seen), "coverage": coverage, "crashed": state.crashed}
 

@@ -49,8 +49,8 @@ from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 
-from .. import bit_cells
-from ..bit_cells import SIDE
+from ..shared import grid_bits
+from ..shared.grid_bits import SIDE
 from . import relief, terrain
 from .compass import MOVES, read_move
 from .known_map import as_grid, drawn, lettered
@@ -73,7 +73,7 @@ class Params(NamedTuple):
     """The context."""
 
     open: jax.Array
-    """uint32 ``(32,)``, see :mod:`rlbench_suite.envs.bit_cells`: cells without rock."""
+    """uint32 ``(32,)``, see :mod:`rlbench_suite.envs.shared.grid_bits`: cells without rock."""
     ground: jax.Array
     """uint32 ``(32,)``: those that the rovers can reach, which count."""
     size: jax.Array
@@ -139,13 +139,13 @@ class MarsFleet(Task[Params, State]):
         heights = relief.random_heights(bits[4 * SIDE :], self.relief)
         east, north = relief.ways(cave, heights)
         ground = terrain.largest_region(cave, lambda cell, _: relief.reached(cell, east, north))
-        return Params(cave, ground, bit_cells.count(ground), heights, east, north)
+        return Params(cave, ground, grid_bits.count(ground), heights, east, north)
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start on a random cell of ground, after a first look around."""
         (u,) = self.uniform(key, 1)
         n = jnp.minimum(jnp.floor(u * params.size.astype(self.dtype)).astype(jnp.int32), params.size - 1)
-        x, y = bit_cells.nth(params.ground, n)
+        x, y = grid_bits.nth(params.ground, n)
         x, y, battery = (jnp.full(self.card.agents, value, jnp.int32) for value in (x, y, CHARGE))
         return State(Rover(x, y, battery), terrain.seen_from(params.open, x[0], y[0]))
 
@@ -165,7 +165,7 @@ class MarsFleet(Task[Params, State]):
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return one row a rover, ``(rovers, 581)``; see the table."""
         known_open, known_rock = state.known & params.open, state.known & ~params.open
-        covered = self._fraction(bit_cells.count(state.known & params.ground), params)
+        covered = self._fraction(grid_bits.count(state.known & params.ground), params)
         edge = frontier(known_open, state.known)
         heights = jnp.pad(params.heights, RANGE)
         columns = np.arange(WINDOW, dtype=np.uint32)
@@ -243,18 +243,18 @@ class MarsFleet(Task[Params, State]):
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return newly covered ground, the cost of a step, and the prize of the goal, for each rover the same."""
-        before, after = (bit_cells.count(known & params.ground) for known in (state.known, next_state.known))
+        before, after = (grid_bits.count(known & params.ground) for known in (state.known, next_state.known))
         at_goal = _covered(after, params) & ~_covered(before, params)
         team = self._fraction(after - before, params) - self.dtype.type(STEP_COST) + at_goal
         return jnp.broadcast_to(team, (self.card.agents,))
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether the goal is reached."""
-        return _covered(bit_cells.count(state.known & params.ground), params)
+        return _covered(grid_bits.count(state.known & params.ground), params)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success``, the coverage, the energy used, and the number of stranded rovers."""
-        seen = bit_cells.count(state.known & params.ground)
+        seen = grid_bits.count(state.known & params.ground)
         used = (CHARGE - state.rovers.battery).sum().astype(self.dtype)
         return {
             "success": _covered(seen, params),
@@ -437,7 +437,7 @@ def cheapest_ways(rovers: Rover, known_open: jax.Array, params: Params) -> tuple
     """
     heights = params.heights
     east = _grid(params.east & known_open & known_open >> 1) == 1
-    north = _grid(params.north & known_open & bit_cells.above(known_open)) == 1
+    north = _grid(params.north & known_open & grid_bits.above(known_open)) == 1
     # For each move the cells from which it is open.
     leaving = [east, north, jnp.roll(east, 1, 1), jnp.roll(north, 1, 0)]
     # By the cell in which a way ends: whether it is open, and eight times its energy. Nothing is open across the edge.

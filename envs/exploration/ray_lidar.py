@@ -1,4 +1,4 @@
-"""The lidar of MarsExplorer: rays from the rover's cell, on sets of cells (:mod:`rlbench_suite.envs.bit_cells`).
+"""The lidar of MarsExplorer: rays from the rover's cell, on sets of cells (:mod:`rlbench_suite.envs.shared.grid_bits`).
 
 There are 32 rays at equal angles, the first along x, each sampled at 200 points from the rover to 6 cells away. A
 sample lies in the cell whose centre is nearest.

@@ -1,7 +1,8 @@
 """The reference player of ``TemporalLogic``: goes from region to region by short simulations over maps of distances.
 
-At the start of an episode it plans the order of regions and the ways to them (``specification_plan.py``). At each step
-it simulates some settings of pedals and wheel for 1.6 s and takes the one that ends nearest along that way without a
+At the start of an episode it plans the order of regions and the ways to them
+(``shared/temporal_logic/plan.py``). At each step it simulates some settings of pedals and wheel for 1.6 s and takes the one
+that ends nearest along that way without a
 collision: the dynamic window approach of Fox, Burgard & Thrun 1997, doi:10.1109/100.580977.
 """
 
@@ -16,7 +17,16 @@ import numpy as np
 
 from rlbench_suite.policy import View, privileged_player
 
-from ..specification_plan import LENGTHS, STAYS, UNREACHABLE, Plan, clearance, interpolate, make_plan, map_spacing
+from ..shared.temporal_logic.plan import (
+    LENGTHS,
+    STAYS,
+    UNREACHABLE,
+    Plan,
+    clearance,
+    interpolate,
+    make_plan,
+    map_spacing,
+)
 from .temporal_logic import HARDEST, RADIUS, SHARPEST, SIDE, STEP, Params, Pose, TemporalLogic, drive, predicates
 
 SPACING = map_spacing(SIDE)

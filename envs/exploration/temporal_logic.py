@@ -17,7 +17,7 @@ A, B, C are the distances within the edges of three regions, negative outside:
 6     F[0,15] A & F B
 ====  ==========================================================
 
-Robustness is that of Donze & Maler 2010 on samples 0.2 s apart, in m (``specifications.py``). The trace begins 2 s
+Robustness is that of Donze & Maler 2010 on samples 0.2 s apart, in m (``shared/temporal_logic``). The trace begins 2 s
 before the first action, the car standing, and ends after 30 s of driving; so the deadline of 15 s is at 13 s of
 driving.
 
@@ -59,9 +59,10 @@ from PIL import Image, ImageDraw
 from rlbench_suite.component import Component
 from rlbench_suite.task_card import TaskCard
 
-from ..runge_kutta import rk4
-from ..signal_temporal_logic import Memory, written
-from ..specifications import (
+from ..shared.runge_kutta import rk4
+from ..shared.temporal_logic.formula import in_symbols
+from ..shared.temporal_logic.monitor import Memory
+from ..shared.temporal_logic.specifications import (
     FORMULAS,
     HAZARDS,
     LEAD_IN,
@@ -312,6 +313,6 @@ class TemporalLogic(SpecifiedTask[Params, State]):
             for a, b in ((-0.3, -0.35), (-0.3, 0.35), (1.3, 0.0))
         ]
         canvas.polygon(corners, fill="red" if state.safety <= 0 else "black")
-        canvas.text((4, 2), written(FORMULAS[int(params.specification)], STEP), fill="black")
+        canvas.text((4, 2), in_symbols(FORMULAS[int(params.specification)], STEP), fill="black")
         canvas.text((4, 14), f"robustness {float(state.robustness):.2f} m, step {int(state.steps)}", fill="black")
         return np.asarray(image)

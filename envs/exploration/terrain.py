@@ -1,4 +1,4 @@
-"""Terrain of caves, counts of cells and sight, on sets of cells (:mod:`rlbench_suite.envs.bit_cells`), y up.
+"""Terrain of caves, counts of cells and sight, on sets of cells (:mod:`rlbench_suite.envs.shared.grid_bits`), y up.
 
 Cells of the outer ring are rock in every terrain, so a shift that drops a bit at the edge never loses ground.
 """
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..bit_cells import SIDE, above, below, count, flooded, grown, majority, plus
+from ..shared.grid_bits import SIDE, above, below, count, flooded, grown, majority, plus
 
 RANGE = 6
 """Range of the lidar in cells, Euclidean."""

@@ -51,8 +51,8 @@ from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 from rlbench_suite.time_series import Column, Series
 
-from ..alternating_bands import alternating_bands
-from ..own_constants import OwnConstants
+from ..shared.alternating_bands import alternating_bands
+from ..shared.own_constants import OwnConstants
 from . import van_henten
 from .records import DAY, STEP, Records, record_series
 from .van_henten import Climate, Control, Greenhouse, Scalar, Weather, co2_ppm, relative_humidity

@@ -36,7 +36,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 
-from ..runge_kutta import rk4
+from ..shared.runge_kutta import rk4
 from .lettuce import (
     CO2_PRICES,
     HEAT_PRICES,

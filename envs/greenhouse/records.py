@@ -12,7 +12,7 @@ import numpy as np
 from rlbench_suite.task_card import TaskCard
 from rlbench_suite.time_series import Column, Series
 
-from ..own_constants import OwnConstants, begin_in_record
+from ..shared.own_constants import OwnConstants, begin_in_record
 from .energyplus_weather import read_energyplus
 from .weather import YEAR
 

@@ -51,7 +51,7 @@ from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 from rlbench_suite.time_series import Column, Series
 
-from ..own_constants import OwnConstants
+from ..shared.own_constants import OwnConstants
 from . import glasshouse
 from .climates import CLIMATES, Sky, conditions, first_sky, next_sky
 from .glasshouse import Air, Control, Glasshouse, House, Outside, Scalar, co2_density, co2_ppm, saturated

@@ -51,9 +51,9 @@ from rlbench_suite.context import Constant, weights
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 
-from ..alternating_bands import alternating_bands
-from ..own_constants import OwnConstants
-from ..runge_kutta import rk4
+from ..shared.alternating_bands import alternating_bands
+from ..shared.own_constants import OwnConstants
+from ..shared.runge_kutta import rk4
 
 STEP = 0.05
 """s"""

@@ -44,7 +44,7 @@ from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 
-from ..own_constants import OwnConstants
+from ..shared.own_constants import OwnConstants
 
 MAX_TURN = np.pi / 4
 """Largest turn a step, rad."""

@@ -62,7 +62,7 @@ from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 
-from ..named_actions import NamedActions
+from ..shared.named_actions import NamedActions
 
 ACTIONS = ("forward", "left", "right")
 FORWARD, LEFT, RIGHT = range(3)

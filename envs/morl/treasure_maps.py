@@ -48,8 +48,8 @@ from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 
-from ..alternating_bands import alternating_bands
-from ..named_actions import NamedActions
+from ..shared.alternating_bands import alternating_bands
+from ..shared.named_actions import NamedActions
 
 DIVES = 8
 """Dives of an episode."""

@@ -49,7 +49,7 @@ from rlbench_suite.policy import View
 from rlbench_suite.task import Observation, Task
 from rlbench_suite.task_card import TaskCard
 
-from ..own_constants import OwnConstants
+from ..shared.own_constants import OwnConstants
 from .maze import LAYOUTS, Maze, Motion, move
 
 STEP = 0.01

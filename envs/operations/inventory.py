@@ -49,8 +49,8 @@ from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 from rlbench_suite.time_series import Column, Series
 
-from ..alternating_bands import alternating_bands
-from ..own_constants import OwnConstants, begin_in_record
+from ..shared.alternating_bands import alternating_bands
+from ..shared.own_constants import OwnConstants, begin_in_record
 
 Scalar = Any
 """A scalar array; on the host, where a state is described or drawn, a number."""

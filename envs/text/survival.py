@@ -46,7 +46,7 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard, unknown
 
-from ..alternating_bands import split_bits
+from ..shared.alternating_bands import split_bits
 from .survival_actions import RIPE, act, live
 from .survival_creatures import come_and_go, move
 from .survival_rules import (

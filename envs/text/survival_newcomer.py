@@ -14,7 +14,7 @@ from rlbench_suite.keys import uniform
 from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.reductions import union
 
-from ..bit_cells import SIDE, grown
+from ..shared.grid_bits import SIDE, grown
 from .survival import Params, Survival
 from .survival_actions import pickaxe
 from .survival_player import HUNGRY, TIRED, Job, box, first_to_do

@@ -47,7 +47,7 @@ from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Split, Task
 from rlbench_suite.task_card import TaskCard, unknown
 
-from ..alternating_bands import split_bits
+from ..shared.alternating_bands import split_bits
 
 MOVES = ("left", "right", "up", "down")
 ROW_STEPS, COLUMN_STEPS = np.array([0, 0, -1, 1], np.int32), np.array([-1, 1, 0, 0], np.int32)

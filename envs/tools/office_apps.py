@@ -49,7 +49,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 
-from ..alternating_bands import split_bits
+from ..shared.alternating_bands import split_bits
 from . import components, easy, hard, medium, sentences
 from . import world as w
 from .api import KINDS, Ending, Error, Known, Part, Reason, Shown, State, carry_out

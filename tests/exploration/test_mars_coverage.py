@@ -13,7 +13,6 @@ from scipy import ndimage
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
-from rlbench_suite.envs.bit_cells import SIDE, majority
 from rlbench_suite.envs.exploration import terrain
 from rlbench_suite.envs.exploration.compass import MOVES
 from rlbench_suite.envs.exploration.mars_coverage import (
@@ -27,6 +26,7 @@ from rlbench_suite.envs.exploration.mars_coverage import (
     beside,
 )
 from rlbench_suite.envs.exploration.terrain import RANGE, WINDOW
+from rlbench_suite.envs.shared.grid_bits import SIDE, majority
 from rlbench_suite.policy import View
 from rlbench_suite.registry import card
 from rlbench_suite.task import Split

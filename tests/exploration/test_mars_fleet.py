@@ -12,7 +12,6 @@ from scipy.sparse.csgraph import dijkstra
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
-from rlbench_suite.envs.bit_cells import SIDE
 from rlbench_suite.envs.exploration import relief, terrain
 from rlbench_suite.envs.exploration.compass import MOVES
 from rlbench_suite.envs.exploration.mars_fleet import (
@@ -25,6 +24,7 @@ from rlbench_suite.envs.exploration.mars_fleet import (
     Params,
     cheapest_ways,
 )
+from rlbench_suite.envs.shared.grid_bits import SIDE
 from rlbench_suite.policy import View
 from rlbench_suite.registry import card
 from rlbench_suite.task import Split

@@ -28,7 +28,7 @@ import numpy as np
 
 from rlbench_suite.task_card import unknown
 
-from ...runge_kutta import rk4
+from ...shared.runge_kutta import rk4
 from ..loads.load import ConstantSpeed, Polynomial
 from ..machines import dc, induction, synchronous
 from ..machines.frames import DQ, AlphaBeta, Phases, Scalar, clarke, inverse_clarke, inverse_park, park, wrapped

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...alternating_bands import alternating_bands
-from ...own_constants import begin_in_record
+from ...shared.alternating_bands import alternating_bands
+from ...shared.own_constants import begin_in_record
 from ..loads import ornstein_uhlenbeck
 from ..loads.load import Constant, ConstantSpeed, Polynomial
 from ..machines.frames import Scalar

@@ -82,8 +82,8 @@ from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 from rlbench_suite.time_series import Column, Series
 
-from ...own_constants import OwnConstants
-from ...runge_kutta import rk4
+from ...shared.own_constants import OwnConstants
+from ...shared.runge_kutta import rk4
 from ..machines.frames import Scalar, Values
 from ..parts import components
 from ..parts.assembly import DriveSettings, Records, assemble

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 
 from rlbench_suite.context import weights
 
-from ...own_constants import OwnConstants
+from ...shared.own_constants import OwnConstants
 from ..physics.dynamics import Quadcopter
 from ..physics.rigid_body import Scalar, speed_of, squared_length
 

@@ -19,7 +19,7 @@ from rlbench_suite.context import Constant
 from rlbench_suite.task import Params, State, Task
 from rlbench_suite.task_card import TaskCard
 
-from ...own_constants import OwnConstants
+from ...shared.own_constants import OwnConstants
 from ..physics import data_sheet, dynamics
 from ..physics.data_sheet import SHIPPED, DataSheet
 from ..physics.dynamics import ROTOR_NAMES, STEP, Airframe, Quadcopter

@@ -45,7 +45,7 @@ from rlbench_suite.policy import View, privileged_player
 from rlbench_suite.task import Task
 from rlbench_suite.task_card import TaskCard
 
-from ...runge_kutta import rk4
+from ...shared.runge_kutta import rk4
 from ..physics import dynamics
 from ..physics.data_sheet import SHIPPED, DataSheet
 from ..physics.dynamics import STEP, Airframe, Quadcopter, Rotors, allocate, lag, rotor_forces, thrust_and_torques

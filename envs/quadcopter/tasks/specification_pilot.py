@@ -1,7 +1,8 @@
 """The reference player of ``TemporalLogicQuadcopter``: flies from region to region by maps of shortest ways.
 
-At the start of an episode it plans the order of regions and the level ways to them (``specification_plan.py``), round
-all hazards as if they were pillars. At each step it looks at level velocities in sixteen directions, takes a response
+At the start of an episode it plans the order of regions and the level ways to them
+(``shared/temporal_logic/plan.py``), round all hazards as if they were pillars. At each step it looks at level
+velocities in sixteen directions, takes a response
 of first order to each for a second, and chooses the one that ends nearest along the way without a collision: the
 dynamic window approach of Fox, Burgard & Thrun 1997, doi:10.1109/100.580977. The height follows that of the region. The
 outer loops of the family's flight controller turn the velocity into thrust and body rates, with gains for ten commands
@@ -19,7 +20,16 @@ import numpy as np
 
 from rlbench_suite.policy import View, privileged_player
 
-from ...specification_plan import LENGTHS, STAYS, UNREACHABLE, Plan, clearance, interpolate, make_plan, map_spacing
+from ...shared.temporal_logic.plan import (
+    LENGTHS,
+    STAYS,
+    UNREACHABLE,
+    Plan,
+    clearance,
+    interpolate,
+    make_plan,
+    map_spacing,
+)
 from ..control import flight_controller
 from ..control.flight_controller import Velocity
 from ..physics.rigid_body import GRAVITY, RigidBody, rotation_matrix

@@ -1,6 +1,7 @@
 """Fly a quadcopter so that a specification in signal temporal logic holds: reach, avoid, order, stay, deadlines.
 
-The specifications, their monitors, rewards and success are those of ``TemporalLogic-v0``, in ``specifications.py``; the
+The specifications, their monitors, rewards and success are those of ``TemporalLogic-v0``, in
+``shared/temporal_logic``; the
 values of A, B, C and ``free`` are distances in space. Samples are 0.1 s apart: the trace begins 1 s before the first
 action, the vehicle hovering, and ends after 15 s of flight; a stay takes 1 s, and the deadline of 7.5 s
 is at 6.5 s of flight.
@@ -50,8 +51,8 @@ import numpy as np
 from rlbench_suite.component import Component
 from rlbench_suite.task_card import TaskCard
 
-from ...signal_temporal_logic import Memory
-from ...specifications import (
+from ...shared.temporal_logic.monitor import Memory
+from ...shared.temporal_logic.specifications import (
     HAZARDS,
     LEAD_IN,
     MEMORY,

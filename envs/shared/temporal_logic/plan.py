@@ -123,11 +123,11 @@ def way_lengths(seeds: jax.Array, blocked: jax.Array, spacing: float) -> jax.Arr
     return jnp.where(blocked, length + 10 * spacing, length)
 
 
-def interpolate(way: jax.Array, x: jax.Array, y: jax.Array, spacing: float) -> jax.Array:
+def interpolate(lengths: jax.Array, x: jax.Array, y: jax.Array, spacing: float) -> jax.Array:
     """Interpolate a map of lengths bilinearly between its points."""
     column, row = (jnp.clip(value / spacing - 0.5, 0.0, POINTS - 1.001) for value in (x, y))
     i, j = jnp.floor(column).astype(jnp.int32), jnp.floor(row).astype(jnp.int32)
     u, v = column - i, row - j
-    lower = (1 - u) * way[j, i] + u * way[j, i + 1]
-    upper = (1 - u) * way[j + 1, i] + u * way[j + 1, i + 1]
+    lower = (1 - u) * lengths[j, i] + u * lengths[j, i + 1]
+    upper = (1 - u) * lengths[j + 1, i] + u * lengths[j + 1, i + 1]
     return (1 - v) * lower + v * upper

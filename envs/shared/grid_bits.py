@@ -50,11 +50,11 @@ def majority(rock: jax.Array) -> jax.Array:
     Source: Johnson, Yannakakis & Togelius 2010, Cellular automata for real-time generation of infinite cave levels.
     Full adders over whole rows add the nine bits of every cell.
     """
-    ones, twos = plus(rock << 1, rock, rock >> 1)
-    ones, carried = plus(below(ones), ones, above(ones))
+    single, twos = plus(rock << 1, rock, rock >> 1)
+    ones_place, carried = plus(below(single), single, above(single))
     twos, fours = plus(below(twos), twos, above(twos))
-    # ones + 2 (carried + twos) + 4 fours >= 5
-    return fours & (carried | twos | ones) | carried & twos & ones
+    # ones_place + 2 (carried + twos) + 4 fours >= 5
+    return fours & (carried | twos | ones_place) | carried & twos & ones_place
 
 
 def plus(a: jax.Array, b: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Array]:

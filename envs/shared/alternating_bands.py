@@ -16,9 +16,9 @@ def alternating_bands(unit: jax.Array, split: jax.Array, low: float, high: float
     The range is cut into ``bands`` (an even number of) equal bands. Training contexts lie in bands 0, 2, 4, ...,
     test contexts in 1, 3, 5, ...: a test asks for interpolation to values never trained on.
     """
-    place = unit * (bands // 2)
-    pair = jnp.floor(place)
-    inside = MARGIN + (1 - 2 * MARGIN) * (place - pair)
+    pairs = unit * (bands // 2)
+    pair = jnp.floor(pairs)
+    inside = MARGIN + (1 - 2 * MARGIN) * (pairs - pair)
     return low + (high - low) / bands * (2 * pair + split + inside)
 
 

@@ -6,7 +6,7 @@ A, B, C are the distances within the edges of three regions, negative outside. B
 No trace satisfies more than four of them, so players have to read which one is asked.
 
 The trace begins 10 samples before the first action, the vehicle at rest, and ends 150 samples after it. Its robustness
-is that of Donze & Maler 2010 (``signal_temporal_logic.py``). The rewards of an episode add up to final minus first
+is that of Donze & Maler 2010 (``monitor.py``). The rewards of an episode add up to final minus first
 min(robustness, 0), by a unit, and the payment at the end. So nothing is earned by going to and fro.
 """
 
@@ -24,21 +24,8 @@ import numpy as np
 from rlbench_suite.component import Component
 from rlbench_suite.task import Params, State, Task
 
-from .signal_temporal_logic import (
-    NEVER,
-    Always,
-    And,
-    Eventually,
-    Formula,
-    In,
-    Memory,
-    Monitor,
-    Not,
-    Or,
-    Until,
-    in_words,
-    written,
-)
+from .formula import Always, And, Eventually, Formula, In, Not, Or, Until, in_symbols, in_words
+from .monitor import NEVER, Memory, Monitor
 
 Scalar = Any
 
@@ -101,26 +88,29 @@ def sample_cells(units: jax.Array, split: jax.Array) -> tuple[jax.Array, jax.Arr
     return used % ROW, used // ROW
 
 
-def step_monitor(memory: Memory, values: Mapping[str, Scalar], sample: Scalar, chosen: Scalar) -> tuple[Scalar, Memory]:
-    """Return robustness and memory after one more sample, of the chosen specification."""
-    robustness, next_memory = jnp.zeros_like(values["free"]), memory
+def step_monitor(
+    memory: Memory, values: Mapping[str, Scalar], sample: Scalar, specification: Scalar
+) -> tuple[Scalar, Memory]:
+    """Return robustness and memory of a specification after one more sample."""
+    robustness = jnp.zeros_like(values["free"])
+    next_memory = memory
     for index, monitor in enumerate(MONITORS):
         value, monitor_memory = monitor.step(memory[: monitor.size], values, sample)
-        is_chosen = chosen == index
-        robustness = jnp.where(is_chosen, value, robustness)
+        selected = specification == index
+        robustness = jnp.where(selected, value, robustness)
         padded = (*monitor_memory, *memory[monitor.size :])
-        next_memory = tuple(jnp.where(is_chosen, new, old) for new, old in zip(padded, next_memory, strict=True))
+        next_memory = tuple(jnp.where(selected, new, old) for new, old in zip(padded, next_memory, strict=True))
     return robustness, next_memory
 
 
-def monitor_lead_in(values: Mapping[str, Scalar], chosen: Scalar) -> tuple[Scalar, Memory]:
+def monitor_lead_in(values: Mapping[str, Scalar], specification: Scalar) -> tuple[Scalar, Memory]:
     """Return robustness and memory after the samples before the first action, all with the same values."""
     zero = jnp.zeros_like(values["free"])
     memory: Memory = (jnp.full_like(zero, NEVER),) * MEMORY
 
     def step(sample: Scalar, carry: tuple[Scalar, Memory]) -> tuple[Scalar, Memory]:
         _, memory = carry
-        return step_monitor(memory, values, sample, chosen)
+        return step_monitor(memory, values, sample, specification)
 
     robustness, memory = jax.lax.fori_loop(0, LEAD_IN + 1, step, (zero, memory))
     return robustness, memory
@@ -144,11 +134,11 @@ class SpecifiedTask(Task[Params, State], abc.ABC):
         return gain + bonus - penalty
 
     def worth(self, robustness: Scalar) -> Scalar:
-        """Return the pay of a robustness: that below zero counts."""
+        """Return the pay of a robustness, of which only values below zero count."""
         return jnp.clip(robustness, -2 * self.unit, 0) / self.unit
 
     def terminal(self, state: Any, key: jax.Array, params: Any) -> jax.Array:
-        """Say whether the trace is over, or the vehicle in a hazard."""
+        """Tell whether the trace is over, or the vehicle in a hazard."""
         return (state.steps >= STEPS) | (state.safety <= 0)
 
     def info(self, state: Any, params: Any) -> dict[str, jax.Array]:
@@ -162,18 +152,19 @@ class SpecifiedTask(Task[Params, State], abc.ABC):
 
     def monitored(self, state: Any, params: Any, scale: float) -> list[jax.Array]:
         """Return the entries of :func:`monitored_components`; values of predicates are divided by ``scale`` (m)."""
-        chosen = (params.specification == np.arange(len(MONITORS))).astype(self.dtype)
+        one_hot = (params.specification == np.arange(len(MONITORS))).astype(self.dtype)
         return [
-            chosen,
+            one_hot,
             self.stack(*state.memory) / scale,
             self.stack(state.safety / scale, state.robustness / scale, state.steps.astype(self.dtype) / STEPS),
         ]
 
     def describe_specification(self, state: Any, params: Any) -> str:
         """Describe the specification, in words and as a formula."""
-        formula, period = FORMULAS[int(params.specification)], self.period
+        formula = FORMULAS[int(params.specification)]
+        period = self.period
         return (
-            f"Specification: {in_words(formula, period)}.\nAs a formula: {written(formula, period)}.\n"
+            f"Specification: {in_words(formula, period)}.\nAs a formula: {in_symbols(formula, period)}.\n"
             f"Its clock shows {LEAD_IN * period:g} s before the first step and {(LEAD_IN + STEPS) * period:g} s after "
             f"the last: {STEPS} steps of {period:g} s."
         )
@@ -201,5 +192,5 @@ def monitored_components(unit: str) -> tuple[Component, ...]:
 
 
 def satisfied(state: Any) -> Scalar:
-    """Say whether the whole trace satisfies the specification."""
+    """Tell whether the whole trace satisfies the specification."""
     return (state.steps >= STEPS) & (state.robustness > 0)
