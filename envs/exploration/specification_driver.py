@@ -1,9 +1,8 @@
 """The reference player of ``TemporalLogic``: goes from region to region by short simulations over maps of distances.
 
-At the start of an episode it plans the order of regions and the ways to them
-(``shared/temporal_logic/plan.py``). At each step it simulates some settings of pedals and wheel for 1.6 s and takes the one
-that ends nearest along that way without a
-collision: the dynamic window approach of Fox, Burgard & Thrun 1997, doi:10.1109/100.580977.
+At the start of an episode it plans the order of regions and the ways to them (``shared/temporal_logic/plan.py``). At
+each step it simulates some settings of pedals and wheel for 1.6 s and takes the one that ends nearest along that way
+without a collision: the dynamic window approach of Fox, Burgard & Thrun 1997, doi:10.1109/100.580977.
 """
 
 from __future__ import annotations
